@@ -1,0 +1,15 @@
+// The program's entry. It refuses a Node.js that is too old in one plain sentence
+// before anything is loaded that would crash there, then hands the command line
+// to the CLI. `serve` is loaded only by the command that needs it.
+const oldest = 24;
+const found = Number(process.versions.node.split(".")[0]);
+
+if (found < oldest) {
+  process.stderr.write(
+    `svc needs Node.js ${oldest} or newer and this is ${process.versions.node}. Install Node.js ${oldest} LTS and run it again.\n`,
+  );
+  process.exit(1);
+} else {
+  const { main } = await import("../src/cli/main.ts");
+  process.exitCode = await main(process.argv, () => import("../src/daemon.ts"));
+}

@@ -1,0 +1,41 @@
+// One attempt at one destination: route, connection, TLS, SMTP, outcome. Knows no table and no
+// queue; what it needs of a message is handed in.
+import type { Job } from "../mail/envelope.ts";
+import type { Outcome } from "../mail/outcome.ts";
+
+/** Where a recipient domain's mail goes now, or why that cannot be told or be at all. */
+export type Route =
+  | {
+      kind: "hosts";
+      /** Destinations that share limits: `google`, `microsoft`, `yahoo`, else the registered part of the first MX host; `smart-host`. */
+      group: string;
+      hosts: { host: string; preference: number }[];
+    }
+  | { kind: "outcome"; /** Null MX, no such domain, a DNS failure, an MX that is us. */ decide: (job: Job, startedAt: number) => Outcome };
+
+/** A message as it goes over the wire: signature fields on top of the stored bytes. */
+export interface WireMessage {
+  /** DKIM-Signature fields, CRLF terminated; may be empty. */
+  signature: Buffer;
+  sizeBytes: number;
+  /** The stored message, CRLF line ends, not dot-stuffed; may be asked for more than once. */
+  open(): AsyncIterable<Buffer>;
+}
+
+export interface AttemptRequest {
+  job: Job;
+  route: Extract<Route, { kind: "hosts" }>;
+  /** VERP return path, `local@domain`. */
+  mailFrom: string;
+  wire: WireMessage;
+  /** False once the lease could not be renewed: the attempt ends before the final dot. */
+  mayFinish(): boolean;
+}
+
+export interface Delivery {
+  route(domain: string): Promise<Route>;
+  /** Never throws for anything that a network or a receiver does. */
+  attempt(request: AttemptRequest): Promise<Outcome>;
+  /** Lets idle connections go with QUIT; attempts in flight are the caller's to await. */
+  stop(): Promise<void>;
+}

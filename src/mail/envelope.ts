@@ -1,0 +1,60 @@
+// The queued unit as delivery sees it: one recipient of one message (RFC 5321 §3.3:
+// the envelope decides, never the headers).
+
+/** Where a message's bytes are. A plain value: it crosses threads and processes. */
+export type ContentRef =
+  | { kind: "inline"; id: number; sizeBytes: number }
+  | { kind: "spool"; name: string; sizeBytes: number };
+
+/** All that an attempt needs to know of the message; read once, at acceptance or claim. */
+export interface QueuedMessage {
+  /** Integer key in the store. */
+  key: number;
+  /** `msg_…` */
+  id: string;
+  accountKey: number;
+  test: boolean;
+  /** Sender address as shown in events, e.g. `info@shop.example`. */
+  from: string;
+  /** From domain (A-label) whose DKIM keys sign; null: goes out unsigned (notices of an unverified host). */
+  signingDomain: string | null;
+  /** Domain of the VERP return path. */
+  returnPathDomain: string;
+  subject: string;
+  /** JSON text of an array of strings, stored as accepted, so that an event needs no parsing. */
+  tagsJson: string;
+  /** JSON text of an object string → string. */
+  metadataJson: string;
+  messageIdHeader: string;
+  ipPool: string;
+  content: ContentRef;
+  /** Bytes of the header section, its empty line included; the body begins there. */
+  headerLength: number;
+  /** SHA-256 of the relaxed body (RFC 6376 §3.4.4), 32 bytes. */
+  bodyHash: Uint8Array;
+  /** The content has octets above 127: the receiver must offer 8BITMIME (RFC 6152). */
+  eightBit: boolean;
+  /** A header or an address is not ASCII: the receiver must offer SMTPUTF8 (RFC 6531). */
+  smtpUtf8: boolean;
+  /** When it was accepted or, if later, its send_at: retries and expiry count from here. */
+  queuedAt: number;
+}
+
+/** One recipient, leased to this process until `leaseUntil`. */
+export interface Job {
+  /** Integer key of the recipient in the store. */
+  key: number;
+  message: QueuedMessage;
+  /** The recipient's address as it goes into RCPT TO, domain in A-label form. */
+  rcptTo: string;
+  /** The address as the sender wrote it, for events. */
+  to: string;
+  /** Recipient domain, A-label, lower case. */
+  domain: string;
+  lane: string;
+  /** 1 for the first try. */
+  attempt: number;
+  /** occurred_at of the recipient's last event, 0 if none: the next is never earlier. */
+  lastEventAt: number;
+  leaseUntil: number;
+}

@@ -1,0 +1,56 @@
+// What one attempt at one recipient came to. delivery and sandbox produce it, queue
+// acts on it: between the room with the sockets and the room with the tables passes nothing else.
+import type { Classification } from "./classify.ts";
+
+/** A reply of the receiving server, or our own words for a failure without one (text starts `[local] `). */
+export interface OutcomeReply {
+  /** Three digits. */
+  code: number;
+  /** X.Y.Z (RFC 3463); null where the receiver gave none. */
+  status: string | null;
+  /** One line, valid UTF-8, at most 2,000 characters; several reply lines are joined by a space. */
+  text: string;
+}
+
+/** The TLS session of an attempt; null where it went in clear. */
+export interface TlsSummary {
+  version: string;
+  cipher: string;
+  /** The certificate is valid for the MX host (or matched a TLSA record). */
+  verified: boolean;
+  policy: "none" | "require" | "verify" | "mta-sts" | "dane";
+}
+
+export interface DialogueLine {
+  /** Milliseconds since the attempt began. */
+  at_ms: number;
+  from: "us" | "them";
+  text: string;
+}
+
+/** The road that the attempt took, whatever came of it. */
+export interface AttemptTrace {
+  startedAt: number;
+  endedAt: number;
+  sendingIp: string | null;
+  mx: { host: string; preference: number }[];
+  /** Host and address that gave the deciding reply; null where none was reached. */
+  host: string | null;
+  address: string | null;
+  tls: TlsSummary | null;
+  dialogue: DialogueLine[];
+  /** The final dot was sent and its reply never came: the receiver may hold a copy. */
+  ambiguous: boolean;
+}
+
+export type Outcome =
+  | { kind: "delivered"; reply: OutcomeReply; trace: AttemptTrace }
+  | {
+      kind: "deferred";
+      reply: OutcomeReply;
+      classification: Classification;
+      /** A delay that the receiver named ("try again in 300 seconds"), milliseconds. */
+      retryAfterMs: number | null;
+      trace: AttemptTrace;
+    }
+  | { kind: "bounced"; source: "smtp" | "local"; reply: OutcomeReply; classification: Classification; trace: AttemptTrace };

@@ -1,0 +1,500 @@
+// The one interface through which every room keeps and finds things. Calls say an
+// intent, take and return plain values, and are asynchronous: nobody outside this room knows SQL, SQLite,
+// threads or that a second implementation may stand on another engine. Time comes in as an argument.
+// A call that writes is answered only after its commit is on disk. StoreUnavailable means that nothing of it was kept.
+import type { DialogueLine, TlsSummary } from "../mail/outcome.ts";
+import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
+
+export type Scope = "send" | "suppressions" | "reporting" | "admin";
+export type KeyStatus = "active" | "disabled" | "revoked";
+
+export interface Account {
+  key: number;
+  id: string; // acct_…
+  name: string;
+  status: "active" | "suspended";
+  createdAt: number;
+}
+
+export interface ApiKey {
+  key: number;
+  id: string; // key_…
+  accountKey: number;
+  name: string;
+  test: boolean;
+  scope: Scope;
+  /** SHA-256 of the whole key, 32 bytes. */
+  hash: Uint8Array;
+  /** The last four characters, to tell keys apart. */
+  hint: string;
+  /** CIDR networks; empty: any address. */
+  allowIps: string[];
+  status: KeyStatus;
+  createdAt: number;
+  expiresAt: number | null;
+  lastUsedAt: number | null;
+  revokedAt: number | null;
+}
+
+export interface SmtpCredential {
+  key: number;
+  id: string; // cred_…
+  accountKey: number;
+  name: string;
+  test: boolean;
+  hash: Uint8Array;
+  hint: string;
+  status: "active" | "revoked";
+  createdAt: number;
+  lastUsedAt: number | null;
+  revokedAt: number | null;
+}
+
+export type DomainStatus = "pending" | "verified" | "degraded" | "failed" | "suspended";
+
+export interface DkimKey {
+  selector: string;
+  algorithm: "rsa-sha256" | "ed25519-sha256";
+  /** PKCS#8 PEM. */
+  privatePem: string;
+  /** The `p=` value of the DNS record, base64. */
+  publicKey: string;
+  status: "active" | "pending" | "retired";
+}
+
+export interface DnsRecord {
+  purpose: "dkim" | "spf" | "return_path" | "dmarc" | "tracking";
+  type: "TXT" | "MX" | "CNAME";
+  name: string;
+  value: string;
+  required: boolean;
+  status: "unchecked" | "ok" | "missing" | "mismatch" | "unknown";
+  found: string[];
+  issue: string | null;
+}
+
+export interface SenderDomain {
+  key: number;
+  id: string; // dom_…
+  accountKey: number;
+  /** A-label, lower case. */
+  name: string;
+  status: DomainStatus;
+  returnPathDomain: string;
+  records: DnsRecord[];
+  dkimKeys: DkimKey[];
+  createdAt: number;
+  updatedAt: number;
+  verifiedAt: number | null;
+  checkedAt: number | null;
+  /** When a verified domain began to fail; null while it holds. */
+  failingSince: number | null;
+}
+
+export type RecipientState = "scheduled" | "queued" | "sending" | "delivered" | "deferred" | "bounced" | "canceled";
+
+export interface NewRecipient {
+  type: "to" | "cc" | "bcc";
+  /** As the sender wrote it. */
+  to: string;
+  rcptTo: string;
+  /** Canonical form that the suppression list compares: whole address in lower case, domain in A-label form. */
+  canonical: string;
+  domain: string;
+  lane: string;
+  /** Inserted already leased to `owner` (the runner has a slot for it); null: it waits until `dueAt`. */
+  lease: { owner: string; until: number } | null;
+}
+
+/** The success of an idempotent request, stored with its effect. */
+export interface IdempotencyRecord {
+  key: string;
+  /** SHA-256 over method, path and body bytes. */
+  fingerprint: Uint8Array;
+  status: number;
+  body: string;
+}
+
+export interface NewMessage {
+  message: Omit<QueuedMessage, "key" | "content"> & { fromName: string | null; source: "api" | "smtp"; apiKey: number | null };
+  content: PutContent;
+  createdAt: number;
+  /** null: at once. */
+  sendAt: number | null;
+  recipients: NewRecipient[];
+  idempotency: IdempotencyRecord | null;
+  /** Refuse with `queue_full` when this many recipients are unsent; 0: no limit. */
+  maxQueue: number;
+}
+
+/** Content that is ready to be named by a message: bytes for the same commit, or a synced spool file. */
+export type PutContent = { kind: "inline"; bytes: Uint8Array } | { kind: "spool"; name: string; sizeBytes: number };
+
+export type AcceptResult =
+  | { kind: "accepted"; jobs: Job[] /* those inserted leased, in the order of `recipients` */ }
+  | { kind: "suppressed"; entries: Suppression[] }
+  | { kind: "replayed"; status: number; body: string }
+  | { kind: "idempotency_conflict" }
+  | { kind: "queue_full" };
+
+export interface AttemptRecord {
+  id: string; // att_…
+  startedAt: number;
+  endedAt: number;
+  sendingIp: string | null;
+  mx: { host: string; preference: number }[];
+  host: string | null;
+  address: string | null;
+  tls: TlsSummary | null;
+  ambiguous: boolean;
+  dialogue: DialogueLine[];
+  /** What decided the next attempt: `schedule`, `receiver`, `final`, `expired`. */
+  decidedBy: "schedule" | "receiver" | "final" | "expired";
+}
+
+/** An event, its body written once: what webhooks get and what the API shows, byte for byte. */
+export interface NewEvent {
+  id: string; // evt_…
+  accountKey: number;
+  /** One of events/catalog.ts. */
+  type: string;
+  /** Bit of the type in an endpoint's `eventMask`. */
+  typeBit: number;
+  occurredAt: number;
+  receivedAt: number;
+  messageKey: number | null;
+  /** Canonical recipient address, for filters. */
+  recipient: string | null;
+  /** The JSON envelope {event, event_id, occurred_at, received_at, data}. */
+  body: string;
+}
+
+export interface Settlement {
+  /** Recipient key of the job. */
+  recipientKey: number;
+  messageKey: number;
+  accountKey: number;
+  owner: string;
+  outcome: "delivered" | "deferred" | "bounced";
+  /** For deferred: when the next attempt is due. */
+  nextAttemptAt: number | null;
+  at: number;
+  attempt: number;
+  /** null where no attempt was made (a suppressed recipient, an expiry without a try). */
+  record: AttemptRecord | null;
+  smtpCode: number | null;
+  smtpStatus: string | null;
+  smtpResponse: string | null;
+  event: NewEvent;
+  suppression: NewSuppression | null;
+  /** Put a copy into the local inbox (test keys, --dev). */
+  catchInInbox: boolean;
+}
+
+export type SuppressionReason = "complaint" | "hard_bounce" | "unsubscribe" | "manual";
+
+export interface NewSuppression {
+  accountKey: number;
+  canonical: string;
+  /** First spelling, for display. */
+  email: string;
+  reason: SuppressionReason;
+  source: "system" | "api" | "cli" | "import" | "recipient" | "smtp";
+  description: string | null;
+  messageId: string | null;
+  eventId: string | null;
+  smtpCode: string | null;
+  smtpStatus: string | null;
+  expiresAt: number | null;
+}
+
+export interface Suppression extends NewSuppression {
+  createdAt: number;
+  updatedAt: number;
+}
+
+export interface RecipientRecord {
+  type: "to" | "cc" | "bcc";
+  to: string;
+  state: RecipientState;
+  attempts: number;
+  lastAttemptAt: number | null;
+  nextAttemptAt: number | null;
+  smtpCode: number | null;
+  smtpStatus: string | null;
+  smtpResponse: string | null;
+  receivingMta: string | null;
+  sendingIp: string | null;
+  tls: TlsSummary | null;
+  updatedAt: number;
+}
+
+export interface MessageRecord {
+  key: number;
+  id: string;
+  accountKey: number;
+  test: boolean;
+  from: string;
+  fromName: string | null;
+  subject: string;
+  messageIdHeader: string;
+  tags: string[];
+  metadata: Record<string, string>;
+  ipPool: string;
+  source: "api" | "smtp";
+  sizeBytes: number;
+  createdAt: number;
+  sendAt: number | null;
+  recipients: RecipientRecord[];
+  /** null once retention has removed it. */
+  content: ContentRef | null;
+  signingDomain: string | null;
+  headerLength: number;
+  bodyHash: Uint8Array;
+}
+
+export interface AttemptView extends AttemptRecord {
+  recipient: string;
+  attempt: number;
+  outcome: "delivered" | "deferred" | "bounced";
+  smtpCode: number | null;
+  smtpStatus: string | null;
+  smtpResponse: string | null;
+  nextAttemptAt: number | null;
+}
+
+/** A page of a list. `next` is an opaque position of this engine, never parsed by a caller. */
+export interface Page<T> {
+  rows: T[];
+  next: string | null;
+  hasMore: boolean;
+}
+
+export interface PageRequest {
+  limit: number;
+  /** `next` of the page before; null: from the start. */
+  cursor: string | null;
+}
+
+export interface MessageFilter {
+  status?: RecipientState | "partially_delivered" | "processing";
+  from?: string;
+  to?: string; // canonical
+  toDomain?: string;
+  tag?: string;
+  subject?: string; // contains
+  ipPool?: string;
+  source?: "api" | "smtp";
+  createdAfter?: number;
+  createdBefore?: number;
+}
+
+export type DeliveryStatus = "pending" | "delivered" | "dead_lettered";
+
+export interface EventFilter {
+  types?: string[];
+  eventId?: string;
+  messageId?: string;
+  to?: string; // canonical
+  tag?: string;
+  ipAddress?: string;
+  webhookId?: string;
+  deliveryStatus?: DeliveryStatus | "none";
+  occurredAfter?: number;
+  occurredBefore?: number;
+  order?: "asc" | "desc";
+}
+
+export interface EventRecord {
+  seq: number;
+  id: string;
+  type: string;
+  body: string;
+  deliveries: { webhookId: string; status: DeliveryStatus; attempts: number; lastAttemptAt: number | null; lastStatus: number | null }[];
+}
+
+export interface Endpoint {
+  key: number;
+  id: string; // whk_…
+  accountKey: number;
+  url: string;
+  /** Bits of the subscribed event types (events/catalog.ts). */
+  eventMask: number;
+  description: string | null;
+  active: boolean;
+  /** 64 printable ASCII characters; their bytes are the HMAC key. */
+  secret: string;
+  previousSecret: string | null;
+  previousSecretUntil: number | null;
+  createdAt: number;
+  updatedAt: number;
+  lastSuccessAt: number | null;
+  lastFailureAt: number | null;
+  consecutiveFailures: number;
+}
+
+/** One event due at one endpoint; the attempt number is on disk before this is returned. */
+export interface DueDelivery {
+  endpointKey: number;
+  eventSeq: number;
+  eventId: string;
+  attempt: number; // 1–10
+  body: string;
+}
+
+export interface DeliveryResult {
+  endpointKey: number;
+  eventSeq: number;
+  attempt: number;
+  at: number;
+  /** HTTP status of the answer; null where there was none. */
+  status: number | null;
+  result: { kind: "delivered" } | { kind: "retry"; dueAt: number } | { kind: "dead_lettered" };
+}
+
+export interface InboxMail {
+  key: number;
+  messageId: string;
+  to: string;
+  from: string;
+  subject: string;
+  caughtAt: number;
+  sizeBytes: number;
+}
+
+export interface QueueCounts {
+  scheduled: number;
+  queued: number;
+  deferred: number;
+  sending: number;
+  oldestDueAt: number | null;
+}
+
+/** What a commit brought; told to listeners right after it, on the loop. */
+export interface Commit {
+  events: boolean;
+}
+
+export interface Store {
+  // access
+  accountByName(name: string): Promise<Account | null>;
+  accountByKey(key: number): Promise<Account | null>;
+  accountById(id: string): Promise<Account | null>;
+  createApiKey(key: Omit<ApiKey, "key" | "lastUsedAt" | "revokedAt">): Promise<ApiKey>;
+  apiKeyByHash(hash: Uint8Array): Promise<ApiKey | null>;
+  listApiKeys(accountKey: number): Promise<ApiKey[]>;
+  /** Revoked is final: answers the key as it is now, null where there is none. */
+  setApiKeyStatus(accountKey: number, id: string, status: KeyStatus, at: number): Promise<ApiKey | null>;
+  createSmtpCredential(credential: Omit<SmtpCredential, "key" | "lastUsedAt" | "revokedAt">): Promise<SmtpCredential>;
+  smtpCredentialByHash(accountKey: number, test: boolean, hash: Uint8Array): Promise<SmtpCredential | null>;
+  listSmtpCredentials(accountKey: number): Promise<SmtpCredential[]>;
+  revokeSmtpCredential(accountKey: number, id: string, at: number): Promise<SmtpCredential | null>;
+  /** Notes uses, coarsely: callers send a key at most once a minute. */
+  noteUse(use: { apiKeys: number[]; smtpCredentials: number[]; at: number }): Promise<void>;
+
+  // domains
+  /** null where the account has the domain already. */
+  createDomain(domain: Omit<SenderDomain, "key">): Promise<SenderDomain | null>;
+  domainByName(accountKey: number, name: string): Promise<SenderDomain | null>;
+  listDomains(accountKey: number): Promise<SenderDomain[]>;
+  /** Every domain whose status should be looked at again: pending ones checked before `pendingBefore`, others before `othersBefore`. */
+  domainsToCheck(pendingBefore: number, othersBefore: number, limit: number): Promise<SenderDomain[]>;
+  saveDomainCheck(check: Pick<SenderDomain, "key" | "status" | "records" | "updatedAt" | "verifiedAt" | "checkedAt" | "failingSince">): Promise<void>;
+  deleteDomain(accountKey: number, name: string): Promise<boolean>;
+
+  // content and messages
+  /** Bytes up to 64 KB stay in memory for the commit; above, a spool file that is synced before this resolves. */
+  putContent(bytes: AsyncIterable<Uint8Array>): Promise<PutContent>;
+  /** Lets go of content that no message came to name. */
+  dropContent(content: PutContent): Promise<void>;
+  /** The bytes from `offset` on, in chunks. Throws ContentGone where retention removed it. */
+  openContent(ref: ContentRef, offset?: number): AsyncIterable<Buffer>;
+  acceptMessage(message: NewMessage): Promise<AcceptResult>;
+  /** What a stored key would answer: looked up before the body is checked. */
+  idempotent(accountKey: number, test: boolean, key: string, notBefore: number): Promise<{ fingerprint: Uint8Array; status: number; body: string } | null>;
+  message(accountKey: number, id: string): Promise<MessageRecord | null>;
+  listMessages(accountKey: number, filter: MessageFilter, page: PageRequest): Promise<Page<MessageRecord>>;
+  attempts(accountKey: number, messageId: string): Promise<AttemptView[]>;
+  /** Cancels every recipient that is scheduled, queued or deferred and not leased; `canceled` is how many. null: no such message. */
+  cancelMessage(accountKey: number, id: string, at: number): Promise<{ canceled: number } | null>;
+
+  // queue
+  /** Lanes that hold waiting recipients, in lane order from after `afterLane`, each with its earliest due time. */
+  lanes(afterLane: string | null, limit: number): Promise<{ lane: string; dueAt: number }[]>;
+  /** Leases what is due in a lane, oldest first, attempt numbers raised and written. `nextDueAt`: the lane's earliest that still waits. */
+  claimDue(claim: { owner: string; lane: string; limit: number; now: number; leaseUntil: number }): Promise<{ jobs: Job[]; nextDueAt: number | null }>;
+  /** Extends every lease of an owner; answers the number of leases held. */
+  renewLeases(owner: string, until: number): Promise<number>;
+  /** Puts back what was leased and not tried; the attempt number goes back too. */
+  release(owner: string, recipientKeys: number[], dueAt: number): Promise<void>;
+  /** At start: leases of other owners (`owner` is this boot) and expired ones become due at `now`; answers how many. */
+  takeBackLeases(owner: string, now: number): Promise<number>;
+  /** Outcome, attempt, event, webhook rows, suppression and inbox copy in one transaction. False: the recipient was final already and nothing was written. */
+  settle(settlement: Settlement): Promise<boolean>;
+  queueCounts(): Promise<QueueCounts>;
+
+  // events
+  recordEvent(event: NewEvent): Promise<void>;
+  listEvents(accountKey: number, filter: EventFilter, page: PageRequest): Promise<Page<EventRecord>>;
+
+  // suppressions
+  suppression(accountKey: number, canonical: string, now: number): Promise<Suppression | null>;
+  suppressed(accountKey: number, canonicals: string[], now: number): Promise<Suppression[]>;
+  listSuppressions(
+    accountKey: number,
+    filter: { reason?: SuppressionReason; source?: string; domain?: string; emailPrefix?: string; createdAfter?: number; createdBefore?: number },
+    page: PageRequest,
+  ): Promise<Page<Suppression>>;
+  /** A stronger reason replaces a weaker one (complaint > hard_bounce > unsubscribe > manual); the first spelling stays. */
+  addSuppressions(entries: NewSuppression[], at: number): Promise<{ added: number; updated: number; unchanged: number; rows: Suppression[] }>;
+  removeSuppression(accountKey: number, canonical: string): Promise<boolean>;
+
+  // webhooks
+  createEndpoint(endpoint: Omit<Endpoint, "key">): Promise<Endpoint>;
+  endpoint(accountKey: number, id: string): Promise<Endpoint | null>;
+  endpointByKey(key: number): Promise<Endpoint | null>;
+  listEndpoints(accountKey: number): Promise<Endpoint[]>;
+  /** `discardBacklog`: pending deliveries are dropped; the events stay in the pull API. */
+  updateEndpoint(
+    accountKey: number,
+    id: string,
+    change: Partial<Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "secret" | "previousSecret" | "previousSecretUntil">> & { updatedAt: number },
+    options?: { discardBacklog?: boolean },
+  ): Promise<Endpoint | null>;
+  deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
+  /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */
+  endpointsDue(): Promise<{ endpointKey: number; dueAt: number }[]>;
+  /** First attempts in event order before retries; raises and writes the attempt number, leased until `leaseUntil`. */
+  claimDeliveries(claim: { endpointKey: number; limit: number; now: number; leaseUntil: number }): Promise<{ deliveries: DueDelivery[]; nextDueAt: number | null }>;
+  settleDeliveries(results: DeliveryResult[]): Promise<void>;
+
+  // inbox
+  listInbox(accountKey: number, page: PageRequest): Promise<Page<InboxMail>>;
+  clearInbox(accountKey: number): Promise<number>;
+
+  // the store itself
+  /** A secret of this installation, made at first use: 32 random bytes (`verp`, …). */
+  secret(name: string): Promise<Uint8Array>;
+  /** Pragmas as read back, file sizes, rows waiting: for status and tests. */
+  health(): Promise<{ journalMode: string; synchronous: number; schemaVersion: number; freeBytes: number; walBytes: number; writable: boolean }>;
+  /** True while free space is under the low-water mark or the last write failed for want of room. */
+  full(): boolean;
+  onCommit(listener: (commit: Commit) => void): () => void;
+  close(): Promise<void>;
+}
+
+/** The store could not write: nothing of the call was kept. `full`: no room; `failed`: the disk or engine refused. */
+export class StoreUnavailable extends Error {
+  readonly why: "full" | "failed";
+  constructor(why: "full" | "failed", detail: string, options?: ErrorOptions) {
+    super(detail, options);
+    this.name = "StoreUnavailable";
+    this.why = why;
+  }
+}
+
+/** The content was removed by retention. */
+export class ContentGone extends Error {}
+
+/** Another process holds the data directory. */
+export class StoreLocked extends Error {}

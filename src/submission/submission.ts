@@ -1,0 +1,40 @@
+// The one door behind both doors: what REST and SMTP accept passes the same checks and ends in
+// one transaction.
+import type { Address } from "../mail/address.ts";
+import type { Account } from "../store/store.ts";
+import type { Refusal } from "../errors.ts";
+import type { MessageRequest } from "./request.ts";
+
+export interface Sender {
+  account: Account;
+  test: boolean;
+  /** Integer key of the API key, null for SMTP and the operator. */
+  apiKey: number | null;
+}
+
+/** How a message came in, for its Received field (RFC 5321 §4.4). */
+export interface Arrival {
+  ip: string;
+  helo: string | null;
+  /** `HTTP`, `ESMTPSA`, `ESMTPA`, … (RFC 3848). */
+  protocol: string;
+}
+
+export interface Acceptance {
+  status: number;
+  /** JSON text of the answer. */
+  body: string;
+  /** `msg_…`; null for a replayed answer. */
+  id: string | null;
+  replayed: boolean;
+}
+
+export interface Submission {
+  /** Throws Refusal (with every problem listed) or StoreUnavailable. */
+  send(sender: Sender, request: unknown, arrival: Arrival, idempotency: { key: string; fingerprint: Uint8Array } | null): Promise<Acceptance>;
+  /** What an SMTP RCPT would meet: null when the recipient may be named. */
+  refuseRecipient(sender: Sender, address: Address): Promise<Refusal | null>;
+  /** Streams one mail in; resolves after the commit. Throws Refusal, StoreUnavailable, or whatever `data` throws; keeps nothing then. */
+  relay(sender: Sender, envelope: { mailFrom: string; rcptTo: Address[]; smtpUtf8: boolean }, data: AsyncIterable<Buffer>, arrival: Arrival): Promise<{ id: string }>;
+}
+export type { MessageRequest };

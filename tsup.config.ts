@@ -1,0 +1,28 @@
+// Bundles the product into dist/: one small entry for the CLI, chunks that are
+// loaded when they are needed, and the store's two threads as files of their own.
+import { readFileSync } from "node:fs";
+import { defineConfig } from "tsup";
+
+const version = JSON.parse(readFileSync("package.json", "utf8")).version as string;
+const banner = [
+  "#!/usr/bin/env node",
+  "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
+  "const __filename = import.meta.filename, __dirname = import.meta.dirname;",
+].join("\n");
+
+export default defineConfig({
+  entry: {
+    svc: "bin/svc.ts",
+    "writer-thread": "src/store/writer-thread.ts",
+    "reader-thread": "src/store/reader-thread.ts",
+  },
+  format: ["esm"],
+  target: "node24",
+  platform: "node",
+  splitting: true,
+  clean: true,
+  silent: true,
+  banner: { js: banner },
+  noExternal: [/^(?!better-sqlite3$)/],
+  define: { __VERSION__: JSON.stringify(version), "process.env.NODE_ENV": '"production"' },
+});
