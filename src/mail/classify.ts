@@ -28,3 +28,11 @@ export const bounceCategories = {
 } as const;
 
 export type Classification = keyof typeof bounceCategories;
+
+export function classifyReply(reply: { code: number; status: string | null; text: string }): Classification {
+  throw new Error(reply.text);
+}
+/** A delay that the receiver named, at most an hour; null where it named none. */
+export function namedDelayMs(text: string): number | null {
+  throw new Error(text);
+}
