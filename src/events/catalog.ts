@@ -2,9 +2,20 @@
 // and documentation derive from this list. Source: the API's event table (README, "Events").
 
 export const eventCatalog = {
-  "message.delivered": { bit: 1, meaning: "The receiving server accepted the message with a 250 after the final dot. It does not mean that a person saw it." },
-  "message.deferred": { bit: 2, meaning: "A temporary failure; the message is tried again. It does not mean that the address is bad." },
-  "message.bounced": { bit: 4, meaning: "Delivery ended without success. Only some bounces mean that the address is bad: see bounce_classification." },
+  "message.delivered": {
+    bit: 1,
+    meaning:
+      "The receiving server accepted the message with a 250 after the final dot. It does not mean that a person saw it.",
+  },
+  "message.deferred": {
+    bit: 2,
+    meaning: "A temporary failure; the message is tried again. It does not mean that the address is bad.",
+  },
+  "message.bounced": {
+    bit: 4,
+    meaning:
+      "Delivery ended without success. Only some bounces mean that the address is bad: see bounce_classification.",
+  },
   "message.opened": { bit: 8, meaning: "The tracking pixel was loaded, by a person or by a machine." },
   "message.clicked": { bit: 16, meaning: "A tracked link was followed." },
   "message.complained": { bit: 32, meaning: "The recipient's provider reported the message as unwanted." },

@@ -1,0 +1,209 @@
+// Turns what happened to a recipient into the event that is recorded. The body is written here, once,
+// as text: the store keeps it, webhooks send it and GET /v1/events shows it, byte for byte. Field order is fixed:
+// the common fields of every message.* event first, then the type's own. This runs once a recipient, so strings
+// are joined by hand, only free text goes through JSON.stringify, and what was stored as JSON (tags, metadata) is
+// spliced in unparsed. What is recorded when is the queue's to say; who hears of it is the webhooks'.
+import type { Clock } from "../clock.ts";
+import { isoTime } from "../clock.ts";
+import type { IdMint } from "../ids.ts";
+import { canonicalAddress, parseAddress } from "../mail/address.ts";
+import type { Classification } from "../mail/classify.ts";
+import { bounceCategories } from "../mail/classify.ts";
+import type { Job } from "../mail/envelope.ts";
+import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
+import type { Endpoint, NewEvent } from "../store/store.ts";
+import type { EventType } from "./catalog.ts";
+import { eventCatalog, eventTypesOf } from "./catalog.ts";
+import { sampleData, sampleJob, sampleReplies, sampleTrace } from "./sample.ts";
+
+export type Delivered = Extract<Outcome, { kind: "delivered" }>;
+export type Deferred = Extract<Outcome, { kind: "deferred" }>;
+export type Bounced = Extract<Outcome, { kind: "bounced" }>;
+
+export interface Recorder {
+  delivered(job: Job, outcome: Delivered): NewEvent;
+  /** `nextAttemptAt`: when the next try is due, milliseconds since 1970. */
+  deferred(job: Job, outcome: Deferred, nextAttemptAt: number): NewEvent;
+  /** `suppressed`: this bounce puts the recipient on the suppression list (suppressions/policy.ts). */
+  bounced(job: Job, outcome: Bounced, options: { suppressed: boolean }): NewEvent;
+  /** The message grew too old. `last` is the deferral that ended it, its reply kept; null where no try was made now. */
+  expired(job: Job, last: Deferred | null): NewEvent;
+  /** The recipient came onto the suppression list after acceptance: bounced without an SMTP attempt. */
+  suppressed(job: Job): NewEvent;
+  /** A synthetic event of `type` with `data.test` true, to be sent and not recorded; by default of the first subscribed type. */
+  test(endpoint: Endpoint, type?: EventType): NewEvent;
+}
+
+export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
+  const write = (
+    type: EventType,
+    accountKey: number,
+    happenedAt: number,
+    data: string,
+    job: Job | null,
+  ): NewEvent => {
+    const now = deps.clock.now();
+    // A clock that was set back must not let an event seem older than the one before it, nor
+    // recorded before it happened.
+    const occurredAt = Math.max(happenedAt, job?.lastEventAt ?? 0);
+    const receivedAt = Math.max(now, occurredAt);
+    const id = deps.mint("evt", now);
+    return {
+      id,
+      accountKey,
+      type,
+      typeBit: eventCatalog[type].bit,
+      occurredAt,
+      receivedAt,
+      messageKey: job === null ? null : job.message.key,
+      recipient: job === null ? null : canonicalRecipient(job),
+      body: `{"event":"${type}","event_id":"${id}","occurred_at":"${isoTime(occurredAt)}","received_at":"${isoTime(receivedAt)}","data":{${data}}}`,
+    };
+  };
+  const ofMessage = (type: EventType, job: Job, happenedAt: number, own: string): NewEvent =>
+    write(type, job.message.accountKey, happenedAt, `${common(job)},${own}`, job);
+
+  const recorder: Omit<Recorder, "test"> = {
+    delivered: (job, { reply, trace }) =>
+      ofMessage("message.delivered", job, trace.endedAt, `${replied(reply, trace)},${tried(job, trace)}`),
+    deferred: (job, { reply, trace, classification }, nextAttemptAt) =>
+      ofMessage(
+        "message.deferred",
+        job,
+        trace.endedAt,
+        `${replied(reply, trace)},${tried(job, trace)},"next_attempt_at":"${isoTime(nextAttemptAt)}",${cause("soft", classification)}`,
+      ),
+    bounced: (job, { reply, trace, classification, source }, { suppressed }) =>
+      ofMessage(
+        "message.bounced",
+        job,
+        trace.endedAt,
+        ended(job, bounceType(reply.code), classification, reply, trace, source, suppressed),
+      ),
+    expired: (job, last) =>
+      ofMessage(
+        "message.bounced",
+        job,
+        last?.trace.endedAt ?? deps.clock.now(),
+        ended(
+          job,
+          "soft",
+          "message_expired",
+          last?.reply ?? expiredUntried,
+          last?.trace ?? null,
+          "local",
+          false,
+        ),
+      ),
+    suppressed: (job) =>
+      ofMessage(
+        "message.bounced",
+        job,
+        deps.clock.now(),
+        ended(job, "hard", "suppressed", onTheList, null, "local", false),
+      ),
+  };
+  return {
+    ...recorder,
+    test(endpoint, type = eventTypesOf(endpoint.eventMask)[0] ?? "message.delivered") {
+      const now = deps.clock.now();
+      const job = sampleJob(endpoint.accountKey, deps.mint("msg", now), now);
+      const trace = sampleTrace(now);
+      const event = ((): NewEvent => {
+        switch (type) {
+          case "message.delivered":
+            return recorder.delivered(job, { kind: "delivered", reply: sampleReplies.delivered, trace });
+          case "message.deferred":
+            return recorder.deferred(
+              job,
+              {
+                kind: "deferred",
+                reply: sampleReplies.deferred,
+                classification: "greylisted",
+                retryAfterMs: null,
+                trace,
+              },
+              now + 60_000,
+            );
+          case "message.bounced":
+            return recorder.bounced(
+              job,
+              {
+                kind: "bounced",
+                source: "smtp",
+                reply: sampleReplies.bounced,
+                classification: "invalid_recipient",
+                trace,
+              },
+              { suppressed: false },
+            );
+          case "ip.blacklisted":
+          case "ip.delisted":
+            return write(type, endpoint.accountKey, now, sampleData(type, now), null);
+          default:
+            return ofMessage(type, job, now, sampleData(type, now));
+        }
+      })();
+      return { ...event, messageKey: null, recipient: null };
+    },
+  };
+}
+
+const expiredUntried: OutcomeReply = {
+  code: 451,
+  status: "4.4.7",
+  text: "[local] the message expired before another attempt was made",
+};
+const onTheList: OutcomeReply = {
+  code: 550,
+  status: "5.7.1",
+  text: "[local] the recipient is on the suppression list",
+};
+
+/** Permanent or temporary is the first digit alone (RFC 5321 §4.2.1). */
+function bounceType(code: number): "hard" | "soft" | "undetermined" {
+  return code >= 500 && code < 600 ? "hard" : code >= 400 && code < 500 ? "soft" : "undetermined";
+}
+
+function common(job: Job): string {
+  const { id, from, subject, tagsJson, metadataJson, test } = job.message;
+  return (
+    `"message_id":"${id}","to":${JSON.stringify(job.to)},"from":${JSON.stringify(from)},"subject":${JSON.stringify(subject)},` +
+    `"tags":${tagsJson},"metadata":${metadataJson}${test ? ',"test":true' : ""}`
+  );
+}
+
+/** The reply and who gave it. A receiver without enhanced codes gets X.0.0, "other undefined status" (RFC 3463 §3.1). */
+function replied(reply: OutcomeReply, trace: AttemptTrace | null): string {
+  const status = reply.status ?? `${Math.trunc(reply.code / 100)}.0.0`;
+  return (
+    `"smtp_code":"${reply.code}","smtp_status":"${status}","smtp_response":${JSON.stringify(reply.text)},` +
+    `"receiving_mta":${JSON.stringify(trace?.host ?? null)},"sending_ip":${JSON.stringify(trace?.sendingIp ?? null)}`
+  );
+}
+
+function tried(job: Job, trace: AttemptTrace): string {
+  const sinceQueuedMs = Math.max(0, Math.round(trace.endedAt - job.message.queuedAt));
+  return `"attempt":${job.attempt},"delivery_time_ms":${sinceQueuedMs},"tls":${JSON.stringify(trace.tls)}`;
+}
+
+function cause(type: "hard" | "soft" | "undetermined", classification: Classification): string {
+  return `"bounce_type":"${type}","bounce_classification":"${classification}","bounce_category":"${bounceCategories[classification]}"`;
+}
+
+function ended(
+  job: Job,
+  type: "hard" | "soft" | "undetermined",
+  classification: Classification,
+  reply: OutcomeReply,
+  trace: AttemptTrace | null,
+  source: "smtp" | "local",
+  suppressed: boolean,
+): string {
+  return `${cause(type, classification)},${replied(reply, trace)},"attempt":${job.attempt},"source":"${source}","suppressed":${suppressed}`;
+}
+
+function canonicalRecipient(job: Job): string {
+  const parsed = parseAddress(job.rcptTo);
+  return parsed.ok ? canonicalAddress(parsed.value) : job.rcptTo.toLowerCase();
+}

@@ -1,0 +1,73 @@
+// What puts a recipient on the suppression list by itself: only the recipient's own fault, said for good.
+// A block, a full mailbox, a policy, an expiry or a fault of ours says nothing about the address, and one bad day of a
+// sender's reputation must not eat a list of good customers. The cause is mail/classify.ts's judgement; complaints and
+// unsubscribes are feedback's. The list itself, and which reason wins, is the store's.
+import { canonicalAddress, parseAddress } from "../mail/address.ts";
+import type { Classification } from "../mail/classify.ts";
+import type { Job } from "../mail/envelope.ts";
+import type { Outcome, OutcomeReply } from "../mail/outcome.ts";
+import type { NewSuppression } from "../store/store.ts";
+
+/** Addresses that play an outcome every time they are written to. */
+const simulatorDomain = "simulator.svc";
+const longestDescription = 500;
+
+type Verdict = (reply: OutcomeReply) => boolean;
+const always: Verdict = () => true;
+const never: Verdict = () => false;
+
+/** Row by row: does a permanent failure of this cause suppress, and why. */
+const verdicts = {
+  invalid_recipient: always, // the mailbox does not exist (5.1.1): every further mail costs reputation
+  inactive_mailbox: always, // the mailbox was closed or disabled (5.2.1)
+  // 556: the domain publishes that it takes no mail (null MX, RFC 7505). An NXDOMAIN is not enough: one broken
+  // resolver would eat the list, so it counts only when a second look at least 15 minutes later agrees,
+  // which is not this bounce's to say.
+  invalid_domain: (reply) => reply.code === 556,
+  mailbox_full: never, // the owner may clear it
+  spam_content: never, // about this message
+  attachment_rejected: never, // about this message
+  message_too_large: never, // about this message
+  reputation_block: never, // about our address or domain
+  rate_limited: never, // about our pace
+  authentication_failed: never, // about our SPF, DKIM or DMARC
+  greylisted: never, // passes by waiting
+  recipient_policy: never, // "may be temporary": the recipient exists and is choosy
+  invalid_sender: never, // about our From
+  relay_denied: never, // asked the wrong server
+  suppressed: never, // is on the list already
+  dns_failure: never, // could not tell
+  connection_failed: never, // could not tell
+  tls_failure: never, // could not tell
+  routing_error: never, // a misconfiguration, there or here
+  protocol_error: never, // nobody judged the recipient
+  receiver_error: never, // nobody judged the recipient
+  message_expired: never, // temporary failures only
+  unclassified: never, // undecided wording suppresses nobody
+} satisfies Record<Classification, Verdict>;
+
+/** True where the outcome puts the recipient on the list. Test messages never leave the machine and prove nothing. */
+export function suppresses(job: Job, outcome: Outcome): boolean {
+  if (outcome.kind !== "bounced" || outcome.reply.code < 500 || outcome.reply.code > 599) return false;
+  if (job.message.test || job.domain === simulatorDomain) return false;
+  return verdicts[outcome.classification](outcome.reply);
+}
+
+/** The entry to add with the bounce `eventId`, or null where this outcome suppresses nobody. */
+export function suppressionFor(job: Job, outcome: Outcome, eventId: string): NewSuppression | null {
+  if (!suppresses(job, outcome)) return null;
+  const address = parseAddress(job.rcptTo);
+  return {
+    accountKey: job.message.accountKey,
+    canonical: address.ok ? canonicalAddress(address.value) : job.rcptTo.toLowerCase(),
+    email: job.to,
+    reason: "hard_bounce",
+    source: "system",
+    description: outcome.reply.text.slice(0, longestDescription),
+    messageId: job.message.id,
+    eventId,
+    smtpCode: String(outcome.reply.code),
+    smtpStatus: outcome.reply.status,
+    expiresAt: null,
+  };
+}
