@@ -1,6 +1,21 @@
-// Endpoints, fan-out and dispatch of events to customers' HTTPS endpoints.
-import type { Endpoint } from "../store/store.ts";
+// Endpoints, fan-out and dispatch of events to customers' HTTPS endpoints. Which endpoints an event
+// goes to is decided in the transaction that records it (store); here they are posted (dispatcher.ts, post.ts), signed
+// (signature.ts), tried again (schedule.ts) and kept from leading into the operator's network (guard.ts).
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import { createAllowList, isPublicAddress } from "../dns/networks.ts";
+import type { Resolver } from "../dns/resolver.ts";
+import { Refusal } from "../errors.ts";
+import type { EventType } from "../events/catalog.ts";
+import { eventCatalog } from "../events/catalog.ts";
+import type { Recorder } from "../events/record.ts";
+import type { Log } from "../log.ts";
 import type { Service } from "../service.ts";
+import type { Endpoint } from "../store/store.ts";
+import type { DeadLetter, DispatchStore } from "./dispatcher.ts";
+import { createDispatcher } from "./dispatcher.ts";
+import { createGuard, readEndpointUrl } from "./guard.ts";
+import { createPost } from "./post.ts";
 
 export interface TestResult {
   delivered: boolean;
@@ -16,4 +31,52 @@ export interface Webhooks extends Service {
   test(endpoint: Endpoint, type?: string): Promise<TestResult>;
   /** Throws Refusal validation_failed where a URL may not be an endpoint (decision on the resolved addresses). */
   checkUrl(url: string): Promise<void>;
+}
+
+export interface WebhooksDeps {
+  store: DispatchStore;
+  recorder: Pick<Recorder, "test">;
+  config: Config["webhooks"];
+  resolver: Pick<Resolver, "a" | "aaaa">;
+  clock: Clock;
+  log: Log;
+  /** Told after the dead letter is on disk. */
+  onDeadLetter(letter: DeadLetter): void;
+}
+
+/** Throws where `webhooks.ca_file` cannot be read or a network of `webhooks.allow_networks` is none. */
+export function createWebhooks(deps: WebhooksDeps): Webhooks {
+  const { config, clock, resolver } = deps;
+  const allowed = createAllowList(config.allowNetworks);
+  const guard = createGuard({ resolver, mayDial: (address) => isPublicAddress(address) || allowed(address) });
+  const post = createPost({ config, guard, clock });
+  const dispatcher = createDispatcher({ ...deps, ...config, post, log: deps.log.component("webhooks") });
+  return {
+    name: "webhooks",
+    async start() {
+      dispatcher.start();
+    },
+    stop: () => dispatcher.stop(),
+    kick: () => dispatcher.kick(),
+    checkUrl: (url) => guard.check(url),
+    async test(endpoint, type) {
+      const event = deps.recorder.test(endpoint, type === undefined ? undefined : knownType(type));
+      const pool = post.open(readEndpointUrl(endpoint.url), 1);
+      try {
+        const { delivered, status, durationMs } = await post.post(() => pool, endpoint, event, 1);
+        return { delivered, status, durationMs, eventId: event.id };
+      } finally {
+        void pool.destroy();
+      }
+    },
+  };
+}
+
+function knownType(type: string): EventType {
+  if (Object.hasOwn(eventCatalog, type)) return type as EventType;
+  const issue = "is not an event type";
+  throw new Refusal("validation_failed", `event ${issue}`, {
+    field: "event",
+    errors: [{ field: "event", code: "validation_failed", issue }],
+  });
 }

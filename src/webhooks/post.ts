@@ -1,0 +1,114 @@
+// One POST of one event to one endpoint, over undici. Success is a 2xx answer within the time limit, which
+// runs from the start to the end of the answer: a body that drips counts as no answer. A redirect is an answer that is
+// not 2xx and is never followed, or it would lead around the guard. Every failure is a value. When to try again, and
+// how many at once, is the dispatcher's.
+import { readFileSync } from "node:fs";
+import { createSecureContext, getCACertificates } from "node:tls";
+import { Pool } from "undici";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Endpoint } from "../store/store.ts";
+import type { Guard } from "./guard.ts";
+import { signatureHeaders } from "./signature.ts";
+
+declare const __VERSION__: string;
+
+/** Of a longer answer the rest is not read and the connection is closed. */
+const longestAnswer = 64 * 1024;
+
+export interface Answer {
+  delivered: boolean;
+  /** HTTP status; null where there was no answer. */
+  status: number | null;
+  /** When it ended, by the wall clock. */
+  at: number;
+  durationMs: number;
+  /** Why there was no answer, for the log. */
+  failure: string | null;
+}
+
+export interface Post {
+  /** Kept connections to the endpoint's host, at most `connections`. The caller destroys it. */
+  open(url: URL, connections: number): Pool;
+  /** Never rejects: where `connect` throws, that is a failed attempt too. */
+  post(
+    connect: () => Pool,
+    endpoint: Endpoint,
+    event: { id: string; body: string },
+    attempt: number,
+  ): Promise<Answer>;
+}
+
+export function createPost(deps: {
+  config: Pick<Config["webhooks"], "caFile" | "timeoutMs">;
+  guard: Guard;
+  clock: Clock;
+}): Post {
+  const { clock, guard, config } = deps;
+  // One context for all connections: reading a trust list takes milliseconds.
+  const trust =
+    config.caFile === null
+      ? {}
+      : { ca: [...getCACertificates("default"), readFileSync(config.caFile, "utf8")] };
+  const secureContext = createSecureContext({ ...trust, minVersion: "TLSv1.2" });
+
+  const exchange = async (
+    connect: () => Pool,
+    endpoint: Endpoint,
+    event: { id: string; body: string },
+    attempt: number,
+    signal: AbortSignal,
+  ): Promise<number> => {
+    const url = new URL(endpoint.url);
+    const refusal = guard.literalRefusal(url);
+    if (refusal !== null) throw new Error(refusal);
+    const body = Buffer.from(event.body, "utf8");
+    const answer = await connect().request({
+      method: "POST",
+      path: url.pathname + url.search,
+      headers: {
+        "content-type": "application/json",
+        "user-agent": `svc/${__VERSION__}`,
+        "x-svc-event-id": event.id,
+        "x-svc-delivery-attempt": String(attempt),
+        ...signatureHeaders(endpoint, body, clock.now()),
+      },
+      body,
+      signal,
+    });
+    await answer.body.dump({ limit: longestAnswer, signal });
+    return answer.statusCode;
+  };
+
+  return {
+    open: (url, connections) =>
+      new Pool(url.origin, {
+        connections,
+        allowH2: false,
+        headersTimeout: 0, // the one deadline of `post` rules
+        bodyTimeout: 0,
+        connect: { lookup: guard.lookup, secureContext, rejectUnauthorized: true, timeout: config.timeoutMs },
+      }),
+    async post(connect, endpoint, event, attempt) {
+      const startedAt = clock.monotonic();
+      const abort = new AbortController();
+      const deadline = clock.after(config.timeoutMs, () =>
+        abort.abort(new Error(`no answer within ${config.timeoutMs} ms`)),
+      );
+      const ended = (status: number | null, failure: string | null): Answer => ({
+        delivered: status !== null && status >= 200 && status < 300,
+        status,
+        at: clock.now(),
+        durationMs: Math.round(clock.monotonic() - startedAt),
+        failure,
+      });
+      try {
+        return ended(await exchange(connect, endpoint, event, attempt, abort.signal), null);
+      } catch (error) {
+        return ended(null, error instanceof Error ? error.message : String(error));
+      } finally {
+        deadline.cancel();
+      }
+    },
+  };
+}
