@@ -2,7 +2,12 @@
 // data, no such name, and "could not tell", which is never taken for one of the others (RFC 5321 §5.1).
 
 export type DnsAnswer<T> =
-  | { kind: "found"; records: T[]; ttlSeconds: number; /** AD bit of the configured resolver. */ authenticated: boolean }
+  | {
+      kind: "found";
+      records: T[];
+      ttlSeconds: number;
+      /** AD bit of the configured resolver. */ authenticated: boolean;
+    }
   | { kind: "nodata" }
   | { kind: "nxdomain" }
   | { kind: "failed"; why: string };

@@ -187,7 +187,10 @@ function answer(
     case "wrong_id":
       return [forge(query, { id: (query.header.id + 1) % 65_536 }, question), right()];
     case "wrong_question":
-      return [forge(query, {}, { ...question, name: `other.${name}` }), right()];
+      return [
+        forge(query, {}, { name: `other.${name}`, type: question.type, class: question.class }),
+        right(),
+      ];
     case "compression_loop":
       return [withTail(reply, Buffer.from([0xc0, reply.toBuffer().length]))];
     case "malformed":
@@ -265,7 +268,11 @@ function fitted(whole: Buffer, over: "udp" | "tcp", query: Packet, reply: Packet
   return cut.toBuffer();
 }
 
-function forge(query: Packet, header: { id?: number }, question: Question): Buffer {
+function forge(
+  query: Packet,
+  header: { id?: number },
+  question: Pick<Question, "name" | "type" | "class">,
+): Buffer {
   const forged = Packet.createResponseFromRequest(query);
   Object.assign(forged.header, { ra: 1, ...header });
   forged.questions = [new Packet.Question(question)];

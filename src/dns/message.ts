@@ -1,0 +1,164 @@
+// DNS messages (RFC 1035 §4) in and out, on dns2's codec: one question a query, with EDNS0
+// (RFC 6891) and the AD bit set, which asks for AD in the reply (RFC 6840 §5.7). A reply is hostile until it is
+// shown to be ours: id, question and shape. Reads are counted, so that names that point from pointer to pointer
+// cost no more than an honest 64 KB message.
+import { Packet } from "dns2";
+import type { Reader, Resource } from "dns2";
+
+export const typeCodes = { A: 1, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28 } as const;
+export type QuestionType = Exclude<keyof typeof typeCodes, "SOA">;
+
+export interface Question {
+  /** Lower case, without the final dot. */
+  name: string;
+  type: QuestionType;
+}
+
+export interface WireRecord {
+  name: string;
+  type: number;
+  ttlSeconds: number;
+  /** Address, target name (lower case, no final dot) or joined text. */
+  value: string;
+  /** Of an MX; else 0. */
+  preference: number;
+}
+
+export interface Reply {
+  rcode: number;
+  truncated: boolean;
+  authenticated: boolean;
+  /** Records of the answer section; empty where `truncated`. */
+  answers: WireRecord[];
+  /** How long "no such data" holds (RFC 2308 §5): from the SOA; null where the reply had none. */
+  negativeTtlSeconds: number | null;
+  /** Name servers instead of an answer: the server does not resolve for us. */
+  referral: boolean;
+}
+
+/** The reply has our id and cannot be read. */
+export class MalformedReply extends Error {}
+
+const udpPayloadBytes = 1232; // what passes everywhere without fragments (DNS flag day 2020)
+
+export function encodeQuery(id: number, question: Question, edns: boolean): Buffer {
+  const packet = new Packet();
+  packet.header = new Packet.Header({ id, rd: 1 });
+  Object.assign(packet.header, { ad: 1 });
+  packet.questions.push(
+    new Packet.Question({ name: question.name, type: typeCodes[question.type], class: Packet.CLASS.IN }),
+  );
+  if (edns) packet.additionals.push(Packet.Resource.EDNS([], { udpPayloadSize: udpPayloadBytes }));
+  return packet.toBuffer();
+}
+
+/** The reply in `bytes`, null where it answers something else than this query. Throws MalformedReply. */
+export function decodeReply(bytes: Buffer, id: number, question: Question): Reply | null {
+  if (bytes.length < Packet.HEADER_SIZE || bytes.readUInt16BE(0) !== id) return null;
+  try {
+    return readReply(new CountingReader(bytes), question);
+  } catch (error) {
+    throw new MalformedReply(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function readReply(reader: CountingReader, question: Question): Reply | null {
+  const header = Packet.Header.parse(reader);
+  const adBit = (reader.buffer.readUInt8(3) & 0x20) !== 0; // dns2 reads it, and its types do not say so
+  if (header.qr !== 1 || header.opcode !== 0 || header.qdcount > 1) return null;
+  const reply: Reply = {
+    rcode: header.rcode,
+    truncated: header.tc === 1,
+    authenticated: adBit,
+    answers: [],
+    negativeTtlSeconds: null,
+    referral: false,
+  };
+  if (header.qdcount === 0) {
+    // Some servers that cannot read a query send back a bare header; it may only say that it failed.
+    return header.rcode === Packet.RCODE.NOERROR || header.rcode === Packet.RCODE.NXDOMAIN ? null : reply;
+  }
+  const echoed = Packet.Question.parse(reader);
+  if (
+    plainName(echoed.name) !== question.name ||
+    echoed.type !== typeCodes[question.type] ||
+    echoed.class !== Packet.CLASS.IN
+  )
+    return null;
+  if (reply.truncated) return reply;
+
+  for (let i = 0; i < header.ancount; i++) {
+    const record = wireRecord(Packet.Resource.parse(reader));
+    if (record) reply.answers.push(record);
+  }
+  const answered = reply.answers.some((record) => record.type === typeCodes[question.type]);
+  if (!answered) readAuthority(reader, header.nscount, reply);
+  return reply;
+}
+
+/** What a negative answer is worth. */
+function readAuthority(reader: CountingReader, count: number, reply: Reply): void {
+  let nameServers = false;
+  for (let i = 0; i < count; i++) {
+    const record = Packet.Resource.parse(reader);
+    if (record.type === Packet.TYPE.NS) nameServers = true;
+    if (record.type === Packet.TYPE.SOA) reply.negativeTtlSeconds = Math.min(record.ttl, record.minimum ?? 0);
+  }
+  reply.referral = nameServers && reply.negativeTtlSeconds === null && reply.answers.length === 0;
+}
+
+function wireRecord(record: Resource): WireRecord | null {
+  if (record.class !== Packet.CLASS.IN) return null;
+  const base = { name: plainName(record.name), type: record.type, ttlSeconds: record.ttl, preference: 0 };
+  switch (record.type) {
+    case typeCodes.A:
+    case typeCodes.AAAA:
+      return { ...base, value: record.address ?? "" };
+    case typeCodes.CNAME:
+    case typeCodes.PTR:
+      return { ...base, value: plainName(record.domain ?? "") };
+    case typeCodes.MX:
+      return { ...base, value: plainName(record.exchange ?? ""), preference: record.priority ?? 0 };
+    case typeCodes.TXT:
+      return { ...base, value: Array.isArray(record.data) ? record.data.join("") : "" };
+    default:
+      return null;
+  }
+}
+
+/** As names are compared and shown: lower case, without the final dot. */
+export function plainName(name: string): string {
+  return name.toLowerCase().replace(/\.$/, "");
+}
+
+/** A name that a query can carry (RFC 1035 §2.3.4), in printable ASCII; underscores are ordinary. */
+export function queryableName(name: string): boolean {
+  return name.length <= 253 && name.split(".").every((label) => /^[\x21-\x2d\x2f-\x7e]{1,63}$/.test(label));
+}
+
+/** dns2's reader, bytewise, with an end: the reads of an honest message are a small multiple of its length. */
+class CountingReader implements Reader {
+  buffer: Buffer;
+  /** In bits. */
+  offset = 0;
+  #left: number;
+
+  constructor(buffer: Buffer) {
+    this.buffer = buffer;
+    this.#left = 16_384 + 16 * buffer.length;
+  }
+
+  read(bits: number): number {
+    if (bits > this.remaining()) throw new RangeError("a field runs past the end of the message");
+    if (--this.#left < 0) throw new RangeError("names point at each other without end");
+    const at = this.offset >>> 3;
+    const shift = this.offset & 7;
+    this.offset += bits;
+    if (shift + bits <= 8) return (this.buffer.readUInt8(at) >>> (8 - shift - bits)) & ((1 << bits) - 1);
+    return this.buffer.readUIntBE(at, bits / 8); // longer fields stand on byte bounds
+  }
+
+  remaining(): number {
+    return Math.max(0, this.buffer.length * 8 - this.offset);
+  }
+}

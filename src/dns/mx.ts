@@ -1,0 +1,108 @@
+// Where mail for a domain goes (RFC 5321 §5.1, RFC 7505): the hosts in the order in which they are
+// tried, and the addresses of one of them. "Could not tell" is kept apart from "there is none": the first is tried
+// again, the second bounces. Which addresses may be dialled is delivery's.
+import { isIP } from "node:net";
+import { queryableName } from "./message.ts";
+import type { DnsAnswer, MxRecord, Resolver } from "./resolver.ts";
+
+export interface MailHost {
+  host: string;
+  preference: number;
+}
+
+export type MailHosts =
+  /** Lowest preference first, equal ones shuffled; never empty. `implicit`: the domain itself, for want of any MX. */
+  | { kind: "hosts"; hosts: MailHost[]; implicit: boolean; authenticated: boolean }
+  /** The domain says that it takes no mail (RFC 7505). */
+  | { kind: "null_mx" }
+  | { kind: "nxdomain" }
+  /** The domain exists and has neither an MX that names a host nor an address. */
+  | { kind: "no_mail_host"; why: string }
+  | { kind: "failed"; why: string };
+
+export interface HostAddress {
+  address: string;
+  family: 4 | 6;
+}
+
+export type HostAddresses =
+  { kind: "addresses"; addresses: HostAddress[] } | { kind: "none" } | { kind: "failed"; why: string };
+
+/** `domain` in A-label form; `random` gives [0, 1). Never throws. */
+export async function mailHosts(
+  resolver: Resolver,
+  domain: string,
+  random: () => number,
+): Promise<MailHosts> {
+  const answer = await resolver.mx(domain);
+  switch (answer.kind) {
+    case "found":
+      return fromRecords(domain, answer, random);
+    case "nodata":
+      return implicitHost(resolver, domain);
+    case "nxdomain":
+    case "failed":
+      return answer;
+  }
+}
+
+function fromRecords(
+  domain: string,
+  answer: DnsAnswer<MxRecord> & { kind: "found" },
+  random: () => number,
+): MailHosts {
+  if (answer.records.every((record) => record.exchange === "")) return { kind: "null_mx" };
+  const preferences = new Map<string, number>();
+  for (const { exchange, preference } of answer.records) {
+    if (isHostName(exchange))
+      preferences.set(exchange, Math.min(preference, preferences.get(exchange) ?? Infinity));
+  }
+  if (preferences.size === 0)
+    return { kind: "no_mail_host", why: `no MX of ${domain} names a host: ${shown(answer.records)}` };
+  const hosts = [...preferences]
+    .map(([host, preference]) => ({ host, preference, draw: random() }))
+    .sort((a, b) => a.preference - b.preference || a.draw - b.draw)
+    .map(({ host, preference }) => ({ host, preference }));
+  return { kind: "hosts", hosts, implicit: false, authenticated: answer.authenticated };
+}
+
+/** No MX at all: the domain is its own mail host if it has an address. */
+async function implicitHost(resolver: Resolver, domain: string): Promise<MailHosts> {
+  const found = await hostAddresses(resolver, domain);
+  switch (found.kind) {
+    case "addresses":
+      return {
+        kind: "hosts",
+        hosts: [{ host: domain, preference: 0 }],
+        implicit: true,
+        authenticated: false,
+      };
+    case "none":
+      return { kind: "no_mail_host", why: `${domain} has neither MX nor A nor AAAA records` };
+    case "failed":
+      return found;
+  }
+}
+
+/** IPv6 and IPv4 addresses of a host, IPv4 first; "failed" only where neither question brought one and one of them failed. */
+export async function hostAddresses(resolver: Resolver, host: string): Promise<HostAddresses> {
+  const [four, six] = await Promise.all([resolver.a(host), resolver.aaaa(host)]);
+  const addresses: HostAddress[] = [
+    ...(four.kind === "found" ? four.records : []).map((address) => ({ address, family: 4 as const })),
+    ...(six.kind === "found" ? six.records : []).map((address) => ({ address, family: 6 as const })),
+  ];
+  if (addresses.length > 0) return { kind: "addresses", addresses };
+  if (four.kind === "failed") return four;
+  if (six.kind === "failed") return six;
+  return { kind: "none" };
+}
+
+/** A name that can have addresses: not a number in disguise (`192.0.2.1.` as a target), not empty, no odd bytes. */
+function isHostName(name: string): boolean {
+  return isIP(name) === 0 && queryableName(name) && /^[a-z0-9_.-]+$/.test(name);
+}
+
+function shown(records: MxRecord[]): string {
+  const names = records.slice(0, 3).map((record) => JSON.stringify(record.exchange.slice(0, 100)));
+  return names.join(", ");
+}
