@@ -1,6 +1,7 @@
 // From a name through its aliases (CNAME, RFC 1034 §3.6.2) to the records asked for, over one
 // reply after another. Only records whose owner is the name or one of its aliases count: whatever else a reply
 // brings along is ignored. Pure; resolve.ts asks.
+import { maxTtlSeconds } from "./cache.ts";
 import { queryableName, typeCodes } from "./message.ts";
 import type { QuestionType, Reply, WireRecord } from "./message.ts";
 import type { DnsAnswer } from "./resolver.ts";
@@ -36,7 +37,11 @@ export function follow(chain: AliasChain, reply: Reply, type: QuestionType): Set
       (record) => record.name === chain.name && record.type === typeCodes[type],
     );
     if (records.length > 0) {
-      const ttlSeconds = Math.min(chain.ttlSeconds, ...records.map((record) => record.ttlSeconds));
+      const ttlSeconds = Math.min(
+        maxTtlSeconds,
+        chain.ttlSeconds,
+        ...records.map((record) => record.ttlSeconds),
+      );
       return {
         answer: { kind: "found", records, ttlSeconds, authenticated: chain.authenticated },
         ttlSeconds,
@@ -51,6 +56,8 @@ export function follow(chain: AliasChain, reply: Reply, type: QuestionType): Set
   }
   const ttlSeconds = Math.min(chain.ttlSeconds, reply.negativeTtlSeconds ?? 0);
   if (reply.rcode === 3) return { answer: { kind: "nxdomain" }, ttlSeconds }; // of the last alias (RFC 6604 §3)
+  if (chain.name === asked && reply.answers.length > 0 && reply.negativeTtlSeconds === null)
+    return couldNotTell("an answer about other names");
   if (chain.name === asked || reply.negativeTtlSeconds !== null)
     return { answer: { kind: "nodata" }, ttlSeconds };
   return null;

@@ -4,7 +4,8 @@ import type { Clock } from "../clock.ts";
 import type { WireRecord } from "./message.ts";
 import type { DnsAnswer } from "./resolver.ts";
 
-const maxTtlSeconds = 3600;
+/** No answer is believed for longer, whatever its TTL. */
+export const maxTtlSeconds = 3600;
 /** RFC 2308 §5 leaves the limit to us: a name that appears should not wait long. */
 const maxNegativeTtlSeconds = 300;
 

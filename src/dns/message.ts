@@ -88,8 +88,7 @@ function readReply(reader: CountingReader, question: Question): Reply | null {
   if (reply.truncated) return reply;
 
   for (let i = 0; i < header.ancount; i++) {
-    const record = wireRecord(Packet.Resource.parse(reader));
-    if (record) reply.answers.push(record);
+    reply.answers.push(wireRecord(Packet.Resource.parse(reader)));
   }
   const answered = reply.answers.some((record) => record.type === typeCodes[question.type]);
   if (!answered) readAuthority(reader, header.nscount, reply);
@@ -107,10 +106,11 @@ function readAuthority(reader: CountingReader, count: number, reply: Reply): voi
   reply.referral = nameServers && reply.negativeTtlSeconds === null && reply.answers.length === 0;
 }
 
-function wireRecord(record: Resource): WireRecord | null {
-  if (record.class !== Packet.CLASS.IN) return null;
-  const base = { name: plainName(record.name), type: record.type, ttlSeconds: record.ttl, preference: 0 };
-  switch (record.type) {
+/** Of a type that is never asked for, or another class, without its value. */
+function wireRecord(record: Resource): WireRecord {
+  const type = record.class === Packet.CLASS.IN ? record.type : 0;
+  const base = { name: plainName(record.name), type, ttlSeconds: record.ttl, preference: 0 };
+  switch (type) {
     case typeCodes.A:
     case typeCodes.AAAA:
       return { ...base, value: record.address ?? "" };
@@ -122,7 +122,7 @@ function wireRecord(record: Resource): WireRecord | null {
     case typeCodes.TXT:
       return { ...base, value: Array.isArray(record.data) ? record.data.join("") : "" };
     default:
-      return null;
+      return { ...base, value: "" };
   }
 }
 

@@ -194,7 +194,7 @@ function answer(
     case "compression_loop":
       return [withTail(reply, Buffer.from([0xc0, reply.toBuffer().length]))];
     case "malformed":
-      return [withTail(reply, Buffer.from("00ffee", "hex"))];
+      return [withTail(reply, Buffer.from("80ffee", "hex"))];
     case undefined:
       return [fitted(right(), over, query, reply)];
   }

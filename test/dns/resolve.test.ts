@@ -1,0 +1,280 @@
+// The resolver against a DNS server that behaves and misbehaves on the wire.
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import type { Clock } from "../../src/clock.ts";
+import { createResolver } from "../../src/dns/resolve.ts";
+import type { CachingResolver } from "../../src/dns/resolve.ts";
+import { silentLog } from "../../src/log.ts";
+import { ManualClock } from "../support/clock.ts";
+import { startDnsServer } from "../support/dns-server.ts";
+import type { DnsServer } from "../support/dns-server.ts";
+
+let dns: DnsServer;
+let resolver: CachingResolver;
+const others: (() => unknown)[] = [];
+
+const resolverOf = (
+  servers: string[],
+  tries = 1,
+  clock: Clock = systemClock,
+  timeoutMs = 80,
+): CachingResolver => {
+  const made = createResolver({ servers, timeoutMs, tries, clock, log: silentLog });
+  others.push(() => made.stop());
+  return made;
+};
+
+beforeEach(async () => {
+  dns = await startDnsServer({
+    "a.test": { MX: ["20 mx2.a.test", "10 MX1.a.test"], TXT: ["v=spf1 -all", "x".repeat(700)] },
+    "mx1.a.test": { A: ["192.0.2.1"], AAAA: ["2001:db8::1"] },
+    "null.test": { MX: ["0 ."] },
+    "alias.test": { CNAME: ["mx1.a.test"] },
+    "1.2.0.192.in-addr.arpa": { PTR: ["mail.a.test"] },
+    [`1.${"0.".repeat(23)}8.b.d.0.1.0.0.2.ip6.arpa`]: { PTR: ["six.a.test"] },
+  });
+  resolver = resolverOf([dns.server]);
+});
+
+afterEach(async () => {
+  for (const end of others.splice(0)) end();
+  await dns.stop();
+});
+
+test("finds records of every type, names in lower case without the final dot", async () => {
+  expect(await resolver.mx("A.Test.")).toMatchObject({
+    kind: "found",
+    authenticated: false,
+    records: [
+      { preference: 20, exchange: "mx2.a.test" },
+      { preference: 10, exchange: "mx1.a.test" },
+    ],
+  });
+  expect(await resolver.a("mx1.a.test")).toMatchObject({ records: ["192.0.2.1"] });
+  expect(await resolver.aaaa("mx1.a.test")).toMatchObject({ records: ["2001:db8::1"] });
+  expect(await resolver.cname("alias.test")).toMatchObject({ records: ["mx1.a.test"] });
+  expect(await resolver.ptr("192.0.2.1")).toMatchObject({ records: ["mail.a.test"] });
+  expect(await resolver.ptr("::ffff:192.0.2.1")).toMatchObject({ records: ["mail.a.test"] });
+  expect(await resolver.ptr("2001:db8::1")).toMatchObject({ records: ["six.a.test"] });
+  expect(await resolver.mx("null.test")).toMatchObject({ records: [{ preference: 0, exchange: "" }] });
+});
+
+test("joins the strings of a long TXT record", async () => {
+  expect(await resolver.txt("a.test")).toMatchObject({ records: ["v=spf1 -all", "x".repeat(700)] });
+});
+
+test("tells no such name from no such data", async () => {
+  expect(await resolver.a("missing.a.test")).toEqual({ kind: "nxdomain" });
+  expect(await resolver.a("a.test")).toEqual({ kind: "nodata" });
+});
+
+test.each([
+  "servfail",
+  "refused",
+  "timeout",
+  "malformed",
+  "compression_loop",
+  "truncated_closed",
+  "formerr",
+] as const)("%s is a failure, never a negative answer", async (how) => {
+  dns.fail("a.test", how);
+  expect(await resolver.mx("a.test")).toMatchObject({
+    kind: "failed",
+    why: expect.stringContaining(dns.server),
+  });
+});
+
+test("the reason of a failure names what the server said", async () => {
+  dns.fail("a.test", "servfail");
+  expect(await resolver.mx("a.test")).toEqual({ kind: "failed", why: `${dns.server}: answered SERVFAIL` });
+  dns.fail("a.test", "timeout");
+  expect(await resolver.mx("a.test")).toEqual({
+    kind: "failed",
+    why: `${dns.server}: no answer within 80 ms`,
+  });
+});
+
+test("a server that knows no EDNS is asked without it", async () => {
+  dns.fail("a.test", "formerr");
+  await resolver.mx("a.test");
+  expect(dns.queries).toHaveLength(2);
+});
+
+test("an answer too long for UDP is fetched by TCP", async () => {
+  dns.fail("mx1.a.test", "truncated");
+  expect(await resolver.a("mx1.a.test")).toMatchObject({ records: ["192.0.2.1"] });
+  expect(dns.queries.map((query) => query.over)).toEqual(["udp", "tcp"]);
+  const many = Array.from({ length: 1000 }, (_, i) => `10 a-rather-long-host-name-${i}.many.test`);
+  dns.set("many.test", "MX", many);
+  const answer = await resolverOf([dns.server], 1, systemClock, 5000).mx("many.test");
+  expect(answer.kind === "found" && answer.records.length).toBe(1000);
+});
+
+test.each(["wrong_id", "wrong_question"] as const)(
+  "a forged answer (%s) is ignored and the right one taken",
+  async (how) => {
+    dns.fail("mx1.a.test", how);
+    expect(await resolver.a("mx1.a.test")).toMatchObject({ records: ["192.0.2.1"] });
+  },
+);
+
+test("each question comes from another port", async () => {
+  for (let i = 0; i < 8; i++) await resolver.uncached.a("mx1.a.test");
+  expect(new Set(dns.queries.map((query) => query.fromPort)).size).toBeGreaterThan(4);
+});
+
+test("follows aliases, and tells what their end lacks", async () => {
+  expect(await resolver.a("alias.test")).toMatchObject({ records: ["192.0.2.1"] });
+  expect(await resolver.mx("alias.test")).toEqual({ kind: "nodata" });
+  dns.set("dangling.test", "CNAME", ["nowhere.a.test"]);
+  expect(await resolver.a("dangling.test")).toEqual({ kind: "nxdomain" });
+});
+
+test("aliases that go in a circle, or on and on, are a failure", async () => {
+  dns.set("x.test", "CNAME", ["y.test"]);
+  dns.set("y.test", "CNAME", ["x.test"]);
+  expect(await resolver.a("x.test")).toMatchObject({
+    kind: "failed",
+    why: expect.stringContaining("circle"),
+  });
+  dns.set("self.test", "CNAME", ["self.test"]);
+  expect(await resolver.a("self.test")).toMatchObject({ kind: "failed" });
+  for (let i = 0; i < 12; i++) dns.set(`c${i}.test`, "CNAME", [`c${i + 1}.test`]);
+  dns.set("c12.test", "A", ["192.0.2.9"]);
+  expect(await resolver.a("c0.test")).toMatchObject({
+    kind: "failed",
+    why: expect.stringContaining("more than 8"),
+  });
+  expect(await resolver.a("c4.test")).toMatchObject({ records: ["192.0.2.9"] });
+});
+
+test("another server answers for one that fails, and is asked first from then on", async () => {
+  const broken = await startDnsServer();
+  others.push(() => broken.stop());
+  broken.fail("mx1.a.test", "servfail");
+  const both = resolverOf([broken.server, dns.server]);
+  expect(await both.a("mx1.a.test")).toMatchObject({ records: ["192.0.2.1"] });
+  expect(await both.aaaa("mx1.a.test")).toMatchObject({ records: ["2001:db8::1"] });
+  expect(broken.queries).toHaveLength(1);
+});
+
+test("asks again as often as it was told", async () => {
+  dns.fail("a.test", "timeout");
+  expect(await resolverOf([dns.server], 3).mx("a.test")).toMatchObject({ kind: "failed" });
+  expect(dns.queries).toHaveLength(3);
+});
+
+test("carries the AD bit of the server", async () => {
+  dns.authenticate(true);
+  expect(await resolver.a("mx1.a.test")).toMatchObject({ authenticated: true });
+});
+
+test.each([
+  "",
+  ".",
+  "a..test",
+  "x".repeat(64) + ".test",
+  `${"abcdefghi.".repeat(26)}test`,
+  "bücher.test",
+  "a\0.test",
+  "a b.test",
+])("%j is not asked, and nothing is thrown", async (name) => {
+  expect(await resolver.mx(name)).toMatchObject({ kind: "failed" });
+  expect(await resolver.ptr(name)).toMatchObject({ kind: "failed" });
+  expect(dns.queries).toEqual([]);
+});
+
+test("keeps an answer for its TTL on the clock, and no longer", async () => {
+  const clock = new ManualClock();
+  const patient = resolverOf([dns.server], 1, clock);
+  dns.set("ttl.test", "A", ["192.0.2.5"], 5);
+  expect(await patient.a("ttl.test")).toMatchObject({ records: ["192.0.2.5"], ttlSeconds: 5 });
+  dns.set("ttl.test", "A", ["192.0.2.6"], 5);
+  clock.jump(-86_400_000); // the wall clock is none of its business
+  await clock.advance(3000);
+  expect(await patient.a("ttl.test")).toMatchObject({ records: ["192.0.2.5"], ttlSeconds: 2 });
+  expect(await patient.uncached.a("ttl.test")).toMatchObject({ records: ["192.0.2.6"] });
+  await clock.advance(2000);
+  expect(await patient.a("ttl.test")).toMatchObject({ records: ["192.0.2.6"] });
+});
+
+test("a TTL of 0 is not kept, one of a year for an hour at most", async () => {
+  const clock = new ManualClock();
+  const patient = resolverOf([dns.server], 1, clock);
+  await patient.a("mx1.a.test");
+  await patient.a("mx1.a.test");
+  expect(dns.queries).toHaveLength(2);
+  dns.set("year.test", "A", ["192.0.2.7"], 31_536_000);
+  expect(await patient.a("year.test")).toMatchObject({ ttlSeconds: 3600 });
+  await clock.advance(3_599_000);
+  await patient.a("year.test");
+  expect(dns.queries).toHaveLength(3);
+  await clock.advance(1000);
+  await patient.a("year.test");
+  expect(dns.queries).toHaveLength(4);
+});
+
+test("an alias's shorter TTL holds for the whole answer", async () => {
+  dns.set("short.test", "CNAME", ["long.test"], 7);
+  dns.set("long.test", "A", ["192.0.2.7"], 600);
+  expect(await resolver.a("short.test")).toMatchObject({ ttlSeconds: 7 });
+});
+
+test("a negative answer is kept for five minutes at most, a failure never", async () => {
+  const clock = new ManualClock();
+  const patient = resolverOf([dns.server], 1, clock);
+  dns.negativeTtl(86_400);
+  expect(await patient.a("new.test")).toEqual({ kind: "nxdomain" });
+  dns.set("new.test", "A", ["192.0.2.8"]);
+  await clock.advance(299_000);
+  expect(await patient.a("new.test")).toEqual({ kind: "nxdomain" });
+  await clock.advance(1000);
+  expect(await patient.a("new.test")).toMatchObject({ kind: "found" });
+
+  dns.fail("mx1.a.test", "servfail");
+  expect(await patient.a("mx1.a.test")).toMatchObject({ kind: "failed" });
+  dns.fail("mx1.a.test", null);
+  expect(await patient.a("mx1.a.test")).toMatchObject({ kind: "found" });
+});
+
+test("the same question is asked once at a time", async () => {
+  const answers = await Promise.all(Array.from({ length: 50 }, () => resolver.a("mx1.a.test")));
+  expect(dns.queries).toHaveLength(1);
+  expect(answers.every((answer) => answer.kind === "found")).toBe(true);
+});
+
+test("a thousand questions at once are all answered", async () => {
+  for (let i = 0; i < 1000; i++) dns.set(`h${i}.bulk.test`, "A", ["192.0.2.1"]);
+  const roomy = createResolver({
+    servers: [dns.server],
+    timeoutMs: 5000,
+    tries: 2,
+    clock: systemClock,
+    log: silentLog,
+  });
+  others.push(() => roomy.stop());
+  const answers = await Promise.all(Array.from({ length: 1000 }, (_, i) => roomy.a(`h${i}.bulk.test`)));
+  expect(answers.filter((answer) => answer.kind !== "found")).toEqual([]);
+});
+
+test("stopping ends what is in flight and what would follow", async () => {
+  dns.fail("a.test", "timeout");
+  const clock = new ManualClock();
+  const stopping = resolverOf([dns.server], 2, clock);
+  const asking = stopping.mx("a.test");
+  await clock.advance(0);
+  stopping.stop();
+  expect(await asking).toMatchObject({ kind: "failed", why: expect.stringContaining("stopped") });
+  expect(clock.pending).toBe(0);
+  expect(await stopping.mx("a.test")).toMatchObject({ kind: "failed" });
+});
+
+test("a server that is not there is a failure", async () => {
+  const gone = await startDnsServer();
+  await gone.stop();
+  expect(await resolverOf([gone.server]).mx("a.test")).toMatchObject({ kind: "failed" });
+});
+
+test("a server that is no address is refused at once", () => {
+  expect(() => resolverOf(["dns.example"])).toThrow("dns.example");
+});
