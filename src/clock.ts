@@ -33,6 +33,19 @@ export const systemClock: Clock = {
   },
 };
 
+/**
+ * The wall clock for schedules: it never goes back. After a jump backwards it goes on by the
+ * monotonic clock, so that nothing waits longer than its delay; a jump forward is followed.
+ */
+export function forwardTime(clock: Clock): () => number {
+  let offset = clock.now() - clock.monotonic();
+  return () => {
+    const steady = clock.monotonic();
+    offset = Math.max(offset, clock.now() - steady);
+    return Math.round(steady + offset);
+  };
+}
+
 /** ISO 8601 UTC with milliseconds, the form every door shows (`2026-11-27T09:15:22.123Z`). */
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();

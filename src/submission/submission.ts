@@ -3,7 +3,6 @@
 import type { Address } from "../mail/address.ts";
 import type { Account } from "../store/store.ts";
 import type { Refusal } from "../errors.ts";
-import type { MessageRequest } from "./request.ts";
 
 export interface Sender {
   account: Account;
@@ -31,10 +30,19 @@ export interface Acceptance {
 
 export interface Submission {
   /** Throws Refusal (with every problem listed) or StoreUnavailable. */
-  send(sender: Sender, request: unknown, arrival: Arrival, idempotency: { key: string; fingerprint: Uint8Array } | null): Promise<Acceptance>;
+  send(
+    sender: Sender,
+    request: unknown,
+    arrival: Arrival,
+    idempotency: { key: string; fingerprint: Uint8Array } | null,
+  ): Promise<Acceptance>;
   /** What an SMTP RCPT would meet: null when the recipient may be named. */
   refuseRecipient(sender: Sender, address: Address): Promise<Refusal | null>;
   /** Streams one mail in; resolves after the commit. Throws Refusal, StoreUnavailable, or whatever `data` throws; keeps nothing then. */
-  relay(sender: Sender, envelope: { mailFrom: string; rcptTo: Address[]; smtpUtf8: boolean }, data: AsyncIterable<Buffer>, arrival: Arrival): Promise<{ id: string }>;
+  relay(
+    sender: Sender,
+    envelope: { mailFrom: string; rcptTo: Address[]; smtpUtf8: boolean },
+    data: AsyncIterable<Buffer>,
+    arrival: Arrival,
+  ): Promise<{ id: string }>;
 }
-export type { MessageRequest };

@@ -1,0 +1,439 @@
+// Who goes now. Lanes wait in a heap by due time; a due lane is routed to its group of
+// destinations and claimed only as far as the group has slots, so that a destination that hangs or a long
+// backlog starves nobody. Every claim is a lease on disk. An attempt's end frees its slot at once and is settled in
+// one transaction; while outcomes cannot be written, nothing new is claimed. What an outcome changes: settle.ts.
+// Over 300 lines: the parts share one small state, and apart they would be harder to follow than together.
+import { forwardTime, type Clock, type Timer } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { Job } from "../mail/envelope.ts";
+import type { Outcome } from "../mail/outcome.ts";
+import type { Service } from "../service.ts";
+import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts";
+import { createTimeHeap } from "./heap.ts";
+import { createPace, type Pace } from "./pace.ts";
+import type { Shaping } from "./shaping.ts";
+
+/** Where a lane's jobs go: a group to pace, and how to try one job there. */
+export interface Destination {
+  group: string;
+  /** Never rejects for what a network or a receiver does. `mayFinish` is false once the lease is lost. */
+  attempt(job: Job, mayFinish: () => boolean): Promise<Outcome>;
+}
+
+export interface RunnerDeps {
+  store: Pick<Store, "lanes" | "claimDue" | "renewLeases" | "release" | "takeBackLeases" | "settle">;
+  /** Routes a lane as of now; cheap when it is known. Never rejects for what a network does. */
+  destinationOf(lane: string): Promise<Destination>;
+  /** What the outcome of a job changes. */
+  settlementOf(job: Job, outcome: Outcome, now: number): Settlement;
+  /** A bounce without an attempt where the recipient was suppressed since acceptance; null: try. */
+  suppressedSince(job: Job): Promise<Outcome | null>;
+  shaping: Shaping;
+  /** Names this boot; leases of any other are taken back at start. */
+  owner: string;
+  clock: Clock;
+  log: Log;
+}
+
+/** A slot that is promised to a recipient whose acceptance is on its way to the disk. */
+export interface Reservation {
+  lease: { owner: string; until: number };
+  group: string;
+  to: Destination;
+}
+
+export interface Runner extends Service {
+  /** A slot for a recipient that is about to be accepted, where its lane has one and nothing waits before it; else null. */
+  reserve(lane: string): Reservation | null;
+  /** The acceptance failed: the slot is free again. */
+  forgo(reservation: Reservation): void;
+  /** The job was inserted under its reservation's lease: it starts now. */
+  run(reservation: Reservation, job: Job): void;
+  /** Recipients of `lane` wait in the store, the earliest until `dueAt`. */
+  note(lane: string, dueAt: number): void;
+  /** Attempts that run now, and outcomes that wait to be written. */
+  counts(): { active: number; unwritten: number };
+}
+
+interface Group {
+  name: string;
+  pace: Pace;
+  /** Attempts that run, and slots promised to acceptances. */
+  taken: number;
+  /** Claimed and waiting for a slot. */
+  ready: { job: Job; to: Destination }[];
+  /** Lanes with due recipients, served in turn. */
+  due: { lane: string; to: Destination }[];
+  claiming: boolean;
+  wake: Timer | null;
+}
+
+const leaseMs = 600_000;
+const claimMost = 100;
+const lanePage = 1000;
+const routingsMost = 500;
+/** Attempts at once over all groups; past half of it a group holds at most `shareWhenCrowded`. */
+const attemptsMost = 2000;
+const shareWhenCrowded = 2;
+/** The timer looks again at least this often, since the wall clock may jump. */
+const lookAgainMs = 30_000;
+const storeRetryMs = 1_000;
+/** After a fault of this program: neither a tight loop nor a lost mail. */
+const faultRetryMs = 60_000;
+/** A lane's destination is asked for anew after this; the resolver's cache knows the TTL. */
+const destinationKeptMs = 5_000;
+const destinationStaleMs = 60_000;
+const destinationsMost = 50_000;
+
+export function createRunner(deps: RunnerDeps): Runner {
+  const { store, clock, log, owner } = deps;
+  const now = forwardTime(clock);
+  const groups = new Map<string, Group>();
+  const waiting = createTimeHeap();
+  const destinations = new Map<string, { to: Destination; until: number }>();
+  /** Lanes that are being routed, stand in a group's `due`, or are being claimed; true: became due again meanwhile. */
+  const busy = new Map<string, boolean>();
+  const refreshing = new Set<string>();
+  /** Groups that found the whole program's slots taken. */
+  const starved = new Set<Group>();
+  const running = new Set<Promise<void>>();
+  let routings = 0;
+  let active = 0;
+  let unwritten: Settlement[] = [];
+  let faulty: Settlement[] = [];
+  let leasedUntil = clock.monotonic() + leaseMs;
+  let started = false;
+  let stopping = false;
+  let alarm: { at: number; timer: Timer } | null = null;
+  let renewal: Timer | null = null;
+  let retry: Timer | null = null;
+  let faultRetry: Timer | null = null;
+
+  const mayFinish = (): boolean => clock.monotonic() < leasedUntil;
+  const blocked = (): boolean => stopping || unwritten.length > 0;
+
+  const groupOf = (name: string): Group => {
+    let group = groups.get(name);
+    if (!group) {
+      const pace = createPace(deps.shaping(name), clock);
+      group = { name, pace, taken: 0, ready: [], due: [], claiming: false, wake: null };
+      groups.set(name, group);
+    }
+    return group;
+  };
+
+  // --- lanes become due -----------------------------------------------------
+
+  const note = (lane: string, dueAt: number): void => {
+    waiting.push(lane, dueAt);
+    arm();
+  };
+
+  const arm = (): void => {
+    const next = waiting.peek();
+    if (blocked() || !started || next === null) return;
+    if (alarm && alarm.at <= next) return;
+    alarm?.timer.cancel();
+    const timer = clock.after(Math.min(Math.max(0, next - now()), lookAgainMs), () => {
+      alarm = null;
+      wakeLanes();
+    });
+    alarm = { at: next, timer };
+  };
+
+  const wakeLanes = (): void => {
+    while (!blocked() && routings < routingsMost) {
+      const lane = waiting.popDue(now());
+      if (lane === null) break;
+      if (busy.has(lane)) busy.set(lane, true);
+      else void routeLane(lane);
+    }
+    if (routings < routingsMost) arm();
+  };
+
+  const routeLane = async (lane: string): Promise<void> => {
+    busy.set(lane, false);
+    const to = await destinationOf(lane);
+    if (to) enlist(lane, to);
+    else leaveLane(lane, now() + faultRetryMs);
+  };
+
+  const destinationOf = async (lane: string): Promise<Destination | null> => {
+    const kept = known(lane);
+    if (kept) return kept;
+    routings += 1;
+    try {
+      const to = await deps.destinationOf(lane);
+      if (destinations.size >= destinationsMost) destinations.clear();
+      destinations.set(lane, { to, until: clock.monotonic() + destinationKeptMs });
+      return to;
+    } catch (error) {
+      log.error(
+        { lane, err: error },
+        "a lane could not be routed by a fault of this program; it is tried again",
+      );
+      return null;
+    } finally {
+      if (routings-- === routingsMost) queueMicrotask(wakeLanes);
+    }
+  };
+
+  const known = (lane: string): Destination | null => {
+    const entry = destinations.get(lane);
+    return entry && entry.until > clock.monotonic() ? entry.to : null;
+  };
+
+  /** For acceptances, which do not wait: what was known a little while ago serves while it is asked for anew. */
+  const recent = (lane: string): Destination | null => {
+    const entry = destinations.get(lane);
+    if (!entry || entry.until + destinationStaleMs < clock.monotonic()) return null;
+    if (entry.until <= clock.monotonic() && !refreshing.has(lane)) {
+      refreshing.add(lane);
+      void destinationOf(lane).finally(() => refreshing.delete(lane));
+    }
+    return entry.to;
+  };
+
+  const enlist = (lane: string, to: Destination): void => {
+    const group = groupOf(to.group);
+    group.due.push({ lane, to });
+    pump(group);
+  };
+
+  const leaveLane = (lane: string, dueAt: number | null): void => {
+    const again = busy.get(lane) === true;
+    busy.delete(lane);
+    if (again) waiting.push(lane, now());
+    if (dueAt !== null) waiting.push(lane, dueAt);
+    arm();
+  };
+
+  // --- groups fill their slots -------------------------------------------------
+
+  const room = (group: Group): number => {
+    const crowded = active > attemptsMost / 2;
+    const limit = Math.min(group.pace.limit(), crowded ? shareWhenCrowded : attemptsMost);
+    const free = Math.min(limit - group.taken, attemptsMost - active);
+    if (free <= 0 && group.taken < group.pace.limit()) starved.add(group);
+    return Math.max(0, free);
+  };
+
+  const pump = (group: Group): void => {
+    while (group.ready.length > 0 && !blocked() && room(group) > 0) {
+      if (!group.pace.take()) {
+        sleepUntilToken(group);
+        return;
+      }
+      const next = group.ready.shift();
+      if (next) {
+        group.taken += 1;
+        launch(group, next.job, next.to, false);
+      }
+    }
+    void claim(group);
+  };
+
+  const sleepUntilToken = (group: Group): void => {
+    group.wake ??= clock.after(group.pace.waitMs(), () => {
+      group.wake = null;
+      pump(group);
+    });
+  };
+
+  /** Claims for the free slots and as many again, so that a freed slot need not wait for the store. */
+  const claim = async (group: Group): Promise<void> => {
+    const wanted = Math.min(claimMost, 2 * Math.max(room(group), group.taken) - group.ready.length);
+    if (group.claiming || blocked() || wanted <= 0 || group.ready.length > group.taken / 2) return;
+    const next = group.due.shift();
+    if (!next) return;
+    group.claiming = true;
+    try {
+      const at = now();
+      const claimed = await store.claimDue({
+        owner,
+        lane: next.lane,
+        limit: wanted,
+        now: at,
+        leaseUntil: at + leaseMs,
+      });
+      for (const job of claimed.jobs) group.ready.push({ job, to: next.to });
+      if (claimed.nextDueAt !== null && claimed.nextDueAt <= now()) await requeue(next.lane);
+      else leaveLane(next.lane, claimed.nextDueAt);
+    } catch (error) {
+      logStore(error, "claimDue");
+      leaveLane(next.lane, now() + (error instanceof StoreUnavailable ? storeRetryMs : faultRetryMs));
+    }
+    group.claiming = false;
+    if (stopping)
+      await giveBack(
+        group.ready.splice(0).map(({ job }) => job),
+        now(),
+      );
+    else pump(group);
+  };
+
+  /** The lane has more that is due: to the back of the line, by the route that holds now. */
+  const requeue = async (lane: string): Promise<void> => {
+    const to = await destinationOf(lane);
+    if (to) groupOf(to.group).due.push({ lane, to });
+    else leaveLane(lane, now() + faultRetryMs);
+    if (to) queueMicrotask(() => pump(groupOf(to.group)));
+  };
+
+  // --- attempts ------------------------------------------------------------------
+
+  const launch = (group: Group, job: Job, to: Destination, fresh: boolean): void => {
+    active += 1;
+    const work = attempt(group, job, to, fresh).finally(() => running.delete(work));
+    running.add(work);
+  };
+
+  const attempt = async (group: Group, job: Job, to: Destination, fresh: boolean): Promise<void> => {
+    let outcome: Outcome | null = null;
+    try {
+      outcome = fresh ? null : await deps.suppressedSince(job);
+      outcome ??= await to.attempt(job, mayFinish);
+    } catch (error) {
+      const { id } = job.message;
+      log.error(
+        { message: id, to: job.to, err: error },
+        "an attempt failed by a fault of this program; it is tried again",
+      );
+    }
+    free(group);
+    if (outcome) await settle(group, job, outcome);
+    else await giveBack([job], now() + faultRetryMs);
+  };
+
+  const free = (group: Group): void => {
+    active -= 1;
+    group.taken -= 1;
+    pump(group);
+    const hungry = [...starved];
+    starved.clear();
+    for (const other of hungry) pump(other);
+  };
+
+  const settle = async (group: Group, job: Job, outcome: Outcome): Promise<void> => {
+    if (outcome.kind !== "delivered" && outcome.classification === "rate_limited") group.pace.slowDown();
+    const settlement = deps.settlementOf(job, outcome, now());
+    await write(settlement);
+    if (settlement.nextAttemptAt !== null) note(job.lane, settlement.nextAttemptAt);
+  };
+
+  const write = async (settlement: Settlement): Promise<void> => {
+    try {
+      await store.settle(settlement);
+    } catch (error) {
+      logStore(error, "settle");
+      if (error instanceof StoreUnavailable) unwritten.push(settlement);
+      else faulty.push(settlement); // its lease is renewed, so nobody sends it again
+      retryWrites();
+    }
+  };
+
+  /** Outcomes come before anything new: they are kept until the store takes them. */
+  const retryWrites = (): void => {
+    if (unwritten.length > 0) retry ??= clock.after(storeRetryMs, () => ((retry = null), void rewrite()));
+    if (faulty.length > 0)
+      faultRetry ??= clock.after(faultRetryMs, () => ((faultRetry = null), void rewriteFaulty()));
+  };
+
+  const rewrite = async (): Promise<void> => {
+    await Promise.all(unwritten.splice(0).map(write));
+    if (blocked()) return;
+    wakeLanes();
+    for (const group of groups.values()) pump(group);
+  };
+
+  const rewriteFaulty = async (): Promise<void> => {
+    await Promise.all(faulty.splice(0).map(write));
+  };
+
+  const giveBack = async (jobs: Job[], dueAt: number): Promise<void> => {
+    if (jobs.length === 0) return;
+    try {
+      const keys = jobs.map((job) => job.key);
+      await store.release(owner, keys, dueAt);
+      for (const job of jobs) note(job.lane, dueAt);
+    } catch (error) {
+      logStore(error, "release"); // the next start takes them back
+    }
+  };
+
+  const logStore = (error: unknown, call: string): void => {
+    if (error instanceof StoreUnavailable)
+      log.warn({ call, why: error.why, detail: error.message }, "the store takes no writes; sending waits");
+    else log.error({ call, err: error }, "a call to the store failed by a fault of this program");
+  };
+
+  // --- life --------------------------------------------------------------------------
+
+  const renew = (): void => {
+    renewal = clock.after(leaseMs / 3, () => {
+      const begun = clock.monotonic();
+      store.renewLeases(owner, now() + leaseMs).then(
+        () => void (leasedUntil = begun + leaseMs),
+        (error: unknown) => logStore(error, "renewLeases"),
+      );
+      renew();
+    });
+  };
+
+  const loadLanes = async (): Promise<void> => {
+    for (let after: string | null = null; !stopping;) {
+      const page: { lane: string; dueAt: number }[] = await store.lanes(after, lanePage);
+      for (const { lane, dueAt } of page) note(lane, dueAt);
+      after = page.at(-1)?.lane ?? null;
+      if (page.length < lanePage) return;
+    }
+  };
+
+  return {
+    name: "queue",
+    async start() {
+      const taken = await store.takeBackLeases(owner, now());
+      if (taken > 0)
+        log.info({ recipients: taken }, "took back what was in flight when the program last ended");
+      started = true;
+      renew();
+      await loadLanes();
+      arm();
+    },
+    async stop() {
+      stopping = true;
+      for (const timer of [alarm?.timer, renewal, retry, faultRetry]) timer?.cancel();
+      const unstarted: Job[] = [];
+      for (const group of groups.values()) {
+        group.wake?.cancel();
+        unstarted.push(...group.ready.splice(0).map(({ job }) => job));
+      }
+      await giveBack(unstarted, now());
+      await Promise.all(running);
+      // What still cannot be written stays leased: the next start takes it back.
+      await Promise.allSettled([...unwritten, ...faulty].map((settlement) => store.settle(settlement)));
+    },
+    reserve(lane) {
+      const to = started && !blocked() ? recent(lane) : null;
+      if (!to) return null;
+      const group = groupOf(to.group);
+      if (group.ready.length > 0 || group.due.length > 0 || room(group) === 0 || !group.pace.take())
+        return null;
+      group.taken += 1;
+      return { lease: { owner, until: now() + leaseMs }, group: group.name, to };
+    },
+    forgo(reservation) {
+      const group = groupOf(reservation.group);
+      group.taken -= 1;
+      pump(group);
+    },
+    run(reservation, job) {
+      const group = groupOf(reservation.group);
+      if (!stopping) return launch(group, job, reservation.to, true);
+      group.taken -= 1;
+      return void giveBack([job], now());
+    },
+    note,
+    counts: () => ({ active, unwritten: unwritten.length + faulty.length }),
+  };
+}

@@ -1,0 +1,41 @@
+// When a deferred recipient is tried again (RFC 5321 §4.5.4.1). Pure functions; the
+// delays themselves are `outbound.retry`, by default 1 m, 5 m, 15 m, 30 m, 1 h, 2 h, 4 h, the last one repeated.
+
+/** Added to each delay, so that what failed together does not come back together; never less than the delay. */
+const spread = 0.2;
+/** A longer delay that a receiver names is cut to this. */
+export const longestNamedDelayMs = 3_600_000;
+
+export interface RetrySchedule {
+  /** Delays after the first, second, … failed attempt, milliseconds; the last is repeated. */
+  retryMs: readonly number[];
+  /** Age at which a message that is still deferred is given up, milliseconds from `queuedAt`. */
+  maxAgeMs: number;
+}
+
+export interface NextAttempt {
+  at: number;
+  decidedBy: "schedule" | "receiver";
+}
+
+/**
+ * The next attempt after failed attempt number `attempt` (1 for the first) at `now`; null: give up, it has expired.
+ * The last attempt falls on the expiry itself, so that none is given up untried in its last hours.
+ */
+export function nextAttemptAt(
+  schedule: RetrySchedule,
+  attempt: number,
+  queuedAt: number,
+  now: number,
+  named: { delayMs: number | null; random: number },
+): NextAttempt | null {
+  const expiresAt = queuedAt + schedule.maxAgeMs;
+  if (now >= expiresAt) return null;
+  if (named.delayMs !== null) {
+    const at = now + Math.min(named.delayMs, longestNamedDelayMs);
+    return { at: Math.min(at, expiresAt), decidedBy: "receiver" };
+  }
+  const delay = schedule.retryMs[Math.min(attempt, schedule.retryMs.length) - 1] ?? 60_000;
+  const at = now + Math.round(delay * (1 + spread * named.random));
+  return { at: Math.min(at, expiresAt), decidedBy: "schedule" };
+}

@@ -1,0 +1,86 @@
+// What an outcome changes: the recipient's state, the next attempt, the event, the suppression.
+// Pure: it turns a job and its outcome into the one value that the store writes in one transaction.
+import type { Recorder } from "../events/record.ts";
+import type { IdMint } from "../ids.ts";
+import type { Job } from "../mail/envelope.ts";
+import type { Outcome } from "../mail/outcome.ts";
+import type { AttemptRecord, NewEvent, Settlement } from "../store/store.ts";
+import { suppressionFor, suppresses } from "../suppressions/policy.ts";
+import { nextAttemptAt, type NextAttempt, type RetrySchedule } from "./schedule.ts";
+
+export interface SettleDeps {
+  recorder: Recorder;
+  mint: IdMint;
+  schedule: RetrySchedule;
+  owner: string;
+  /** 0 ≤ x < 1, for the spread of retries. */
+  random(): number;
+  /** Mail of this job is caught in the local inbox when it is delivered. */
+  isCaught(job: Job): boolean;
+}
+
+/** `now`: by the queue's clock, which never goes back. */
+export function settlementOf(deps: SettleDeps, job: Job, outcome: Outcome, now: number): Settlement {
+  const next = outcome.kind === "deferred" ? retryOf(deps, job, outcome, now) : null;
+  const event = eventOf(deps.recorder, job, outcome, next);
+  const state = outcome.kind === "deferred" ? (next ? "deferred" : "bounced") : outcome.kind;
+  return {
+    recipientKey: job.key,
+    messageKey: job.message.key,
+    accountKey: job.message.accountKey,
+    owner: deps.owner,
+    outcome: state,
+    nextAttemptAt: next?.at ?? null,
+    at: event.occurredAt,
+    attempt: job.attempt,
+    record: recordOf(deps.mint, outcome, next),
+    smtpCode: outcome.reply.code,
+    smtpStatus: outcome.reply.status,
+    smtpResponse: outcome.reply.text,
+    event,
+    suppression: suppressionFor(job, outcome, event.id),
+    catchInInbox: state === "delivered" && deps.isCaught(job),
+  };
+}
+
+function retryOf(
+  deps: SettleDeps,
+  job: Job,
+  outcome: Extract<Outcome, { kind: "deferred" }>,
+  now: number,
+): NextAttempt | null {
+  const named = { delayMs: outcome.retryAfterMs, random: deps.random() };
+  return nextAttemptAt(deps.schedule, job.attempt, job.message.queuedAt, now, named);
+}
+
+function eventOf(recorder: Recorder, job: Job, outcome: Outcome, next: NextAttempt | null): NewEvent {
+  switch (outcome.kind) {
+    case "delivered":
+      return recorder.delivered(job, outcome);
+    case "deferred":
+      return next ? recorder.deferred(job, outcome, next.at) : recorder.expired(job, outcome);
+    case "bounced":
+      if (outcome.classification === "suppressed") return recorder.suppressed(job);
+      return recorder.bounced(job, outcome, { suppressed: suppresses(job, outcome) });
+  }
+}
+
+/** null where no attempt was made. */
+function recordOf(mint: IdMint, outcome: Outcome, next: NextAttempt | null): AttemptRecord | null {
+  if (outcome.kind === "bounced" && outcome.classification === "suppressed") return null;
+  const { startedAt, endedAt, sendingIp, mx, host, address, tls, ambiguous, dialogue } = outcome.trace;
+  const decidedBy = outcome.kind !== "deferred" ? "final" : (next?.decidedBy ?? "expired");
+  return {
+    id: mint("att", endedAt),
+    startedAt,
+    endedAt,
+    sendingIp,
+    mx,
+    host,
+    address,
+    tls,
+    ambiguous,
+    dialogue,
+    decidedBy,
+  };
+}
