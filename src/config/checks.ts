@@ -1,0 +1,153 @@
+// Rules that hold between options, and the files that options name. Each sees what could be read
+// (a value that was itself at fault is undefined) and answers what is wrong; all run, so that everything is told at once.
+import { BlockList, isIP } from "node:net";
+import type { z } from "zod";
+import type { ReadFile } from "./files.ts";
+import type { OptionPath, someOptions } from "./options.ts";
+import type { ListenAddress } from "./values.ts";
+
+export type Read = z.output<typeof someOptions>;
+export interface Wrong {
+  path: OptionPath;
+  found: string;
+  expected: string;
+}
+
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+export function isLoopback(listen: ListenAddress): boolean {
+  return "path" in listen || loopback.check(listen.host, isIP(listen.host) === 6 ? "ipv6" : "ipv4");
+}
+
+export function listenText(listen: ListenAddress): string {
+  if ("path" in listen) return `unix:${listen.path}`;
+  return isIP(listen.host) === 6 ? `[${listen.host}]:${listen.port}` : `${listen.host}:${listen.port}`;
+}
+
+export function crossChecks(
+  read: Read,
+  around: { dev: boolean; readFile: ReadFile; passwordGiven: boolean },
+): Wrong[] {
+  return [
+    ...certificate(read),
+    ...plainHttp(read),
+    ...smartHost(read, around.passwordGiven),
+    ...listeners(read),
+    ...(around.dev ? devStaysLocal(read) : []),
+    ...files(read, around.readFile),
+  ];
+}
+
+function certificate(read: Read): Wrong[] {
+  const mode = read["tls.mode"];
+  const [cert, key] = [read["tls.cert"], read["tls.key"]];
+  const needed =
+    mode === "files" ? "set where tls.mode is files" : "set where the other one of tls.cert and tls.key is";
+  const wrong: Wrong[] = [];
+  if (cert === null && (mode === "files" || typeof key === "string"))
+    wrong.push({ path: "tls.cert", found: "nothing", expected: needed });
+  if (key === null && (mode === "files" || typeof cert === "string"))
+    wrong.push({ path: "tls.key", found: "nothing", expected: needed });
+  return wrong;
+}
+
+/** Plain HTTP never leaves the machine, unless a proxy in front of it speaks TLS. */
+function plainHttp(read: Read): Wrong[] {
+  const proxies = read["http.trusted_proxies"];
+  if (read["tls.mode"] !== "off" || proxies === undefined || proxies.length > 0) return [];
+  const open = (read["http.listen"] ?? []).filter((listen) => !isLoopback(listen));
+  if (open.length === 0) return [];
+  const expected = `files or self-signed, or http.listen on loopback only (now ${open.map(listenText).join(", ")}), or http.trusted_proxies set`;
+  return [{ path: "tls.mode", found: '"off"', expected }];
+}
+
+function smartHost(read: Read, passwordGiven: boolean): Wrong[] {
+  const host = read["outbound.smart_host.host"];
+  const user = read["outbound.smart_host.user"];
+  const file = read["outbound.smart_host.password_file"];
+  const wrong: Wrong[] = [];
+  const password = passwordGiven || typeof file === "string";
+  if (host === null && (typeof user === "string" || password))
+    wrong.push({
+      path: "outbound.smart_host.host",
+      found: "nothing",
+      expected: "the server that the login is for",
+    });
+  if (user === null && password)
+    wrong.push({
+      path: "outbound.smart_host.user",
+      found: "nothing",
+      expected: "the login that the password is for",
+    });
+  if (typeof user === "string" && !password && file === null)
+    wrong.push({
+      path: "outbound.smart_host.password_file",
+      found: "nothing",
+      expected: "the file with the password of that login",
+    });
+  if (typeof user === "string" && read["outbound.smart_host.tls"] === "none")
+    wrong.push({
+      path: "outbound.smart_host.tls",
+      found: '"none"',
+      expected: "verify, require or opportunistic where a password is sent",
+    });
+  if (host === null && read["outbound.sign"] === false)
+    wrong.push({ path: "outbound.sign", found: "false", expected: "true, unless outbound.smart_host signs" });
+  return wrong;
+}
+
+function listeners(read: Read): Wrong[] {
+  const seen = new Map<string, OptionPath>();
+  const wrong: Wrong[] = [];
+  for (const path of ["http.listen", "relay.starttls", "relay.implicit_tls"] as const)
+    for (const listen of read[path] ?? []) {
+      const text = listenText(listen);
+      const before = seen.get(text);
+      if (before !== undefined && !text.endsWith(":0"))
+        wrong.push({ path, found: `${text}, which ${before} has too`, expected: "another address or port" });
+      seen.set(text, path);
+    }
+  return wrong;
+}
+
+function devStaysLocal(read: Read): Wrong[] {
+  return (["http.listen", "relay.starttls", "relay.implicit_tls"] as const).flatMap((path) =>
+    (read[path] ?? [])
+      .filter((listen) => !isLoopback(listen))
+      .map((listen) => ({
+        path,
+        found: listenText(listen),
+        expected: "a loopback address: --dev is for this machine alone",
+      })),
+  );
+}
+
+const named = [
+  "tls.cert",
+  "tls.key",
+  "outbound.shaping_file",
+  "outbound.smart_host.password_file",
+  "webhooks.ca_file",
+] as const satisfies OptionPath[];
+
+function files(read: Read, readFile: ReadFile): Wrong[] {
+  return named.flatMap((path): Wrong[] => {
+    const file = read[path];
+    if (typeof file !== "string") return [];
+    try {
+      const text = readFile(file);
+      if (text === null)
+        return [{ path, found: `${file}, where there is no file`, expected: "the path of a file" }];
+      return text.trim() === ""
+        ? [{ path, found: `${file}, which is empty`, expected: "a file with content" }]
+        : [];
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      return [
+        { path, found: `${file}, which cannot be read (${why})`, expected: "a file that this user may read" },
+      ];
+    }
+  });
+}

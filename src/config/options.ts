@@ -1,0 +1,177 @@
+// Every option of svc.yaml: its path, type, default and meaning. The default is written as an
+// operator would write it and is read by the same type. The name of its environment variable is its path in
+// capitals: `outbound.max_age` is SVC_OUTBOUND_MAX_AGE.
+import { join } from "node:path";
+import { z } from "zod";
+import type { Places } from "./places.ts";
+import * as kind from "./values.ts";
+
+/** What defaults depend on. */
+export interface Surroundings {
+  places: Places;
+  /** The machine's own name, as the system gives it. */
+  machineName: string;
+  dev: boolean;
+}
+
+/** What is said of an option beside its type. */
+export interface OptionNote {
+  /** As an operator would write it; null: not set. */
+  standard: unknown;
+  about: string;
+}
+
+/** Notes by type: each option has an instance of its own. */
+export const optionNotes = z.registry<OptionNote>();
+
+type Standard = string | number | boolean | unknown[] | object | ((around: Surroundings) => unknown);
+
+function option<T>(type: z.ZodType<T>, standard: Standard, about: string): z.ZodOptional<z.ZodType<T>> {
+  return type.optional().register(optionNotes, { standard, about });
+}
+function optional<T>(type: z.ZodType<T>, about: string): z.ZodOptional<z.ZodNullable<z.ZodType<T>>> {
+  return type.nullable().optional().register(optionNotes, { standard: null, about });
+}
+
+/** System service, plain user, `serve --dev`. */
+const ports = (system: number[], user: number[]) => (around: Surroundings) =>
+  around.dev
+    ? user.map((port) => `127.0.0.1:${port}`)
+    : (around.places.system ? system : user).map((port) => `[::]:${port}`);
+const listeners = kind.list(kind.listenAddress, { max: 32 });
+const networks = kind.list(kind.network, { max: 1000 });
+const tlsWords = ["opportunistic", "require", "verify"] as const;
+
+export const options = {
+  hostname: option(
+    kind.hostName,
+    ({ dev, machineName }: Surroundings) => (dev ? "mail.example.test" : machineName),
+    "EHLO name, domain of Message-IDs and host of return paths",
+  ),
+  public_url: optional(
+    kind.baseUrl,
+    "address of the API as clients see it; else https://<hostname> and the port of http.listen",
+  ),
+  data_dir: option(
+    kind.path,
+    ({ places }: Surroundings) => places.dataDir,
+    "database, spool, keys and certificates",
+  ),
+  "tls.mode": optional(
+    kind.tlsMode,
+    "files, self-signed or off; files where tls.cert is given, else self-signed",
+  ),
+  "tls.cert": optional(kind.path, "certificate chain, PEM"),
+  "tls.key": optional(kind.path, "private key of it, PEM"),
+  "http.listen": option(
+    kind.list(kind.listenAddress, { min: 1, max: 32 }),
+    ports([443], [8443]),
+    "where the API listens",
+  ),
+  "http.trusted_proxies": option(networks, [], "proxies whose X-Forwarded-For and X-Forwarded-Proto count"),
+  "relay.starttls": option(listeners, ports([587, 2525], [8587, 8525]), "SMTP with STARTTLS"),
+  "relay.implicit_tls": option(listeners, ports([465], [8465]), "SMTP with TLS from the first byte"),
+  "relay.max_connections": option(kind.whole(1, 100_000), 1000, "SMTP sessions at a time"),
+  "relay.max_connections_per_ip": option(
+    kind.whole(1, 100_000),
+    50,
+    "SMTP sessions at a time of one address",
+  ),
+  "relay.trusted": option(
+    kind.trustedPeers,
+    [],
+    "networks that may send without a login: [{network: 10.0.0.0/8, account: default}]",
+  ),
+  "outbound.port": option(kind.whole(1, 65_535), 25, "port of receiving servers"),
+  "outbound.source": option(
+    kind.list(kind.ipAddress, { max: 256 }),
+    [],
+    "addresses to send from; none: the system's choice",
+  ),
+  "outbound.allow_networks": option(
+    networks,
+    [],
+    "loopback and private networks that may be dialled as receiving servers",
+  ),
+  "outbound.retry": option(
+    kind.list(kind.span("1s", "24h"), { min: 1, max: 50 }),
+    ["1m", "5m", "15m", "30m", "1h", "2h", "4h"],
+    "waits between attempts; the last one repeats",
+  ),
+  "outbound.max_age": option(kind.span("1m", "30d"), "48h", "how long a message is tried"),
+  "outbound.tls": option(kind.oneOf(...tlsWords), "opportunistic", "opportunistic, require or verify"),
+  "outbound.timeouts.connect": option(kind.span("1s", "10m"), "30s", "wait for a connection"),
+  "outbound.timeouts.greeting": option(kind.span("1s", "10m"), "60s", "wait for the greeting"),
+  "outbound.timeouts.command": option(kind.span("1s", "10m"), "60s", "wait for a reply to a command"),
+  "outbound.timeouts.data": option(kind.span("1s", "30m"), "180s", "wait while data goes out"),
+  "outbound.timeouts.dot": option(kind.span("1s", "1h"), "600s", "wait for the reply to the final dot"),
+  "outbound.shaping_file": optional(kind.path, "rules for receiving servers, beside the built-in ones"),
+  "outbound.sign": option(kind.truth, true, "DKIM; false only with a smart host, which then signs"),
+  "outbound.smart_host.host": optional(kind.host, "send everything through this server"),
+  "outbound.smart_host.port": option(kind.whole(1, 65_535), 587, "its port"),
+  "outbound.smart_host.user": optional(kind.user, "login there"),
+  "outbound.smart_host.password_file": optional(kind.path, "file that holds the password"),
+  "outbound.smart_host.tls": option(
+    kind.oneOf("none", ...tlsWords),
+    "verify",
+    "none, opportunistic, require or verify",
+  ),
+  "dns.servers": option(kind.list(kind.dnsServer, { max: 16 }), [], "resolvers; none: the system's"),
+  "dns.timeout": option(kind.span("100ms", "1m"), "5s", "wait for one answer"),
+  "dns.tries": option(kind.whole(1, 10), 2, "questions before giving up"),
+  "webhooks.allow_networks": option(
+    networks,
+    ({ dev }: Surroundings) => (dev ? ["127.0.0.0/8", "::1/128"] : []),
+    "loopback and private networks where endpoints may be",
+  ),
+  "webhooks.ca_file": optional(kind.path, "more certificate authorities for endpoints, PEM"),
+  "webhooks.schedule": option(
+    kind.list(kind.span("1s", "24h"), { min: 1, max: 50 }),
+    ["30s", "2m", "10m", "30m", "1h", "2h", "4h", "8h", "8h"],
+    "waits between attempts; after the last the event is dead-lettered",
+  ),
+  "webhooks.timeout": option(kind.span("1s", "1m"), "10s", "wait for an endpoint's answer"),
+  "limits.max_queue": option(kind.whole(1, 1_000_000_000), 5_000_000, "recipients that wait at a time"),
+  "limits.min_free_space": option(
+    kind.percent,
+    "5%",
+    "share of the disk below which new mail is refused; 0% switches that off",
+  ),
+  "limits.rates": option(kind.rates, {}, "rates of buckets: {messages-write: {burst: 200, per_second: 200}}"),
+  "operations.email": optional(kind.mailAddress, "who is told of dead letters"),
+  "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
+  "log.level": option(kind.oneOf("debug", "info", "warn", "error"), "info", "debug, info, warn or error"),
+};
+
+export type OptionPath = keyof typeof options;
+export type OptionValues = { [P in OptionPath]: Exclude<z.output<(typeof options)[P]>, undefined> };
+export const optionPaths = Object.keys(options) as OptionPath[];
+
+/** Every option judged; what is left out stays out. */
+export const someOptions = z.object(options);
+export const allOptions = someOptions.required();
+
+/** Written as one structure in an environment variable, in YAML's flow form. */
+export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>(["relay.trusted", "limits.rates"]);
+
+/** Keys of coming versions: a file that holds one is refused, so that nobody relies on what does not work yet. */
+export const notYet: readonly string[] = [
+  "tls.acme",
+  "tracking",
+  "inbound",
+  "dnsbl",
+  "retention",
+  "backup",
+  "guard",
+  "metrics",
+  "log.format",
+];
+
+export function environmentName(path: string): string {
+  return `SVC_${path.replaceAll(".", "_").toUpperCase()}`;
+}
+
+/** The admin socket where neither a flag nor SVC_SOCKET names one. */
+export function standardSocket(places: Places, dataDir: string): string {
+  return places.socket ?? join(dataDir, "admin.sock");
+}

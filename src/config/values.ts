@@ -1,0 +1,199 @@
+// The kinds of value that svc.yaml holds. Each is a zod type that takes what YAML or an
+// environment variable gives (text, number, truth value) and whose message says what would be right.
+import { isIP } from "node:net";
+import { isAbsolute } from "node:path";
+import { domainToASCII } from "node:url";
+import { z } from "zod";
+import { parseAddress } from "../mail/address.ts";
+import { parseSpan } from "./span.ts";
+
+export type ListenAddress = { host: string; port: number } | { path: string };
+
+/** A type by its parser: `undefined` means "not that", and `expected` is what the operator reads. */
+function kind<T>(expected: string, parse: (raw: unknown) => T | undefined): z.ZodType<T> {
+  return z.unknown().transform((raw, context) => {
+    const value = parse(raw);
+    if (value !== undefined) return value;
+    context.addIssue({ code: "custom", message: expected });
+    return z.NEVER;
+  });
+}
+
+function textKind<T>(expected: string, parse: (text: string) => T | undefined): z.ZodType<T> {
+  return kind(expected, (raw) => (typeof raw === "string" && raw.length <= 4096 ? parse(raw) : undefined));
+}
+
+export function list<T>(item: z.ZodType<T>, bounds: { min?: number; max: number }): z.ZodType<T[]> {
+  const range = `${bounds.min ?? 0} to ${bounds.max} entries`;
+  const array = z
+    .array(item)
+    .min(bounds.min ?? 0, range)
+    .max(bounds.max, range);
+  return z.preprocess((raw) => (Array.isArray(raw) ? raw : [raw]), array);
+}
+
+export function oneOf<const T extends string>(...words: T[]): z.ZodType<T> {
+  return textKind(`one of ${words.join(", ")}`, (text) => words.find((word) => word === text));
+}
+
+export const tlsMode = textKind(
+  "one of files, self-signed, off (acme is not available in this version yet)",
+  (text) => (["files", "self-signed", "off"] as const).find((word) => word === text),
+);
+
+export function span(least: string, most: string): z.ZodType<number> {
+  const [min, max] = [parseSpan(least) ?? 0, parseSpan(most) ?? Infinity];
+  return textKind(`a span from ${least} to ${most}, such as 30s, 5m, 48h or 3d`, (text) => {
+    const ms = parseSpan(text);
+    return ms !== null && ms >= min && ms <= max ? ms : undefined;
+  });
+}
+
+export function whole(min: number, max: number): z.ZodType<number> {
+  return kind(`a whole number from ${min} to ${max}`, (raw) => {
+    const value = typeof raw === "string" && /^\d{1,15}$/.test(raw) ? Number(raw) : raw;
+    return typeof value === "number" && Number.isInteger(value) && value >= min && value <= max
+      ? value
+      : undefined;
+  });
+}
+
+export const truth = kind("true or false", (raw) => {
+  if (typeof raw === "boolean") return raw;
+  return raw === "true" ? true : raw === "false" ? false : undefined;
+});
+
+/** A share from 0 to 1. */
+export const percent = textKind("a share of 0% to 100%, such as 5%", (text) => {
+  const match = /^(\d{1,3}(?:\.\d{1,3})?)%$/.exec(text);
+  const value = Number(match?.[1]) / 100;
+  return match && value <= 1 ? value : undefined;
+});
+
+/** Lower case A-label of a full host name (RFC 1123 §2.1, RFC 5890); with at least one dot. */
+export function readHostName(text: string): string | undefined {
+  const ascii = /[\s\p{Cc}/:@?#\\[\]%]/u.test(text) ? "" : domainToASCII(text).toLowerCase();
+  const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+  const labels = ascii.split(".");
+  return ascii.length <= 253 &&
+    labels.length > 1 &&
+    labels.every((part) => label.test(part)) &&
+    isIP(ascii) === 0
+    ? ascii
+    : undefined;
+}
+
+export const hostName = textKind("the full host name, such as mail.acme.example", readHostName);
+/** A host name, a single label or an address: what can be dialled. */
+export const host = textKind("a host name or an IP address", (text) =>
+  isIP(text) !== 0 || /^[a-z0-9-]{1,63}$/i.test(text) ? text : readHostName(text),
+);
+export const ipAddress = textKind("an IP address", (text) => (isIP(text) !== 0 ? text : undefined));
+export const path = textKind("an absolute path", (text) =>
+  isAbsolute(text) && !text.includes("\0") ? text : undefined,
+);
+export const user = textKind("a login name", (text) => (/^\P{Cc}{1,255}$/u.test(text) ? text : undefined));
+export const secret = textKind("one line of text", (text) =>
+  /^\P{Cc}{1,1024}$/u.test(text) ? text : undefined,
+);
+export const accountName = textKind("the name of an account", (text) =>
+  /^[a-z0-9][a-z0-9_-]{0,63}$/.test(text) ? text : undefined,
+);
+
+/** `10.0.0.0/8`, `fd00::/8`; a bare address is a network of one. */
+export const network = textKind("a network such as 10.0.0.0/8 or fd00::/8", (text) => {
+  const [address = "", bits, ...more] = text.split("/");
+  const version = isIP(address);
+  if (version === 0 || more.length > 0 || address.includes("%")) return undefined;
+  const most = version === 4 ? 32 : 128;
+  if (bits === undefined) return `${address}/${most}`;
+  return /^\d{1,3}$/.test(bits) && Number(bits) <= most ? text : undefined;
+});
+
+/** Port 0 asks the system for any free one. */
+export const listenAddress: z.ZodType<ListenAddress> = textKind(
+  "an address and a port, such as [::]:443 or 127.0.0.1:8443, or unix:/run/svc/http.sock",
+  (text) => {
+    if (text.startsWith("unix:")) {
+      const file = text.slice(5);
+      return isAbsolute(file) && Buffer.byteLength(file) <= longestSocketPath ? { path: file } : undefined;
+    }
+    const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(text);
+    const address = match?.[1] ?? match?.[2] ?? "";
+    const port = Number(match?.[3]);
+    return isIP(address) === (match?.[1] === undefined ? 4 : 6) && port <= 65_535
+      ? { host: address, port }
+      : undefined;
+  },
+);
+
+/** `sun_path` holds 108 bytes, the last of them zero (unix(7)). */
+export const longestSocketPath = 107;
+export const socketPath = textKind(`an absolute path of at most ${longestSocketPath} bytes`, (text) =>
+  isAbsolute(text) && Buffer.byteLength(text) <= longestSocketPath ? text : undefined,
+);
+
+export const dnsServer = textKind(
+  "an IP address, with a port if need be: 127.0.0.1:5353, [::1]:5353",
+  (text) => {
+    if (isIP(text) !== 0) return text;
+    const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(text);
+    const port = Number(match?.[3]);
+    return isIP(match?.[1] ?? match?.[2] ?? "") !== 0 && port >= 1 && port <= 65_535 ? text : undefined;
+  },
+);
+
+/** An https origin without a trailing slash. */
+export const baseUrl = textKind(
+  "an https address without a path, such as https://mail.acme.example",
+  (text) => {
+    const url = URL.canParse(text) ? new URL(text) : null;
+    const origin =
+      url?.protocol === "https:" &&
+      url.pathname === "/" &&
+      url.search === "" &&
+      url.hash === "" &&
+      url.username === "";
+    return url && origin ? url.origin : undefined;
+  },
+);
+
+export const mailAddress = textKind("an email address", (text) => {
+  const parsed = parseAddress(text);
+  return parsed.ok ? parsed.value.email : undefined;
+});
+
+const trustedPeer = z.strictObject(
+  { network, account: accountName.default("default") },
+  "a network and an account: {network: 10.0.0.0/8, account: default}",
+);
+export const trustedPeers: z.ZodType<{ network: string; account: string }[]> = list(trustedPeer, {
+  max: 100,
+});
+
+/** Buckets whose rate may be set for all keys (README, "Limits"). */
+export const bucketNames = [
+  "messages-write",
+  "messages-read",
+  "suppressions-write",
+  "suppressions-list",
+  "suppressions-read",
+  "suppressions-delete",
+  "events-read",
+  "stats-read",
+  "webhooks-write",
+  "default",
+  "account",
+  "unauthenticated",
+] as const;
+const rate = z
+  .strictObject(
+    { burst: whole(1, 1_000_000), per_second: whole(1, 1_000_000) },
+    "a burst and a rate: {burst: 200, per_second: 200}",
+  )
+  .transform(({ burst, per_second }) => ({ burst, perSecond: per_second }));
+export const rates: z.ZodType<Record<string, { burst: number; perSecond: number }>> = z.partialRecord(
+  z.enum(bucketNames),
+  rate,
+  `rates such as {messages-write: {burst: 200, per_second: 200}}, of the buckets ${bucketNames.join(", ")}`,
+);

@@ -1,0 +1,320 @@
+import { expect, test } from "vitest";
+import { devConfig, faultText, loadConfig, type Config, type ConfigRequest } from "../src/config.ts";
+import { environmentName, optionPaths } from "../src/config/options.ts";
+import { bucketNames } from "../src/config/values.ts";
+import { rateTable } from "../src/access/buckets.ts";
+import { parseSpan, spanText } from "../src/config/span.ts";
+
+const system = "/etc/svc/svc.yaml";
+const user = "/home/ann/.config/svc/svc.yaml";
+
+function request(files: Record<string, string>, over: Partial<ConfigRequest> = {}): ConfigRequest {
+  return {
+    flags: {},
+    env: {},
+    home: "/home/ann",
+    uid: 1000,
+    machineName: "mail.acme.example",
+    readFile: (path) => files[path] ?? null,
+    listDir: (dir) =>
+      Object.keys(files)
+        .filter((path) => path.startsWith(`${dir}/`))
+        .map((path) => path.slice(dir.length + 1)),
+    ...over,
+  };
+}
+
+function load(files: Record<string, string>, over?: Partial<ConfigRequest>): Config {
+  const result = loadConfig(request(files, over));
+  if ("faults" in result) throw new Error(result.faults.map(faultText).join("\n"));
+  return result.config;
+}
+
+function faults(text: string, over?: Partial<ConfigRequest>, more: Record<string, string> = {}): string[] {
+  const result = loadConfig(request({ [user]: text, ...more }, over));
+  return "faults" in result ? result.faults.map(faultText) : [];
+}
+
+test("a file with only a host name runs, on ports that a plain user may open", () => {
+  const config = load({ [user]: "hostname: mail.acme.example\n" });
+  expect(config.publicUrl).toBe("https://mail.acme.example:8443");
+  expect(config.http.listen).toEqual([{ host: "::", port: 8443 }]);
+  expect(
+    [...config.relay.starttls, ...config.relay.implicitTls].map((one) => "port" in one && one.port),
+  ).toEqual([8587, 8525, 8465]);
+  expect(config.dataDir).toBe("/home/ann/.local/share/svc");
+  expect(config.socket).toBe("/home/ann/.local/share/svc/admin.sock");
+  expect(config.tls.mode).toBe("self-signed");
+  expect(config.outbound.retryMs).toEqual([
+    60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000,
+  ]);
+  expect(config.webhooks.scheduleMs).toHaveLength(9);
+  expect(config.limits.minFreeShare).toBe(0.05);
+});
+
+test.each([
+  ["root", { uid: 0, env: {} }, "/var/lib/svc", "/run/svc/admin.sock"],
+  [
+    "a systemd unit",
+    { uid: 990, env: { STATE_DIRECTORY: "/srv/svc", RUNTIME_DIRECTORY: "/run/svc-mail" } },
+    "/srv/svc",
+    "/run/svc-mail/admin.sock",
+  ],
+])("%s gets the standard ports and the system's directories", (_who, who, dataDir, socket) => {
+  const config = load({ [system]: "hostname: mail.acme.example" }, who);
+  expect(config.http.listen).toEqual([{ host: "::", port: 443 }]);
+  expect(config.publicUrl).toBe("https://mail.acme.example");
+  expect([config.dataDir, config.socket]).toEqual([dataDir, socket]);
+});
+
+test("a plain user's directories follow the XDG variables, and relative ones are ignored", () => {
+  const env = { XDG_DATA_HOME: "/data", XDG_RUNTIME_DIR: "/run/user/1000", XDG_CONFIG_HOME: "relative" };
+  const config = load({ [user]: "hostname: a.example" }, { env });
+  expect([config.hostname, config.dataDir, config.socket]).toEqual([
+    "a.example",
+    "/data/svc",
+    "/run/user/1000/svc/admin.sock",
+  ]);
+});
+
+test("flag outdoes environment, user file, conf.d in order, system file and default", () => {
+  const files: Record<string, string> = {
+    [system]:
+      "{hostname: a.example, data_dir: /system, outbound: {port: 1, max_age: 1h}, dns: {tries: 1}, log: {level: error}}",
+    "/etc/svc/conf.d/10.yaml": "{dns: {tries: 2}, outbound: {port: 2}}",
+    "/etc/svc/conf.d/20.yaml": "dns: {tries: 3}",
+    "/etc/svc/conf.d/.hidden.yaml": "dns: {tries: 9}",
+    [user]: "{outbound: {max_age: 2h}, log: {level: warn}, data_dir: /user}",
+  };
+  const config = load(files, {
+    env: { SVC_LOG_LEVEL: "debug", SVC_DATA_DIR: "/env" },
+    flags: { data_dir: "/flag" },
+  });
+  expect(config.dataDir).toBe("/flag");
+  expect(config.log.level).toBe("debug");
+  expect(config.outbound.maxAgeMs).toBe(7_200_000);
+  expect([config.outbound.port, config.dns.tries]).toEqual([2, 3]);
+  expect(config.hostname).toBe("a.example");
+});
+
+test("a named file is read in place of the others, and must be there", () => {
+  const files = { [system]: "{dns: {tries: 4}, hostname: a.example}", "/x.yaml": "hostname: b.example" };
+  expect(load(files, { flags: { config: "/x.yaml" } })).toMatchObject({
+    hostname: "b.example",
+    dns: { tries: 2 },
+  });
+  expect(load(files, { env: { SVC_CONFIG: "/x.yaml" } }).hostname).toBe("b.example");
+  expect(faults("", { flags: { config: "/none.yaml" } })).toEqual([
+    "/none.yaml: found no file, expected a readable svc.yaml",
+  ]);
+});
+
+test("variables give lists with commas and structures in YAML, and empty ones count for nothing", () => {
+  const env = {
+    SVC_HTTP_LISTEN: "[::]:9443, 127.0.0.1:9444",
+    SVC_OUTBOUND_RETRY: "10s,20s",
+    SVC_RELAY_TRUSTED: "[{network: 10.0.0.0/8}]",
+    SVC_LIMITS_RATES: "{messages-write: {burst: 500, per_second: 400}}",
+    SVC_OUTBOUND_SIGN: "true",
+    SVC_DNS_TRIES: "",
+  };
+  const config = load({}, { env });
+  expect(config.http.listen).toEqual([
+    { host: "::", port: 9443 },
+    { host: "127.0.0.1", port: 9444 },
+  ]);
+  expect(config.outbound.retryMs).toEqual([10_000, 20_000]);
+  expect(config.relay.trusted).toEqual([{ network: "10.0.0.0/8", account: "default" }]);
+  expect(config.limits.rates).toEqual({ "messages-write": { burst: 500, perSecond: 400 } });
+  expect(config.dns.tries).toBe(2);
+});
+
+test("every option has a variable of its own", () => {
+  expect(new Set(optionPaths.map(environmentName)).size).toBe(optionPaths.length);
+});
+
+test("rates can be set for exactly the buckets that there are", () => {
+  expect([...bucketNames].toSorted()).toEqual(Object.keys(rateTable).toSorted());
+});
+
+test("the smart host's password comes from a file or from the environment, never from svc.yaml", () => {
+  const yaml = "outbound: {smart_host: {host: smtp.relay.example, user: u, password_file: /pw}}";
+  expect(load({ [user]: yaml, "/pw": "s3cret\n" }).outbound.smartHost).toEqual({
+    host: "smtp.relay.example",
+    port: 587,
+    user: "u",
+    password: "s3cret",
+    tls: "verify",
+  });
+  const direct = { env: { SVC_OUTBOUND_SMART_HOST_PASSWORD: "other" } };
+  expect(load({ [user]: yaml, "/pw": "s3cret" }, direct).outbound.smartHost?.password).toBe("other");
+  expect(
+    load({ "/pw2": "third", [user]: yaml }, { env: { SVC_OUTBOUND_SMART_HOST_PASSWORD_FILE: "/pw2" } })
+      .outbound.smartHost?.password,
+  ).toBe("third");
+  expect(faults("outbound: {smart_host: {host: a.example, user: u, password: x}}")).toContainEqual(
+    expect.stringContaining(
+      "outbound.smart_host.password: found a key that svc does not know; did you mean outbound.smart_host.password_file?",
+    ),
+  );
+});
+
+test.each([
+  ["hostname: acme", `${user}:1: hostname: found "acme", expected the full host name`],
+  ['hostname: "x.example\\r\\nMAIL FROM:<a>"', `${user}:1: hostname: found`],
+  ["hostname: 127.0.0.1", `${user}:1: hostname: found "127.0.0.1"`],
+  ["\nhostnam: a.example", `${user}:2: hostnam: found a key that svc does not know; did you mean hostname?`],
+  [
+    "max_queue: 5",
+    `${user}:1: max_queue: found a key that svc does not know; did you mean limits.max_queue?`,
+  ],
+  [
+    "outbound: {maxAge: 1h}",
+    "outbound.maxAge: found a key that svc does not know; did you mean outbound.max_age?",
+  ],
+  ["log: {colour: x}", "log.colour: found a key that svc does not know, expected one of level"],
+  [
+    "outbound:\n  retry:\n    - 1m\n    - soon",
+    `${user}:4: outbound.retry[1]: found "soon", expected a span`,
+  ],
+  ["outbound: {max_age: 48}", "outbound.max_age: found 48, expected a span"],
+  ["outbound: fast", `${user}:1: outbound: found "fast", expected a section`],
+  ["http: {listen: []}", "http.listen: found [], expected 1 to 32 entries"],
+  ['http: {listen: ["[::]:70000"]}', 'http.listen[0]: found "[::]:70000", expected an address and a port'],
+  ["http: {listen: [localhost:80]}", "http.listen[0]"],
+  ["http: {trusted_proxies: [10.0.0.0/33]}", "http.trusted_proxies[0]: found"],
+  ["limits: {min_free_space: 5}", "limits.min_free_space: found 5, expected a share"],
+  [
+    "limits: {rates: {mesages-write: {burst: 1, per_second: 1}}}",
+    "of the buckets messages-write, messages-read",
+  ],
+  [
+    "limits:\n  rates:\n    default: {burst: 0, per_second: 1}",
+    `${user}:3: limits.rates.default.burst: found 0`,
+  ],
+  ["dns: {servers: [one.one]}", "dns.servers[0]"],
+  ["public_url: http://mail.acme.example", "public_url: found"],
+  ["data_dir: here", 'data_dir: found "here", expected an absolute path'],
+  ["operations: {email: nobody}", "operations.email: found"],
+  ["tls: {mode: acme}", "acme is not available in this version yet"],
+  [
+    "tls: {acme: {email: a@x.example}}",
+    "tls.acme: found a key that is not available in this version yet, expected no such key",
+  ],
+  ["inbound: {listen: [0.0.0.0:25]}", "inbound: found a key that is not available in this version yet"],
+  ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
+  ["tls: {mode: off}", "expected files or self-signed, or http.listen on loopback only (now [::]:8443)"],
+  ["tls: {mode: files}", "tls.cert: found nothing, expected set where tls.mode is files"],
+  ["tls: {cert: /c.pem}", "tls.key: found nothing"],
+  ["tls: {cert: /c.pem, key: /k.pem}", "tls.cert: found /c.pem, where there is no file"],
+  ["outbound: {sign: false}", "outbound.sign: found false, expected true, unless outbound.smart_host signs"],
+  [
+    "outbound: {shaping_file: /shaping.yaml}",
+    "outbound.shaping_file: found /shaping.yaml, where there is no file",
+  ],
+  ["outbound: {smart_host: {user: u}}", "outbound.smart_host.host: found nothing"],
+  ["outbound: {smart_host: {host: a.example, user: u}}", "outbound.smart_host.password_file: found nothing"],
+  [
+    'relay: {implicit_tls: ["[::]:8587"]}',
+    "relay.implicit_tls: found [::]:8587, which relay.starttls has too",
+  ],
+  ["hostname: a.example\nhostname: b.example", `${user}:2: found what is no YAML`],
+  ["hostname: [", `${user}:1: found what is no YAML`],
+  ["- a", `${user}:1: found ["a"], expected a section`],
+])("refuses %j, saying where, what and how", (yaml, said) => {
+  expect(faults(yaml).join("\n")).toContain(said);
+});
+
+test("all faults are told at once, in the order of the file", () => {
+  const said = faults("hostnam: x\noutbound: {port: x, sign: false}\ntls: {mode: files}\nbackup: {at: 1}", {
+    env: { SVC_RELAY_MAX_CONECTIONS: "1", SVC_ACCOUNT: "default", SVC_METRICS_LISTEN: "x" },
+    machineName: "laptop",
+  });
+  expect(said).toEqual([
+    `${user}: hostname: found nothing (and this machine calls itself "laptop"), expected the full host name, such as mail.acme.example`,
+    `${user}: tls.cert: found nothing, expected set where tls.mode is files`,
+    `${user}: tls.key: found nothing, expected set where tls.mode is files`,
+    `${user}:1: hostnam: found a key that svc does not know; did you mean hostname?`,
+    expect.stringContaining(`${user}:2: outbound.port: found "x", expected a whole number`),
+    `${user}:2: outbound.sign: found false, expected true, unless outbound.smart_host signs`,
+    `${user}:4: backup: found a key that is not available in this version yet, expected no such key`,
+    "environment: SVC_RELAY_MAX_CONECTIONS: found a variable that svc does not know; did you mean SVC_RELAY_MAX_CONNECTIONS?",
+    "environment: SVC_METRICS_LISTEN: found a variable that is not available in this version yet, expected no such variable",
+  ]);
+});
+
+test("plain HTTP is taken on loopback and behind a named proxy", () => {
+  expect(
+    load({ [user]: "{tls: {mode: off}, http: {listen: [127.0.0.1:80, unix:/run/svc/http.sock]}}" }).tls.mode,
+  ).toBe("off");
+  expect(
+    load({ [user]: "{tls: {mode: off}, http: {trusted_proxies: [10.0.0.1]}}" }).http.trustedProxies,
+  ).toEqual(["10.0.0.1/32"]);
+});
+
+test("a key without a value counts as not set, and YAML that asks for gigabytes is a fault", () => {
+  expect(load({ [user]: "tls: {mode: , cert: , key: }\nhttp:\n" }).tls.mode).toBe("self-signed");
+  const bomb = [
+    "a: &a [x,x,x,x,x,x,x,x,x]",
+    ...["b", "c", "d", "e", "f", "g"].map(
+      (key, i) => `${key}: &${key} [${Array(9).fill(`*${"abcdef"[i]}`).join(",")}]`,
+    ),
+    "outbound: {retry: *g}",
+  ];
+  expect(faults(bomb.join("\n")).join("\n")).toContain("outbound.retry");
+});
+
+test("a file that cannot be read is a fault, not a stack", () => {
+  const readFile = (): string => {
+    throw new Error("EACCES: permission denied");
+  };
+  expect(faults("", { readFile }).join("\n")).toContain(
+    `${user}: found a file that cannot be read (EACCES: permission denied)`,
+  );
+});
+
+test("a socket path that the system would cut is refused", () => {
+  expect(faults("", { flags: { socket: `/${"x".repeat(107)}` } }).join("\n")).toContain(
+    "command line: socket: found",
+  );
+});
+
+test("--dev reads no file, listens on loopback above 1024 and stays there", () => {
+  const dev = devConfig(request({ [user]: "hostname: real.example" }, { flags: { data_dir: "/tmp/dev" } }));
+  if ("faults" in dev) throw new Error("faults");
+  expect(dev.config).toMatchObject({
+    dev: true,
+    hostname: "mail.example.test",
+    publicUrl: "https://127.0.0.1:8443",
+    dataDir: "/tmp/dev",
+  });
+  expect(dev.config.relay.starttls).toEqual([
+    { host: "127.0.0.1", port: 8587 },
+    { host: "127.0.0.1", port: 8525 },
+  ]);
+  expect(dev.config.relay.implicitTls).toEqual([{ host: "127.0.0.1", port: 8465 }]);
+  const open = devConfig(request({}, { env: { SVC_HTTP_LISTEN: "0.0.0.0:8443" } }));
+  expect("faults" in open && open.faults.map(faultText)).toEqual([
+    "environment: SVC_HTTP_LISTEN: found 0.0.0.0:8443, expected a loopback address: --dev is for this machine alone",
+  ]);
+});
+
+test.each([
+  ["30s", 30_000],
+  ["5m", 300_000],
+  ["48h", 172_800_000],
+  ["3d", 259_200_000],
+  ["250ms", 250],
+  ["1h30m", 5_400_000],
+  ["1.5h", 5_400_000],
+  ["", null],
+  ["5", null],
+  ["5 m", null],
+  ["-5m", null],
+  ["5w", null],
+  ["99999d", null],
+])("reads the span %j as %j ms", (text, ms) => expect(parseSpan(text)).toBe(ms));
+
+test("shows a span in its largest whole unit", () => {
+  expect([90_000, 5_400_000, 172_800_000, 1, 0].map(spanText)).toEqual(["90s", "90m", "2d", "1ms", "0ms"]);
+});
