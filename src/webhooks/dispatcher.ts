@@ -184,19 +184,21 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     lane.more = false;
     const now = clock.now();
     const leaseUntil = now + deps.timeoutMs + leaseMarginMs;
-    const { deliveries, nextDueAt } = await store.claimDeliveries({
-      endpointKey: lane.key,
-      limit: freeSlots(lane),
-      now,
-      leaseUntil,
-    });
-    if (nextDueAt !== null && nextDueAt > now) wakeAt(nextDueAt);
-    if (deliveries.length === 0) return;
-    if (nextDueAt !== null && nextDueAt <= now) lane.more = true;
-    // Read after the claim: the secret and URL of now, and nothing for an endpoint that is gone or paused.
-    const endpoint = await store.endpointByKey(lane.key);
-    if (!endpoint?.active) return;
-    for (const delivery of deliveries) begin(lane, endpoint, delivery);
+    const limit = freeSlots(lane);
+    inFlight += limit; // taken while others claim too
+    try {
+      const claimed = await store.claimDeliveries({ endpointKey: lane.key, limit, now, leaseUntil });
+      const { deliveries, nextDueAt } = claimed;
+      if (nextDueAt !== null && nextDueAt > now) wakeAt(nextDueAt);
+      if (deliveries.length === 0) return;
+      lane.more ||= nextDueAt !== null && nextDueAt <= now;
+      // Read after the claim: the secret and URL of now, and nothing for an endpoint that is gone or paused.
+      const endpoint = await store.endpointByKey(lane.key);
+      if (!endpoint?.active) return;
+      for (const delivery of deliveries) begin(lane, endpoint, delivery);
+    } finally {
+      inFlight -= limit;
+    }
   };
 
   const begin = (lane: Lane, endpoint: Endpoint, delivery: DueDelivery): void => {

@@ -80,7 +80,7 @@ export function readEndpointUrl(text: string): URL {
   if (text.includes("#")) throw urlRefusal("must not contain a fragment");
   if (badPorts.has(url.port))
     throw urlRefusal(`must not use port ${url.port}, which belongs to another protocol`);
-  if (bareHost(url) === "") throw urlRefusal("must name a host");
+  if (authority === "" || bareHost(url) === "") throw urlRefusal("must name a host");
   return url;
 }
 

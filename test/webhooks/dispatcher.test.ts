@@ -1,0 +1,218 @@
+import { expect, test } from "vitest";
+import { silentLog } from "../../src/log.ts";
+import { StoreUnavailable } from "../../src/store/store.ts";
+import type { DeadLetter } from "../../src/webhooks/dispatcher.ts";
+import { createDispatcher } from "../../src/webhooks/dispatcher.ts";
+import type { Answer } from "../../src/webhooks/post.ts";
+import { ManualClock, settle } from "../support/clock.ts";
+import { MemoryStore } from "./memory-store.ts";
+import { scheduleMs, secret } from "./rig.ts";
+
+/** The dispatcher over posts that a test answers by hand. */
+function bench() {
+  const clock = new ManualClock();
+  const store = new MemoryStore();
+  const letters: DeadLetter[] = [];
+  const started: {
+    endpoint: number;
+    event: string;
+    attempt: number;
+    secret: string;
+    answer(status: number): void;
+  }[] = [];
+  const dispatcher = createDispatcher({
+    store,
+    clock,
+    scheduleMs,
+    timeoutMs: 10_000,
+    log: silentLog,
+    onDeadLetter: (letter) => letters.push(letter),
+    post: {
+      open: () => {
+        throw new Error("no network here");
+      },
+      post: (_connect, endpoint, event, attempt) =>
+        new Promise<Answer>((resolve) => {
+          const answer = (status: number): void =>
+            resolve({ delivered: status < 300, status, at: clock.now(), durationMs: 1, failure: null });
+          started.push({ endpoint: endpoint.key, event: event.id, attempt, secret: endpoint.secret, answer });
+        }),
+    },
+  });
+  store.addEndpoint({ key: 1, url: "https://one.example/", secret });
+  store.addEndpoint({ key: 2, url: "https://two.example/", secret });
+  return { clock, store, letters, started, dispatcher };
+}
+const events = (started: { event: string }[]): string[] => started.map(({ event }) => event);
+
+test("starts first attempts in event order, 32 at once, and claims no more than it has a slot for", async () => {
+  const { store, started, dispatcher } = bench();
+  store.record(1, 40);
+  dispatcher.start();
+  await settle();
+  expect(events(started)).toEqual(Array.from({ length: 32 }, (_, i) => `evt_${i + 1}`));
+  started[7]?.answer(200);
+  started[3]?.answer(200);
+  await settle();
+  expect(events(started.slice(32))).toEqual(["evt_33", "evt_34"]);
+  expect(store.rows.filter((row) => row.attempts > 0)).toHaveLength(34);
+});
+
+test("an endpoint that answers nothing leaves another's events alone", async () => {
+  const { store, started, dispatcher } = bench();
+  store.record(1, 1000);
+  store.record(2, 100);
+  dispatcher.start();
+  for (let done = 0; done < 100;) {
+    await settle();
+    const open = started.filter(({ endpoint }) => endpoint === 2).slice(done);
+    expect(open.length).toBeGreaterThan(0);
+    for (const post of open) post.answer(202);
+    done += open.length;
+  }
+  await settle();
+  expect(store.results).toHaveLength(100);
+  expect(started.filter(({ endpoint }) => endpoint === 1)).toHaveLength(32);
+});
+
+test("a hundred endpoints that answer nothing take 1,024 slots at most beside one each, and a live one still gets through", async () => {
+  const { store, started, dispatcher } = bench();
+  for (let key = 3; key < 103; key++) {
+    store.addEndpoint({ key, url: "https://dead.example/", secret });
+    store.record(key, 40);
+  }
+  dispatcher.start();
+  await settle();
+  expect(started.length).toBeLessThan(1024 + 100);
+  store.record(1, 1);
+  dispatcher.kick();
+  await settle();
+  expect(started.at(-1)?.endpoint).toBe(1);
+});
+
+test("retries wait for their time behind a single timer, and go after first attempts", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  store.record(1, 33);
+  dispatcher.start();
+  await settle();
+  for (const post of started.slice(0, 32)) post.answer(500);
+  await settle();
+  expect(clock.pending).toBe(1);
+  await clock.advance(29_999);
+  expect(started).toHaveLength(33);
+  store.record(1, 2);
+  await clock.advance(1);
+  expect(events(started.slice(33, 35))).toEqual(["evt_34", "evt_35"]);
+  expect(started.slice(35).map(({ attempt }) => attempt)).toEqual(Array.from({ length: 29 }, () => 2));
+});
+
+test("a wall clock that jumps forward brings retries early once, and never the same event twice at once", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  store.record(1, 2);
+  dispatcher.start();
+  await settle();
+  started[0]?.answer(500);
+  await settle();
+  clock.jump(2 * 3_600_000);
+  await clock.advance(30_000);
+  expect(events(started)).toEqual(["evt_1", "evt_2", "evt_1"]);
+});
+
+test("a wall clock that jumps back delays no first attempt", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  dispatcher.start();
+  await clock.advance(1000);
+  clock.jump(-86_400_000);
+  store.record(1, 1);
+  dispatcher.kick();
+  await settle();
+  expect(events(started)).toEqual(["evt_1"]);
+});
+
+test("a paused endpoint gets nothing; resumed, its events go out oldest first", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  store.addEndpoint({ key: 1, url: "https://one.example/", secret, active: false });
+  store.record(1, 3);
+  dispatcher.start();
+  await clock.advance(120_000);
+  expect(started).toEqual([]);
+  store.addEndpoint({ key: 1, url: "https://one.example/", secret });
+  await clock.advance(30_000);
+  expect(events(started)).toEqual(["evt_1", "evt_2", "evt_3"]);
+});
+
+test("a deleted endpoint gets no retry, and a rotated secret signs the next attempt", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  store.record(1, 1);
+  store.record(2, 1);
+  dispatcher.start();
+  await settle();
+  for (const post of started) post.answer(500);
+  await settle();
+  store.endpoints.delete(1);
+  store.addEndpoint({ key: 2, url: "https://two.example/", secret: "n".repeat(64) });
+  await clock.advance(30_000);
+  expect(started.slice(2)).toMatchObject([{ endpoint: 2, attempt: 2, secret: "n".repeat(64) }]);
+});
+
+test("a 429, a 503 and a 410 keep to the schedule like any other failure", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  store.record(1, 3);
+  dispatcher.start();
+  await settle();
+  started[0]?.answer(429);
+  started[1]?.answer(503);
+  started[2]?.answer(410);
+  await settle();
+  expect(store.results.map(({ result }) => result)).toEqual(
+    Array(3).fill({ kind: "retry", dueAt: clock.now() + 30_000 }),
+  );
+});
+
+test("while the store refuses, results are kept, nothing is claimed, and dead letters are not told", async () => {
+  const { clock, store, started, letters, dispatcher } = bench();
+  store.record(1, 2);
+  for (const row of store.rows) row.attempts = 9;
+  dispatcher.start();
+  await settle();
+  store.refusal = new StoreUnavailable("full", "no room");
+  for (const post of started) post.answer(500);
+  await clock.advance(5000);
+  store.record(1, 1);
+  dispatcher.kick();
+  await settle();
+  expect(letters).toEqual([]);
+  expect(started).toHaveLength(2);
+  store.refusal = null;
+  await clock.advance(1000);
+  expect(letters.map(({ eventId, attempts, lastStatus }) => [eventId, attempts, lastStatus])).toEqual([
+    ["evt_1", 10, 500],
+    ["evt_2", 10, 500],
+  ]);
+  expect(events(started)).toEqual(["evt_1", "evt_2", "evt_3"]);
+});
+
+test("a crash during the tenth attempt ends in a dead letter, not in an eleventh attempt", async () => {
+  const { store, started, letters, dispatcher } = bench();
+  store.record(1, 1);
+  for (const row of store.rows) row.attempts = 10;
+  dispatcher.start();
+  await settle();
+  expect(started).toEqual([]);
+  expect(letters).toMatchObject([{ eventId: "evt_1", attempts: 10, lastStatus: null }]);
+});
+
+test("stop lets go of what does not end in time: no result is written and its lease brings it back", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  store.record(1, 2);
+  dispatcher.start();
+  await settle();
+  const stopped = dispatcher.stop();
+  started[0]?.answer(200);
+  await clock.advance(3000);
+  started[1]?.answer(500);
+  await stopped;
+  expect(store.rows.map((row) => row.status)).toEqual(["delivered", "pending"]);
+  expect(store.results).toHaveLength(1);
+  expect(clock.pending).toBe(0);
+});

@@ -1,0 +1,117 @@
+// The four calls of the Store that the dispatcher makes, in memory, with what their comments promise:
+// first attempts in event order before retries, the attempt number raised and a lease taken at the claim.
+import type { DeliveryResult, Endpoint, StoreUnavailable } from "../../src/store/store.ts";
+import type { DispatchStore } from "../../src/webhooks/dispatcher.ts";
+
+export interface Row {
+  endpointKey: number;
+  eventSeq: number;
+  eventId: string;
+  body: string;
+  attempts: number;
+  /** 0 for a first attempt. */
+  dueAt: number;
+  status: "pending" | "delivered" | "dead_lettered";
+}
+
+export class MemoryStore implements DispatchStore {
+  endpoints = new Map<number, Endpoint>();
+  rows: Row[] = [];
+  results: DeliveryResult[] = [];
+  claims: { endpointKey: number; limit: number; claimed: number }[] = [];
+  /** Thrown by every call while it is set. */
+  refusal: StoreUnavailable | null = null;
+  #waiting: { count: number; resolve: () => void }[] = [];
+
+  addEndpoint(endpoint: Partial<Endpoint> & { key: number; url: string; secret: string }): Endpoint {
+    const full: Endpoint = {
+      id: `whk_${endpoint.key}`,
+      accountKey: 1,
+      eventMask: 511,
+      description: null,
+      active: true,
+      previousSecret: null,
+      previousSecretUntil: null,
+      createdAt: 0,
+      updatedAt: 0,
+      lastSuccessAt: null,
+      lastFailureAt: null,
+      consecutiveFailures: 0,
+      ...endpoint,
+    };
+    this.endpoints.set(full.key, full);
+    return full;
+  }
+  /** `count` events, one delivery each at `endpointKey`. */
+  record(endpointKey: number, count: number): void {
+    for (let i = 0; i < count; i++) {
+      const eventSeq = this.rows.length + 1;
+      const eventId = `evt_${eventSeq}`;
+      const body = `{"event":"message.delivered","event_id":"${eventId}","data":{"subject":"Grüße \\u2028 ${eventSeq}"}}`;
+      this.rows.push({ endpointKey, eventSeq, eventId, body, attempts: 0, dueAt: 0, status: "pending" });
+    }
+  }
+  /** Resolves once `count` results have been written in all. */
+  settled(count: number): Promise<void> {
+    return this.results.length >= count
+      ? Promise.resolve()
+      : new Promise((resolve) => this.#waiting.push({ count, resolve }));
+  }
+
+  #pending(endpointKey: number): Row[] {
+    return this.endpoints.get(endpointKey)?.active
+      ? this.rows.filter((row) => row.endpointKey === endpointKey && row.status === "pending")
+      : [];
+  }
+  async endpointsDue() {
+    this.#refuse();
+    return [...this.endpoints.keys()].flatMap((endpointKey) => {
+      const due = this.#pending(endpointKey).map((row) => row.dueAt);
+      return due.length === 0 ? [] : [{ endpointKey, dueAt: Math.min(...due) }];
+    });
+  }
+  async endpointByKey(key: number) {
+    return this.endpoints.get(key) ?? null;
+  }
+  async claimDeliveries({
+    endpointKey,
+    limit,
+    now,
+    leaseUntil,
+  }: Parameters<DispatchStore["claimDeliveries"]>[0]) {
+    this.#refuse();
+    const rank = (row: Row): number => (row.attempts === 0 ? 0 : 1);
+    const due = this.#pending(endpointKey)
+      .filter((row) => row.dueAt <= now)
+      .sort((a, b) => rank(a) - rank(b) || a.dueAt - b.dueAt || a.eventSeq - b.eventSeq)
+      .slice(0, limit);
+    const deliveries = due.map((row) => {
+      row.attempts++;
+      row.dueAt = leaseUntil;
+      return {
+        endpointKey,
+        eventSeq: row.eventSeq,
+        eventId: row.eventId,
+        attempt: row.attempts,
+        body: row.body,
+      };
+    });
+    this.claims.push({ endpointKey, limit, claimed: deliveries.length });
+    const rest = this.#pending(endpointKey).map((row) => row.dueAt);
+    return { deliveries, nextDueAt: rest.length === 0 ? null : Math.min(...rest) };
+  }
+  async settleDeliveries(results: DeliveryResult[]) {
+    this.#refuse();
+    for (const { endpointKey, eventSeq, result } of results) {
+      const row = this.rows.find((other) => other.endpointKey === endpointKey && other.eventSeq === eventSeq);
+      if (!row) continue;
+      if (result.kind === "retry") row.dueAt = result.dueAt;
+      else row.status = result.kind;
+    }
+    this.results.push(...results);
+    for (const one of this.#waiting) if (this.results.length >= one.count) one.resolve();
+  }
+  #refuse(): void {
+    if (this.refusal) throw this.refusal;
+  }
+}

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { signature, signatureHeaders } from "../../src/webhooks/signature.ts";
+
+const secret = "0123456789abcdef".repeat(4);
+const body = Buffer.from('{"event":"message.delivered","subject":"Grüße, 世界"}');
+
+test("signs timestamp, period and raw UTF-8 bytes with the secret's own characters as key (vector made with openssl dgst -hmac)", () => {
+  expect(signature(secret, 1795770922, body)).toBe(
+    "sha256=72e90488cc8a7f1ffeaf14089227510e551eee5b78ce7d68a050197375fc0d02",
+  );
+});
+
+test("the timestamp is whole epoch seconds and the one that is signed", () => {
+  const headers = signatureHeaders(
+    { secret, previousSecret: null, previousSecretUntil: null },
+    body,
+    1795770922_999,
+  );
+  expect(headers).toEqual({
+    "x-svc-timestamp": "1795770922",
+    "x-svc-signature": signature(secret, 1795770922, body),
+  });
+});
+
+test("the old secret signs too until the overlap of a rotation ends, and not at its end", () => {
+  const endpoint = { secret, previousSecret: "f".repeat(64), previousSecretUntil: 2_000 };
+  expect(signatureHeaders(endpoint, body, 1_999)["x-svc-signature-previous"]).toBe(
+    signature("f".repeat(64), 1, body),
+  );
+  expect(signatureHeaders(endpoint, body, 2_000)).not.toHaveProperty("x-svc-signature-previous");
+});
