@@ -1,0 +1,86 @@
+// A certificate of our own for a host that has none yet: ECDSA P-256, kept in <dataDir>/tls, made
+// anew when it is about to end, does not name this host, or cannot be read. No client trusts it unasked; it is not
+// a CA, so that it is worth nothing but this host. @peculiar/x509 is loaded only when one is made: it costs
+// tens of milliseconds that `svc --version` must not pay.
+import { KeyObject } from "node:crypto";
+import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { join } from "node:path";
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import { readCertificateFiles } from "./files.ts";
+import type { CertificatePair } from "./files.ts";
+
+export interface SelfSignedDeps {
+  dataDir: string;
+  hostname: string;
+  altNames: string[];
+  clock: Clock;
+  log: Log;
+}
+
+const dayMs = 86_400_000;
+/** The longest life that common clients accept. */
+const lifeDays = 825;
+const renewDaysBefore = 30;
+
+/** The pair in <dataDir>/tls, or a new one in its place. Throws where the folder cannot be written. */
+export async function keepSelfSigned(deps: SelfSignedDeps): Promise<CertificatePair> {
+  const folder = join(deps.dataDir, "tls");
+  const certFile = join(folder, "cert.pem");
+  const keyFile = join(folder, "key.pem");
+  const names = [...new Set([deps.hostname, "localhost", "127.0.0.1", "::1", ...deps.altNames])];
+
+  const kept = await readCertificateFiles(certFile, keyFile).catch(() => null);
+  if (kept && isFresh(kept, deps.clock.now()) && names.every((name) => kept.covers(name))) return kept;
+
+  const made = await makeSelfSigned(names, deps.clock.now());
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await chmod(folder, 0o700);
+  // A crash between the two leaves a pair that does not match, which is made anew at the next start.
+  await replaceFile(keyFile, made.key);
+  await replaceFile(certFile, made.cert);
+  deps.log.info({ file: certFile, names }, "a self-signed certificate was made");
+  return readCertificateFiles(certFile, keyFile);
+}
+
+function isFresh(pair: CertificatePair, now: number): boolean {
+  return pair.validFrom <= now && pair.validUntil - now > renewDaysBefore * dayMs;
+}
+
+async function makeSelfSigned(names: string[], now: number): Promise<{ cert: string; key: string }> {
+  await import("reflect-metadata"); // x509's decorators need it in place first
+  const x509 = await import("@peculiar/x509");
+  const keys = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, [
+    "sign",
+    "verify",
+  ]);
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: [{ CN: [(names[0] ?? "localhost").slice(0, 64)] }],
+    keys,
+    notBefore: new Date(now - 3_600_000), // a client's clock may be a little behind
+    notAfter: new Date(now + lifeDays * dayMs - 3_600_000),
+    signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.SubjectAlternativeNameExtension(
+        names.map((value) => ({ type: isIP(value) === 0 ? "dns" : "ip", value })),
+      ),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return {
+    cert: `${certificate.toString("pem")}\n`,
+    key: KeyObject.from(keys.privateKey).export({ type: "pkcs8", format: "pem" }).toString(),
+  };
+}
+
+/** Never half a file under its name; readable by us alone from its first byte. */
+async function replaceFile(file: string, text: string): Promise<void> {
+  const fresh = `${file}.new`;
+  await rm(fresh, { force: true });
+  await writeFile(fresh, text, { mode: 0o600, flag: "wx" });
+  await rename(fresh, file);
+}
