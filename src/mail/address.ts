@@ -58,7 +58,8 @@ export function parseAddress(text: string): Parsed<Address> {
   const domain = text.slice(at + 1);
   const ascii = parseDomain(domain);
   if (!ascii.ok) return fail(`has a domain that ${ascii.issue}`);
-  if (Buffer.byteLength(local) + 1 + ascii.value.length > maxAddressOctets) return fail("has more than 254 octets");
+  if (Buffer.byteLength(local) + 1 + ascii.value.length > maxAddressOctets)
+    return fail("has more than 254 octets");
   return { ok: true, value: { local, domain, ascii: ascii.value, email: text } };
 }
 
@@ -84,7 +85,8 @@ export function parseDomain(text: string): Parsed<string> {
   let ascii = text.toLowerCase();
   if (!plainDomain.test(text)) {
     // What is ASCII in a domain is letter, digit, hyphen or dot before any mapping: "a%2e.b" is none.
-    if (/[^A-Za-z0-9.\u0080-\u{10ffff}-]/u.test(text)) return fail("has a character that host names do not have");
+    if (/[^A-Za-z0-9.\u0080-\u{10ffff}-]/u.test(text))
+      return fail("has a character that host names do not have");
     ascii = domainToASCII(text.normalize("NFC"));
     if (!plainDomain.test(ascii)) return fail("is no valid internationalized name");
     if (ascii.length > maxDomainLength) return fail("is longer than 253 characters");
@@ -162,5 +164,5 @@ export function rcptTo(address: Address): string {
 
 /** The local part is not ASCII: the receiver must offer SMTPUTF8 (RFC 6531). */
 export function needsSmtpUtf8(address: Address): boolean {
-  return /[^\x00-\x7f]/.test(address.local);
+  return Buffer.byteLength(address.local) !== address.local.length;
 }

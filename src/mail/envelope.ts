@@ -3,8 +3,7 @@
 
 /** Where a message's bytes are. A plain value: it crosses threads and processes. */
 export type ContentRef =
-  | { kind: "inline"; id: number; sizeBytes: number }
-  | { kind: "spool"; name: string; sizeBytes: number };
+  { kind: "inline"; id: number; sizeBytes: number } | { kind: "spool"; name: string; sizeBytes: number };
 
 /** All that an attempt needs to know of the message; read once, at acceptance or claim. */
 export interface QueuedMessage {

@@ -64,10 +64,10 @@ function endOfField(bytes: Buffer, start: number): number {
 }
 
 function readField(raw: Buffer): HeaderField {
-  const match = nameAndColon.exec(raw.latin1Slice(0, longestFieldName));
+  const match = nameAndColon.exec(raw.toString("latin1", 0, longestFieldName));
   if (match?.[1] === undefined) {
     throw new MailSyntaxError("bad_header", "a header line is neither a field nor the continuation of one");
   }
-  const value = raw.utf8Slice(match[0].length).replace(/\r\n(?=[ \t])/g, "");
+  const value = raw.toString("utf8", match[0].length).replace(/\r\n(?=[ \t])/g, "");
   return { name: match[1], lower: match[1].toLowerCase(), raw, value: value.trim() };
 }

@@ -53,4 +53,10 @@ export type Outcome =
       retryAfterMs: number | null;
       trace: AttemptTrace;
     }
-  | { kind: "bounced"; source: "smtp" | "local"; reply: OutcomeReply; classification: Classification; trace: AttemptTrace };
+  | {
+      kind: "bounced";
+      source: "smtp" | "local";
+      reply: OutcomeReply;
+      classification: Classification;
+      trace: AttemptTrace;
+    };

@@ -38,7 +38,12 @@ export function safeText(text: string): string {
 
 /** Cuts to at most `length` UTF-16 units without halving a character. */
 function cut(text: string, length: number): string {
-  return text.length <= length ? text : text.slice(0, length).toWellFormed().replace(/\ufffd$/, "");
+  return text.length <= length
+    ? text
+    : text
+        .slice(0, length)
+        .toWellFormed()
+        .replace(/\ufffd$/, "");
 }
 
 /** Splits the bytes of one connection into replies. After an error it is of no more use. */
@@ -58,7 +63,8 @@ export class ReplyParser {
       start = lf + 1;
     }
     this.#held = Buffer.from(bytes.subarray(start));
-    if (this.#bytes + this.#held.length > maxReplyBytes) throw new ReplySyntaxError("a reply of more than 64 KB");
+    if (this.#bytes + this.#held.length > maxReplyBytes)
+      throw new ReplySyntaxError("a reply of more than 64 KB");
     return replies;
   }
 
@@ -70,7 +76,8 @@ export class ReplyParser {
   #takeLine(line: Buffer): Reply | null {
     this.#bytes += line.length;
     if (this.#bytes > maxReplyBytes) throw new ReplySyntaxError("a reply of more than 64 KB");
-    if (line.length < 2 || line[line.length - 2] !== 13) throw new ReplySyntaxError("a line that ends in LF alone");
+    if (line.length < 2 || line[line.length - 2] !== 13)
+      throw new ReplySyntaxError("a line that ends in LF alone");
     const match = replyLine.exec(line.toString("utf8", 0, line.length - 2));
     if (match?.[1] === undefined) {
       throw new ReplySyntaxError(`no SMTP reply: ${cut(safeText(line.toString("utf8", 0, 80)).trim(), 80)}`);
@@ -91,7 +98,14 @@ function makeReply(code: number, lines: string[]): Reply {
   let status: string | null = null;
   for (const line of lines) status = leadingStatus.exec(line)?.[1] ?? status;
   // A status that begins each line of a reply would cut its sentences in two: it stays in front only.
-  const sentences = lines.map((line) => line.replace(leadingStatus, (whole, own) => (own === status ? "" : whole)));
+  const sentences = lines.map((line) =>
+    line.replace(leadingStatus, (whole, own) => (own === status ? "" : whole)),
+  );
   const text = sentences.filter((line) => line !== "").join(" ");
-  return { code, status, lines, text: cut(status === null ? text : `${status} ${text}`.trim(), maxTextLength) };
+  return {
+    code,
+    status,
+    lines,
+    text: cut(status === null ? text : `${status} ${text}`.trim(), maxTextLength),
+  };
 }

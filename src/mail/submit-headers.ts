@@ -14,6 +14,9 @@ export interface RewrittenHeaders {
   svc: Map<string, string>;
 }
 /** Throws MailSyntaxError. `add`: what is put in where the mail lacks it; `received` always goes on top. */
-export function rewriteHeaders(section: Uint8Array, add: { received: string; messageId: string; date: number }): RewrittenHeaders {
+export function rewriteHeaders(
+  section: Uint8Array,
+  add: { received: string; messageId: string; date: number },
+): RewrittenHeaders {
   throw new Error(String(section.length) + add.messageId);
 }

@@ -1,0 +1,117 @@
+// Encoded-words (RFC 2047): text that is not ASCII in a header. Written words hold whole characters
+// (graphemes where they fit) and at most 75 octets (§2); read ones are decoded in any charset that
+// the platform knows, and anything that is no proper word stays as it is.
+import { encodeWord } from "nodemailer/lib/mime-funcs";
+
+/** `=?UTF-8?Q?` and `?=`. */
+const frame = 12;
+export const maxWordLength = 75;
+/** What Q writes as it is inside a phrase (RFC 2047 §5 (3)). */
+const bareInQ = /[A-Za-z0-9!*+\-/ ]/;
+const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+
+/** Printable ASCII that no decoder takes for an encoded-word. */
+export function isPlainText(text: string): boolean {
+  return /^[\x20-\x7e]*$/.test(text) && !text.includes("=?");
+}
+
+/**
+ * The text as encoded-words, to be joined by folding white space, which decoders drop. The first has
+ * at most `firstLength` octets (30 or more), the others at most 75. Lone surrogates become U+FFFD.
+ */
+export function encodeWords(text: string, firstLength: number): string[] {
+  const wellFormed = text.toWellFormed();
+  const encoding = preferQ(wellFormed) ? "Q" : "B";
+  const room = (length: number): number =>
+    // Q: two octets less, for a space at the end takes three; B: whole groups of three octets.
+    encoding === "Q" ? length - frame - 2 : Math.floor((length - frame) / 4) * 3;
+  const words: string[] = [];
+  let limit = room(Math.min(firstLength, maxWordLength));
+  let held = "";
+  let size = 0;
+  for (const piece of pieces(wellFormed, encoding, limit)) {
+    const cost = sizeOf(piece, encoding);
+    if (held !== "" && size + cost > limit) {
+      words.push(encodeWord(held, encoding));
+      limit = room(maxWordLength);
+      held = "";
+      size = 0;
+    }
+    held += piece;
+    size += cost;
+  }
+  return held === "" ? words : [...words, encodeWord(held, encoding)];
+}
+
+type Encoding = "Q" | "B";
+
+/** Q is readable and shorter while at most a third of the octets must be escaped. */
+function preferQ(text: string): boolean {
+  return sizeOf(text, "Q") <= sizeOf(text, "B") * 1.4;
+}
+
+function sizeOf(piece: string, encoding: Encoding): number {
+  if (encoding === "B") return Buffer.byteLength(piece);
+  let size = 0;
+  for (const char of piece) size += bareInQ.test(char) ? 1 : 3 * Buffer.byteLength(char);
+  return size;
+}
+
+/** What is not to be divided: graphemes, or the code points of one that is too long for a word. */
+function* pieces(text: string, encoding: Encoding, limit: number): Generator<string> {
+  if (sizeOf(text, encoding) <= limit) {
+    yield text;
+    return;
+  }
+  for (const { segment } of graphemes.segment(text)) {
+    if (sizeOf(segment, encoding) <= limit) yield segment;
+    else yield* segment;
+  }
+}
+
+/** charset, language (RFC 2231 §5), encoding, encoded text. No part can hold a `?`: no backtracking. */
+const encodedWord = /=\?([^\s?*]{1,60})(?:\*[^\s?]{0,60})?\?([BbQq])\?([^\s?]*)\?=/g;
+
+/** Decodes a header value; white space between two encoded-words is no text (RFC 2047 §6.2). */
+export function decodeWords(value: string): string {
+  if (!value.includes("=?")) return value;
+  let text = "";
+  let end = 0;
+  let held: { charset: string; bytes: Buffer[] } | null = null;
+  const release = (): void => {
+    if (held !== null) text += decodeBytes(held.charset, Buffer.concat(held.bytes));
+    held = null;
+  };
+  for (const match of value.matchAll(encodedWord)) {
+    const [whole, charset = "", encoding = "", encoded = ""] = match;
+    const between = value.slice(end, match.index);
+    const adjacent = held !== null && /^[ \t]*$/.test(between);
+    const current: { charset: string; bytes: Buffer[] } | null = held;
+    // Some senders cut characters in two: words of one charset are put together before decoding.
+    if (!adjacent || current === null || lower(current) !== charset.toLowerCase()) release();
+    if (!adjacent) text += between;
+    held ??= { charset, bytes: [] };
+    held.bytes.push(encoding.toUpperCase() === "B" ? Buffer.from(encoded, "base64") : decodeQ(encoded));
+    end = match.index + whole.length;
+  }
+  release();
+  return text + value.slice(end);
+}
+
+const lower = (held: { charset: string }): string => held.charset.toLowerCase();
+
+function decodeQ(encoded: string): Buffer {
+  const octets = encoded
+    .replace(/_/g, " ")
+    .replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  return Buffer.from(octets, "latin1");
+}
+
+function decodeBytes(charset: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder(charset).decode(bytes);
+  } catch {
+    // A charset that nobody knows: what is ASCII of it can still be read.
+    return bytes.toString("latin1").replace(/[^\x20-\x7e]/g, "\ufffd");
+  }
+}

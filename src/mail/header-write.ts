@@ -1,0 +1,115 @@
+// Header fields as we write them: folded at white space only (RFC 5322 §2.2.3), at 78 octets where
+// that can be and never over 998 (§2.1.1), ASCII by RFC 2047 and RFC 2231. Only a local part that is
+// not ASCII makes a field UTF-8 (RFC 6532). Whatever the strings, one call writes one field.
+import { buildHeaderParam, quoteString } from "nodemailer/lib/mime-funcs";
+import { needsSmtpUtf8, rcptTo, type Mailbox } from "./address.ts";
+import { encodeWords, isPlainText, maxWordLength } from "./encoded-word.ts";
+
+const wishedLength = 78;
+const maxLength = 998;
+/** RFC 2047 §2: a line with an encoded-word has at most 76 octets. */
+const wordLineLength = 76;
+const fieldName = /^[!-9;-~]{1,76}$/;
+/** Words of a phrase that need no quotes (RFC 5322 §3.2.3). */
+const phrase = /^[\w!#$%&'*+\-/=?^`{|}~]+(?: [\w!#$%&'*+\-/=?^`{|}~]+)*$/;
+
+const notPlain = /[^\x20-\x7e\t]/;
+
+/** Names that a message may not bring along: the composer, the relay or the signer write them. */
+const reserved = new Set(
+  "from to cc bcc subject sender reply-to date message-id return-path received mime-version dkim-signature authentication-results".split(
+    " ",
+  ),
+);
+const reservedPrefix = /^(?:content|resent|arc|x-svc)-/;
+
+/** A custom header of this name is refused (any case): it would repeat or contradict one of ours. */
+export function reservedHeader(name: string): boolean {
+  const lower = name.toLowerCase();
+  return reserved.has(lower) || reservedPrefix.test(lower);
+}
+
+/** Whether a custom header can be written: a legal name, no CR, LF or NUL, no line over 998 octets. */
+export function headerFits(name: string, value: string): boolean {
+  if (!fieldName.test(name) || /[\0\r\n]/.test(value)) return false;
+  return customField(name, value)
+    .split("\r\n")
+    .every((line) => line.length <= maxLength);
+}
+
+/** A field of free text, such as Subject: encoded as a whole, so that no space is lost. */
+export function textField(name: string, text: string): string {
+  const clean = oneLine(text);
+  if (isPlainText(clean)) return fold(name, clean);
+  return foldWords(name, encodeWords(clean, wordLineLength - name.length - 2));
+}
+
+/** A custom field: its ASCII is left alone, for it may have a syntax of its own (RFC 2369 URLs). */
+export function customField(name: string, value: string): string {
+  const clean = oneLine(value);
+  const first = clean.search(notPlain);
+  if (first < 0) return fold(name, clean);
+  // From the first to the last word that is not ASCII: spaces between encoded-words would be lost.
+  let last = clean.length - 1;
+  while (!notPlain.test(clean.charAt(last))) last--;
+  const start = clean.lastIndexOf(" ", first) + 1;
+  const space = clean.indexOf(" ", last);
+  const end = space < 0 ? clean.length : space;
+  const words = encodeWords(clean.slice(start, end), maxWordLength).join(" ");
+  return fold(name, clean.slice(0, start) + words + clean.slice(end));
+}
+
+/** From, To, Cc, Reply-To (RFC 5322 §3.4). */
+export function addressField(name: string, mailboxes: Mailbox[]): string {
+  return fold(name, mailboxes.map(mailboxText).join(", "));
+}
+
+/** A header with an address of this kind is UTF-8, and the message needs SMTPUTF8. */
+export function needsUtf8Header(mailboxes: Mailbox[]): boolean {
+  return mailboxes.some((mailbox) => needsSmtpUtf8(mailbox.address));
+}
+
+function mailboxText({ name, address }: Mailbox): string {
+  const spec = rcptTo(address);
+  const clean = name === null ? "" : oneLine(name);
+  if (clean === "") return spec;
+  if (!isPlainText(clean) || clean.length > 200)
+    return `${encodeWords(clean, maxWordLength).join(" ")} <${spec}>`;
+  return `${phrase.test(clean) ? clean : quoteString(clean)} <${spec}>`;
+}
+
+/** A structured field with one parameter, by RFC 2231 where it is long or not ASCII. */
+export function parameterField(name: string, value: string, key: string, text: string): string {
+  const params = buildHeaderParam(key, oneLine(text).toWellFormed(), 50).map((part) => {
+    const bare = part.key.endsWith("*") || /^[\w!#$%&'+\-.^`{|}~]+$/.test(part.value);
+    return `${part.key}=${bare ? part.value : quoteString(part.value)}`;
+  });
+  return fold(name, [value, ...params].join("; "));
+}
+
+/** The doors refuse line ends; should one come this far, it can end no line. */
+function oneLine(text: string): string {
+  return text.replace(/[\0\r\n]+/g, " ").replace(/^[ \t]+|[ \t]+$/g, "");
+}
+
+/** Breaks before runs of white space, so that unfolding gives the value back and no line is blank. */
+function fold(name: string, value: string): string {
+  if (value === "") return `${name}:\r\n`;
+  if (name.length + 2 + value.length <= wishedLength) return `${name}: ${value}\r\n`;
+  let text = `${name}:`;
+  let length = text.length;
+  // A first token that no line of 78 can hold stays beside the name while 998 allow it.
+  let limit = maxLength;
+  for (const token of ` ${value}`.match(/[ \t]+[^ \t]+/g) ?? []) {
+    if (token.length <= wishedLength) limit = wishedLength;
+    const breaks = length + token.length > limit;
+    text += breaks ? `\r\n${token}` : token;
+    length = breaks ? token.length : length + token.length;
+    limit = wishedLength;
+  }
+  return `${text}\r\n`;
+}
+
+function foldWords(name: string, words: string[]): string {
+  return `${name}: ${words.join("\r\n ")}\r\n`;
+}

@@ -1,0 +1,210 @@
+// The text part that is made from html when the sender gave none (decisions of the API: auto_text).
+// One pass of a tokenizer over any string, however broken: tags end lines or vanish, references are
+// decoded, links keep their address. It need not be a browser; it must be readable and linear.
+
+const entities = new Map(
+  Object.entries({
+    amp: "&",
+    lt: "<",
+    gt: ">",
+    quot: '"',
+    apos: "'",
+    nbsp: " ",
+    copy: "©",
+    reg: "®",
+    trade: "™",
+    euro: "€",
+    pound: "£",
+    yen: "¥",
+    cent: "¢",
+    sect: "§",
+    deg: "°",
+    middot: "·",
+    bull: "•",
+    hellip: "…",
+    ndash: "–",
+    mdash: "—",
+    lsquo: "‘",
+    rsquo: "’",
+    sbquo: "‚",
+    ldquo: "“",
+    rdquo: "”",
+    bdquo: "„",
+    laquo: "«",
+    raquo: "»",
+    times: "×",
+    divide: "÷",
+    plusmn: "±",
+    frac12: "½",
+    frac14: "¼",
+    auml: "ä",
+    ouml: "ö",
+    uuml: "ü",
+    Auml: "Ä",
+    Ouml: "Ö",
+    Uuml: "Ü",
+    szlig: "ß",
+    agrave: "à",
+    aacute: "á",
+    acirc: "â",
+    aring: "å",
+    ccedil: "ç",
+    egrave: "è",
+    eacute: "é",
+    ecirc: "ê",
+    euml: "ë",
+    igrave: "ì",
+    iacute: "í",
+    icirc: "î",
+    iuml: "ï",
+    ntilde: "ñ",
+    ograve: "ò",
+    oacute: "ó",
+    ocirc: "ô",
+    oslash: "ø",
+    ugrave: "ù",
+    uacute: "ú",
+    ucirc: "û",
+    Eacute: "É",
+    Egrave: "È",
+    Agrave: "À",
+    Ccedil: "Ç",
+    zwnj: "",
+    zwj: "",
+    shy: "",
+  }),
+);
+const skipped = new Set(["script", "style", "head", "title", "template", "noscript"]);
+const paragraph = new Set("p h1 h2 h3 h4 h5 h6 ul ol table blockquote pre hr dl".split(" "));
+const line = new Set(
+  "div tr li br dt dd section article header footer address form fieldset center tbody thead".split(" "),
+);
+
+/** Readable text of an html document, `\n` line ends, no more than one empty line in a row. */
+export function textFromHtml(html: string): string {
+  const out = createWriter();
+  let href = "";
+  let linkStart = 0;
+  for (const token of tokens(html)) {
+    if (token.kind === "text") {
+      out.text(decodeReferences(token.text));
+      continue;
+    }
+    const { name, closing } = token;
+    if (name === "hr") out.text("---");
+    if (paragraph.has(name)) out.breaks(2);
+    else if (line.has(name)) out.breaks(1, name === "br");
+    else if (name === "td" || name === "th") out.text(" ");
+    if (name === "li" && !closing) out.text("- ");
+    if (name === "img" && !closing) out.text(decodeReferences(attribute(token.attributes, "alt")));
+    if (name !== "a") continue;
+    if (closing) {
+      const target = href;
+      href = "";
+      if (target !== "" && !out.since(linkStart).includes(target)) out.text(` (${target})`);
+    } else {
+      const target = decodeReferences(attribute(token.attributes, "href")).trim();
+      href = /^(?:https?:|mailto:)/i.test(target) ? target.replace(/^mailto:/i, "") : "";
+      linkStart = out.length();
+    }
+  }
+  return out.done();
+}
+
+type Token =
+  { kind: "text"; text: string } | { kind: "tag"; name: string; closing: boolean; attributes: string };
+
+/** Text and tags in order; comments, and elements without readable content, are left out. */
+function* tokens(html: string): Generator<Token> {
+  let at = 0;
+  while (at < html.length) {
+    const open = html.indexOf("<", at);
+    if (open < 0) {
+      yield { kind: "text", text: html.slice(at) };
+      return;
+    }
+    if (open > at) yield { kind: "text", text: html.slice(at, open) };
+    if (html.startsWith("<!--", open)) {
+      at = behind(html, "-->", open + 4);
+      continue;
+    }
+    if (!/[a-zA-Z/!?]/.test(html.charAt(open + 1))) {
+      yield { kind: "text", text: "<" };
+      at = open + 1;
+      continue;
+    }
+    const end = behind(html, ">", open);
+    const match = /^<(\/?)([a-zA-Z][a-zA-Z0-9]{0,20})/.exec(html.slice(open, open + 24));
+    at = end;
+    if (match === null) continue;
+    const name = (match[2] ?? "").toLowerCase();
+    const closing = match[1] === "/";
+    if (skipped.has(name) && !closing) at = behindElement(html, name, end);
+    else yield { kind: "tag", name, closing, attributes: html.slice(open + match[0].length, end - 1) };
+  }
+}
+
+/** Index behind `mark`; the end of the text where it never comes (so no second search for it follows). */
+function behind(html: string, mark: string, from: number): number {
+  const found = html.indexOf(mark, from);
+  return found < 0 ? html.length : found + mark.length;
+}
+
+/** Index of the closing tag of an element whose content is not shown. */
+function behindElement(html: string, name: string, from: number): number {
+  for (let at = html.indexOf("</", from); at >= 0; at = html.indexOf("</", at + 2)) {
+    if (html.slice(at + 2, at + 2 + name.length).toLowerCase() === name) return behind(html, ">", at);
+  }
+  return html.length;
+}
+
+function attribute(attributes: string, name: string): string {
+  const match = new RegExp(`(?:^|\\s)${name}\\s{0,9}=\\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\\s"'>]+))`, "i").exec(
+    attributes.slice(0, 4_096),
+  );
+  return match?.[1] ?? match?.[2] ?? match?.[3] ?? "";
+}
+
+function decodeReferences(text: string): string {
+  if (!text.includes("&")) return text;
+  return text.replace(
+    /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z][a-zA-Z0-9]{1,8}));/g,
+    (whole, decimal, hex, name) => {
+      if (name !== undefined) return entities.get(String(name)) ?? whole;
+      const code = decimal === undefined ? parseInt(String(hex), 16) : Number(decimal);
+      const isCharacter = code >= 32 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+      return isCharacter ? String.fromCodePoint(code) : " ";
+    },
+  );
+}
+
+/** Collects words: white space is one space, breaks are line ends, at most one empty line. */
+function createWriter() {
+  const pieces: string[] = [];
+  let breaks = 0;
+  let space = false;
+  const put = (piece: string): void => {
+    if (pieces.length > 0 && breaks > 0) pieces.push("\n".repeat(breaks));
+    else if (pieces.length > 0 && space) pieces.push(" ");
+    breaks = 0;
+    space = false;
+    pieces.push(piece);
+  };
+  return {
+    text(text: string): void {
+      const words = text.replace(/[ \t\r\n\f\u00a0]+/g, " ");
+      if (words.startsWith(" ")) space = true;
+      const bare = words.trim();
+      if (bare === "") return;
+      put(bare);
+      space = words.endsWith(" ");
+    },
+    /** Asks for line ends; `more` adds to those asked for, else the greater number holds. */
+    breaks(count: number, more = false): void {
+      breaks = Math.min(2, more ? breaks + count : Math.max(breaks, count));
+    },
+    length: (): number => pieces.length,
+    since: (from: number): string => pieces.slice(from).join(""),
+    done: (): string => (pieces.length === 0 ? "" : `${pieces.join("")}\n`),
+  };
+}

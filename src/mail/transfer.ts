@@ -1,0 +1,123 @@
+// Content transfer encodings (RFC 2045 §6): what leaves is always 7bit. Text goes as it is where it
+// is ASCII in lines of 78, as quoted-printable where most of it can still be read, else as base64;
+// so no server on the way re-encodes it or cuts a line, and the DKIM body hash stays true.
+
+export interface EncodedText {
+  encoding: "7bit" | "quoted-printable" | "base64";
+  bytes: Buffer[];
+}
+
+const wishedLength = 78;
+const qpLineLength = 76;
+/** 57 octets are 76 characters of base64 (RFC 2045 §6.8). */
+const base64LineOctets = 57;
+const sliceOctets = 65_536;
+const hex = Buffer.from("0123456789ABCDEF", "latin1");
+
+/** Any string, with CR, LF and CRLF as line ends, in lines that end in CRLF. Lone surrogates become U+FFFD. */
+export function encodeText(text: string): EncodedText {
+  const plain = plainLines(text);
+  if (plain !== null) return { encoding: "7bit", bytes: [plain] };
+  const bytes = Buffer.from(text.replace(/\r\n?|\n/g, "\r\n"), "utf8");
+  let high = 0;
+  for (const byte of bytes) if (byte > 127) high++;
+  // A high octet takes three in quoted-printable; from a sixth of the text on, base64 is shorter.
+  if (high * 6 > bytes.length) return { encoding: "base64", bytes: [base64Lines(bytes)] };
+  return { encoding: "quoted-printable", bytes: quotedPrintable(bytes) };
+}
+
+/** The text with CRLF line ends if it is printable ASCII in lines of at most 78; else null. */
+function plainLines(text: string): Buffer | null {
+  const out = Buffer.allocUnsafe(text.length * 2);
+  let at = 0;
+  let column = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 13 || code === 10) {
+      if (code === 13 && text.charCodeAt(i + 1) === 10) i++;
+      out[at++] = 13;
+      out[at++] = 10;
+      column = 0;
+      continue;
+    }
+    if (code > 126 || (code < 32 && code !== 9) || ++column > wishedLength) return null;
+    out[at++] = code;
+  }
+  return out.subarray(0, at);
+}
+
+/** RFC 2045 §6.7, of text with CRLF line ends. In slices, so that a long text is not held three times. */
+function quotedPrintable(bytes: Buffer): Buffer[] {
+  const chunks: Buffer[] = [];
+  let column = 0;
+  for (let start = 0; start < bytes.length; start += sliceOctets) {
+    const end = Math.min(start + sliceOctets, bytes.length);
+    // Three octets each, and a soft line break (three more) at most every 73.
+    const out = Buffer.allocUnsafe(Math.ceil((end - start) * 3.2) + 8);
+    let at = 0;
+    for (let i = start; i < end; i++) {
+      const byte = bytes[i] ?? 0;
+      if (isLineEnd(bytes, i)) {
+        out[at++] = byte;
+        if (byte === 10) column = 0;
+        continue;
+      }
+      const literal =
+        byte > 32 ? byte < 127 && byte !== 61 : (byte === 32 || byte === 9) && !endsLine(bytes, i + 1);
+      const width = literal ? 1 : 3;
+      // The last place is kept for the `=` of a soft break.
+      if (column + width > qpLineLength - 1) {
+        out[at++] = 61;
+        out[at++] = 13;
+        out[at++] = 10;
+        column = 0;
+      }
+      if (literal) out[at++] = byte;
+      else {
+        out[at++] = 61;
+        out[at++] = hex[byte >> 4] ?? 0;
+        out[at++] = hex[byte & 15] ?? 0;
+      }
+      column += width;
+    }
+    chunks.push(out.subarray(0, at));
+  }
+  return chunks;
+}
+
+function isLineEnd(bytes: Buffer, i: number): boolean {
+  const byte = bytes[i];
+  return byte === 13 ? bytes[i + 1] === 10 : byte === 10 && bytes[i - 1] === 13;
+}
+
+/** White space at the end of a line or of the text must be encoded (RFC 2045 §6.7 (3)). */
+function endsLine(bytes: Buffer, i: number): boolean {
+  return i >= bytes.length || isLineEnd(bytes, i);
+}
+
+/** Base64 in lines of 76, CRLF between them and none at the end; made in place, line by line. */
+export function base64Lines(bytes: Buffer): Buffer {
+  const lines = Math.max(1, Math.ceil(bytes.length / base64LineOctets));
+  const out = Buffer.allocUnsafe(Math.ceil(bytes.length / 3) * 4 + (lines - 1) * 2);
+  const slice = base64LineOctets * 1_024;
+  let at = 0;
+  for (let start = 0; start < bytes.length; start += slice) {
+    const text = bytes.toString("base64", start, Math.min(start + slice, bytes.length));
+    for (let i = 0; i < text.length; i += 76) {
+      if (at > 0) at += out.write("\r\n", at, "latin1");
+      at += out.write(text.slice(i, i + 76), at, "latin1");
+    }
+  }
+  return out;
+}
+
+/** Bytes that may go as 7bit: ASCII without NUL, CRLF line ends, no line over 998 (RFC 2045 §2.7). */
+export function isSevenBit(bytes: Buffer): boolean {
+  let column = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] ?? 0;
+    if (isLineEnd(bytes, i)) column = 0;
+    else if (byte > 127 || byte === 0 || byte === 13 || byte === 10 || ++column > 998) return false;
+  }
+  return true;
+}
