@@ -44,6 +44,7 @@ export interface WebhookReceiver {
   port: number;
   /** `https://localhost:PORT/hook` */
   url: string;
+  identity: Identity;
   /** PEM file of the certificate, for `webhooks.ca_file`. */
   caFile: string;
   requests: Received[];
@@ -60,10 +61,16 @@ export interface ReceiverOptions {
   secret: string;
   /** The receiver's own clock, milliseconds. */
   now(): number;
-  certificate?: CertificateOptions;
+  certificate?: CertificateOptions | Identity;
   /** Highest TLS version offered. */
   maxVersion?: "TLSv1.1" | "TLSv1.3";
   host?: string;
+}
+
+/** PEM texts of a key and its certificate. */
+export interface Identity {
+  key: string;
+  cert: string;
 }
 
 export interface CertificateOptions {
@@ -72,7 +79,8 @@ export interface CertificateOptions {
 }
 
 export async function startWebhookReceiver(options: ReceiverOptions): Promise<WebhookReceiver> {
-  const { key, cert } = await selfSigned(options.certificate ?? {});
+  const given = options.certificate ?? {};
+  const { key, cert } = "key" in given ? given : await selfSigned(given);
   const folder = await mkdtemp(join(tmpdir(), "webhook-receiver-"));
   const caFile = join(folder, "ca.pem");
   await writeFile(caFile, cert);
@@ -120,6 +128,7 @@ export async function startWebhookReceiver(options: ReceiverOptions): Promise<We
   return {
     port,
     url: `https://localhost:${port}/hook`,
+    identity: { key, cert },
     caFile,
     requests,
     connections: () => connections,
@@ -184,7 +193,7 @@ const eventNameOf = (body: Buffer): string => String(envelopeOf(body)["event"]);
 export async function selfSigned({
   names = ["localhost", "127.0.0.1"],
   notAfter,
-}: CertificateOptions): Promise<{ key: string; cert: string }> {
+}: CertificateOptions): Promise<Identity> {
   const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const hour = 3_600_000;

@@ -3,6 +3,7 @@ import type { Config } from "../../src/config.ts";
 import type { DnsAnswer, Resolver } from "../../src/dns/resolver.ts";
 import { createRecorder } from "../../src/events/record.ts";
 import { createIdMint } from "../../src/ids.ts";
+import type { Log } from "../../src/log.ts";
 import { silentLog } from "../../src/log.ts";
 import type { DeadLetter } from "../../src/webhooks/dispatcher.ts";
 import { createWebhooks } from "../../src/webhooks/webhooks.ts";
@@ -36,14 +37,20 @@ export function resolverOf(names: Names): Pick<Resolver, "a" | "aaaa"> {
 export function rig(config: Partial<Config["webhooks"]>, names: Names = {}, clock = new ManualClock()) {
   const store = new MemoryStore();
   const letters: DeadLetter[] = [];
+  const failures: string[] = [];
+  const log: Log = {
+    ...silentLog,
+    debug: (fields) => void failures.push(String(fields["failure"])),
+    component: () => log,
+  };
   const webhooks = createWebhooks({
     store,
     recorder: createRecorder({ clock, mint: createIdMint() }),
     config: { allowNetworks: ["127.0.0.0/8"], caFile: null, scheduleMs, timeoutMs: 10_000, ...config },
     resolver: resolverOf(names),
     clock,
-    log: silentLog,
+    log,
     onDeadLetter: (letter) => letters.push(letter),
   });
-  return { clock, store, letters, webhooks };
+  return { clock, store, letters, failures, webhooks };
 }
