@@ -1,0 +1,206 @@
+// What each command of a session meets: AUTH, MAIL, RCPT, DATA. Who sends is decided at MAIL: the login
+// of the session or, for a peer in `relay.trusted`, the account named there; nobody else gets past it.
+// Every command has exactly one reply, and 250 after DATA only when submission has committed the mail.
+import type {
+  SMTPServerAddress,
+  SMTPServerAuthentication,
+  SMTPServerDataStream,
+  SMTPServerOptions,
+  SMTPServerSession,
+} from "smtp-server";
+import type { Access, SmtpLogin } from "../access/access.ts";
+import { Refusal } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { canonicalAddress, parseAddress } from "../mail/address.ts";
+import type { Address } from "../mail/address.ts";
+import type { Sender, Submission } from "../submission/submission.ts";
+import type { Store } from "../store/store.ts";
+import { drain, readData } from "./data.ts";
+import { arrivalOf, peerOf } from "./peer.ts";
+import { replyTo, SmtpReply } from "./replies.ts";
+import type { Desk } from "./smtp-connection.ts";
+
+export interface HandlerDeps {
+  access: Pick<Access, "authenticateSmtp">;
+  submission: Pick<Submission, "refuseRecipient" | "relay">;
+  store: Pick<Store, "accountByName" | "full">;
+  log: Log;
+  desk: Pick<Desk, "stopping">;
+  /** Name of the account as which a peer sends without a login; null: it needs one. */
+  trustedAccount(ip: string): string | null;
+}
+
+type Handlers = Required<
+  Pick<SMTPServerOptions, "onAuth" | "onSecure" | "onMailFrom" | "onRcptTo" | "onData">
+>;
+
+/** MAIL parameters of what EHLO offers; anything else is 555 (RFC 5321 §4.1.1.11). AUTH: RFC 4954 §5, not used. */
+const mailParameters = new Set(["SIZE", "BODY", "SMTPUTF8", "AUTH"]);
+const apiKey = /^svc_(?:live|test)_/;
+/** Senders that are addresses though no mail goes there: one label, or an address literal (RFC 5321 §4.1.3). */
+const localSender =
+  /^[\w!#$%&'*+\-/=?^`{|}~.]{1,64}@(?:[a-z0-9-]{1,63}|\[[0-9a-f.:]{2,45}\]|\[ipv6:[0-9a-f.:]{2,45}\])$/i;
+
+export function createHandlers(deps: HandlerDeps): Handlers {
+  const { access, submission, store, log, desk } = deps;
+  const senders = new WeakMap<SMTPServerSession, Sender>();
+
+  /** The reply for whatever was thrown; what nobody expected is logged under the session's id. */
+  const explain = (error: unknown, session: SMTPServerSession): SmtpReply => {
+    const reply = replyTo(error);
+    if (reply) return reply;
+    log.error({ err: error, session: session.id }, "a command failed unexpectedly");
+    return new SmtpReply(451, "4.3.0", `Internal trouble; quote ${session.id} to the operator`);
+  };
+
+  const login = async (auth: SMTPServerAuthentication, session: SMTPServerSession): Promise<SmtpLogin> => {
+    if (session.envelope.mailFrom)
+      throw new SmtpReply(503, "5.5.1", "AUTH is not allowed during a mail transaction");
+    const password = auth.password ?? "";
+    try {
+      return await access.authenticateSmtp(auth.username ?? "", password, peerOf(session));
+    } catch (error) {
+      log.info(
+        { ip: peerOf(session), reason: error instanceof Refusal ? error.code : "trouble" },
+        "SMTP login refused",
+      );
+      if (!(error instanceof Refusal))
+        throw new SmtpReply(454, "4.7.0", explain(error, session).message.slice(6));
+      if (error.code === "invalid_api_key" && apiKey.test(password))
+        throw new SmtpReply(
+          535,
+          "5.7.8",
+          "This password is an API key; SMTP has logins of its own: svc smtp-credentials create",
+        );
+      throw error;
+    }
+  };
+
+  const senderOf = async (session: SMTPServerSession): Promise<Sender> => {
+    const user = loginOf(session);
+    if (user) return { account: user.account, test: user.test, apiKey: null };
+    const name = deps.trustedAccount(peerOf(session));
+    if (name === null)
+      throw new SmtpReply(
+        530,
+        "5.7.0",
+        session.secure ? "Authentication required" : "STARTTLS and AUTH required",
+      );
+    const account = await store.accountByName(name);
+    if (!account) {
+      log.warn({ account: name }, "relay.trusted names an account that does not exist");
+      throw new SmtpReply(451, "4.3.5", "The account of this network does not exist; tell the operator");
+    }
+    if (account.status !== "active")
+      throw new Refusal("key_disabled", "The account of this network is suspended");
+    return { account, test: false, apiKey: null };
+  };
+
+  const mail = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
+    const sender = await senderOf(session);
+    const unknown = Object.keys(address.args || {}).find((key) => !mailParameters.has(key));
+    if (unknown !== undefined) throw new SmtpReply(555, "5.5.4", `Parameter ${unknown} is not supported`);
+    const parsed = parseAddress(address.address);
+    if (address.address !== "" && !parsed.ok && !localSender.test(address.address))
+      throw new SmtpReply(553, "5.1.7", `The sender ${parsed.issue}`);
+    requireSmtpUtf8(address.address, wantsSmtpUtf8(address));
+    if (store.full())
+      throw new SmtpReply(452, "4.3.1", "There is no room for more mail now; try again later");
+    senders.set(session, sender);
+  };
+
+  const recipient = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
+    const [unknown] = Object.keys(address.args || {});
+    if (unknown !== undefined) throw new SmtpReply(555, "5.5.4", `Parameter ${unknown} is not supported`);
+    const parsed = parseAddress(address.address);
+    if (!parsed.ok) throw new SmtpReply(553, "5.1.3", `The address ${parsed.issue}`);
+    requireSmtpUtf8(address.address, wantsSmtpUtf8(session.envelope.mailFrom));
+    const refusal = await submission.refuseRecipient(known(senders.get(session)), parsed.value);
+    if (refusal) throw refusal;
+  };
+
+  const message = async (stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> => {
+    const { mailFrom, rcptTo } = session.envelope;
+    const envelope = {
+      mailFrom: mailFrom ? mailFrom.address : "",
+      rcptTo: distinct(rcptTo.map((one) => one.address)),
+      smtpUtf8: wantsSmtpUtf8(mailFrom),
+    };
+    const data = readData(stream, desk);
+    try {
+      const { id } = await submission.relay(
+        known(senders.get(session)),
+        envelope,
+        data,
+        arrivalOf(session, envelope.smtpUtf8),
+      );
+      return `2.0.0 queued as ${id}`;
+    } finally {
+      await data.return(undefined);
+      await drain(stream);
+    }
+  };
+
+  /** Runs a handler and hands its one result to smtp-server. */
+  const answer = <T>(
+    work: Promise<T>,
+    session: SMTPServerSession,
+    callback: (error: Error | null, result?: T) => void,
+  ): void => {
+    work
+      .then(
+        (result) => callback(null, result),
+        (error: unknown) => callback(explain(error, session)),
+      )
+      .catch((error: unknown) => log.error({ err: error, session: session.id }, "a reply failed"));
+  };
+
+  return {
+    onAuth: (auth, session, callback) =>
+      answer(login(auth, session), session, (error, user) => callback(error, user && { user })),
+    onMailFrom: (address, session, callback) =>
+      answer(mail(address, session), session, (error) => callback(error)),
+    onRcptTo: (address, session, callback) =>
+      answer(recipient(address, session), session, (error) => callback(error)),
+    onData: (stream, session, callback) =>
+      answer(message(stream, session), session, (error, reply) => callback(error, reply)),
+    onSecure: (socket, _session, callback) => {
+      // Upstream listens for one error of a TLS socket; a reset can bring a second.
+      socket.on("error", () => undefined);
+      callback(null);
+    },
+  };
+}
+
+function loginOf(session: SMTPServerSession): SmtpLogin | null {
+  const user: SmtpLogin | false | undefined = session.user;
+  return user || null;
+}
+
+function wantsSmtpUtf8(mailFrom: SMTPServerAddress | false): boolean {
+  return Boolean(mailFrom && mailFrom.args && mailFrom.args.SMTPUTF8 === true);
+}
+
+/** RFC 6531 §3.4: an address that is not ASCII only where MAIL asked for SMTPUTF8. */
+function requireSmtpUtf8(address: string, asked: boolean): void {
+  if (!asked && /[^\x20-\x7e]/.test(address))
+    throw new SmtpReply(553, "5.6.7", "An address that is not ASCII needs MAIL with SMTPUTF8");
+}
+
+/** Each mailbox once, under its first spelling. */
+function distinct(addresses: string[]): Address[] {
+  const found = new Map<string, Address>();
+  for (const text of addresses) {
+    const parsed = parseAddress(text);
+    if (!parsed.ok) throw new Error(`an accepted recipient ${parsed.issue}`);
+    const key = canonicalAddress(parsed.value);
+    if (!found.has(key)) found.set(key, parsed.value);
+  }
+  return [...found.values()];
+}
+
+/** RCPT and DATA come after an accepted MAIL: smtp-server holds that order. */
+function known(sender: Sender | undefined): Sender {
+  if (!sender) throw new Error("a transaction without a sender");
+  return sender;
+}

@@ -1,0 +1,56 @@
+// What a mail program is told when something is not done: one line with an enhanced status code
+// (RFC 3463). The refusals of both doors come from the catalogue (errors.ts); our own trouble is always
+// 4yz, so that the client keeps the mail and tries again (RFC 5321 §4.2.1).
+import { errorCatalog, Refusal } from "../errors.ts";
+import { MailSyntaxError } from "../mail/header.ts";
+import { MailTooLarge } from "../mail/intake.ts";
+import { StoreUnavailable } from "../store/store.ts";
+
+/** A negative reply, in the form that smtp-server takes errors: code and `X.Y.Z text`. */
+export class SmtpReply extends Error {
+  readonly responseCode: number;
+  constructor(code: number, enhanced: string, sentence: string) {
+    super(`${enhanced} ${replyText(sentence)}`);
+    this.name = "SmtpReply";
+    this.responseCode = code;
+  }
+}
+
+/** RFC 5321 §4.5.3.1.5: 512 octets a reply line, its code, status and CRLF among them. */
+const maxTextLength = 440;
+
+/** One line of printable ASCII (RFC 5321 §4.2 textstring). */
+function replyText(sentence: string): string {
+  const line = sentence
+    .replace(/[\s\p{Cc}]+/gu, " ")
+    .replace(/[^\x20-\x7e]/g, "?")
+    .trim();
+  return line.length > maxTextLength ? `${line.slice(0, maxTextLength - 3)}...` : line;
+}
+
+/** The reply for an error that is expected; null for one that is a bug. */
+export function replyTo(error: unknown): SmtpReply | null {
+  if (error instanceof SmtpReply) return error;
+  if (error instanceof Refusal) return refusalReply(error);
+  if (error instanceof MailTooLarge) return new SmtpReply(552, "5.3.4", error.message);
+  if (error instanceof MailSyntaxError)
+    return new SmtpReply(550, error.code === "bare_line_end" ? "5.5.2" : "5.6.0", error.message);
+  if (error instanceof StoreUnavailable)
+    return error.why === "full"
+      ? new SmtpReply(452, "4.3.1", "There is no room for more mail now; try again later")
+      : new SmtpReply(451, "4.3.0", "The mail could not be stored; try again later");
+  return null;
+}
+
+function refusalReply(refusal: Refusal): SmtpReply {
+  const { code, enhanced } = errorCatalog[refusal.code].smtp;
+  return new SmtpReply(code, enhanced, `${refusalSentence(refusal).slice(0, 390)} (${refusal.code})`);
+}
+
+function refusalSentence(refusal: Refusal): string {
+  const { domain, errors } = refusal.extras;
+  if (refusal.code === "sender_not_verified" && domain !== undefined)
+    return `The domain ${domain} is not verified for sending; verify it with: svc domains verify ${domain}`;
+  const first = errors?.[0];
+  return first ? `${first.field}: ${first.issue}` : refusal.message;
+}

@@ -1,0 +1,149 @@
+import { expect, test } from "vitest";
+import { Refusal } from "../../src/errors.ts";
+import { StoreUnavailable } from "../../src/store/store.ts";
+import { login, plainToken, startRelay } from "../support/relay.ts";
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+
+test("offers no AUTH before TLS and answers it and MAIL with 538 and 530", async () => {
+  await using house = await startRelay();
+  const client = await house.client();
+  const ehlo = await client.command("EHLO client.test");
+  expect(ehlo.lines).toEqual([
+    "mail.test",
+    "PIPELINING",
+    "8BITMIME",
+    "SMTPUTF8",
+    "ENHANCEDSTATUSCODES",
+    "STARTTLS",
+    "SIZE 26214400",
+  ]);
+  expect(await client.text(`AUTH PLAIN ${plainToken}`)).toMatch(/^538 5\.7\.0 /);
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toBe("530 5.7.0 STARTTLS and AUTH required");
+  expect(await client.text("RCPT TO:<a@ok.test>")).toMatch(/^503 5\.5\.1 /);
+  expect(await client.text("DATA")).toMatch(/^503 5\.5\.1 /);
+});
+
+test("offers AUTH PLAIN LOGIN under TLS and asks for it at MAIL", async () => {
+  await using house = await startRelay();
+  const client = await house.client();
+  const ehlo = await client.startTls();
+  expect(ehlo.lines.slice(1).toSorted()).toEqual([
+    "8BITMIME",
+    "AUTH PLAIN LOGIN",
+    "ENHANCEDSTATUSCODES",
+    "PIPELINING",
+    "SIZE 26214400",
+    "SMTPUTF8",
+  ]);
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toBe("530 5.7.0 Authentication required");
+  expect(await client.text("STARTTLS")).toMatch(/^503 /);
+});
+
+test("takes AUTH PLAIN and LOGIN in every form that mail programs send", async () => {
+  await using house = await startRelay();
+  const forms: [string, string][][] = [
+    [[`AUTH PLAIN ${plainToken}`, "235"]],
+    [
+      ["Auth Plain", "334 "],
+      [plainToken, "235"],
+    ],
+    [
+      [`auth login ${base64(login.username)}`, "334 UGFzc3dvcmQ6"],
+      [base64(login.password), "235"],
+    ],
+    [
+      ["AUTH LOGIN", "334 VXNlcm5hbWU6"],
+      [base64(login.username), "334 UGFzc3dvcmQ6"],
+      [base64(login.password), "235"],
+    ],
+    // .NET and others put the name into the authorization identity.
+    [[`AUTH PLAIN ${base64(`${login.username}\0${login.username}\0${login.password}`)}`, "235"]],
+  ];
+  for (const form of forms) {
+    const client = await house.tlsClient();
+    for (const [line, start] of form) expect(await client.text(line)).toMatch(new RegExp(`^${start}`));
+    expect(await client.text("MAIL FROM:<a@ok.test>")).toBe("250 2.1.0 Accepted");
+    client.end();
+  }
+});
+
+test("a cancelled or malformed AUTH is 501 and the session goes on", async () => {
+  await using house = await startRelay();
+  const client = await house.tlsClient();
+  expect(await client.text("AUTH PLAIN =")).toMatch(/^501 /);
+  expect(await client.text("AUTH PLAIN *")).toMatch(/^501 /);
+  expect(await client.text("AUTH PLAIN !!!!")).toMatch(/^501 /);
+  expect(await client.text("AUTH PLAIN")).toBe("334 ");
+  expect(await client.text("*")).toBe("501 5.0.0 Authentication cancelled");
+  await client.command("AUTH LOGIN");
+  expect(await client.text("*")).toBe("501 5.0.0 Authentication cancelled");
+  expect(await client.text("AUTH CRAM-MD5")).toMatch(/^504 /);
+  expect(await client.text(`AUTH PLAIN ${plainToken}`)).toMatch(/^235 2\.7\.0 /);
+  expect(await client.text(`AUTH PLAIN ${plainToken}`)).toMatch(/^503 5\.5\.1 /);
+});
+
+test("says why a login is refused, by the code", async () => {
+  await using house = await startRelay();
+  const client = await house.tlsClient();
+  const attempt = (password: string): Promise<string> =>
+    client.text(`AUTH PLAIN ${base64(`\0${login.username}\0${password}`)}`);
+  expect(await attempt("wrong")).toBe("535 5.7.8 Bad username or password (invalid_api_key)");
+  expect(await attempt("svc_live_abc")).toMatch(/^535 5\.7\.8 .*API key.*svc smtp-credentials create/);
+  house.on.authenticate = async () => Promise.reject(new Refusal("source_ip_locked", "Locked"));
+  expect(await attempt("x")).toMatch(/^454 4\.7\.0 /);
+  house.on.authenticate = async () => Promise.reject(new Refusal("key_disabled", "Suspended"));
+  expect(await attempt("x")).toMatch(/^535 5\.7\.8 /);
+  house.on.authenticate = async () => Promise.reject(new StoreUnavailable("failed", "EIO"));
+  expect(await attempt("x")).toMatch(/^454 4\.7\.0 /);
+  house.on.authenticate = async () => Promise.reject(new Error("a bug: svc.db"));
+  const answer = await attempt("x");
+  expect(answer).toMatch(/^454 4\.7\.0 Internal trouble; quote \S+ to the operator$/);
+});
+
+test("neither a password nor a user name is in the log", async () => {
+  await using house = await startRelay();
+  const client = await house.tlsClient();
+  await client.command(`AUTH PLAIN ${base64(`\0${login.username}\0hunter2`)}`);
+  await client.command("AUTH LOGIN");
+  await client.command(base64(login.username));
+  await client.command(base64("hunter2"));
+  await client.command(`AUTH PLAIN ${plainToken}`);
+  expect(house.logged.length).toBeGreaterThan(0);
+  const text = house.logged.join("\n");
+  for (const secret of ["hunter2", login.password, login.username, plainToken, base64("hunter2")])
+    expect(text).not.toContain(secret);
+});
+
+test("a peer in a trusted network sends as its account without TLS and without a login", async () => {
+  await using house = await startRelay({ trusted: [{ network: "127.0.0.8/30", account: "default" }] });
+  const stranger = await house.client();
+  await stranger.command("EHLO client.test");
+  expect((await stranger.command("MAIL FROM:<a@ok.test>")).code).toBe(530);
+
+  const client = await house.client({ localAddress: "127.0.0.9" });
+  await client.command("EHLO printer.test");
+  const answer = await client.submit("a@ok.test", ["b@x.test"], "Subject: x\r\n\r\nhi\r\n.\r\n");
+  expect(answer.text).toBe("250 2.0.0 queued as msg_1");
+  expect(house.mails[0]?.sender).toMatchObject({ account: { name: "default" }, test: false, apiKey: null });
+  expect(house.mails[0]?.arrival).toEqual({ ip: "127.0.0.9", helo: "printer.test", protocol: "ESMTP" });
+});
+
+test("a trusted network whose account is missing or suspended sends nothing", async () => {
+  await using house = await startRelay({ trusted: [{ network: "127.0.0.0/8", account: "default" }] });
+  const client = await house.client();
+  await client.command("EHLO client.test");
+  house.on.accounts = [];
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^451 4\.3\.5 /);
+  house.on.accounts = [{ key: 1, id: "acct_1", name: "default", status: "suspended", createdAt: 0 }];
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^535 5\.7\.8 /);
+});
+
+test("AUTH during a mail transaction is 503", async () => {
+  await using house = await startRelay({ trusted: [{ network: "127.0.0.0/8", account: "default" }] });
+  const client = await house.tlsClient();
+  await client.command("MAIL FROM:<a@ok.test>");
+  expect(await client.text(`AUTH PLAIN ${plainToken}`)).toMatch(/^503 5\.5\.1 /);
+  await client.command("RSET");
+  expect((await client.command(`AUTH PLAIN ${plainToken}`)).code).toBe(235);
+});

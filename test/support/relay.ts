@@ -1,0 +1,178 @@
+// The relay on loopback with a fake access, submission and store, for the tests of its sessions.
+import { readFileSync } from "node:fs";
+import type { SmtpLogin } from "../../src/access/access.ts";
+import type { Config } from "../../src/config.ts";
+import { Refusal } from "../../src/errors.ts";
+import { silentLog } from "../../src/log.ts";
+import type { Log, LogFields } from "../../src/log.ts";
+import type { Address } from "../../src/mail/address.ts";
+import { createRelay } from "../../src/relay/relay.ts";
+import type { Relay } from "../../src/relay/relay.ts";
+import type { Account } from "../../src/store/store.ts";
+import type { Arrival, Sender } from "../../src/submission/submission.ts";
+import { ManualClock } from "./clock.ts";
+import { connectSmtp } from "./smtp-client.ts";
+import type { SmtpClient } from "./smtp-client.ts";
+
+const pem = (name: string): string =>
+  readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
+export const certificate = { key: pem("mail.test.key"), cert: pem("mail.test.cert") };
+export const renewedCertificate = { key: pem("renewed.test.key"), cert: pem("renewed.test.cert") };
+
+export const account: Account = { key: 1, id: "acct_1", name: "default", status: "active", createdAt: 0 };
+/** The login that the fake access takes. */
+export const login = { username: "smtp_acct_1", password: "correct horse" };
+export const plainToken = Buffer.from(`\0${login.username}\0${login.password}`).toString("base64");
+
+export interface Received {
+  sender: Sender;
+  mailFrom: string;
+  rcptTo: Address[];
+  smtpUtf8: boolean;
+  data: Buffer;
+  arrival: Arrival;
+}
+
+export interface RelayHarness {
+  relay: Relay;
+  clock: ManualClock;
+  /** Mails that submission took, in order. */
+  mails: Received[];
+  /** Lines of the log, as `text {fields}`. */
+  logged: string[];
+  ports: { starttls: number; tls: number };
+  /** Set to change what the fakes do. */
+  on: {
+    authenticate: (username: string, password: string) => Promise<SmtpLogin>;
+    recipient: (address: Address) => Promise<Refusal | null>;
+    /** Before the data is read. */
+    begin: () => Promise<void>;
+    /** After it was read in full; the mail counts when this resolves. */
+    commit: (mail: Received) => Promise<void>;
+    full: boolean;
+    accounts: Account[];
+  };
+  setCertificate(pair: { key: string; cert: string }): void;
+  /** Connected, its banner read. */
+  client(options?: { localAddress?: string }): Promise<SmtpClient>;
+  /** Connected to the implicit-TLS port, greeted. */
+  tlsClient(): Promise<SmtpClient>;
+  /** The same, logged in. */
+  loggedIn(): Promise<SmtpClient>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startRelay(relayConfig: Partial<Config["relay"]> = {}): Promise<RelayHarness> {
+  const clock = new ManualClock();
+  const mails: Received[] = [];
+  const logged: string[] = [];
+  const write = (fields: LogFields, text: string): void =>
+    void logged.push(`${text} ${JSON.stringify(fields)}`);
+  const log: Log = {
+    ...silentLog,
+    debug: write,
+    info: write,
+    warn: write,
+    error: write,
+    component: () => log,
+  };
+  let pair = certificate;
+  let changed: (() => void) | null = null;
+  const on: RelayHarness["on"] = {
+    authenticate: async (username, password) => {
+      if (username !== login.username || password !== login.password)
+        throw new Refusal("invalid_api_key", "Bad username or password");
+      return { account, test: false, credentialKey: 7 };
+    },
+    recipient: async () => null,
+    begin: async () => undefined,
+    commit: async () => undefined,
+    full: false,
+    accounts: [account],
+  };
+  const relay = createRelay({
+    config: {
+      hostname: "mail.test",
+      relay: {
+        starttls: [{ host: "127.0.0.1", port: 0 }],
+        implicitTls: [{ host: "127.0.0.1", port: 0 }],
+        maxConnections: 2000,
+        maxConnectionsPerIp: 1500,
+        trusted: [],
+        ...relayConfig,
+      },
+    },
+    certificates: {
+      current: () => pair,
+      onChange: (listener) => {
+        changed = listener;
+        return () => (changed = null);
+      },
+      reload: async () => null,
+    },
+    access: { authenticateSmtp: (username, password) => on.authenticate(username, password) },
+    submission: {
+      refuseRecipient: (_sender, address) => on.recipient(address),
+      relay: async (sender, envelope, data, arrival) => {
+        await on.begin();
+        const chunks: Buffer[] = [];
+        for await (const chunk of data) chunks.push(chunk);
+        const mail = { sender, ...envelope, data: Buffer.concat(chunks), arrival };
+        await on.commit(mail);
+        mails.push(mail);
+        return { id: `msg_${mails.length}` };
+      },
+    },
+    store: {
+      accountByName: async (name) => on.accounts.find((one) => one.name === name) ?? null,
+      full: () => on.full,
+    },
+    clock,
+    log,
+  });
+  await relay.start();
+  const port = (name: string): number =>
+    Number(
+      relay
+        .addresses()
+        .find((one) => one.name === name)
+        ?.address.split(":")
+        .at(-1) ?? 0,
+    );
+  const ports = { starttls: port("smtp"), tls: port("smtps") };
+  let stopped: Promise<void> | null = null;
+  const greeted = async (client: SmtpClient): Promise<SmtpClient> => {
+    await client.answer();
+    return client;
+  };
+  const harness: RelayHarness = {
+    relay: { ...relay, stop: () => (stopped ??= relay.stop()) },
+    clock,
+    mails,
+    logged,
+    ports,
+    on,
+    setCertificate(next) {
+      pair = next;
+      changed?.();
+    },
+    client: async (options = {}) => greeted(await connectSmtp({ port: ports.starttls, ...options })),
+    async tlsClient() {
+      const client = await greeted(await connectSmtp({ port: ports.tls, tls: true }));
+      await client.command("EHLO client.test");
+      return client;
+    },
+    async loggedIn() {
+      const client = await harness.tlsClient();
+      const answer = await client.command(`AUTH PLAIN ${plainToken}`);
+      if (answer.code !== 235) throw new Error(answer.text);
+      return client;
+    },
+    async [Symbol.asyncDispose]() {
+      const stopping = harness.relay.stop();
+      await clock.advance(12_000);
+      await stopping;
+    },
+  };
+  return harness;
+}
