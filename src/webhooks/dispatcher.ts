@@ -88,7 +88,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   /** The store refused: nothing is claimed until it takes what waits, tried again each second. */
   const trouble = (error: unknown, doing: string): void => {
     log.error({ error: String(error), doing }, "the store refused; webhooks wait");
-    if (!running) return;
+    if (!running) {
+      results.length = 0; // their leases bring them back
+      return;
+    }
     missed = true;
     troubled ??= clock.after(troublePauseMs, () => {
       troubled = null;

@@ -1,6 +1,8 @@
 // When a webhook that failed is tried again: fixed delays counted from the end of the failed attempt, whatever
 // the receiver asks for (a Retry-After changes nothing). The delays are `webhooks.schedule` of the configuration; its
-// default is the specification's retry table: ten attempts within 23 h 42 min.
+// default is the specification's retry table: ten attempts within 23 h 42 min. Ten is the most, however long the list is.
+
+const mostAttempts = 10;
 
 /** Due time of the attempt after `attempt` (1 is the first), which failed at `failedAt`; null: that was the last one. */
 export function nextAttemptAt(
@@ -9,10 +11,10 @@ export function nextAttemptAt(
   scheduleMs: readonly number[],
 ): number | null {
   const delayMs = scheduleMs[attempt - 1];
-  return delayMs === undefined ? null : failedAt + delayMs;
+  return delayMs === undefined || attempt >= mostAttempts ? null : failedAt + delayMs;
 }
 
 /** How many attempts there are in all. */
 export function maxAttempts(scheduleMs: readonly number[]): number {
-  return scheduleMs.length + 1;
+  return Math.min(scheduleMs.length + 1, mostAttempts);
 }

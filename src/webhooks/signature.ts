@@ -18,12 +18,12 @@ export function signatureHeaders(
 ): Record<string, string> {
   const timestamp = Math.floor(nowMs / 1000);
   const headers: Record<string, string> = {
-    "x-svc-timestamp": String(timestamp),
-    "x-svc-signature": signature(endpoint.secret, timestamp, body),
+    "X-Svc-Timestamp": String(timestamp),
+    "X-Svc-Signature": signature(endpoint.secret, timestamp, body),
   };
   const { previousSecret, previousSecretUntil } = endpoint;
   if (previousSecret !== null && previousSecretUntil !== null && nowMs < previousSecretUntil) {
-    headers["x-svc-signature-previous"] = signature(previousSecret, timestamp, body);
+    headers["X-Svc-Signature-Previous"] = signature(previousSecret, timestamp, body);
   }
   return headers;
 }

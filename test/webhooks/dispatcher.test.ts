@@ -216,3 +216,15 @@ test("stop lets go of what does not end in time: no result is written and its le
   expect(store.results).toHaveLength(1);
   expect(clock.pending).toBe(0);
 });
+
+test("stop ends although the store refuses to write", async () => {
+  const { store, started, dispatcher } = bench();
+  store.record(1, 1);
+  dispatcher.start();
+  await settle();
+  store.refusal = new StoreUnavailable("failed", "gone");
+  const stopped = dispatcher.stop();
+  started[0]?.answer(200);
+  await stopped;
+  expect(store.results).toEqual([]);
+});

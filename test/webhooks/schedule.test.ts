@@ -36,3 +36,17 @@ test("a delay counts from when the attempt failed", () => {
 test("an interrupted attempt beyond the last is not due again", () => {
   expect(nextAttemptAt(11, 0, scheduleMs)).toBeNull();
 });
+
+test("a longer list of delays does not make more than ten attempts, a shorter one makes fewer", () => {
+  const long = Array<number>(20).fill(second);
+  expect([nextAttemptAt(9, 0, long), nextAttemptAt(10, 0, long), maxAttempts(long)]).toEqual([
+    second,
+    null,
+    10,
+  ]);
+  expect([nextAttemptAt(1, 0, [second]), nextAttemptAt(2, 0, [second]), maxAttempts([second])]).toEqual([
+    second,
+    null,
+    2,
+  ]);
+});

@@ -17,15 +17,15 @@ test("the timestamp is whole epoch seconds and the one that is signed", () => {
     1795770922_999,
   );
   expect(headers).toEqual({
-    "x-svc-timestamp": "1795770922",
-    "x-svc-signature": signature(secret, 1795770922, body),
+    "X-Svc-Timestamp": "1795770922",
+    "X-Svc-Signature": signature(secret, 1795770922, body),
   });
 });
 
 test("the old secret signs too until the overlap of a rotation ends, and not at its end", () => {
   const endpoint = { secret, previousSecret: "f".repeat(64), previousSecretUntil: 2_000 };
-  expect(signatureHeaders(endpoint, body, 1_999)["x-svc-signature-previous"]).toBe(
+  expect(signatureHeaders(endpoint, body, 1_999)["X-Svc-Signature-Previous"]).toBe(
     signature("f".repeat(64), 1, body),
   );
-  expect(signatureHeaders(endpoint, body, 2_000)).not.toHaveProperty("x-svc-signature-previous");
+  expect(signatureHeaders(endpoint, body, 2_000)).not.toHaveProperty("X-Svc-Signature-Previous");
 });
