@@ -5,7 +5,7 @@ import type { ErrorCode } from "../errors.ts";
 import { canonicalAddress, parseAddress, parseMailbox, type Mailbox } from "../mail/address.ts";
 import { readAttachment } from "../mail/attachments.ts";
 import { headerFits, type ComposeAttachment } from "../mail/compose.ts";
-import type { RecipientRequest, messageFields, party } from "./request.ts";
+import type { messageFields, party, RecipientRequest } from "./shape.ts";
 
 export type Add = (field: string, issue: string, code?: ErrorCode) => void;
 type Party = z.infer<typeof party>;

@@ -1,9 +1,8 @@
 // The send request: shape and content of every field of POST /v1/messages, each problem
 // collected so that a client hears of all at once. What needs the store (verification, suppression) is checks.ts's.
-import { z } from "zod";
+import type { z } from "zod";
 import type { ErrorCode, Problem } from "../errors.ts";
 import type { Mailbox } from "../mail/address.ts";
-import type { ComposeAttachment } from "../mail/compose.ts";
 import {
   listed,
   mailboxOf,
@@ -17,33 +16,7 @@ import {
   readTags,
   refuseTracking,
 } from "./fields.ts";
-
-export interface RecipientRequest {
-  type: "to" | "cc" | "bcc";
-  /** `to[0]`: where the client finds it. */
-  field: string;
-  mailbox: Mailbox;
-  /** As the suppression list compares it. */
-  canonical: string;
-}
-
-/** The fields, each sound by itself. */
-export interface MessageRequest {
-  from: Mailbox;
-  replyTo: Mailbox[];
-  recipients: RecipientRequest[];
-  subject: string;
-  html: string | null;
-  text: string | null;
-  autoText: boolean;
-  headers: [string, string][];
-  attachments: ComposeAttachment[];
-  ipPool: string | null;
-  tags: string[];
-  metadata: Record<string, string>;
-  /** Milliseconds since 1970; null: at once. */
-  sendAt: number | null;
-}
+import { messageFields, type FieldName, type MessageRequest } from "./shape.ts";
 
 /** `request` holds what was sound (`from` null where it was not); it may be sent only where `problems` is empty. */
 export interface ReadRequest {
@@ -51,48 +24,6 @@ export interface ReadRequest {
   problems: Problem[];
 }
 
-export const party = z.union(
-  [z.string(), z.strictObject({ email: z.string(), name: z.string().nullish() })],
-  {
-    error: 'expected an address: "a@x", "Name <a@x>" or {email, name}',
-  },
-);
-const parties = z.union([party, z.array(party)], {
-  error: "expected an address, {email, name}, or an array of them",
-});
-
-/** One zod type a field: the API's description derives from it. */
-export const messageFields = {
-  from: party,
-  to: parties,
-  cc: parties,
-  bcc: parties,
-  reply_to: parties,
-  subject: z.string(),
-  html: z.string(),
-  text: z.string(),
-  auto_text: z.boolean(),
-  headers: z.record(z.string(), z.string()),
-  attachments: z.array(
-    z.strictObject({
-      filename: z.string(),
-      content: z.string(),
-      content_type: z.string().optional(),
-      content_id: z.string().optional(),
-      disposition: z.enum(["attachment", "inline"]).optional(),
-    }),
-  ),
-  ip_pool: z.string(),
-  tags: z.array(z.string()),
-  metadata: z.record(z.string(), z.string()),
-  send_at: z.string(),
-  track_opens: z.boolean(),
-  track_clicks: z.boolean(),
-  tracking: z.strictObject({ opens: z.boolean().optional(), clicks: z.boolean().optional() }),
-  unsubscribe: z.unknown(),
-} as const;
-
-type FieldName = keyof typeof messageFields;
 /** The order in which problems are told; the first one's code is the answer's. */
 const order: readonly FieldName[] = [
   "from",

@@ -14,7 +14,8 @@ import type { NewMessage, PutContent, Store } from "../store/store.ts";
 import { accept } from "./accept.ts";
 import { checkSender, simulatorIssue, suppressedAmong, suppressedProblems, type Checked } from "./checks.ts";
 import { readIncoming } from "./incoming.ts";
-import { inFieldOrder, readRequest, type MessageRequest } from "./request.ts";
+import { inFieldOrder, readRequest } from "./request.ts";
+import type { MessageRequest } from "./shape.ts";
 import type { Acceptance, Sender, Submission } from "./submission.ts";
 
 export interface SubmissionDeps {

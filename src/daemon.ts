@@ -1,0 +1,363 @@
+// The composition root: builds every room, starts them in order and stops them in
+// reverse. The only file that knows them all; what they do is theirs.
+import { randomBytes } from "node:crypto";
+import { networkInterfaces } from "node:os";
+import { createAccess } from "./access/access.ts";
+import { createNotices, operationsAccount } from "./care/notices.ts";
+import { isoTime, isoTimeOrNull, systemClock, type Clock } from "./clock.ts";
+import { readShapingFile, type Config } from "./config.ts";
+import { createDelivery } from "./delivery/smtp-delivery.ts";
+import { createResolver } from "./dns/resolve.ts";
+import type { Resolver } from "./dns/resolver.ts";
+import { createDomains } from "./domains/manage.ts";
+import { createRecorder } from "./events/record.ts";
+import { createHttp } from "./http/server.ts";
+import { createIdMint, type IdMint } from "./ids.ts";
+import { createJobs, jobList } from "./jobs.ts";
+import type { Log } from "./log.ts";
+import { createSigner } from "./mail/dkim.ts";
+import { createDestinations } from "./queue/destinations.ts";
+import { createRunner } from "./queue/runner.ts";
+import { settlementOf } from "./queue/settle.ts";
+import { createShaping } from "./queue/shaping.ts";
+import { createWire } from "./queue/wire.ts";
+import { createRelay } from "./relay/relay.ts";
+import type { Service } from "./service.ts";
+import { openStore } from "./store/sqlite-store.ts";
+import type { SenderDomain, Store } from "./store/store.ts";
+import { createSubmission } from "./submission/submit.ts";
+import { openCertificates } from "./tls/open.ts";
+import { createWebhooks } from "./webhooks/webhooks.ts";
+
+declare const __VERSION__: string;
+
+export interface RunningDaemon {
+  addresses(): { name: string; address: string }[];
+  /** For `serve --dev`: a fresh key and SMTP login of a verified domain example.test. */
+  devCredentials(): Promise<{ key: string; smtpUsername: string; smtpPassword: string }>;
+  /** Certificates are read again; the error of an unusable one. */
+  reload(): Promise<Error | null>;
+  /** Finishes what is in flight, at most `drainMs`. */
+  stop(): Promise<void>;
+}
+
+export const defaultAccount = "default";
+export const devDomain = "example.test";
+/** Attempts and requests in flight may take this long to end; what is left is taken back at the next start. */
+const drainMs = 30_000;
+
+/** Opens the store, starts every room and resolves when the listeners stand. Throws StoreLocked, or the error of what could not start, with everything stopped again. */
+export async function serve({ config, log }: { config: Config; log: Log }): Promise<RunningDaemon> {
+  const clock = systemClock;
+  const mint = createIdMint();
+  const startedAt = clock.now();
+  const store = await openStore({
+    dataDir: config.dataDir,
+    clock,
+    log: log.component("store"),
+    mint,
+    minFreeShare: config.limits.minFreeShare,
+  });
+  const started: Service[] = [];
+  try {
+    const rooms = await build({ config, log, clock, mint, store, startedAt });
+    for (const service of rooms.services) {
+      await service.start();
+      started.unshift(service);
+    }
+    return { ...rooms.daemon, stop: once(() => stopAll(started, store, clock, log)) };
+  } catch (error) {
+    await stopAll(started, store, clock, log);
+    throw error;
+  }
+}
+
+/** `svc init`: what a first start needs, made without a running daemon. */
+export async function initialise(options: { config: Config; log: Log; domain: string | null }): Promise<{
+  adminKey: string;
+  smtp: { username: string; password: string };
+  domain: SenderDomain | null;
+}> {
+  const { config, log } = options;
+  const clock = systemClock;
+  const mint = createIdMint();
+  const store = await openStore({ dataDir: config.dataDir, clock, log, mint, minFreeShare: 0 });
+  const resolver = resolverOf(config, clock, log);
+  try {
+    const access = createAccess({ store, clock, log, mint });
+    const domains = createDomains({ store, resolver, config: domainConfig(config), clock, log, mint });
+    const account = await theAccount(store);
+    const domain = options.domain === null ? null : await domains.add(account.key, options.domain);
+    const key = await access.createKey(account.key, {
+      name: "first admin key",
+      scope: "admin",
+      test: false,
+      allowIps: [],
+      expiresAt: null,
+    });
+    const smtp = await access.createCredential(account, { name: "first login", test: false });
+    return { adminKey: key.value, smtp: { username: smtp.username, password: smtp.password }, domain };
+  } finally {
+    resolver.stop();
+    await store.close();
+  }
+}
+
+interface Ground {
+  config: Config;
+  log: Log;
+  clock: Clock;
+  mint: IdMint;
+  store: Store;
+  startedAt: number;
+}
+
+/** Every room and the order in which they start: doors last, so that nothing is accepted that nobody would deliver. */
+async function build({
+  config,
+  log,
+  clock,
+  mint,
+  store,
+  startedAt,
+}: Ground): Promise<{ services: Service[]; daemon: Omit<RunningDaemon, "stop"> }> {
+  await store.ensureAccount(operationsAccount, clock.now());
+  const owner = randomBytes(8).toString("hex");
+  const resolver = resolverOf(config, clock, log);
+  const certificates =
+    config.tls.mode === "off"
+      ? null
+      : await openCertificates({
+          config: config.tls,
+          dataDir: config.dataDir,
+          hostname: config.hostname,
+          altNames: [],
+          clock,
+          log,
+        });
+  const recorder = createRecorder({ clock, mint });
+  const signHeader = createSigner();
+  const access = createAccess({ store, clock, log, mint });
+  const domains = createDomains({ store, resolver, config: domainConfig(config), clock, log, mint });
+  const delivery = createDelivery({
+    resolver,
+    outbound: config.outbound,
+    hostname: config.hostname,
+    isOurs: ourAddresses(),
+    clock,
+    log: log.component("delivery"),
+    random: Math.random,
+  });
+  const wire = createWire({ store, signHeader, clock, sign: config.outbound.sign });
+  const destinations = createDestinations({ delivery, wire, verpSecret: await store.secret("verp"), clock });
+  const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
+  const settleDeps = {
+    recorder,
+    mint,
+    schedule,
+    owner,
+    random: Math.random,
+    isCaught: destinations.isCaught,
+  };
+  const runner = createRunner({
+    store,
+    destinationOf: destinations.destinationOf,
+    suppressedSince: destinations.suppressedSince(store),
+    settlementOf: (job, outcome, now) => settlementOf(settleDeps, job, outcome, now),
+    shaping: createShaping(
+      config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
+    ),
+    owner,
+    clock,
+    log: log.component("queue"),
+  });
+  const submission = createSubmission({ store, domains, runner, config, clock, mint });
+  const notices = createNotices({
+    store,
+    runner,
+    config,
+    verifiedDomain: (name) => verifiedDomain(store, domains, name),
+    signHeader,
+    clock,
+    mint,
+    log: log.component("notices"),
+  });
+  const webhooks = createWebhooks({
+    store,
+    recorder,
+    config: config.webhooks,
+    resolver,
+    clock,
+    log,
+    onDeadLetter: ({ endpoint, eventId, attempts, lastStatus }) =>
+      void notices.notify(
+        `dead_letter:${endpoint.id}`,
+        `events for ${new URL(endpoint.url).host} could not be delivered`,
+        `The webhook endpoint ${endpoint.id} (${endpoint.url}) refused event ${eventId} in all ${attempts} attempts; ` +
+          `its last answer was ${lastStatus ?? "none"}. The event stays in GET /v1/events for 30 days.\n\n` +
+          `What to do: mend the endpoint, then look at what it missed with: svc events list --webhook ${endpoint.id}\n`,
+      ),
+  });
+  const unsubscribe = store.onCommit(({ events }) => {
+    if (events) webhooks.kick();
+  });
+  const jobs = createJobs(jobList({ recheckDomains: () => domains.recheck() }), clock, log.component("jobs"));
+  const relay =
+    certificates === null
+      ? null
+      : createRelay({ config, certificates, access, submission, store, clock, log: log.component("relay") });
+  const http = createHttp({
+    config,
+    certificates,
+    store,
+    access,
+    submission,
+    domains,
+    webhooks,
+    clock,
+    log: log.component("http"),
+    mint,
+    status: () => statusOf(),
+  });
+  const addresses = (): { name: string; address: string }[] => [
+    ...http.addresses(),
+    ...(relay?.addresses() ?? []),
+  ];
+
+  const statusOf = async (): Promise<object> => {
+    const [queue, health] = await Promise.all([store.queueCounts(), store.health()]);
+    return {
+      version: __VERSION__,
+      hostname: config.hostname,
+      dev: config.dev,
+      started_at: isoTime(startedAt),
+      uptime_seconds: Math.round((clock.now() - startedAt) / 1000),
+      ready: health.writable && !store.full(),
+      queue: {
+        scheduled: queue.scheduled,
+        queued: queue.queued,
+        deferred: queue.deferred,
+        sending: queue.sending,
+        oldest_due_at: isoTimeOrNull(queue.oldestDueAt),
+      },
+      store: {
+        journal_mode: health.journalMode,
+        synchronous: health.synchronous,
+        schema_version: health.schemaVersion,
+        free_bytes: health.freeBytes,
+        wal_bytes: health.walBytes,
+        writable: health.writable,
+        full: store.full(),
+      },
+      listeners: addresses(),
+      jobs: jobs.states(),
+      memory_bytes: process.memoryUsage.rss(),
+    };
+  };
+
+  const outside: Service = {
+    name: "outside",
+    async start() {},
+    async stop() {
+      unsubscribe();
+      await delivery.stop();
+      resolver.stop();
+    },
+  };
+  return {
+    services: [outside, webhooks, runner, jobs, ...(relay ? [relay] : []), http],
+    daemon: {
+      addresses,
+      reload: async () => certificates?.reload() ?? null,
+      devCredentials: () => devCredentials(store, domains, access, clock),
+    },
+  };
+}
+
+function resolverOf(config: Config, clock: Clock, log: Log): Resolver {
+  return createResolver({ ...config.dns, clock, log: log.component("dns") });
+}
+
+function domainConfig(config: Config): { hostname: string; sources: string[] } {
+  return { hostname: config.hostname, sources: config.outbound.source };
+}
+
+async function theAccount(store: Store) {
+  const account = await store.accountByName(defaultAccount);
+  if (!account) throw new Error(`the account ${defaultAccount} is missing from the database`);
+  return account;
+}
+
+/** An MX at one of this machine's own outward addresses would be a loop (RFC 5321 §5.1). */
+function ourAddresses(): (address: string) => boolean {
+  const own = new Set(
+    Object.values(networkInterfaces())
+      .flatMap((addresses) => addresses ?? [])
+      .filter(({ internal }) => !internal)
+      .map(({ address }) => address),
+  );
+  return (address) => own.has(address);
+}
+
+async function verifiedDomain(
+  store: Store,
+  domains: ReturnType<typeof createDomains>,
+  name: string,
+): Promise<SenderDomain | null> {
+  const account = await theAccount(store);
+  const found = await domains.senderFor(account.key, name);
+  return found.ok ? found.domain : null;
+}
+
+async function devCredentials(
+  store: Store,
+  domains: ReturnType<typeof createDomains>,
+  access: ReturnType<typeof createAccess>,
+  clock: Clock,
+): Promise<{ key: string; smtpUsername: string; smtpPassword: string }> {
+  const account = await theAccount(store);
+  const domain =
+    (await store.domainByName(account.key, devDomain)) ?? (await domains.add(account.key, devDomain));
+  const now = clock.now();
+  // Nothing leaves the machine in this mode, so there is no DNS to ask.
+  const records = domain.records.map((record) => ({ ...record, status: "ok" as const, issue: null }));
+  await store.saveDomainCheck({
+    ...domain,
+    status: "verified",
+    records,
+    updatedAt: now,
+    verifiedAt: now,
+    checkedAt: now,
+    failingSince: null,
+  });
+  const key = await access.createKey(account.key, {
+    name: "serve --dev",
+    scope: "send",
+    test: true,
+    allowIps: [],
+    expiresAt: null,
+  });
+  const login = await access.createCredential(account, { name: "serve --dev", test: true });
+  return { key: key.value, smtpUsername: login.username, smtpPassword: login.password };
+}
+
+/** Doors first; what has not ended by then is left to the next start. */
+async function stopAll(started: Service[], store: Store, clock: Clock, log: Log): Promise<void> {
+  const deadline = new Promise<void>((resolve) => void clock.after(drainMs, resolve));
+  const all = async (): Promise<void> => {
+    for (const service of started) {
+      try {
+        await service.stop();
+      } catch (error) {
+        log.error({ service: service.name, err: error }, "a part did not stop cleanly");
+      }
+    }
+  };
+  await Promise.race([all(), deadline]);
+  await store.close();
+}
+
+function once(run: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | null = null;
+  return () => (done ??= run());
+}

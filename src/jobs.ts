@@ -1,0 +1,55 @@
+// Everything the clock drives: one line a job. Run by node-cron, shown by `svc status`.
+import { schedule, type ScheduledTask } from "node-cron";
+import { isoTime, type Clock } from "./clock.ts";
+import type { Log } from "./log.ts";
+import type { Service } from "./service.ts";
+
+export interface Job {
+  name: string;
+  /** Cron expression, in UTC. */
+  cron: string;
+  run(): Promise<void>;
+}
+
+export interface JobState {
+  name: string;
+  cron: string;
+  last_run_at: string | null;
+  next_run_at: string | null;
+}
+
+/** The jobs of this program. */
+export function jobList(work: { recheckDomains(): Promise<void> }): Job[] {
+  return [{ name: "recheck-domains", cron: "*/10 * * * *", run: work.recheckDomains }];
+}
+
+export function createJobs(jobs: Job[], clock: Clock, log: Log): Service & { states(): JobState[] } {
+  const tasks = new Map<Job, ScheduledTask>();
+  const lastRuns = new Map<Job, string>();
+  return {
+    name: "jobs",
+    async start() {
+      for (const job of jobs) {
+        const run = async (): Promise<void> => {
+          try {
+            await job.run();
+          } catch (error) {
+            log.error({ job: job.name, err: error }, "a job failed; it runs again at its next time");
+          }
+          lastRuns.set(job, isoTime(clock.now()));
+        };
+        tasks.set(job, schedule(job.cron, run, { name: job.name, timezone: "UTC", noOverlap: true }));
+      }
+    },
+    async stop() {
+      await Promise.all([...tasks.values()].map((task) => task.destroy()));
+    },
+    states: () =>
+      jobs.map((job) => ({
+        name: job.name,
+        cron: job.cron,
+        last_run_at: lastRuns.get(job) ?? null,
+        next_run_at: tasks.get(job)?.getNextRun()?.toISOString() ?? null,
+      })),
+  };
+}

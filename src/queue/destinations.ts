@@ -1,0 +1,100 @@
+// From a lane to those who take its mail: the receivers' MX through delivery, the sandbox, or an
+// answer that needs no receiver. Gives delivery what an attempt needs and knows no table itself.
+import type { Clock } from "../clock.ts";
+import type { Delivery, Route } from "../delivery/delivery.ts";
+import type { Job } from "../mail/envelope.ts";
+import type { AttemptTrace, Outcome } from "../mail/outcome.ts";
+import { returnPathLocal } from "../mail/return-path.ts";
+import { isSimulated, sandboxOutcome } from "../sandbox/simulator.ts";
+import type { Store } from "../store/store.ts";
+import { domainOfLane } from "./lane.ts";
+import type { Destination } from "./runner.ts";
+import type { Wire } from "./wire.ts";
+
+export interface Destinations {
+  destinationOf(lane: string): Promise<Destination>;
+  /** Mail of this job stays here: it is caught when it is delivered. */
+  isCaught(job: Job): boolean;
+  /** The bounce of a recipient that came onto the suppression list after acceptance. */
+  suppressedSince(store: Pick<Store, "suppressed">): (job: Job) => Promise<Outcome | null>;
+}
+
+export interface DestinationsDeps {
+  delivery: Pick<Delivery, "route" | "attempt">;
+  wire: Wire;
+  /** Signs VERP return paths, 32 bytes. */
+  verpSecret: Uint8Array;
+  clock: Clock;
+}
+
+export function createDestinations({ delivery, wire, verpSecret, clock }: DestinationsDeps): Destinations {
+  const sandbox: Destination = { group: "sandbox", attempt: async (job) => sandboxOutcome(job, clock.now()) };
+
+  const send = async (
+    job: Job,
+    route: Extract<Route, { kind: "hosts" }>,
+    mayFinish: () => boolean,
+  ): Promise<Outcome> => {
+    const { message } = job;
+    const signature = await wire.signatureOf(message);
+    if (signature === null) return domainGone(job, clock.now());
+    return delivery.attempt({
+      job,
+      route,
+      mailFrom: `${returnPathLocal(verpSecret, message.key, job.key)}@${message.returnPathDomain}`,
+      wire: { signature, sizeBytes: message.content.sizeBytes, open: () => wire.open(message) },
+      mayFinish,
+    });
+  };
+
+  return {
+    async destinationOf(lane) {
+      const domain = domainOfLane(lane);
+      if (domain === null) return sandbox;
+      const route = await delivery.route(domain);
+      if (route.kind === "outcome")
+        return { group: "local", attempt: async (job) => route.decide(job, clock.now()) };
+      return { group: route.group, attempt: (job, mayFinish) => send(job, route, mayFinish) };
+    },
+    isCaught: (job) => domainOfLane(job.lane) === null && !isSimulated(job.domain),
+    suppressedSince: (store) => async (job) => {
+      const canonical = job.rcptTo.toLowerCase();
+      const [entry] = await store.suppressed(job.message.accountKey, [canonical], clock.now());
+      if (!entry) return null;
+      const words = `the recipient was suppressed (${entry.reason}) after the message was accepted`;
+      return local(clock.now(), "5.7.1", words, "suppressed");
+    },
+  };
+}
+
+/** Nobody may send in the name of a domain that the account has given up. */
+function domainGone(job: Job, now: number): Outcome {
+  const words = `${job.message.signingDomain} is no longer a domain of this account, so the message cannot be signed`;
+  return local(now, "5.7.1", words, "invalid_sender");
+}
+
+function local(
+  now: number,
+  status: string,
+  words: string,
+  classification: "suppressed" | "invalid_sender",
+): Outcome {
+  const trace: AttemptTrace = {
+    startedAt: now,
+    endedAt: now,
+    sendingIp: null,
+    mx: [],
+    host: null,
+    address: null,
+    tls: null,
+    dialogue: [],
+    ambiguous: false,
+  };
+  return {
+    kind: "bounced",
+    source: "local",
+    reply: { code: 550, status, text: `[local] ${words}` },
+    classification,
+    trace,
+  };
+}

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { createPace } from "../../src/queue/pace.ts";
+import { createShaping } from "../../src/queue/shaping.ts";
+import { ManualClock } from "../support/clock.ts";
+
+const shape = { connections: 10, perSecond: 100 };
+
+test("lets a second's worth begin at once and then as many as the rate allows", async () => {
+  const clock = new ManualClock();
+  const pace = createPace(shape, clock);
+  let begun = 0;
+  while (pace.take()) begun += 1;
+  expect(begun).toBe(100);
+  await clock.advance(250);
+  while (pace.take()) begun += 1;
+  expect(begun).toBe(125);
+  expect(pace.waitMs()).toBe(10);
+});
+
+test("halves when the receiver throttles and recovers by a tenth a minute", async () => {
+  const clock = new ManualClock();
+  const pace = createPace(shape, clock);
+  pace.slowDown();
+  expect(pace.limit()).toBe(5);
+  await clock.advance(10 * 60_000);
+  expect(pace.limit()).toBe(10);
+});
+
+test("a burst of refusals counts once, a later one again", async () => {
+  const clock = new ManualClock();
+  const pace = createPace(shape, clock);
+  for (let i = 0; i < 50; i++) pace.slowDown();
+  expect(pace.limit()).toBe(5);
+  await clock.advance(6_000);
+  pace.slowDown();
+  expect(pace.limit()).toBe(2);
+});
+
+test("never falls below one attempt at a time", async () => {
+  const clock = new ManualClock();
+  const pace = createPace(shape, clock);
+  for (let i = 0; i < 40; i++) {
+    pace.slowDown();
+    await clock.advance(5_001);
+  }
+  expect(pace.limit()).toBe(1);
+});
+
+test("a wall clock that jumps gives no burst and no stall", async () => {
+  const clock = new ManualClock();
+  const pace = createPace(shape, clock);
+  while (pace.take());
+  clock.jump(86_400_000);
+  expect(pace.take()).toBe(false);
+  clock.jump(-2 * 86_400_000);
+  await clock.advance(10);
+  expect(pace.take()).toBe(true);
+});
+
+test("a shaping file overrides rows of the table and leaves the others", () => {
+  const shaping = createShaping({
+    groups: { google: { connections: 2 }, "big.example": { per_second: 1000 } },
+  });
+  expect(shaping("google")).toEqual({ connections: 2, perSecond: 50 });
+  expect(shaping("big.example")).toEqual({ connections: 10, perSecond: 1000 });
+  expect(shaping("other.example")).toEqual({ connections: 10, perSecond: 100 });
+  expect(shaping("smart-host").perSecond).toBe(Number.POSITIVE_INFINITY);
+});
+
+test("a shaping file of another form is refused", () => {
+  expect(() => createShaping({ groups: { google: { connections: 0 } } })).toThrow();
+  expect(() => createShaping({ groups: { google: { conections: 3 } } })).toThrow();
+});

@@ -1,0 +1,326 @@
+import { describe, expect, test } from "vitest";
+import { silentLog } from "../../src/log.ts";
+import type { Job } from "../../src/mail/envelope.ts";
+import type { Outcome } from "../../src/mail/outcome.ts";
+import { createRunner, type Destination, type Runner, type RunnerDeps } from "../../src/queue/runner.ts";
+import { createShaping } from "../../src/queue/shaping.ts";
+import { StoreUnavailable, type Settlement } from "../../src/store/store.ts";
+import { ManualClock } from "../support/clock.ts";
+import { deferredOutcome, deliveredOutcome, makeJob } from "../support/jobs.ts";
+
+/** A queue in memory with the store's meaning: waiting jobs by lane, leases, outcomes. */
+class FakeQueue {
+  waiting: { job: Job; dueAt: number }[] = [];
+  leased = new Map<number, Job>();
+  settled: Settlement[] = [];
+  released: number[] = [];
+  claims: { lane: string; limit: number }[] = [];
+  refuse: Error | null = null;
+
+  add(job: Job, dueAt: number): void {
+    this.waiting.push({ job, dueAt });
+  }
+  store(): RunnerDeps["store"] {
+    return {
+      lanes: async (after) => {
+        const lanes = new Map<string, number>();
+        for (const { job, dueAt } of this.waiting)
+          lanes.set(job.lane, Math.min(dueAt, lanes.get(job.lane) ?? Infinity));
+        return [...lanes]
+          .filter(([lane]) => after === null || lane > after)
+          .map(([lane, dueAt]) => ({ lane, dueAt }));
+      },
+      claimDue: async ({ lane, limit, now }) => {
+        if (this.refuse) throw this.refuse;
+        this.claims.push({ lane, limit });
+        const due = this.waiting
+          .filter((entry) => entry.job.lane === lane && entry.dueAt <= now)
+          .slice(0, limit);
+        this.waiting = this.waiting.filter((entry) => !due.includes(entry));
+        for (const { job } of due) this.leased.set(job.key, job);
+        const left = this.waiting.filter((entry) => entry.job.lane === lane).map((entry) => entry.dueAt);
+        return { jobs: due.map(({ job }) => job), nextDueAt: left.length > 0 ? Math.min(...left) : null };
+      },
+      renewLeases: async () => {
+        if (this.refuse) throw this.refuse;
+        return this.leased.size;
+      },
+      release: async (_owner, keys, dueAt) => {
+        this.released.push(...keys);
+        for (const key of keys) {
+          const job = this.leased.get(key);
+          if (job) this.add(job, dueAt);
+          this.leased.delete(key);
+        }
+      },
+      takeBackLeases: async () => 0,
+      settle: async (settlement) => {
+        if (this.refuse) throw this.refuse;
+        this.settled.push(settlement);
+        const job = this.leased.get(settlement.recipientKey);
+        this.leased.delete(settlement.recipientKey);
+        if (job && settlement.nextAttemptAt !== null)
+          this.add({ ...job, attempt: job.attempt + 1 }, settlement.nextAttemptAt);
+        return true;
+      },
+    };
+  }
+}
+
+interface Bench {
+  queue: FakeQueue;
+  clock: ManualClock;
+  runner: Runner;
+  /** Attempts that were begun, in order. */
+  begun: Job[];
+  /** Ends the oldest attempt at a domain. */
+  finish(domain: string, outcome?: Outcome): void;
+  running(domain: string): number;
+}
+
+function bench(
+  options: { hangs?: string[]; shaping?: unknown; suppressed?: (job: Job) => Outcome | null } = {},
+): Bench {
+  const queue = new FakeQueue();
+  const clock = new ManualClock();
+  const begun: Job[] = [];
+  const open: { job: Job; end: (outcome: Outcome) => void }[] = [];
+  const destination = (lane: string): Destination => ({
+    group: lane.split("/")[1] ?? lane,
+    attempt: (job) => {
+      begun.push(job);
+      if (!options.hangs?.includes(job.domain)) return Promise.resolve(deliveredOutcome());
+      return new Promise((end) => open.push({ job, end }));
+    },
+  });
+  const runner = createRunner({
+    store: queue.store(),
+    destinationOf: async (lane) => destination(lane),
+    suppressedSince: async (job) => options.suppressed?.(job) ?? null,
+    settlementOf: (job, outcome, now) =>
+      ({
+        recipientKey: job.key,
+        outcome: outcome.kind,
+        nextAttemptAt: outcome.kind === "deferred" ? now + 60_000 : null,
+      }) as Settlement,
+    shaping: createShaping(options.shaping ?? null),
+    owner: "boot",
+    clock,
+    log: silentLog,
+  });
+  return {
+    queue,
+    clock,
+    runner,
+    begun,
+    finish(domain, outcome = deliveredOutcome()) {
+      const at = open.findIndex(({ job }) => job.domain === domain);
+      open.splice(at, 1)[0]?.end(outcome);
+    },
+    running: (domain) => open.filter(({ job }) => job.domain === domain).length,
+  };
+}
+
+const jobsOf = (domain: string, from: number, count: number): Job[] =>
+  Array.from({ length: count }, (_, i) => makeJob(from + i, { domain }));
+
+describe("lanes", () => {
+  test("delivers what waited when the program starts", async () => {
+    const { queue, clock, runner } = bench();
+    for (const job of jobsOf("x.test", 1, 3)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(10);
+    expect(queue.settled.map(({ recipientKey }) => recipientKey)).toEqual([1, 2, 3]);
+    expect(queue.leased.size).toBe(0);
+  });
+
+  test("leaves what is not yet due and takes it at its time", async () => {
+    const { queue, clock, runner } = bench();
+    queue.add(makeJob(1), clock.now() + 3_600_000);
+    await runner.start();
+    await clock.advance(3_599_000);
+    expect(queue.settled).toHaveLength(0);
+    await clock.advance(2_000);
+    expect(queue.settled).toHaveLength(1);
+  });
+
+  test("tries a deferred recipient again when its time has come", async () => {
+    const { queue, clock, runner, begun, finish } = bench({ hangs: ["slow.test"] });
+    queue.add(makeJob(1, { domain: "slow.test" }), clock.now());
+    await runner.start();
+    await clock.advance(5);
+    finish("slow.test", deferredOutcome());
+    await clock.advance(59_000);
+    expect(begun).toHaveLength(1);
+    await clock.advance(2_000);
+    expect(begun.map(({ attempt }) => attempt)).toEqual([1, 2]);
+  });
+
+  test("a wall clock that is set back two hours delays no retry", async () => {
+    const { queue, clock, runner, begun, finish } = bench({ hangs: ["slow.test"] });
+    queue.add(makeJob(1, { domain: "slow.test" }), clock.now());
+    await runner.start();
+    await clock.advance(5);
+    finish("slow.test", deferredOutcome());
+    await clock.advance(5);
+    clock.jump(-7_200_000);
+    await clock.advance(61_000);
+    expect(begun).toHaveLength(2);
+  });
+});
+
+describe("slots", () => {
+  test("a destination that hangs holds its own slots and nobody else's", async () => {
+    const { queue, clock, runner, running } = bench({ hangs: ["dead.test"] });
+    for (const job of jobsOf("dead.test", 1, 500)) queue.add(job, clock.now());
+    for (const job of jobsOf("fine.test", 1001, 40)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(1_000);
+    expect(running("dead.test")).toBe(10);
+    expect(queue.settled.filter(({ recipientKey }) => recipientKey > 1000)).toHaveLength(40);
+  });
+
+  test("claims only what a destination can soon use", async () => {
+    const { queue, clock, runner } = bench({ hangs: ["dead.test"] });
+    for (const job of jobsOf("dead.test", 1, 500)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(1_000);
+    expect(queue.leased.size).toBeLessThanOrEqual(30);
+  });
+
+  test("a slot that becomes free is used at once", async () => {
+    const { queue, clock, runner, running, finish, begun } = bench({ hangs: ["slow.test"] });
+    for (const job of jobsOf("slow.test", 1, 50)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(100);
+    for (let i = 0; i < 5; i++) finish("slow.test");
+    await clock.advance(0);
+    expect(running("slow.test")).toBe(10);
+    expect(begun).toHaveLength(15);
+  });
+
+  test("begins no more in a second than the shaping allows", async () => {
+    const shaping = { groups: { "x.test": { connections: 50, per_second: 20 } } };
+    const { queue, clock, runner, begun } = bench({ shaping });
+    for (const job of jobsOf("x.test", 1, 100)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(1_000);
+    expect(begun.length).toBeGreaterThanOrEqual(38);
+    expect(begun.length).toBeLessThanOrEqual(41);
+    await clock.advance(4_000);
+    expect(begun).toHaveLength(100);
+  });
+
+  test("the lanes of one group are served in turn", async () => {
+    const { queue, clock, runner, begun, finish } = bench({
+      hangs: ["a.test", "b.test"],
+      shaping: { groups: { default: { connections: 2 } } },
+    });
+    for (const job of jobsOf("a.test", 1, 30)) queue.add(job, clock.now());
+    for (const job of jobsOf("b.test", 101, 3)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(10);
+    for (let i = 0; i < 3; i++) {
+      finish("a.test");
+      finish("b.test");
+      await clock.advance(10);
+    }
+    expect(begun.filter(({ domain }) => domain === "b.test")).toHaveLength(3);
+  });
+});
+
+describe("acceptance", () => {
+  test("a lane that is not known yet gives no slot; one that was just served does", async () => {
+    const { queue, clock, runner, begun } = bench();
+    await runner.start();
+    expect(runner.reserve("default/x.test")).toBeNull();
+    queue.add(makeJob(1), clock.now());
+    runner.note("default/x.test", clock.now());
+    await clock.advance(10);
+    const reservation = runner.reserve("default/x.test");
+    expect(reservation?.lease.owner).toBe("boot");
+    if (reservation) runner.run(reservation, makeJob(2));
+    await clock.advance(0);
+    expect(begun.map(({ key }) => key)).toEqual([1, 2]);
+  });
+
+  test("reservations count as taken slots and come back when forgone", async () => {
+    const { queue, clock, runner } = bench();
+    await runner.start();
+    queue.add(makeJob(1), clock.now());
+    runner.note("default/x.test", clock.now());
+    await clock.advance(10);
+    const held = Array.from({ length: 12 }, () => runner.reserve("default/x.test"));
+    expect(held.filter((reservation) => reservation !== null)).toHaveLength(10);
+    for (const reservation of held) if (reservation) runner.forgo(reservation);
+    expect(runner.reserve("default/x.test")).not.toBeNull();
+  });
+
+  test("nobody overtakes what waits", async () => {
+    const { queue, clock, runner } = bench({ hangs: ["slow.test"] });
+    for (const job of jobsOf("slow.test", 1, 30)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(10);
+    expect(runner.reserve("default/slow.test")).toBeNull();
+  });
+});
+
+describe("faults", () => {
+  test("outcomes that the store refuses are kept, nothing new is claimed, and all goes on when it takes writes again", async () => {
+    const { queue, clock, runner, begun, finish } = bench({ hangs: ["slow.test"] });
+    for (const job of jobsOf("slow.test", 1, 40)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(10);
+    const claimsBefore = queue.claims.length;
+    queue.refuse = new StoreUnavailable("full", "no room");
+    for (let i = 0; i < 10; i++) finish("slow.test");
+    await clock.advance(30_000);
+    expect(queue.settled).toHaveLength(0);
+    expect(queue.claims.length).toBeLessThanOrEqual(claimsBefore + 1);
+    expect(runner.counts().unwritten).toBeGreaterThanOrEqual(10);
+    queue.refuse = null;
+    await clock.advance(2_000);
+    expect(queue.settled).toHaveLength(10);
+    expect(begun.length).toBeGreaterThan(10);
+  });
+
+  test("an outcome that is a fault of ours is tried again later and does not stop the others", async () => {
+    const { queue, clock, runner } = bench();
+    queue.add(makeJob(1), clock.now());
+    await runner.start();
+    queue.refuse = new TypeError("a bug");
+    await clock.advance(1);
+    queue.refuse = null;
+    queue.add(makeJob(2), clock.now());
+    runner.note("default/x.test", clock.now());
+    await clock.advance(62_000);
+    expect(queue.settled.map(({ recipientKey }) => recipientKey).toSorted()).toEqual([1, 2]);
+  });
+
+  test("a recipient that was suppressed after acceptance is not attempted", async () => {
+    const suppressed = { kind: "bounced", classification: "suppressed" } as Outcome;
+    const { queue, clock, runner, begun } = bench({ suppressed: () => suppressed });
+    queue.add(makeJob(1), clock.now());
+    await runner.start();
+    await clock.advance(10);
+    expect(begun).toHaveLength(0);
+    expect(queue.settled).toHaveLength(1);
+  });
+
+  test("stopping gives back what was claimed and not begun, and waits for what runs", async () => {
+    const { queue, clock, runner, finish } = bench({ hangs: ["slow.test"] });
+    for (const job of jobsOf("slow.test", 1, 40)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(10);
+    let stopped = false;
+    const done = runner.stop().then(() => (stopped = true));
+    await clock.advance(10);
+    expect(stopped).toBe(false);
+    expect(queue.leased.size).toBe(10);
+    for (let i = 0; i < 10; i++) finish("slow.test");
+    await done;
+    expect(queue.settled).toHaveLength(10);
+    expect(queue.leased.size).toBe(0);
+    expect(queue.waiting).toHaveLength(30);
+  });
+});
