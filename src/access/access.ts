@@ -1,5 +1,15 @@
-// Who may do what, as whom: the door through which HTTP and SMTP ask.
-import type { Account, ApiKey, KeyStatus, Scope, SmtpCredential } from "../store/store.ts";
+// Who may do what, as whom: the door through which HTTP and SMTP ask. A key or password is looked up by
+// its SHA-256 at every request, so that a revocation holds from the very next one. What a request may do
+// with its scope, and how often, is the doors' to judge (routes, buckets.ts).
+import type { Clock } from "../clock.ts";
+import type { IdMint } from "../ids.ts";
+import type { Log } from "../log.ts";
+import type { Account, ApiKey, KeyStatus, Scope, SmtpCredential, Store } from "../store/store.ts";
+import { readSmtpUsername, smtpUsername } from "./credentials.ts";
+import { hashSecret, makeKey, makePassword, wellFormedKey } from "./keys.ts";
+import { createLockout } from "./lockout.ts";
+import { createNetworks } from "./networks.ts";
+import { Refusal } from "../errors.ts";
 
 export type Principal =
   | { kind: "key"; account: Account; key: ApiKey }
@@ -14,12 +24,175 @@ export interface SmtpLogin {
 
 export interface Access {
   /** Throws Refusal: source_ip_locked, invalid_api_key, key_disabled, ip_not_allowed, in that order. */
-  authenticateKey(authorization: string | undefined, ip: string): Promise<Extract<Principal, { kind: "key" }>>;
+  authenticateKey(
+    authorization: string | undefined,
+    ip: string,
+  ): Promise<Extract<Principal, { kind: "key" }>>;
   /** Throws Refusal: source_ip_locked, invalid_api_key (535), key_disabled (suspended account). */
   authenticateSmtp(username: string, password: string, ip: string): Promise<SmtpLogin>;
-  createKey(accountKey: number, wanted: { name: string; scope: Scope; test: boolean; allowIps: string[]; expiresAt: number | null }): Promise<{ key: ApiKey; value: string }>;
+  createKey(
+    accountKey: number,
+    wanted: { name: string; scope: Scope; test: boolean; allowIps: string[]; expiresAt: number | null },
+  ): Promise<{ key: ApiKey; value: string }>;
   setKeyStatus(accountKey: number, id: string, status: KeyStatus): Promise<ApiKey>;
-  createCredential(account: Account, wanted: { name: string; test: boolean }): Promise<{ credential: SmtpCredential; username: string; password: string }>;
+  createCredential(
+    account: Account,
+    wanted: { name: string; test: boolean },
+  ): Promise<{ credential: SmtpCredential; username: string; password: string }>;
   /** Makes a new password under the same name and revokes the old one. */
-  rotateCredential(account: Account, id: string): Promise<{ credential: SmtpCredential; username: string; password: string }>;
+  rotateCredential(
+    account: Account,
+    id: string,
+  ): Promise<{ credential: SmtpCredential; username: string; password: string }>;
+}
+
+export interface AccessDeps {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  mint: IdMint;
+}
+
+/** A use is written down at most this often for each key. */
+const noteEveryMs = 60_000;
+
+export function createAccess(deps: AccessDeps): Access {
+  const { store, clock, mint } = deps;
+  const log = deps.log.component("access");
+  const lockout = createLockout(clock);
+  const noted = new Map<string, number>();
+
+  const refuseLocked = (ip: string): void => {
+    const seconds = lockout.secondsLeft(ip);
+    if (seconds > 0) {
+      throw new Refusal("source_ip_locked", "Too many failed authentications came from this address.", {
+        retry_after_seconds: seconds,
+      });
+    }
+  };
+  const fail = (ip: string, detail: string): Refusal => {
+    if (lockout.failed(ip))
+      log.warn(
+        { audit: "source_locked", ip },
+        "locked out a source address after repeated failed authentications",
+      );
+    return new Refusal("invalid_api_key", detail);
+  };
+  const noteUse = (kind: "apiKeys" | "smtpCredentials", key: number): void => {
+    const id = `${kind}:${key}`;
+    const last = noted.get(id);
+    if (last !== undefined && clock.monotonic() - last < noteEveryMs) return;
+    noted.set(id, clock.monotonic());
+    store
+      .noteUse({ apiKeys: [], smtpCredentials: [], at: clock.now(), [kind]: [key] })
+      .catch((error: unknown) => log.debug({ err: String(error) }, "a use was not written down"));
+  };
+  const activeAccount = async (accountKey: number): Promise<Account> => {
+    const account = await store.accountByKey(accountKey);
+    if (account?.status !== "active") throw new Refusal("key_disabled", "The account is suspended.");
+    return account;
+  };
+
+  return {
+    async authenticateKey(authorization, ip) {
+      refuseLocked(ip);
+      const value = bearerToken(authorization);
+      if (value === null)
+        throw fail(ip, "The request has no Authorization header of the form `Bearer <API key>`.");
+      if (!wellFormedKey(value)) throw fail(ip, "The API key is malformed.");
+      const key = await store.apiKeyByHash(hashSecret(value));
+      if (!key || key.status === "revoked") throw fail(ip, "The API key does not exist or was revoked.");
+      if (key.expiresAt !== null && key.expiresAt <= clock.now()) throw fail(ip, "The API key has expired.");
+      if (key.status === "disabled")
+        throw new Refusal("key_disabled", "The API key was disabled by the operator.");
+      const account = await activeAccount(key.accountKey);
+      if (key.allowIps.length > 0 && !createNetworks(key.allowIps).has(ip)) {
+        log.warn({ audit: "ip_not_allowed", key: key.id, ip }, "a key was used from outside its allowlist");
+        throw new Refusal("ip_not_allowed", "The API key may not be used from this address.");
+      }
+      lockout.succeeded(ip);
+      noteUse("apiKeys", key.key);
+      return { kind: "key", account, key };
+    },
+
+    async authenticateSmtp(username, password, ip) {
+      refuseLocked(ip);
+      const name = readSmtpUsername(username);
+      const owner = name && (await store.accountById(name.accountId));
+      const credential =
+        owner && (await store.smtpCredentialByHash(owner.key, name.test, hashSecret(password)));
+      if (!owner || credential?.status !== "active")
+        throw fail(ip, "The SMTP user name or password is wrong.");
+      if (owner.status !== "active") throw new Refusal("key_disabled", "The account is suspended.");
+      lockout.succeeded(ip);
+      noteUse("smtpCredentials", credential.key);
+      return { account: owner, test: name.test, credentialKey: credential.key };
+    },
+
+    async createKey(accountKey, wanted) {
+      const { value, hash, hint } = makeKey(wanted.test);
+      const now = clock.now();
+      const key = await store.createApiKey({
+        ...wanted,
+        id: mint("key", now),
+        accountKey,
+        hash,
+        hint,
+        status: "active",
+        createdAt: now,
+      });
+      log.info({ audit: "key_created", key: key.id, scope: key.scope }, "created an API key");
+      return { key, value };
+    },
+
+    async setKeyStatus(accountKey, id, status) {
+      const key = await store.setApiKeyStatus(accountKey, id, status, clock.now());
+      if (!key) throw new Refusal("resource_not_found", "There is no such API key.");
+      if (key.status !== status)
+        throw new Refusal("conflict", "The API key is revoked, and that cannot be undone.");
+      log.info({ audit: `key_${status}`, key: key.id }, "changed the status of an API key");
+      return key;
+    },
+
+    createCredential: (account, wanted) => addCredential(account, wanted),
+
+    async rotateCredential(account, id) {
+      const old = (await store.listSmtpCredentials(account.key)).find((credential) => credential.id === id);
+      if (!old) throw new Refusal("resource_not_found", "There is no such SMTP credential.");
+      if (old.status !== "active")
+        throw new Refusal("conflict", "The SMTP credential is revoked; create a new one.");
+      // The new one first: a crash between the two leaves both valid and locks nobody out.
+      const made = await addCredential(account, { name: old.name, test: old.test });
+      await store.revokeSmtpCredential(account.key, id, clock.now());
+      log.info(
+        { audit: "credential_revoked", credential: id },
+        "revoked an SMTP credential after its rotation",
+      );
+      return made;
+    },
+  };
+
+  async function addCredential(
+    account: Account,
+    wanted: { name: string; test: boolean },
+  ): ReturnType<Access["createCredential"]> {
+    const { value, hash, hint } = makePassword();
+    const now = clock.now();
+    const credential = await store.createSmtpCredential({
+      ...wanted,
+      id: mint("cred", now),
+      accountKey: account.key,
+      hash,
+      hint,
+      status: "active",
+      createdAt: now,
+    });
+    log.info({ audit: "credential_created", credential: credential.id }, "created an SMTP credential");
+    return { credential, username: smtpUsername(account.id, wanted.test), password: value };
+  }
+}
+
+/** The token of `Bearer <token>`; the scheme in any case and spaces as RFC 9110 §11.4 has them. Several headers arrive joined by a comma and are none. */
+function bearerToken(authorization: string | undefined): string | null {
+  return /^bearer +([^\s,]+)$/i.exec(authorization ?? "")?.[1] ?? null;
 }

@@ -1,0 +1,127 @@
+// Rate limits: a token bucket per key and bucket, one per account and bucket above it, and one per
+// source address for requests without a valid key. Refill is continuous on the monotonic clock. The
+// table is the API's own (README, "Rate limits"); `limits.rates` of the configuration overrides it.
+// A bucket that is full again is the same as none, so it is forgotten: memory is bounded.
+import type { Clock } from "../clock.ts";
+import { sourceOf } from "./networks.ts";
+
+export interface Rate {
+  burst: number;
+  perSecond: number;
+}
+
+export const rateTable = {
+  "messages-write": { burst: 200, perSecond: 200 },
+  "messages-read": { burst: 100, perSecond: 50 },
+  "suppressions-write": { burst: 30, perSecond: 10 },
+  "suppressions-list": { burst: 60, perSecond: 30 },
+  "suppressions-read": { burst: 200, perSecond: 100 },
+  "suppressions-delete": { burst: 30, perSecond: 10 },
+  "events-read": { burst: 30, perSecond: 10 },
+  "stats-read": { burst: 20, perSecond: 5 },
+  "webhooks-write": { burst: 10, perSecond: 1 },
+  default: { burst: 100, perSecond: 30 },
+  /** All keys of one account together, for each bucket. */
+  account: { burst: 1000, perSecond: 1000 },
+  /** One source address without a valid key. */
+  unauthenticated: { burst: 100, perSecond: 30 },
+} satisfies Record<string, Rate>;
+
+export type BucketName = keyof typeof rateTable;
+/** Buckets that a route may draw on. */
+export type RouteBucket = Exclude<BucketName, "account" | "unauthenticated">;
+
+export interface BucketState {
+  allowed: boolean;
+  bucket: BucketName;
+  /** Burst capacity. */
+  limit: number;
+  /** Whole tokens left. */
+  remaining: number;
+  /** Epoch seconds when the bucket is full again. */
+  resetAt: number;
+  /** Until the next token, at least 1. */
+  retryAfterSeconds: number;
+}
+
+export interface Buckets {
+  /** Takes a token of the key's bucket and of its account's; takes none where either is empty. */
+  take(keyKey: number, accountKey: number, bucket: RouteBucket): BucketState;
+  /** Takes a token of a source without a valid key. */
+  takeUnauthenticated(ip: string): BucketState;
+  /** The state of a source's bucket; nothing is taken. */
+  peekUnauthenticated(ip: string): BucketState;
+  /** How many buckets are remembered. */
+  readonly size: number;
+}
+
+interface Level {
+  tokens: number;
+  at: number;
+  rate: Rate;
+}
+
+const maxLevels = 200_000;
+const sweepEvery = 10_000;
+
+export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}): Buckets {
+  const rates: Record<BucketName, Rate> = { ...rateTable, ...overrides };
+  const levels = new Map<string, Level>();
+  let untilSweep = sweepEvery;
+
+  const level = (id: string, bucket: BucketName): Level => {
+    const now = clock.monotonic();
+    const old = levels.get(id);
+    if (!old) return { tokens: rates[bucket].burst, at: now, rate: rates[bucket] };
+    old.tokens = Math.min(old.rate.burst, old.tokens + ((now - old.at) / 1000) * old.rate.perSecond);
+    old.at = now;
+    return old;
+  };
+  const draw = (id: string, from: Level): void => {
+    from.tokens -= 1;
+    levels.delete(id); // the young end is where it was last used
+    levels.set(id, from);
+    if (--untilSweep > 0) return;
+    untilSweep = sweepEvery;
+    for (const [other, { tokens, at, rate }] of levels) {
+      const full = tokens + ((from.at - at) / 1000) * rate.perSecond >= rate.burst;
+      if (full || levels.size > maxLevels) levels.delete(other);
+    }
+  };
+  const state = (from: Level, bucket: BucketName, allowed: boolean): BucketState => ({
+    allowed,
+    bucket,
+    limit: from.rate.burst,
+    remaining: Math.max(0, Math.floor(from.tokens)),
+    resetAt: Math.ceil(clock.now() / 1000 + (from.rate.burst - from.tokens) / from.rate.perSecond),
+    retryAfterSeconds: Math.max(1, Math.ceil((1 - from.tokens) / from.rate.perSecond)),
+  });
+
+  return {
+    take(keyKey, accountKey, bucket) {
+      const ownId = `k${keyKey}:${bucket}`;
+      const sharedId = `a${accountKey}:${bucket}`;
+      const own = level(ownId, bucket);
+      const shared = level(sharedId, "account");
+      if (own.tokens < 1) return state(own, bucket, false);
+      if (shared.tokens < 1) return state(shared, "account", false);
+      draw(ownId, own);
+      draw(sharedId, shared);
+      return state(own, bucket, true);
+    },
+    takeUnauthenticated(ip) {
+      const id = `s${sourceOf(ip)}`;
+      const own = level(id, "unauthenticated");
+      if (own.tokens < 1) return state(own, "unauthenticated", false);
+      draw(id, own);
+      return state(own, "unauthenticated", true);
+    },
+    peekUnauthenticated(ip) {
+      const own = level(`s${sourceOf(ip)}`, "unauthenticated");
+      return state(own, "unauthenticated", own.tokens >= 1);
+    },
+    get size() {
+      return levels.size;
+    },
+  };
+}
