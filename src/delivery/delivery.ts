@@ -11,12 +11,19 @@ export type Route =
       group: string;
       hosts: { host: string; preference: number }[];
     }
-  | { kind: "outcome"; /** Null MX, no such domain, a DNS failure, an MX that is us. */ decide: (job: Job, startedAt: number) => Outcome };
+  | {
+      kind: "outcome";
+      /** Null MX, no such domain, a DNS failure, an MX that is us. */ decide: (
+        job: Job,
+        startedAt: number,
+      ) => Outcome;
+    };
 
 /** A message as it goes over the wire: signature fields on top of the stored bytes. */
 export interface WireMessage {
   /** DKIM-Signature fields, CRLF terminated; may be empty. */
   signature: Buffer;
+  /** Of the stored message; the signature comes on top. */
   sizeBytes: number;
   /** The stored message, CRLF line ends, not dot-stuffed; may be asked for more than once. */
   open(): AsyncIterable<Buffer>;

@@ -1,0 +1,130 @@
+// The addresses that an attempt may dial, host by host in MX order: five at most, none that a stranger's DNS
+// must not send us to, none of our own, none that was found dead in the last minute. Counts what it left out, so that
+// an attempt without any address can say why.
+import { isIP } from "node:net";
+import type { OutboundConfig } from "../config.ts";
+import type { Clock } from "../clock.ts";
+import { hostAddresses } from "../dns/mx.ts";
+import type { HostAddress } from "../dns/mx.ts";
+import { createAllowList, isPublicAddress } from "../dns/networks.ts";
+import type { Resolver } from "../dns/resolver.ts";
+
+/** Of one attempt; a domain with a thousand MX gets no more of our time than another. */
+export const maxAddresses = 5;
+const deadForMs = 60_000;
+const maxDead = 2_000;
+
+export interface AddressDeps {
+  resolver: Resolver;
+  outbound: OutboundConfig;
+  /** Our own name: an MX of that name is us. */
+  hostname: string;
+  /** An address that mail to us arrives at. */
+  isOurs: (address: string) => boolean;
+  clock: Clock;
+  random: () => number;
+}
+
+export type HostLookup =
+  /** Dial these, in this order. */
+  | { kind: "addresses"; addresses: HostAddress[] }
+  /** This host and all after it are not to be used: it is this program (RFC 5321 §5.1). */
+  | { kind: "ours"; why: string }
+  | { kind: "forbidden"; why: string }
+  | { kind: "none"; why: string }
+  | { kind: "failed"; why: string };
+
+export interface Addresses {
+  of(host: string): Promise<HostLookup>;
+  /** The address to send from, null: the system's choice; undefined: none of that family, so it cannot be dialled. */
+  sourceFor(family: 4 | 6): string | null | undefined;
+  /** How long ago, in milliseconds, this address could not be connected; null: nothing is known against it. */
+  deadSince(address: string, port: number): number | null;
+  markDead(address: string, port: number): void;
+}
+
+export function createAddresses(deps: AddressDeps): Addresses {
+  const { outbound, clock } = deps;
+  const allowed = createAllowList(outbound.allowNetworks);
+  const exempt = outbound.smartHost !== null;
+  const mayDial = (address: string): boolean => exempt || isPublicAddress(address) || allowed(address);
+  const dead = new Map<string, number>();
+  // A retry after less than a minute, where the operator wants that, must really be one.
+  const deadMs = Math.min(deadForMs, outbound.retryMs[0] ?? deadForMs);
+
+  const sourceFor = (family: 4 | 6): string | null | undefined =>
+    outbound.source.length === 0 ? null : outbound.source.find((source) => isIP(source) === family);
+
+  return {
+    sourceFor,
+    async of(host) {
+      if (host === deps.hostname.toLowerCase() && !exempt)
+        return { kind: "ours", why: `the MX ${host} is this host` };
+      const found = exempt
+        ? await smartHostAddresses(deps.resolver, host)
+        : await hostAddresses(deps.resolver, host);
+      if (found.kind === "failed")
+        return { kind: "failed", why: `the DNS could not be asked for ${host}: ${found.why}` };
+      if (found.kind === "none") return { kind: "none", why: `${host} has no address` };
+      const own = exempt ? undefined : found.addresses.find(({ address }) => deps.isOurs(address));
+      if (own) return { kind: "ours", why: `the MX ${host} [${own.address}] is this host` };
+      const dialled = found.addresses.filter(({ address }) => mayDial(address));
+      if (dialled.length === 0)
+        return {
+          kind: "forbidden",
+          why: `${host} has no address that mail may be sent to: ${shown(found.addresses)}`,
+        };
+      const sourced = dialled.filter(({ family }) => sourceFor(family) !== undefined);
+      if (sourced.length === 0)
+        return {
+          kind: "none",
+          why: `${host} [${shown(dialled)}] has no address of the family that we send from`,
+        };
+      return { kind: "addresses", addresses: interleaved(sourced, deps.random) };
+    },
+    deadSince(address, port) {
+      const since = dead.get(`${address} ${port}`);
+      if (since === undefined) return null;
+      const ago = clock.monotonic() - since;
+      if (ago < deadMs) return ago;
+      dead.delete(`${address} ${port}`);
+      return null;
+    },
+    markDead(address, port) {
+      const oldest = dead.keys().next();
+      if (dead.size >= maxDead && !oldest.done) dead.delete(oldest.value);
+      dead.set(`${address} ${port}`, clock.monotonic());
+    },
+  };
+}
+
+/** A smart host is the operator's word: an address and localhost are what they say. */
+async function smartHostAddresses(resolver: Resolver, host: string): ReturnType<typeof hostAddresses> {
+  const literal = host === "localhost" ? "127.0.0.1" : host;
+  const family = isIP(literal);
+  if (family === 4 || family === 6) return { kind: "addresses", addresses: [{ address: literal, family }] };
+  return hostAddresses(resolver, host);
+}
+
+/** IPv4 and IPv6 by turns, so that neither a missing route nor a dead family uses up the five; each from a random start. */
+function interleaved(addresses: HostAddress[], random: () => number): HostAddress[] {
+  if (addresses.length === 1) return addresses;
+  const turned = ([4, 6] as const).map((family) => {
+    const own = addresses.filter((address) => address.family === family);
+    const from = Math.floor(random() * own.length);
+    return [...own.slice(from), ...own.slice(0, from)];
+  });
+  const [four = [], six = []] = turned;
+  const mixed: HostAddress[] = [];
+  for (let i = 0; i < Math.max(four.length, six.length); i++) {
+    for (const address of [four[i], six[i]]) if (address) mixed.push(address);
+  }
+  return mixed;
+}
+
+function shown(addresses: HostAddress[]): string {
+  return addresses
+    .slice(0, 5)
+    .map(({ address }) => address)
+    .join(", ");
+}

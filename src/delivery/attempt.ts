@@ -1,0 +1,253 @@
+// One attempt at one recipient: walks the addresses of the route until a server decides. What is about
+// a host (no connection, a refusing greeting, TLS that fails) leads to the next address; what is about the message
+// ends the attempt. A kept connection that turns out closed costs nothing: the same message goes over a new one.
+import type { OutboundConfig } from "../config.ts";
+import type { HostAddress, MailHost } from "../dns/mx.ts";
+import type { Outcome } from "../mail/outcome.ts";
+import { maxAddresses } from "./addresses.ts";
+import type { Addresses, HostLookup } from "./addresses.ts";
+import type { AttemptRequest } from "./delivery.ts";
+import { Dialogue } from "./dialogue.ts";
+import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
+import type { Pool } from "./pool.ts";
+import { openSession } from "./session.ts";
+import type { NoSession, Session, SessionDeps, Target, TlsPolicy } from "./session.ts";
+import { transact } from "./transaction.ts";
+import type { Lost } from "./transaction.ts";
+
+export interface AttemptDeps {
+  addresses: Addresses;
+  pool: Pool;
+  session: SessionDeps;
+  outbound: OutboundConfig;
+  random: () => number;
+}
+
+/** Errors of ours and not of the address: it is not remembered as dead. */
+const ownErrors = new Set([
+  "EMFILE",
+  "ENFILE",
+  "ENOBUFS",
+  "ENOMEM",
+  "EADDRINUSE",
+  "EADDRNOTAVAIL",
+  "EPERM",
+  "EACCES",
+]);
+
+/** A host-level failure, kept until no address is left; the weightiest of them is what the attempt came to. */
+interface Failure {
+  weight: number;
+  outcome: Outcome;
+}
+
+export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Promise<Outcome> {
+  const { group, hosts } = request.route;
+  const dialogue = new Dialogue(deps.session.clock, hosts);
+  let worst: Failure | null = null;
+  const note = (weight: number, outcome: Outcome): void => {
+    if (worst === null || weight >= worst.weight) worst = { weight, outcome };
+  };
+  let dialled = 0;
+  for (const { host } of inOrder(deps, group, hosts)) {
+    if (dialled >= maxAddresses) break;
+    const found = await deps.addresses.of(host);
+    if (found.kind !== "addresses") {
+      note(...withoutAddress(found, dialogue));
+      if (found.kind === "ours") break;
+      continue;
+    }
+    for (const address of idleFirst(deps, group, host, found.addresses)) {
+      if (dialled >= maxAddresses) break;
+      const target = targetOf(deps.outbound, deps.addresses, group, host, address);
+      const deadMs = deps.pool.has(target.key) ? null : deps.addresses.deadSince(target.address, target.port);
+      if (deadMs !== null) {
+        note(weights.dead, skipped(target, deadMs, dialogue));
+        continue;
+      }
+      dialled++;
+      const result = await tryTarget(deps, request, target, dialogue);
+      if (result.kind !== "failure") return result;
+      note(result.weight, result.outcome);
+    }
+  }
+  const ended = worst as Failure | null;
+  const outcome =
+    ended?.outcome ?? localOutcome(local.noHost, "the route names no host", dialogue.trace(false));
+  return { ...outcome, trace: { ...outcome.trace, endedAt: dialogue.trace(false).endedAt } };
+}
+
+/** Which failure speaks for an attempt: what a server said before what we only did not get. */
+const weights = {
+  none: 1,
+  forbidden: 2,
+  ours: 3,
+  dns: 4,
+  dead: 5,
+  unreached: 6,
+  lost: 7,
+  tls: 8,
+  reply: 9,
+} as const;
+
+function withoutAddress(
+  found: Exclude<HostLookup, { kind: "addresses" }>,
+  dialogue: Dialogue,
+): [number, Outcome] {
+  const trace = dialogue.trace(false);
+  switch (found.kind) {
+    case "none":
+      return [weights.none, localOutcome(local.noHost, found.why, trace)];
+    case "forbidden":
+      return [weights.forbidden, localOutcome(local.forbiddenHost, found.why, trace)];
+    case "ours":
+      return [weights.ours, localOutcome(local.forbiddenHost, found.why, trace)];
+    case "failed":
+      return [weights.dns, localOutcome(local.dnsFailed, found.why, trace)];
+  }
+}
+
+function skipped({ host, address, port }: Target, deadMs: number, dialogue: Dialogue): Outcome {
+  const ago = Math.round(deadMs / 1000);
+  dialogue.us(`(${address} skipped: no connection ${ago} s ago)`);
+  const why = `no connection to ${host} [${address}]:${port}, tried ${ago} s ago`;
+  return localOutcome(local.noConnection, why, dialogue.trace(false));
+}
+
+/** By preference; among equals the host with the fewest connections, then chance (RFC 5321 §5.1); a full group uses what it has. */
+function inOrder({ pool, random }: AttemptDeps, group: string, hosts: MailHost[]): MailHost[] {
+  if (hosts.length < 2) return hosts;
+  const full = pool.full(group);
+  return hosts
+    .map((entry) => {
+      const idle = full && pool.hasIdle(group, entry.host);
+      return { entry, load: idle ? -1 : pool.count(group, entry.host), draw: random() };
+    })
+    .sort((a, b) => a.entry.preference - b.entry.preference || a.load - b.load || a.draw - b.draw)
+    .map(({ entry }) => entry);
+}
+
+/** Addresses with an idle connection come first. */
+function idleFirst(deps: AttemptDeps, group: string, host: string, addresses: HostAddress[]): HostAddress[] {
+  if (addresses.length < 2) return addresses;
+  const idle = (address: HostAddress): boolean =>
+    deps.pool.has(targetOf(deps.outbound, deps.addresses, group, host, address).key);
+  const first = addresses.find(idle);
+  return first ? [first, ...addresses.filter((other) => other !== first)] : addresses;
+}
+
+function targetOf(
+  outbound: OutboundConfig,
+  addresses: Addresses,
+  group: string,
+  host: string,
+  { address, family }: HostAddress,
+): Target {
+  const { smartHost } = outbound;
+  const policy: TlsPolicy = smartHost?.tls ?? outbound.tls;
+  const port = smartHost?.port ?? outbound.port;
+  const source = addresses.sourceFor(family) ?? null;
+  return {
+    key: `${host} ${address} ${port} ${policy} ${source}`,
+    group,
+    host,
+    address,
+    port,
+    source,
+    policy,
+  };
+}
+
+interface HostFailure extends Failure {
+  kind: "failure";
+}
+
+/** Over a kept connection if there is one, else, or if that was closed meanwhile, over a new one. */
+async function tryTarget(
+  deps: AttemptDeps,
+  request: AttemptRequest,
+  target: Target,
+  dialogue: Dialogue,
+): Promise<Outcome | HostFailure> {
+  const kept = deps.pool.take(target.key);
+  if (kept) {
+    dialogue.at(target.host, target.address);
+    dialogue.sendingIp = kept.sendingIp;
+    dialogue.tls = kept.tls;
+    dialogue.us(`(kept connection, message ${kept.messages + 1} on it)`);
+    const result = await useSession(deps, kept, request, dialogue);
+    if (result.kind !== "lost") return result;
+    if (result.broken.broken !== "closed") return lost(result, target, dialogue);
+    dialogue.us(`(it was closed: ${result.broken.why})`);
+  }
+  const session = await freshSession(deps, target, dialogue);
+  if ("kind" in session) return unopened(deps, session, target, dialogue);
+  const result = await useSession(deps, session, request, dialogue);
+  return result.kind === "lost" ? lost(result, target, dialogue) : result;
+}
+
+/** With the clear-text retry of opportunistic TLS, at the same address. */
+async function freshSession(
+  deps: AttemptDeps,
+  target: Target,
+  dialogue: Dialogue,
+): Promise<Session | NoSession> {
+  const { pool } = deps;
+  pool.begin(target.group, target.host);
+  let session = await openSession(deps.session, target, dialogue, false);
+  if ("kind" in session && session.kind === "local" && session.inTls && target.policy === "opportunistic") {
+    dialogue.us("(again, in clear)");
+    session = await openSession(deps.session, target, dialogue, true);
+  }
+  if ("kind" in session) pool.ended(target.group, target.host);
+  return session;
+}
+
+async function useSession(
+  deps: AttemptDeps,
+  session: Session,
+  request: AttemptRequest,
+  dialogue: Dialogue,
+): Promise<Outcome | Lost> {
+  try {
+    return await transact(session, request, deps.session.timeouts, dialogue);
+  } catch (error) {
+    session.channel.destroy();
+    throw error;
+  } finally {
+    deps.pool.put(session);
+  }
+}
+
+function unopened(
+  { addresses }: AttemptDeps,
+  why: NoSession,
+  target: Target,
+  dialogue: Dialogue,
+): HostFailure {
+  const trace = dialogue.trace(false);
+  if (why.kind === "reply")
+    return { kind: "failure", weight: weights.reply, outcome: replyOutcome(why.reply, "session", trace) };
+  dialogue.us(`(${why.why})`);
+  const { broken, failure } = why;
+  if (broken?.broken === "connect" && !ownErrors.has(broken.errno ?? ""))
+    addresses.markDead(target.address, target.port);
+  const weight =
+    failure === local.noTls || failure === local.noLogin
+      ? weights.tls
+      : failure === local.noConnection
+        ? weights.unreached
+        : weights.lost;
+  return { kind: "failure", weight, outcome: localOutcome(failure, why.why, trace) };
+}
+
+/** Closed before the dot: another address may take it. Silence and nonsense end the attempt. */
+function lost({ broken }: Lost, { host, address, port }: Target, dialogue: Dialogue): Outcome | HostFailure {
+  dialogue.us(`(${broken.why})`);
+  const why = `the session with ${host} [${address}]:${port} was lost before the end of the message: ${broken.why}`;
+  const outcome =
+    broken.unasked?.code === 421
+      ? replyOutcome(broken.unasked, "session", dialogue.trace(false))
+      : localOutcome(brokenAs(broken, true), why, dialogue.trace(false));
+  return broken.broken === "closed" ? { kind: "failure", weight: weights.lost, outcome } : outcome;
+}

@@ -1,0 +1,281 @@
+// One TCP connection to a mail server: bytes out, replies in. Keeps count of the replies that are due, so that
+// one that nobody asked for is never taken as the answer to the next command, and holds a total deadline per
+// answer that arriving bytes do not extend (RFC 5321 §4.5.3.2). Knows no SMTP verb.
+import { connect, isIP } from "node:net";
+import type { Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import type { SecureContext, TLSSocket } from "node:tls";
+import type { Clock, Timer } from "../clock.ts";
+import { ReplyParser } from "../mail/reply.ts";
+import type { Reply } from "../mail/reply.ts";
+
+/** Why a connection is of no more use. */
+export interface Broken {
+  broken: "connect" | "tls" | "timeout" | "closed" | "protocol";
+  /** For a person: `connection refused`, `no reply within 60 s`. */
+  why: string;
+  /** Node's error code where the failure was an operating system's, e.g. `ECONNREFUSED`. */
+  errno: string | null;
+  /** What the server said unasked before it broke: a 421, or a refusal in the middle of the message. */
+  unasked: Reply | null;
+}
+
+export type Answer = Reply | Broken;
+
+export function isBroken(answer: Answer | null): answer is Broken {
+  return answer !== null && "broken" in answer;
+}
+
+export interface DialTo {
+  address: string;
+  port: number;
+  localAddress: string | null;
+  timeoutMs: number;
+}
+
+export interface TlsTo {
+  /** Name for SNI, and that the certificate has to hold. */
+  host: string;
+  context: SecureContext;
+  timeoutMs: number;
+}
+
+export class Channel {
+  readonly #clock: Clock;
+  #socket: Socket;
+  #parser = new ReplyParser();
+  #ready: Reply[] = [];
+  /** Replies that are due and have not arrived; the greeting is due from the start. */
+  #due = 1;
+  #broken: Broken | null = null;
+  #waiter: ((answer: Answer) => void) | null = null;
+  #drainWaiter: ((broken: Broken | null) => void) | null = null;
+  /** The next reply is the last in clear: what follows it is not looked at. */
+  #upgrading = false;
+  /** Monotonic milliseconds; 0: nothing is being waited for. */
+  #deadlineAt = 0;
+  #deadlineMs = 0;
+  #timer: Timer | null = null;
+  #timerAt = 0;
+  /** Called once when the connection breaks while nobody waits for an answer. */
+  onIdleBreak: (() => void) | null = null;
+
+  private constructor(clock: Clock, socket: Socket) {
+    this.#clock = clock;
+    this.#socket = socket;
+  }
+
+  /** Opens a connection; a failure is a value. */
+  static dial(clock: Clock, to: DialTo): Promise<Channel | Broken> {
+    const { address: host, port, localAddress } = to;
+    const socket = connect({ host, port, noDelay: true, ...(localAddress === null ? {} : { localAddress }) });
+    const channel = new Channel(clock, socket);
+    return new Promise((resolve) => {
+      channel.#drainWaiter = (broken) => resolve(broken ? { ...broken, broken: "connect" } : channel);
+      socket.once("connect", () => channel.#settleDrain(null));
+      channel.#listen(socket);
+      channel.#setDeadline(to.timeoutMs);
+    });
+  }
+
+  get broken(): Broken | null {
+    return this.#broken;
+  }
+  get localAddress(): string | null {
+    return this.#socket.localAddress ?? null;
+  }
+  /** The TLS layer, once `upgrade` succeeded. */
+  get tls(): TLSSocket | null {
+    return "getProtocol" in this.#socket ? (this.#socket as TLSSocket) : null;
+  }
+  /** No reply is due and none is unread. */
+  get quiet(): boolean {
+    return this.#broken === null && this.#due === 0 && this.#ready.length === 0 && !this.#parser.pending;
+  }
+
+  /** Sends bytes to which `replies` answers are due. True: more can be written at once. */
+  write(bytes: string | Buffer, replies: number): boolean {
+    if (this.#broken) return true;
+    this.#due += replies;
+    return this.#socket.write(bytes);
+  }
+
+  /** The next answer, within `timeoutMs` in all. */
+  next(timeoutMs: number): Promise<Answer> {
+    const ready = this.#ready.shift();
+    if (ready) return Promise.resolve(ready);
+    if (this.#broken) return Promise.resolve(this.#broken);
+    this.#setDeadline(timeoutMs);
+    return new Promise((resolve) => (this.#waiter = resolve));
+  }
+
+  /** Resolves when the socket takes more; with why, if the connection broke or the server spoke out of turn. */
+  drained(timeoutMs: number): Promise<Broken | null> {
+    if (this.#broken || !this.#socket.writableNeedDrain) return Promise.resolve(this.#broken);
+    this.#setDeadline(timeoutMs);
+    return new Promise((resolve) => (this.#drainWaiter = resolve));
+  }
+
+  /** Sends a command line and gives its answer. */
+  ask(command: string, timeoutMs: number): Promise<Answer> {
+    this.write(`${command}\r\n`, 1);
+    return this.next(timeoutMs);
+  }
+
+  /** Sends STARTTLS. A 220 is then followed by `upgrade`, anything else by `stayClear`. */
+  startTls(timeoutMs: number): Promise<Answer> {
+    this.#upgrading = true;
+    return this.ask("STARTTLS", timeoutMs);
+  }
+  stayClear(): void {
+    this.#upgrading = false;
+  }
+
+  /** Negotiates TLS. What arrived in clear and was not asked for is forgotten (RFC 3207 §4.2, CVE-2011-0411). */
+  upgrade(to: TlsTo): Promise<Broken | null> {
+    const plain = this.#socket;
+    this.#ignore(plain);
+    this.#upgrading = false;
+    this.#parser = new ReplyParser();
+    const secure = connectTls({
+      socket: plain,
+      host: to.host,
+      ...(isIP(to.host) === 0 ? { servername: to.host } : {}),
+      secureContext: to.context,
+      // Judged by the caller: an opportunistic session takes any certificate and says what it was.
+      rejectUnauthorized: false,
+    });
+    plain.on("error", () => undefined);
+    this.#socket = secure;
+    return new Promise((resolve) => {
+      this.#drainWaiter = (broken) => resolve(broken ? { ...broken, broken: "tls" } : null);
+      secure.once("secureConnect", () => this.#settleDrain(null));
+      this.#listen(secure);
+      this.#setDeadline(to.timeoutMs);
+    });
+  }
+
+  /** Says QUIT and lets go; the answer is awaited for `graceMs` at most and not looked at (RFC 5321 §4.1.1.10). */
+  quit(graceMs: number): Promise<void> {
+    this.onIdleBreak = null;
+    if (this.#broken) return Promise.resolve();
+    this.#breakWith({ broken: "closed", why: "closed by us", errno: null, unasked: null }, false);
+    return new Promise((resolve) => {
+      const timer = this.#clock.after(graceMs, () => this.#socket.destroy());
+      this.#socket.once("close", () => {
+        timer.cancel();
+        resolve();
+      });
+      this.#socket.resume();
+      this.#socket.end("QUIT\r\n");
+    });
+  }
+
+  /** Drops the connection now. */
+  destroy(): void {
+    this.onIdleBreak = null;
+    this.#breakWith({ broken: "closed", why: "closed by us", errno: null, unasked: null }, true);
+  }
+
+  readonly #onData = (chunk: Buffer): void => this.#receive(chunk);
+  readonly #onDrain = (): void => this.#settleDrain(null);
+  readonly #onError = (error: NodeJS.ErrnoException): void =>
+    this.#break("closed", error.message, error.code ?? null);
+  readonly #onEnd = (): void => this.#break("closed", "the server closed the connection");
+
+  #listen(socket: Socket): void {
+    socket.on("data", this.#onData).on("drain", this.#onDrain);
+    socket.on("error", this.#onError).on("end", this.#onEnd).on("close", this.#onEnd);
+  }
+  #ignore(socket: Socket): void {
+    socket.off("data", this.#onData).off("drain", this.#onDrain);
+    socket.off("error", this.#onError).off("end", this.#onEnd).off("close", this.#onEnd);
+  }
+
+  #receive(chunk: Buffer): void {
+    if (this.#broken) return;
+    let replies: Reply[];
+    try {
+      replies = this.#parser.push(chunk);
+    } catch (error) {
+      this.#break("protocol", error instanceof Error ? error.message : "no SMTP reply");
+      return;
+    }
+    for (const reply of replies) {
+      this.#take(reply);
+      if (this.#upgrading) return;
+    }
+  }
+
+  #take(reply: Reply): void {
+    if (this.#broken) return;
+    if (this.#due === 0) return this.#unasked(reply);
+    this.#due--;
+    if (this.#waiter === null) {
+      this.#ready.push(reply);
+      return;
+    }
+    const waiter = this.#waiter;
+    this.#waiter = null;
+    this.#deadlineAt = 0;
+    waiter(reply);
+  }
+
+  /** A 421 may come at any time (RFC 5321 §3.8), a refusal in mid-message is honoured; all else is a desync. */
+  #unasked(reply: Reply): void {
+    const kind = reply.code === 421 ? "closed" : "protocol";
+    this.#breakWith(
+      { broken: kind, why: `an unasked reply: ${reply.code}`, errno: null, unasked: reply },
+      true,
+    );
+  }
+
+  #break(broken: Broken["broken"], why: string, errno: string | null = null): void {
+    this.#breakWith({ broken, why, errno, unasked: null }, true);
+  }
+
+  #breakWith(broken: Broken, destroy: boolean): void {
+    if (this.#broken) return;
+    this.#broken = broken;
+    this.#deadlineAt = 0;
+    this.#timer?.cancel();
+    this.#timer = null;
+    if (destroy) this.#socket.destroy();
+    const waiter = this.#waiter;
+    this.#waiter = null;
+    const idle = this.onIdleBreak;
+    this.onIdleBreak = null;
+    waiter?.(broken);
+    this.#settleDrain(broken);
+    idle?.();
+  }
+
+  #settleDrain(broken: Broken | null): void {
+    const waiter = this.#drainWaiter;
+    if (waiter === null) return;
+    this.#drainWaiter = null;
+    this.#deadlineAt = 0;
+    waiter(broken);
+  }
+
+  /** One timer serves all deadlines: it is armed anew only when it would ring too late, or has rung too early. */
+  #setDeadline(timeoutMs: number): void {
+    const at = this.#clock.monotonic() + timeoutMs;
+    this.#deadlineAt = at;
+    this.#deadlineMs = timeoutMs;
+    if (this.#timer !== null && this.#timerAt <= at) return;
+    this.#timer?.cancel();
+    this.#arm(at, timeoutMs);
+  }
+
+  #arm(at: number, delayMs: number): void {
+    this.#timerAt = at;
+    this.#timer = this.#clock.after(delayMs, () => {
+      this.#timer = null;
+      if (this.#deadlineAt === 0) return;
+      const leftMs = this.#deadlineAt - this.#clock.monotonic();
+      if (leftMs > 0) this.#arm(this.#deadlineAt, leftMs);
+      else this.#break("timeout", `nothing within ${this.#deadlineMs / 1000} s`);
+    });
+  }
+}

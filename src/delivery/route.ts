@@ -1,0 +1,81 @@
+// Where a domain's mail goes: the smart host if there is one, else its mail hosts as dns/mx.ts finds them
+// (RFC 5321 §5.1, RFC 7505), and the group whose limits they share. "No such domain" and "takes no mail" bounce at once,
+// "could not tell" defers.
+import type { Clock } from "../clock.ts";
+import type { SmartHost } from "../config.ts";
+import { mailHosts } from "../dns/mx.ts";
+import type { Resolver } from "../dns/resolver.ts";
+import type { AttemptTrace } from "../mail/outcome.ts";
+import type { Route } from "./delivery.ts";
+import { local, localOutcome } from "./outcome.ts";
+import type { LocalFailure } from "./outcome.ts";
+
+/** MX hosts of the large providers, by how their names end. */
+const providers: [group: string, suffixes: string[]][] = [
+  ["google", ["google.com", "googlemail.com", "psmtp.com"]],
+  ["microsoft", ["outlook.com", "hotmail.com", "office365.us", "mx.microsoft"]],
+  ["yahoo", ["yahoodns.net"]],
+];
+
+export interface RouteDeps {
+  resolver: Resolver;
+  smartHost: SmartHost | null;
+  clock: Clock;
+  /** [0, 1) */
+  random: () => number;
+}
+
+/** `domain` in A-label form. Never throws for what the DNS says. */
+export async function findRoute(deps: RouteDeps, domain: string): Promise<Route> {
+  const { smartHost } = deps;
+  if (smartHost)
+    return {
+      kind: "hosts",
+      group: "smart-host",
+      hosts: [{ host: smartHost.host.toLowerCase(), preference: 0 }],
+    };
+  const found = await mailHosts(deps.resolver, domain, deps.random);
+  switch (found.kind) {
+    case "hosts":
+      return { kind: "hosts", group: groupOf(found.hosts[0]?.host ?? domain), hosts: found.hosts };
+    case "null_mx":
+      return undeliverable(deps.clock, local.nullMx, `${domain} accepts no mail (null MX)`);
+    case "nxdomain":
+      return undeliverable(deps.clock, local.noDomain, `the domain ${domain} does not exist`);
+    case "no_mail_host":
+      return undeliverable(deps.clock, local.noHost, found.why);
+    case "failed":
+      return undeliverable(
+        deps.clock,
+        local.dnsFailed,
+        `the DNS could not be asked for ${domain}: ${found.why}`,
+      );
+  }
+}
+
+/** Destinations that share limits: a provider, else the last two labels of the host. */
+export function groupOf(host: string): string {
+  const ends = (suffix: string): boolean => host === suffix || host.endsWith(`.${suffix}`);
+  const provider = providers.find(([, suffixes]) => suffixes.some(ends));
+  return provider?.[0] ?? host.split(".").slice(-2).join(".");
+}
+
+function undeliverable(clock: Clock, failure: LocalFailure, why: string): Route {
+  return {
+    kind: "outcome",
+    decide: (_job, startedAt) => {
+      const trace: AttemptTrace = {
+        startedAt,
+        endedAt: Math.max(startedAt, clock.now()),
+        sendingIp: null,
+        mx: [],
+        host: null,
+        address: null,
+        tls: null,
+        dialogue: [],
+        ambiguous: false,
+      };
+      return localOutcome(failure, why, trace);
+    },
+  };
+}

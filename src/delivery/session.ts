@@ -1,0 +1,257 @@
+// From an address to a session that takes mail: connect, greeting, EHLO (HELO where that is unknown), STARTTLS by
+// policy and EHLO again (RFC 3207 §4.2), AUTH for a smart host (RFC 4954). What fails is a value; whether another
+// address or clear text is tried instead is attempt.ts's decision.
+import type { SecureContext } from "node:tls";
+import type { Clock } from "../clock.ts";
+import type { OutboundConfig, SmartHost } from "../config.ts";
+import type { TlsSummary } from "../mail/outcome.ts";
+import type { Reply } from "../mail/reply.ts";
+import { Channel, isBroken } from "./channel.ts";
+import type { Answer, Broken } from "./channel.ts";
+import type { Dialogue } from "./dialogue.ts";
+import { brokenAs, local } from "./outcome.ts";
+import type { LocalFailure } from "./outcome.ts";
+
+export type TlsPolicy = SmartHost["tls"];
+
+/** What the server offered after its last EHLO (RFC 5321 §4.1.1.1). */
+export interface Capabilities {
+  pipelining: boolean;
+  eightBit: boolean;
+  smtpUtf8: boolean;
+  /** The keyword was there; `limit` 0: no fixed maximum (RFC 1870 §4). */
+  size: { limit: number } | null;
+  startTls: boolean;
+  auth: string[];
+}
+
+export interface Session {
+  readonly channel: Channel;
+  readonly target: Target;
+  readonly tls: TlsSummary | null;
+  readonly can: Capabilities;
+  readonly sendingIp: string | null;
+  /** Transactions that were begun on it. */
+  messages: number;
+  /** The last transaction was left open: RSET goes before the next. */
+  dirty: boolean;
+}
+
+export interface Target {
+  /** Names what may share a connection: host, address, port, policy, source. */
+  key: string;
+  group: string;
+  host: string;
+  address: string;
+  port: number;
+  source: string | null;
+  policy: TlsPolicy;
+}
+
+export interface SessionDeps {
+  clock: Clock;
+  /** Our name in EHLO. */
+  hostname: string;
+  timeouts: OutboundConfig["timeouts"];
+  /** Credentials; only ever said under TLS. */
+  login: { user: string; password: string } | null;
+  secureContext: () => SecureContext;
+}
+
+/** Why there is no session: the server's words, or ours. */
+export type NoSession =
+  | { kind: "reply"; reply: Reply }
+  | {
+      kind: "local";
+      failure: LocalFailure;
+      why: string;
+      broken: Broken | null;
+      /** It broke at or just after STARTTLS: clear text might work, where the policy allows it. */
+      inTls: boolean;
+    };
+
+/** `clear`: TLS is not tried, because it has just failed under an opportunistic policy. */
+export async function openSession(
+  deps: SessionDeps,
+  target: Target,
+  dialogue: Dialogue,
+  clear: boolean,
+): Promise<Session | NoSession> {
+  const { host, address, port, source: localAddress, policy } = target;
+  const { connectMs: timeoutMs, greetingMs, commandMs } = deps.timeouts;
+  dialogue.at(host, address);
+  dialogue.us(`(connect to ${address} port ${port})`);
+  const channel = await Channel.dial(deps.clock, { address, port, localAddress, timeoutMs });
+  if (!(channel instanceof Channel)) return broke(channel, target, false);
+  const sendingIp = channel.localAddress;
+  dialogue.sendingIp = sendingIp;
+  const fail = (failed: NoSession): NoSession => {
+    channel.destroy();
+    return failed;
+  };
+
+  const greeting = await channel.next(greetingMs);
+  if (isBroken(greeting)) return fail(broke(greeting, target, false));
+  dialogue.them(greeting);
+  if (greeting.code !== 220) return fail(refused(greeting, target));
+  const plain = await hello(channel, deps, dialogue, target);
+  if ("kind" in plain) return fail(plain);
+
+  const wanted = policy !== "none" && !clear;
+  const secured = wanted ? await secure(channel, deps, target, plain, dialogue) : null;
+  if (secured && "kind" in secured) return fail(secured);
+  const can = secured ? await hello(channel, deps, dialogue, target) : plain;
+  // In TLS 1.3 a server that refuses the handshake says so after our side has finished it.
+  if ("kind" in can) return fail(can.kind === "local" && secured ? { ...can, inTls: closedOn(can) } : can);
+  const refusal = deps.login && (await logIn(channel, deps.login, can, commandMs, dialogue, target));
+  if (refusal) return fail(refusal);
+  return { channel, target, tls: secured, can, sendingIp, messages: 0, dirty: false };
+}
+
+/** EHLO, or HELO where the server does not know it (RFC 5321 §3.2). */
+async function hello(
+  channel: Channel,
+  deps: SessionDeps,
+  dialogue: Dialogue,
+  target: Target,
+): Promise<Capabilities | NoSession> {
+  for (const verb of ["EHLO", "HELO"] as const) {
+    const reply = await say(channel, `${verb} ${deps.hostname}`, deps.timeouts.commandMs, dialogue);
+    if (isBroken(reply)) return broke(reply, target, true);
+    if (reply.code === 250) return capabilities(verb === "EHLO" ? reply.lines.slice(1) : []);
+    if (verb === "HELO" || reply.code < 500) return refused(reply, target);
+  }
+  throw new Error("unreachable: HELO has the last word");
+}
+
+function capabilities(lines: string[]): Capabilities {
+  const offered = new Map(
+    lines.map((line) => {
+      const [keyword = "", ...parameters] = line.toUpperCase().split(/[ =]+/, 20);
+      return [keyword, parameters] as const;
+    }),
+  );
+  const size = offered.get("SIZE");
+  const limit = Number(size?.[0] ?? 0);
+  return {
+    pipelining: offered.has("PIPELINING"),
+    eightBit: offered.has("8BITMIME"),
+    smtpUtf8: offered.has("SMTPUTF8"),
+    size: size ? { limit: Number.isSafeInteger(limit) && limit > 0 ? limit : 0 } : null,
+    startTls: offered.has("STARTTLS"),
+    auth: offered.get("AUTH") ?? [],
+  };
+}
+
+/** TLS as the policy has it; null: the session stays in clear and may. */
+async function secure(
+  channel: Channel,
+  deps: SessionDeps,
+  target: Target,
+  can: Capabilities,
+  dialogue: Dialogue,
+): Promise<TlsSummary | NoSession | null> {
+  const { host, policy } = target;
+  const { commandMs } = deps.timeouts;
+  const optional = policy === "opportunistic";
+  if (!can.startTls) return optional ? null : noTls(target, "does not offer STARTTLS");
+  dialogue.us("STARTTLS");
+  const reply = await channel.startTls(commandMs);
+  if (isBroken(reply)) {
+    const gone = broke(reply, target, true);
+    return gone.kind === "local" ? { ...gone, inTls: closedOn(gone) } : gone;
+  }
+  dialogue.them(reply);
+  if (reply.code !== 220) {
+    channel.stayClear();
+    return optional ? null : noTls(target, `refuses STARTTLS: ${reply.code} ${reply.text}`);
+  }
+  const broken = await channel.upgrade({ host, context: deps.secureContext(), timeoutMs: commandMs });
+  if (broken) {
+    dialogue.us(`(TLS failed: ${broken.why})`);
+    return { ...noTls(target, `fails at the TLS handshake: ${broken.why}`), inTls: true };
+  }
+  const { tls } = channel;
+  const verified = tls?.authorized === true;
+  const summary: TlsSummary = {
+    version: tls?.getProtocol() ?? "unknown",
+    cipher: tls?.getCipher().name ?? "unknown",
+    verified,
+    policy: policy === "require" || policy === "verify" ? policy : "none",
+  };
+  const problem = verified ? null : String(tls?.authorizationError);
+  dialogue.tls = summary;
+  dialogue.us(`(${summary.version} ${summary.cipher}, certificate ${problem ?? `valid for ${host}`})`);
+  if (policy === "verify" && problem !== null)
+    return noTls(target, `has no certificate valid for ${host}: ${problem}`);
+  return summary;
+}
+
+/** AUTH PLAIN, or LOGIN where only that is offered; null: logged in. */
+async function logIn(
+  channel: Channel,
+  login: { user: string; password: string },
+  can: Capabilities,
+  commandMs: number,
+  dialogue: Dialogue,
+  target: Target,
+): Promise<NoSession | null> {
+  if (channel.tls === null) return noTls(target, "offers no TLS, and the login is never sent in clear");
+  const base64 = (text: string): string => Buffer.from(text).toString("base64");
+  const plain = can.auth.includes("PLAIN");
+  if (!plain && !can.auth.includes("LOGIN"))
+    return mishap(local.noLogin, `${named(target)} offers neither AUTH PLAIN nor AUTH LOGIN`);
+  const steps = plain
+    ? [`AUTH PLAIN ${base64(`\0${login.user}\0${login.password}`)}`]
+    : ["AUTH LOGIN", base64(login.user), base64(login.password)];
+  for (const [i, step] of steps.entries()) {
+    dialogue.us(i === 0 ? `AUTH ${plain ? "PLAIN ***" : "LOGIN"}` : "***");
+    const reply = await channel.ask(step, commandMs);
+    if (isBroken(reply)) return broke(reply, target, true);
+    dialogue.them(reply);
+    if (reply.code !== (i === steps.length - 1 ? 235 : 334)) return refused(reply, target);
+  }
+  return null;
+}
+
+async function say(
+  channel: Channel,
+  command: string,
+  timeoutMs: number,
+  dialogue: Dialogue,
+): Promise<Answer> {
+  dialogue.us(command);
+  const reply = await channel.ask(command, timeoutMs);
+  if (!isBroken(reply)) dialogue.them(reply);
+  return reply;
+}
+
+const named = ({ host, address, port }: Target): string => `${host} [${address}]:${port}`;
+
+type Mishap = Extract<NoSession, { kind: "local" }>;
+
+const closedOn = ({ broken }: Mishap): boolean => broken?.broken === "closed";
+
+function mishap(failure: LocalFailure, why: string, broken: Broken | null = null): Mishap {
+  return { kind: "local", failure, why, broken, inTls: false };
+}
+
+function noTls(target: Target, why: string): Mishap {
+  return mishap(local.noTls, `${named(target)} ${why}`);
+}
+
+/** A refusal in the server's own words; a reply that cannot be one here is no SMTP. */
+function refused(reply: Reply, target: Target): NoSession {
+  if (reply.code >= 400) return { kind: "reply", reply };
+  return mishap(
+    local.notSmtp,
+    `${named(target)} gave a reply that is none here: ${reply.code} ${reply.text}`,
+  );
+}
+
+/** A 421 said on the way out is the server's reason, and better than ours. */
+function broke(broken: Broken, target: Target, greeted: boolean): NoSession {
+  if (broken.unasked?.code === 421) return { kind: "reply", reply: broken.unasked };
+  const what = broken.broken === "connect" ? "no connection to" : greeted ? "lost" : "no greeting from";
+  return mishap(brokenAs(broken, greeted), `${what} ${named(target)}: ${broken.why}`, broken);
+}

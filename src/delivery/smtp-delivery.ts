@@ -1,0 +1,79 @@
+// Puts the room together: one pool, one memory of dead addresses and one trust store for all attempts.
+import { createSecureContext, getCACertificates } from "node:tls";
+import type { SecureContext } from "node:tls";
+import type { Clock } from "../clock.ts";
+import type { OutboundConfig } from "../config.ts";
+import type { Resolver } from "../dns/resolver.ts";
+import type { Log } from "../log.ts";
+import { createAddresses } from "./addresses.ts";
+import { runAttempt } from "./attempt.ts";
+import type { AttemptDeps } from "./attempt.ts";
+import type { Delivery } from "./delivery.ts";
+import { Pool } from "./pool.ts";
+import { findRoute } from "./route.ts";
+
+export interface DeliveryDeps {
+  resolver: Resolver;
+  outbound: OutboundConfig;
+  /** Our name: in EHLO, and as an MX that is us. */
+  hostname: string;
+  /** True for an address that mail to us arrives at: an MX there is a loop. */
+  isOurs: (address: string) => boolean;
+  clock: Clock;
+  log: Log;
+  /** [0, 1): the order of equals. */
+  random: () => number;
+  /** How many connections a group may have at once, idle ones included; 10 if not given. */
+  connectionsOf?: (group: string) => number;
+  /** PEM certificates to trust in place of the system's and NODE_EXTRA_CA_CERTS. */
+  trusted?: string[];
+}
+
+/** The SMTP client of the queue. Nothing is opened before the first attempt. */
+export function createDelivery(deps: DeliveryDeps): Delivery {
+  const { resolver, outbound, hostname, isOurs, clock, log, random } = deps;
+  const { smartHost } = outbound;
+  const pool = new Pool({ clock, connectionsOf: deps.connectionsOf ?? (() => 10) });
+  let context: SecureContext | null = null;
+  const login =
+    smartHost?.user != null && smartHost.password !== null
+      ? { user: smartHost.user, password: smartHost.password }
+      : null;
+  const attempt: AttemptDeps = {
+    addresses: createAddresses({ resolver, outbound, hostname, isOurs, clock, random }),
+    pool,
+    outbound,
+    random,
+    session: {
+      clock,
+      hostname,
+      timeouts: outbound.timeouts,
+      login,
+      secureContext: () => (context ??= createSecureContext({ ca: deps.trusted ?? trustStore() })),
+    },
+  };
+  return {
+    route: (domain) => findRoute({ resolver, smartHost, clock, random }, domain),
+    async attempt(request) {
+      const outcome = await runAttempt(attempt, request);
+      if (outcome.kind === "deferred" && outcome.trace.ambiguous)
+        log.warn(
+          { message: request.job.message.id, host: outcome.trace.host, address: outcome.trace.address },
+          "the reply to the final dot was lost: the message may be delivered more than once",
+        );
+      return outcome;
+    },
+    stop: () => pool.stop(),
+  };
+}
+
+/** The system's roots and NODE_EXTRA_CA_CERTS; Node's own where the system has none. */
+function trustStore(): string[] {
+  const system = getCACertificates("system");
+  return [
+    ...new Set([
+      ...(system.length > 0 ? system : getCACertificates("bundled")),
+      ...getCACertificates("extra"),
+    ]),
+  ];
+}

@@ -1,0 +1,227 @@
+// One recipient's mail over an open session: MAIL, RCPT, DATA in one write where PIPELINING is offered
+// (RFC 2920 §3.1: every reply is checked), the message with backpressure, the final dot. The reply that decides is the
+// first refusal, else the dot's. After the dot only its reply tells; without one the receiver may hold a copy.
+import type { Outcome } from "../mail/outcome.ts";
+import type { Reply } from "../mail/reply.ts";
+import { isBroken } from "./channel.ts";
+import type { Broken } from "./channel.ts";
+import type { AttemptRequest } from "./delivery.ts";
+import type { Dialogue } from "./dialogue.ts";
+import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
+import type { Subject } from "./outcome.ts";
+import type { Session, SessionDeps } from "./session.ts";
+import { createStuffer } from "./stuffing.ts";
+
+/** The session ended before the final dot was sent, so nothing was delivered. */
+export interface Lost {
+  kind: "lost";
+  broken: Broken;
+  /** The server had taken part in this transaction before. */
+  answered: boolean;
+}
+
+type Timeouts = SessionDeps["timeouts"];
+interface Refusal {
+  reply: Reply;
+  subject: Subject;
+}
+
+/** Up to here a message goes out in one write with its dot. */
+const oneWriteBytes = 128 * 1024;
+
+/** `transact` never throws for the server's doing; what `wire.open()` throws passes through, the session dropped. */
+export async function transact(
+  session: Session,
+  request: AttemptRequest,
+  timeouts: Timeouts,
+  dialogue: Dialogue,
+): Promise<Outcome | Lost> {
+  const unable = cannotTake(session, request);
+  if (unable) return localOutcome(unable.failure, unable.why, dialogue.trace(false));
+  const refused = await sendEnvelope(session, request, timeouts.commandMs, dialogue);
+  if (refused !== null) return refused;
+  return sendMessage(session, request, timeouts, dialogue);
+}
+
+/** What the server's own announcements rule out; nothing is sent then (RFC 1870, RFC 6152, RFC 6531). */
+function cannotTake({ can, target }: Session, { job, wire }: AttemptRequest) {
+  const size = wire.sizeBytes + wire.signature.length;
+  const limit = can.size?.limit ?? 0;
+  if (limit > 0 && size > limit)
+    return {
+      failure: local.tooLarge,
+      why: `${target.host} takes at most ${limit} bytes, this message has ${size}`,
+    };
+  if (!can.smtpUtf8 && wantsSmtpUtf8(job))
+    return {
+      failure: local.noSmtpUtf8,
+      why: `${target.host} does not offer SMTPUTF8, which this message needs`,
+    };
+  if (!can.eightBit && job.message.eightBit)
+    return {
+      failure: local.noEightBit,
+      why: `${target.host} does not offer 8BITMIME, which this message needs`,
+    };
+  return null;
+}
+
+/** RCPT in raw UTF-8 without SMTPUTF8 would be mangled, whatever the headers are. */
+function wantsSmtpUtf8(job: AttemptRequest["job"]): boolean {
+  return job.message.smtpUtf8 || /[^ -~]/.test(job.rcptTo);
+}
+
+/** Null: the server waits for the message. */
+async function sendEnvelope(
+  session: Session,
+  request: AttemptRequest,
+  commandMs: number,
+  dialogue: Dialogue,
+): Promise<Outcome | Lost | null> {
+  const { channel, can, target } = session;
+  const commands = envelopeCommands(session, request);
+  if (can.pipelining) {
+    channel.write(`${commands.join("\r\n")}\r\n`, commands.length);
+    for (const command of commands) dialogue.us(command);
+  }
+  let refusal: Refusal | null = null;
+  let answered = false;
+  for (const command of commands) {
+    if (!can.pipelining) {
+      if (refusal !== null) break;
+      dialogue.us(command);
+    }
+    const reply = await (can.pipelining ? channel.next(commandMs) : channel.ask(command, commandMs));
+    if (isBroken(reply))
+      return refusal ? decided(refusal, dialogue) : { kind: "lost", broken: reply, answered };
+    if (!answered && (command === "RSET" ? reply.code >= 300 : session.messages > 1 && reply.code === 421))
+      return staleSession(session, reply);
+    answered = true;
+    dialogue.them(reply);
+    if (reply.code === 421) {
+      channel.destroy();
+      return decided(refusal ?? { reply, subject: subjectOf(command) }, dialogue);
+    }
+    if (refusal !== null) {
+      if (reply.code === 354) await loneDot(session, commandMs, dialogue);
+    } else if (reply.code >= 400) refusal = { reply, subject: subjectOf(command) };
+    else if (command === "DATA" ? reply.code !== 354 : reply.code >= 300) {
+      channel.destroy();
+      const why = `${target.host} answered ${command} with ${reply.code} ${reply.text}`;
+      return localOutcome(local.notSmtp, why, dialogue.trace(false));
+    }
+  }
+  return refusal && decided(refusal, dialogue);
+}
+
+/** Marks the session as used. Parameters only as they were offered (RFC 5321 §4.1.1.11). */
+function envelopeCommands(session: Session, { job, mailFrom, wire }: AttemptRequest): string[] {
+  const { can } = session;
+  if (/[\r\n\0]/.test(mailFrom) || /[\r\n\0]/.test(job.rcptTo))
+    throw new Error("a line end in an envelope address");
+  const reset = session.dirty ? ["RSET"] : [];
+  session.messages++;
+  session.dirty = true;
+  const size = can.size === null ? "" : ` SIZE=${wire.sizeBytes + wire.signature.length}`;
+  const body = job.message.eightBit ? " BODY=8BITMIME" : "";
+  const utf8 = wantsSmtpUtf8(job) ? " SMTPUTF8" : "";
+  return [...reset, `MAIL FROM:<${mailFrom}>${size}${body}${utf8}`, `RCPT TO:<${job.rcptTo}>`, "DATA"];
+}
+
+const subjectOf = (command: string): Subject => (command.startsWith("MAIL") ? "sender" : "recipient");
+
+function decided({ reply, subject }: Refusal, dialogue: Dialogue): Outcome {
+  return replyOutcome(reply, subject, dialogue.trace(false));
+}
+
+/** The server had given up on the kept connection before we spoke (RFC 5321 §3.8). */
+function staleSession(session: Session, reply: Reply): Lost {
+  session.channel.destroy();
+  const broken: Broken = {
+    broken: "closed",
+    why: `${reply.code} ${reply.text}`,
+    errno: null,
+    unasked: reply,
+  };
+  return { kind: "lost", broken, answered: false };
+}
+
+/** 354 although nobody is to get the mail: an empty message ends it, its reply means nothing (RFC 2920 §3.1). */
+async function loneDot(session: Session, commandMs: number, dialogue: Dialogue): Promise<void> {
+  dialogue.us(".");
+  const reply = await session.channel.ask(".", commandMs);
+  if (!isBroken(reply)) dialogue.them(reply);
+}
+
+async function sendMessage(
+  session: Session,
+  request: AttemptRequest,
+  timeouts: Timeouts,
+  dialogue: Dialogue,
+): Promise<Outcome | Lost> {
+  const { channel, target } = session;
+  const { wire } = request;
+  const size = wire.sizeBytes + wire.signature.length;
+  dialogue.us(`(message, ${size} bytes)`);
+  const sent = await (size <= oneWriteBytes ? sendWhole : sendStreaming)(session, request, timeouts.dataMs);
+  if (sent === "abandoned") {
+    channel.destroy();
+    const why = "the attempt was ended before the final dot: this process no longer holds the recipient";
+    return localOutcome(local.leaseLost, why, dialogue.trace(false));
+  }
+  if (sent !== "sent") {
+    const early = sent.unasked;
+    if (early === null || early.code < 400) return { kind: "lost", broken: sent, answered: true };
+    dialogue.them(early);
+    return decided({ reply: early, subject: "recipient" }, dialogue);
+  }
+  dialogue.us(".");
+  const reply = await channel.next(timeouts.dotMs);
+  if (isBroken(reply)) {
+    const why = `no reply of ${target.host} to the final dot (${reply.why}): it may hold the message, which is sent again`;
+    return localOutcome(brokenAs(reply, true), why, dialogue.trace(true));
+  }
+  dialogue.them(reply);
+  if (reply.code >= 300 && reply.code < 400) {
+    channel.destroy();
+    const why = `${target.host} answered the final dot with ${reply.code} ${reply.text}`;
+    return localOutcome(local.notSmtp, why, dialogue.trace(true));
+  }
+  if (reply.code === 421) channel.destroy();
+  if (reply.code < 300) session.dirty = false;
+  return replyOutcome(reply, "recipient", dialogue.trace(false));
+}
+
+/** One write for the whole message and its dot. */
+async function sendWhole({ channel }: Session, request: AttemptRequest): Promise<Sent> {
+  const { wire } = request;
+  const stuffer = createStuffer();
+  const pieces: Buffer[] = [];
+  stuffer.push(wire.signature, pieces);
+  for await (const chunk of wire.open()) stuffer.push(chunk, pieces);
+  if (channel.broken) return channel.broken;
+  if (!request.mayFinish()) return "abandoned";
+  pieces.push(stuffer.end());
+  channel.write(Buffer.concat(pieces), 1);
+  return "sent";
+}
+
+/** As fast as the server reads; each stop of it has `blockMs` (RFC 5321 §4.5.3.2.5). */
+async function sendStreaming({ channel }: Session, request: AttemptRequest, blockMs: number): Promise<Sent> {
+  const { wire } = request;
+  const stuffer = createStuffer();
+  const signature: Buffer[] = [];
+  stuffer.push(wire.signature, signature);
+  channel.write(Buffer.concat(signature), 0);
+  for await (const chunk of wire.open()) {
+    const pieces: Buffer[] = [];
+    stuffer.push(chunk, pieces);
+    channel.write(Buffer.concat(pieces), 0);
+    const broken = await channel.drained(blockMs);
+    if (broken) return broken;
+  }
+  if (!request.mayFinish()) return "abandoned";
+  channel.write(stuffer.end(), 1);
+  return "sent";
+}
+
+type Sent = "sent" | "abandoned" | Broken;

@@ -1,0 +1,148 @@
+// What the tests of delivery share: a resolver that is a map of records, short timeouts, and an attempt in one call.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import type { Clock } from "../../src/clock.ts";
+import type { OutboundConfig } from "../../src/config.ts";
+import type { AttemptRequest, Delivery, Route } from "../../src/delivery/delivery.ts";
+import { createDelivery } from "../../src/delivery/smtp-delivery.ts";
+import type { DeliveryDeps } from "../../src/delivery/smtp-delivery.ts";
+import type { DnsAnswer, MxRecord, Resolver } from "../../src/dns/resolver.ts";
+import { silentLog } from "../../src/log.ts";
+import type { Job } from "../../src/mail/envelope.ts";
+import type { Outcome } from "../../src/mail/outcome.ts";
+import { makeJob, makeMessage } from "../support/jobs.ts";
+
+/** `{ "x.test": { mx: ["10 mx.x.test"] }, "mx.x.test": { a: ["127.0.0.1"] } }`; "servfail" fails every question. */
+export type Zone = Record<string, { mx?: string[]; a?: string[]; aaaa?: string[] } | "servfail">;
+
+export function zoneResolver(zone: Zone): Resolver {
+  const find = <T>(name: string, read: (entry: { mx?: string[]; a?: string[]; aaaa?: string[] }) => T[]) => {
+    const entry = zone[name];
+    const answer = (): DnsAnswer<T> => {
+      if (entry === undefined) return { kind: "nxdomain" };
+      if (entry === "servfail") return { kind: "failed", why: "SERVFAIL" };
+      const records = read(entry);
+      return records.length === 0
+        ? { kind: "nodata" }
+        : { kind: "found", records, ttlSeconds: 0, authenticated: false };
+    };
+    return Promise.resolve(answer());
+  };
+  const none = (): Promise<DnsAnswer<string>> => Promise.resolve({ kind: "nodata" });
+  const mxRecord = (text: string): MxRecord => {
+    const [preference, exchange] = text.split(" ");
+    return { preference: Number(preference), exchange: exchange === "." ? "" : (exchange ?? "") };
+  };
+  return {
+    mx: (name) => find(name, (entry) => (entry.mx ?? []).map(mxRecord)),
+    a: (name) => find(name, (entry) => entry.a ?? []),
+    aaaa: (name) => find(name, (entry) => entry.aaaa ?? []),
+    txt: none,
+    cname: none,
+    ptr: none,
+    stop: () => undefined,
+  };
+}
+
+/** One domain, x.test, whose MX mail.test is on loopback. */
+export const oneHost: Zone = { "x.test": { mx: ["10 mail.test"] }, "mail.test": { a: ["127.0.0.1"] } };
+
+export function outbound(port: number, over: Partial<OutboundConfig> = {}): OutboundConfig {
+  return {
+    port,
+    source: [],
+    allowNetworks: ["127.0.0.0/8"],
+    retryMs: [60_000],
+    maxAgeMs: 172_800_000,
+    tls: "opportunistic",
+    timeouts: { connectMs: 1000, greetingMs: 1000, commandMs: 1000, dataMs: 1000, dotMs: 1000 },
+    shapingFile: null,
+    sign: true,
+    smartHost: null,
+    ...over,
+  };
+}
+
+/** Every stage ends after 100 ms. */
+export const impatient = { connectMs: 100, greetingMs: 100, commandMs: 100, dataMs: 100, dotMs: 100 };
+
+export const tlsFixture = {
+  key: readFileSync(join(import.meta.dirname, "../fixtures/tls/mail.test.key.pem"), "utf8"),
+  cert: readFileSync(join(import.meta.dirname, "../fixtures/tls/mail.test.cert.pem"), "utf8"),
+};
+
+export interface Sending {
+  body?: string | Buffer;
+  /** How the stored message is cut up. */
+  chunks?: Buffer[];
+  signature?: string;
+  job?: Partial<Job>;
+  eightBit?: boolean;
+  smtpUtf8?: boolean;
+  mayFinish?: () => boolean;
+  route?: Extract<Route, { kind: "hosts" }>;
+}
+
+export interface Rig {
+  delivery: Delivery;
+  /** Routes the recipient's domain, then tries. */
+  send(rcptTo: string, sending?: Sending): Promise<Outcome>;
+}
+
+export interface RigOptions {
+  port: number;
+  zone?: Zone;
+  outbound?: Partial<OutboundConfig>;
+  clock?: Clock;
+  deps?: Partial<DeliveryDeps>;
+}
+
+export function rig(options: RigOptions): Rig {
+  const clock = options.clock ?? systemClock;
+  const delivery = createDelivery({
+    resolver: zoneResolver(options.zone ?? oneHost),
+    outbound: outbound(options.port, options.outbound),
+    hostname: "mail.sender.test",
+    isOurs: () => false,
+    clock,
+    log: silentLog,
+    random: Math.random,
+    ...options.deps,
+  });
+  return {
+    delivery,
+    async send(rcptTo, sending = {}) {
+      const request = makeRequest(rcptTo, sending);
+      const route = sending.route ?? (await delivery.route(request.job.domain));
+      if (route.kind === "outcome") return route.decide(request.job, clock.now());
+      return delivery.attempt({ ...request, route });
+    },
+  };
+}
+
+export const message = "From: a@ok.test\r\nSubject: hi\r\n\r\nhello\r\n";
+
+function makeRequest(rcptTo: string, sending: Sending): Omit<AttemptRequest, "route"> {
+  const domain = rcptTo.slice(rcptTo.lastIndexOf("@") + 1);
+  const chunks = sending.chunks ?? [Buffer.from(sending.body ?? message)];
+  const { eightBit = false, smtpUtf8 = false } = sending;
+  return {
+    job: makeJob(1, {
+      rcptTo,
+      to: rcptTo,
+      domain,
+      message: makeMessage({ eightBit, smtpUtf8 }),
+      ...sending.job,
+    }),
+    mailFrom: "b+1@bounce.ok.test",
+    wire: {
+      signature: Buffer.from(sending.signature ?? ""),
+      sizeBytes: chunks.reduce((sum, chunk) => sum + chunk.length, 0),
+      open: async function* () {
+        yield* chunks;
+      },
+    },
+    mayFinish: sending.mayFinish ?? (() => true),
+  };
+}
