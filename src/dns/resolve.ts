@@ -1,6 +1,7 @@
 // The resolver: a question is asked of each server in turn until one says something that counts,
 // aliases are followed (RFC 1034 §3.6.2), answers kept in the cache, the same question asked once at a time.
 // Only "name error" and a clean "no data" are negative answers; refusal, silence, noise and loops are "failed".
+import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
@@ -134,7 +135,7 @@ function refusal(reply: Reply): string | null {
 
 /** `4.3.2.1.in-addr.arpa` (RFC 1035 §3.5) or the nibbles under ip6.arpa (RFC 3596 §2.5); empty for no address. */
 function reverseName(address: string): string {
-  if (!ipaddr.isValid(address)) return "";
+  if (isIP(address) === 0) return "";
   const parsed = ipaddr.process(address);
   const bytes = parsed.toByteArray();
   if (parsed.kind() === "ipv4") return `${bytes.toReversed().join(".")}.in-addr.arpa`;

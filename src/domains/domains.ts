@@ -7,7 +7,10 @@ export interface Domains {
   /** Asks the DNS and saves what it saw. */
   verify(domain: SenderDomain): Promise<SenderDomain>;
   /** The verified (or degraded) domain that may send for `fromDomain`: itself or a parent (relaxed alignment); else why not. */
-  senderFor(accountKey: number, fromDomain: string): Promise<{ ok: true; domain: SenderDomain } | { ok: false; domain: SenderDomain | null }>;
+  senderFor(
+    accountKey: number,
+    fromDomain: string,
+  ): Promise<{ ok: true; domain: SenderDomain } | { ok: false; domain: SenderDomain | null }>;
   /** Re-checks what is due: pending hourly, others daily. For jobs.ts. */
   recheck(): Promise<void>;
 }

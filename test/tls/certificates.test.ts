@@ -20,8 +20,8 @@ import { systemClock } from "../../src/clock.ts";
 import type { Clock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Log } from "../../src/log.ts";
-import { openCertificates } from "../../src/tls/certificates.ts";
 import type { Certificates } from "../../src/tls/certificates.ts";
+import { openCertificates } from "../../src/tls/open.ts";
 import { ManualClock } from "../support/clock.ts";
 
 const dayMs = 86_400_000;

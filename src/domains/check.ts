@@ -1,0 +1,101 @@
+// Asks the DNS about each record of a domain, and says what the domain's status is then. A look-up
+// that failed is "unknown": it takes nothing from a verified domain and gives nothing to a pending one.
+import type { DnsAnswer, MxRecord, Resolver } from "../dns/resolver.ts";
+import type { DnsRecord, SenderDomain } from "../store/store.ts";
+import { judgeDkim, judgeDmarc, judgeReturnPath, judgeSpf, printable } from "./judge.ts";
+import type { Verdict } from "./judge.ts";
+import type { SendingHost } from "./records.ts";
+
+/** How long a domain that was verified goes on sending while a required record fails. */
+export const graceMs = 72 * 3_600_000;
+
+const maxFound = 10;
+
+/** The records with what was seen of each. Never throws for anything that the DNS says. */
+export async function checkRecords(
+  resolver: Resolver,
+  records: DnsRecord[],
+  host: SendingHost,
+): Promise<DnsRecord[]> {
+  const asked = await Promise.all(
+    records.map(async (record) => ({ record, ...(await ask(resolver, record)) })),
+  );
+  const returnPath = asked.find(({ record }) => record.purpose === "return_path");
+  const mx = returnPath
+    ? judge(returnPath, host, { status: "unknown", issue: null })
+    : ({ status: "unknown", issue: null } as const);
+  return asked.map((each) => ({
+    ...each.record,
+    found: each.found.slice(0, maxFound).map(printable),
+    ...judge(each, host, mx),
+  }));
+}
+
+interface Asked {
+  record: DnsRecord;
+  /** As they stand in the DNS. */
+  found: string[];
+  mx: MxRecord[];
+  /** Why nothing can be told; null where it can. */
+  failed: string | null;
+}
+
+async function ask(resolver: Resolver, record: DnsRecord): Promise<Omit<Asked, "record">> {
+  if (record.type === "MX") {
+    const { records, failed } = recordsOf(await resolver.mx(record.name));
+    return { found: records.map((mx) => `${mx.preference} ${mx.exchange || "."}`), mx: records, failed };
+  }
+  const { records, failed } = recordsOf(
+    await (record.type === "TXT" ? resolver.txt(record.name) : resolver.cname(record.name)),
+  );
+  return { found: records, mx: [], failed };
+}
+
+function recordsOf<T>(answer: DnsAnswer<T>): { records: T[]; failed: string | null } {
+  if (answer.kind === "failed") return { records: [], failed: answer.why };
+  return { records: answer.kind === "found" ? answer.records : [], failed: null };
+}
+
+function judge({ record, found, mx, failed }: Asked, host: SendingHost, returnPath: Verdict): Verdict {
+  if (failed !== null)
+    return {
+      status: "unknown",
+      issue: `The DNS could not be asked about ${record.name} (${printable(failed)}); it will be asked again.`,
+    };
+  switch (record.purpose) {
+    case "dkim":
+      return judgeDkim(record, found);
+    case "return_path":
+      return judgeReturnPath(record, mx, host);
+    case "spf":
+      return judgeSpf(record, found, host, returnPath);
+    case "dmarc":
+      return judgeDmarc(record, found);
+    case "tracking":
+      return found.includes(record.value)
+        ? { status: "ok", issue: null }
+        : {
+            status: "missing",
+            issue: `There is no ${record.type} record at ${record.name} with the value shown; publish it.`,
+          };
+  }
+}
+
+/** What the records make of the domain at `now`. Suspended is the operator's word and stays. */
+export function statusAfter(
+  domain: SenderDomain,
+  records: DnsRecord[],
+  now: number,
+): Pick<SenderDomain, "status" | "verifiedAt" | "failingSince"> {
+  const required = records.filter((record) => record.required);
+  const { status, verifiedAt, failingSince } = domain;
+  if (status === "suspended") return { status, verifiedAt, failingSince };
+  if (required.every((record) => record.status === "ok")) {
+    const held = status === "verified" || status === "degraded";
+    return { status: "verified", verifiedAt: held ? verifiedAt : now, failingSince: null };
+  }
+  const fails = required.some((record) => record.status === "missing" || record.status === "mismatch");
+  if (!fails || status === "pending" || status === "failed") return { status, verifiedAt, failingSince };
+  const since = failingSince ?? now;
+  return { status: now - since >= graceMs ? "failed" : "degraded", verifiedAt, failingSince: since };
+}

@@ -1,0 +1,159 @@
+// Whether what the DNS shows serves as well as what we asked to publish, and if not, one plain
+// sentence on what to do. Others' records are never demanded word for word: tags in any order, an SPF record of the
+// owner's own. Pure; what cannot be told without further look-ups (include, redirect) is said to be so.
+import { createAllowList, parseNetwork } from "../dns/networks.ts";
+import type { MxRecord } from "../dns/resolver.ts";
+import type { DnsRecord } from "../store/store.ts";
+import type { SendingHost } from "./records.ts";
+
+export type Verdict = Pick<DnsRecord, "status" | "issue">;
+
+const ok: Verdict = { status: "ok", issue: null };
+const mismatch = (issue: string): Verdict => ({ status: "mismatch", issue });
+const missing = (record: DnsRecord): Verdict => ({
+  status: "missing",
+  issue: `There is no ${record.purpose === "spf" ? "SPF " : ""}${record.type} record at ${record.name}; publish one with the value shown.`,
+});
+
+/** DKIM key record (RFC 6376 §3.6.1): the key and its type must be ours; exactly one record, for two are undefined (§3.6.2.2). */
+export function judgeDkim(record: DnsRecord, texts: string[]): Verdict {
+  if (texts.length === 0) return missing(record);
+  if (texts.length > 1)
+    return mismatch(
+      `There are ${texts.length} TXT records at ${record.name} where one is expected; remove all but the one with the value shown.`,
+    );
+  const wanted = tagsOf(record.value);
+  const found = tagsOf(texts[0] ?? "");
+  const [key, wantedKey] = [(found.get("p") ?? "").replace(/\s/g, ""), wanted.get("p") ?? ""];
+  const at = `The TXT record at ${record.name}`;
+  if (!found.has("p")) return mismatch(`${at} is no DKIM key (it has no p=); replace it by the value shown.`);
+  if (key === "") return mismatch(`${at} revokes the key (its p= is empty); replace it by the value shown.`);
+  if (key !== wantedKey && wantedKey.startsWith(key))
+    return mismatch(
+      `${at} is cut short after ${key.length} of ${wantedKey.length} characters of p=; publish the whole value, in strings of at most 255 characters.`,
+    );
+  if (key !== wantedKey)
+    return mismatch(`${at} holds another key than this server signs with; replace it by the value shown.`);
+  const type = found.get("k") ?? "rsa";
+  if (type !== wanted.get("k"))
+    return mismatch(
+      `${at} says k=${type} where k=${wanted.get("k") ?? ""} is expected; replace it by the value shown.`,
+    );
+  if ((found.get("v") ?? "DKIM1") !== "DKIM1")
+    return mismatch(`${at} begins with another version than v=DKIM1; replace it by the value shown.`);
+  const hashes = found.get("h");
+  if (hashes !== undefined && !hashes.split(":").some((hash) => hash.trim() === "sha256"))
+    return mismatch(`${at} does not allow sha256 in h=; remove that tag.`);
+  return ok;
+}
+
+/** The return path's MX: this host must be the first to be tried, or bounces go elsewhere. */
+export function judgeReturnPath(record: DnsRecord, records: MxRecord[], host: SendingHost): Verdict {
+  if (records.length === 0) return missing(record);
+  const best = Math.min(...records.map((mx) => mx.preference));
+  const first = records.filter((mx) => mx.preference === best);
+  if (first.every((mx) => mx.exchange === host.hostname)) return ok;
+  const other = first.find((mx) => mx.exchange !== host.hostname)?.exchange ?? "";
+  return mismatch(
+    `The MX of ${record.name} sends bounces to ${printable(other) || "nobody"} instead of ${host.hostname}; make ${host.hostname} its only MX.`,
+  );
+}
+
+/** SPF of the return path (RFC 7208). `returnPath` is the verdict on the MX of the same name, for `mx`. */
+export function judgeSpf(
+  record: DnsRecord,
+  texts: string[],
+  host: SendingHost,
+  returnPath: Verdict,
+): Verdict {
+  const policies = texts.filter((text) => /^v=spf1(?: |$)/i.test(text));
+  if (policies.length === 0) return missing(record);
+  if (policies.length > 1)
+    return mismatch(
+      `There are ${policies.length} SPF records at ${record.name}, which makes all of them void; leave one.`,
+    );
+  const terms = passingTerms(policies[0] ?? "");
+  if (
+    terms.includes("all") ||
+    terms.some((term) => isHostTerm(term, host.hostname)) ||
+    coversSources(terms, host.sources)
+  )
+    return ok;
+  if (
+    terms.some((term) => isMxTerm(term, record.name)) &&
+    returnPath.status !== "missing" &&
+    returnPath.status !== "mismatch"
+  ) {
+    return returnPath.status === "ok"
+      ? ok
+      : {
+          status: "unknown",
+          issue: `The SPF record at ${record.name} allows its MX, about which the DNS could not be asked.`,
+        };
+  }
+  const indirect = terms.some((term) => /^(?:include:|redirect=|exists:|a\b|mx\b|ptr\b)/.test(term))
+    ? " (what it includes or points to is not looked into)"
+    : "";
+  return mismatch(
+    `The SPF record at ${record.name} does not name this server${indirect}; add a:${host.hostname} before its "all".`,
+  );
+}
+
+/** DMARC (RFC 7489 §6.3): any valid policy of the owner's is right. */
+export function judgeDmarc(record: DnsRecord, texts: string[]): Verdict {
+  const policies = texts.filter((text) => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(text));
+  if (policies.length === 0) return missing(record);
+  if (policies.length > 1)
+    return mismatch(
+      `There are ${policies.length} DMARC records at ${record.name}, which makes all of them void; leave one.`,
+    );
+  const policy = (tagsOf(policies[0] ?? "").get("p") ?? "").toLowerCase();
+  return ["none", "quarantine", "reject"].includes(policy)
+    ? ok
+    : mismatch(
+        `The DMARC record at ${record.name} has no valid policy; its p= must be none, quarantine or reject.`,
+      );
+}
+
+/** Mechanisms that end in "pass", lower case without qualifier, as far as "all" (RFC 7208 §5.1: what follows is ignored), and redirect. */
+function passingTerms(policy: string): string[] {
+  const terms: string[] = [];
+  for (const term of policy.toLowerCase().split(/\s+/).slice(1, 200)) {
+    const [, qualifier = "", mechanism = ""] = /^([+?~-]?)(.*)$/.exec(term) ?? [];
+    if (qualifier === "" || qualifier === "+") terms.push(mechanism);
+    if (mechanism === "all") break;
+  }
+  return terms;
+}
+
+function isHostTerm(term: string, hostname: string): boolean {
+  return /^a:([^/]+)/.exec(term)?.[1]?.replace(/\.$/, "") === hostname;
+}
+
+function isMxTerm(term: string, name: string): boolean {
+  const [, domain = name] = /^mx(?::([^/]+))?(?:\/|$)/.exec(term) ?? [term, ""];
+  return domain.replace(/\.$/, "") === name;
+}
+
+function coversSources(terms: string[], sources: string[]): boolean {
+  const networks = terms
+    .map((term) => /^ip[46]:(.+)$/.exec(term)?.[1] ?? "")
+    .filter((text) => parseNetwork(text).ok);
+  return sources.length > 0 && sources.every(createAllowList(networks));
+}
+
+/** `name=value; …` (RFC 6376 §3.2): the last of a name counts; no other is an error here. */
+function tagsOf(text: string): Map<string, string> {
+  const tags = new Map<string, string>();
+  for (const part of text.split(";")) {
+    const at = part.indexOf("=");
+    if (at > 0) tags.set(part.slice(0, at).trim(), part.slice(at + 1).trim());
+  }
+  return tags;
+}
+
+/** Text of a stranger's zone as it may be shown and kept. */
+export function printable(text: string): string {
+  const plain = text.replace(/[^\x20-\x7e]/g, "?");
+  return plain.length > 600 ? `${plain.slice(0, 600)}…` : plain;
+}

@@ -1,0 +1,233 @@
+// What the DNS shows against what was asked for: a table of records that people really publish.
+import { expect, test } from "vitest";
+import { judgeDkim, judgeDmarc, judgeReturnPath, judgeSpf } from "../../src/domains/judge.ts";
+import type { Verdict } from "../../src/domains/judge.ts";
+import { recordsFor } from "../../src/domains/records.ts";
+import type { DkimKey, DnsRecord } from "../../src/store/store.ts";
+
+const host = { hostname: "mail.host.test", sources: ["192.0.2.10", "2001:db8::10"] };
+const rsa = "MIIB".padEnd(392, "k");
+const key = (
+  selector: string,
+  algorithm: DkimKey["algorithm"],
+  publicKey: string,
+  status: DkimKey["status"] = "active",
+): DkimKey => ({
+  selector,
+  algorithm,
+  publicKey,
+  privatePem: "",
+  status,
+});
+const keys = [key("svc1", "rsa-sha256", rsa), key("svc1e", "ed25519-sha256", "edKey=")];
+const records = recordsFor("a.test", keys, host);
+const recordAt = (name: string, type: DnsRecord["type"] = "TXT"): DnsRecord => {
+  const found = records.find((record) => record.name === name && record.type === type);
+  if (!found) throw new Error(`no record ${name}`);
+  return found;
+};
+
+test("a domain publishes two keys, the MX and SPF of its return path, and is advised a DMARC policy", () => {
+  expect(
+    records.map(({ purpose, type, name, value, required, status }) => ({
+      purpose,
+      type,
+      name,
+      value,
+      required,
+      status,
+    })),
+  ).toEqual([
+    {
+      purpose: "dkim",
+      type: "TXT",
+      name: "svc1._domainkey.a.test",
+      value: `v=DKIM1; k=rsa; p=${rsa}`,
+      required: true,
+      status: "unchecked",
+    },
+    {
+      purpose: "dkim",
+      type: "TXT",
+      name: "svc1e._domainkey.a.test",
+      value: "v=DKIM1; k=ed25519; p=edKey=",
+      required: true,
+      status: "unchecked",
+    },
+    {
+      purpose: "return_path",
+      type: "MX",
+      name: "bounce.a.test",
+      value: "10 mail.host.test",
+      required: true,
+      status: "unchecked",
+    },
+    {
+      purpose: "spf",
+      type: "TXT",
+      name: "bounce.a.test",
+      value: "v=spf1 a:mail.host.test ip4:192.0.2.10 ip6:2001:db8::10 -all",
+      required: true,
+      status: "unchecked",
+    },
+    {
+      purpose: "dmarc",
+      type: "TXT",
+      name: "_dmarc.a.test",
+      value: "v=DMARC1; p=none",
+      required: false,
+      status: "unchecked",
+    },
+  ]);
+});
+
+test("a key that waits is shown and not yet required, a retired one is not shown", () => {
+  const rotating = recordsFor(
+    "a.test",
+    [...keys, key("svc2", "rsa-sha256", rsa, "pending"), key("svc0", "rsa-sha256", rsa, "retired")],
+    host,
+  );
+  expect(
+    rotating
+      .filter((record) => record.purpose === "dkim")
+      .map(({ name, required }) => [name.split(".")[0], required]),
+  ).toEqual([
+    ["svc1", true],
+    ["svc1e", true],
+    ["svc2", false],
+  ]);
+});
+
+const dkim = recordAt("svc1._domainkey.a.test");
+test.each<[string, string[], Verdict["status"], RegExp?]>([
+  ["the value as shown", [dkim.value], "ok"],
+  [
+    "tags in another order, spaces inside the key",
+    [`p=${rsa.slice(0, 200)} \t ${rsa.slice(200)} ; t=s;k=rsa;v=DKIM1;`],
+    "ok",
+  ],
+  ["neither v= nor k=, whose defaults are right", [`p=${rsa}`], "ok"],
+  ["sha256 among the hashes", [`v=DKIM1; h=sha1 : sha256; p=${rsa}`], "ok"],
+  ["nothing", [], "missing", /no TXT record at svc1\._domainkey\.a\.test/],
+  ["another key", ["v=DKIM1; k=rsa; p=OTHER"], "mismatch", /another key/],
+  ["half of the key", [`v=DKIM1; k=rsa; p=${rsa.slice(0, 230)}`], "mismatch", /cut short after 230 of 392/],
+  ["a revoked key", ["v=DKIM1; k=rsa; p="], "mismatch", /revokes/],
+  ["the key under another type", [`v=DKIM1; k=ed25519; p=${rsa}`], "mismatch", /k=ed25519 where k=rsa/],
+  ["an SPF record from a wildcard", ["v=spf1 -all"], "mismatch", /no DKIM key/],
+  ["another version", [`v=DKIM2; p=${rsa}`], "mismatch", /version/],
+  ["sha1 only", [`v=DKIM1; h=sha1; p=${rsa}`], "mismatch", /sha256/],
+  ["two records, one of them right", [dkim.value, "v=DKIM1; p=old"], "mismatch", /2 TXT records/],
+])("DKIM: %s", (_, texts, status, words = /./) => {
+  const verdict = judgeDkim(dkim, texts);
+  expect(verdict.status).toBe(status);
+  if (status === "ok") expect(verdict.issue).toBeNull();
+  else expect(verdict.issue).toMatch(words);
+});
+
+test("an Ed25519 key without its type is taken for RSA by receivers, so it is a mismatch", () => {
+  expect(judgeDkim(recordAt("svc1e._domainkey.a.test"), ["p=edKey="])).toMatchObject({
+    status: "mismatch",
+    issue: expect.stringContaining("k=rsa"),
+  });
+});
+
+const spf = recordAt("bounce.a.test");
+const good: Verdict = { status: "ok", issue: null };
+test.each<[string, string[], Verdict["status"], RegExp?]>([
+  ["the value as shown", [spf.value], "ok"],
+  ["the host alone, in capitals and with a final dot", ["V=SPF1 A:Mail.Host.Test. ~all"], "ok"],
+  ["the host with a prefix length", ["v=spf1 a:mail.host.test/24//64 -all"], "ok"],
+  ["the MX of the return path, which is us", ["v=spf1 mx -all"], "ok"],
+  ["networks that hold every address", ["v=spf1 ip4:192.0.2.0/24 ip6:2001:db8::/32 -all"], "ok"],
+  ["beside records of others", ["google-site-verification=x", spf.value], "ok"],
+  ["nothing", [], "missing", /no SPF TXT record at bounce\.a\.test/],
+  ["other texts only", ["v=spf10 +all", "v=DMARC1; p=none"], "missing"],
+  ["two policies", [spf.value, "v=spf1 -all"], "mismatch", /2 SPF records.*void/],
+  [
+    "networks that hold one of two addresses",
+    ["v=spf1 ip4:192.0.2.0/24 -all"],
+    "mismatch",
+    /add a:mail\.host\.test before/,
+  ],
+  ["an include", ["v=spf1 include:_spf.provider.test -all"], "mismatch", /not looked into/],
+  ["another host", ["v=spf1 a:other.test -all"], "mismatch"],
+  ["another's MX", ["v=spf1 mx:other.test -all"], "mismatch"],
+  ["the host, failing", ["v=spf1 -a:mail.host.test ~all"], "mismatch"],
+  ["the host behind the end", ["v=spf1 -all a:mail.host.test"], "mismatch"],
+  ["no mechanism", ["v=spf1"], "mismatch"],
+  ["noise", [`v=spf1 ip4:999.1.1.1 ip4: a: ${"x ".repeat(5000)}`], "mismatch"],
+])("SPF: %s", (_, texts, status, words = /./) => {
+  const verdict = judgeSpf(spf, texts, host, good);
+  expect(verdict.status).toBe(status);
+  if (status === "ok") expect(verdict.issue).toBeNull();
+  else expect(verdict.issue).toMatch(words);
+});
+
+test("SPF by MX is worth what the MX is", () => {
+  const byMx = (returnPath: Verdict): Verdict["status"] =>
+    judgeSpf(spf, ["v=spf1 mx -all"], host, returnPath).status;
+  expect([
+    byMx(good),
+    byMx({ status: "mismatch", issue: "" }),
+    byMx({ status: "unknown", issue: "" }),
+  ]).toEqual(["ok", "mismatch", "unknown"]);
+});
+
+test("without configured addresses, networks cover nothing", () => {
+  expect(judgeSpf(spf, ["v=spf1 ip4:0.0.0.0/0 -all"], { ...host, sources: [] }, good).status).toBe(
+    "mismatch",
+  );
+});
+
+const mx = recordAt("bounce.a.test", "MX");
+test.each<[string, [number, string][], Verdict["status"], RegExp?]>([
+  ["this host", [[10, "mail.host.test"]], "ok"],
+  [
+    "this host, another preference, another behind it",
+    [
+      [5, "mail.host.test"],
+      [20, "backup.test"],
+    ],
+    "ok",
+  ],
+  ["nothing", [], "missing", /no MX record/],
+  ["another host", [[10, "mx.other.test"]], "mismatch", /to mx\.other\.test instead of mail\.host\.test/],
+  [
+    "another host before this one",
+    [
+      [5, "mx.other.test"],
+      [10, "mail.host.test"],
+    ],
+    "mismatch",
+  ],
+  [
+    "another host beside this one",
+    [
+      [10, "mail.host.test"],
+      [10, "mx.other.test"],
+    ],
+    "mismatch",
+  ],
+  ["a null MX", [[0, ""]], "mismatch", /to nobody/],
+])("return path: %s", (_, given, status, words = /./) => {
+  const verdict = judgeReturnPath(
+    mx,
+    given.map(([preference, exchange]) => ({ preference, exchange })),
+    host,
+  );
+  expect(verdict.status).toBe(status);
+  if (status !== "ok") expect(verdict.issue).toMatch(words);
+});
+
+const dmarc = recordAt("_dmarc.a.test");
+test.each<[string, string[], Verdict["status"]]>([
+  ["the value as shown", [dmarc.value], "ok"],
+  ["a strict policy with reports", ["v=DMARC1;p=Reject; rua=mailto:d@a.test"], "ok"],
+  ["nothing", [], "missing"],
+  ["another text", ["v=spf1 -all"], "missing"],
+  ["no policy", ["v=DMARC1; rua=mailto:d@a.test"], "mismatch"],
+  ["a policy that there is not", ["v=DMARC1; p=block"], "mismatch"],
+  ["two policies", [dmarc.value, "v=DMARC1; p=reject"], "mismatch"],
+])("DMARC: %s", (_, texts, status) => {
+  expect(judgeDmarc(dmarc, texts).status).toBe(status);
+});
