@@ -12,10 +12,11 @@ import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import type { Service } from "../service.ts";
 import type { Endpoint } from "../store/store.ts";
-import type { DeadLetter, DispatchStore } from "./dispatcher.ts";
+import type { DispatchStore } from "./dispatcher.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { createGuard, readEndpointUrl } from "./guard.ts";
 import { createPost } from "./post.ts";
+import type { DeadLetter } from "./results.ts";
 
 export interface TestResult {
   delivered: boolean;

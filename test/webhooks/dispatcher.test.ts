@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
-import type { DeadLetter } from "../../src/webhooks/dispatcher.ts";
+import type { DeadLetter } from "../../src/webhooks/results.ts";
 import { createDispatcher } from "../../src/webhooks/dispatcher.ts";
 import type { Answer } from "../../src/webhooks/post.ts";
 import { ManualClock, settle } from "../support/clock.ts";

@@ -5,7 +5,7 @@ import { createRecorder } from "../../src/events/record.ts";
 import { createIdMint } from "../../src/ids.ts";
 import type { Log } from "../../src/log.ts";
 import { silentLog } from "../../src/log.ts";
-import type { DeadLetter } from "../../src/webhooks/dispatcher.ts";
+import type { DeadLetter } from "../../src/webhooks/results.ts";
 import { createWebhooks } from "../../src/webhooks/webhooks.ts";
 import { ManualClock } from "../support/clock.ts";
 import { MemoryStore } from "./memory-store.ts";
