@@ -64,8 +64,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
         { ip: peerOf(session), reason: error instanceof Refusal ? error.code : "trouble" },
         "SMTP login refused",
       );
-      if (!(error instanceof Refusal))
-        throw new SmtpReply(454, "4.7.0", explain(error, session).message.slice(6));
+      if (!(error instanceof Refusal)) throw new SmtpReply(454, "4.7.0", explain(error, session).sentence);
       if (error.code === "invalid_api_key" && apiKey.test(password))
         throw new SmtpReply(
           535,

@@ -9,9 +9,11 @@ import { StoreUnavailable } from "../store/store.ts";
 /** A negative reply, in the form that smtp-server takes errors: code and `X.Y.Z text`. */
 export class SmtpReply extends Error {
   readonly responseCode: number;
+  readonly sentence: string;
   constructor(code: number, enhanced: string, sentence: string) {
     super(`${enhanced} ${replyText(sentence)}`);
     this.name = "SmtpReply";
+    this.sentence = sentence;
     this.responseCode = code;
   }
 }

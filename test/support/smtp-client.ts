@@ -16,14 +16,19 @@ export interface SmtpAnswer {
 
 export class SmtpClient {
   #socket: Socket;
+  /** Under TLS: what carries it. */
+  readonly #tcp: Socket;
   #buffer = "";
   #lines: string[] = [];
   #answers: SmtpAnswer[] = [];
   #waiting: { resolve: (answer: SmtpAnswer) => void; reject: (error: Error) => void }[] = [];
   #closed = Promise.withResolvers<void>();
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, tcp: Socket = socket) {
     this.#socket = socket;
+    this.#tcp = tcp;
+    // Each write is a packet of its own.
+    tcp.setNoDelay(true);
     this.#listen(socket);
   }
 
@@ -109,7 +114,7 @@ export class SmtpClient {
 
   /** TCP RST. */
   reset(): void {
-    this.#socket.resetAndDestroy();
+    this.#tcp.resetAndDestroy();
   }
 
   #listen(socket: Socket): void {
@@ -152,10 +157,11 @@ export async function connectSmtp(to: {
   localAddress?: string;
 }): Promise<SmtpClient> {
   const { port, host = "127.0.0.1", tls = false, localAddress } = to;
-  const socket = tls
-    ? connectTls({ port, host, rejectUnauthorized: false, servername: "mail.test" })
-    : connectTcp({ port, host, ...(localAddress === undefined ? {} : { localAddress }) });
-  const client = new SmtpClient(socket);
-  await once(socket, tls ? "secureConnect" : "connect");
+  const tcp = connectTcp({ port, host, ...(localAddress === undefined ? {} : { localAddress }) });
+  await once(tcp, "connect");
+  if (!tls) return new SmtpClient(tcp);
+  const secure = connectTls({ socket: tcp, rejectUnauthorized: false, servername: "mail.test" });
+  const client = new SmtpClient(secure, tcp);
+  await once(secure, "secureConnect");
   return client;
 }
