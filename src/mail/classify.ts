@@ -1,5 +1,9 @@
 // What a reply means. The cause is judged by the enhanced status first, then the
 // receiver's wording, then the basic code; temporary or permanent is the reply code's first digit alone.
+// Four tables, read from top to bottom; to teach it a reply, add a row and its reason. Mind what a row
+// can do: invalid_recipient, invalid_domain and inactive_mailbox make a permanent reply a suppression,
+// so a row that leads there needs words that can mean nothing else. Longer than most files: it is data.
+// Sources: RFC 3463, RFC 5248 and its IANA registry, RFC 7372, RFC 7505, the receivers' own pages.
 
 export const bounceCategories = {
   invalid_recipient: "recipient",
@@ -29,10 +33,279 @@ export const bounceCategories = {
 
 export type Classification = keyof typeof bounceCategories;
 
+/** One row of a table: what it looks at, what that means, why. */
+type Row<Key> = readonly [Key, Classification, string];
+
+/**
+ * Replies whose code and status together have a settled meaning; no wording changes it. `X` stands
+ * for any class or code.
+ */
+const exact: readonly Row<string>[] = [
+  ["556 X.1.10", "invalid_domain", "null MX (RFC 7505 §4.2)"],
+  ["X 5.1.10", "recipient_policy", "often a directory that lags behind: may be temporary, must not suppress"],
+  ["X 5.7.28", "reputation_block", "permanent: our address is on a list of the receiver's own"],
+  ["X X.7.28", "rate_limited", "mail flood; Gmail: an unusual rate of mail from this address"],
+  ["X X.1.1", "invalid_recipient", "the mailbox does not exist"],
+  ["X X.1.2", "invalid_domain", "the domain does not exist, or is not served there"],
+  ["X X.1.3", "invalid_recipient", "the receiver calls the address malformed"],
+  ["X X.1.4", "recipient_policy", "ambiguous: the address may well be right"],
+  ["X X.1.6", "invalid_recipient", "the user has moved, and left no forwarding"],
+  ["X X.1.7", "invalid_sender", "syntax of our sender address"],
+  ["X X.1.8", "invalid_sender", "domain of our sender address"],
+  ["X X.2.2", "mailbox_full", "over quota"],
+  ["X X.2.3", "message_too_large", "larger than this mailbox takes"],
+  ["X X.2.4", "receiver_error", "expansion of a mailing list failed"],
+  ["X X.3.1", "receiver_error", "the receiving system is full"],
+  ["X X.3.4", "message_too_large", "larger than this system takes"],
+  ["X X.3.5", "receiver_error", "misconfigured"],
+  ["X X.4.2", "connection_failed", "the connection broke"],
+  ["X X.4.3", "dns_failure", "a directory (DNS) that routing needs failed"],
+  ["X X.4.5", "receiver_error", "congestion"],
+  ["X X.4.6", "routing_error", "a loop"],
+  ["X X.4.7", "message_expired", "another server tried until its time was up"],
+  ["X X.5.3", "rate_limited", "too many recipients: we name one, so a count over the session or the hour"],
+  ["X X.6.6", "receiver_error", "the content could not be fetched"],
+  ["X X.6.7", "protocol_error", "no SMTPUTF8 there (RFC 6531)"],
+  ["X X.6.8", "protocol_error", "no SMTPUTF8 there (RFC 6531)"],
+  ["X X.6.9", "protocol_error", "no SMTPUTF8 there (RFC 6531)"],
+  ["X X.7.2", "recipient_policy", "a list that takes no mail from strangers"],
+  ["X X.7.5", "tls_failure", "cryptographic failure"],
+  ["X X.7.8", "relay_denied", "a smart host refused our login (RFC 4954)"],
+  ["X X.7.10", "tls_failure", "encryption needed (RFC 5248)"],
+  ["X X.7.17", "invalid_recipient", "the mailbox belongs to someone else now (RFC 7293)"],
+  ["X X.7.18", "invalid_recipient", "the domain belongs to someone else now (RFC 7293)"],
+  ["X X.7.20", "authentication_failed", "no passing DKIM signature (RFC 7372)"],
+  ["X X.7.21", "authentication_failed", "no acceptable DKIM signature (RFC 7372)"],
+  ["X X.7.22", "authentication_failed", "no author-matched DKIM signature (RFC 7372)"],
+  ["X X.7.23", "authentication_failed", "SPF failed (RFC 7372)"],
+  ["X X.7.24", "authentication_failed", "SPF could not be judged (RFC 7372)"],
+  ["X X.7.25", "reputation_block", "no valid reverse DNS of our address (RFC 7372)"],
+  ["X X.7.26", "authentication_failed", "several of SPF, DKIM, DMARC failed (RFC 7372)"],
+  ["X X.7.40", "authentication_failed", "Gmail: no DMARC record or no alignment"],
+  ["X X.7.64", "relay_denied", "Microsoft: the tenant does not know the connector"],
+  ["X X.7.509", "authentication_failed", "Microsoft: DMARC says reject"],
+  ["X X.7.515", "authentication_failed", "Microsoft: bulk senders must pass SPF, DKIM and DMARC"],
+  ["X 4.7.500", "rate_limited", "Microsoft: server busy, which is throttling"],
+  ["X 4.7.650", "rate_limited", "Microsoft: rate limited for the address's reputation"],
+  ["X 4.7.651", "rate_limited", "Microsoft: rate limited for the address's reputation"],
+  ["X 5.7.501", "reputation_block", "Microsoft: access denied, spam abuse"],
+  ["X 5.7.502", "reputation_block", "Microsoft: access denied, banned sender"],
+  ["X 5.7.503", "reputation_block", "Microsoft: access denied, banned sender"],
+  ["X 5.7.511", "reputation_block", "Microsoft: access denied, banned sender"],
+  ["X 5.7.606", "reputation_block", "Microsoft: access denied, banned address"],
+  ["X 5.7.708", "reputation_block", "Microsoft: traffic from this address is not accepted"],
+];
+
+/** What the words say. Each is searched in the whole text, in any case; the first that is found holds. */
+const wording: readonly Row<RegExp>[] = [
+  [/s2017062302/, "invalid_recipient", "Outlook.com: its mark of a mailbox that does not exist"],
+  [/\[tss?\d\d\]/, "rate_limited", "Yahoo: deferred for volume or complaints"],
+  [/\b(?:s[37]150|s77719|s844)\b|part of their network/, "reputation_block", "Outlook.com: block list"],
+  [
+    /receiving mail (?:too quickly|at a rate)/,
+    "recipient_policy",
+    "Gmail: the mailbox's own limit, not ours",
+  ],
+  [/gr[ae]y-?list/, "greylisted", "says so"],
+  [
+    /(?:relay|relaying)(?: access)? (?:is )?(?:denied|not permitted|not allowed|prohibited)/,
+    "relay_denied",
+    "says so",
+  ],
+  [/unable to relay|do(?:es)? not relay|not permitted to relay|rcpthosts/, "relay_denied", "Exchange, qmail"],
+  [/\b(?:spf|dkim|dmarc)\b/, "authentication_failed", "refused for a mechanism by name"],
+  [
+    /unauthenticated (?:e?mail|message)|sender is unauthenticated/,
+    "authentication_failed",
+    "Gmail, Microsoft",
+  ],
+  [/too many (?:messages|connections|concurrent|e?mails|sessions|recipients)/, "rate_limited", "a count"],
+  [/rate.?limit|throttl|too (?:fast|frequent|quickly)|unusual rate/, "rate_limited", "a rate"],
+  [/unexpected volume|temporarily deferred due to/, "rate_limited", "Yahoo and who runs its software"],
+  [/spamhaus|barracuda|spamcop|sorbs|uceprotect|proofpoint|cloudmark/, "reputation_block", "a list by name"],
+  [/\b(?:rbl|dnsbl)\b|(?:block|black|deny) ?list|blocked using/, "reputation_block", "a list"],
+  [/reputation|\bbanned\b|is listed (?:in|at|on|by)/, "reputation_block", "our standing"],
+  [/reverse dns|\brdns\b|\bptr\b|reverse (?:host|lookup)/, "reputation_block", "our address has no name"],
+  [/virus|malware|infected|trojan|attachment|file type/, "attachment_rejected", "what is inside"],
+  [/\bspam\b|unsolicited|\bjunk\b|phishing/, "spam_content", "taken for spam"],
+  [/content (?:filter|rejected)|message content|suspicious content/, "spam_content", "the text itself"],
+  [/(?:message|mail|size).{0,40}(?:too (?:large|big)|exceeds)|size limit/, "message_too_large", "says so"],
+  [/mailbox.{0,60}\bfull\b|over ?quota|quota (?:is )?exceeded/, "mailbox_full", "says so"],
+  [
+    /exceeded (?:its |their |the )?(?:storage|quota|mailbox)|out of storage|inbox is full/,
+    "mailbox_full",
+    "says so",
+  ],
+  [
+    /(?:sender|mail from|return.?path|envelope from).{0,40}(?:reject|invalid|denied|refused|exist|unknown|verif)/,
+    "invalid_sender",
+    "speaks of our address",
+  ],
+  [/starttls|(?:tls|encryption) (?:is )?required/, "tls_failure", "wants encryption"],
+  [/\bhelo\b|client host/, "reputation_block", "Postfix: speaks of our name"],
+  [
+    /your (?:account|ip|server|domain)/,
+    "recipient_policy",
+    "speaks of us: nothing below may read it as the recipient",
+  ],
+  [
+    /(?:account|mailbox|user|recipient).{0,30}(?:disabled|inactive|suspended|deactivated|discontinued)/,
+    "inactive_mailbox",
+    "closed, but there",
+  ],
+  [/no such (?:user|mailbox|recipient|person|account|address|local)/, "invalid_recipient", "says so"],
+  [
+    /(?:unknown|invalid|nonexistent|non-existent) (?:user|mailbox|recipient|account|local.part)/,
+    "invalid_recipient",
+    "says so",
+  ],
+  [
+    /(?:user|mailbox|recipient|account|e-?mail address|\balias)(?: \S{1,80})? (?:is )?(?:unknown|not found|not known|unavailable here)/,
+    "invalid_recipient",
+    "says so",
+  ],
+  [
+    /(?:user|mailbox|recipient|account|address).{0,80}(?:does not|doesn't|did not|not) exist/,
+    "invalid_recipient",
+    "Gmail: the account that you tried to reach",
+  ],
+  [
+    /doesn't have an? \S{1,60} account|no mailbox (?:here|by that name)|not a (?:valid|known) (?:mailbox|user)/,
+    "invalid_recipient",
+    "Yahoo, qmail",
+  ],
+  [/unrouteable address/, "invalid_recipient", "Exim: no router knows the local part"],
+  [/too many hops|mail loop|routing loop/, "routing_error", "a loop"],
+  [
+    /no such domain|domain (?:not found|does not exist|unknown)|unknown domain|host unknown/,
+    "invalid_domain",
+    "says so",
+  ],
+  [
+    /address rejected|access denied|policy|prohibited|not authori[sz]ed/,
+    "recipient_policy",
+    "no reason given",
+  ],
+  [/(?:local|internal|system|configuration) (?:error|problem|failure)/, "receiver_error", "its own trouble"],
+  [
+    /insufficient (?:system )?(?:storage|resources)|disk full|too busy|overload/,
+    "receiver_error",
+    "its own trouble",
+  ],
+];
+
+/** Words too vague to outweigh a status; where there is none, they are better than the code alone. */
+const vague: readonly Row<RegExp>[] = [
+  [/not allowed|refused|blocked|rejected/, "recipient_policy", "a refusal without a reason"],
+  [
+    /try again later|temporar(?:y|ily)|service (?:not |un)available/,
+    "receiver_error",
+    "its own trouble, it seems",
+  ],
+];
+
+/**
+ * Statuses that many causes share: the wording decides, and this is what holds where it is silent.
+ * `any`: whatever it says. `harmless`: all but what suppresses, for the status speaks of policy or
+ * of protocol and not of a mailbox.
+ */
+const shared: readonly (readonly [string, "any" | "harmless", Classification, string])[] = [
+  ["421 X.7.0", "harmless", "greylisted", "the usual first answer of a greylist"],
+  ["X X.7.0", "harmless", "recipient_policy", "other security or policy"],
+  ["550 X.7.1", "harmless", "reputation_block", "a content filter or our standing"],
+  ["X 4.7.1", "harmless", "greylisted", "the status that RFC 6647 knows greylists by"],
+  ["X X.7.1", "harmless", "recipient_policy", "delivery not authorized, for reasons of the receiver's own"],
+  ["X X.7.27", "harmless", "invalid_sender", "the sender's domain has a null MX (RFC 7505); Gmail: SPF"],
+  ["X X.7.30", "harmless", "tls_failure", "REQUIRETLS (RFC 8689); Gmail: DKIM"],
+  ["X X.2.1", "harmless", "inactive_mailbox", "disabled; Gmail also: receives too much"],
+  ["X X.4.1", "harmless", "connection_failed", "no answer; Microsoft: recipient address rejected"],
+  ["X X.3.0", "any", "receiver_error", "other system status"],
+  ["X X.3.2", "harmless", "receiver_error", "accepts nothing now"],
+  ["X X.4.0", "any", "routing_error", "other network status"],
+  ["X X.4.4", "harmless", "routing_error", "cannot be routed"],
+  ["X X.5.0", "any", "protocol_error", "other protocol status; Outlook.com: mailbox unavailable"],
+  ["X X.6.0", "harmless", "spam_content", "other content status"],
+];
+
+/** What a status's subject says where nothing above knows the detail (RFC 3463 §3.2 to §3.8). */
+const subjects: Record<string, Classification> = {
+  "5": "protocol_error",
+  "6": "attachment_rejected",
+  "7": "recipient_policy",
+};
+
+/** The basic code, where there is no status and the words are silent (RFC 5321 §4.2.3, RFC 7504, RFC 4954). */
+const codes: readonly Row<number>[] = [
+  [421, "receiver_error", "closing"],
+  [451, "receiver_error", "local error"],
+  [452, "receiver_error", "insufficient storage of the system"],
+  [455, "protocol_error", "parameters"],
+  [500, "protocol_error", "syntax"],
+  [501, "protocol_error", "arguments"],
+  [502, "protocol_error", "not implemented"],
+  [503, "protocol_error", "bad sequence"],
+  [504, "protocol_error", "parameter not implemented"],
+  [521, "recipient_policy", "the host takes no mail; another MX might"],
+  [530, "relay_denied", "a smart host wants a login"],
+  [535, "relay_denied", "a smart host refused our login"],
+  [552, "mailbox_full", "exceeded storage allocation of the mailbox"],
+  [555, "protocol_error", "parameters of MAIL or RCPT"],
+  [556, "invalid_domain", "the domain takes no mail (RFC 7504 §4)"],
+];
+
+const exactIndex = new Map(exact.map(([key, means]) => [key, means]));
+const sharedIndex = new Map(shared.map(([key, wordsThat, means]) => [key, { wordsThat, means }]));
+const codeIndex = new Map(codes.map(([code, means]) => [code, means]));
+const suppressing: ReadonlySet<Classification> = new Set([
+  "invalid_recipient",
+  "invalid_domain",
+  "inactive_mailbox",
+]);
+
+/** The cause of a failed attempt. Never a throw: a reply that nobody knows is `unclassified`. */
 export function classifyReply(reply: { code: number; status: string | null; text: string }): Classification {
-  throw new Error(reply.text);
+  const said = firstSaid(wording, reply.text);
+  const bare = said ?? firstSaid(vague, reply.text) ?? codeIndex.get(reply.code) ?? "unclassified";
+  if (reply.status === null) return bare;
+  const keys = lookupKeys(reply.code, reply.status);
+  for (const key of keys) {
+    const settled = exactIndex.get(key);
+    if (settled !== undefined) return settled;
+  }
+  const mixed = keys.map((key) => sharedIndex.get(key)).find((row) => row !== undefined);
+  if (mixed !== undefined) {
+    const harmful = said !== null && suppressing.has(said);
+    return said !== null && (mixed.wordsThat === "any" || !harmful) ? said : mixed.means;
+  }
+  const subject = subjects[reply.status.split(".")[1] ?? ""];
+  if (subject !== undefined) return said !== null && !suppressing.has(said) ? said : subject;
+  return bare;
 }
-/** A delay that the receiver named, at most an hour; null where it named none. */
+
+/** `550 5.1.1`, `550 X.1.1`, `X 5.1.1`, `X X.1.1`: the most particular first. */
+function lookupKeys(code: number, status: string): string[] {
+  const anyClass = status.replace(/^\d/, "X");
+  return [`${code} ${status}`, `${code} ${anyClass}`, `X ${status}`, `X ${anyClass}`];
+}
+
+function firstSaid(rows: readonly Row<RegExp>[], text: string): Classification | null {
+  const lower = text.slice(0, 2_000).toLowerCase();
+  return rows.find(([words]) => words.test(lower))?.[1] ?? null;
+}
+
+const longestNamedDelayMs = 3_600_000;
+const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 };
+const inUnits =
+  /(?:again|retry|later|come back|wait|delay(?:ed)?)\b[^.\d]{0,40}(\d{1,6}) ?(s|m|h)(?:ec(?:ond)?s?|in(?:ute)?s?|(?:ou)?rs?)?\b/i;
+const asClock = /(?:again|retry|later|come back|wait)\b[^.\d]{0,40}(\d{1,2}):(\d\d):(\d\d)\b/i;
+
+/** A delay that the receiver names ("try again in 300 seconds"), in milliseconds, at most an hour; else null. */
 export function namedDelayMs(text: string): number | null {
-  throw new Error(text);
+  const lower = text.slice(0, 2_000);
+  const clock = asClock.exec(lower);
+  const named = inUnits.exec(lower);
+  let delayMs = 0;
+  if (clock !== null) delayMs = (Number(clock[1]) * 3_600 + Number(clock[2]) * 60 + Number(clock[3])) * 1_000;
+  else if (named !== null) delayMs = Number(named[1]) * (unitMs[(named[2] ?? "").toLowerCase()] ?? 0);
+  return delayMs > 0 ? Math.min(delayMs, longestNamedDelayMs) : null;
 }

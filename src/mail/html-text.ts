@@ -96,14 +96,14 @@ export function textFromHtml(html: string): string {
     else if (line.has(name)) out.breaks(1, name === "br");
     else if (name === "td" || name === "th") out.text(" ");
     if (name === "li" && !closing) out.text("- ");
-    if (name === "img" && !closing) out.text(decodeReferences(attribute(token.attributes, "alt")));
+    if (name === "img" && !closing) out.text(attribute(token.attributes, altAttribute));
     if (name !== "a") continue;
     if (closing) {
       const target = href;
       href = "";
       if (target !== "" && !out.since(linkStart).includes(target)) out.text(` (${target})`);
     } else {
-      const target = decodeReferences(attribute(token.attributes, "href")).trim();
+      const target = attribute(token.attributes, hrefAttribute).trim();
       href = /^(?:https?:|mailto:)/i.test(target) ? target.replace(/^mailto:/i, "") : "";
       linkStart = out.length();
     }
@@ -116,21 +116,15 @@ type Token =
 
 /** Text and tags in order; comments, and elements without readable content, are left out. */
 function* tokens(html: string): Generator<Token> {
+  const markup = /<[a-zA-Z/!?]/g;
   let at = 0;
   while (at < html.length) {
-    const open = html.indexOf("<", at);
-    if (open < 0) {
-      yield { kind: "text", text: html.slice(at) };
-      return;
-    }
+    markup.lastIndex = at;
+    const open = markup.exec(html)?.index ?? html.length;
     if (open > at) yield { kind: "text", text: html.slice(at, open) };
+    if (open === html.length) return;
     if (html.startsWith("<!--", open)) {
       at = behind(html, "-->", open + 4);
-      continue;
-    }
-    if (!/[a-zA-Z/!?]/.test(html.charAt(open + 1))) {
-      yield { kind: "text", text: "<" };
-      at = open + 1;
       continue;
     }
     const end = behind(html, ">", open);
@@ -158,11 +152,12 @@ function behindElement(html: string, name: string, from: number): number {
   return html.length;
 }
 
-function attribute(attributes: string, name: string): string {
-  const match = new RegExp(`(?:^|\\s)${name}\\s{0,9}=\\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\\s"'>]+))`, "i").exec(
-    attributes.slice(0, 4_096),
-  );
-  return match?.[1] ?? match?.[2] ?? match?.[3] ?? "";
+const hrefAttribute = /(?:^|\s)href\s{0,9}=\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i;
+const altAttribute = /(?:^|\s)alt\s{0,9}=\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i;
+
+function attribute(attributes: string, pattern: RegExp): string {
+  const match = pattern.exec(attributes.slice(0, 4_096));
+  return decodeReferences(match?.[1] ?? match?.[2] ?? match?.[3] ?? "");
 }
 
 function decodeReferences(text: string): string {

@@ -1,22 +1,91 @@
-// What a submission server does to the header section of a mail that came by SMTP (RFC 6409 §8).
+// What a submission server does to the header section of a mail that came by SMTP (RFC 6409 §8):
+// Bcc and our own X-Svc-* options are taken out (the envelope decides who gets it, RFC 5322 §3.6.3),
+// Return-Path too (RFC 5321 §4.4), Date and Message-ID are added where they lack, Received goes on top.
+// Everything else keeps its bytes, order and folding. A field that RFC 5322 §3.6 allows once may stand
+// there once: two From fields show one author to the check and another to the reader.
+import { parseAddressList } from "./address-list.ts";
 import type { Mailbox } from "./address.ts";
+import { decodeWords } from "./encoded-word.ts";
+import { MailSyntaxError, parseHeaderSection, type HeaderField } from "./header.ts";
+import { mailDate } from "./trace.ts";
+
 export interface RewrittenHeaders {
-  /** The new header section with its empty line. */
+  /** The new header section with its empty line, CRLF line ends. */
   section: Buffer;
+  /** The authors, one or more. */
   from: Mailbox[];
-  /** Decoded (RFC 2047). */
+  /** Decoded (RFC 2047); empty where there is none. */
   subject: string;
-  /** With its angle brackets; the one that came, else the one that was added. */
+  /** With its angle brackets: the one that came, else the one that was added. */
   messageId: string;
   /** The mail came with a Date of its own. */
   hasDate: boolean;
-  /** Values of the X-Svc-* fields by lower-case name, e.g. `x-svc-tags`. */
+  /** Values of the X-Svc-* fields by lower-case name, e.g. `x-svc-tags`; of two the last. */
   svc: Map<string, string>;
 }
-/** Throws MailSyntaxError. `add`: what is put in where the mail lacks it; `received` always goes on top. */
-export function rewriteHeaders(
-  section: Uint8Array,
-  add: { received: string; messageId: string; date: number },
-): RewrittenHeaders {
-  throw new Error(String(section.length) + add.messageId);
+
+/** What is put in. */
+export interface AddedHeaders {
+  /** A finished field (trace.ts): always, on top. */
+  received: string;
+  /** With its angle brackets: where the mail has none. */
+  messageId: string;
+  /** Milliseconds since 1970-01-01 UTC: where the mail has no Date. */
+  date: number;
 }
+
+const once = new Set(
+  (
+    "from sender reply-to to cc message-id in-reply-to references subject date " +
+    "mime-version content-type content-transfer-encoding"
+  ).split(" "),
+);
+const removed = new Set(["bcc", "resent-bcc", "return-path"]);
+const messageIdForm = /^<[^<>\s]{1,900}>$/;
+
+/** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid. */
+export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): RewrittenHeaders {
+  const svc = new Map<string, string>();
+  const kept: HeaderField[] = [];
+  const single = new Map<string, HeaderField>();
+  for (const field of parseHeaderSection(section)) {
+    if (field.lower.startsWith("x-svc-")) svc.set(field.lower, decodeWords(field.value));
+    if (isRemoved(field)) continue;
+    kept.push(field);
+    if (!once.has(field.lower)) continue;
+    if (single.has(field.lower)) {
+      throw new MailSyntaxError("field_repeated", `the mail has more than one ${field.name} field`);
+    }
+    single.set(field.lower, field);
+  }
+  const messageId = single.get("message-id")?.value ?? "";
+  const hasMessageId = messageIdForm.test(messageId);
+  const hasDate = (single.get("date")?.value ?? "") !== "";
+  const lines = kept
+    .filter((field) => (hasMessageId || field.lower !== "message-id") && (hasDate || field.lower !== "date"))
+    .map((field) => field.raw);
+  if (!hasMessageId) lines.push(ascii(`Message-ID: ${add.messageId}\r\n`));
+  if (!hasDate) lines.push(ascii(`Date: ${mailDate(add.date)}\r\n`));
+  return {
+    section: Buffer.concat([ascii(add.received), ...lines, ascii("\r\n")]),
+    from: authors(single.get("from")),
+    subject: decodeWords(single.get("subject")?.value ?? ""),
+    messageId: hasMessageId ? messageId : add.messageId,
+    hasDate,
+    svc,
+  };
+}
+
+function isRemoved(field: HeaderField): boolean {
+  return removed.has(field.lower) || field.lower.startsWith("x-svc-");
+}
+
+function authors(field: HeaderField | undefined): Mailbox[] {
+  if (field === undefined) throw new MailSyntaxError("from_missing", "the mail has no From field");
+  const list = parseAddressList(field.value);
+  if (!list.ok) throw new MailSyntaxError("from_invalid", `the From field ${list.issue}`);
+  if (list.value.length === 0) throw new MailSyntaxError("from_invalid", "the From field has no address");
+  return list.value;
+}
+
+const ascii = (text: string): Buffer => Buffer.from(text, "latin1");
