@@ -11,9 +11,14 @@ export async function* readData(
   desk: { stopping: boolean },
 ): AsyncGenerator<Buffer, void, undefined> {
   const chunks: AsyncIterable<Buffer> = stream.iterator({ destroyOnReturn: false });
-  for await (const chunk of chunks) {
-    if (stream.sizeExceeded) throw new MailTooLarge();
-    yield chunk;
+  try {
+    for await (const chunk of chunks) {
+      if (stream.sizeExceeded) throw new MailTooLarge();
+      yield chunk;
+    }
+  } catch (error) {
+    // smtp-server destroys the stream when the client goes away.
+    throw stream.destroyed ? new SmtpReply(451, "4.4.2", "The connection ended before the data did") : error;
   }
   if (stream.sizeExceeded) throw new MailTooLarge();
   // From here on the commit may begin; a shutdown that came before it has the mail sent again.

@@ -40,8 +40,7 @@ export type Relay = Service & { addresses(): { name: string; address: string }[]
 const sweepMs = 5_000;
 
 export function createRelay(deps: RelayDeps): Relay {
-  const { config, certificates, clock } = deps;
-  const log = deps.log.component("relay");
+  const { config, certificates, clock, log } = deps;
   const limits = { total: config.relay.maxConnections, perSource: config.relay.maxConnectionsPerIp };
   let emptied: (() => void) | null = null;
   const desk: Desk = {

@@ -159,7 +159,7 @@ test("a store that takes its time is waited for", async () => {
   expect((await answer).code).toBe(250);
 });
 
-test("1,000 resets in the middle of data leave no mail and the next client is served", async () => {
+test("1,000 resets in the middle of data leave no mail and no error, and the next client is served", async () => {
   await using house = await startRelay({ trusted: [{ network: "127.0.0.0/8", account: "default" }] });
   const chunk = "line\r\n".repeat(1_700);
   const one = async (): Promise<void> => {
@@ -173,6 +173,7 @@ test("1,000 resets in the middle of data leave no mail and the next client is se
   const client = await house.loggedIn();
   expect((await client.submit("a@ok.test", ["b@x.test"], "Subject: x\r\n\r\nhi\r\n.\r\n")).code).toBe(250);
   expect(house.mails).toHaveLength(1);
+  expect(house.logged.filter((line) => line.startsWith("error"))).toEqual([]);
 });
 
 test("a client that is gone after the dot has its mail stored once", async () => {

@@ -38,7 +38,7 @@ export interface RelayHarness {
   clock: ManualClock;
   /** Mails that submission took, in order. */
   mails: Received[];
-  /** Lines of the log, as `text {fields}`. */
+  /** Lines of the log, as `level: text {fields}`. */
   logged: string[];
   ports: { starttls: number; tls: number };
   /** Set to change what the fakes do. */
@@ -66,14 +66,14 @@ export async function startRelay(relayConfig: Partial<Config["relay"]> = {}): Pr
   const clock = new ManualClock();
   const mails: Received[] = [];
   const logged: string[] = [];
-  const write = (fields: LogFields, text: string): void =>
-    void logged.push(`${text} ${JSON.stringify(fields)}`);
+  const at = (level: string) => (fields: LogFields, text: string) =>
+    void logged.push(`${level}: ${text} ${JSON.stringify(fields)}`);
   const log: Log = {
     ...silentLog,
-    debug: write,
-    info: write,
-    warn: write,
-    error: write,
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
     component: () => log,
   };
   let pair = certificate;
