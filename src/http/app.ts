@@ -1,0 +1,206 @@
+// The life of one request: matched by h3, judged by the guards in their order, handled, answered. Every
+// answer, refusals included, carries its request id, the API version and the rate limit's state. h3 finds
+// the route; what it would answer by itself (404, 405, a malformed path) is brought into the same form.
+import { H3, HTTPResponse, type H3Event } from "h3";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import type { IdMint } from "../ids.ts";
+import type { Buckets } from "../access/buckets.ts";
+import { Refusal } from "../errors.ts";
+import { ClientGone } from "./body.ts";
+import { clientIp } from "./client-ip.ts";
+import { within } from "./deadline.ts";
+import { accountOf, apiVersion, drawOn, guards, handlerTimeoutMs, type GuardDeps } from "./guards.ts";
+import { refusalOf, renderProblem } from "./problem.ts";
+import type { Call, Door, Exchange, Match, Reply, Route } from "./route.ts";
+
+export interface AppDeps extends GuardDeps {
+  mint: IdMint;
+  publicUrl: string;
+}
+
+/** Binds the routes that a door shows. */
+export function createApp(door: Door, routes: readonly Route[], deps: AppDeps): H3 {
+  const app = new H3({
+    silent: true,
+    onError: (error, event) =>
+      serve(event, { kind: error.status === 404 ? "none" : "malformed" }, door, deps),
+  });
+  const shown = routes.filter((route) => route.doors === "both" || route.doors === door);
+  const byPath = Map.groupBy(shown, (route) => route.path.replace(/\{(\w+)\}/g, ":$1"));
+  for (const [path, own] of byPath) {
+    for (const route of own)
+      app.on(route.method, path, (event) => serve(event, { kind: "route", route }, door, deps));
+    const allow = own.flatMap((route) => (route.method === "GET" ? ["GET", "HEAD"] : [route.method]));
+    app.all(path, (event) => serve(event, { kind: "method", allow }, door, deps));
+  }
+  return app;
+}
+
+async function serve(event: H3Event, match: Match, door: Door, deps: AppDeps): Promise<HTTPResponse> {
+  const node = event.runtime?.node;
+  if (!node?.res) throw new Error("the app runs behind node:http only");
+  const x = exchangeOf(event, match, door, node.req as IncomingMessage, node.res as ServerResponse, deps);
+  let reply: Reply;
+  try {
+    reply = await perform(x, deps);
+  } catch (error) {
+    reply = refuse(x, error, deps);
+  }
+  audit(x, reply, deps);
+  return respond(x, reply, deps);
+}
+
+function exchangeOf(
+  event: H3Event,
+  match: Match,
+  door: Door,
+  req: IncomingMessage,
+  res: ServerResponse,
+  deps: AppDeps,
+): Exchange {
+  return {
+    door,
+    id: deps.mint("req", deps.clock.now()),
+    req,
+    res,
+    method: req.method ?? "GET",
+    path: event.url.pathname,
+    search: event.url.searchParams,
+    params: event.context.params ?? {},
+    match,
+    ip: door === "admin" ? "127.0.0.1" : clientIp(req, deps.trustedProxies),
+    principal: null,
+    bucket: null,
+    query: {},
+    raw: null,
+    json: undefined,
+    body: undefined,
+    idempotency: null,
+    cleanup: [],
+  };
+}
+
+/** Guards, then the handler; what they hold is let go of when the work is over, not when its time is. */
+async function perform(x: Exchange, deps: AppDeps): Promise<Reply> {
+  let work: Promise<Reply> | null = null;
+  const cleanUp = (): void => {
+    for (const act of x.cleanup.splice(0)) act();
+  };
+  try {
+    for (const guard of guards) {
+      const early = await guard(x, deps);
+      if (early) return withLocation(x, early);
+    }
+    if (x.match.kind !== "route") throw new Error("a request without a route passed the guards");
+    const { route } = x.match;
+    work = route.handle(callOf(x, deps));
+    work.then(cleanUp, cleanUp);
+    return await within(deps.clock, route.timeoutMs ?? handlerTimeoutMs, work, discard);
+  } finally {
+    if (!work) cleanUp();
+  }
+}
+
+function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unknown> {
+  const open = x.match.kind === "route" && x.match.route.scopes === "open";
+  const principal = x.principal;
+  return {
+    get account() {
+      return accountOf(x);
+    },
+    get principal() {
+      if (!principal) throw new Error(`${open ? "an open route" : "the request"} has no principal`);
+      return principal;
+    },
+    query: x.query,
+    body: x.body,
+    param: (name) => decodeURIComponent(x.params[name] ?? ""),
+    ip: x.ip,
+    accepts: (mediaType) => accepts(x.req, mediaType),
+    idempotency: x.idempotency,
+    onClose: (listener) => void x.res.once("close", listener),
+    now: deps.clock.now(),
+  };
+}
+
+function refuse(x: Exchange, error: unknown, deps: AppDeps): Reply {
+  const refusal = refusalOf(error, x.match.kind === "route" && x.match.route.upstream === true);
+  if (error instanceof ClientGone) deps.log.debug({ request_id: x.id, path: x.path }, "the client went away");
+  else if (!(error instanceof Refusal)) {
+    const stack = error instanceof Error ? error.stack : String(error);
+    deps.log.error(
+      { request_id: x.id, method: x.method, path: x.path, code: refusal.code, err: stack },
+      "a request failed",
+    );
+  }
+  return renderProblem(refusal, {
+    requestId: x.id,
+    path: x.path,
+    publicUrl: deps.publicUrl,
+    acceptsProblem: accepts(x.req, "application/problem+json"),
+  });
+}
+
+function respond(x: Exchange, reply: Reply, deps: AppDeps): HTTPResponse {
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    ...reply.headers,
+    ...standardHeaders(x, deps),
+  };
+  if (deps.draining()) headers["connection"] = "close";
+  const { body } = reply;
+  if (body instanceof Readable) {
+    if (x.method === "HEAD") body.destroy();
+    return new HTTPResponse(x.method === "HEAD" ? null : body, { status: reply.status, headers });
+  }
+  if (reply.status === 204) delete headers["content-type"];
+  else headers["content-length"] = String(Buffer.byteLength(body ?? ""));
+  return new HTTPResponse(body ?? null, { status: reply.status, headers });
+}
+
+/** What every answer carries. On the operator's socket nothing is limited, so nothing is said of limits. */
+function standardHeaders(x: Exchange, deps: { buckets: Buckets }): Record<string, string> {
+  const headers: Record<string, string> = {
+    "x-request-id": x.id,
+    "x-api-version-used": apiVersion,
+    "x-content-type-options": "nosniff",
+  };
+  if (x.door === "admin") return headers;
+  const open = x.match.kind === "route" && x.match.route.scopes === "open";
+  const state = x.bucket ?? (open ? deps.buckets.peekUnauthenticated(x.ip) : drawOn(x, deps.buckets));
+  headers["x-ratelimit-limit"] = String(state.limit);
+  headers["x-ratelimit-remaining"] = String(state.remaining);
+  headers["x-ratelimit-reset"] = String(state.resetAt);
+  headers["x-ratelimit-bucket"] = state.bucket;
+  return headers;
+}
+
+/** An operator's act is written down with who did it; requests with a key only where somebody looks for them. */
+function audit(x: Exchange, reply: Reply, deps: AppDeps): void {
+  const facts = { request_id: x.id, method: x.method, path: x.path, status: reply.status };
+  if (x.principal?.kind === "operator" && x.method !== "GET" && x.method !== "HEAD") {
+    deps.log.info(
+      { audit: "operator", operator: x.principal.name, account: x.principal.account.name, ...facts },
+      "an operator's request",
+    );
+  } else deps.log.debug(facts, "a request");
+}
+
+/** A replayed answer names the resource as the first one did. */
+function withLocation(x: Exchange, reply: Reply): Reply {
+  const stored = typeof reply.body === "string" ? (JSON.parse(reply.body) as { id?: unknown }) : {};
+  return typeof stored.id === "string"
+    ? { ...reply, headers: { ...reply.headers, location: `${x.path}/${stored.id}` } }
+    : reply;
+}
+
+function discard(reply: Reply): void {
+  if (reply.body instanceof Readable) reply.body.destroy();
+}
+
+function accepts(req: IncomingMessage, mediaType: string): boolean {
+  return (req.headers.accept ?? "")
+    .split(",")
+    .some((part) => part.split(";")[0]?.trim().toLowerCase() === mediaType);
+}

@@ -1,0 +1,104 @@
+// Reading a request's JSON body: the headers that announce it, its bytes up to a cap, its text. Bytes
+// past the cap are let go unread into memory. The raw bytes stay: the idempotency fingerprint is made of them.
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Refusal } from "../errors.ts";
+
+/** The base64 of a message of 26,214,400 bytes, its line ends as JSON escapes them, and room for the rest. */
+export const maxBodyBytes = 36 * 1024 * 1024;
+
+/** The client went away in the middle of its request; there is nobody to answer. */
+export class ClientGone extends Error {}
+
+export function hasBody(req: IncomingMessage): boolean {
+  return req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > 0;
+}
+
+/** Throws 400 for a missing Content-Type, 415 for any other than JSON in UTF-8 without a Content-Encoding. */
+export function checkBodyHeaders(req: IncomingMessage): void {
+  const type = req.headers["content-type"];
+  if (type === undefined) {
+    throw new Refusal(
+      "invalid_request",
+      "The request has a body, so it needs Content-Type: application/json.",
+      { field: "Content-Type" },
+    );
+  }
+  const [media = "", ...parameters] = type.split(";").map((part) => part.trim().toLowerCase());
+  if (media !== "application/json") {
+    throw new Refusal("unsupported_media_type", "The Content-Type is not application/json.", {
+      field: "Content-Type",
+    });
+  }
+  if (
+    parameters.some(
+      (parameter) => /^charset\s*=/.test(parameter) && !/^charset=("utf-8"|utf-8)$/.test(parameter),
+    )
+  ) {
+    throw new Refusal("unsupported_media_type", "JSON is read as UTF-8 only.", { field: "Content-Type" });
+  }
+  const encoding = req.headers["content-encoding"]?.trim().toLowerCase();
+  if (encoding !== undefined && encoding !== "identity") {
+    throw new Refusal("unsupported_media_type", "A Content-Encoding is not supported.", {
+      field: "Content-Encoding",
+    });
+  }
+}
+
+/** How many bytes the body may bring: its Content-Length, the cap where it is chunked. Throws message_too_large past the cap. */
+export function announcedBytes(req: IncomingMessage): number {
+  const length = req.headers["content-length"];
+  const bytes = length === undefined ? maxBodyBytes : Number(length);
+  if (bytes > maxBodyBytes) throw tooLarge();
+  return bytes;
+}
+
+/** The whole body. Throws message_too_large where a chunked one passes the cap. */
+export function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
+  if (req.headers.expect !== undefined) res.writeContinue(); // RFC 9110 §10.1.1: not before the headers have passed
+  const chunks: Buffer[] = [];
+  let size = 0;
+  return new Promise((resolve, reject) => {
+    const settle = (act: () => void): void => {
+      req.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
+      act();
+    };
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length;
+      if (size <= maxBodyBytes) return void chunks.push(chunk);
+      chunks.length = 0;
+      settle(() => {
+        req.on("error", () => undefined).resume(); // what still comes is thrown away; the server's request timeout ends it
+        reject(tooLarge());
+      });
+    };
+    const onEnd = (): void =>
+      settle(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)));
+    const onGone = (): void =>
+      settle(() => {
+        req.on("error", () => undefined);
+        reject(new ClientGone("the client went away"));
+      });
+    if (req.destroyed && !req.readableEnded) return onGone();
+    req.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
+  });
+}
+
+/** The JSON value of a body. Throws invalid_request for bytes that are no UTF-8 and text that is no JSON. */
+export function parseJson(raw: Buffer): unknown {
+  if (raw.length === 0) throw new Refusal("invalid_request", "The request needs a JSON body.");
+  if (!isUtf8(raw)) throw new Refusal("invalid_request", "The body is not valid UTF-8.");
+  const text = raw.toString("utf8");
+  try {
+    return JSON.parse(text.startsWith("\ufeff") ? text.slice(1) : text);
+  } catch {
+    throw new Refusal("invalid_request", "The body is not valid JSON.");
+  }
+}
+
+function tooLarge(): Refusal {
+  return new Refusal(
+    "message_too_large",
+    `The request body is larger than ${maxBodyBytes} bytes; a message may have 26,214,400.`,
+  );
+}

@@ -1,0 +1,77 @@
+// The pieces that query and body schemas are made of: each turns text from outside into the value that
+// the rooms below take, or says what is wrong with it.
+import { z } from "zod";
+import { parseNetwork } from "../access/networks.ts";
+import type { Problem } from "../errors.ts";
+import { canonicalAddress, parseAddress, parseDomain } from "../mail/address.ts";
+
+const digits = /^[0-9]{1,9}$/;
+
+export function pageFields(standard = 50, most = 200) {
+  const limit = z
+    .string()
+    .regex(digits, `is a whole number from 1 to ${most}`)
+    .transform(Number)
+    .pipe(z.number().min(1, "is at least 1").max(most, `is at most ${most}`));
+  return { limit: limit.default(standard), cursor: z.string().max(1000).optional() };
+}
+
+/** A filter that is compared as text. */
+export const textFilter = z.string().max(998).optional();
+
+/** ISO 8601 with a zone, or a date (its start in UTC) → milliseconds. */
+export const time = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+    error: "is not an ISO 8601 time, like 2026-11-27T09:15:22Z",
+  })
+  .transform((text) => Date.parse(text));
+
+/** An email address → the form that the suppression list compares. */
+export const canonicalEmail = z
+  .string()
+  .max(1000)
+  .transform((text, context) => {
+    const address = parseAddress(text);
+    if (address.ok) return canonicalAddress(address.value);
+    context.addIssue({ code: "custom", message: address.issue });
+    return z.NEVER;
+  });
+
+/** A domain name → A-label, lower case. */
+export const domainName = z
+  .string()
+  .max(1000)
+  .transform((text, context) => {
+    const domain = parseDomain(text);
+    if (domain.ok) return domain.value;
+    context.addIssue({ code: "custom", message: domain.issue });
+    return z.NEVER;
+  });
+
+/** A name that a person gives to a thing. */
+export const label = z.string().trim().min(1, "is empty").max(100, "is longer than 100 characters");
+
+export const network = z
+  .string()
+  .refine((text) => parseNetwork(text) !== null, "is not an address or a CIDR network");
+
+/** Rows of `errors` for what a schema found. */
+export function problemsOf(error: z.ZodError): Problem[] {
+  return error.issues.flatMap((issue): Problem[] => {
+    const field = z.core.toDotPath(issue.path);
+    if (issue.code !== "unrecognized_keys")
+      return [{ field, code: "validation_failed", issue: issue.message }];
+    return issue.keys.map((key) => ({
+      field: z.core.toDotPath([...issue.path, key]),
+      code: "validation_failed",
+      issue: "is not a field of this request",
+    }));
+  });
+}
+
+/** The same object without the members that are undefined. */
+export function present<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}

@@ -1,0 +1,243 @@
+// What every request passes before its handler runs, in the order in which refusals win: transport,
+// lock-out 403, 401, disabled and allowlist 403 (the last four are access's own order), route 404, method
+// 405, scope 403, rate 429, headers 400 and 415, size 413, JSON 400, key reuse 409, shape 422. The list at
+// the end is that order; nothing else decides it. A guard throws a Refusal, or answers with a Reply.
+import type { Access, Principal } from "../access/access.ts";
+import type { Buckets, BucketState } from "../access/buckets.ts";
+import type { Networks } from "../access/networks.ts";
+import type { Clock } from "../clock.ts";
+import { Refusal, type Problem } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { Account, Store } from "../store/store.ts";
+import { announcedBytes, checkBodyHeaders, hasBody, parseJson, readBytes } from "./body.ts";
+import { forwardedHttps, isLoopback } from "./client-ip.ts";
+import { within } from "./deadline.ts";
+import { problemsOf } from "./fields.ts";
+import type { Gate } from "./gate.ts";
+import {
+  checkFingerprint,
+  fingerprintOf,
+  idempotencyKeptMs,
+  readIdempotencyKey,
+  type InFlight,
+} from "./idempotency.ts";
+import type { Exchange, Reply, Route } from "./route.ts";
+
+export const apiVersion = "2026-11";
+
+export interface GuardDeps {
+  store: Store;
+  access: Access;
+  buckets: Buckets;
+  gate: Gate;
+  inFlight: InFlight;
+  clock: Clock;
+  log: Log;
+  trustedProxies: Networks;
+  /** `proxy`: TLS ends at a trusted proxy, which must say so; `local`: no TLS at all, from this machine only. */
+  transport: "tls" | "proxy" | "local";
+  draining(): boolean;
+}
+
+type Guard = (x: Exchange, deps: GuardDeps) => void | Reply | Promise<void | Reply>;
+
+function routeOf(x: Exchange): Route | null {
+  return x.match.kind === "route" ? x.match.route : null;
+}
+
+/** The key's account, or the operator's choice. Set by `authenticate` wherever a handler runs. */
+export function accountOf(x: Exchange): Account {
+  if (!x.principal) throw new Error("the request has no principal");
+  return x.principal.account;
+}
+
+const staysOpen: Guard = (_x, deps) => {
+  if (deps.draining())
+    throw new Refusal("service_overloaded", "The service is shutting down.", { retry_after_seconds: 5 });
+};
+
+const usesHttps: Guard = (x, deps) => {
+  if (x.door === "admin" || deps.transport === "tls") return;
+  const secure = deps.transport === "proxy" ? forwardedHttps(x.req, deps.trustedProxies) : isLoopback(x.req);
+  if (!secure)
+    throw new Refusal("invalid_request", "Requests are taken over HTTPS only.", {
+      field: "X-Forwarded-Proto",
+    });
+};
+
+const authenticate: Guard = async (x, deps) => {
+  if (x.door === "admin") {
+    x.principal = await operatorOf(x, deps.store);
+    return;
+  }
+  const route = routeOf(x);
+  if (route?.scopes === "open") return;
+  if (route === null && x.path !== "/v1" && !x.path.startsWith("/v1/")) return; // no key is asked for outside of the API
+  try {
+    x.principal = await deps.access.authenticateKey(x.req.headersDistinct["authorization"]?.join(", "), x.ip);
+  } catch (error) {
+    x.bucket = deps.buckets.takeUnauthenticated(x.ip);
+    if (error instanceof Refusal && error.code === "invalid_api_key" && !x.bucket.allowed) refuseRate(x);
+    throw error;
+  }
+};
+
+async function operatorOf(x: Exchange, store: Store): Promise<Principal> {
+  const name = header(x, "x-svc-account") ?? "default";
+  const account = await store.accountByName(name);
+  if (!account)
+    throw new Refusal("resource_not_found", "There is no account of this name.", { field: "X-Svc-Account" });
+  const operator = (header(x, "x-svc-operator") ?? "").replace(/[^\x20-\x7e]/g, "").slice(0, 64);
+  return { kind: "operator", account, name: operator === "" ? "unknown" : operator };
+}
+
+const knowsRoute: Guard = (x) => {
+  if (x.match.kind === "none") throw new Refusal("resource_not_found", "There is no such path.");
+};
+
+const knowsMethod: Guard = (x) => {
+  if (x.match.kind !== "method") return;
+  throw new Refusal("method_not_allowed", `The path does not support ${x.method}.`, { allow: x.match.allow });
+};
+
+const hasScope: Guard = (x, deps) => {
+  const scopes = routeOf(x)?.scopes;
+  if (x.principal?.kind !== "key" || scopes === undefined || scopes === "open") return;
+  const { scope, id } = x.principal.key;
+  if (scope === "admin" || scopes.includes(scope)) return;
+  deps.log.warn(
+    { audit: "scope_mismatch", key: id, scope, required: scopes[0], method: x.method, path: x.path },
+    "a key was used beyond its scope",
+  );
+  throw new Refusal("scope_insufficient", `The key's scope is ${scope}; this needs ${scopes[0]}.`, {
+    required_scope: scopes[0],
+  });
+};
+
+const hasTokens: Guard = (x, deps) => {
+  if (x.principal?.kind === "operator") return;
+  const route = routeOf(x);
+  if (route?.scopes === "open") return;
+  x.bucket = drawOn(x, deps.buckets);
+  if (!x.bucket.allowed) refuseRate(x);
+};
+
+/** Draws a token for a request: of its key's bucket, of its source's where it has no key. */
+export function drawOn(x: Exchange, buckets: Buckets): BucketState {
+  if (x.principal?.kind !== "key") return buckets.takeUnauthenticated(x.ip);
+  return buckets.take(x.principal.key.key, x.principal.account.key, routeOf(x)?.bucket ?? "default");
+}
+
+function refuseRate(x: Exchange): never {
+  const state = x.bucket;
+  throw new Refusal("rate_limit_exceeded", `The bucket ${state?.bucket ?? "default"} is empty.`, {
+    retry_after_seconds: state?.retryAfterSeconds ?? 1,
+    bucket: state?.bucket ?? "default",
+  });
+}
+
+const hasGoodHeaders: Guard = (x) => {
+  if (x.match.kind === "malformed")
+    throw new Refusal("invalid_request", "The path is not valid percent-encoded UTF-8.");
+  const version = header(x, "x-api-version");
+  if (version !== undefined && version !== apiVersion) {
+    throw new Refusal("invalid_request", "This X-API-Version does not exist.", {
+      field: "X-API-Version",
+      supported_versions: [apiVersion],
+    });
+  }
+  const route = routeOf(x);
+  if (route?.idempotent) readIdempotencyKey(x.req.headers["idempotency-key"]);
+  if (route?.body && (hasBody(x.req) || !route.bodyOptional)) checkBodyHeaders(x.req);
+};
+
+const hasGoodQuery: Guard = (x) => {
+  const route = routeOf(x);
+  if (!route) return;
+  const known = route.query.shape;
+  const given: Record<string, string> = {};
+  for (const name of new Set(x.search.keys())) {
+    if (Object.hasOwn(known, name)) given[name] = x.search.getAll(name).join(",");
+    else if (x.door === "admin")
+      throw new Refusal("invalid_request", `${name} is not a parameter of this path.`, { field: name });
+  }
+  const parsed = route.query.safeParse(given);
+  if (!parsed.success) {
+    const errors = problemsOf(parsed.error).map((problem): Problem => ({
+      ...problem,
+      code: "invalid_request",
+    }));
+    throw new Refusal(
+      "invalid_request",
+      `${errors[0]?.field ?? "The query"} ${errors[0]?.issue ?? "is not acceptable"}.`,
+      { errors },
+    );
+  }
+  x.query = parsed.data;
+};
+
+const bringsItsBody: Guard = async (x, deps) => {
+  const route = routeOf(x);
+  if (!route?.body || (route.bodyOptional && !hasBody(x.req))) return;
+  x.cleanup.push(await deps.gate.enter(announcedBytes(x.req)));
+  x.raw = await readBytes(x.req, x.res);
+};
+
+const isJson: Guard = (x) => {
+  if (routeOf(x)?.body) x.json = x.raw === null ? {} : parseJson(x.raw);
+};
+
+const isNoReplay: Guard = async (x, deps) => {
+  const route = routeOf(x);
+  const key = route?.idempotent ? readIdempotencyKey(x.req.headers["idempotency-key"]) : null;
+  if (key === null || x.raw === null) return;
+  const account = accountOf(x);
+  const test = x.principal?.kind === "key" && x.principal.key.test;
+  const fingerprint = fingerprintOf(x.method, x.path, x.raw);
+  const mine = deps.inFlight.enter(`${account.key}:${test}:${key}`);
+  x.cleanup.push(await within(deps.clock, route?.timeoutMs ?? handlerTimeoutMs, mine, (leave) => leave()));
+  const stored = await deps.store.idempotent(account.key, test, key, deps.clock.now() - idempotencyKeptMs);
+  if (stored) {
+    checkFingerprint(stored.fingerprint, fingerprint);
+    return { status: stored.status, body: stored.body, headers: { "idempotency-replayed": "true" } };
+  }
+  x.idempotency = { key, fingerprint };
+};
+
+const hasGoodShape: Guard = async (x) => {
+  const route = routeOf(x);
+  if (!route?.body) return;
+  const { json } = x;
+  if (typeof json !== "object" || json === null || Array.isArray(json)) {
+    throw new Refusal("validation_failed", "The body is not a JSON object.");
+  }
+  const parsed = route.body.safeParse(json);
+  const others = (await route.problems?.(json as Record<string, unknown>)) ?? [];
+  const errors = [...(parsed.success ? [] : problemsOf(parsed.error)), ...others];
+  const first = errors[0];
+  if (first) throw new Refusal(first.code, `${first.field} ${first.issue}`, { errors });
+  x.body = parsed.data;
+};
+
+export const handlerTimeoutMs = 30_000;
+
+export const guards: readonly Guard[] = [
+  staysOpen, // 503
+  usesHttps, // 400
+  authenticate, // 403 source_ip_locked, 401 (429 where the source's bucket is empty), 403 key_disabled, 403 ip_not_allowed
+  knowsRoute, // 404
+  knowsMethod, // 405
+  hasScope, // 403 scope_insufficient
+  hasTokens, // 429
+  hasGoodHeaders, // 400 X-API-Version, Idempotency-Key, Content-Type missing; 415
+  hasGoodQuery, // 400 limit, cursor, filters
+  bringsItsBody, // 413
+  isJson, // 400
+  isNoReplay, // 409, or the stored answer
+  hasGoodShape, // 422
+];
+
+function header(x: Exchange, name: string): string | undefined {
+  const value = x.req.headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
+}

@@ -1,0 +1,51 @@
+// One request at a time for an Idempotency-Key. A second one that arrives while the first runs waits for
+// it and then finds what it stored; where the first failed nothing is stored, and the second runs itself.
+// The record of a success is written by the handler, in one transaction with its effect.
+import { createHash } from "node:crypto";
+import { Refusal } from "../errors.ts";
+
+export const idempotencyKeptMs = 24 * 60 * 60_000;
+
+export interface InFlight {
+  /** Resolves, once nobody else holds `id`, with the call that lets go of it. */
+  enter(id: string): Promise<() => void>;
+}
+
+export function createInFlight(): InFlight {
+  const running = new Map<string, Promise<void>>();
+  return {
+    async enter(id) {
+      for (let other = running.get(id); other; other = running.get(id)) await other;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      running.set(id, promise);
+      return () => {
+        running.delete(id);
+        resolve();
+      };
+    },
+  };
+}
+
+/** SHA-256 over method, path and body bytes. */
+export function fingerprintOf(method: string, path: string, raw: Uint8Array): Buffer {
+  return createHash("sha256").update(`${method}\n${path}\n`).update(raw).digest();
+}
+
+/** The request's key, null without one. Throws invalid_request for one that is not 1–255 printable ASCII characters. */
+export function readIdempotencyKey(header: string | string[] | undefined): string | null {
+  if (header === undefined) return null;
+  const key = Array.isArray(header) ? header.join(", ") : header;
+  if (!/^[\x20-\x7e]{1,255}$/.test(key)) {
+    throw new Refusal("invalid_request", "An Idempotency-Key is 1 to 255 printable ASCII characters.", {
+      field: "Idempotency-Key",
+    });
+  }
+  return key;
+}
+
+/** Throws duplicate_idempotency_key where the key was used with another request. */
+export function checkFingerprint(stored: Uint8Array, own: Uint8Array): void {
+  if (Buffer.compare(stored, own) !== 0) {
+    throw new Refusal("duplicate_idempotency_key", "This Idempotency-Key was used with a different request.");
+  }
+}

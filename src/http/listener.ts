@@ -1,0 +1,122 @@
+// One listening server around an app: its TLS, its time limits, its end. HTTP/1.1 only and TLS 1.2 at
+// least; plain HTTP on a TLS port is closed without an answer. On stop nothing new is taken, idle
+// connections are closed at once, and what is in flight is answered and then closed.
+import type { NodeHttp1Handler } from "srvx";
+import { toNodeHandler } from "srvx/node";
+import type { H3 } from "h3";
+import {
+  createServer as createHttpServer,
+  STATUS_CODES,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from "node:http";
+import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
+import type { ListenOptions, Socket } from "node:net";
+import type { Clock } from "../clock.ts";
+import type { Certificates } from "../tls/certificates.ts";
+
+export interface Listener {
+  /** Port or path as bound. */
+  address(): string;
+  stop(): Promise<void>;
+}
+
+export interface ListenerDeps {
+  app: H3;
+  certificates: Certificates | null;
+  clock: Clock;
+  /** A whole HTTP/1.1 response for a request that never became one. */
+  malformed(status: number, ip: string): string;
+}
+
+const limits: ServerOptions = {
+  keepAliveTimeout: 65_000,
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 1000,
+  maxHeaderSize: 16_384,
+  requireHostHeader: false, // a missing Host is answered in our own form
+};
+/** A connection on which nothing moves; streams on the socket have a heartbeat. */
+const idleSocketMs = 120_000;
+const drainMs = 10_000;
+const tlsOptions = { minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"], handshakeTimeout: 5000 } as const;
+
+/** Resolves once the server listens; rejects with the system's error where it cannot. */
+export async function listen(options: ListenOptions, deps: ListenerDeps): Promise<Listener> {
+  const { certificates, clock } = deps;
+  const handler = toNodeHandler((request) => deps.app.fetch(request)) as NodeHttp1Handler;
+  const server: Server = certificates
+    ? createHttpsServer({ ...limits, ...tlsOptions, ...certificates.current() })
+    : createHttpServer(limits);
+  const unsubscribe = certificates?.onChange(() => {
+    if (server instanceof HttpsServer)
+      server.setSecureContext({ minVersion: tlsOptions.minVersion, ...certificates.current() });
+  });
+  const inFlight = new WeakMap<Socket, ServerResponse>();
+  let stopping = false;
+
+  const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
+    inFlight.set(req.socket, res);
+    res.once("close", () => {
+      if (inFlight.get(req.socket) === res) inFlight.delete(req.socket);
+      if (stopping) setImmediate(() => server.closeIdleConnections());
+    });
+    void Promise.resolve(handler(req, res)).catch(() => res.destroy());
+  };
+  server.on("request", onRequest);
+  server.on("checkContinue", onRequest); // the body reader asks for the body once the guards have passed
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    const begun = inFlight.get(socket)?.headersSent ?? false;
+    if (!socket.writable || begun || error.code === "ECONNRESET") return void socket.destroy();
+    socket.end(deps.malformed(statusOf(error), socket.remoteAddress ?? ""), () => socket.destroy());
+  });
+  server.timeout = idleSocketMs;
+  await listening(server, options);
+
+  return {
+    address: () => boundAddress(server),
+    async stop() {
+      stopping = true;
+      unsubscribe?.();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      server.close(() => resolve());
+      server.closeIdleConnections();
+      const late = clock.after(drainMs, () => server.closeAllConnections());
+      await promise;
+      late.cancel();
+    },
+  };
+}
+
+/** A complete answer with its headers, for a socket that has no response object. */
+export function rawResponse(status: number, headers: Record<string, string>, body: string): string {
+  const fields = { ...headers, "content-length": String(Buffer.byteLength(body)), connection: "close" };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("\r\n")}\r\n\r\n${body}`;
+}
+
+function statusOf(error: NodeJS.ErrnoException): number {
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return 408;
+  return error.code === "HPE_HEADER_OVERFLOW" ? 431 : 400;
+}
+
+function listening(server: Server, options: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+function boundAddress(server: Server): string {
+  const address = server.address();
+  if (address === null || typeof address === "string") return address ?? "";
+  return address.family === "IPv6"
+    ? `[${address.address}]:${address.port}`
+    : `${address.address}:${address.port}`;
+}

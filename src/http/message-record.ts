@@ -1,0 +1,85 @@
+// A message as the API shows it: the store's record in the door's names and times. A message has no state
+// of its own: its status is what its recipients have in common.
+import { isoTime, isoTimeOrNull } from "../clock.ts";
+import type { AttemptView, MessageRecord, RecipientRecord, RecipientState } from "../store/store.ts";
+
+const finalStates: readonly RecipientState[] = ["delivered", "bounced", "canceled"];
+
+/** The common state; `partially_delivered` where all are final and differ, else `processing`. */
+export function messageStatus(recipients: readonly RecipientRecord[]): string {
+  const states = new Set(recipients.map((recipient) => recipient.state));
+  const [first] = states;
+  if (states.size === 1 && first) return first;
+  return [...states].every((state) => finalStates.includes(state)) ? "partially_delivered" : "processing";
+}
+
+export function messageBody(message: MessageRecord): unknown {
+  const { recipients } = message;
+  return {
+    id: message.id,
+    status: messageStatus(recipients),
+    from: message.from,
+    from_name: message.fromName,
+    subject: message.subject,
+    message_id_header: message.messageIdHeader,
+    tags: message.tags,
+    metadata: message.metadata,
+    ip_pool: message.ipPool,
+    source: message.source,
+    test: message.test,
+    size_bytes: message.sizeBytes,
+    created_at: isoTime(message.createdAt),
+    send_at: isoTimeOrNull(message.sendAt),
+    updated_at: isoTime(
+      recipients.reduce((latest, { updatedAt }) => Math.max(latest, updatedAt), message.createdAt),
+    ),
+    recipients: recipients.map(recipientBody),
+  };
+}
+
+function recipientBody(recipient: RecipientRecord): unknown {
+  return {
+    email: recipient.to,
+    type: recipient.type,
+    status: recipient.state,
+    attempts: recipient.attempts,
+    last_attempt_at: isoTimeOrNull(recipient.lastAttemptAt),
+    next_attempt_at: isoTimeOrNull(recipient.nextAttemptAt),
+    smtp_code: recipient.smtpCode,
+    smtp_status: recipient.smtpStatus,
+    smtp_response: recipient.smtpResponse,
+    receiving_mta: recipient.receivingMta,
+    sending_ip: recipient.sendingIp,
+    tls: recipient.tls,
+    updated_at: isoTime(recipient.updatedAt),
+    opened_at: null,
+    open_count: 0,
+    clicked_at: null,
+    click_count: 0,
+    complained_at: null,
+    unsubscribed_at: null,
+  };
+}
+
+export function attemptBody(attempt: AttemptView): unknown {
+  return {
+    id: attempt.id,
+    recipient: attempt.recipient,
+    attempt: attempt.attempt,
+    started_at: isoTime(attempt.startedAt),
+    ended_at: isoTime(attempt.endedAt),
+    sending_ip: attempt.sendingIp,
+    mx: attempt.mx,
+    host: attempt.host,
+    address: attempt.address,
+    tls: attempt.tls,
+    outcome: attempt.outcome,
+    ambiguous: attempt.ambiguous,
+    smtp_code: attempt.smtpCode,
+    smtp_status: attempt.smtpStatus,
+    smtp_response: attempt.smtpResponse,
+    dialogue: attempt.dialogue,
+    next_attempt_at: isoTimeOrNull(attempt.nextAttemptAt),
+    decided_by: attempt.decidedBy,
+  };
+}

@@ -1,0 +1,62 @@
+// How a refusal looks. Two shapes: problem details (RFC 9457) for everything, but the envelope
+// `{"error":{…}}` for 401, 403 and 429 unless the request's Accept names application/problem+json.
+// Whatever is no Refusal becomes internal_error and tells nothing of itself.
+import { errorCatalog, Refusal } from "../errors.ts";
+import { StoreUnavailable } from "../store/store.ts";
+import type { Reply } from "./route.ts";
+
+export interface ProblemContext {
+  requestId: string;
+  path: string;
+  /** Base address without a trailing slash. */
+  publicUrl: string;
+  acceptsProblem: boolean;
+  /** In place of the code's own: 408 and 431, which HTTP itself answers. */
+  status?: number;
+}
+
+/** Seconds that a client of an overloaded service is asked to wait. */
+const overloadedRetrySeconds = 5;
+
+/** The refusal that a thrown thing comes to. */
+export function refusalOf(error: unknown, upstream = false): Refusal {
+  if (error instanceof Refusal) return error;
+  if (error instanceof StoreUnavailable) {
+    return new Refusal("service_overloaded", "The service cannot write to its store right now.", {
+      retry_after_seconds: overloadedRetrySeconds,
+    });
+  }
+  return upstream
+    ? new Refusal("upstream_error", "A component that this request depends on failed.")
+    : new Refusal("internal_error", "An unexpected error occurred; quote the request id to the operator.");
+}
+
+export function renderProblem(refusal: Refusal, context: ProblemContext): Reply & { body: string } {
+  const status = context.status ?? refusal.status;
+  const headers: Record<string, string> = { "cache-control": "no-store" };
+  const { allow, ...known } = refusal.extras;
+  const extras = { ...known };
+  if (extras.errors?.[0] && extras.field === undefined) extras.field = extras.errors[0].field;
+  if (status === 429 || status === 503) {
+    extras.retry_after_seconds = Math.max(1, Math.ceil(extras.retry_after_seconds ?? overloadedRetrySeconds));
+    headers["retry-after"] = String(extras.retry_after_seconds);
+  }
+  if (status === 401) headers["www-authenticate"] = `Bearer realm="${new URL(context.publicUrl).host}"`;
+  if (allow) headers["allow"] = allow.join(", ");
+
+  const envelope = (status === 401 || status === 403 || status === 429) && !context.acceptsProblem;
+  headers["content-type"] = envelope ? "application/json" : "application/problem+json";
+  const body = envelope
+    ? { error: { code: refusal.code, message: refusal.message, request_id: context.requestId, ...extras } }
+    : {
+        type: `${context.publicUrl}/errors/${refusal.code}`,
+        title: errorCatalog[refusal.code].title,
+        status,
+        detail: refusal.message,
+        instance: context.path,
+        code: refusal.code,
+        request_id: context.requestId,
+        ...extras,
+      };
+  return { status, headers, body: JSON.stringify(body) };
+}

@@ -1,0 +1,107 @@
+// What a route is: data with a handler. The type makes scope and bucket compulsory, so that no endpoint
+// can be added that forgets who may call it and how often. app.ts binds routes, guards.ts judges a request
+// before its handler runs, problem.ts renders what they refuse.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import type { z } from "zod";
+import type { Principal } from "../access/access.ts";
+import type { BucketState, RouteBucket } from "../access/buckets.ts";
+import type { Problem } from "../errors.ts";
+import type { Account, Scope } from "../store/store.ts";
+
+/** The HTTPS listeners, or the operator's Unix socket. */
+export type Door = "public" | "admin";
+export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+export interface Reply {
+  status: number;
+  headers?: Record<string, string>;
+  /** JSON text unless the headers name another Content-Type. */
+  body?: string | Buffer | Readable;
+}
+
+/** A request whose guards have passed, as its handler sees it. */
+export interface Call<Query, Body> {
+  account: Account;
+  principal: Principal;
+  query: Query;
+  body: Body;
+  /** A path parameter, percent-decoded once. */
+  param(name: string): string;
+  ip: string;
+  /** True where the Accept header names this media type. */
+  accepts(mediaType: string): boolean;
+  idempotency: { key: string; fingerprint: Buffer } | null;
+  /** Wall clock at the request. */
+  now: number;
+  /** Calls back once when the client has gone or the answer is out. */
+  onClose(listener: () => void): void;
+}
+
+export interface RouteOf<Query extends z.ZodObject, Body extends z.ZodType | null> {
+  method: Method;
+  /** `/v1/messages/{id}` */
+  path: string;
+  /** Any one of these, admin always; the first is the `required_scope` of a refusal. `open`: no key is asked for. */
+  scopes: readonly [Scope, ...Scope[]] | "open";
+  bucket: RouteBucket;
+  doors: "public" | "admin" | "both";
+  query: Query;
+  /** null: a body is neither wanted nor read. */
+  body: Body;
+  /** The body may be left out; the schema then sees `{}`. */
+  bodyOptional?: boolean;
+  /** Takes an Idempotency-Key. */
+  idempotent?: boolean;
+  /** Past this the caller is answered 504, milliseconds; 30 s where it is not given. */
+  timeoutMs?: number;
+  /** What fails unexpectedly in the handler is another component's fault: 502 in place of 500. */
+  upstream?: boolean;
+  /** Problems that the schema cannot see, listed beside its own; `json` is as it came. */
+  problems?(json: Record<string, unknown>): Promise<Problem[]>;
+  handle(call: Call<z.output<Query>, Body extends z.ZodType ? z.output<Body> : undefined>): Promise<Reply>;
+}
+
+export type Route = RouteOf<z.ZodObject, z.ZodType | null>;
+
+/** Checks one route's types and forgets them. */
+export function route<Query extends z.ZodObject, Body extends z.ZodType | null>(
+  entry: RouteOf<Query, Body>,
+): Route {
+  return entry;
+}
+
+/** A JSON answer. */
+export function json(status: number, value: unknown, headers: Record<string, string> = {}): Reply {
+  return { status, headers, body: JSON.stringify(value) };
+}
+
+/** What the path of a request came to. */
+export type Match =
+  | { kind: "route"; route: Route }
+  | { kind: "method"; allow: string[] }
+  | { kind: "none" }
+  | { kind: "malformed" };
+
+/** One request on its way through the guards, which fill in what they find. */
+export interface Exchange {
+  readonly door: Door;
+  readonly id: string; // req_…
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly method: string;
+  readonly path: string;
+  readonly search: URLSearchParams;
+  readonly params: Record<string, string>;
+  readonly match: Match;
+  readonly ip: string;
+  principal: Principal | null;
+  bucket: BucketState | null;
+  query: Record<string, unknown>;
+  raw: Buffer | null;
+  json: unknown;
+  body: unknown;
+  idempotency: { key: string; fingerprint: Buffer } | null;
+  /** Run once the work is really over, even where the client was answered before. */
+  cleanup: (() => void)[];
+}

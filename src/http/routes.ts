@@ -1,0 +1,36 @@
+// Every endpoint, on one screen. A new one is an entry in routes/<resource>.ts, and nothing else.
+import type { HttpDeps } from "./server.ts";
+import type { Cursors } from "./paging.ts";
+import type { Route } from "./route.ts";
+import { domainRoutes } from "./routes/domains.ts";
+import { eventRoutes } from "./routes/events.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { inboxRoutes } from "./routes/inbox.ts";
+import { keyRoutes } from "./routes/keys.ts";
+import { messageRoutes } from "./routes/messages.ts";
+import { smtpCredentialRoutes } from "./routes/smtp-credentials.ts";
+import { suppressionRoutes } from "./routes/suppressions.ts";
+import { tailRoutes } from "./routes/tail.ts";
+import { webhookRoutes } from "./routes/webhooks.ts";
+import type { Streams } from "./streams.ts";
+
+export interface RouteDeps extends HttpDeps {
+  cursors: Cursors;
+  streams: Streams;
+}
+
+export function allRoutes(deps: RouteDeps): Route[] {
+  return [
+    ...messageRoutes(deps), // POST GET /v1/messages, GET {id}, {id}/attempts, {id}/content, POST {id}/cancel
+    ...eventRoutes(deps), // GET /v1/events
+    ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test
+    ...domainRoutes(deps), // POST GET /v1/domains, GET DELETE {name}, POST {name}/verify
+    ...suppressionRoutes(deps), // POST GET /v1/suppressions, GET DELETE {email}
+    ...healthRoutes(deps), // /healthz, /readyz; on the socket GET /v1/status
+    // The operator's own, on the socket only:
+    ...keyRoutes(deps), // GET POST /v1/keys, POST {id}/revoke, disable, enable, rotate
+    ...smtpCredentialRoutes(deps), // GET POST /v1/smtp_credentials, POST {id}/rotate, revoke
+    ...inboxRoutes(deps), // GET DELETE /v1/inbox
+    ...tailRoutes(deps), // GET /v1/events/tail
+  ];
+}

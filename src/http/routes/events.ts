@@ -1,0 +1,89 @@
+// GET /v1/events: the pull form of the event stream. A record is the envelope byte for byte as webhooks
+// get it, with its deliveries spliced in: the stored text is never parsed and written anew. The cursor
+// runs on commit order, so polling the last one for ever is the way to tail.
+import { z } from "zod";
+import { isoTimeOrNull } from "../../clock.ts";
+import { eventTypes } from "../../events/catalog.ts";
+import type { EventFilter, EventRecord } from "../../store/store.ts";
+import { canonicalEmail, pageFields, present, textFilter, time } from "../fields.ts";
+import { pageRequest } from "../paging.ts";
+import { route, type Route } from "../route.ts";
+import type { RouteDeps } from "../routes.ts";
+
+/** `a,b` → the types; a repeated parameter comes in joined the same way. */
+export const eventList = z
+  .string()
+  .transform((text) => text.split(",").map((type) => type.trim()))
+  .pipe(z.array(z.enum(eventTypes)));
+
+const filters = z.object({
+  event: eventList.optional(),
+  event_id: textFilter,
+  message_id: textFilter,
+  to: canonicalEmail.optional(),
+  tag: textFilter,
+  ip_address: textFilter,
+  webhook_id: textFilter,
+  delivery_status: z.enum(["pending", "delivered", "dead_lettered", "none"]).optional(),
+  occurred_after: time.optional(),
+  occurred_before: time.optional(),
+  order: z.enum(["asc", "desc"]).default("asc"),
+  ...pageFields(100, 1000),
+});
+
+export function eventRoutes({ store, cursors }: RouteDeps): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/v1/events",
+      scopes: ["reporting"],
+      bucket: "events-read",
+      doors: "both",
+      query: filters,
+      body: null,
+      async handle({ account, query }) {
+        const list = eventCursorList(query.order);
+        const page = await store.listEvents(account.key, filterOf(query), pageRequest(cursors, list, query));
+        const next = page.next === null ? null : cursors.seal(list, page.next);
+        const data = page.rows.map(eventText).join(",");
+        return {
+          status: 200,
+          body: `{"data":[${data}],"has_more":${page.hasMore},"next_cursor":${JSON.stringify(next)}}`,
+        };
+      },
+    }),
+  ];
+}
+
+/** A position is one of its direction. */
+export function eventCursorList(order: "asc" | "desc"): string {
+  return `events-${order}`;
+}
+
+/** The JSON text of a record. */
+export function eventText(event: EventRecord): string {
+  const deliveries = event.deliveries.map((delivery) => ({
+    webhook_id: delivery.webhookId,
+    status: delivery.status,
+    attempts: delivery.attempts,
+    last_attempt_at: isoTimeOrNull(delivery.lastAttemptAt),
+    last_status: delivery.lastStatus,
+  }));
+  return `${event.body.slice(0, event.body.lastIndexOf("}"))},"deliveries":${JSON.stringify(deliveries)}}`;
+}
+
+function filterOf(query: z.output<typeof filters>): EventFilter {
+  return present({
+    types: query.event,
+    eventId: query.event_id,
+    messageId: query.message_id,
+    to: query.to,
+    tag: query.tag,
+    ipAddress: query.ip_address,
+    webhookId: query.webhook_id,
+    deliveryStatus: query.delivery_status,
+    occurredAfter: query.occurred_after,
+    occurredBefore: query.occurred_before,
+    order: query.order,
+  });
+}

@@ -1,0 +1,48 @@
+// /v1/inbox, on the operator's socket only: what a test key or `serve --dev` caught in place of sending
+// it. The bytes of a caught mail are its message's content.
+import { z } from "zod";
+import { isoTime } from "../../clock.ts";
+import type { InboxMail } from "../../store/store.ts";
+import { pageFields } from "../fields.ts";
+import { listBody, pageRequest } from "../paging.ts";
+import { json, route, type Route } from "../route.ts";
+import type { RouteDeps } from "../routes.ts";
+
+const common = {
+  path: "/v1/inbox",
+  scopes: ["admin"],
+  bucket: "default",
+  doors: "admin",
+  body: null,
+} as const;
+
+export function inboxRoutes({ store, cursors }: RouteDeps): Route[] {
+  return [
+    route({
+      ...common,
+      method: "GET",
+      query: z.object(pageFields()),
+      async handle({ account, query }) {
+        const page = await store.listInbox(account.key, pageRequest(cursors, "inbox", query));
+        return json(200, listBody(cursors, "inbox", { ...page, rows: page.rows.map(mailBody) }));
+      },
+    }),
+    route({
+      ...common,
+      method: "DELETE",
+      query: z.object({}),
+      handle: async ({ account }) => json(200, { cleared: await store.clearInbox(account.key) }),
+    }),
+  ];
+}
+
+function mailBody(mail: InboxMail): unknown {
+  return {
+    message_id: mail.messageId,
+    to: mail.to,
+    from: mail.from,
+    subject: mail.subject,
+    caught_at: isoTime(mail.caughtAt),
+    size_bytes: mail.sizeBytes,
+  };
+}

@@ -1,0 +1,205 @@
+// /v1/messages: what is sent and what became of it. The fields of a send are submission's to judge, behind
+// both doors alike; here it is parsed JSON that is passed on.
+import { Readable } from "node:stream";
+import { z } from "zod";
+import { Refusal } from "../../errors.ts";
+import { ContentGone, type MessageFilter, type MessageRecord } from "../../store/store.ts";
+import { canonicalEmail, domainName, pageFields, present, textFilter, time } from "../fields.ts";
+import { attemptBody, messageBody } from "../message-record.ts";
+import { listBody, pageRequest } from "../paging.ts";
+import { json, route, type Call, type Reply, type Route } from "../route.ts";
+import type { RouteDeps } from "../routes.ts";
+
+const statuses = [
+  "scheduled",
+  "queued",
+  "sending",
+  "delivered",
+  "deferred",
+  "bounced",
+  "canceled",
+  "partially_delivered",
+  "processing",
+] as const;
+
+const filters = z.object({
+  status: z.enum(statuses).optional(),
+  from: textFilter,
+  to: canonicalEmail.optional(),
+  to_domain: domainName.optional(),
+  tag: textFilter,
+  subject: textFilter,
+  ip_pool: textFilter,
+  source: z.enum(["api", "smtp"]).optional(),
+  created_after: time.optional(),
+  created_before: time.optional(),
+  ...pageFields(),
+});
+
+const none = z.object({});
+const noBody = z.strictObject({});
+const read = { scopes: ["send", "reporting"], bucket: "messages-read", doors: "both", body: null } as const;
+const write = { scopes: ["send"], bucket: "messages-write", doors: "both" } as const;
+
+export function messageRoutes(deps: RouteDeps): Route[] {
+  const { store, clock, cursors, submission } = deps;
+
+  const find = async (call: Call<unknown, unknown>): Promise<MessageRecord> => {
+    const message = await store.message(call.account.key, call.param("id"));
+    if (!message) throw noMessage();
+    return message;
+  };
+
+  return [
+    route({
+      method: "POST",
+      path: "/v1/messages",
+      ...write,
+      idempotent: true,
+      query: none,
+      body: z.looseObject({}),
+      async handle(call) {
+        const key = call.principal.kind === "key" ? call.principal.key : null;
+        const sender = { account: call.account, test: key?.test ?? false, apiKey: key?.key ?? null };
+        const arrival = { ip: call.ip, helo: null, protocol: "HTTP" };
+        const accepted = await submission.send(sender, call.body, arrival, call.idempotency);
+        const headers: Record<string, string> = accepted.replayed ? { "idempotency-replayed": "true" } : {};
+        const id = accepted.id ?? (JSON.parse(accepted.body) as { id?: string }).id;
+        if (id !== undefined) headers["location"] = `/v1/messages/${id}`;
+        return { status: accepted.status, headers, body: accepted.body };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/messages",
+      ...read,
+      query: filters,
+      async handle({ account, query }) {
+        const page = await store.listMessages(
+          account.key,
+          filterOf(query),
+          pageRequest(cursors, "messages", query),
+        );
+        return json(200, listBody(cursors, "messages", { ...page, rows: page.rows.map(messageBody) }));
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/messages/{id}",
+      ...read,
+      query: none,
+      handle: async (call) => json(200, messageBody(await find(call))),
+    }),
+    route({
+      method: "GET",
+      path: "/v1/messages/{id}/attempts",
+      ...read,
+      query: none,
+      async handle(call) {
+        const { id } = await find(call);
+        return json(200, { data: (await store.attempts(call.account.key, id)).map(attemptBody) });
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/messages/{id}/content",
+      ...read,
+      scopes: ["send"],
+      query: none,
+      async handle(call) {
+        const message = await find(call);
+        try {
+          return await (call.accepts("message/rfc822") ? rawContent(deps, message) : partsOf(deps, message));
+        } catch (error) {
+          if (error instanceof ContentGone) throw contentGone();
+          throw error;
+        }
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/messages/{id}/cancel",
+      ...write,
+      query: none,
+      body: noBody,
+      bodyOptional: true,
+      async handle(call) {
+        const id = call.param("id");
+        const result = await store.cancelMessage(call.account.key, id, clock.now());
+        if (!result) throw noMessage();
+        if (result.canceled === 0) {
+          throw new Refusal(
+            "message_not_cancelable",
+            "No recipient of the message is scheduled or queued any more.",
+          );
+        }
+        return json(200, messageBody(await find(call)));
+      },
+    }),
+  ];
+}
+
+function filterOf(query: z.output<typeof filters>): MessageFilter {
+  return present({
+    status: query.status,
+    from: query.from,
+    to: query.to,
+    toDomain: query.to_domain,
+    tag: query.tag,
+    subject: query.subject,
+    ipPool: query.ip_pool,
+    source: query.source,
+    createdAfter: query.created_after,
+    createdBefore: query.created_before,
+  });
+}
+
+/** The bytes as they were accepted, streamed; the first chunk is fetched before the answer begins, so that what is gone is a 404. */
+async function rawContent({ store }: RouteDeps, message: MessageRecord): Promise<Reply> {
+  if (!message.content) throw contentGone();
+  const chunks = store.openContent(message.content)[Symbol.asyncIterator]();
+  const first = await chunks.next();
+  const rest = async function* (): AsyncGenerator<Buffer> {
+    try {
+      for (let next = first; !next.done; next = await chunks.next()) yield next.value;
+    } finally {
+      await chunks.return?.();
+    }
+  };
+  const headers = { "content-type": "message/rfc822", "content-length": String(message.content.sizeBytes) };
+  return { status: 200, headers, body: Readable.from(rest(), { objectMode: false }) };
+}
+
+async function partsOf({ store, log }: RouteDeps, message: MessageRecord): Promise<Reply> {
+  if (!message.content) throw contentGone();
+  const chunks: Buffer[] = [];
+  for await (const chunk of store.openContent(message.content)) chunks.push(chunk);
+  const { default: PostalMime } = await import("postal-mime");
+  try {
+    const mail = await PostalMime.parse(Buffer.concat(chunks));
+    return json(200, {
+      text: mail.text ?? null,
+      html: mail.html ?? null,
+      headers: mail.headers.map(({ originalKey, value }) => ({ name: originalKey, value })),
+      attachments: mail.attachments.map(({ filename, mimeType, content }) => ({
+        filename,
+        content_type: mimeType,
+        size_bytes: typeof content === "string" ? Buffer.byteLength(content) : content.byteLength,
+      })),
+    });
+  } catch (error) {
+    log.warn({ message: message.id, err: String(error) }, "a stored message could not be taken apart");
+    throw new Refusal(
+      "upstream_error",
+      "The message cannot be shown in parts; ask for it with Accept: message/rfc822.",
+    );
+  }
+}
+
+function noMessage(): Refusal {
+  return new Refusal("resource_not_found", "There is no such message.");
+}
+
+function contentGone(): Refusal {
+  return new Refusal("resource_not_found", "The content of the message is not kept any more.");
+}

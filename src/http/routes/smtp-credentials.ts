@@ -1,0 +1,80 @@
+// /v1/smtp_credentials, on the operator's socket only. One user name an account, as many passwords as
+// there are programs that send; a password is shown once, where it is made.
+import { z } from "zod";
+import { smtpUsername } from "../../access/credentials.ts";
+import { isoTime, isoTimeOrNull } from "../../clock.ts";
+import { Refusal } from "../../errors.ts";
+import type { Account, SmtpCredential } from "../../store/store.ts";
+import { label, pageFields } from "../fields.ts";
+import { listBody, pageOf, pageRequest } from "../paging.ts";
+import { json, route, type Route } from "../route.ts";
+import type { RouteDeps } from "../routes.ts";
+
+const common = { scopes: ["admin"], bucket: "default", doors: "admin", query: z.object({}) } as const;
+
+export function smtpCredentialRoutes({ store, access, clock, cursors }: RouteDeps): Route[] {
+  return [
+    route({
+      ...common,
+      method: "GET",
+      path: "/v1/smtp_credentials",
+      query: z.object(pageFields()),
+      body: null,
+      async handle({ account, query }) {
+        const page = pageOf(
+          await store.listSmtpCredentials(account.key),
+          pageRequest(cursors, "smtp_credentials", query),
+        );
+        const rows = page.rows.map((credential) => credentialBody(account, credential));
+        return json(200, listBody(cursors, "smtp_credentials", { ...page, rows }));
+      },
+    }),
+    route({
+      ...common,
+      method: "POST",
+      path: "/v1/smtp_credentials",
+      body: z.strictObject({ name: label, test: z.boolean().default(false) }),
+      async handle({ account, body }) {
+        const { credential, password } = await access.createCredential(account, body);
+        return json(201, { ...credentialBody(account, credential), password });
+      },
+    }),
+    route({
+      ...common,
+      method: "POST",
+      path: "/v1/smtp_credentials/{id}/rotate",
+      body: z.strictObject({}),
+      bodyOptional: true,
+      async handle(call) {
+        const { credential, password } = await access.rotateCredential(call.account, call.param("id"));
+        return json(201, { ...credentialBody(call.account, credential), password });
+      },
+    }),
+    route({
+      ...common,
+      method: "POST",
+      path: "/v1/smtp_credentials/{id}/revoke",
+      body: z.strictObject({}),
+      bodyOptional: true,
+      async handle(call) {
+        const credential = await store.revokeSmtpCredential(call.account.key, call.param("id"), clock.now());
+        if (!credential) throw new Refusal("resource_not_found", "There is no such SMTP credential.");
+        return json(200, credentialBody(call.account, credential));
+      },
+    }),
+  ];
+}
+
+function credentialBody(account: Account, credential: SmtpCredential): Record<string, unknown> {
+  return {
+    id: credential.id,
+    name: credential.name,
+    username: smtpUsername(account.id, credential.test),
+    test: credential.test,
+    hint: credential.hint,
+    status: credential.status,
+    created_at: isoTime(credential.createdAt),
+    last_used_at: isoTimeOrNull(credential.lastUsedAt),
+    revoked_at: isoTimeOrNull(credential.revokedAt),
+  };
+}

@@ -1,0 +1,200 @@
+// /v1/suppressions: addresses that are not written to. An entry is found by its whole address in
+// canonical form, whatever its spelling in the path. A bulk add is all or nothing unless it says
+// `on_invalid: "skip"`.
+import { z } from "zod";
+import { isoTime, isoTimeOrNull } from "../../clock.ts";
+import { Refusal, type Problem } from "../../errors.ts";
+import { canonicalAddress, parseAddress } from "../../mail/address.ts";
+import type { NewSuppression, Suppression } from "../../store/store.ts";
+import { domainName, pageFields, present, textFilter, time } from "../fields.ts";
+import { listBody, pageRequest } from "../paging.ts";
+import { json, route, type Route } from "../route.ts";
+import type { RouteDeps } from "../routes.ts";
+
+const reasons = ["hard_bounce", "complaint", "unsubscribe", "manual"] as const;
+const sources = ["system", "api", "cli", "import", "recipient", "smtp"] as const;
+const mostAddresses = 1000;
+const tooMany = `has more than ${mostAddresses} addresses`;
+
+const reason = z.enum(reasons).optional();
+const description = z.string().max(500, "is longer than 500 characters").nullable().optional();
+const entry = z.strictObject({ email: z.string(), reason, description });
+const added = z.strictObject({
+  emails: z.array(z.string()).min(1, "is empty").max(mostAddresses, tooMany).optional(),
+  suppressions: z.array(entry).min(1, "is empty").max(mostAddresses, tooMany).optional(),
+  reason,
+  description,
+  expires_at: time.nullable().optional(),
+  on_invalid: z.enum(["fail", "skip"]).optional(),
+});
+type Added = z.output<typeof added>;
+
+const filters = z.object({
+  reason,
+  source: z.enum(sources).optional(),
+  domain: domainName.optional(),
+  email_prefix: textFilter,
+  created_after: time.optional(),
+  created_before: time.optional(),
+  ...pageFields(),
+});
+
+const common = { scopes: ["suppressions"], doors: "both" } as const;
+
+export function suppressionRoutes({ store, clock, cursors }: RouteDeps): Route[] {
+  return [
+    route({
+      ...common,
+      method: "POST",
+      path: "/v1/suppressions",
+      bucket: "suppressions-write",
+      query: z.object({}),
+      body: added,
+      problems: (body) => Promise.resolve(addressProblems(body)),
+      async handle({ account, principal, body }) {
+        const { entries, invalid } = readEntries(account.key, principal.kind === "key" ? "api" : "cli", body);
+        const result = await store.addSuppressions(entries, clock.now());
+        return json(result.added + result.updated > 0 ? 201 : 200, {
+          added: result.added,
+          updated: result.updated,
+          already_suppressed: result.unchanged,
+          invalid,
+          data: result.rows.map(suppressionBody),
+        });
+      },
+    }),
+    route({
+      ...common,
+      method: "GET",
+      path: "/v1/suppressions",
+      bucket: "suppressions-list",
+      query: filters,
+      body: null,
+      async handle({ account, query }) {
+        const filter = present({
+          reason: query.reason,
+          source: query.source,
+          domain: query.domain,
+          emailPrefix: query.email_prefix?.toLowerCase(),
+          createdAfter: query.created_after,
+          createdBefore: query.created_before,
+        });
+        const page = await store.listSuppressions(
+          account.key,
+          filter,
+          pageRequest(cursors, "suppressions", query),
+        );
+        return json(
+          200,
+          listBody(cursors, "suppressions", { ...page, rows: page.rows.map(suppressionBody) }),
+        );
+      },
+    }),
+    route({
+      ...common,
+      method: "GET",
+      path: "/v1/suppressions/{email}",
+      bucket: "suppressions-read",
+      query: z.object({}),
+      body: null,
+      async handle(call) {
+        const address = parseAddress(call.param("email"));
+        const found =
+          address.ok &&
+          (await store.suppression(call.account.key, canonicalAddress(address.value), clock.now()));
+        if (!found) throw notSuppressed();
+        return json(200, suppressionBody(found));
+      },
+    }),
+    route({
+      ...common,
+      method: "DELETE",
+      path: "/v1/suppressions/{email}",
+      bucket: "suppressions-delete",
+      query: z.object({}),
+      body: null,
+      async handle(call) {
+        const address = parseAddress(call.param("email"));
+        if (
+          !address.ok ||
+          !(await store.removeSuppression(call.account.key, canonicalAddress(address.value)))
+        )
+          throw notSuppressed();
+        return { status: 204 };
+      },
+    }),
+  ];
+}
+
+/** What the schema cannot see: which form the body has, and the addresses, unless invalid ones are skipped. */
+function addressProblems(body: Record<string, unknown>): Problem[] {
+  const { emails, suppressions } = body;
+  if ((emails === undefined) === (suppressions === undefined)) {
+    return [
+      { field: "emails", code: "validation_failed", issue: "or suppressions must be given, and not both" },
+    ];
+  }
+  if (body["on_invalid"] === "skip") return [];
+  const texts = Array.isArray(emails) ? emails : Array.isArray(suppressions) ? suppressions.map(emailOf) : [];
+  return texts.slice(0, mostAddresses).flatMap((text: unknown, index): Problem[] => {
+    const address = typeof text === "string" ? parseAddress(text) : null; // another type is the schema's to name
+    const field = emails === undefined ? `suppressions[${index}].email` : `emails[${index}]`;
+    return address?.ok === false ? [{ field, code: "invalid_email_address", issue: address.issue }] : [];
+  });
+}
+
+function emailOf(value: unknown): unknown {
+  return typeof value === "object" && value !== null && "email" in value ? value.email : undefined;
+}
+
+/** The entries of a body, each address once; those that are none are told apart. */
+function readEntries(accountKey: number, source: NewSuppression["source"], body: Added) {
+  const wanted =
+    body.suppressions ??
+    (body.emails ?? []).map((email) => ({ email, reason: undefined, description: undefined }));
+  const entries = new Map<string, NewSuppression>();
+  const invalid: { email: string; issue: string }[] = [];
+  for (const { email, reason: ownReason, description: ownText } of wanted) {
+    const address = parseAddress(email);
+    if (!address.ok) {
+      invalid.push({ email, issue: address.issue });
+      continue;
+    }
+    const canonical = canonicalAddress(address.value);
+    if (entries.has(canonical)) continue;
+    entries.set(canonical, {
+      accountKey,
+      canonical,
+      email: address.value.email,
+      reason: ownReason ?? body.reason ?? "manual",
+      source,
+      description: ownText ?? body.description ?? null,
+      messageId: null,
+      eventId: null,
+      smtpCode: null,
+      smtpStatus: null,
+      expiresAt: body.expires_at ?? null,
+    });
+  }
+  return { entries: [...entries.values()], invalid };
+}
+
+function suppressionBody(entry: Suppression): unknown {
+  return {
+    email: entry.email,
+    reason: entry.reason,
+    source: entry.source,
+    message_id: entry.messageId,
+    event_id: entry.eventId,
+    smtp_code: entry.smtpCode,
+    smtp_status: entry.smtpStatus,
+    description: entry.description,
+    created_at: isoTime(entry.createdAt),
+    updated_at: isoTime(entry.updatedAt),
+    expires_at: isoTimeOrNull(entry.expiresAt),
+  };
+}
+
+function notSuppressed(): Refusal {
+  return new Refusal("resource_not_found", "The address is not suppressed.");
+}

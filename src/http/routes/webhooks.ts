@@ -1,0 +1,176 @@
+// /v1/webhooks: endpoints that events are sent to. The secret is shown once, when it is made. Whether a
+// URL may be an endpoint (HTTPS, no private network) is the webhooks room's to say.
+import { randomInt } from "node:crypto";
+import { z } from "zod";
+import { isoTime, isoTimeOrNull } from "../../clock.ts";
+import { Refusal, type Problem } from "../../errors.ts";
+import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
+import type { Endpoint } from "../../store/store.ts";
+import { pageFields, present } from "../fields.ts";
+import { listBody, pageOf, pageRequest } from "../paging.ts";
+import { json, route, type Call, type Route } from "../route.ts";
+import type { RouteDeps } from "../routes.ts";
+
+const secretAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const secretLength = 64;
+/** A receiver has 10 s; the answer then still has to come back. */
+const testTimeoutMs = 12_000;
+
+const url = z.string().min(1, "is empty").max(2048, "is longer than 2048 characters");
+const events = z.array(z.enum(eventTypes)).min(1, "names no event type");
+const description = z.string().max(500, "is longer than 500 characters").nullable();
+const created = z.strictObject({
+  url,
+  events: events.optional(),
+  description: description.optional(),
+  active: z.boolean().optional(),
+});
+const changed = z.strictObject({
+  url: url.optional(),
+  events: events.optional(),
+  description: description.optional(),
+  active: z.boolean().optional(),
+  backlog: z.literal("discard").optional(),
+});
+const tested = z.strictObject({ event: z.enum(eventTypes).optional() });
+const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}) } as const;
+
+export function webhookRoutes({ store, webhooks, clock, mint, cursors }: RouteDeps): Route[] {
+  const find = async (call: Call<unknown, unknown>): Promise<Endpoint> => {
+    const endpoint = await store.endpoint(call.account.key, call.param("id"));
+    if (!endpoint) throw noEndpoint();
+    return endpoint;
+  };
+  const problems = async (body: Record<string, unknown>): Promise<Problem[]> => {
+    if (!url.safeParse(body["url"]).success) return []; // the schema says so
+    try {
+      await webhooks.checkUrl(String(body["url"]));
+      return [];
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.code !== "validation_failed") throw error;
+      return error.extras.errors ?? [{ field: "url", code: "validation_failed", issue: error.message }];
+    }
+  };
+
+  return [
+    route({
+      ...common,
+      method: "POST",
+      path: "/v1/webhooks",
+      bucket: "webhooks-write",
+      body: created,
+      problems,
+      async handle({ account, body }) {
+        const now = clock.now();
+        const secret = makeSecret();
+        const endpoint = await store.createEndpoint({
+          id: mint("whk", now),
+          accountKey: account.key,
+          url: body.url,
+          eventMask: eventMask(body.events),
+          description: body.description ?? null,
+          active: body.active ?? true,
+          secret,
+          previousSecret: null,
+          previousSecretUntil: null,
+          createdAt: now,
+          updatedAt: now,
+          lastSuccessAt: null,
+          lastFailureAt: null,
+          consecutiveFailures: 0,
+        });
+        return json(201, { ...endpointBody(endpoint), secret }, { location: `/v1/webhooks/${endpoint.id}` });
+      },
+    }),
+    route({
+      ...common,
+      method: "GET",
+      path: "/v1/webhooks",
+      query: z.object(pageFields()),
+      body: null,
+      async handle({ account, query }) {
+        const page = pageOf(await store.listEndpoints(account.key), pageRequest(cursors, "webhooks", query));
+        return json(200, listBody(cursors, "webhooks", { ...page, rows: page.rows.map(endpointBody) }));
+      },
+    }),
+    route({
+      ...common,
+      method: "GET",
+      path: "/v1/webhooks/{id}",
+      body: null,
+      handle: async (call) => json(200, endpointBody(await find(call))),
+    }),
+    route({
+      ...common,
+      method: "PATCH",
+      path: "/v1/webhooks/{id}",
+      body: changed,
+      problems,
+      async handle(call) {
+        const { url: newUrl, events: types, description: text, active, backlog } = call.body;
+        const mask = types === undefined ? undefined : eventMask(types);
+        const change = present({ url: newUrl, eventMask: mask, description: text, active });
+        const endpoint = await store.updateEndpoint(
+          call.account.key,
+          call.param("id"),
+          { ...change, updatedAt: clock.now() },
+          { discardBacklog: backlog === "discard" },
+        );
+        if (!endpoint) throw noEndpoint();
+        if (active) webhooks.kick(); // what waited while it was paused goes out now
+        return json(200, endpointBody(endpoint));
+      },
+    }),
+    route({
+      ...common,
+      method: "DELETE",
+      path: "/v1/webhooks/{id}",
+      body: null,
+      async handle(call) {
+        if (!(await store.deleteEndpoint(call.account.key, call.param("id")))) throw noEndpoint();
+        return { status: 204 };
+      },
+    }),
+    route({
+      ...common,
+      method: "POST",
+      path: "/v1/webhooks/{id}/test",
+      body: tested,
+      bodyOptional: true,
+      timeoutMs: testTimeoutMs,
+      upstream: true,
+      async handle(call) {
+        const result = await webhooks.test(await find(call), call.body.event);
+        const { delivered, status, durationMs, eventId } = result;
+        return json(200, { delivered, status, duration_ms: durationMs, event_id: eventId });
+      },
+    }),
+  ];
+}
+
+function endpointBody(endpoint: Endpoint): Record<string, unknown> {
+  return {
+    id: endpoint.id,
+    url: endpoint.url,
+    events: eventTypesOf(endpoint.eventMask),
+    description: endpoint.description,
+    active: endpoint.active,
+    secret_hint: endpoint.secret.slice(-4),
+    created_at: isoTime(endpoint.createdAt),
+    updated_at: isoTime(endpoint.updatedAt),
+    last_success_at: isoTimeOrNull(endpoint.lastSuccessAt),
+    last_failure_at: isoTimeOrNull(endpoint.lastFailureAt),
+    consecutive_failures: endpoint.consecutiveFailures,
+  };
+}
+
+/** 64 printable ASCII characters of 6 random bits each; their bytes are the HMAC key. */
+function makeSecret(): string {
+  return Array.from({ length: secretLength }, () =>
+    secretAlphabet.charAt(randomInt(secretAlphabet.length)),
+  ).join("");
+}
+
+function noEndpoint(): Refusal {
+  return new Refusal("resource_not_found", "There is no such webhook.");
+}

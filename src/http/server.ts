@@ -1,0 +1,144 @@
+// The HTTP door: the public listeners and the operator's socket, one set of routes behind both. It holds
+// what its requests share (buckets, the gate for large bodies, keys in flight, open streams) and the order
+// in which listeners come and go.
+import type { ListenOptions } from "node:net";
+import type { Access } from "../access/access.ts";
+import { createBuckets } from "../access/buckets.ts";
+import { createNetworks } from "../access/networks.ts";
+import type { Clock } from "../clock.ts";
+import type { Config, ListenAddress } from "../config.ts";
+import type { Domains } from "../domains/domains.ts";
+import { Refusal } from "../errors.ts";
+import type { IdMint } from "../ids.ts";
+import type { Log } from "../log.ts";
+import type { Service } from "../service.ts";
+import type { Store } from "../store/store.ts";
+import type { Submission } from "../submission/submission.ts";
+import type { Certificates } from "../tls/certificates.ts";
+import type { Webhooks } from "../webhooks/webhooks.ts";
+import { listenOnSocket } from "./admin-socket.ts";
+import { createApp, type AppDeps } from "./app.ts";
+import { createGate } from "./gate.ts";
+import { apiVersion } from "./guards.ts";
+import { createInFlight } from "./idempotency.ts";
+import { createCursors } from "./paging.ts";
+import { renderProblem } from "./problem.ts";
+import { allRoutes } from "./routes.ts";
+import { listen, rawResponse, type Listener, type ListenerDeps } from "./listener.ts";
+import { createStreams } from "./streams.ts";
+
+export interface HttpDeps {
+  config: Config;
+  /** null where tls.mode is off. */
+  certificates: Certificates | null;
+  store: Store;
+  access: Access;
+  submission: Submission;
+  domains: Domains;
+  webhooks: Webhooks;
+  clock: Clock;
+  log: Log;
+  mint: IdMint;
+  /** What GET /v1/status shows; its `ready` decides /readyz. */
+  status(): Promise<object>;
+}
+
+export interface Http extends Service {
+  /** Where it listens, as bound: `http` for each public listener, `admin` for the socket. */
+  addresses(): { name: string; address: string }[];
+}
+
+export function createHttp(deps: HttpDeps): Http {
+  const { config, certificates, clock, log, store } = deps;
+  const streams = createStreams();
+  const buckets = createBuckets(clock, config.limits.rates);
+  let listeners: { name: string; listener: Listener }[] = [];
+  let draining = false;
+
+  const appDeps: AppDeps = {
+    store,
+    access: deps.access,
+    buckets,
+    gate: createGate(clock),
+    inFlight: createInFlight(),
+    clock,
+    log,
+    mint: deps.mint,
+    publicUrl: config.publicUrl,
+    trustedProxies: createNetworks(config.http.trustedProxies),
+    transport: certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local",
+    draining: () => draining,
+  };
+
+  /** A request that never became one still gets the form and the headers of every other answer. */
+  const malformed = (status: number, ip: string): string => {
+    const requestId = deps.mint("req", clock.now());
+    const reply = renderProblem(
+      new Refusal("invalid_request", malformedText[status] ?? "The request is not valid HTTP/1.1."),
+      {
+        requestId,
+        path: "",
+        publicUrl: config.publicUrl,
+        acceptsProblem: true,
+        status,
+      },
+    );
+    const limit = buckets.takeUnauthenticated(ip);
+    const headers = {
+      ...reply.headers,
+      "x-request-id": requestId,
+      "x-api-version-used": apiVersion,
+      "x-ratelimit-limit": String(limit.limit),
+      "x-ratelimit-remaining": String(limit.remaining),
+      "x-ratelimit-reset": String(limit.resetAt),
+      "x-ratelimit-bucket": limit.bucket,
+    };
+    return rawResponse(status, headers, reply.body);
+  };
+
+  const stop = async (): Promise<void> => {
+    draining = true;
+    streams.endAll();
+    const open = listeners;
+    listeners = [];
+    await Promise.all(open.map(({ listener }) => listener.stop()));
+  };
+
+  return {
+    name: "http",
+    addresses: () => listeners.map(({ name, listener }) => ({ name, address: listener.address() })),
+    async start() {
+      const cursors = createCursors(await store.secret("cursors"));
+      const routes = allRoutes({ ...deps, cursors, streams });
+      const base: Omit<ListenerDeps, "app" | "certificates"> = { clock, malformed };
+      const app = createApp("public", routes, appDeps);
+      draining = false;
+      try {
+        for (const address of config.http.listen) {
+          listeners.push({
+            name: "http",
+            listener: await listen(optionsOf(address), { ...base, app, certificates }),
+          });
+        }
+        const admin = createApp("admin", routes, appDeps);
+        listeners.push({
+          name: "admin",
+          listener: await listenOnSocket(config.socket, { ...base, app: admin, certificates: null }),
+        });
+      } catch (error) {
+        await stop();
+        throw error;
+      }
+    },
+    stop,
+  };
+}
+
+const malformedText: Record<number, string> = {
+  408: "The request did not arrive in time.",
+  431: "The request's header is too large.",
+};
+
+function optionsOf(address: ListenAddress): ListenOptions {
+  return "path" in address ? { path: address.path } : { host: address.host, port: address.port };
+}

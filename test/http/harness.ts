@@ -1,0 +1,222 @@
+// A running HTTP door on loopback without TLS, a small store in memory where none is given, and fakes of
+// the rooms below that a test replaces by what it needs. Requests go through node:http, so that a test
+// says every header itself.
+import { mkdtempSync } from "node:fs";
+import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createAccess, type Access } from "../../src/access/access.ts";
+import type { Clock } from "../../src/clock.ts";
+import type { Config } from "../../src/config.ts";
+import type { Domains } from "../../src/domains/domains.ts";
+import { createHttp, type Http, type HttpDeps } from "../../src/http/server.ts";
+import { createIdMint } from "../../src/ids.ts";
+import { silentLog, type Log } from "../../src/log.ts";
+import type { Account, ApiKey, Scope, Store } from "../../src/store/store.ts";
+import type { Submission } from "../../src/submission/submission.ts";
+import type { Webhooks } from "../../src/webhooks/webhooks.ts";
+import { ManualClock } from "../support/clock.ts";
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+  json: Json;
+}
+/** Any JSON value; what a member really is, its assertion says. */
+export interface Json {
+  [name: string]: Json;
+}
+
+export function list(value: Json | undefined): Json[] {
+  return Array.isArray(value) ? (value as Json[]) : [];
+}
+
+export interface Ask {
+  method?: string;
+  path?: string;
+  headers?: Record<string, string | string[]>;
+  body?: unknown;
+  key?: string | null;
+  /** Over the operator's socket. */
+  admin?: boolean;
+  raw?: string | Buffer;
+}
+
+export interface Harness {
+  http: Http;
+  access: Access;
+  clock: ManualClock;
+  account: Account;
+  socket: string;
+  port: number;
+  logged: { level: string; fields: Record<string, unknown>; text: string }[];
+  key(
+    scope: Scope,
+    more?: { test?: boolean; allowIps?: string[]; expiresAt?: number },
+  ): Promise<{ key: ApiKey; value: string }>;
+  ask(ask: Ask): Promise<Answer>;
+  stop(): Promise<void>;
+}
+
+/** Methods that a test does not give throw when they are called. */
+export function fake<T extends object>(name: string, methods: Partial<T>): T {
+  return new Proxy(methods as T, {
+    get: (target, property) =>
+      property in target
+        ? Reflect.get(target, property)
+        : () => {
+            throw new Error(`${name}.${String(property)} is not faked`);
+          },
+  });
+}
+
+export async function startHttp(
+  options: {
+    store?: Partial<Store>;
+    submission?: Partial<Submission>;
+    webhooks?: Partial<Webhooks>;
+    domains?: Partial<Domains>;
+    config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
+    status?: () => Promise<object>;
+    certificates?: HttpDeps["certificates"];
+  } = {},
+): Promise<Harness> {
+  const clock = new ManualClock();
+  const logged: Harness["logged"] = [];
+  const log = recording(logged);
+  const mint = createIdMint();
+  const account: Account = {
+    key: 1,
+    id: mint("acct", clock.now()),
+    name: "default",
+    status: "active",
+    createdAt: clock.now(),
+  };
+  const store = fake<Store>("store", { ...memoryKeys(account), ...options.store });
+  const socket = join(mkdtempSync(join(tmpdir(), "svc-http-")), "admin.sock");
+  const access = createAccess({ store, clock, log, mint });
+  const config = {
+    publicUrl: options.config?.publicUrl ?? "https://mail.acme.example",
+    socket,
+    http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
+    limits: { maxQueue: 0, minFreeShare: 0, rates: options.config?.rates ?? {} },
+  };
+  const http = createHttp({
+    config: config as Config,
+    certificates: options.certificates ?? null,
+    store,
+    access,
+    submission: fake<Submission>("submission", options.submission ?? {}),
+    domains: fake<Domains>("domains", options.domains ?? {}),
+    webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
+    clock: clock satisfies Clock,
+    log,
+    mint,
+    status: options.status ?? (() => Promise.resolve({ ready: true })),
+  });
+  await http.start();
+  const port = Number(/:(\d+)$/.exec(http.addresses()[0]?.address ?? "")?.[1]);
+  const reporting = { value: null as string | null };
+  const harness: Harness = {
+    http,
+    access,
+    clock,
+    account,
+    socket,
+    port,
+    logged,
+    key: (scope, more = {}) =>
+      access.createKey(account.key, {
+        name: scope,
+        scope,
+        test: more.test ?? false,
+        allowIps: more.allowIps ?? [],
+        expiresAt: more.expiresAt ?? null,
+      }),
+    async ask(ask) {
+      reporting.value ??= (await harness.key("admin")).value;
+      const key = ask.key === undefined ? reporting.value : ask.key;
+      return send(ask, { key: ask.admin === true ? null : key, port, socket });
+    },
+    stop: () => http.stop(),
+  };
+  return harness;
+}
+
+/** One request; its answer is never thrown. */
+export function send(ask: Ask, to: { key: string | null; port: number; socket: string }): Promise<Answer> {
+  const body = ask.raw ?? (ask.body === undefined ? undefined : JSON.stringify(ask.body));
+  const headers: Record<string, string | string[]> = {
+    ...(to.key === null ? {} : { authorization: `Bearer ${to.key}` }),
+    ...(body === undefined
+      ? {}
+      : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }),
+    ...ask.headers,
+  };
+  for (const [name, value] of Object.entries(headers)) if (value === "-") delete headers[name];
+  const where = ask.admin === true ? { socketPath: to.socket } : { host: "127.0.0.1", port: to.port };
+  return new Promise((resolve, reject) => {
+    const req = httpRequest(
+      { ...where, method: ask.method ?? "GET", path: ask.path ?? "/", headers, agent: false },
+      (res) => {
+        const chunks: Buffer[] = [];
+        res.on("data", (chunk: Buffer) => chunks.push(chunk));
+        res.on("error", reject);
+        res.on("end", () => {
+          const text = Buffer.concat(chunks).toString();
+          const isJson =
+            /json/.test(res.headers["content-type"] ?? "") &&
+            text !== "" &&
+            !/ndjson/.test(res.headers["content-type"] ?? "");
+          resolve({
+            status: res.statusCode ?? 0,
+            headers: res.headers,
+            text,
+            json: (isJson ? JSON.parse(text) : {}) as Json,
+          });
+        });
+      },
+    );
+    req.on("error", reject);
+    req.end(body);
+  });
+}
+
+function recording(logged: Harness["logged"]): Log {
+  const at = (level: string) => (fields: Record<string, unknown>, text: string) =>
+    void logged.push({ level, fields, text });
+  const log: Log = {
+    ...silentLog,
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    component: () => log,
+  };
+  return log;
+}
+
+/** The part of a store that authentication needs. */
+function memoryKeys(account: Account): Partial<Store> {
+  const keys: ApiKey[] = [];
+  return {
+    secret: () => Promise.resolve(Buffer.alloc(32, 7)),
+    accountByName: (name) => Promise.resolve(name === account.name ? account : null),
+    accountByKey: (key) => Promise.resolve(key === account.key ? account : null),
+    createApiKey(wanted) {
+      const key: ApiKey = { ...wanted, key: keys.length + 1, lastUsedAt: null, revokedAt: null };
+      keys.push(key);
+      return Promise.resolve(key);
+    },
+    apiKeyByHash: (hash) => Promise.resolve(keys.find((key) => Buffer.compare(key.hash, hash) === 0) ?? null),
+    listApiKeys: () => Promise.resolve(keys),
+    setApiKeyStatus(_account, id, status, at) {
+      const key = keys.find((other) => other.id === id);
+      if (!key) return Promise.resolve(null);
+      if (key.status !== "revoked")
+        Object.assign(key, { status, revokedAt: status === "revoked" ? at : null });
+      return Promise.resolve(key);
+    },
+    noteUse: () => Promise.resolve(),
+  };
+}
