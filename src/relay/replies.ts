@@ -46,13 +46,21 @@ export function replyTo(error: unknown): SmtpReply | null {
 
 function refusalReply(refusal: Refusal): SmtpReply {
   const { code, enhanced } = errorCatalog[refusal.code].smtp;
-  return new SmtpReply(code, enhanced, `${refusalSentence(refusal).slice(0, 390)} (${refusal.code})`);
+  return new SmtpReply(code, enhanced, `${refusalSentence(refusal)} (${refusal.code})`);
 }
+
+/** Leaves room behind it for the refusal's code, which programs look for. */
+const maxSentenceLength = 390;
 
 function refusalSentence(refusal: Refusal): string {
   const { domain, errors } = refusal.extras;
-  if (refusal.code === "sender_not_verified" && domain !== undefined)
-    return `The domain ${domain} is not verified for sending; verify it with: svc domains verify ${domain}`;
   const first = errors?.[0];
-  return first ? `${first.field}: ${first.issue}` : refusal.message;
+  if (refusal.code === "sender_not_verified" && domain !== undefined) {
+    // A list of all that is wrong in the DNS may be longer than a reply, and must not push the command out.
+    const issue = first?.issue ?? "";
+    return issue.includes("svc domains ") && issue.length <= maxSentenceLength
+      ? issue
+      : `The domain ${domain} is not verified for sending; verify it with: svc domains verify ${domain}`;
+  }
+  return (first ? `${first.field}: ${first.issue}` : refusal.message).slice(0, maxSentenceLength);
 }

@@ -196,6 +196,32 @@ const failures: [string, () => Error, RegExp][] = [
     /^550 5\.7\.1 The domain shop\.test is not verified for sending; verify it with: svc domains verify shop\.test \(sender_not_verified\)$/,
   ],
   [
+    "a sender whose domain the account does not have",
+    () =>
+      new Refusal("sender_not_verified", "x", {
+        domain: "shop.test",
+        errors: [
+          { field: "from", code: "sender_not_verified", issue: "Not yours. Run: svc domains add shop.test" },
+        ],
+      }),
+    /^550 5\.7\.1 Not yours\. Run: svc domains add shop\.test \(sender_not_verified\)$/,
+  ],
+  [
+    "an unverified sender with a long list of faults",
+    () =>
+      new Refusal("sender_not_verified", "x", {
+        domain: "shop.test",
+        errors: [
+          {
+            field: "from",
+            code: "sender_not_verified",
+            issue: `${"x".repeat(400)} svc domains verify shop.test`,
+          },
+        ],
+      }),
+    /^550 5\.7\.1 .*svc domains verify shop\.test \(sender_not_verified\)$/,
+  ],
+  [
     "two problems",
     () =>
       new Refusal("validation_failed", "x", {
