@@ -3,6 +3,7 @@
 // are in config/options.ts; here is the only place that reads files and the environment for them.
 // Every fault is reported at once; a configuration with a fault is none.
 import { hostname as systemName } from "node:os";
+import { parse as parseYaml } from "yaml";
 import { crossChecks } from "./config/checks.ts";
 import { fileLayers, readTextFile, type ReadFile } from "./config/files.ts";
 import {
@@ -113,6 +114,11 @@ export function loadConfig(request: ConfigRequest): ConfigResult {
 /** What `serve --dev` runs with: loopback ports above 1024, no file read. Environment variables hold here too. */
 export function devConfig(request: ConfigRequest): ConfigResult {
   return resolve(request, { places: placesOf(request), layers: [], files: [], faults: [], dev: true });
+}
+
+/** What outbound.shaping_file holds; its form is judged where it is used (queue/shaping.ts). Throws where it is no YAML. */
+export function readShapingFile(path: string): unknown {
+  return parseYaml(readTextFile(path) ?? "");
 }
 
 /** One line a fault: where, what was found, what would be right. */

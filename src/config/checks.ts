@@ -1,6 +1,7 @@
 // Rules that hold between options, and the files that options name. Each sees what could be read
 // (a value that was itself at fault is undefined) and answers what is wrong; all run, so that everything is told at once.
 import { BlockList, isIP } from "node:net";
+import { parse } from "yaml";
 import type { z } from "zod";
 import type { ReadFile } from "./files.ts";
 import type { OptionPath, someOptions } from "./options.ts";
@@ -140,14 +141,13 @@ function files(read: Read, readFile: ReadFile): Wrong[] {
       const text = readFile(file);
       if (text === null)
         return [{ path, found: `${file}, where there is no file`, expected: "the path of a file" }];
+      if (path === "outbound.shaping_file") parse(text);
       return text.trim() === ""
         ? [{ path, found: `${file}, which is empty`, expected: "a file with content" }]
         : [];
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      return [
-        { path, found: `${file}, which cannot be read (${why})`, expected: "a file that this user may read" },
-      ];
+      return [{ path, found: `${file}, which cannot be read (${why})`, expected: "a file that can be" }];
     }
   });
 }

@@ -1,0 +1,134 @@
+// `svc events`: what happened, as a list and live.
+import type { Command } from "commander";
+import { listed, segment, type Cli } from "../cli.ts";
+import { CliFault } from "../fault.ts";
+import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { field, type Row } from "../output.ts";
+import { cell } from "../text.ts";
+
+interface FilterFlags extends ListFlags {
+  event?: string[];
+  message?: string;
+  to?: string;
+  tag?: string;
+  webhook?: string;
+  deliveryStatus?: string;
+  order: string;
+}
+
+export function register(events: Command, cli: Cli): void {
+  addListOptions(events.command("list").description("what happened, newest first"), true)
+    .option("--event <types>", "of these types; repeat or separate by commas", listed)
+    .option("--message <id>", "of this message")
+    .option("--to <email>", "of this recipient")
+    .option("--tag <tag>", "of messages with this tag")
+    .option("--webhook <id>", "for this endpoint")
+    .option("--delivery-status <status>", "pending, delivered, dead_lettered or none")
+    .option("--order <order>", "asc or desc", "desc")
+    .action((flags: FilterFlags) =>
+      printList(cli, flags, {
+        path: "/v1/events",
+        query: {
+          event: flags.event?.join(","),
+          message_id: flags.message,
+          to: flags.to,
+          tag: flags.tag,
+          webhook_id: flags.webhook,
+          delivery_status: flags.deliveryStatus,
+          order: flags.order,
+        },
+        times: { since: "occurred_after", until: "occurred_before" },
+        columns: [
+          field("occurred_at", "occurred"),
+          field("event"),
+          { title: "message", of: (row) => dataOf(row)["message_id"] },
+          { title: "to", of: (row) => dataOf(row)["to"] },
+          { title: "what", of: what },
+          field("event_id", "id"),
+        ],
+        empty: "There is no such event.",
+      }),
+    );
+  events
+    .command("show <id>")
+    .description("one event")
+    .action(async (id: string) => {
+      const answer = await cli.client.call("GET", "/v1/events", { query: { event_id: id } });
+      const row = rowsOf(answer.json)[0];
+      if (!row) throw new CliFault(3, `there is no event ${id}`, ["Events are kept for 30 days."]);
+      if (cli.out.json) return cli.out.body(JSON.stringify(row));
+      cli.out.fields([
+        ...Object.entries(row).filter(([name]) => name !== "data"),
+        ...Object.entries(dataOf(row)),
+      ]);
+    });
+  events
+    .command("tail")
+    .description("events as they come, until Ctrl-C")
+    .option("--after <evt_…>", "go on after this event")
+    .option("--event <types>", "of these types; repeat or separate by commas", listed)
+    .action((flags: { after?: string; event?: string[] }) => tail(cli, flags));
+}
+
+async function tail(cli: Cli, flags: { after?: string; event?: string[] }): Promise<void> {
+  let last = flags.after;
+  const resume = (): string[] => [
+    `Go on with: ${cli.program} events tail${last === undefined ? "" : ` --after ${segment(last)}`}`,
+  ];
+  try {
+    for await (const line of cli.client.lines("/v1/events/tail", {
+      after: flags.after,
+      event: flags.event?.join(","),
+    })) {
+      const event = parsed(line);
+      if (typeof event["event_id"] === "string") last = event["event_id"];
+      if (cli.out.json) cli.out.body(line);
+      else {
+        const columns = [
+          event["occurred_at"],
+          event["event"],
+          dataOf(event)["message_id"],
+          dataOf(event)["to"],
+          what(event),
+        ];
+        cli.out.line(columns.map(cell).join("  ").trimEnd());
+      }
+      await cli.out.drained();
+    }
+  } catch (error) {
+    if (error instanceof CliFault && error.exit === 6 && last !== undefined)
+      throw new CliFault(6, error.message, resume());
+    throw error;
+  }
+  throw new CliFault(6, "the daemon ended the stream", resume());
+}
+
+function parsed(line: string): Row {
+  try {
+    const value: unknown = JSON.parse(line);
+    return value !== null && typeof value === "object" ? (value as Row) : {};
+  } catch {
+    return {};
+  }
+}
+
+function dataOf(event: Row): Row {
+  const data = event["data"];
+  return data !== null && typeof data === "object" ? (data as Row) : {};
+}
+
+/** What a person wants to see first of an event. */
+function what(event: Row): string {
+  const {
+    smtp_code: code,
+    smtp_status: status,
+    smtp_response: response,
+    bounce_classification: cause,
+    url,
+  } = dataOf(event);
+  const reply = typeof response === "string" ? response : [code, status].map(cell).join(" ").trim();
+  return [cause, reply, url]
+    .map(cell)
+    .filter((part) => part !== "")
+    .join(": ");
+}

@@ -1,0 +1,135 @@
+// `svc init`: writes svc.yaml, makes the database, the first admin key and SMTP login, and the records of
+// the first domain. Refuses to do it twice (exit 5) without --force.
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { hostname as machineName } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import type { Command } from "commander";
+import { placesOf } from "../../config/places.ts";
+import type { Cli } from "../cli.ts";
+import type { Initialised } from "../daemon-contract.ts";
+import { CliFault, usage } from "../fault.ts";
+import { field } from "../output.ts";
+
+interface InitFlags {
+  hostname?: string;
+  domain?: string;
+  adminEmail?: string;
+  config?: string;
+  dataDir?: string;
+  force?: boolean;
+}
+
+export function register(init: Command, cli: Cli): void {
+  init
+    .option("--hostname <name>", "full host name of this server (the machine's own)")
+    .option("--domain <domain>", "first domain to send from")
+    .option("--admin-email <email>", "who is told of trouble")
+    .option("--config <file>", "svc.yaml to write (SVC_CONFIG)")
+    .option("--data-dir <dir>", "database, spool, keys (SVC_DATA_DIR)")
+    .option("--force", "even where something is set up already; the old svc.yaml is kept as svc.yaml.old")
+    .action((flags: InitFlags) => initialise(cli, flags));
+}
+
+async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
+  const { io } = cli;
+  const places = placesOf(io);
+  const file = resolve(
+    io.cwd,
+    flags.config ?? io.env["SVC_CONFIG"] ?? places.userConfig ?? places.systemConfig,
+  );
+  const hostname = flags.hostname ?? machineName();
+  if (!hostname.includes("."))
+    throw usage(
+      `this machine calls itself "${hostname}", which is no full host name`,
+      "Add --hostname mail.acme.example",
+    );
+  const dataDir = flags.dataDir === undefined ? null : resolve(io.cwd, flags.dataDir);
+  const text = yamlOf({ hostname, data_dir: dataDir, email: flags.adminEmail ?? null });
+
+  const { faultText, loadConfig } = await import("../../config.ts");
+  const { readTextFile } = await import("../../config/files.ts");
+  const result = loadConfig({
+    ...io,
+    flags: { config: file },
+    readFile: (path) => (path === file ? text : readTextFile(path)),
+  });
+  if ("faults" in result)
+    throw new CliFault(78, "with these answers the configuration has faults:", result.faults.map(faultText));
+  const { config } = result;
+  if (!flags.force)
+    for (const there of [file, join(config.dataDir, "svc.db")])
+      if (existsSync(there))
+        throw new CliFault(5, `${there} is there already`, [
+          "To set up all the same, add --force; keys and mail of the database stay.",
+        ]);
+
+  const undo = writeConfig(file, text);
+  const { createLog } = await import("../../log.ts");
+  const log = createLog({ level: "warn" });
+  try {
+    const daemon = await cli.loadDaemon();
+    show(cli, file, await daemon.initialise({ config, log, domain: flags.domain ?? null }));
+  } catch (error) {
+    undo();
+    if (error instanceof CliFault || !(error instanceof Error)) throw error;
+    throw new CliFault(1, `nothing was set up: ${error.message}`);
+  } finally {
+    log.flush();
+  }
+}
+
+/** JSON strings are YAML strings. */
+function yamlOf(answers: { hostname: string; data_dir: string | null; email: string | null }): string {
+  const lines = [`hostname: ${JSON.stringify(answers.hostname)}`];
+  if (answers.data_dir !== null) lines.push(`data_dir: ${JSON.stringify(answers.data_dir)}`);
+  if (answers.email !== null) lines.push(`operations:`, `  email: ${JSON.stringify(answers.email)}`);
+  return `# Written by svc init. Every other option has a default: see README, "Options".\n${lines.join("\n")}\n`;
+}
+
+function writeConfig(file: string, text: string): () => void {
+  const old = `${file}.old`;
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
+    const kept = existsSync(file);
+    if (kept) renameSync(file, old);
+    writeFileSync(file, text, { mode: 0o644, flag: "wx" });
+    return () => (kept ? renameSync(old, file) : rmSync(file, { force: true }));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CliFault(4, `${file} cannot be written: ${why}`, [
+      "Run it with sudo, or choose another place with --config.",
+    ]);
+  }
+}
+
+function show(cli: Cli, file: string, made: Initialised): void {
+  const { adminKey, smtp, domain } = made;
+  if (cli.out.json)
+    return cli.out.body(
+      JSON.stringify({
+        config: file,
+        admin_key: adminKey,
+        smtp,
+        domain: domain === null ? null : { name: domain.name, records: domain.records },
+      }),
+    );
+  cli.out.note(`${file} is written. The key and the password are shown this once:`);
+  cli.out.fields([
+    ["admin key", adminKey],
+    ["SMTP login", smtp.username],
+    ["SMTP password", smtp.password],
+  ]);
+  if (domain) {
+    cli.out.line("");
+    cli.out.note(`Publish these records for ${domain.name}:`);
+    cli.out.table(
+      ["purpose", "type", "name", "required", "value"].map((name) => field(name)),
+      domain.records.map((record) => ({ ...record })),
+    );
+  }
+  cli.out.next(
+    domain
+      ? `Then: ${cli.program} serve, and once the records are out: ${cli.program} domains verify ${domain.name}`
+      : `Next: ${cli.program} serve, and ${cli.program} domains add DOMAIN`,
+  );
+}

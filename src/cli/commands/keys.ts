@@ -1,0 +1,121 @@
+// `svc keys`: API keys. A value is shown once, alone on stdout, so that it can be piped.
+import type { Command } from "commander";
+import { agree, listed, segment, type Cli } from "../cli.ts";
+import type { Answer } from "../client.ts";
+import { CliFault, usage } from "../fault.ts";
+import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { field, type Row } from "../output.ts";
+import { moment, spanMs } from "../times.ts";
+
+const scopes = ["send", "suppressions", "reporting", "admin"];
+
+export function register(keys: Command, cli: Cli): void {
+  keys
+    .command("create")
+    .description("make a key")
+    .requiredOption("--name <name>", "what it is for")
+    .requiredOption("--scope <scope>", scopes.join(", "))
+    .option("--test", "a test key: nothing leaves the machine")
+    .option("--allow-ip <network>", "usable from these networks only; repeat or separate by commas", listed)
+    .option("--expires <time>", "a time, or a span such as 90d")
+    .action(
+      async (flags: {
+        name: string;
+        scope: string;
+        test?: boolean;
+        allowIp?: string[];
+        expires?: string;
+      }) => {
+        if (!scopes.includes(flags.scope))
+          throw usage(`--scope: found "${flags.scope}", expected ${scopes.join(", ")}`);
+        const body = {
+          name: flags.name,
+          scope: flags.scope,
+          ...(flags.test ? { test: true } : {}),
+          ...(flags.allowIp ? { allow_ips: flags.allowIp } : {}),
+          ...(flags.expires === undefined
+            ? {}
+            : { expires_at: moment(flags.expires, "--expires", "future", cli.io.clock.now()) }),
+        };
+        showNewKey(cli, await cli.client.call("POST", "/v1/keys", { body }));
+      },
+    );
+  addListOptions(keys.command("list").description("all keys"), false)
+    .option("--unused <span>", "not used for so long: 90d")
+    .action(async (flags: ListFlags & { unused?: string }) => {
+      const before =
+        flags.unused === undefined ? null : cli.io.clock.now() - spanMs(flags.unused, "--unused");
+      await printList(cli, before === null ? flags : { ...flags, all: true }, {
+        path: "/v1/keys",
+        columns: ["id", "name", "scope", "test", "status", "hint", "last_used_at", "expires_at"].map((name) =>
+          field(name),
+        ),
+        empty: `There is no key${before === null ? "" : " unused for so long"}.`,
+        ...(before === null ? {} : { keep: (row) => lastUse(row) < before }),
+      });
+    });
+  keys
+    .command("show <id>")
+    .description("one key")
+    .action(async (id: string) => {
+      const row = await findKey(cli, id);
+      if (cli.out.json) return cli.out.body(JSON.stringify(row));
+      cli.out.fields(Object.entries(row));
+    });
+  keys
+    .command("rotate <id>")
+    .description("a new key with the same settings; the old one stays valid")
+    .action(async (id: string) => {
+      const answer = await cli.client.call("POST", `/v1/keys/${segment(id)}/rotate`);
+      showNewKey(cli, answer);
+      cli.out.next(`Once the new key is in use: ${cli.program} keys revoke ${id}`);
+    });
+  keys
+    .command("revoke <id>")
+    .description("end a key at once, for good")
+    .option("--yes", "do not ask")
+    .action(async (id: string, flags: { yes?: boolean }) => {
+      await agree(cli, `Revoke ${id}? Its requests fail from now on, for good.`, flags.yes);
+      showStatus(cli, id, await cli.client.call("POST", `/v1/keys/${segment(id)}/revoke`));
+    });
+  for (const verb of ["disable", "enable"] as const)
+    keys
+      .command(`${verb} <id>`)
+      .description(
+        verb === "disable" ? "stop a key until it is enabled again" : "let a disabled key work again",
+      )
+      .action(async (id: string) =>
+        showStatus(cli, id, await cli.client.call("POST", `/v1/keys/${segment(id)}/${verb}`)),
+      );
+}
+
+function showNewKey(cli: Cli, answer: Answer): void {
+  if (cli.out.json) return cli.out.body(answer.text);
+  const { id, name, scope, key } = answer.json;
+  cli.out.note(`${String(id)}, ${String(name)}, scope ${String(scope)}. The key is shown this once:`);
+  cli.out.secret(String(key));
+  if (scope === "send") cli.out.next("Use it: POST /v1/messages with the header Authorization: Bearer KEY");
+}
+
+function showStatus(cli: Cli, id: string, answer: Answer): void {
+  if (cli.out.json) return cli.out.body(answer.text);
+  cli.out.line(`${id} is ${String(answer.json["status"])}`);
+}
+
+function lastUse(row: Row): number {
+  return Date.parse(String(row["last_used_at"] ?? row["created_at"]));
+}
+
+/** The API lists keys and shows none alone. */
+async function findKey(cli: Cli, id: string): Promise<Row> {
+  let cursor: string | undefined;
+  for (;;) {
+    const { json } = await cli.client.call("GET", "/v1/keys", { query: { cursor, limit: 200 } });
+    const row = rowsOf(json).find((one) => one["id"] === id);
+    if (row) return row;
+    const next = json["has_more"] === true ? json["next_cursor"] : null;
+    if (typeof next !== "string" || next === cursor) break;
+    cursor = next;
+  }
+  throw new CliFault(3, `there is no key ${id}`, [`See them all: ${cli.program} keys list`]);
+}

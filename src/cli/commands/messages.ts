@@ -1,0 +1,126 @@
+// `svc messages`: what was sent and what became of it, down to every reply of a receiving server.
+import type { Command } from "commander";
+import { segment, type Cli } from "../cli.ts";
+import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { field, type Row } from "../output.ts";
+import { cell } from "../text.ts";
+
+interface FilterFlags extends ListFlags {
+  to?: string;
+  from?: string;
+  domain?: string;
+  tag?: string;
+  status?: string;
+  subject?: string;
+  source?: string;
+}
+
+export function register(messages: Command, cli: Cli): void {
+  const at = (id: string): string => `/v1/messages/${segment(id)}`;
+  addListOptions(messages.command("list").description("newest first"), true)
+    .option("--to <email>", "to this address")
+    .option("--from <email>", "from this address")
+    .option("--domain <domain>", "to addresses of this domain")
+    .option("--tag <tag>", "with this tag")
+    .option("--status <status>", "delivered, deferred, bounced, processing, …")
+    .option("--subject <text>", "subject that holds this")
+    .option("--source <source>", "api or smtp")
+    .action((flags: FilterFlags) =>
+      printList(cli, flags, {
+        path: "/v1/messages",
+        query: {
+          to: flags.to,
+          from: flags.from,
+          to_domain: flags.domain,
+          tag: flags.tag,
+          status: flags.status,
+          subject: flags.subject,
+          source: flags.source,
+        },
+        times: { since: "created_after", until: "created_before" },
+        columns: [
+          field("id"),
+          field("created_at", "created"),
+          field("status"),
+          field("from"),
+          { title: "to", of: (row) => recipientsOf(row).map((one) => one["email"]) },
+          field("subject"),
+        ],
+        empty: "There is no such message.",
+      }),
+    );
+  messages
+    .command("show <id>")
+    .description("one message and its recipients")
+    .action(async (id: string) => {
+      const answer = await cli.client.call("GET", at(id));
+      if (cli.out.json) return cli.out.body(answer.text);
+      cli.out.fields(Object.entries(answer.json).filter(([name]) => name !== "recipients"));
+      cli.out.line("");
+      cli.out.table(
+        [
+          "email",
+          "type",
+          "status",
+          "attempts",
+          "smtp_code",
+          "next_attempt_at",
+          "receiving_mta",
+          "smtp_response",
+        ].map((name) => field(name)),
+        recipientsOf(answer.json),
+      );
+      cli.out.next(`Every attempt with its replies: ${cli.program} messages trace ${id}`);
+    });
+  messages
+    .command("trace <id>")
+    .description("every attempt, with the SMTP dialogue")
+    .action(async (id: string) => {
+      const answer = await cli.client.call("GET", `${at(id)}/attempts`);
+      if (cli.out.json) return cli.out.body(answer.text);
+      const attempts = rowsOf(answer.json);
+      if (attempts.length === 0) return cli.out.note("No attempt was made yet.");
+      for (const attempt of attempts) showAttempt(cli, attempt);
+    });
+  messages
+    .command("raw <id>")
+    .description("the bytes, as they were accepted")
+    .action(async (id: string) => {
+      const answer = await cli.client.call("GET", `${at(id)}/content`, { accept: "message/rfc822" });
+      cli.out.bytes(answer.bytes);
+      await cli.out.drained();
+    });
+  messages
+    .command("cancel <id>")
+    .description("stop what is scheduled or queued of it")
+    .action(async (id: string) => {
+      const answer = await cli.client.call("POST", `${at(id)}/cancel`);
+      if (cli.out.json) return cli.out.body(answer.text);
+      cli.out.line(`${id} is ${String(answer.json["status"])}`);
+    });
+}
+
+function recipientsOf(message: Row): Row[] {
+  const recipients = message["recipients"];
+  return Array.isArray(recipients) ? (recipients as Row[]) : [];
+}
+
+function showAttempt(cli: Cli, attempt: Row): void {
+  const road = [attempt["host"], attempt["address"]].filter((part) => typeof part === "string").join(" ");
+  const tls =
+    attempt["tls"] === null || typeof attempt["tls"] !== "object"
+      ? "in clear"
+      : cell((attempt["tls"] as Row)["version"]);
+  cli.out.line(
+    `${cell(attempt["started_at"])}  ${cell(attempt["recipient"])}  attempt ${cell(attempt["attempt"])}: ${cell(attempt["outcome"])}` +
+      (road === "" ? "" : `  ${road}, ${tls}`),
+  );
+  const dialogue = Array.isArray(attempt["dialogue"]) ? (attempt["dialogue"] as Row[]) : [];
+  for (const { at_ms: ms, from, text } of dialogue)
+    cli.out.line(`  ${String(ms).padStart(6)} ms  ${from === "us" ? ">" : "<"} ${String(text)}`);
+  if (dialogue.length === 0) cli.out.line(`  ${cell(attempt["smtp_response"])}`);
+  if (attempt["ambiguous"] === true)
+    cli.out.line("  The reply to the final dot was lost: the receiver may hold a copy.");
+  if (typeof attempt["next_attempt_at"] === "string")
+    cli.out.line(`  next attempt ${cell(attempt["next_attempt_at"])}`);
+}

@@ -1,0 +1,208 @@
+// `svc serve`: runs the service until SIGTERM or SIGINT; a second one ends it at once, SIGHUP reads the
+// certificates again. `--dev` runs it for trying out and says how to.
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import type { Command } from "commander";
+import type { Config, ConfigRequest, ConfigResult } from "../../config.ts";
+import { placesOf } from "../../config/places.ts";
+import type { Cli } from "../cli.ts";
+import type { RunningDaemon } from "../daemon-contract.ts";
+import type { createLog } from "../../log.ts";
+import { describeDev } from "../dev-screen.ts";
+import { CliFault } from "../fault.ts";
+
+interface ServeFlags {
+  config?: string;
+  dataDir?: string;
+  logLevel?: string;
+  check?: boolean;
+  dev?: boolean;
+}
+
+export function register(serve: Command, cli: Cli): void {
+  serve
+    .option("--config <file>", "read this svc.yaml in place of the others (SVC_CONFIG)")
+    .option("--data-dir <dir>", "database, spool, keys (SVC_DATA_DIR)")
+    .option("--log-level <level>", "debug, info, warn or error (SVC_LOG_LEVEL)")
+    .option("--check", "check the configuration and end")
+    .option("--dev", "try it out: loopback ports, every mail caught in the local inbox")
+    .action(async (flags: ServeFlags) => {
+      if (flags.dev) return serveDev(cli, flags);
+      const { config, files } = await read(cli, flags, requestOf(cli, flags));
+      if (flags.check) {
+        cli.out.line(
+          `The configuration is right (${files.length > 0 ? files.join(", ") : "no file, defaults only"}).`,
+        );
+        return undefined;
+      }
+      return runUntilSignal(cli, config, async () => undefined);
+    });
+}
+
+function requestOf(cli: Cli, flags: ServeFlags): ConfigRequest {
+  const { env, home, uid, cwd } = cli.io;
+  const socket = cli.globals.socket;
+  return {
+    env,
+    home,
+    uid,
+    flags: {
+      ...(flags.config === undefined ? {} : { config: resolve(cwd, flags.config) }),
+      ...(flags.dataDir === undefined ? {} : { data_dir: resolve(cwd, flags.dataDir) }),
+      ...(flags.logLevel === undefined ? {} : { "log.level": flags.logLevel }),
+      ...(socket === undefined ? {} : { socket: resolve(cwd, socket) }),
+    },
+  };
+}
+
+async function read(
+  cli: Cli,
+  flags: ServeFlags,
+  request: ConfigRequest,
+): Promise<Extract<ConfigResult, { config: Config }>> {
+  const { devConfig, faultText, loadConfig } = await import("../../config.ts");
+  const result = flags.dev ? devConfig(request) : loadConfig(request);
+  if ("config" in result) return result;
+  const { length } = result.faults;
+  throw new CliFault(78, `the configuration has ${length === 1 ? "a fault" : `${length} faults`}:`, [
+    ...result.faults.map((fault) => `  ${faultText(fault)}`),
+    `Mend it and look again: ${cli.program} serve --check`,
+  ]);
+}
+
+/** A data directory of its own that goes away with the process, unless one is named. */
+async function serveDev(cli: Cli, flags: ServeFlags): Promise<void> {
+  const request = requestOf(cli, flags);
+  const named = request.flags.data_dir ?? cli.io.env["SVC_DATA_DIR"];
+  const dataDir = named ?? mkdtempSync(join(tmpdir(), "svc-dev-"));
+  const remove = (): void => {
+    if (named === undefined) rmSync(dataDir, { recursive: true, force: true });
+  };
+  try {
+    const chosen = request.flags.socket ?? cli.io.env["SVC_SOCKET"];
+    const socket =
+      chosen ?? (named === undefined ? await usualSocket(cli) : null) ?? join(dataDir, "admin.sock");
+    const { config } = await read(cli, flags, {
+      ...request,
+      flags: { ...request.flags, data_dir: dataDir, socket },
+    });
+    if (flags.check) return cli.out.line("The configuration is right.");
+    const found = chosen === undefined && dirname(socket) !== dataDir;
+    await runUntilSignal(
+      cli,
+      config,
+      async (daemon) => {
+        const credentials = await daemon.devCredentials();
+        describeDev(cli, {
+          config,
+          credentials,
+          addresses: daemon.addresses(),
+          found,
+          temporary: named === undefined,
+        });
+      },
+      remove,
+    );
+  } finally {
+    remove();
+  }
+}
+
+/** The socket where every command looks, if it is free to take. */
+async function usualSocket(cli: Cli): Promise<string | null> {
+  const places = placesOf(cli.io);
+  const path = places.socket ?? join(places.dataDir, "admin.sock");
+  if (existsSync(path) && (await answers(path))) return null;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    return path;
+  } catch {
+    return null;
+  }
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((done) => {
+    const probe = connect(path);
+    const end = (alive: boolean) => (): void => {
+      probe.destroy();
+      done(alive);
+    };
+    probe.once("connect", end(true));
+    probe.once("error", end(false));
+  });
+}
+
+type Log = ReturnType<typeof createLog>;
+
+async function runUntilSignal(
+  cli: Cli,
+  config: Config,
+  started: (daemon: RunningDaemon) => Promise<void>,
+  lastly: () => void = () => undefined,
+): Promise<void> {
+  const { createLog: create } = await import("../../log.ts");
+  const log = create({ level: config.dev && config.log.level === "info" ? "warn" : config.log.level });
+  let signals = 0;
+  let tell = (): void => undefined;
+  const asked = new Promise<void>((done) => (tell = done));
+  const onStop = (): void => {
+    signals += 1;
+    if (signals === 1) return tell();
+    log.flush();
+    lastly();
+    cli.io.exit(1);
+  };
+  const off = [cli.io.onSignal("SIGTERM", onStop), cli.io.onSignal("SIGINT", onStop)];
+  try {
+    const daemon = await start(cli, config, log);
+    off.push(cli.io.onSignal("SIGHUP", () => void daemon.reload()));
+    try {
+      if (signals === 0) await started(daemon);
+      await Promise.race([asked, daemon.finished]);
+      log.info({}, "stopping; a second signal ends at once");
+    } finally {
+      await daemon.stop();
+    }
+    await daemon.finished;
+  } finally {
+    for (const undo of off) undo();
+    log.flush();
+  }
+}
+
+async function start(cli: Cli, config: Config, log: Log): Promise<RunningDaemon> {
+  const daemon = await cli.loadDaemon();
+  try {
+    return await daemon.serve({ config, log });
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    log.debug({ err: error.stack }, "could not start");
+    throw startFault(cli, error);
+  }
+}
+
+/** Why it does not start, in words: a taken port, a port that takes root, a data directory in use. */
+function startFault(cli: Cli, error: NodeJS.ErrnoException & { address?: string; port?: number }): CliFault {
+  const { code, address = error.path ?? "", port } = error;
+  const where = port === undefined ? address : `${address}:${port}`;
+  switch (code) {
+    case "EADDRINUSE":
+      return new CliFault(1, `${where} is taken by another program`, [
+        ...(port === undefined ? [] : [`See which one: ss -ltnp 'sport = :${port}'`]),
+        "Stop it, or choose another port in svc.yaml or by SVC_HTTP_LISTEN, SVC_RELAY_STARTTLS, SVC_RELAY_IMPLICIT_TLS.",
+      ]);
+    case "EACCES":
+      return new CliFault(4, `${where} may not be used: ${error.message}`, [
+        "Ports below 1024 take root or the capability CAP_NET_BIND_SERVICE; directories must belong to this user.",
+      ]);
+    case "EADDRNOTAVAIL":
+      return new CliFault(1, `${where} is no address of this machine`);
+    default:
+      return new CliFault(1, `it does not start: ${error.message}`, [
+        `If it runs already: ${cli.program} status`,
+      ]);
+  }
+}

@@ -1,0 +1,78 @@
+// `svc status`: one screen about the service.
+import type { Command } from "commander";
+import type { Cli } from "../cli.ts";
+import { field, type Row } from "../output.ts";
+import { cell } from "../text.ts";
+
+export function register(status: Command, cli: Cli): void {
+  status.action(async () => {
+    const answer = await cli.client.call("GET", "/v1/status");
+    if (cli.out.json) return cli.out.body(answer.text);
+    const { version, hostname, dev, ready, uptime_seconds: uptime, memory_bytes: memory } = answer.json;
+    const queue = rowOf(answer.json["queue"]);
+    const store = rowOf(answer.json["store"]);
+    cli.out.fields([
+      ["version", `${String(version)}${dev === true ? ", --dev: nothing leaves this machine" : ""}`],
+      ["host name", hostname],
+      ["ready", ready],
+      ["up", duration(uptime)],
+      ["memory", megabytes(memory)],
+      [
+        "queue",
+        ["scheduled", "queued", "deferred", "sending"].map((name) => `${cell(queue[name] ?? 0)} ${name}`),
+      ],
+      ["oldest due", queue["oldest_due_at"]],
+      [
+        "store",
+        `schema ${String(store["schema_version"])}, ${String(store["journal_mode"])}, synchronous ${String(store["synchronous"])}`,
+      ],
+      ["free", megabytes(store["free_bytes"])],
+      ["write-ahead log", megabytes(store["wal_bytes"])],
+    ]);
+    if (store["writable"] === false || store["full"] === true)
+      cli.out.note("New mail is refused: the store cannot be written, or the disk is too full.");
+    cli.out.line("");
+    cli.out.table([field("name", "listener"), field("address")], rowsOf(answer.json["listeners"]));
+    const jobs = rowsOf(answer.json["jobs"]);
+    if (jobs.length > 0) {
+      cli.out.line("");
+      cli.out.table(
+        [
+          field("name", "job"),
+          field("cron"),
+          field("last_run_at", "last run"),
+          field("next_run_at", "next run"),
+        ],
+        jobs,
+      );
+    }
+  });
+}
+
+function rowOf(value: unknown): Row {
+  return value !== null && typeof value === "object" ? (value as Row) : {};
+}
+
+function rowsOf(value: unknown): Row[] {
+  return Array.isArray(value) ? (value as Row[]) : [];
+}
+
+function duration(seconds: unknown): string {
+  const total = typeof seconds === "number" ? seconds : 0;
+  const parts = [
+    [Math.floor(total / 86_400), "d"],
+    [Math.floor(total / 3600) % 24, "h"],
+    [Math.floor(total / 60) % 60, "m"],
+    [Math.floor(total) % 60, "s"],
+  ] as const;
+  const from = parts.findIndex(([amount]) => amount > 0);
+  return parts
+    .slice(from < 0 ? 3 : from)
+    .slice(0, 2)
+    .map(([amount, unit]) => `${amount}${unit}`)
+    .join(" ");
+}
+
+function megabytes(bytes: unknown): string {
+  return typeof bytes === "number" ? `${(bytes / 2 ** 20).toFixed(1)} MB` : "";
+}

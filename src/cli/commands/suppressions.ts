@@ -1,0 +1,77 @@
+// `svc suppressions`: addresses that are not sent to.
+import type { Command } from "commander";
+import { segment, type Cli } from "../cli.ts";
+import { addListOptions, printList, type ListFlags } from "../lists.ts";
+import { field } from "../output.ts";
+import { moment } from "../times.ts";
+
+interface AddFlags {
+  reason?: string;
+  description?: string;
+  expires?: string;
+}
+interface FilterFlags extends ListFlags {
+  reason?: string;
+  source?: string;
+  domain?: string;
+  prefix?: string;
+}
+
+export function register(suppressions: Command, cli: Cli): void {
+  suppressions
+    .command("add <email...>")
+    .description("stop sending to addresses")
+    .option("--reason <reason>", "manual, unsubscribe, hard_bounce or complaint (manual)")
+    .option("--description <text>", "why")
+    .option("--expires <time>", "until: a time, or a span such as 90d")
+    .action(async (emails: string[], flags: AddFlags) => {
+      const body = {
+        emails,
+        ...(flags.reason === undefined ? {} : { reason: flags.reason }),
+        ...(flags.description === undefined ? {} : { description: flags.description }),
+        ...(flags.expires === undefined
+          ? {}
+          : { expires_at: moment(flags.expires, "--expires", "future", cli.io.clock.now()) }),
+      };
+      const answer = await cli.client.call("POST", "/v1/suppressions", { body });
+      if (cli.out.json) return cli.out.body(answer.text);
+      const { added, updated, already_suppressed: already } = answer.json;
+      cli.out.line(`added ${String(added)}, updated ${String(updated)}, already there ${String(already)}`);
+    });
+  suppressions
+    .command("remove <email>")
+    .description("send to an address again")
+    .action(async (email: string) => {
+      await cli.client.call("DELETE", `/v1/suppressions/${segment(email)}`);
+      cli.out.note(`${email} may be sent to again`);
+    });
+  suppressions
+    .command("show <email>")
+    .description("why an address is not sent to")
+    .action(async (email: string) => {
+      const answer = await cli.client.call("GET", `/v1/suppressions/${segment(email)}`);
+      if (cli.out.json) return cli.out.body(answer.text);
+      cli.out.fields(Object.entries(answer.json));
+    });
+  addListOptions(suppressions.command("list").description("all of them, newest first"), true)
+    .option("--reason <reason>", "hard_bounce, complaint, unsubscribe or manual")
+    .option("--source <source>", "system, api, cli, import, recipient or smtp")
+    .option("--domain <domain>", "addresses of this domain")
+    .option("--prefix <text>", "addresses that begin so")
+    .action((flags: FilterFlags) =>
+      printList(cli, flags, {
+        path: "/v1/suppressions",
+        query: {
+          reason: flags.reason,
+          source: flags.source,
+          domain: flags.domain,
+          email_prefix: flags.prefix,
+        },
+        times: { since: "created_after", until: "created_before" },
+        columns: ["email", "reason", "source", "created_at", "expires_at", "description"].map((name) =>
+          field(name),
+        ),
+        empty: "No address is suppressed.",
+      }),
+    );
+}

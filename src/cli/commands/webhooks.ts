@@ -1,0 +1,105 @@
+// `svc webhooks`: HTTPS endpoints that get events. The signing secret is shown once, alone on stdout.
+import type { Command } from "commander";
+import { agree, listed, segment, type Cli } from "../cli.ts";
+import type { Answer } from "../client.ts";
+import { CliFault, usage } from "../fault.ts";
+import { addListOptions, printList, type ListFlags } from "../lists.ts";
+import { field } from "../output.ts";
+
+interface EndpointFlags {
+  url?: string;
+  events?: string[];
+  description?: string;
+}
+
+export function register(webhooks: Command, cli: Cli): void {
+  const at = (id: string): string => `/v1/webhooks/${segment(id)}`;
+  webhooks
+    .command("create <url>")
+    .description("add an endpoint")
+    .option("--events <types>", "event types; repeat or separate by commas (all of them)", listed)
+    .option("--description <text>", "what it is for")
+    .action(async (url: string, flags: EndpointFlags) => {
+      const answer = await cli.client.call("POST", "/v1/webhooks", { body: { url, ...bodyOf(flags) } });
+      if (cli.out.json) return cli.out.body(answer.text);
+      cli.out.note(`${String(answer.json["id"])}. The signing secret is shown this once:`);
+      cli.out.secret(String(answer.json["secret"]));
+      cli.out.next(`Try it: ${cli.program} webhooks test ${String(answer.json["id"])}`);
+    });
+  addListOptions(webhooks.command("list").description("all endpoints"), false).action((flags: ListFlags) =>
+    printList(cli, flags, {
+      path: "/v1/webhooks",
+      columns: ["id", "url", "active", "events", "consecutive_failures", "last_success_at"].map((name) =>
+        field(name, name === "consecutive_failures" ? "failures" : name.replaceAll("_", " ")),
+      ),
+      empty: `There is no endpoint. Add one: ${cli.program} webhooks create https://…`,
+    }),
+  );
+  webhooks
+    .command("show <id>")
+    .description("one endpoint")
+    .action(async (id: string) => show(cli, await cli.client.call("GET", at(id))));
+  webhooks
+    .command("update <id>")
+    .description("change an endpoint")
+    .option("--url <url>", "where events go")
+    .option("--events <types>", "event types; repeat or separate by commas", listed)
+    .option("--description <text>", "what it is for")
+    .action(async (id: string, flags: EndpointFlags) => {
+      const body = { ...(flags.url === undefined ? {} : { url: flags.url }), ...bodyOf(flags) };
+      if (Object.keys(body).length === 0)
+        throw usage("nothing to change: give --url, --events or --description");
+      show(cli, await cli.client.call("PATCH", at(id), { body }));
+    });
+  for (const [verb, active] of [
+    ["pause", false],
+    ["resume", true],
+  ] as const)
+    webhooks
+      .command(`${verb} <id>`)
+      .description(
+        active ? "send again; what waited goes out oldest first" : "hold events back until it is resumed",
+      )
+      .action(async (id: string) => show(cli, await cli.client.call("PATCH", at(id), { body: { active } })));
+  webhooks
+    .command("delete <id>")
+    .description("remove an endpoint and what waits for it")
+    .option("--yes", "do not ask")
+    .action(async (id: string, flags: { yes?: boolean }) => {
+      await agree(cli, `Delete ${id}? What waits for it is not sent.`, flags.yes);
+      await cli.client.call("DELETE", at(id));
+      cli.out.note(`${id} is deleted`);
+    });
+  webhooks
+    .command("test <id>")
+    .description("send one event now; exit 1 where it is not taken")
+    .option("--event <type>", "its type")
+    .action(async (id: string, flags: { event?: string }) => {
+      const body = flags.event === undefined ? {} : { event: flags.event };
+      const answer = await cli.client.call("POST", `${at(id)}/test`, { body });
+      const { delivered, status, duration_ms: duration } = answer.json;
+      if (cli.out.json) cli.out.body(answer.text);
+      else
+        cli.out.line(
+          `${delivered === true ? "taken" : "not taken"}: ${statusText(status)} in ${String(duration)} ms`,
+        );
+      if (delivered !== true)
+        throw new CliFault(1, `the endpoint did not take the event: ${statusText(status)}`);
+    });
+}
+
+function bodyOf(flags: EndpointFlags): Record<string, unknown> {
+  return {
+    ...(flags.events ? { events: flags.events } : {}),
+    ...(flags.description === undefined ? {} : { description: flags.description }),
+  };
+}
+
+function statusText(status: unknown): string {
+  return typeof status === "number" ? `HTTP ${status}` : "no answer";
+}
+
+function show(cli: Cli, answer: Answer): void {
+  if (cli.out.json) return cli.out.body(answer.text);
+  cli.out.fields(Object.entries(answer.json));
+}

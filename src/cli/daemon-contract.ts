@@ -1,0 +1,30 @@
+// What the command line asks of daemon.ts, which stands above it and is handed in by bin/svc.ts:
+// the composition of every room, loaded only by `serve` and `init`.
+import type { Config } from "../config.ts";
+import type { Log } from "../log.ts";
+import type { SenderDomain } from "../store/store.ts";
+
+export interface RunningDaemon {
+  /** Listeners as they really are: `http`, `smtp` (STARTTLS), `smtps`, `admin`, each with `127.0.0.1:8443` or a path. */
+  addresses(): { name: string; address: string }[];
+  /** A send key and an SMTP login made for this run of --dev. */
+  devCredentials(): Promise<{ key: string; smtpUsername: string; smtpPassword: string }>;
+  /** Reads certificates again; unusable ones are logged and the old ones stay. */
+  reload(): Promise<void>;
+  /** Finishes what is in flight and lets go of everything. */
+  stop(): Promise<void>;
+  /** Resolves once everything has stopped; rejects where a fault stopped it. */
+  readonly finished: Promise<void>;
+}
+
+export interface Initialised {
+  adminKey: string;
+  smtp: { username: string; password: string };
+  domain: SenderDomain | null;
+}
+
+export interface DaemonModule {
+  serve(options: { config: Config; log: Log }): Promise<RunningDaemon>;
+  /** Makes the database, the first admin key and SMTP login, and a sender domain where one is named. */
+  initialise(options: { config: Config; log: Log; domain: string | null }): Promise<Initialised>;
+}

@@ -1,0 +1,67 @@
+// The world as the command line sees it: streams, environment, files' owner, time. main.ts
+// makes it of the process; tests make one that records.
+import { homedir } from "node:os";
+import { systemClock, type Clock } from "../clock.ts";
+
+/** The part of a writable stream that commands use. */
+export interface Sink {
+  readonly isTTY: boolean;
+  /** Width of the terminal in columns. */
+  readonly columns: number;
+  write(bytes: string | Uint8Array): boolean;
+  /** Resolves when the sink takes more. */
+  drained(): Promise<void>;
+}
+
+export interface Io {
+  stdout: Sink;
+  stderr: Sink;
+  stdin: { isTTY: boolean; bytes: AsyncIterable<Uint8Array> };
+  env: Record<string, string | undefined>;
+  home: string;
+  uid: number;
+  cwd: string;
+  clock: Clock;
+  /** Calls back at each such signal until the answer is called. */
+  onSignal(name: "SIGTERM" | "SIGINT" | "SIGHUP", run: () => void): () => void;
+  /** Ends the process at once. */
+  exit(code: number): void;
+}
+
+export function processIo(): Io {
+  const sink = (stream: NodeJS.WriteStream): Sink => ({
+    get isTTY() {
+      return stream.isTTY;
+    },
+    get columns() {
+      return stream.columns || 80;
+    },
+    write: (bytes) => stream.write(bytes),
+    drained: () =>
+      new Promise((resolve) => void (stream.writableNeedDrain ? stream.once("drain", resolve) : resolve())),
+  });
+  return {
+    stdout: sink(process.stdout),
+    stderr: sink(process.stderr),
+    stdin: { isTTY: process.stdin.isTTY, bytes: process.stdin },
+    env: process.env,
+    home: homedir(),
+    uid: process.getuid?.() ?? 1,
+    cwd: process.cwd(),
+    clock: systemClock,
+    onSignal(name, run) {
+      process.on(name, run);
+      return () => void process.off(name, run);
+    },
+    exit: (code) => process.exit(code),
+  };
+}
+
+/** A reader that goes away (`svc events list | head`) ends the program in silence. */
+export function endOnBrokenPipe(): void {
+  for (const stream of [process.stdout, process.stderr])
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE") throw error;
+      process.exit(0);
+    });
+}

@@ -1,0 +1,130 @@
+// What a command prints: data on stdout, everything else on stderr. Colour and tables cut to
+// the terminal's width only where there is a terminal; secrets alone on a line of stdout.
+import type { Io, Sink } from "./io.ts";
+import { cell, fitted, neutralised, neutralisedJson, neutralisedLines, widthOf } from "./text.ts";
+
+export type Row = Record<string, unknown>;
+export interface Column {
+  title: string;
+  of: (row: Row) => unknown;
+}
+
+/** Column of a field of the same name. */
+export const field = (name: string, title = name.replaceAll("_", " ")): Column => ({
+  title,
+  of: (row) => row[name],
+});
+
+export interface Output {
+  readonly json: boolean;
+  /** One line of data; text from outside is neutralised. */
+  line(text: string): void;
+  /** Several lines of data, neutralised on a terminal only. */
+  text(text: string): void;
+  /** Bytes as they are; neutralised on a terminal. */
+  bytes(bytes: Uint8Array): void;
+  /** The API's own body. */
+  body(json: string): void;
+  table(columns: Column[], rows: Row[]): void;
+  /** Names and values below each other; nothing for what is not there. */
+  fields(pairs: [string, unknown][]): void;
+  /** Shown once, alone on its line. */
+  secret(value: string): void;
+  /** A remark on stderr. */
+  note(text: string): void;
+  /** The next step, last on stderr; silent under --json. */
+  next(text: string): void;
+  /** Resolves when the reader of stdout has room. */
+  drained(): Promise<void>;
+}
+
+const shades: Record<string, number> = {
+  ...Object.fromEntries(["delivered", "verified", "active", "ok", "yes"].map((word) => [word, 32])),
+  ...Object.fromEntries(
+    ["deferred", "pending", "degraded", "processing", "unchecked", "message.deferred"].map((word) => [
+      word,
+      33,
+    ]),
+  ),
+  ...Object.fromEntries(
+    [
+      "bounced",
+      "failed",
+      "revoked",
+      "disabled",
+      "missing",
+      "mismatch",
+      "dead_lettered",
+      "message.bounced",
+      "message.complained",
+    ].map((word) => [word, 31]),
+  ),
+  "message.delivered": 32,
+};
+
+export function createOutput(io: Io, json: boolean): Output {
+  const colour = coloured(io.stdout, io.env);
+  const write = (text: string): void => void io.stdout.write(`${text}\n`);
+  const paint = (text: string, shade: number | undefined): string =>
+    colour && shade !== undefined ? `\x1b[${shade}m${text}\x1b[0m` : text;
+
+  return {
+    json,
+    line: (text) => write(neutralised(text)),
+    text: (text) => write(io.stdout.isTTY ? neutralisedLines(text) : text),
+    bytes: (bytes) =>
+      void io.stdout.write(io.stdout.isTTY ? `${neutralisedLines(Buffer.from(bytes).toString())}\n` : bytes),
+    body: (body) => write(io.stdout.isTTY ? neutralisedJson(body.trimEnd()) : body.trimEnd()),
+    table(columns, rows) {
+      const cells = rows.map((row) => columns.map((column) => cell(column.of(row))));
+      const titles = columns.map((column) => column.title.toUpperCase());
+      const widths = titles.map((title, i) =>
+        Math.max(widthOf(title), ...cells.map((line) => widthOf(line[i] ?? ""))),
+      );
+      if (io.stdout.isTTY) shrink(widths, io.stdout.columns);
+      const render = (line: string[], head: boolean): string =>
+        line
+          .map((text, i) => {
+            const width = widths[i] ?? 0;
+            const shown = fitted(text, width);
+            const padding = i === line.length - 1 ? "" : " ".repeat(width - widthOf(shown));
+            return paint(shown, head ? 1 : shades[text]) + padding;
+          })
+          .join("  ")
+          .trimEnd();
+      write(render(titles, true));
+      for (const line of cells) write(render(line, false));
+    },
+    fields(pairs) {
+      const shown = pairs
+        .map(([name, value]): [string, string] => [name, cell(value)])
+        .filter(([, text]) => text !== "");
+      const width = Math.max(0, ...shown.map(([name]) => widthOf(name)));
+      for (const [name, text] of shown)
+        write(`${paint(name, 1)}${" ".repeat(width - widthOf(name))}  ${paint(text, shades[text])}`);
+    },
+    secret: (value) => write(value),
+    note: (text) => void io.stderr.write(`${neutralisedLines(text)}\n`),
+    next: (text) => void (json || io.stderr.write(`${neutralised(text)}\n`)),
+    drained: () => io.stdout.drained(),
+  };
+}
+
+/** FORCE_COLOR, then NO_COLOR, then TERM=dumb, then whether there is a terminal. */
+export function coloured(sink: Sink, env: Record<string, string | undefined>): boolean {
+  const force = env["FORCE_COLOR"];
+  if (force !== undefined) return force !== "0" && force !== "false";
+  return !env["NO_COLOR"] && env["TERM"] !== "dumb" && sink.isTTY;
+}
+
+/** Takes columns from the widest until the line fits; no column gets under 8. */
+function shrink(widths: number[], columns: number): void {
+  const gaps = 2 * (widths.length - 1);
+  let over = widths.reduce((sum, width) => sum + width, gaps) - columns;
+  while (over > 0) {
+    const widest = widths.indexOf(Math.max(...widths));
+    if ((widths[widest] ?? 0) <= 8) return;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+    over -= 1;
+  }
+}

@@ -1,0 +1,64 @@
+// An answer of the API other than success, as the fault that ends a command: its exit code, what
+// was said, every problem on a line of its own, and what to do. Both error shapes of the API are read.
+import { CliFault, type ExitCode } from "./fault.ts";
+
+const exitOf: Record<number, ExitCode> = { 400: 2, 401: 4, 403: 4, 404: 3, 409: 5 };
+
+/** Both error shapes of the API as one fault. */
+export function refusal(
+  answer: { status: number; text: string; json: Record<string, unknown> },
+  program: string,
+): CliFault {
+  const inner = answer.json["error"];
+  const error =
+    inner !== null && typeof inner === "object" ? (inner as Record<string, unknown>) : answer.json;
+  const said = textOf(error["detail"]) ?? textOf(error["message"]) ?? `the daemon answered ${answer.status}`;
+  const code = textOf(error["code"]);
+  const problems = listOf(error["errors"]).map(
+    (row) => `  ${textOf(row["field"]) ?? ""}: ${textOf(row["issue"]) ?? ""}`,
+  );
+  const records = listOf(error["failing_records"]).map(
+    (row) => `  ${textOf(row["type"]) ?? ""} ${textOf(row["name"]) ?? ""}: ${textOf(row["issue"]) ?? ""}`,
+  );
+  const advice = [...problems, ...records, ...adviceFor(code, error, program)];
+  const message = code === null ? said : `${said} (${code})`;
+  return new CliFault(exitOf[answer.status] ?? 1, message, advice, answer.text === "" ? null : answer.text);
+}
+
+function adviceFor(code: string | null, error: Record<string, unknown>, program: string): string[] {
+  const domain = textOf(error["domain"]);
+  switch (code) {
+    case "sender_not_verified":
+      return domain === null
+        ? []
+        : [`Publish its records and check them: ${program} domains verify ${domain}`];
+    case "recipient_suppressed":
+      return listOf(error["suppressed_recipients"]).map(
+        (row) => `See why: ${program} suppressions show ${textOf(row["email"]) ?? "ADDRESS"}`,
+      );
+    case "scope_insufficient":
+      return [`This takes a key of scope ${textOf(error["required_scope"]) ?? "admin"}.`];
+    case "rate_limit_exceeded":
+    case "service_overloaded":
+    case "maintenance":
+      return typeof error["retry_after_seconds"] === "number"
+        ? [`Try again in ${error["retry_after_seconds"]} s.`]
+        : [];
+    case "internal_error":
+    case "upstream_error":
+    case "upstream_timeout":
+      return [`Look for ${textOf(error["request_id"]) ?? "the request"} in the daemon's log.`];
+    default:
+      return [];
+  }
+}
+
+function listOf(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value)
+    ? value.filter((row): row is Record<string, unknown> => row !== null && typeof row === "object")
+    : [];
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
