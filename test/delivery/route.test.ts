@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { groupOf } from "../../src/delivery/route.ts";
+import { rig } from "./rig.ts";
+
+const zone = {
+  "null.test": { mx: ["0 ."] },
+  "bare.test": { a: ["127.0.0.1"] },
+  "web.test": {},
+  "broken.test": "servfail" as const,
+  "g.test": { mx: ["10 aspmx.l.google.com", "20 alt1.aspmx.l.google.com"] },
+};
+
+test.each([
+  ["null.test", "bounced", 556, "5.1.10", "invalid_domain"],
+  ["gone.test", "bounced", 550, "5.1.2", "invalid_domain"],
+  ["web.test", "bounced", 550, "5.4.4", "routing_error"],
+  ["broken.test", "deferred", 451, "4.4.3", "dns_failure"],
+])("%s is %s without a connection", async (domain, kind, code, status, classification) => {
+  const outcome = await rig({ port: 1, zone }).send(`a@${domain}`);
+  expect(outcome).toMatchObject({ kind, reply: { code, status }, classification });
+  expect(outcome.reply.text).toMatch(new RegExp(`^\\[local\\] .*${domain}`));
+  if (outcome.kind === "bounced") expect(outcome.source).toBe("local");
+  expect(outcome.trace).toMatchObject({ host: null, address: null, sendingIp: null, dialogue: [] });
+});
+
+test("a domain without MX is its own mail host, and MX hosts come lowest preference first", async () => {
+  const { delivery } = rig({ port: 1, zone });
+  expect(await delivery.route("bare.test")).toMatchObject({
+    kind: "hosts",
+    group: "bare.test",
+    hosts: [{ host: "bare.test" }],
+  });
+  expect(await delivery.route("g.test")).toMatchObject({
+    group: "google",
+    hosts: [{ preference: 10 }, { preference: 20 }],
+  });
+});
+
+test.each([
+  ["aspmx.l.google.com", "google"],
+  ["alt1.gmr-smtp-in.l.googlemail.com", "google"],
+  ["acme-test.mail.protection.outlook.com", "microsoft"],
+  ["acme.a-v1.mx.microsoft", "microsoft"],
+  ["hotmail-com.olc.protection.outlook.com", "microsoft"],
+  ["mta5.am0.yahoodns.net", "yahoo"],
+  ["mx1.mail.acme.test", "acme.test"],
+  ["evil-google.com", "evil-google.com"],
+  ["localhost", "localhost"],
+])("%s shares the limits of %s", (host, group) => {
+  expect(groupOf(host)).toBe(group);
+});
