@@ -91,7 +91,8 @@ export interface SenderDomain {
   failingSince: number | null;
 }
 
-export type RecipientState = "scheduled" | "queued" | "sending" | "delivered" | "deferred" | "bounced" | "canceled";
+export type RecipientState =
+  "scheduled" | "queued" | "sending" | "delivered" | "deferred" | "bounced" | "canceled";
 
 export interface NewRecipient {
   type: "to" | "cc" | "bcc";
@@ -116,7 +117,11 @@ export interface IdempotencyRecord {
 }
 
 export interface NewMessage {
-  message: Omit<QueuedMessage, "key" | "content"> & { fromName: string | null; source: "api" | "smtp"; apiKey: number | null };
+  message: Omit<QueuedMessage, "key" | "content"> & {
+    fromName: string | null;
+    source: "api" | "smtp";
+    apiKey: number | null;
+  };
   content: PutContent;
   createdAt: number;
   /** null: at once. */
@@ -128,7 +133,8 @@ export interface NewMessage {
 }
 
 /** Content that is ready to be named by a message: bytes for the same commit, or a synced spool file. */
-export type PutContent = { kind: "inline"; bytes: Uint8Array } | { kind: "spool"; name: string; sizeBytes: number };
+export type PutContent =
+  { kind: "inline"; bytes: Uint8Array } | { kind: "spool"; name: string; sizeBytes: number };
 
 export type AcceptResult =
   | { kind: "accepted"; jobs: Job[] /* those inserted leased, in the order of `recipients` */ }
@@ -310,7 +316,13 @@ export interface EventRecord {
   id: string;
   type: string;
   body: string;
-  deliveries: { webhookId: string; status: DeliveryStatus; attempts: number; lastAttemptAt: number | null; lastStatus: number | null }[];
+  deliveries: {
+    webhookId: string;
+    status: DeliveryStatus;
+    attempts: number;
+    lastAttemptAt: number | null;
+    lastStatus: number | null;
+  }[];
 }
 
 export interface Endpoint {
@@ -385,7 +397,9 @@ export interface Store {
   listApiKeys(accountKey: number): Promise<ApiKey[]>;
   /** Revoked is final: answers the key as it is now, null where there is none. */
   setApiKeyStatus(accountKey: number, id: string, status: KeyStatus, at: number): Promise<ApiKey | null>;
-  createSmtpCredential(credential: Omit<SmtpCredential, "key" | "lastUsedAt" | "revokedAt">): Promise<SmtpCredential>;
+  createSmtpCredential(
+    credential: Omit<SmtpCredential, "key" | "lastUsedAt" | "revokedAt">,
+  ): Promise<SmtpCredential>;
   smtpCredentialByHash(accountKey: number, test: boolean, hash: Uint8Array): Promise<SmtpCredential | null>;
   listSmtpCredentials(accountKey: number): Promise<SmtpCredential[]>;
   revokeSmtpCredential(accountKey: number, id: string, at: number): Promise<SmtpCredential | null>;
@@ -399,7 +413,12 @@ export interface Store {
   listDomains(accountKey: number): Promise<SenderDomain[]>;
   /** Every domain whose status should be looked at again: pending ones checked before `pendingBefore`, others before `othersBefore`. */
   domainsToCheck(pendingBefore: number, othersBefore: number, limit: number): Promise<SenderDomain[]>;
-  saveDomainCheck(check: Pick<SenderDomain, "key" | "status" | "records" | "updatedAt" | "verifiedAt" | "checkedAt" | "failingSince">): Promise<void>;
+  saveDomainCheck(
+    check: Pick<
+      SenderDomain,
+      "key" | "status" | "records" | "updatedAt" | "verifiedAt" | "checkedAt" | "failingSince"
+    >,
+  ): Promise<void>;
   deleteDomain(accountKey: number, name: string): Promise<boolean>;
 
   // content and messages
@@ -411,7 +430,12 @@ export interface Store {
   openContent(ref: ContentRef, offset?: number): AsyncIterable<Buffer>;
   acceptMessage(message: NewMessage): Promise<AcceptResult>;
   /** What a stored key would answer: looked up before the body is checked. */
-  idempotent(accountKey: number, test: boolean, key: string, notBefore: number): Promise<{ fingerprint: Uint8Array; status: number; body: string } | null>;
+  idempotent(
+    accountKey: number,
+    test: boolean,
+    key: string,
+    notBefore: number,
+  ): Promise<{ fingerprint: Uint8Array; status: number; body: string } | null>;
   message(accountKey: number, id: string): Promise<MessageRecord | null>;
   listMessages(accountKey: number, filter: MessageFilter, page: PageRequest): Promise<Page<MessageRecord>>;
   attempts(accountKey: number, messageId: string): Promise<AttemptView[]>;
@@ -422,7 +446,13 @@ export interface Store {
   /** Lanes that hold waiting recipients, in lane order from after `afterLane`, each with its earliest due time. */
   lanes(afterLane: string | null, limit: number): Promise<{ lane: string; dueAt: number }[]>;
   /** Leases what is due in a lane, oldest first, attempt numbers raised and written. `nextDueAt`: the lane's earliest that still waits. */
-  claimDue(claim: { owner: string; lane: string; limit: number; now: number; leaseUntil: number }): Promise<{ jobs: Job[]; nextDueAt: number | null }>;
+  claimDue(claim: {
+    owner: string;
+    lane: string;
+    limit: number;
+    now: number;
+    leaseUntil: number;
+  }): Promise<{ jobs: Job[]; nextDueAt: number | null }>;
   /** Extends every lease of an owner; answers the number of leases held. */
   renewLeases(owner: string, until: number): Promise<number>;
   /** Puts back what was leased and not tried; the attempt number goes back too. */
@@ -442,11 +472,21 @@ export interface Store {
   suppressed(accountKey: number, canonicals: string[], now: number): Promise<Suppression[]>;
   listSuppressions(
     accountKey: number,
-    filter: { reason?: SuppressionReason; source?: string; domain?: string; emailPrefix?: string; createdAfter?: number; createdBefore?: number },
+    filter: {
+      reason?: SuppressionReason;
+      source?: string;
+      domain?: string;
+      emailPrefix?: string;
+      createdAfter?: number;
+      createdBefore?: number;
+    },
     page: PageRequest,
   ): Promise<Page<Suppression>>;
   /** A stronger reason replaces a weaker one (complaint > hard_bounce > unsubscribe > manual); the first spelling stays. */
-  addSuppressions(entries: NewSuppression[], at: number): Promise<{ added: number; updated: number; unchanged: number; rows: Suppression[] }>;
+  addSuppressions(
+    entries: NewSuppression[],
+    at: number,
+  ): Promise<{ added: number; updated: number; unchanged: number; rows: Suppression[] }>;
   removeSuppression(accountKey: number, canonical: string): Promise<boolean>;
 
   // webhooks
@@ -458,14 +498,24 @@ export interface Store {
   updateEndpoint(
     accountKey: number,
     id: string,
-    change: Partial<Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "secret" | "previousSecret" | "previousSecretUntil">> & { updatedAt: number },
+    change: Partial<
+      Pick<
+        Endpoint,
+        "url" | "eventMask" | "description" | "active" | "secret" | "previousSecret" | "previousSecretUntil"
+      >
+    > & { updatedAt: number },
     options?: { discardBacklog?: boolean },
   ): Promise<Endpoint | null>;
   deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
   /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */
   endpointsDue(): Promise<{ endpointKey: number; dueAt: number }[]>;
   /** First attempts in event order before retries; raises and writes the attempt number, leased until `leaseUntil`. */
-  claimDeliveries(claim: { endpointKey: number; limit: number; now: number; leaseUntil: number }): Promise<{ deliveries: DueDelivery[]; nextDueAt: number | null }>;
+  claimDeliveries(claim: {
+    endpointKey: number;
+    limit: number;
+    now: number;
+    leaseUntil: number;
+  }): Promise<{ deliveries: DueDelivery[]; nextDueAt: number | null }>;
   settleDeliveries(results: DeliveryResult[]): Promise<void>;
 
   // inbox
@@ -476,7 +526,14 @@ export interface Store {
   /** A secret of this installation, made at first use: 32 random bytes (`verp`, …). */
   secret(name: string): Promise<Uint8Array>;
   /** Pragmas as read back, file sizes, rows waiting: for status and tests. */
-  health(): Promise<{ journalMode: string; synchronous: number; schemaVersion: number; freeBytes: number; walBytes: number; writable: boolean }>;
+  health(): Promise<{
+    journalMode: string;
+    synchronous: number;
+    schemaVersion: number;
+    freeBytes: number;
+    walBytes: number;
+    writable: boolean;
+  }>;
   /** True while free space is under the low-water mark or the last write failed for want of room. */
   full(): boolean;
   onCommit(listener: (commit: Commit) => void): () => void;

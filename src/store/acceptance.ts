@@ -1,0 +1,176 @@
+// The transaction that an acceptance stands for: idempotency record, the suppression check that decides, the
+// queue's limit, message, content and recipients, all or nothing. Both halves are here: the loop packs a message into
+// flat rows (cheap to hand to a thread), the writer runs them.
+import type { Database, Statement } from "better-sqlite3";
+import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
+import type { NewMessage, Suppression } from "./store.ts";
+import { suppressionColumns } from "./suppression-writes.ts";
+import type { Tally } from "./tally.ts";
+
+export type Cell = string | number | null;
+
+/** How long a stored answer is replayed. */
+export const idempotencyLifeMs = 24 * 60 * 60 * 1000;
+
+export interface PackedMessage {
+  accountKey: number;
+  test: number;
+  createdAt: number;
+  maxQueue: number;
+  /** In the order of `insertMessage`'s columns, the body hash left out. */
+  row: Cell[];
+  inline: boolean;
+  /** In the order of `insertRecipient`'s columns, the message key left out. */
+  recipients: Cell[][];
+  idempotency: { key: string; status: number; body: string } | null;
+}
+
+export type Accepted =
+  | { kind: "accepted"; messageKey: number; recipientKeys: number[] }
+  | { kind: "suppressed"; entries: Suppression[] }
+  | { kind: "replayed"; status: number; body: string }
+  | { kind: "idempotency_conflict" }
+  | { kind: "queue_full" };
+
+/** Where `canonical` stands in a packed recipient. */
+const canonicalAt = 4;
+
+/** The message as rows, and its bytes: [body hash, fingerprint or nothing, content or nothing]. */
+export function packMessage(input: NewMessage): { packed: PackedMessage; blobs: Uint8Array[] } {
+  const { message: m, content, createdAt, sendAt, idempotency } = input;
+  const later = sendAt !== null && sendAt > createdAt;
+  const test = m.test ? 1 : 0;
+  const inline = content.kind === "inline";
+  const sizeBytes = inline ? content.bytes.byteLength : content.sizeBytes;
+  // prettier-ignore
+  const row: Cell[] = [
+    m.id, m.accountKey, test, m.from, m.fromName, m.subject, m.messageIdHeader, m.tagsJson, m.metadataJson, m.ipPool,
+    m.source, m.apiKey, sizeBytes, createdAt, sendAt, m.queuedAt, m.signingDomain, m.returnPathDomain, m.headerLength,
+    m.eightBit ? 1 : 0, m.smtpUtf8 ? 1 : 0, content.kind, inline ? null : content.name,
+  ];
+  const state = later ? "scheduled" : "queued";
+  const dueAt = sendAt ?? createdAt;
+  // prettier-ignore
+  const recipients = input.recipients.map((r): Cell[] => [
+    m.accountKey, r.type, r.to, r.rcptTo, r.canonical, r.domain, r.lane, state, r.lease ? null : dueAt,
+    r.lease ? r.lease.owner : null, r.lease ? r.lease.until : null, r.lease ? 1 : 0, createdAt,
+  ]);
+  const blobs = [m.bodyHash, idempotency ? idempotency.fingerprint : empty, inline ? content.bytes : empty];
+  const stored = idempotency && { key: idempotency.key, status: idempotency.status, body: idempotency.body };
+  return {
+    packed: {
+      accountKey: m.accountKey,
+      test,
+      createdAt,
+      maxQueue: input.maxQueue,
+      row,
+      inline,
+      recipients,
+      idempotency: stored,
+    },
+    blobs,
+  };
+}
+
+const empty = new Uint8Array(0);
+
+/** The jobs of the recipients that were inserted leased, from what the caller knows and the keys they got. */
+export function jobsOf(input: NewMessage, accepted: Extract<Accepted, { kind: "accepted" }>): Job[] {
+  const { fromName: _name, source: _source, apiKey: _key, ...rest } = input.message;
+  const { content } = input;
+  const ref: ContentRef =
+    content.kind === "inline"
+      ? { kind: "inline", id: accepted.messageKey, sizeBytes: content.bytes.byteLength }
+      : { kind: "spool", name: content.name, sizeBytes: content.sizeBytes };
+  const message: QueuedMessage = { ...rest, key: accepted.messageKey, content: ref };
+  const jobs: Job[] = [];
+  input.recipients.forEach((recipient, index) => {
+    const key = accepted.recipientKeys[index];
+    if (!recipient.lease || key === undefined) return;
+    const { rcptTo, to, domain, lane, lease } = recipient;
+    jobs.push({
+      key,
+      message,
+      rcptTo,
+      to,
+      domain,
+      lane,
+      attempt: 1,
+      lastEventAt: 0,
+      leaseUntil: lease.until,
+    });
+  });
+  return jobs;
+}
+
+interface StoredAnswer {
+  fingerprint: Buffer;
+  status: number;
+  body: string;
+  created_at: number;
+}
+
+/** The writer's half. */
+export function createAcceptance(db: Database, tally: Tally) {
+  const findAnswer: Statement<[number, number, string], StoredAnswer> = db.prepare(
+    "SELECT fingerprint, status, body, created_at FROM idempotency WHERE account_key = ? AND test = ? AND request_key = ?",
+  );
+  const storeAnswer = db.prepare(
+    "INSERT OR REPLACE INTO idempotency (account_key, test, request_key, fingerprint, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+  );
+  const findSuppression: Statement<[number, Cell, number], Suppression> = db.prepare(
+    `SELECT ${suppressionColumns} FROM suppressions
+     WHERE account_key = ? AND canonical = ? AND (expires_at IS NULL OR expires_at > ?)`,
+  );
+  const insertMessage = db.prepare(
+    `INSERT INTO messages (id, account_key, test, from_address, from_name, subject, message_id_header, tags, metadata, ip_pool,
+       source, api_key, size_bytes, created_at, send_at, queued_at, signing_domain, return_path_domain, header_length,
+       eight_bit, smtp_utf8, content_kind, content_name, body_hash)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const insertContent = db.prepare("INSERT INTO content (message_key, bytes) VALUES (?, ?)");
+  const insertRecipient = db.prepare(
+    `INSERT INTO recipients (account_key, type, to_address, rcpt_to, canonical, domain, lane, state, due_at,
+       lease_owner, lease_until, attempts, updated_at, message_key, last_event_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
+  );
+
+  const suppressedOf = (p: PackedMessage): Suppression[] => {
+    const found: Suppression[] = [];
+    for (const recipient of p.recipients) {
+      const entry = findSuppression.get(p.accountKey, recipient[canonicalAt] ?? "", p.createdAt);
+      if (entry) found.push(entry);
+    }
+    return found;
+  };
+
+  return {
+    acceptMessage(p: PackedMessage, blobs: readonly Buffer[]): Accepted {
+      const [bodyHash, fingerprint, bytes] = blobs;
+      if (!bodyHash || !fingerprint || !bytes) throw new Error("acceptMessage needs its three blobs");
+      const { idempotency } = p;
+      if (idempotency) {
+        const answer = findAnswer.get(p.accountKey, p.test, idempotency.key);
+        if (answer && answer.created_at >= p.createdAt - idempotencyLifeMs) {
+          if (!answer.fingerprint.equals(fingerprint)) return { kind: "idempotency_conflict" };
+          return { kind: "replayed", status: answer.status, body: answer.body };
+        }
+      }
+      const entries = suppressedOf(p);
+      if (entries.length > 0) return { kind: "suppressed", entries };
+      if (p.maxQueue > 0 && tally.unsent >= p.maxQueue) return { kind: "queue_full" };
+
+      const messageKey = Number(insertMessage.run(p.row, bodyHash).lastInsertRowid);
+      if (p.inline) insertContent.run(messageKey, bytes);
+      const recipientKeys = p.recipients.map((row) =>
+        Number(insertRecipient.run(row, messageKey).lastInsertRowid),
+      );
+      if (idempotency) {
+        const { key, status, body } = idempotency;
+        storeAnswer.run(p.accountKey, p.test, key, fingerprint, status, body, p.createdAt);
+      }
+      tally.unsent += recipientKeys.length;
+      return { kind: "accepted", messageKey, recipientKeys };
+    },
+  };
+}

@@ -1,0 +1,223 @@
+// Group commit, the writer's side: a batch of calls in one BEGIN IMMEDIATE transaction, a SAVEPOINT each, answered
+// after COMMIT. A call that fails by its own fault is undone alone; when the disk or the engine refuses, the whole
+// batch fails and the connection is opened anew before anything else is written: after a failed fsync the kernel may
+// have dropped the pages, and trying again would acknowledge what is not there.
+import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
+import Sqlite from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
+import { openWriting, readBack } from "./open.ts";
+import type { PragmasReadBack } from "./open.ts";
+import { createWriter } from "./writer.ts";
+import type { Tally } from "./tally.ts";
+import type { IntentName } from "./writer.ts";
+
+/** `bytes` of the batch are one buffer; a call's blobs follow one another from `at`, each as long as `lengths` says. */
+export interface Call {
+  intent: IntentName;
+  arg: unknown;
+  at: number;
+  lengths: readonly number[];
+}
+
+export interface Batch {
+  id: number;
+  calls: Call[];
+  bytes: Uint8Array;
+}
+
+export type BatchResult =
+  | {
+      id: number;
+      kind: "committed";
+      results: unknown[];
+      /** The calls that were undone, by place. */
+      failures: [index: number, message: string][];
+      events: boolean;
+      wal: WalState;
+    }
+  | { id: number; kind: "refused"; why: "full" | "failed"; detail: string };
+
+/** Of the write-ahead log: bytes in it, and how many of them the database has already. */
+export interface WalState {
+  bytes: number;
+  copiedBytes: number;
+}
+
+const walFrameBytes = 4096 + 24;
+/** Past this the writer waits for readers and starts the log anew; before, checkpoints run beside it. */
+const restartAtBytes = 256 * 1024 * 1024;
+/** After a restart that a reader prevented, the log grows by this before the next. */
+const restartAgainAfterBytes = 64 * 1024 * 1024;
+/** Free space under which a failed write is put down to want of room. */
+const scarceBytes = 1024 * 1024;
+
+interface Session {
+  db: Database;
+  /** Every intent, called the same way; the types are held where the call is made (group-commit.ts). */
+  intents: Record<IntentName, (arg: never, blobs: readonly Buffer[]) => unknown>;
+  tally: Tally;
+  begin: Statement;
+  commit: Statement;
+  rollback: Statement;
+  savepoint: Statement;
+  releaseSavepoint: Statement;
+  undoSavepoint: Statement;
+  walState: Statement<[], { log: number; checkpointed: number }>;
+}
+
+export interface BatchRunner {
+  /** What the writing connection answers about itself; opens it where it is not. */
+  pragmas(): PragmasReadBack;
+  run(batch: Batch): BatchResult;
+  /** Copies the whole log into the database, empties it, and closes. */
+  close(): void;
+}
+
+export function createBatchRunner(path: string): BatchRunner {
+  let session: Session | null = null;
+  let restartPast = restartAtBytes;
+  const opened = (): Session => (session ??= openSession(path));
+
+  const giveUp = (error: unknown): void => {
+    if (!session) return;
+    const { db } = session;
+    try {
+      if (db.inTransaction) db.exec("ROLLBACK");
+      // Where room is what is missing, an emptied log is some.
+      if (isEngineFault(error) && error.code === "SQLITE_FULL") db.pragma("wal_checkpoint(TRUNCATE)");
+    } catch {
+      // the connection is closed below, whatever it says
+    }
+    session = null;
+    try {
+      db.close();
+    } catch {
+      // nothing is written through it again
+    }
+  };
+
+  const refuse = (id: number, error: unknown): BatchResult => {
+    const why = causeOf(error, path);
+    giveUp(error);
+    return { id, kind: "refused", why, detail: error instanceof Error ? error.message : String(error) };
+  };
+
+  const restartLog = (current: Session, wal: WalState): WalState => {
+    if (wal.bytes < restartPast) return wal;
+    current.db.pragma("wal_checkpoint(RESTART)");
+    const after = readWal(current);
+    restartPast = after.copiedBytes < after.bytes ? after.bytes + restartAgainAfterBytes : restartAtBytes;
+    return after;
+  };
+
+  return {
+    pragmas: () => readBack(opened().db),
+    run(batch) {
+      try {
+        const current = opened();
+        const { results, failures } = runAll(current, batch);
+        const { events } = current.tally;
+        return {
+          id: batch.id,
+          kind: "committed",
+          results,
+          failures,
+          events,
+          wal: restartLog(current, readWal(current)),
+        };
+      } catch (error) {
+        return refuse(batch.id, error);
+      }
+    },
+    close() {
+      if (!session) return;
+      session.db.pragma("wal_checkpoint(TRUNCATE)");
+      session.db.close();
+      session = null;
+    },
+  };
+}
+
+function openSession(path: string): Session {
+  const db = openWriting(path);
+  const { intents, tally } = createWriter(db);
+  return {
+    db,
+    intents,
+    tally,
+    begin: db.prepare("BEGIN IMMEDIATE"),
+    commit: db.prepare("COMMIT"),
+    rollback: db.prepare("ROLLBACK"),
+    savepoint: db.prepare("SAVEPOINT call"),
+    releaseSavepoint: db.prepare("RELEASE call"),
+    undoSavepoint: db.prepare("ROLLBACK TO call"),
+    walState: db.prepare("PRAGMA wal_checkpoint(NOOP)"),
+  };
+}
+
+/** Throws what the engine throws; a call's own fault is among the failures. */
+function runAll(session: Session, batch: Batch): { results: unknown[]; failures: [number, string][] } {
+  const { db, tally } = session;
+  const results: unknown[] = [];
+  const failures: [number, string][] = [];
+  const unsentBefore = tally.unsent;
+  tally.events = false;
+  session.begin.run();
+  try {
+    batch.calls.forEach((call, index) => {
+      const unsent = tally.unsent;
+      session.savepoint.run();
+      try {
+        results.push(session.intents[call.intent](call.arg as never, blobsOf(call, batch.bytes)));
+      } catch (error) {
+        if (isEngineFault(error) || !db.inTransaction) throw error;
+        session.undoSavepoint.run();
+        tally.unsent = unsent;
+        results.push(null);
+        failures.push([index, error instanceof Error ? `${error.name}: ${error.message}` : String(error)]);
+      }
+      session.releaseSavepoint.run();
+    });
+    session.commit.run();
+  } catch (error) {
+    tally.unsent = unsentBefore;
+    throw error;
+  }
+  return { results, failures };
+}
+
+function blobsOf(call: Call, bytes: Uint8Array): Buffer[] {
+  let at = bytes.byteOffset + call.at;
+  return call.lengths.map((length) => {
+    const blob = Buffer.from(bytes.buffer, at, length);
+    at += length;
+    return blob;
+  });
+}
+
+function readWal(session: Session): WalState {
+  const row = session.walState.get();
+  return { bytes: (row?.log ?? 0) * walFrameBytes, copiedBytes: (row?.checkpointed ?? 0) * walFrameBytes };
+}
+
+/** Codes that say nothing about the call and everything about the disk, the file or the engine. */
+const engineFault =
+  /^SQLITE_(FULL|IOERR|NOMEM|CORRUPT|NOTADB|READONLY|CANTOPEN|BUSY|LOCKED|PROTOCOL|PERM|AUTH|NOLFS)/;
+
+function isEngineFault(error: unknown): error is InstanceType<typeof Sqlite.SqliteError> {
+  return error instanceof Sqlite.SqliteError && engineFault.test(error.code);
+}
+
+/** A full disk shows as FULL, and where a sync or the shared memory met it as an I/O error. */
+function causeOf(error: unknown, path: string): "full" | "failed" {
+  if (!isEngineFault(error)) return "failed";
+  if (error.code === "SQLITE_FULL") return "full";
+  if (!error.code.startsWith("SQLITE_IOERR")) return "failed";
+  try {
+    const { bavail, bsize } = statfsSync(dirname(path));
+    return bavail * bsize < scarceBytes ? "full" : "failed";
+  } catch {
+    return "failed";
+  }
+}

@@ -1,0 +1,185 @@
+// Group commit, the loop's side: calls wait for each other and for nothing else. A batch leaves as soon as fewer than
+// two are under way, with all that has gathered, up to 1,000 calls or 4 MB, as ONE message whose bytes are one buffer
+// that is handed over. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
+import type { Worker } from "node:worker_threads";
+import type { Batch, Call, WalState } from "./batch.ts";
+import type { PragmasReadBack } from "./open.ts";
+import type { Log } from "../log.ts";
+import { StoreUnavailable } from "./store.ts";
+import type { Commit } from "./store.ts";
+import { startThread } from "./thread.ts";
+import type { WriterReport, WriterRequest } from "./writer-thread.ts";
+import type { IntentName, Intents } from "./writer.ts";
+
+const mostCalls = 1000;
+const mostBytes = 4 * 1024 * 1024;
+const mostInFlight = 2;
+
+type Arg<K extends IntentName> = Intents[K] extends (arg: infer A, ...rest: never[]) => unknown
+  ? A
+  : undefined;
+
+export interface GroupCommit {
+  call<K extends IntentName>(
+    intent: K,
+    arg: Arg<K>,
+    blobs?: readonly Uint8Array[],
+  ): Promise<ReturnType<Intents[K]>>;
+  /** Resolves when the thread has opened the database; rejects with why it could not. */
+  ready(): Promise<PragmasReadBack>;
+  /** Takes no more calls and waits for those it has. */
+  drain(): Promise<void>;
+  /** After the drain: copies the log into the database and ends the thread. */
+  close(): Promise<void>;
+}
+
+export interface GroupCommitListeners {
+  /** A batch was committed; its calls are answered. */
+  onCommit(commit: Commit, wal: WalState): void;
+  /** A batch was refused by the disk or the engine. */
+  onRefusal(why: "full" | "failed", detail: string): void;
+}
+
+interface Waiting {
+  call: Call;
+  blobs: readonly Uint8Array[];
+  bytes: number;
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+export function createGroupCommit(path: string, log: Log, listeners: GroupCommitListeners): GroupCommit {
+  let waiting: Waiting[] = [];
+  const inFlight = new Map<number, Waiting[]>();
+  let batchId = 0;
+  let flushing = false;
+  let closing = false;
+  let idle: (() => void) | null = null;
+  let ended: (() => void) | null = null;
+  let worker: Worker | null = null;
+  const opening = Promise.withResolvers<PragmasReadBack>();
+  opening.promise.catch(() => undefined); // whoever waits for it hears of it
+
+  const refuseAll = (calls: Waiting[], error: StoreUnavailable): void => {
+    for (const { reject } of calls) reject(error);
+  };
+
+  const onReport = (report: WriterReport): void => {
+    if (report.kind === "ready") return opening.resolve(report.pragmas);
+    const calls = inFlight.get(report.id) ?? [];
+    inFlight.delete(report.id);
+    flush(); // the writer's next work first, then the answers
+    if (report.kind === "refused") {
+      refuseAll(calls, new StoreUnavailable(report.why, report.detail));
+      listeners.onRefusal(report.why, report.detail);
+    } else {
+      const failures = new Map(report.failures);
+      calls.forEach(({ call, resolve, reject }, index) => {
+        const failure = failures.get(index);
+        if (failure === undefined) resolve(report.results[index]);
+        else reject(new Error(`${call.intent}: ${failure}`));
+      });
+      listeners.onCommit({ events: report.events }, report.wal);
+    }
+    settleIdle();
+  };
+
+  const onEnd = (error: Error | null): void => {
+    worker = null;
+    const detail = error ? error.message : "the writer's thread ended";
+    opening.reject(error ?? new Error(detail));
+    if (inFlight.size > 0 || !closing)
+      log.error({ detail }, "the store's writer ended; it is started again by the next write");
+    const lost = [...inFlight.values()].flat();
+    inFlight.clear();
+    refuseAll(lost, new StoreUnavailable("failed", detail));
+    if (lost.length > 0) listeners.onRefusal("failed", detail);
+    if (waiting.length > 0) schedule();
+    settleIdle();
+    ended?.();
+  };
+
+  const settleIdle = (): void => {
+    if (inFlight.size === 0 && waiting.length === 0) idle?.();
+  };
+
+  const start = (): Worker =>
+    (worker ??= startThread<WriterReport>("writer-thread", { path }, { onReport, onEnd }));
+  const post = (request: WriterRequest, transfer: ArrayBuffer[] = []): void =>
+    start().postMessage(request, transfer);
+
+  const flush = (): void => {
+    flushing = false;
+    while (waiting.length > 0 && inFlight.size < mostInFlight) {
+      const taken = takeBatch(waiting);
+      waiting = waiting.slice(taken.length);
+      const { batch, buffer } = packBatch(++batchId, taken);
+      inFlight.set(batch.id, taken);
+      post(batch, [buffer]);
+    }
+  };
+
+  const schedule = (): void => {
+    if (flushing || inFlight.size >= mostInFlight) return;
+    flushing = true;
+    setImmediate(flush);
+  };
+
+  start();
+  return {
+    call(intent, arg, blobs = []) {
+      if (closing) return Promise.reject(new StoreUnavailable("failed", "the store is closed"));
+      return new Promise((resolve, reject) => {
+        let bytes = 0;
+        const lengths = blobs.map((blob) => {
+          bytes += blob.byteLength;
+          return blob.byteLength;
+        });
+        const answer = resolve as (value: unknown) => void; // the intent's own result, by the table of intents
+        waiting.push({ call: { intent, arg, at: 0, lengths }, blobs, bytes, resolve: answer, reject });
+        schedule();
+      });
+    },
+    ready: () => opening.promise,
+    async drain() {
+      closing = true;
+      if (inFlight.size > 0 || waiting.length > 0) await new Promise<void>((resolve) => (idle = resolve));
+    },
+    async close() {
+      closing = true;
+      if (!worker) return;
+      await new Promise<void>((resolve) => {
+        ended = resolve;
+        post("close");
+      });
+    },
+  };
+}
+
+function takeBatch(waiting: Waiting[]): Waiting[] {
+  let bytes = 0;
+  let count = 0;
+  for (const item of waiting) {
+    bytes += item.bytes;
+    if (count > 0 && (count >= mostCalls || bytes > mostBytes)) break;
+    count++;
+  }
+  return waiting.slice(0, count);
+}
+
+/** Copies the blobs into one buffer of the batch's own: that one may be handed over, small Buffers share a pool. */
+function packBatch(id: number, taken: Waiting[]): { batch: Batch; buffer: ArrayBuffer } {
+  const total = taken.reduce((sum, item) => sum + item.bytes, 0);
+  const buffer = new ArrayBuffer(total);
+  const bytes = new Uint8Array(buffer);
+  let at = 0;
+  const calls = taken.map(({ call, blobs }) => {
+    call.at = at;
+    for (const blob of blobs) {
+      bytes.set(blob, at);
+      at += blob.byteLength;
+    }
+    return call;
+  });
+  return { batch: { id, calls, bytes }, buffer };
+}

@@ -1,0 +1,147 @@
+// The schema's history: embedded SQL, forward only, one transaction a step, counted in
+// PRAGMA user_version. Before a step on a database that holds something, a copy is put beside it. A database that a
+// newer program has written is refused, never guessed at. Secondary indexes cost more than the row they point
+// at, so each one here serves a look-up that is promised.
+import { chmodSync, closeSync, existsSync, fsyncSync, openSync, rmSync } from "node:fs";
+import type { Database } from "better-sqlite3";
+
+/** A database of a later version of the program. */
+export class SchemaTooNew extends Error {}
+
+/** Step n brings the schema from version n to n + 1. Never edited once released; only added to. */
+export const migrations: readonly string[] = [
+  `
+CREATE TABLE accounts (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL UNIQUE, status TEXT NOT NULL, created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE api_keys (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  name TEXT NOT NULL, test INTEGER NOT NULL, scope TEXT NOT NULL, hash BLOB NOT NULL UNIQUE, hint TEXT NOT NULL,
+  allow_ips TEXT NOT NULL, status TEXT NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER, last_used_at INTEGER, revoked_at INTEGER
+) STRICT;
+CREATE INDEX api_keys_account ON api_keys (account_key);
+
+CREATE TABLE smtp_credentials (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  name TEXT NOT NULL, test INTEGER NOT NULL, hash BLOB NOT NULL, hint TEXT NOT NULL, status TEXT NOT NULL,
+  created_at INTEGER NOT NULL, last_used_at INTEGER, revoked_at INTEGER, UNIQUE (account_key, test, hash)
+) STRICT;
+
+CREATE TABLE domains (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  name TEXT NOT NULL, status TEXT NOT NULL, return_path_domain TEXT NOT NULL, records TEXT NOT NULL, dkim_keys TEXT NOT NULL,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, verified_at INTEGER, checked_at INTEGER, failing_since INTEGER,
+  UNIQUE (account_key, name)
+) STRICT;
+CREATE INDEX domains_checked ON domains (checked_at);
+
+CREATE TABLE messages (
+  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, test INTEGER NOT NULL,
+  from_address TEXT NOT NULL, from_name TEXT, subject TEXT NOT NULL, message_id_header TEXT NOT NULL, tags TEXT NOT NULL,
+  metadata TEXT NOT NULL, ip_pool TEXT NOT NULL, source TEXT NOT NULL, api_key INTEGER, size_bytes INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, send_at INTEGER, queued_at INTEGER NOT NULL, signing_domain TEXT,
+  return_path_domain TEXT NOT NULL, header_length INTEGER NOT NULL, body_hash BLOB NOT NULL, eight_bit INTEGER NOT NULL,
+  smtp_utf8 INTEGER NOT NULL, content_kind TEXT, content_name TEXT
+) STRICT;
+CREATE INDEX messages_time ON messages (account_key, created_at);
+CREATE INDEX messages_spool ON messages (content_name) WHERE content_name IS NOT NULL;
+
+CREATE TABLE content (message_key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+
+CREATE TABLE recipients (
+  key INTEGER PRIMARY KEY AUTOINCREMENT, message_key INTEGER NOT NULL, account_key INTEGER NOT NULL, type TEXT NOT NULL,
+  to_address TEXT NOT NULL, rcpt_to TEXT NOT NULL, canonical TEXT NOT NULL, domain TEXT NOT NULL,
+  lane TEXT NOT NULL CHECK (lane <> ''), state TEXT NOT NULL, due_at INTEGER, lease_owner TEXT, lease_until INTEGER,
+  attempts INTEGER NOT NULL, last_attempt_at INTEGER, last_event_at INTEGER NOT NULL, smtp_code INTEGER, smtp_status TEXT,
+  smtp_response TEXT, receiving_mta TEXT, sending_ip TEXT, tls TEXT, updated_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX recipients_message ON recipients (message_key);
+CREATE INDEX recipients_address ON recipients (account_key, canonical, message_key);
+CREATE INDEX recipients_waiting ON recipients (lane, due_at, state) WHERE due_at IS NOT NULL;
+CREATE INDEX recipients_leased ON recipients (lease_owner, lease_until) WHERE lease_owner IS NOT NULL;
+
+CREATE TABLE attempts (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL, message_key INTEGER NOT NULL, recipient_key INTEGER NOT NULL,
+  attempt INTEGER NOT NULL, started_at INTEGER NOT NULL, ended_at INTEGER NOT NULL, sending_ip TEXT, host TEXT, address TEXT,
+  tls TEXT, ambiguous INTEGER NOT NULL, decided_by TEXT NOT NULL, outcome TEXT NOT NULL, smtp_code INTEGER,
+  smtp_status TEXT, smtp_response TEXT, next_attempt_at INTEGER, trace TEXT
+) STRICT;
+CREATE INDEX attempts_message ON attempts (message_key);
+
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, type TEXT NOT NULL,
+  occurred_at INTEGER NOT NULL, received_at INTEGER NOT NULL, message_key INTEGER, recipient TEXT, body TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_account ON events (account_key);
+CREATE INDEX events_message ON events (message_key) WHERE message_key IS NOT NULL;
+CREATE INDEX events_address ON events (account_key, recipient) WHERE message_key IS NULL;
+
+CREATE TABLE endpoints (
+  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  url TEXT NOT NULL, event_mask INTEGER NOT NULL, description TEXT, active INTEGER NOT NULL, secret TEXT NOT NULL,
+  previous_secret TEXT, previous_secret_until INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+  last_success_at INTEGER, last_failure_at INTEGER, consecutive_failures INTEGER NOT NULL
+) STRICT;
+CREATE INDEX endpoints_account ON endpoints (account_key);
+
+CREATE TABLE deliveries (
+  endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,
+  due_at INTEGER, leased INTEGER NOT NULL, last_attempt_at INTEGER, last_status INTEGER,
+  PRIMARY KEY (endpoint_key, event_seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deliveries_due ON deliveries (endpoint_key, due_at) WHERE due_at IS NOT NULL;
+
+CREATE TABLE suppressions (
+  account_key INTEGER NOT NULL, canonical TEXT NOT NULL, email TEXT NOT NULL, reason TEXT NOT NULL, source TEXT NOT NULL,
+  description TEXT, message_id TEXT, event_id TEXT, smtp_code INTEGER, smtp_status TEXT, expires_at INTEGER,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (account_key, canonical)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE idempotency (
+  account_key INTEGER NOT NULL, test INTEGER NOT NULL, request_key TEXT NOT NULL, fingerprint BLOB NOT NULL,
+  status INTEGER NOT NULL, body TEXT NOT NULL, created_at INTEGER NOT NULL, PRIMARY KEY (account_key, test, request_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE inbox (
+  key INTEGER PRIMARY KEY, account_key INTEGER NOT NULL, message_key INTEGER NOT NULL, to_address TEXT NOT NULL, caught_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX inbox_account ON inbox (account_key);
+
+CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE probe (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+`,
+];
+
+/** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */
+export function migrate(db: Database, path: string, steps: readonly string[] = migrations): void {
+  const at = Number(db.pragma("user_version", { simple: true }));
+  if (at > steps.length) {
+    throw new SchemaTooNew(
+      `${path} has schema version ${at}; this program knows versions up to ${steps.length}. Use the newer program, or restore a backup that an older one made.`,
+    );
+  }
+  if (at > 0 && at < steps.length) copyBeside(db, `${path}.v${at}.bak`);
+  for (let version = at; version < steps.length; version++) {
+    db.exec("BEGIN IMMEDIATE");
+    try {
+      db.exec(steps[version] ?? "");
+      db.pragma(`user_version = ${version + 1}`);
+      db.exec("COMMIT");
+    } catch (error) {
+      if (db.inTransaction) db.exec("ROLLBACK");
+      throw error;
+    }
+  }
+}
+
+/** A synced copy, readable by its owner only. One of an earlier try, perhaps unfinished, is replaced. */
+function copyBeside(db: Database, target: string): void {
+  if (existsSync(target)) rmSync(target);
+  closeSync(openSync(target, "wx", 0o600)); // VACUUM INTO takes an empty file and keeps its mode
+  db.prepare("VACUUM INTO ?").run(target);
+  chmodSync(target, 0o600);
+  const file = openSync(target, "r+");
+  fsyncSync(file);
+  closeSync(file);
+}

@@ -1,0 +1,143 @@
+// Claims and leases. A recipient that waits has a due time and no lease; one that is leased has no due time, so
+// that a row which is inserted leased and then settled touches only the small index of leases. The attempt number is
+// raised and written with the lease, before the attempt.
+import type { Database, Statement } from "better-sqlite3";
+import type { Job, QueuedMessage } from "../mail/envelope.ts";
+import { contentRefOf } from "./message-rows.ts";
+import type { Tally } from "./tally.ts";
+
+export interface ClaimedRecipient {
+  key: number;
+  messageKey: number;
+  rcptTo: string;
+  to: string;
+  domain: string;
+  lane: string;
+  attempt: number;
+  lastEventAt: number;
+}
+
+/** A row of `messages` as far as an attempt needs it. */
+export interface ClaimedMessage {
+  key: number;
+  id: string;
+  accountKey: number;
+  test: number;
+  from: string;
+  signingDomain: string | null;
+  returnPathDomain: string;
+  subject: string;
+  tagsJson: string;
+  metadataJson: string;
+  messageIdHeader: string;
+  ipPool: string;
+  sizeBytes: number;
+  contentKind: "inline" | "spool" | null;
+  contentName: string | null;
+  headerLength: number;
+  bodyHash: Uint8Array;
+  eightBit: number;
+  smtpUtf8: number;
+  queuedAt: number;
+}
+
+export interface Claim {
+  owner: string;
+  lane: string;
+  limit: number;
+  now: number;
+  leaseUntil: number;
+}
+
+export function createQueueWrites(db: Database, tally: Tally) {
+  const due: Statement<[string, number, number], ClaimedRecipient> = db.prepare(
+    `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, to_address AS "to", domain, lane, attempts + 1 AS attempt, last_event_at AS lastEventAt
+     FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
+  );
+  const lease = db.prepare(
+    "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, lease_until = ? WHERE key = ?",
+  );
+  const message: Statement<[number], ClaimedMessage> = db.prepare(
+    `SELECT key, id, account_key AS accountKey, test, from_address AS "from", signing_domain AS signingDomain,
+       return_path_domain AS returnPathDomain, subject, tags AS tagsJson, metadata AS metadataJson, message_id_header AS messageIdHeader,
+       ip_pool AS ipPool, size_bytes AS sizeBytes, content_kind AS contentKind, content_name AS contentName, header_length AS headerLength,
+       body_hash AS bodyHash, eight_bit AS eightBit, smtp_utf8 AS smtpUtf8, queued_at AS queuedAt
+     FROM messages WHERE key = ?`,
+  );
+  const earliest: Statement<[string], { dueAt: number }> = db.prepare(
+    "SELECT due_at AS dueAt FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1",
+  );
+  const renew = db.prepare("UPDATE recipients SET lease_until = ? WHERE lease_owner = ?");
+  const release = db.prepare(
+    `UPDATE recipients SET attempts = max(0, attempts - 1), due_at = ?, lease_owner = NULL, lease_until = NULL WHERE key = ? AND lease_owner = ?`,
+  );
+  const takeBack = db.prepare(
+    `UPDATE recipients INDEXED BY recipients_leased SET due_at = @now, lease_owner = NULL, lease_until = NULL
+     WHERE lease_owner IS NOT NULL AND (lease_owner <> @owner OR lease_until <= @now)`,
+  );
+  const findMessage: Statement<[string, number], { key: number }> = db.prepare(
+    "SELECT key FROM messages WHERE id = ? AND account_key = ?",
+  );
+  const cancel = db.prepare(
+    "UPDATE recipients SET state = 'canceled', due_at = NULL, updated_at = ? WHERE message_key = ? AND due_at IS NOT NULL",
+  );
+
+  return {
+    claimDue(claim: Claim): {
+      recipients: ClaimedRecipient[];
+      messages: ClaimedMessage[];
+      nextDueAt: number | null;
+    } {
+      const recipients = due.all(claim.lane, claim.now, claim.limit);
+      const messages = new Map<number, ClaimedMessage>();
+      for (const recipient of recipients) {
+        lease.run(claim.owner, claim.leaseUntil, recipient.key);
+        if (messages.has(recipient.messageKey)) continue;
+        const row = message.get(recipient.messageKey);
+        if (row) messages.set(row.key, row);
+      }
+      return {
+        recipients,
+        messages: [...messages.values()],
+        nextDueAt: earliest.get(claim.lane)?.dueAt ?? null,
+      };
+    },
+    renewLeases(arg: { owner: string; until: number }): number {
+      return renew.run(arg.until, arg.owner).changes;
+    },
+    release(arg: { owner: string; recipientKeys: number[]; dueAt: number }): void {
+      for (const key of arg.recipientKeys) release.run(arg.dueAt, key, arg.owner);
+    },
+    takeBackLeases(arg: { owner: string; now: number }): number {
+      return takeBack.run(arg).changes;
+    },
+    cancelMessage(arg: { accountKey: number; id: string; at: number }): number | null {
+      const row = findMessage.get(arg.id, arg.accountKey);
+      if (!row) return null;
+      const canceled = cancel.run(arg.at, row.key).changes;
+      tally.unsent -= canceled;
+      return canceled;
+    },
+  };
+}
+
+/** What a claim found, as jobs; recipients of one message share it. */
+export function jobsOfClaim(
+  found: { recipients: ClaimedRecipient[]; messages: ClaimedMessage[] },
+  leaseUntil: number,
+): Job[] {
+  const messages = new Map(found.messages.map((row) => [row.key, queuedMessageOf(row)]));
+  const jobs: Job[] = [];
+  for (const { messageKey, ...recipient } of found.recipients) {
+    const message = messages.get(messageKey);
+    if (message) jobs.push({ ...recipient, message, leaseUntil });
+  }
+  return jobs;
+}
+
+function queuedMessageOf(row: ClaimedMessage): QueuedMessage {
+  const { test, eightBit, smtpUtf8, sizeBytes, contentKind: _kind, contentName: _name, ...rest } = row;
+  // Content that is gone shows when it is opened (ContentGone).
+  const content = contentRefOf(row) ?? { kind: "inline", id: row.key, sizeBytes };
+  return { ...rest, test: test !== 0, eightBit: eightBit !== 0, smtpUtf8: smtpUtf8 !== 0, content };
+}

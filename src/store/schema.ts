@@ -1,0 +1,272 @@
+// The tables as types: what the typed look-ups read and what a test compares with the tables that the
+// migrations really made (migrations.ts holds the SQL and the indexes). Times are milliseconds since 1970,
+// keys are integers inside; prefixed ULIDs are what the doors show. Content is apart from the rows that are scanned.
+import { blob, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type {
+  DkimKey,
+  DnsRecord,
+  DomainStatus,
+  KeyStatus,
+  RecipientState,
+  Scope,
+  SuppressionReason,
+} from "./store.ts";
+
+export const accounts = sqliteTable("accounts", {
+  key: integer("key").primaryKey(),
+  id: text("id").notNull(),
+  name: text("name").notNull(),
+  status: text("status").$type<"active" | "suspended">().notNull(),
+  createdAt: integer("created_at").notNull(),
+});
+
+export const apiKeys = sqliteTable("api_keys", {
+  key: integer("key").primaryKey(),
+  id: text("id").notNull(),
+  accountKey: integer("account_key").notNull(),
+  name: text("name").notNull(),
+  test: integer("test", { mode: "boolean" }).notNull(),
+  scope: text("scope").$type<Scope>().notNull(),
+  hash: blob("hash", { mode: "buffer" }).notNull(),
+  hint: text("hint").notNull(),
+  allowIps: text("allow_ips", { mode: "json" }).$type<string[]>().notNull(),
+  status: text("status").$type<KeyStatus>().notNull(),
+  createdAt: integer("created_at").notNull(),
+  expiresAt: integer("expires_at"),
+  lastUsedAt: integer("last_used_at"),
+  revokedAt: integer("revoked_at"),
+});
+
+export const smtpCredentials = sqliteTable("smtp_credentials", {
+  key: integer("key").primaryKey(),
+  id: text("id").notNull(),
+  accountKey: integer("account_key").notNull(),
+  name: text("name").notNull(),
+  test: integer("test", { mode: "boolean" }).notNull(),
+  hash: blob("hash", { mode: "buffer" }).notNull(),
+  hint: text("hint").notNull(),
+  status: text("status").$type<"active" | "revoked">().notNull(),
+  createdAt: integer("created_at").notNull(),
+  lastUsedAt: integer("last_used_at"),
+  revokedAt: integer("revoked_at"),
+});
+
+export const domains = sqliteTable("domains", {
+  key: integer("key").primaryKey(),
+  id: text("id").notNull(),
+  accountKey: integer("account_key").notNull(),
+  name: text("name").notNull(),
+  status: text("status").$type<DomainStatus>().notNull(),
+  returnPathDomain: text("return_path_domain").notNull(),
+  records: text("records", { mode: "json" }).$type<DnsRecord[]>().notNull(),
+  dkimKeys: text("dkim_keys", { mode: "json" }).$type<DkimKey[]>().notNull(),
+  createdAt: integer("created_at").notNull(),
+  updatedAt: integer("updated_at").notNull(),
+  verifiedAt: integer("verified_at"),
+  checkedAt: integer("checked_at"),
+  failingSince: integer("failing_since"),
+});
+
+export const messages = sqliteTable("messages", {
+  key: integer("key").primaryKey({ autoIncrement: true }),
+  id: text("id").notNull(),
+  accountKey: integer("account_key").notNull(),
+  test: integer("test").notNull(),
+  from: text("from_address").notNull(),
+  fromName: text("from_name"),
+  subject: text("subject").notNull(),
+  messageIdHeader: text("message_id_header").notNull(),
+  tagsJson: text("tags").notNull(),
+  metadataJson: text("metadata").notNull(),
+  ipPool: text("ip_pool").notNull(),
+  source: text("source").$type<"api" | "smtp">().notNull(),
+  apiKey: integer("api_key"),
+  sizeBytes: integer("size_bytes").notNull(),
+  createdAt: integer("created_at").notNull(),
+  sendAt: integer("send_at"),
+  queuedAt: integer("queued_at").notNull(),
+  signingDomain: text("signing_domain"),
+  returnPathDomain: text("return_path_domain").notNull(),
+  headerLength: integer("header_length").notNull(),
+  bodyHash: blob("body_hash", { mode: "buffer" }).notNull(),
+  eightBit: integer("eight_bit").notNull(),
+  smtpUtf8: integer("smtp_utf8").notNull(),
+  /** Where the bytes are; null once retention has removed them. `inline`: the row of `content` with the message's key. */
+  contentKind: text("content_kind").$type<"inline" | "spool">(),
+  contentName: text("content_name"),
+});
+
+export const content = sqliteTable("content", {
+  messageKey: integer("message_key").primaryKey(),
+  bytes: blob("bytes", { mode: "buffer" }).notNull(),
+});
+
+/** Waiting: `due_at` and no lease. Leased: a lease and no `due_at`. Final: neither. */
+export const recipients = sqliteTable("recipients", {
+  key: integer("key").primaryKey({ autoIncrement: true }),
+  messageKey: integer("message_key").notNull(),
+  accountKey: integer("account_key").notNull(),
+  type: text("type").$type<"to" | "cc" | "bcc">().notNull(),
+  to: text("to_address").notNull(),
+  rcptTo: text("rcpt_to").notNull(),
+  canonical: text("canonical").notNull(),
+  domain: text("domain").notNull(),
+  lane: text("lane").notNull(),
+  /** As last written; that it is being sent or has become due shows in the columns below (shownState in message-rows.ts). */
+  state: text("state").$type<Exclude<RecipientState, "sending">>().notNull(),
+  dueAt: integer("due_at"),
+  leaseOwner: text("lease_owner"),
+  leaseUntil: integer("lease_until"),
+  attempts: integer("attempts").notNull(),
+  lastAttemptAt: integer("last_attempt_at"),
+  lastEventAt: integer("last_event_at").notNull(),
+  smtpCode: integer("smtp_code"),
+  smtpStatus: text("smtp_status"),
+  smtpResponse: text("smtp_response"),
+  receivingMta: text("receiving_mta"),
+  sendingIp: text("sending_ip"),
+  tls: text("tls"),
+  updatedAt: integer("updated_at").notNull(),
+});
+
+export const attempts = sqliteTable("attempts", {
+  key: integer("key").primaryKey(),
+  id: text("id").notNull(),
+  messageKey: integer("message_key").notNull(),
+  recipientKey: integer("recipient_key").notNull(),
+  attempt: integer("attempt").notNull(),
+  startedAt: integer("started_at").notNull(),
+  endedAt: integer("ended_at").notNull(),
+  sendingIp: text("sending_ip"),
+  host: text("host"),
+  address: text("address"),
+  tls: text("tls"),
+  ambiguous: integer("ambiguous").notNull(),
+  decidedBy: text("decided_by").$type<"schedule" | "receiver" | "final" | "expired">().notNull(),
+  outcome: text("outcome").$type<"delivered" | "deferred" | "bounced">().notNull(),
+  smtpCode: integer("smtp_code"),
+  smtpStatus: text("smtp_status"),
+  smtpResponse: text("smtp_response"),
+  nextAttemptAt: integer("next_attempt_at"),
+  /** JSON {mx, dialogue}; lives as long as the content. */
+  trace: text("trace"),
+});
+
+export const events = sqliteTable("events", {
+  seq: integer("seq").primaryKey({ autoIncrement: true }),
+  id: text("id").notNull(),
+  accountKey: integer("account_key").notNull(),
+  type: text("type").notNull(),
+  occurredAt: integer("occurred_at").notNull(),
+  receivedAt: integer("received_at").notNull(),
+  messageKey: integer("message_key"),
+  recipient: text("recipient"),
+  body: text("body").notNull(),
+});
+
+export const endpoints = sqliteTable("endpoints", {
+  key: integer("key").primaryKey({ autoIncrement: true }),
+  id: text("id").notNull(),
+  accountKey: integer("account_key").notNull(),
+  url: text("url").notNull(),
+  eventMask: integer("event_mask").notNull(),
+  description: text("description"),
+  active: integer("active", { mode: "boolean" }).notNull(),
+  secret: text("secret").notNull(),
+  previousSecret: text("previous_secret"),
+  previousSecretUntil: integer("previous_secret_until"),
+  createdAt: integer("created_at").notNull(),
+  updatedAt: integer("updated_at").notNull(),
+  lastSuccessAt: integer("last_success_at"),
+  lastFailureAt: integer("last_failure_at"),
+  consecutiveFailures: integer("consecutive_failures").notNull(),
+});
+
+/** One event to one endpoint. `due_at` 0: the first attempt waits; a time: a retry, or the end of a lease; null: final. */
+export const deliveries = sqliteTable(
+  "deliveries",
+  {
+    endpointKey: integer("endpoint_key").notNull(),
+    eventSeq: integer("event_seq").notNull(),
+    status: text("status").$type<"pending" | "delivered" | "dead_lettered">().notNull(),
+    attempts: integer("attempts").notNull(),
+    dueAt: integer("due_at"),
+    leased: integer("leased").notNull(),
+    lastAttemptAt: integer("last_attempt_at"),
+    lastStatus: integer("last_status"),
+  },
+  (table) => [primaryKey({ columns: [table.endpointKey, table.eventSeq] })],
+);
+
+export const suppressions = sqliteTable(
+  "suppressions",
+  {
+    accountKey: integer("account_key").notNull(),
+    canonical: text("canonical").notNull(),
+    email: text("email").notNull(),
+    reason: text("reason").$type<SuppressionReason>().notNull(),
+    source: text("source").$type<"system" | "api" | "cli" | "import" | "recipient" | "smtp">().notNull(),
+    description: text("description"),
+    messageId: text("message_id"),
+    eventId: text("event_id"),
+    smtpCode: integer("smtp_code"),
+    smtpStatus: text("smtp_status"),
+    expiresAt: integer("expires_at"),
+    createdAt: integer("created_at").notNull(),
+    updatedAt: integer("updated_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountKey, table.canonical] })],
+);
+
+export const idempotency = sqliteTable(
+  "idempotency",
+  {
+    accountKey: integer("account_key").notNull(),
+    test: integer("test").notNull(),
+    requestKey: text("request_key").notNull(),
+    fingerprint: blob("fingerprint", { mode: "buffer" }).notNull(),
+    status: integer("status").notNull(),
+    body: text("body").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountKey, table.test, table.requestKey] })],
+);
+
+/** What a recipient of the sandbox would have got; the mail itself is the message's content. */
+export const inbox = sqliteTable("inbox", {
+  key: integer("key").primaryKey(),
+  accountKey: integer("account_key").notNull(),
+  messageKey: integer("message_key").notNull(),
+  to: text("to_address").notNull(),
+  caughtAt: integer("caught_at").notNull(),
+});
+
+export const secrets = sqliteTable("secrets", {
+  name: text("name").primaryKey(),
+  value: blob("value", { mode: "buffer" }).notNull(),
+});
+
+/** One row that is written to find out whether writing works again. */
+export const probe = sqliteTable("probe", {
+  key: integer("key").primaryKey(),
+  bytes: blob("bytes", { mode: "buffer" }).notNull(),
+});
+
+export const tables = {
+  accounts,
+  apiKeys,
+  smtpCredentials,
+  domains,
+  messages,
+  content,
+  recipients,
+  attempts,
+  events,
+  endpoints,
+  deliveries,
+  suppressions,
+  idempotency,
+  inbox,
+  secrets,
+  probe,
+};

@@ -1,0 +1,105 @@
+// Opens the Store on SQLite: lock, schema, and three ways in: the writer's thread, the reader's thread, the loop's own
+// connection for look-ups by key. What each call does with them is in store-calls.ts.
+import { join } from "node:path";
+import type { Clock } from "../clock.ts";
+import type { IdMint } from "../ids.ts";
+import type { Log } from "../log.ts";
+import type { WalState } from "./batch.ts";
+import { createSpool } from "./content.ts";
+import { createGroupCommit } from "./group-commit.ts";
+import { lockDirectory } from "./lock.ts";
+import { createLookups } from "./lookups.ts";
+import { migrate } from "./migrations.ts";
+import { openReading, openWriting, prepareFiles } from "./open.ts";
+import { createReaderLink } from "./reader-link.ts";
+import { createSpace } from "./space.ts";
+import { prepareAtStart } from "./start.ts";
+import { createCalls } from "./store-calls.ts";
+import type { Commit, Store } from "./store.ts";
+
+export interface StoreOptions {
+  dataDir: string;
+  clock: Clock;
+  log: Log;
+  mint: IdMint;
+  /** Share of the disk, 0 to 1, under which new mail is refused (and never under 40 MB); 0 switches that off. */
+  minFreeShare: number;
+}
+
+/** Bytes of the log that the database does not have yet, past which they are copied. */
+const checkpointAtBytes = 16 * 1024 * 1024;
+
+/** Throws StoreLocked where another process has the directory, SchemaTooNew where a newer program has written it. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const { dataDir, clock } = options;
+  const log = options.log.component("store");
+  const lock = lockDirectory(dataDir);
+  const closers: (() => void | Promise<void>)[] = [() => lock.release()];
+  const closeAll = async (): Promise<void> => {
+    for (let close = closers.pop(); close; close = closers.pop()) await close();
+  };
+  try {
+    const path = prepareFiles(dataDir);
+    const spool = createSpool(join(dataDir, "spool"), (why) => space.noteRefusal(why));
+    const setup = openWriting(path);
+    closers.push(() => void setup.close());
+    migrate(setup, path);
+    const swept = prepareAtStart(setup, { now: clock.now(), mint: options.mint, spool });
+    if (swept.orphanFiles + swept.deliveriesBack > 0)
+      log.info({ ...swept }, "took back what the last process left");
+
+    const listeners = new Set<(commit: Commit) => void>();
+    let checkpointing = false;
+    const checkpoint = (wal: WalState): void => {
+      if (checkpointing || wal.bytes - wal.copiedBytes < checkpointAtBytes) return;
+      checkpointing = true;
+      reader
+        .ask("checkpoint", null)
+        .catch((error: Error) =>
+          log.warn({ detail: error.message }, "the write-ahead log was not copied; it is tried again"),
+        )
+        .finally(() => (checkpointing = false));
+    };
+    const writer = createGroupCommit(path, log, {
+      onCommit(commit, wal) {
+        space.noteSuccess();
+        for (const listener of listeners) listener(commit);
+        checkpoint(wal);
+      },
+      onRefusal(why, detail) {
+        log.error({ why, detail }, "the store could not write");
+        space.noteRefusal(why);
+      },
+    });
+    closers.push(() => writer.close());
+    const reader = createReaderLink(path, log);
+    closers.push(() => reader.close());
+    const lookupsDb = openReading(path, 4096);
+    closers.push(() => void lookupsDb.close());
+    const space = createSpace({
+      directory: dataDir,
+      clock,
+      minFreeShare: options.minFreeShare,
+      probe: () => writer.call("probe", undefined),
+    });
+    closers.push(() => space.stop());
+    closers.push(() => writer.drain());
+    const [pragmas] = await Promise.all([writer.ready(), reader.ready()]);
+    setup.close();
+    return createCalls({
+      path,
+      pragmas,
+      clock,
+      writer,
+      reader,
+      lookups: createLookups(lookupsDb),
+      spool,
+      space,
+      listeners,
+      close: closeAll,
+    });
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}

@@ -1,0 +1,55 @@
+// What is done once, before anybody can call: the first account, deliveries that were in flight when the last process
+// ended, rows and files that nothing points at any more.
+import type { Database, Statement } from "better-sqlite3";
+import type { IdMint } from "../ids.ts";
+import type { Spool } from "./content.ts";
+
+export interface Swept {
+  orphanFiles: number;
+  deliveriesBack: number;
+}
+
+export function prepareAtStart(db: Database, deps: { now: number; mint: IdMint; spool: Spool }): Swept {
+  const { now } = deps;
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    makeDefaultAccount(db, deps.mint("acct", now), now);
+    const deliveriesBack = takeBackDeliveries(db, now);
+    db.exec("COMMIT");
+    const named: Statement<[string], { key: number }> = db.prepare(
+      "SELECT key FROM messages WHERE content_name = ?",
+    );
+    const orphanFiles = deps.spool.sweep((name) => named.get(name) !== undefined);
+    return { orphanFiles, deliveriesBack };
+  } catch (error) {
+    if (db.inTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** Installing makes the account `default`; whoever has one account never needs to name it. */
+function makeDefaultAccount(db: Database, id: string, now: number): void {
+  if (db.prepare("SELECT 1 FROM accounts LIMIT 1").get()) return;
+  db.prepare("INSERT INTO accounts (id, name, status, created_at) VALUES (?, 'default', 'active', ?)").run(
+    id,
+    now,
+  );
+}
+
+/** Deliveries in flight become due; those of endpoints that were deleted go. First attempts (due 0) are not looked at. */
+function takeBackDeliveries(db: Database, now: number): number {
+  const next: Statement<[number], { key: number }> = db.prepare(
+    "SELECT endpoint_key AS key FROM deliveries WHERE endpoint_key > ? ORDER BY endpoint_key LIMIT 1",
+  );
+  const exists = db.prepare("SELECT 1 FROM endpoints WHERE key = ?");
+  const drop = db.prepare("DELETE FROM deliveries WHERE endpoint_key = ?");
+  const takeBack = db.prepare(
+    `UPDATE deliveries INDEXED BY deliveries_due SET due_at = ?, leased = 0 WHERE endpoint_key = ? AND due_at > 0 AND leased = 1`,
+  );
+  let back = 0;
+  for (let row = next.get(0); row; row = next.get(row.key)) {
+    if (exists.get(row.key)) back += takeBack.run(Math.max(1, now), row.key).changes;
+    else drop.run(row.key);
+  }
+  return back;
+}

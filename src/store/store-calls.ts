@@ -1,0 +1,229 @@
+// Each call of the Store, handed to the one that serves it: writes to the group commit, look-ups by key to the loop's
+// own connection, lists to the reader's thread. No SQL here; what a call means stands in store.ts. Longer than 200
+// lines because that interface is: a short function a call.
+import { statSync } from "node:fs";
+import type { Clock } from "../clock.ts";
+import type { ContentRef } from "../mail/envelope.ts";
+import { jobsOf, packMessage } from "./acceptance.ts";
+import type { Spool } from "./content.ts";
+import { decodeCursor, encodeCursor } from "./cursor.ts";
+import type { PageAt, PageFound } from "./cursor.ts";
+import type { GroupCommit } from "./group-commit.ts";
+import type { Lookups } from "./lookups.ts";
+import type { PragmasReadBack } from "./open.ts";
+import { jobsOfClaim } from "./queue-writes.ts";
+import type { ReaderLink } from "./reader-link.ts";
+import { packSettlement } from "./settlement.ts";
+import type { Space } from "./space.ts";
+import { ContentGone } from "./store.ts";
+import type { Commit, Page, PageRequest, Store, Suppression } from "./store.ts";
+import { discardPiece } from "./webhook-writes.ts";
+
+export interface CallParts {
+  path: string;
+  pragmas: PragmasReadBack;
+  clock: Clock;
+  writer: GroupCommit;
+  reader: ReaderLink;
+  lookups: Lookups;
+  spool: Spool;
+  space: Space;
+  listeners: Set<(commit: Commit) => void>;
+  close(): Promise<void>;
+}
+
+export function createCalls(parts: CallParts): Store {
+  const { path, pragmas, clock, writer, reader, lookups, spool, space, listeners } = parts;
+  let closed: Promise<void> | null = null;
+
+  return {
+    // access
+    accountByName: async (name) => lookups.accountByName(name),
+    accountByKey: async (key) => lookups.accountByKey(key),
+    accountById: async (id) => lookups.accountById(id),
+    async createApiKey(key) {
+      const { hash, ...rest } = key;
+      return {
+        ...key,
+        key: await writer.call("createApiKey", rest, [hash]),
+        lastUsedAt: null,
+        revokedAt: null,
+      };
+    },
+    apiKeyByHash: async (hash) => lookups.apiKeyByHash(hash),
+    listApiKeys: async (accountKey) => lookups.apiKeys(accountKey),
+    async setApiKeyStatus(accountKey, id, status, at) {
+      await writer.call("setApiKeyStatus", { accountKey, id, status, at });
+      return lookups.apiKey(accountKey, id);
+    },
+    async createSmtpCredential(credential) {
+      const { hash, ...rest } = credential;
+      const key = await writer.call("createSmtpCredential", rest, [hash]);
+      return { ...credential, key, lastUsedAt: null, revokedAt: null };
+    },
+    smtpCredentialByHash: async (accountKey, test, hash) => lookups.credentialByHash(accountKey, test, hash),
+    listSmtpCredentials: async (accountKey) => lookups.credentials(accountKey),
+    async revokeSmtpCredential(accountKey, id, at) {
+      await writer.call("revokeSmtpCredential", { accountKey, id, at });
+      return lookups.credential(accountKey, id);
+    },
+    noteUse: (use) => writer.call("noteUse", use),
+
+    // domains
+    async createDomain(domain) {
+      const key = await writer.call("createDomain", domain);
+      return key === null ? null : { ...domain, key };
+    },
+    domainByName: async (accountKey, name) => lookups.domainByName(accountKey, name),
+    listDomains: async (accountKey) => lookups.domains(accountKey),
+    domainsToCheck: async (pendingBefore, othersBefore, limit) =>
+      lookups.domainsToCheck(pendingBefore, othersBefore, limit),
+    async saveDomainCheck(check) {
+      const { key, status, records, updatedAt, verifiedAt, checkedAt, failingSince } = check;
+      await writer.call("saveDomainCheck", {
+        key,
+        status,
+        records,
+        updatedAt,
+        verifiedAt,
+        checkedAt,
+        failingSince,
+      });
+    },
+    deleteDomain: (accountKey, name) => writer.call("deleteDomain", { accountKey, name }),
+
+    // content and messages
+    putContent: (bytes) => spool.put(bytes),
+    dropContent: (content) => spool.drop(content),
+    openContent: (ref, offset = 0) =>
+      ref.kind === "spool" ? spool.open(ref.name, offset) : openInline(lookups, ref, offset),
+    async acceptMessage(message) {
+      const { packed, blobs } = packMessage(message);
+      const accepted = await writer.call("acceptMessage", packed, blobs);
+      return accepted.kind === "accepted" ? { kind: "accepted", jobs: jobsOf(message, accepted) } : accepted;
+    },
+    idempotent: async (accountKey, test, key, notBefore) => lookups.answer(accountKey, test, key, notBefore),
+    message: async (accountKey, id) => lookups.messages.record(accountKey, id, clock.now()),
+    async listMessages(accountKey, filter, page) {
+      const [kind, shape] =
+        filter.to === undefined ? (["m", ["number", "number"]] as const) : (["t", ["number"]] as const);
+      const at = pageAt(kind, page, [...shape]);
+      return pageOf(
+        kind,
+        await reader.ask("listMessages", { accountKey, filter, page: at, now: clock.now() }),
+      );
+    },
+    attempts: (accountKey, messageId) => reader.ask("attempts", { accountKey, messageId }),
+    async cancelMessage(accountKey, id, at) {
+      const canceled = await writer.call("cancelMessage", { accountKey, id, at });
+      return canceled === null ? null : { canceled };
+    },
+
+    // queue
+    lanes: (afterLane, limit) => reader.ask("lanes", { afterLane, limit }),
+    async claimDue(claim) {
+      const found = await writer.call("claimDue", claim);
+      return { jobs: jobsOfClaim(found, claim.leaseUntil), nextDueAt: found.nextDueAt };
+    },
+    renewLeases: (owner, until) => writer.call("renewLeases", { owner, until }),
+    release: (owner, recipientKeys, dueAt) => writer.call("release", { owner, recipientKeys, dueAt }),
+    takeBackLeases: (owner, now) => writer.call("takeBackLeases", { owner, now }),
+    settle: (settlement) => writer.call("settle", packSettlement(settlement)),
+    queueCounts: () => reader.ask("queueCounts", { now: clock.now() }),
+
+    // events
+    recordEvent: (event) => writer.call("recordEvent", event),
+    async listEvents(accountKey, filter, page) {
+      const at = pageAt("e", page, ["number"]);
+      return pageOf("e", await reader.ask("listEvents", { accountKey, filter, page: at }));
+    },
+
+    // suppressions
+    suppression: async (accountKey, canonical, now) => lookups.suppression(accountKey, canonical, now),
+    async suppressed(accountKey, canonicals, now) {
+      const entries = canonicals.map((canonical) => lookups.suppression(accountKey, canonical, now));
+      return entries.filter((entry): entry is Suppression => entry !== null);
+    },
+    async listSuppressions(accountKey, filter, page) {
+      const at = pageAt("s", page, ["string"]);
+      return pageOf(
+        "s",
+        await reader.ask("listSuppressions", { accountKey, filter, page: at, now: clock.now() }),
+      );
+    },
+    async addSuppressions(entries, at) {
+      const changes = await writer.call("addSuppressions", { entries, at });
+      const count = (kind: string): number => changes.filter(({ change }) => change === kind).length;
+      const rows = changes.map(({ row }) => row);
+      return { added: count("added"), updated: count("updated"), unchanged: count("unchanged"), rows };
+    },
+    removeSuppression: (accountKey, canonical) => writer.call("removeSuppression", { accountKey, canonical }),
+
+    // webhooks
+    createEndpoint: async (endpoint) => ({ ...endpoint, key: await writer.call("createEndpoint", endpoint) }),
+    endpoint: async (accountKey, id) => lookups.endpoint(accountKey, id),
+    endpointByKey: async (key) => lookups.endpointByKey(key),
+    listEndpoints: async (accountKey) => lookups.endpoints(accountKey),
+    async updateEndpoint(accountKey, id, change, { discardBacklog = false } = {}) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      if (!endpoint) return null;
+      const { key } = endpoint;
+      if (discardBacklog) await inPieces(() => writer.call("discardBacklog", { key }));
+      await writer.call("updateEndpoint", { key, change, discardBacklog });
+      return lookups.endpointByKey(key);
+    },
+    async deleteEndpoint(accountKey, id) {
+      const key = await writer.call("deleteEndpoint", { accountKey, id });
+      if (key === null) return false;
+      await inPieces(() => writer.call("dropDeliveries", { key }));
+      return true;
+    },
+    endpointsDue: async () => lookups.endpointsDue(),
+    claimDeliveries: (claim) => writer.call("claimDeliveries", claim),
+    settleDeliveries: (results) => writer.call("settleDeliveries", results),
+
+    // inbox
+    async listInbox(accountKey, page) {
+      return pageOf("i", await reader.ask("listInbox", { accountKey, page: pageAt("i", page, ["number"]) }));
+    },
+    clearInbox: (accountKey) => writer.call("clearInbox", { accountKey }),
+
+    // the store itself
+    secret: async (name) => lookups.secret(name) ?? (await writer.call("secret", { name })),
+    health: async () => ({
+      ...pragmas,
+      freeBytes: space.freeBytes(),
+      walBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+      writable: closed === null && space.writable(),
+    }),
+    full: () => space.full(),
+    onCommit(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    close: () => (closed ??= parts.close()),
+  };
+}
+
+/** One read: a row's bytes are in memory as a whole or not at all. */
+async function* openInline(
+  lookups: Lookups,
+  ref: Extract<ContentRef, { kind: "inline" }>,
+  offset: number,
+): AsyncIterable<Buffer> {
+  const bytes = lookups.content(ref.id);
+  if (!bytes) throw new ContentGone(`the content of message ${ref.id} was removed`);
+  if (offset < bytes.byteLength) yield bytes.subarray(offset);
+}
+
+async function inPieces(piece: () => Promise<number>): Promise<void> {
+  while ((await piece()) === discardPiece) continue;
+}
+
+function pageAt(kind: string, page: PageRequest, shape: ("string" | "number")[]): PageAt {
+  return { limit: page.limit, after: decodeCursor(kind, page.cursor, shape) };
+}
+
+function pageOf<T>(kind: string, { rows, next, hasMore }: PageFound<T>): Page<T> {
+  return { rows, next: next === null ? null : encodeCursor(kind, next), hasMore };
+}

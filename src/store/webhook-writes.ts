@@ -1,0 +1,144 @@
+// Endpoints and their deliveries. First attempts stand at due time 0, so that the index gives them in event
+// order before any retry; a delivery in flight is due again when its lease ends. Deliveries of a deleted endpoint,
+// or of a discarded backlog, go in pieces, so that no transaction grows with a backlog.
+import type { Database, Statement } from "better-sqlite3";
+import type { DeliveryResult, DueDelivery, Endpoint } from "./store.ts";
+
+/** Rows that one transaction deletes at most. */
+export const discardPiece = 5000;
+/** Attempts of one delivery, as the schedule has them. */
+const lastAttempt = 10;
+
+export type EndpointChange = Partial<
+  Pick<
+    Endpoint,
+    "url" | "eventMask" | "description" | "active" | "secret" | "previousSecret" | "previousSecretUntil"
+  >
+> & { updatedAt: number };
+
+const changeable = {
+  url: "url",
+  eventMask: "event_mask",
+  description: "description",
+  active: "active",
+  secret: "secret",
+  previousSecret: "previous_secret",
+  previousSecretUntil: "previous_secret_until",
+  updatedAt: "updated_at",
+} as const satisfies Record<keyof EndpointChange, string>;
+
+export function createWebhookWrites(db: Database) {
+  const insert = db.prepare(
+    `INSERT INTO endpoints (id, account_key, url, event_mask, description, active, secret, previous_secret, previous_secret_until,
+       created_at, updated_at, last_success_at, last_failure_at, consecutive_failures)
+     VALUES (@id, @accountKey, @url, @eventMask, @description, @active, @secret, @previousSecret, @previousSecretUntil,
+       @createdAt, @updatedAt, @lastSuccessAt, @lastFailureAt, @consecutiveFailures)`,
+  );
+  const find: Statement<[string, number], { key: number }> = db.prepare(
+    "SELECT key FROM endpoints WHERE id = ? AND account_key = ?",
+  );
+  const remove = db.prepare("DELETE FROM endpoints WHERE key = ?");
+  const dropAll = db.prepare(
+    "DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN (SELECT event_seq FROM deliveries WHERE endpoint_key = @key LIMIT @limit)",
+  );
+  const dropPending = db.prepare(
+    `DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN
+       (SELECT event_seq FROM deliveries INDEXED BY deliveries_due WHERE endpoint_key = @key AND due_at IS NOT NULL LIMIT @limit)`,
+  );
+  const isActive: Statement<[number], { active: number }> = db.prepare(
+    "SELECT active FROM endpoints WHERE key = ? AND active = 1",
+  );
+  const due: Statement<[number, number, number], { seq: number }> = db.prepare(
+    `SELECT event_seq AS seq FROM deliveries INDEXED BY deliveries_due
+     WHERE endpoint_key = ? AND due_at <= ? ORDER BY due_at, event_seq LIMIT ?`,
+  );
+  const earliest: Statement<[number], { dueAt: number }> = db.prepare(
+    `SELECT due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
+     WHERE endpoint_key = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1`,
+  );
+  const lease: Statement<[number, number, number, number], { attempt: number }> = db.prepare(
+    `UPDATE deliveries SET attempts = min(attempts + 1, ${lastAttempt}), leased = 1, due_at = ?, last_attempt_at = ?
+     WHERE endpoint_key = ? AND event_seq = ? RETURNING attempts AS attempt`,
+  );
+  const event: Statement<[number], { id: string; body: string }> = db.prepare(
+    "SELECT id, body FROM events WHERE seq = ?",
+  );
+  // What a holder that lost its lease has to say counts only where it is good news.
+  const settle = db.prepare(
+    `UPDATE deliveries SET status = @state, due_at = @dueAt, leased = 0, last_attempt_at = @at, last_status = @status
+     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND due_at IS NOT NULL AND (attempts = @attempt OR @state = 'delivered')`,
+  );
+  const noteSuccess = db.prepare(
+    "UPDATE endpoints SET last_success_at = ?, consecutive_failures = 0 WHERE key = ?",
+  );
+  const noteFailure = db.prepare(
+    "UPDATE endpoints SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1 WHERE key = ?",
+  );
+
+  const discardPending = (key: number, limit: number): number => dropPending.run({ key, limit }).changes;
+
+  return {
+    createEndpoint(endpoint: Omit<Endpoint, "key">): number {
+      return Number(insert.run({ ...endpoint, active: endpoint.active ? 1 : 0 }).lastInsertRowid);
+    },
+    updateEndpoint(arg: { key: number; change: EndpointChange; discardBacklog: boolean }): void {
+      const cells: Record<string, string | number | null> = {};
+      for (const [name, value] of Object.entries(arg.change)) {
+        if (value === undefined || !Object.hasOwn(changeable, name)) continue;
+        cells[name] = typeof value === "boolean" ? Number(value) : value;
+      }
+      const sets = Object.entries(changeable).filter(([name]) => name in cells);
+      db.prepare(
+        `UPDATE endpoints SET ${sets.map(([name, column]) => `${column} = @${name}`).join(", ")} WHERE key = @key`,
+      ).run({
+        ...cells,
+        key: arg.key,
+      });
+      if (arg.discardBacklog) discardPending(arg.key, -1);
+    },
+    /** A piece of the backlog; answers how many went. */
+    discardBacklog(arg: { key: number }): number {
+      return discardPending(arg.key, discardPiece);
+    },
+    /** The endpoint itself: from here on nothing is fanned out to it or claimed for it. Answers its key. */
+    deleteEndpoint(arg: { accountKey: number; id: string }): number | null {
+      const row = find.get(arg.id, arg.accountKey);
+      if (!row) return null;
+      remove.run(row.key);
+      return row.key;
+    },
+    /** A piece of what a deleted endpoint left; answers how many rows went. */
+    dropDeliveries(arg: { key: number }): number {
+      return dropAll.run({ key: arg.key, limit: discardPiece }).changes;
+    },
+    claimDeliveries(arg: { endpointKey: number; limit: number; now: number; leaseUntil: number }): {
+      deliveries: DueDelivery[];
+      nextDueAt: number | null;
+    } {
+      const { endpointKey } = arg;
+      if (!isActive.get(endpointKey)) return { deliveries: [], nextDueAt: null };
+      const deliveries: DueDelivery[] = [];
+      for (const { seq } of due.all(endpointKey, arg.now, arg.limit)) {
+        const row = event.get(seq);
+        const raised = lease.get(arg.leaseUntil, arg.now, endpointKey, seq);
+        if (row && raised)
+          deliveries.push({
+            endpointKey,
+            eventSeq: seq,
+            eventId: row.id,
+            attempt: raised.attempt,
+            body: row.body,
+          });
+      }
+      return { deliveries, nextDueAt: earliest.get(endpointKey)?.dueAt ?? null };
+    },
+    settleDeliveries(results: DeliveryResult[]): void {
+      for (const { result, ...rest } of results) {
+        const state = result.kind === "retry" ? "pending" : result.kind;
+        const dueAt = result.kind === "retry" ? Math.max(1, result.dueAt) : null; // 0 would make it a first attempt again
+        if (settle.run({ ...rest, state, dueAt }).changes === 0) continue;
+        (result.kind === "delivered" ? noteSuccess : noteFailure).run(rest.at, rest.endpointKey);
+      }
+    },
+  };
+}

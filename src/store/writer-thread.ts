@@ -1,0 +1,21 @@
+// The writer's thread: batches in, results out. All that it does is in batch.ts.
+import { parentPort, workerData } from "node:worker_threads";
+import { createBatchRunner } from "./batch.ts";
+import type { Batch, BatchResult } from "./batch.ts";
+import type { PragmasReadBack } from "./open.ts";
+
+export type WriterRequest = Batch | "close";
+export type WriterReport = BatchResult | { kind: "ready"; pragmas: PragmasReadBack };
+
+const port = parentPort;
+if (!port) throw new Error("writer-thread is started by the store, not by hand");
+const { path } = workerData as { path: string };
+const runner = createBatchRunner(path);
+const report = (message: WriterReport): void => port.postMessage(message);
+
+report({ kind: "ready", pragmas: runner.pragmas() });
+port.on("message", (request: WriterRequest) => {
+  if (request !== "close") return report(runner.run(request));
+  runner.close();
+  port.close();
+});

@@ -1,0 +1,42 @@
+// Every write intent, prepared once on the one connection that writes. An intent takes plain values and the bytes
+// that go with it, and answers with plain values: it is called on the writer's thread, inside a transaction that it
+// neither begins nor ends.
+import type { Database, Statement } from "better-sqlite3";
+import { createAcceptance } from "./acceptance.ts";
+import { createAccessWrites } from "./access-writes.ts";
+import { createEventWrites } from "./event-writes.ts";
+import { createQueueWrites } from "./queue-writes.ts";
+import { createSettlementWrites } from "./settlement.ts";
+import { createSuppressionWrites } from "./suppression-writes.ts";
+import type { Tally } from "./tally.ts";
+import { createWebhookWrites } from "./webhook-writes.ts";
+
+export function createWriter(db: Database) {
+  const tally: Tally = { unsent: countUnsent(db), events: false };
+  const events = createEventWrites(db, tally);
+  const suppressions = createSuppressionWrites(db);
+  const { addSuppression, ...suppressionIntents } = suppressions;
+  const intents = {
+    ...createAcceptance(db, tally),
+    ...createAccessWrites(db),
+    ...createQueueWrites(db, tally),
+    ...createSettlementWrites(db, tally, { recordEvent: events.recordEvent, addSuppression }),
+    ...createWebhookWrites(db),
+    ...events,
+    ...suppressionIntents,
+  };
+  return { intents, tally };
+}
+
+export type Intents = ReturnType<typeof createWriter>["intents"];
+export type IntentName = keyof Intents;
+
+function countUnsent(db: Database): number {
+  const waiting: Statement<[], { n: number }> = db.prepare(
+    "SELECT count(*) AS n FROM recipients INDEXED BY recipients_waiting WHERE due_at IS NOT NULL",
+  );
+  const leased: Statement<[], { n: number }> = db.prepare(
+    "SELECT count(*) AS n FROM recipients INDEXED BY recipients_leased WHERE lease_owner IS NOT NULL",
+  );
+  return (waiting.get()?.n ?? 0) + (leased.get()?.n ?? 0);
+}
