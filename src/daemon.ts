@@ -35,10 +35,12 @@ export interface RunningDaemon {
   addresses(): { name: string; address: string }[];
   /** For `serve --dev`: a fresh key and SMTP login of a verified domain example.test. */
   devCredentials(): Promise<{ key: string; smtpUsername: string; smtpPassword: string }>;
-  /** Certificates are read again; the error of an unusable one. */
-  reload(): Promise<Error | null>;
+  /** Reads the certificates again; an unusable one is logged and the old one stays. */
+  reload(): Promise<void>;
   /** Finishes what is in flight, at most `drainMs`. */
   stop(): Promise<void>;
+  /** Resolves once everything has stopped. */
+  readonly finished: Promise<void>;
 }
 
 export const defaultAccount = "default";
@@ -65,7 +67,9 @@ export async function serve({ config, log }: { config: Config; log: Log }): Prom
       await service.start();
       started.unshift(service);
     }
-    return { ...rooms.daemon, stop: once(() => stopAll(started, store, clock, log)) };
+    const { promise: finished, resolve } = Promise.withResolvers<void>();
+    const stop = once(() => stopAll(started, store, clock, log).finally(resolve));
+    return { ...rooms.daemon, stop, finished };
   } catch (error) {
     await stopAll(started, store, clock, log);
     throw error;
@@ -120,7 +124,7 @@ async function build({
   mint,
   store,
   startedAt,
-}: Ground): Promise<{ services: Service[]; daemon: Omit<RunningDaemon, "stop"> }> {
+}: Ground): Promise<{ services: Service[]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
   await store.ensureAccount(operationsAccount, clock.now());
   const owner = randomBytes(8).toString("hex");
   const resolver = resolverOf(config, clock, log);
@@ -268,7 +272,11 @@ async function build({
     services: [outside, webhooks, runner, jobs, ...(relay ? [relay] : []), http],
     daemon: {
       addresses,
-      reload: async () => certificates?.reload() ?? null,
+      async reload() {
+        const error = await certificates?.reload();
+        if (error) log.error({ err: error }, "the new certificate is unusable; the old one stays");
+        else log.info({}, "certificates were read again");
+      },
       devCredentials: () => devCredentials(store, domains, access, clock),
     },
   };

@@ -184,17 +184,19 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     return first.domain;
   };
 
+  /** Content of a refused message is let go. After a failed write nobody knows what is on disk: then the next start sweeps it. */
   const acceptOrDrop = async (
     content: PutContent,
     mail: Parameters<typeof accept>[1],
   ): ReturnType<typeof accept> => {
-    let kept = false;
+    const drop = () => store.dropContent(content).catch(() => undefined);
     try {
       const accepted = await accept({ store, runner: deps.runner, config }, mail);
-      kept = accepted.kind === "accepted";
+      if (accepted.kind === "replayed") await drop();
       return accepted;
-    } finally {
-      if (!kept) await store.dropContent(content);
+    } catch (error) {
+      if (error instanceof Refusal) await drop();
+      throw error;
     }
   };
 

@@ -442,7 +442,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       for (const look of waiting) look();
     },
   };
-  const server: Server = createServer((socket) => {
+  const server: Server = createServer({ noDelay: true }, (socket) => {
     connections++;
     sessions.set(socket, new Session(state, socket, connections));
     socket.once("close", () => {

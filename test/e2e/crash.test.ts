@@ -1,0 +1,131 @@
+// kill -9 at random moments under load. A ledger outside of the product judges: every acknowledged
+// message arrives, and a second copy only where the product died before it could keep the receiver's answer.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually, startAppliance, type Answer, type Appliance } from "../support/appliance.ts";
+import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
+import { publish } from "../support/publish.ts";
+import { startReceiver, type ReceivedMail, type Receiver } from "../support/smtp-receiver.ts";
+
+const port = 25_026;
+const kills = 20;
+const wanted = 1000;
+const perSecond = 50;
+let dns: DnsServer;
+let receiver: Receiver;
+let svc: Appliance;
+let key: string;
+
+beforeAll(async () => {
+  dns = await startDnsServer({
+    "one.test": { MX: ["10 mx.one.test"] },
+    "mx.one.test": { A: ["127.0.0.13"] },
+  });
+  receiver = await startReceiver({ address: "127.0.0.13", port });
+  svc = await startAppliance({
+    config: {
+      dns: { servers: [dns.server] },
+      outbound: { port, allow_networks: ["127.0.0.0/8"], retry: ["1s"] },
+    },
+  });
+  key = (await svc.admin("POST", "/v1/keys", { name: "load", scope: "admin" })).json.key;
+  await publish(svc, dns, "ok.test");
+});
+
+afterAll(async () => {
+  await svc?.stop();
+  await Promise.all([receiver?.stop(), dns?.stop()]);
+});
+
+const tokenOf = (mail: ReceivedMail): string => /token-(\d+)-/.exec(mail.data.toString())?.[1] ?? "none";
+const messageIdOf = (mail: ReceivedMail): string =>
+  /^Message-ID: (.*)$/im.exec(mail.data.toString())?.[1] ?? "";
+
+test(
+  `kill -9 at ${kills} random moments: nothing acknowledged is lost, nothing is sent twice without cause`,
+  { timeout: 300_000 },
+  async () => {
+    const acknowledged = new Map<string, string>();
+    const killedAt: number[] = [];
+    const arrivals: { token: string; at: number; messageId: string }[] = [];
+    receiver.options.onData = (mail) => {
+      arrivals.push({ token: tokenOf(mail), at: performance.now(), messageId: messageIdOf(mail) });
+      return undefined;
+    };
+
+    let number = 0;
+    let down = false;
+    const sendOne = async (): Promise<void> => {
+      const token = String(++number);
+      const body = {
+        from: "a@ok.test",
+        to: `r${token}@one.test`,
+        subject: "load",
+        text: `token-${token}- and nothing else`,
+      };
+      const answer: Answer | null = await svc.api(key, "POST", "/v1/messages", body).catch(() => null);
+      if (answer?.status === 202) acknowledged.set(token, answer.json.id);
+      else if (answer && answer.status !== 503)
+        throw new Error(`unexpected answer ${answer.status}: ${answer.text}`);
+    };
+
+    const inFlight = new Set<Promise<void>>();
+    const load = (async () => {
+      while (acknowledged.size < wanted || killedAt.length < kills) {
+        if (!down) {
+          const work: Promise<void> = sendOne().finally(() => inFlight.delete(work));
+          inFlight.add(work);
+        }
+        await new Promise((done) => setTimeout(done, 1000 / perSecond));
+      }
+      await Promise.all(inFlight);
+    })();
+    const killer = (async () => {
+      for (let i = 0; i < kills; i++) {
+        await new Promise((done) => setTimeout(done, 100 + Math.random() * 1_400));
+        await svc.kill("SIGKILL");
+        killedAt.push(performance.now());
+        down = true;
+        await svc.restart();
+        down = false;
+      }
+    })();
+    await Promise.all([load, killer]);
+
+    await eventually(
+      async () => {
+        const seen = new Set(arrivals.map(({ token }) => token));
+        return [...acknowledged.keys()].every((token) => seen.has(token));
+      },
+      60_000,
+      "every acknowledged message arriving",
+    );
+    await eventually(
+      async () => {
+        const { queue } = (await svc.admin("GET", "/v1/status")).json;
+        return queue.queued + queue.deferred + queue.sending === 0;
+      },
+      60_000,
+      "the queue running empty",
+    );
+
+    const copies = Map.groupBy(arrivals, ({ token }) => token);
+    const lost = [...acknowledged.keys()].filter((token) => !copies.has(token));
+    expect(lost).toEqual([]);
+    for (const [token, all] of copies) {
+      expect(new Set(all.map(({ messageId }) => messageId)).size, `Message-IDs of ${token}`).toBe(1);
+      // Each copy before the last must have come in the moment before a kill: its answer died with the process.
+      for (const { at } of all.slice(0, -1)) {
+        const nextKill = killedAt.find((kill) => kill >= at) ?? Number.POSITIVE_INFINITY;
+        expect(nextKill - at, `a second copy of ${token} without a lost answer`).toBeLessThan(500);
+      }
+    }
+    const ledger = {
+      acknowledged: acknowledged.size,
+      arrived: arrivals.length,
+      extra: arrivals.length - copies.size,
+    };
+    console.info(JSON.stringify(ledger));
+    const status = await svc.api(key, "GET", `/v1/messages/${[...acknowledged.values()][0]}`);
+    expect(status.json.status).toBe("delivered");
+  },
+);

@@ -1,0 +1,233 @@
+// Mail to real receivers: Postfix and OpenSMTPD as MX, found through the DNS, over STARTTLS; and what they
+// make of the signatures, judged by opendkim-testmsg and by mailauth.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { authenticate } from "mailauth";
+import PostalMime from "postal-mime";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually, startAppliance, type Appliance } from "../support/appliance.ts";
+import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
+import {
+  missingPeers,
+  serveOnPort53,
+  startOpenSmtpd,
+  startPostfix,
+  type MailServer,
+  type Postfix,
+} from "../support/peers.ts";
+import { publish } from "../support/publish.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
+
+const missing = missingPeers();
+if (missing) console.warn(`SKIPPED: tests with real receivers: ${missing}`);
+
+const port = 25_027;
+let dns: DnsServer;
+let postfix: Postfix;
+let opensmtpd: MailServer;
+let port53: { address: string; stop(): Promise<void> };
+let hook: WebhookReceiver;
+let svc: Appliance;
+let key: string;
+let dir: string;
+const hookOptions = { secret: "", now: () => Date.now() };
+
+describe.skipIf(missing !== null)("real receivers", () => {
+  beforeAll(async () => {
+    dir = mkdtempSync(join(tmpdir(), "svc-peers-"));
+    dns = await startDnsServer({
+      "one.test": { MX: ["10 mx.one.test"] },
+      "mx.one.test": { A: ["127.0.0.21"] },
+      "two.test": { MX: ["10 mx.two.test"] },
+      "mx.two.test": { A: ["127.0.0.22"] },
+    });
+    [postfix, opensmtpd, hook] = await Promise.all([
+      startPostfix({ address: "127.0.0.21", port, domain: "one.test", hostname: "mx.one.test" }),
+      startOpenSmtpd({ address: "127.0.0.22", port, domain: "two.test", hostname: "mx.two.test" }),
+      startWebhookReceiver(hookOptions),
+    ]);
+    port53 = await serveOnPort53(dns.port, "127.0.0.54");
+    svc = await startAppliance({
+      config: {
+        dns: { servers: [dns.server] },
+        outbound: { port, allow_networks: ["127.0.0.0/8"], retry: ["1s"] },
+        webhooks: { allow_networks: ["127.0.0.0/8", "::1/128"], ca_file: hook.caFile },
+        relay: { trusted: [{ network: "127.0.0.0/8", account: "default" }] },
+      },
+    });
+    key = (await svc.admin("POST", "/v1/keys", { name: "test", scope: "admin" })).json.key;
+    await publish(svc, dns, "ok.test");
+    const endpoint = await svc.api(key, "POST", "/v1/webhooks", { url: hook.url });
+    hookOptions.secret = endpoint.json.secret;
+  });
+
+  afterAll(async () => {
+    await svc?.stop();
+    await Promise.all([postfix?.stop(), opensmtpd?.stop(), port53?.stop(), hook?.stop(), dns?.stop()]);
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  const send = (body: Record<string, unknown>) =>
+    svc.api(key, "POST", "/v1/messages", {
+      from: "Shop <shop@ok.test>",
+      subject: "Hello",
+      text: "Hi",
+      ...body,
+    });
+  const eventsOf = (id: string, count: number) =>
+    eventually(
+      async () => {
+        const { json } = await svc.api(key, "GET", `/v1/events?message_id=${id}`);
+        return json.data.length >= count ? json.data : null;
+      },
+      30_000,
+      `${count} events of ${id}\n${postfix.log()}\n${opensmtpd.log()}`,
+    );
+  const holding = (server: MailServer, text: string, count: number) =>
+    eventually(
+      async () => {
+        const found = server.mails().filter((mail) => mail.includes(text));
+        return found.length >= count ? found : null;
+      },
+      20_000,
+      `${count} mails with ${text}`,
+    );
+
+  test("html, text, an attachment, a non-ASCII subject and three recipients at two domains arrive over TLS", async () => {
+    const subject = "Grüße aus Köln — 注文 №1";
+    const { status, text, json } = await send({
+      to: ["ann@one.test", "bob@two.test"],
+      cc: "cy@two.test",
+      subject,
+      html: "<p>Hallo <b>Welt</b></p>",
+      text: "Hallo Welt\n.\n..ende",
+      attachments: [{ filename: "Rechnung ü.pdf", content: Buffer.from("%PDF-1.4 test").toString("base64") }],
+    });
+    expect(status, text).toBe(202);
+    const events = await eventsOf(json.id, 3);
+    expect(events.map((event: { event: string }) => event.event)).toEqual(Array(3).fill("message.delivered"));
+    expect(
+      events.every(
+        (event: { data: { tls: { version: string } | null } }) => event.data.tls?.version === "TLSv1.3",
+      ),
+    ).toBe(true);
+    const [atOne] = await holding(postfix, json.id.slice(4), 1);
+    const atTwo = await holding(opensmtpd, json.id.slice(4), 2);
+    for (const mail of [atOne, ...atTwo]) {
+      const parsed = await PostalMime.parse(mail ?? Buffer.alloc(0));
+      expect(parsed.subject).toBe(subject);
+      expect(parsed.text?.replaceAll("\r\n", "\n").trim()).toBe("Hallo Welt\n.\n..ende");
+      expect(parsed.html).toContain("<b>Welt</b>");
+      expect(parsed.attachments[0]).toMatchObject({ filename: "Rechnung ü.pdf" });
+    }
+  });
+
+  test("opendkim-testmsg and mailauth verify both signatures as the receivers hold them", async () => {
+    const { json } = await send({
+      to: ["ann@one.test", "bob@two.test"],
+      html: "<p>x</p>",
+      subject: "signed — ü",
+    });
+    await eventsOf(json.id, 2);
+    const mails = [
+      ...(await holding(postfix, json.id.slice(4), 1)),
+      ...(await holding(opensmtpd, json.id.slice(4), 1)),
+    ];
+    for (const stored of mails) {
+      const mail = crlf(stored);
+      const verdict = await authenticate(mail, {
+        ip: "127.0.0.1",
+        helo: "x",
+        sender: "shop@ok.test",
+        resolver: txtOf(svc),
+      });
+      const results = verdict.dkim.results.map(
+        ({ algo, status }: { algo?: string; status: { result: string } }) => `${algo} ${status.result}`,
+      );
+      expect(results.toSorted()).toEqual(["ed25519-sha256 pass", "rsa-sha256 pass"]);
+      expect(openDkim(mail, "rsa-sha256")).toBe("");
+      expect(openDkim(mail, "ed25519-sha256")).toBe("");
+      expect(openDkim(Buffer.concat([mail, Buffer.from("changed\r\n")]), "rsa-sha256")).not.toBe("");
+    }
+  });
+
+  /** What opendkim-testmsg says of the mail with one signature; empty where it verifies. Its resolver is the test's DNS. */
+  function openDkim(mail: Buffer, algorithm: string): string {
+    const resolv = join(dir, "resolv.conf");
+    writeFileSync(resolv, `nameserver ${port53.address}\n`);
+    const script = `mount --bind ${resolv} /etc/resolv.conf && exec opendkim-testmsg`;
+    const run = spawnSync("unshare", ["-m", "sh", "-c", script], { input: withSignature(mail, algorithm) });
+    return `${run.status === 0 ? "" : `exit ${run.status} `}${run.stdout}${run.stderr}`;
+  }
+
+  test("a webhook receiver written from the specification alone verifies every event", async () => {
+    const { json } = await send({ to: "ann@one.test" });
+    await eventsOf(json.id, 1);
+    const requests = await eventually(async () => {
+      const seen = hook.requests.filter(({ body }) => body.includes(json.id));
+      return seen.length > 0 ? seen : null;
+    });
+    expect(requests[0]).toMatchObject({ event: "message.delivered", attempt: 1, problem: null });
+    expect(hook.requests.filter(({ problem }) => problem !== null)).toEqual([]);
+  });
+
+  test("a permanent refusal by Postfix bounces, suppresses and refuses the next send", async () => {
+    postfix.rule("permfail@one.test", "550 5.1.1 no such user here");
+    const { json } = await send({ to: "permfail@one.test" });
+    const [event] = await eventsOf(json.id, 1);
+    expect(event).toMatchObject({
+      event: "message.bounced",
+      data: {
+        bounce_type: "hard",
+        bounce_classification: "invalid_recipient",
+        smtp_code: "550",
+        smtp_status: "5.1.1",
+        suppressed: true,
+      },
+    });
+    const next = await send({ to: "permfail@one.test" });
+    expect([next.status, next.json.code]).toEqual([422, "recipient_suppressed"]);
+  });
+
+  test("a temporary refusal by Postfix is retried and delivered", async () => {
+    postfix.rule("tempfail@one.test", "451 4.3.0 try again later");
+    const { json } = await send({ to: "tempfail@one.test" });
+    const [first] = await eventsOf(json.id, 1);
+    expect(first).toMatchObject({ event: "message.deferred", data: { smtp_code: "451" } });
+    postfix.rule("tempfail@one.test", null);
+    const events = await eventually(async () => {
+      const all = await eventsOf(json.id, 2);
+      return all.at(-1).event === "message.delivered" ? all : null;
+    });
+    expect(events.at(-1).data.attempt).toBeGreaterThan(1);
+    expect(await holding(postfix, json.id.slice(4), 1)).toHaveLength(1);
+  });
+});
+
+/** The mail with only the DKIM-Signature of one algorithm. */
+function withSignature(mail: Buffer, algorithm: string): Buffer {
+  const text = mail.toString("latin1");
+  const kept = text.replace(/^DKIM-Signature:(?:.*\r\n)(?:[ \t].*\r\n)*/gim, (field) =>
+    field.includes(`a=${algorithm}`) ? field : "",
+  );
+  return Buffer.from(kept, "latin1");
+}
+
+/** Mailboxes keep LF; the wire had CRLF. */
+function crlf(mail: Buffer): Buffer {
+  return Buffer.from(mail.toString("latin1").replace(/\r?\n/g, "\r\n"), "latin1");
+}
+
+/** A resolver for mailauth that answers from the records that the appliance says to publish. */
+function txtOf(svc: Pick<Appliance, "admin">) {
+  return async (name: string, type: string): Promise<string[][]> => {
+    const { json } = await svc.admin("GET", "/v1/domains/ok.test");
+    const found = json.records.filter(
+      (record: { name: string; type: string }) => record.name === name && record.type === type,
+    );
+    if (found.length === 0) throw Object.assign(new Error("not found"), { code: "ENOTFOUND" });
+    return found.map((record: { value: string }) => [record.value]);
+  };
+}

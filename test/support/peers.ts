@@ -1,0 +1,279 @@
+// Real mail servers as receivers, each with a configuration and a spool of its own in a temporary folder:
+// Postfix from Debian's package, OpenSMTPD unpacked beside it by .ci/peers.sh. They need root.
+import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createSocket } from "node:dgram";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { once } from "node:events";
+import { eventually } from "./appliance.ts";
+
+const smtpd = join(process.env["SVC_PEERS_DIR"] ?? "/var/tmp/svc-peers", "opensmtpd/usr/sbin/smtpd");
+
+/** What is missing for the tests with real peers; null where all is there. A missing peer in CI is a failure. */
+export function missingPeers(): string | null {
+  const needed = ["postfix", "swaks", "opendkim-testmsg", "openssl"];
+  const missing = needed.filter((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0);
+  if (!existsSync(smtpd)) missing.push("OpenSMTPD");
+  if (process.getuid?.() !== 0) missing.push("root");
+  if (missing.length === 0) return null;
+  const text = `no ${missing.join(", no ")}: run .ci/peers.sh as root`;
+  if (process.env["CI"]) throw new Error(`tests with real peers cannot run: ${text}`);
+  return text;
+}
+
+export interface MailServer {
+  address: string;
+  port: number;
+  /** Mails that were delivered into its mailbox so far, as they lie there. */
+  mails(): Buffer[];
+  log(): string;
+  stop(): Promise<void>;
+}
+
+export interface MailServerOptions {
+  address: string;
+  port: number;
+  domain: string;
+  hostname: string;
+}
+
+/** A self-signed certificate made by openssl: [certificate file, key file]. */
+export function makeCertificate(dir: string, name: string): [string, string] {
+  const [cert, key] = [join(dir, "cert.pem"), join(dir, "key.pem")];
+  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"];
+  execFileSync(
+    "openssl",
+    [
+      "req",
+      "-x509",
+      ...curve,
+      "-subj",
+      `/CN=${name}`,
+      "-addext",
+      `subjectAltName=DNS:${name}`,
+      "-keyout",
+      key,
+      "-out",
+      cert,
+    ],
+    { stdio: "ignore" },
+  );
+  chmodSync(key, 0o600);
+  return [cert, key];
+}
+
+export interface Postfix extends MailServer {
+  /** From the next connection on, RCPT of `address` is answered with `reply`; null takes the rule away. */
+  rule(address: string, reply: string | null): void;
+}
+
+export async function startPostfix(options: MailServerOptions): Promise<Postfix> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-postfix-"));
+  chmodSync(dir, 0o755);
+  const [etc, data, spool, box] = ["etc", "data", "spool", "box"].map((name) => join(dir, name)) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  for (const folder of [etc, data, spool, box]) mkdirSync(folder, { mode: 0o755 });
+  execFileSync("chown", ["postfix", data]);
+  execFileSync("chown", ["nobody:nogroup", box]);
+  const [cert, key] = makeCertificate(etc, options.hostname);
+  const rules = new Map<string, string>();
+  const access = join(etc, "access");
+  const writeRules = (): void =>
+    writeFileSync(access, [...rules].map(([address, reply]) => `${address} ${reply}\n`).join(""));
+  writeRules();
+  const [uid, gid] = [
+    execFileSync("id", ["-u", "nobody"]).toString().trim(),
+    execFileSync("getent", ["group", "nogroup"]).toString().split(":")[2],
+  ];
+  writeFileSync(join(etc, "main.cf"), mainCf({ ...options, dir, cert, key, access, uid, gid: gid ?? "" }));
+  writeFileSync(join(etc, "master.cf"), masterCf(options));
+  const postfix = (command: string) =>
+    spawnSync("postfix", ["-c", etc, command], { env: { ...process.env, MAIL_CONFIG: etc } });
+  const started = postfix("start");
+  if (started.status !== 0) throw new Error(`postfix did not start: ${started.stderr.toString()}`);
+  await answers(options);
+  return {
+    ...options,
+    mails: () => filesIn(join(box, "all", "new")),
+    log: () => readIfThere(join(dir, "mail.log")),
+    rule(address, reply) {
+      if (reply === null) rules.delete(address);
+      else rules.set(address, reply);
+      writeRules();
+    },
+    async stop() {
+      postfix("abort");
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function mainCf(
+  o: MailServerOptions & { dir: string; cert: string; key: string; access: string; uid: string; gid: string },
+): string {
+  return `compatibility_level = 3.6
+queue_directory = ${o.dir}/spool
+data_directory = ${o.dir}/data
+command_directory = /usr/sbin
+daemon_directory = /usr/lib/postfix/sbin
+mail_owner = postfix
+setgid_group = postdrop
+myhostname = ${o.hostname}
+mydestination =
+alias_maps =
+alias_database =
+local_transport = error:no local mail here
+inet_interfaces = ${o.address}
+inet_protocols = ipv4
+mynetworks = 127.255.255.255/32
+virtual_mailbox_domains = ${o.domain}
+virtual_mailbox_base = ${o.dir}/box
+virtual_mailbox_maps = static:all/
+virtual_uid_maps = static:${o.uid}
+virtual_gid_maps = static:${o.gid}
+virtual_minimum_uid = 1
+smtpd_relay_restrictions = reject_unauth_destination
+smtpd_recipient_restrictions = check_recipient_access texthash:${o.access}
+smtpd_peername_lookup = no
+smtpd_tls_security_level = may
+smtpd_tls_cert_file = ${o.cert}
+smtpd_tls_key_file = ${o.key}
+maillog_file = ${o.dir}/mail.log
+maillog_file_prefixes = ${o.dir}
+`;
+}
+
+/** max_use=1: each connection is a new process, which reads the access table anew. */
+function masterCf({ address, port }: MailServerOptions): string {
+  return `${address}:${port} inet n - n - - smtpd -o max_use=1
+cleanup   unix  n       -       n       -       0       cleanup
+qmgr      unix  n       -       n       300     1       qmgr
+tlsmgr    unix  -       -       n       1000?   1       tlsmgr
+rewrite   unix  -       -       n       -       -       trivial-rewrite
+bounce    unix  -       -       n       -       0       bounce
+defer     unix  -       -       n       -       0       bounce
+trace     unix  -       -       n       -       0       bounce
+verify    unix  -       -       n       -       1       verify
+flush     unix  n       -       n       1000?   0       flush
+proxymap  unix  -       -       n       -       -       proxymap
+virtual   unix  -       n       n       -       -       virtual
+error     unix  -       -       n       -       -       error
+retry     unix  -       -       n       -       -       error
+anvil     unix  -       -       n       -       1       anvil
+postlog   unix-dgram n  -       n       -       1       postlogd
+`;
+}
+
+export async function startOpenSmtpd(options: MailServerOptions): Promise<MailServer> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-opensmtpd-"));
+  chmodSync(dir, 0o755);
+  const box = join(dir, "box");
+  mkdirSync(box);
+  chmodSync(box, 0o777);
+  const [cert, key] = makeCertificate(dir, options.hostname);
+  const keep = join(dir, "keep.sh");
+  writeFileSync(
+    keep,
+    `#!/bin/sh\nf=$(mktemp ${box}/.XXXXXXXX) && cat > "$f" && chmod 644 "$f" && mv "$f" "$f.eml" && mv "$f.eml" ${box}/$(basename "$f" | tr -d .).eml\n`,
+  );
+  chmodSync(keep, 0o755);
+  const config = join(dir, "smtpd.conf");
+  writeFileSync(
+    config,
+    `pki ${options.hostname} cert "${cert}"
+pki ${options.hostname} key "${key}"
+table catchall { "@" = "nobody" }
+listen on ${options.address} port ${options.port} hostname ${options.hostname} tls pki ${options.hostname}
+action "keep" mda "${keep}" virtual <catchall> user nobody
+match from any for domain "${options.domain}" action "keep"
+`,
+  );
+  let log = "";
+  const child: ChildProcess = spawn(smtpd, ["-d", "-f", config], { stdio: ["ignore", "pipe", "pipe"] });
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  await answers(options).catch((error: unknown) => {
+    throw new Error(`OpenSMTPD did not start:\n${log}`, { cause: error });
+  });
+  return {
+    ...options,
+    mails: () => filesIn(box),
+    log: () => log,
+    async stop() {
+      if (child.exitCode === null) {
+        const gone = once(child, "exit");
+        child.kill("SIGTERM");
+        await gone;
+      }
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function filesIn(folder: string): Buffer[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => !name.startsWith("."))
+    .map((name) => readFileSync(join(folder, name)));
+}
+
+function readIfThere(file: string): string {
+  return existsSync(file) ? readFileSync(file, "utf8") : "";
+}
+
+/** Resolves once a banner comes from the port. */
+async function answers({ address, port }: { address: string; port: number }): Promise<void> {
+  const banner = () =>
+    new Promise<boolean>((done) => {
+      const socket = connect({ host: address, port });
+      socket.once("data", () => (socket.destroy(), done(true)));
+      socket.once("error", () => done(false));
+      socket.setTimeout(2_000, () => (socket.destroy(), done(false)));
+    });
+  await eventually(banner, 15_000, `a banner from ${address}:${port}`);
+}
+
+/** The test's DNS at port 53 of a loopback address, for programs that ask no other port. */
+export async function serveOnPort53(
+  dnsPort: number,
+  address: string,
+): Promise<{ address: string; stop(): Promise<void> }> {
+  const udp = createSocket("udp4");
+  udp.on("message", (question, from) => {
+    const upstream = createSocket("udp4");
+    upstream.once("message", (reply) => udp.send(reply, from.port, from.address, () => upstream.close()));
+    upstream.send(question, dnsPort, "127.0.0.1");
+  });
+  const tcp = createServer((client) => {
+    const upstream = connect({ host: "127.0.0.1", port: dnsPort });
+    for (const socket of [client, upstream]) socket.on("error", () => socket.destroy());
+    client.pipe(upstream).pipe(client);
+  });
+  udp.bind(53, address);
+  tcp.listen(53, address);
+  await Promise.all([once(udp, "listening"), once(tcp, "listening")]);
+  return {
+    address,
+    async stop() {
+      await Promise.all([
+        new Promise<void>((done) => udp.close(() => done())),
+        new Promise<void>((done) => tcp.close(() => done())),
+      ]);
+    },
+  };
+}
