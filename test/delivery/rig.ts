@@ -87,7 +87,7 @@ export interface Sending {
 export interface Rig {
   delivery: Delivery;
   /** Routes the recipient's domain, then tries. */
-  send(rcptTo: string, sending?: Sending): Promise<Outcome>;
+  send: (rcptTo: string, sending?: Sending) => Promise<Outcome>;
 }
 
 export interface RigOptions {
@@ -112,7 +112,7 @@ export function rig(options: RigOptions): Rig {
   });
   return {
     delivery,
-    async send(rcptTo, sending = {}) {
+    send: async (rcptTo, sending = {}) => {
       const request = makeRequest(rcptTo, sending);
       const route = sending.route ?? (await delivery.route(request.job.domain));
       if (route.kind === "outcome") return route.decide(request.job, clock.now());

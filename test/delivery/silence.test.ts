@@ -1,0 +1,119 @@
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { startReceiver } from "../support/smtp-receiver.ts";
+import type { ReceiverOptions, Stage } from "../support/smtp-receiver.ts";
+import { ManualClock } from "../support/clock.ts";
+import { impatient, rig, tlsFixture } from "./rig.ts";
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).toReversed()) await close();
+});
+
+async function start(options: ReceiverOptions) {
+  const receiver = await startReceiver(options);
+  open.push(() => receiver.stop());
+  return { receiver, ...rig({ port: receiver.port, outbound: { timeouts: impatient } }) };
+}
+
+const long = Array<Buffer>(400).fill(Buffer.alloc(65_536, "x\r\n"));
+
+test.each<[Stage, string, boolean]>([
+  ["banner", "4.4.1", false],
+  ["ehlo", "4.4.2", false],
+  ["starttls", "4.4.2", false],
+  ["mail", "4.4.2", false],
+  ["rcpt", "4.4.2", false],
+  ["data", "4.4.2", false],
+  ["block", "4.4.2", false],
+  ["dot", "4.4.2", true],
+])(
+  "silence at %s defers with %s once its time is over, and the slot is free",
+  async (stage, status, ambiguous) => {
+    const { receiver, send } = await start({
+      stall: stage,
+      ...(stage === "starttls" ? { tls: tlsFixture } : {}),
+    });
+    const outcome = await send("a@x.test", stage === "block" ? { chunks: long } : {});
+    expect(outcome).toMatchObject({
+      kind: "deferred",
+      reply: { code: 421, status },
+      classification: "connection_failed",
+      trace: { ambiguous },
+    });
+    expect(outcome.reply.text).toMatch(/^\[local\] .*nothing within 0\.1 s/);
+    await receiver.waitFor(() => receiver.open === 0 || stage === "block");
+    expect(receiver.mails).toHaveLength(ambiguous ? 1 : 0);
+  },
+);
+
+test.each(["ehlo", "mail", "rcpt", "data"] as const)("a hang-up at %s defers", async (stage) => {
+  const { send } = await start({ drop: stage });
+  expect(await send("a@x.test")).toMatchObject({
+    kind: "deferred",
+    reply: { code: 421, status: "4.4.2" },
+    trace: { ambiguous: false },
+  });
+});
+
+test("a hang-up after the dot defers and says that the receiver may hold a copy", async () => {
+  const { receiver, send } = await start({});
+  const outcome = await send("drop@x.test");
+  expect(outcome).toMatchObject({ kind: "deferred", reply: { status: "4.4.2" }, trace: { ambiguous: true } });
+  expect(outcome.reply.text).toContain("may hold the message");
+  expect(receiver.mails).toHaveLength(1);
+  expect(receiver.connections).toBe(1);
+});
+
+test("a reply that drips in byte by byte does not extend its deadline", async () => {
+  const clock = new ManualClock();
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    const drip = (): void => {
+      if (socket.destroyed) return;
+      socket.write("2");
+      clock.after(20_000, drip);
+    };
+    drip();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  open.push(() => new Promise((resolve) => server.close(() => resolve())));
+  const { port } = server.address() as AddressInfo;
+  const timeouts = {
+    connectMs: 30_000,
+    greetingMs: 60_000,
+    commandMs: 60_000,
+    dataMs: 180_000,
+    dotMs: 600_000,
+  };
+  const sending = rig({ port, clock, outbound: { timeouts } }).send("a@x.test");
+  await new Promise<void>((resolve) => server.once("connection", () => resolve()));
+  await clock.advance(10_000);
+  await clock.advance(60_000);
+  expect(await sending).toMatchObject({ kind: "deferred", reply: { status: "4.4.1" } });
+});
+
+test("fifty stalled sessions do not slow down a healthy host", async () => {
+  const stalled = await startReceiver({ address: "127.0.0.21", stall: "mail" });
+  const healthy = await startReceiver({ address: "127.0.0.22", port: stalled.port });
+  open.push(
+    () => stalled.stop(),
+    () => healthy.stop(),
+  );
+  const zone = { "dead.test": { a: ["127.0.0.21"] }, "well.test": { a: ["127.0.0.22"] } };
+  const timeouts = { ...impatient, commandMs: 3_000 };
+  const { send, delivery } = rig({
+    port: stalled.port,
+    zone,
+    outbound: { timeouts },
+    deps: { connectionsOf: () => 50 },
+  });
+  const hanging = Array.from({ length: 50 }, (_, i) => send(`r${i}@dead.test`));
+  await stalled.waitFor(() => stalled.connections === 50);
+  for (let i = 0; i < 100; i++) expect((await send(`r${i}@well.test`)).kind).toBe("delivered");
+  expect(stalled.open).toBe(50);
+  stalled.hangUp();
+  expect((await Promise.all(hanging)).every((outcome) => outcome.kind === "deferred")).toBe(true);
+  await delivery.stop();
+});
