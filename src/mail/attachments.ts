@@ -2,7 +2,6 @@
 // media type that is one (RFC 2045 §5.1), and no name that a reader's machine would execute.
 // The name is judged as the machine will see it, on its last effective extension.
 import { detectMimeType } from "nodemailer/lib/mime-funcs";
-import type { Parsed } from "./address.ts";
 import { decodeWords } from "./encoded-word.ts";
 
 /** Extensions that Windows, macOS, Android or an office program runs or mounts at a double click. */
@@ -12,19 +11,27 @@ const executable = new Set(
   scf scr sct shb sys vb vbe vbs vhd vhdx vxd wsc wsf wsh xll`.split(/\s+/),
 );
 
-/** Decodes the content and names its type. The issue of a refusal reads behind the field's name. */
+export interface AttachmentProblem {
+  field: "filename" | "content" | "content_type";
+  issue: string;
+}
+
+/** Decodes the content and names its type, or says all that is wrong with it; an issue reads behind its field's name. */
 export function readAttachment(a: {
   filename: string;
   content: string;
   content_type?: string | undefined;
-}): Parsed<{ bytes: Buffer; contentType: string }> {
+}):
+  { ok: true; value: { bytes: Buffer; contentType: string } } | { ok: false; problems: AttachmentProblem[] } {
+  const problems: AttachmentProblem[] = [];
   if (executableName(a.filename))
-    return { ok: false, issue: "has an executable extension, which is refused" };
+    problems.push({ field: "filename", issue: "has an executable extension, which is refused" });
   const contentType =
     a.content_type === undefined ? detectMimeType(a.filename) : readContentType(a.content_type);
-  if (contentType === null) return { ok: false, issue: "has a content_type that is no type/subtype" };
+  if (contentType === null) problems.push({ field: "content_type", issue: "is no type/subtype" });
   const bytes = strictBase64(a.content);
-  if (bytes === null) return { ok: false, issue: "has content that is not valid base64" };
+  if (bytes === null) problems.push({ field: "content", issue: "is not valid base64" });
+  if (problems.length > 0 || contentType === null || bytes === null) return { ok: false, problems };
   return { ok: true, value: { bytes, contentType } };
 }
 

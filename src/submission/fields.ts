@@ -146,7 +146,9 @@ export function readAttachments(attachments: Field<"attachments">, add: Add): Co
     if (contentId !== null && !/^[\x21-\x3b\x3d\x3f-\x7e]{1,255}$/.test(contentId))
       add(`${field}.content_id`, "must be printable ASCII without spaces and angle brackets");
     const read = readAttachment(attachment);
-    if (!read.ok) add(`${field}.${read.field}`, read.issue, "invalid_attachment");
+    if (!read.ok)
+      for (const problem of read.problems)
+        add(`${field}.${problem.field}`, problem.issue, "invalid_attachment");
     if (badName || !read.ok) return [];
     const disposition = attachment.disposition ?? (contentId === null ? "attachment" : "inline");
     return [
