@@ -204,7 +204,7 @@ const isNoReplay: Guard = async (x, deps) => {
   x.idempotency = { key, fingerprint };
 };
 
-const hasGoodShape: Guard = async (x) => {
+const hasGoodShape: Guard = async (x, deps) => {
   const route = routeOf(x);
   if (!route?.body) return;
   const { json } = x;
@@ -212,7 +212,14 @@ const hasGoodShape: Guard = async (x) => {
     throw new Refusal("validation_failed", "The body is not a JSON object.");
   }
   const parsed = route.body.safeParse(json);
-  const others = (await route.problems?.(json as Record<string, unknown>)) ?? [];
+  const others = route.problems
+    ? await within(
+        deps.clock,
+        handlerTimeoutMs,
+        route.problems(json as Record<string, unknown>),
+        () => undefined,
+      )
+    : [];
   const errors = [...(parsed.success ? [] : problemsOf(parsed.error)), ...others];
   const first = errors[0];
   if (first) throw new Refusal(first.code, `${first.field} ${first.issue}`, { errors });

@@ -1,6 +1,5 @@
 // Every endpoint, on one screen. A new one is an entry in routes/<resource>.ts, and nothing else.
 import type { HttpDeps } from "./server.ts";
-import type { Cursors } from "./paging.ts";
 import type { Route } from "./route.ts";
 import { domainRoutes } from "./routes/domains.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -15,7 +14,6 @@ import { webhookRoutes } from "./routes/webhooks.ts";
 import type { Streams } from "./streams.ts";
 
 export interface RouteDeps extends HttpDeps {
-  cursors: Cursors;
   streams: Streams;
 }
 

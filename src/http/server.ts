@@ -21,7 +21,6 @@ import { createApp, type AppDeps } from "./app.ts";
 import { createGate } from "./gate.ts";
 import { apiVersion } from "./guards.ts";
 import { createInFlight } from "./idempotency.ts";
-import { createCursors } from "./paging.ts";
 import { renderProblem } from "./problem.ts";
 import { allRoutes } from "./routes.ts";
 import { listen, rawResponse, type Listener, type ListenerDeps } from "./listener.ts";
@@ -108,8 +107,7 @@ export function createHttp(deps: HttpDeps): Http {
     name: "http",
     addresses: () => listeners.map(({ name, listener }) => ({ name, address: listener.address() })),
     async start() {
-      const cursors = createCursors(await store.secret("cursors"));
-      const routes = allRoutes({ ...deps, cursors, streams });
+      const routes = allRoutes({ ...deps, streams });
       const base: Omit<ListenerDeps, "app" | "certificates"> = { clock, malformed };
       const app = createApp("public", routes, appDeps);
       draining = false;

@@ -12,7 +12,7 @@ import type { RouteDeps } from "../routes.ts";
 const verifyTimeoutMs = 10_000;
 const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}) } as const;
 
-export function domainRoutes({ store, domains, cursors }: RouteDeps): Route[] {
+export function domainRoutes({ store, domains }: RouteDeps): Route[] {
   const find = async (call: Call<unknown, unknown>): Promise<SenderDomain> => {
     const name = parseDomain(call.param("name"));
     const domain = name.ok ? await store.domainByName(call.account.key, name.value) : null;
@@ -38,8 +38,8 @@ export function domainRoutes({ store, domains, cursors }: RouteDeps): Route[] {
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {
-        const page = pageOf(await store.listDomains(account.key), pageRequest(cursors, "domains", query));
-        return json(200, listBody(cursors, "domains", { ...page, rows: page.rows.map(domainBody) }));
+        const page = pageOf(await store.listDomains(account.key), pageRequest(query));
+        return json(200, listBody(page, domainBody));
       },
     }),
     route({

@@ -31,7 +31,7 @@ const filters = z.object({
   ...pageFields(100, 1000),
 });
 
-export function eventRoutes({ store, cursors }: RouteDeps): Route[] {
+export function eventRoutes({ store }: RouteDeps): Route[] {
   return [
     route({
       method: "GET",
@@ -42,22 +42,12 @@ export function eventRoutes({ store, cursors }: RouteDeps): Route[] {
       query: filters,
       body: null,
       async handle({ account, query }) {
-        const list = eventCursorList(query.order);
-        const page = await store.listEvents(account.key, filterOf(query), pageRequest(cursors, list, query));
-        const next = page.next === null ? null : cursors.seal(list, page.next);
-        const data = page.rows.map(eventText).join(",");
-        return {
-          status: 200,
-          body: `{"data":[${data}],"has_more":${page.hasMore},"next_cursor":${JSON.stringify(next)}}`,
-        };
+        const page = await store.listEvents(account.key, filterOf(query), pageRequest(query));
+        const [data, next] = [page.rows.map(eventText).join(","), JSON.stringify(page.next)];
+        return { status: 200, body: `{"data":[${data}],"has_more":${page.hasMore},"next_cursor":${next}}` };
       },
     }),
   ];
-}
-
-/** A position is one of its direction. */
-export function eventCursorList(order: "asc" | "desc"): string {
-  return `events-${order}`;
 }
 
 /** The JSON text of a record. */

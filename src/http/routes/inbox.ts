@@ -16,15 +16,15 @@ const common = {
   body: null,
 } as const;
 
-export function inboxRoutes({ store, cursors }: RouteDeps): Route[] {
+export function inboxRoutes({ store }: RouteDeps): Route[] {
   return [
     route({
       ...common,
       method: "GET",
       query: z.object(pageFields()),
       async handle({ account, query }) {
-        const page = await store.listInbox(account.key, pageRequest(cursors, "inbox", query));
-        return json(200, listBody(cursors, "inbox", { ...page, rows: page.rows.map(mailBody) }));
+        const page = await store.listInbox(account.key, pageRequest(query));
+        return json(200, listBody(page, mailBody));
       },
     }),
     route({

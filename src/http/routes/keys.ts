@@ -19,7 +19,7 @@ const created = z.strictObject({
 const common = { scopes: ["admin"], bucket: "default", doors: "admin", query: z.object({}) } as const;
 const statusAfter: Record<string, KeyStatus> = { revoke: "revoked", disable: "disabled", enable: "active" };
 
-export function keyRoutes({ store, access, cursors }: RouteDeps): Route[] {
+export function keyRoutes({ store, access }: RouteDeps): Route[] {
   const changes = Object.entries(statusAfter).map(([verb, status]) =>
     route({
       ...common,
@@ -39,8 +39,8 @@ export function keyRoutes({ store, access, cursors }: RouteDeps): Route[] {
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {
-        const page = pageOf(await store.listApiKeys(account.key), pageRequest(cursors, "keys", query));
-        return json(200, listBody(cursors, "keys", { ...page, rows: page.rows.map(keyBody) }));
+        const page = pageOf(await store.listApiKeys(account.key), pageRequest(query));
+        return json(200, listBody(page, keyBody));
       },
     }),
     route({

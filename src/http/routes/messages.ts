@@ -42,7 +42,7 @@ const read = { scopes: ["send", "reporting"], bucket: "messages-read", doors: "b
 const write = { scopes: ["send"], bucket: "messages-write", doors: "both" } as const;
 
 export function messageRoutes(deps: RouteDeps): Route[] {
-  const { store, clock, cursors, submission } = deps;
+  const { store, clock, submission } = deps;
 
   const find = async (call: Call<unknown, unknown>): Promise<MessageRecord> => {
     const message = await store.message(call.account.key, call.param("id"));
@@ -75,12 +75,8 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       ...read,
       query: filters,
       async handle({ account, query }) {
-        const page = await store.listMessages(
-          account.key,
-          filterOf(query),
-          pageRequest(cursors, "messages", query),
-        );
-        return json(200, listBody(cursors, "messages", { ...page, rows: page.rows.map(messageBody) }));
+        const page = await store.listMessages(account.key, filterOf(query), pageRequest(query));
+        return json(200, listBody(page, messageBody));
       },
     }),
     route({

@@ -12,7 +12,7 @@ import type { RouteDeps } from "../routes.ts";
 
 const common = { scopes: ["admin"], bucket: "default", doors: "admin", query: z.object({}) } as const;
 
-export function smtpCredentialRoutes({ store, access, clock, cursors }: RouteDeps): Route[] {
+export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route[] {
   return [
     route({
       ...common,
@@ -21,12 +21,11 @@ export function smtpCredentialRoutes({ store, access, clock, cursors }: RouteDep
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {
-        const page = pageOf(
-          await store.listSmtpCredentials(account.key),
-          pageRequest(cursors, "smtp_credentials", query),
+        const page = pageOf(await store.listSmtpCredentials(account.key), pageRequest(query));
+        return json(
+          200,
+          listBody(page, (credential) => credentialBody(account, credential)),
         );
-        const rows = page.rows.map((credential) => credentialBody(account, credential));
-        return json(200, listBody(cursors, "smtp_credentials", { ...page, rows }));
       },
     }),
     route({

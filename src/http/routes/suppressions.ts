@@ -41,7 +41,7 @@ const filters = z.object({
 
 const common = { scopes: ["suppressions"], doors: "both" } as const;
 
-export function suppressionRoutes({ store, clock, cursors }: RouteDeps): Route[] {
+export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
   return [
     route({
       ...common,
@@ -79,15 +79,8 @@ export function suppressionRoutes({ store, clock, cursors }: RouteDeps): Route[]
           createdAfter: query.created_after,
           createdBefore: query.created_before,
         });
-        const page = await store.listSuppressions(
-          account.key,
-          filter,
-          pageRequest(cursors, "suppressions", query),
-        );
-        return json(
-          200,
-          listBody(cursors, "suppressions", { ...page, rows: page.rows.map(suppressionBody) }),
-        );
+        const page = await store.listSuppressions(account.key, filter, pageRequest(query));
+        return json(200, listBody(page, suppressionBody));
       },
     }),
     route({

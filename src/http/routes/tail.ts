@@ -6,18 +6,19 @@ import { Refusal } from "../../errors.ts";
 import { isId } from "../../ids.ts";
 import type { EventFilter, Store } from "../../store/store.ts";
 import { present } from "../fields.ts";
-import type { Cursors } from "../paging.ts";
 import { route, type Route } from "../route.ts";
 import type { RouteDeps } from "../routes.ts";
 import type { Stream } from "../streams.ts";
-import { eventCursorList, eventList, eventText } from "./events.ts";
+import { eventList, eventText } from "./events.ts";
 
 const heartbeatMs = 15_000;
 const pageSize = 200;
+/** An event is committed at most this long after it occurred. */
+const lateMs = 24 * 60 * 60_000;
 
 const query = z.object({ after: z.string().max(1000).optional(), event: eventList.optional() });
 
-export function tailRoutes({ store, clock, cursors, streams, log }: RouteDeps): Route[] {
+export function tailRoutes({ store, clock, streams, log }: RouteDeps): Route[] {
   return [
     route({
       method: "GET",
@@ -30,12 +31,12 @@ export function tailRoutes({ store, clock, cursors, streams, log }: RouteDeps): 
       async handle(call) {
         const { after, event } = call.query;
         const accountKey = call.account.key;
-        const position = await startOf(store, cursors, accountKey, after);
+        const { occurredAfter, ...start } = await startOf(store, accountKey, after);
         const stream = streams.open();
         stream.write(""); // the answer begins now, not with the first event
         beat(clock, stream);
-        const filter: EventFilter = present({ types: event, order: "asc" as const });
-        follow(store, accountKey, filter, position, stream).catch((error: unknown) => {
+        const filter: EventFilter = present({ types: event, order: "asc" as const, occurredAfter });
+        follow(store, accountKey, filter, start, stream).catch((error: unknown) => {
           log.error({ err: String(error) }, "a stream of events ended early");
           stream.body.destroy();
         });
@@ -45,37 +46,45 @@ export function tailRoutes({ store, clock, cursors, streams, log }: RouteDeps): 
   ];
 }
 
-/** The position after an event, that of a cursor, or the end as it is now. */
-async function startOf(
-  store: Store,
-  cursors: Cursors,
-  accountKey: number,
-  after: string | undefined,
-): Promise<string> {
-  if (after !== undefined && !isId("evt", after)) return cursors.open(eventCursorList("asc"), after, "after");
-  const filter: EventFilter = after === undefined ? { order: "desc" } : { eventId: after };
-  const { rows } = await store.listEvents(accountKey, filter, { limit: 1, cursor: null });
-  if (after !== undefined && !rows[0])
-    throw new Refusal("invalid_request", "There is no such event.", { field: "after" });
-  return String(rows[0]?.seq ?? 0);
+interface Start {
+  cursor: string | null;
+  /** Events up to this one are left out. */
+  afterSeq: number;
+  /** Where a walk without a cursor may begin. */
+  occurredAfter?: number;
+}
+
+/** From a cursor on, from after an event, or from the end as it is now. */
+async function startOf(store: Store, accountKey: number, after: string | undefined): Promise<Start> {
+  if (after !== undefined && !isId("evt", after)) {
+    await store.listEvents(accountKey, {}, { limit: 1, cursor: after }); // a bad cursor is refused before the answer begins
+    return { cursor: after, afterSeq: 0 };
+  }
+  // A page that can hold nothing ends where the events do, and says so in its cursor.
+  const page = await store.listEvents(accountKey, { eventId: after ?? "" }, { limit: 1, cursor: null });
+  if (after === undefined) return { cursor: page.next, afterSeq: 0 };
+  const [event] = page.rows;
+  if (!event) throw new Refusal("invalid_request", "There is no such event.", { field: "after" });
+  const { occurred_at: occurredAt } = JSON.parse(event.body) as { occurred_at: string };
+  return { cursor: null, afterSeq: event.seq, occurredAfter: Date.parse(occurredAt) - lateMs };
 }
 
 async function follow(
   store: Store,
   accountKey: number,
   filter: EventFilter,
-  start: string,
+  start: Pick<Start, "cursor" | "afterSeq">,
   stream: Stream,
 ): Promise<void> {
-  let position = start;
+  let { cursor } = start;
   let news = true;
   let wake = (): void => undefined;
+  let open = true;
   const unsubscribe = store.onCommit(({ events }) => {
     if (!events) return;
     news = true;
     wake();
   });
-  let open = true;
   stream.onEnd(() => {
     open = false;
     unsubscribe();
@@ -84,9 +93,10 @@ async function follow(
   while (open) {
     if (!news) await new Promise<void>((resolve) => void (wake = resolve));
     news = false;
-    const page = await store.listEvents(accountKey, filter, { limit: pageSize, cursor: position });
-    for (const event of page.rows) if (!stream.write(eventText(event))) return;
-    position = page.next ?? position;
+    const page = await store.listEvents(accountKey, filter, { limit: pageSize, cursor });
+    const fresh = page.rows.filter(({ seq }) => seq > start.afterSeq);
+    for (const event of fresh) if (!stream.write(eventText(event))) return;
+    cursor = page.next ?? cursor;
     news ||= page.hasMore;
     await stream.ready();
   }

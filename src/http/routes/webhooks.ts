@@ -35,7 +35,7 @@ const changed = z.strictObject({
 const tested = z.strictObject({ event: z.enum(eventTypes).optional() });
 const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}) } as const;
 
-export function webhookRoutes({ store, webhooks, clock, mint, cursors }: RouteDeps): Route[] {
+export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Route[] {
   const find = async (call: Call<unknown, unknown>): Promise<Endpoint> => {
     const endpoint = await store.endpoint(call.account.key, call.param("id"));
     if (!endpoint) throw noEndpoint();
@@ -89,8 +89,8 @@ export function webhookRoutes({ store, webhooks, clock, mint, cursors }: RouteDe
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {
-        const page = pageOf(await store.listEndpoints(account.key), pageRequest(cursors, "webhooks", query));
-        return json(200, listBody(cursors, "webhooks", { ...page, rows: page.rows.map(endpointBody) }));
+        const page = pageOf(await store.listEndpoints(account.key), pageRequest(query));
+        return json(200, listBody(page, endpointBody));
       },
     }),
     route({
