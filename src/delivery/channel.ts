@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { SecureContext, TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../clock.ts";
-import { ReplyParser } from "../mail/reply.ts";
+import { ReplyParser, safeText } from "../mail/reply.ts";
 import type { Reply } from "../mail/reply.ts";
 
 /** Why a connection is of no more use. */
@@ -180,7 +180,7 @@ export class Channel {
   readonly #onData = (chunk: Buffer): void => this.#receive(chunk);
   readonly #onDrain = (): void => this.#settleDrain(null);
   readonly #onError = (error: NodeJS.ErrnoException): void =>
-    this.#break("closed", error.message, error.code ?? null);
+    this.#break("closed", spoken(error), error.code ?? null);
   readonly #onEnd = (): void => this.#break("closed", "the server closed the connection");
 
   #listen(socket: Socket): void {
@@ -278,4 +278,11 @@ export class Channel {
       else this.#break("timeout", `nothing within ${this.#deadlineMs / 1000} s`);
     });
   }
+}
+
+/** An error in a line: OpenSSL's messages have several, with what the peer sent in them; its `reason` is enough. */
+function spoken(error: NodeJS.ErrnoException & { reason?: unknown }): string {
+  return safeText(typeof error.reason === "string" ? error.reason : error.message)
+    .trim()
+    .slice(0, 300);
 }

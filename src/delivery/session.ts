@@ -5,6 +5,7 @@ import type { SecureContext } from "node:tls";
 import type { Clock } from "../clock.ts";
 import type { OutboundConfig, SmartHost } from "../config.ts";
 import type { TlsSummary } from "../mail/outcome.ts";
+import { safeText } from "../mail/reply.ts";
 import type { Reply } from "../mail/reply.ts";
 import { Channel, isBroken } from "./channel.ts";
 import type { Answer, Broken } from "./channel.ts";
@@ -179,7 +180,7 @@ async function secure(
     verified,
     policy: policy === "require" || policy === "verify" ? policy : "none",
   };
-  const problem = verified ? null : String(tls?.authorizationError);
+  const problem = verified ? null : safeText(String(tls?.authorizationError));
   dialogue.tls = summary;
   dialogue.us(`(${summary.version} ${summary.cipher}, certificate ${problem ?? `valid for ${host}`})`);
   if (policy === "verify" && problem !== null)

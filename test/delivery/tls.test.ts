@@ -69,6 +69,7 @@ test("a handshake that fails is followed by clear text on the same address in th
   expect(outcome).toMatchObject({ kind: "delivered", trace: { tls: null } });
   expect(receiver.connections).toBe(2);
   expect(receiver.mails[0]?.tls).toBe(false);
+  expect(receiver.open).toBe(1);
   expect(outcome.trace.dialogue.map((line) => line.text)).toContain("(again, in clear)");
 });
 
@@ -95,7 +96,9 @@ test.each<[OutboundConfig["tls"], string, ReceiverOptions]>([
     reply: { code: 451, status: "4.7.5" },
     classification: "tls_failure",
   });
+  expect(outcome.reply.text).toMatch(/^\[local\] [^\p{Cc}]+$/u);
   expect(receiver.commands.join()).not.toContain("MAIL");
+  await receiver.waitFor(() => receiver.open === 0);
 });
 
 test("verify wants a certificate for the MX host's name, not just a trusted one", async () => {
