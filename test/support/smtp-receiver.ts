@@ -1,7 +1,7 @@
 // A receiving mail server of the tests: scripted, on loopback, with every byte kept. What it answers is told by
 // the recipient's local part (`tempfail@`, `permfail@`, …) or by the options; it can also stall, drop and lie
 // at each stage. It is as strict as RFC 5321 allows (a nested MAIL is 503), so that a sloppy client is seen.
-// Longer than 300 lines because the whole script of a session is to be read in one place.
+// Over 300 lines, because the whole script of a session is to be read in one place.
 import { once } from "node:events";
 import { createServer } from "node:net";
 import type { Server, Socket } from "node:net";
