@@ -2,78 +2,22 @@
 // One pass of a tokenizer over any string, however broken: tags end lines or vanish, references are
 // decoded, links keep their address. It need not be a browser; it must be readable and linear.
 
-const entities = new Map(
-  Object.entries({
-    amp: "&",
-    lt: "<",
-    gt: ">",
-    quot: '"',
-    apos: "'",
-    nbsp: " ",
-    copy: "©",
-    reg: "®",
-    trade: "™",
-    euro: "€",
-    pound: "£",
-    yen: "¥",
-    cent: "¢",
-    sect: "§",
-    deg: "°",
-    middot: "·",
-    bull: "•",
-    hellip: "…",
-    ndash: "–",
-    mdash: "—",
-    lsquo: "‘",
-    rsquo: "’",
-    sbquo: "‚",
-    ldquo: "“",
-    rdquo: "”",
-    bdquo: "„",
-    laquo: "«",
-    raquo: "»",
-    times: "×",
-    divide: "÷",
-    plusmn: "±",
-    frac12: "½",
-    frac14: "¼",
-    auml: "ä",
-    ouml: "ö",
-    uuml: "ü",
-    Auml: "Ä",
-    Ouml: "Ö",
-    Uuml: "Ü",
-    szlig: "ß",
-    agrave: "à",
-    aacute: "á",
-    acirc: "â",
-    aring: "å",
-    ccedil: "ç",
-    egrave: "è",
-    eacute: "é",
-    ecirc: "ê",
-    euml: "ë",
-    igrave: "ì",
-    iacute: "í",
-    icirc: "î",
-    iuml: "ï",
-    ntilde: "ñ",
-    ograve: "ò",
-    oacute: "ó",
-    ocirc: "ô",
-    oslash: "ø",
-    ugrave: "ù",
-    uacute: "ú",
-    ucirc: "û",
-    Eacute: "É",
-    Egrave: "È",
-    Agrave: "À",
-    Ccedil: "Ç",
-    zwnj: "",
-    zwj: "",
-    shy: "",
-  }),
-);
+/** The named references that mails have, each followed by its character. */
+const names = (
+  "amp & lt < gt > quot \" apos ' copy © reg ® trade ™ euro € pound £ yen ¥ cent ¢ sect § deg ° middot · bull • " +
+  "hellip … ndash – mdash — lsquo ‘ rsquo ’ sbquo ‚ ldquo “ rdquo ” bdquo „ laquo « raquo » times × divide ÷ " +
+  "plusmn ± frac12 ½ frac14 ¼ auml ä ouml ö uuml ü Auml Ä Ouml Ö Uuml Ü szlig ß agrave à aacute á acirc â " +
+  "atilde ã aring å aelig æ ccedil ç egrave è eacute é ecirc ê euml ë igrave ì iacute í icirc î iuml ï ntilde ñ " +
+  "ograve ò oacute ó ocirc ô otilde õ oslash ø ugrave ù uacute ú ucirc û Agrave À Aring Å Ccedil Ç Egrave È Eacute É"
+).split(" ");
+const entities = new Map<string, string>([
+  ["nbsp", " "],
+  ["shy", ""],
+  ["zwnj", ""],
+  ["zwj", ""],
+]);
+for (let i = 0; i < names.length; i += 2) entities.set(names[i] ?? "", names[i + 1] ?? "");
+
 const skipped = new Set(["script", "style", "head", "title", "template", "noscript"]);
 const paragraph = new Set("p h1 h2 h3 h4 h5 h6 ul ol table blockquote pre hr dl".split(" "));
 const line = new Set(
@@ -91,10 +35,13 @@ export function textFromHtml(html: string): string {
       continue;
     }
     const { name, closing } = token;
-    if (name === "hr") out.text("---");
     if (paragraph.has(name)) out.breaks(2);
     else if (line.has(name)) out.breaks(1, name === "br");
     else if (name === "td" || name === "th") out.text(" ");
+    if (name === "hr") {
+      out.text("---");
+      out.breaks(2);
+    }
     if (name === "li" && !closing) out.text("- ");
     if (name === "img" && !closing) out.text(attribute(token.attributes, altAttribute));
     if (name !== "a") continue;
@@ -188,8 +135,8 @@ function createWriter() {
   return {
     text(text: string): void {
       const words = text.replace(/[ \t\r\n\f\u00a0]+/g, " ");
-      if (words.startsWith(" ")) space = true;
       const bare = words.trim();
+      if (words.startsWith(" ")) space = true;
       if (bare === "") return;
       put(bare);
       space = words.endsWith(" ");

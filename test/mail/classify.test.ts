@@ -1,0 +1,150 @@
+import { expect, test } from "vitest";
+import { bounceCategories, classifyReply, namedDelayMs } from "../../src/mail/classify.ts";
+
+const classify = (code: number, status: string | null, text = ""): string =>
+  classifyReply({ code, status, text });
+
+test.each([
+  [421, "4.7.0", "Service unavailable, closing channel", "greylisted"],
+  [421, "4.7.28", "unusual rate of unsolicited mail", "rate_limited"],
+  [450, "4.2.1", "Mailbox temporarily disabled", "inactive_mailbox"],
+  [451, "4.3.0", "Local error", "receiver_error"],
+  [451, "4.7.500", "Server busy. Please try again later", "rate_limited"],
+  [452, "4.2.2", "Mailbox full", "mailbox_full"],
+  [452, "4.5.3", "Too many recipients", "rate_limited"],
+  [550, "5.1.1", "Mailbox does not exist", "invalid_recipient"],
+  [550, "5.1.2", "Domain does not exist", "invalid_domain"],
+  [550, "5.1.10", "Rejected by recipient policy", "recipient_policy"],
+  [550, "5.2.1", "Mailbox disabled", "inactive_mailbox"],
+  [550, "5.7.1", "Blocked", "reputation_block"],
+  [550, "5.7.26", "This mail is unauthenticated", "authentication_failed"],
+  [550, "5.7.28", "Your IP is on our list", "reputation_block"],
+  [551, "5.1.6", "User moved", "invalid_recipient"],
+  [552, "5.2.3", "Message too large", "message_too_large"],
+  [553, "5.1.7", "Bad sender address", "invalid_sender"],
+  [554, "5.7.1", "Rejected", "recipient_policy"],
+])("%i %s (%s) is %s", (code, status, text, classification) => {
+  expect(classify(code, status, text)).toBe(classification);
+  // The status alone must be enough: receivers word it as they like.
+  expect(classify(code, status, "")).toBe(classification);
+});
+
+test.each([
+  [421, "4.4.1", "[local] no connection", "connection_failed"],
+  [421, "4.4.2", "[local] silence", "connection_failed"],
+  [451, "4.4.3", "[local] SERVFAIL", "dns_failure"],
+  [451, "4.5.0", "[local] no SMTP reply", "protocol_error"],
+  [451, "4.7.5", "[local] TLS failed", "tls_failure"],
+  [550, "5.4.6", "[local] the MX is this server", "routing_error"],
+  [550, "5.4.7", "[local] expired", "message_expired"],
+  [556, "5.1.10", "[local] null MX", "invalid_domain"],
+  [552, "5.3.4", "[local] SIZE", "message_too_large"],
+  [550, "5.6.7", "[local] SMTPUTF8", "protocol_error"],
+])("our own %i %s (%s) is %s", (code, status, text, classification) => {
+  expect(classify(code, status, text)).toBe(classification);
+});
+
+test.each([
+  [550, "5.7.1", "Our system has detected that this message is likely unsolicited mail", "spam_content"],
+  [550, "5.7.1", "Service unavailable; Client host [192.0.2.1] blocked using Spamhaus", "reputation_block"],
+  [554, "5.7.1", "<x@y.test>: Relay access denied", "relay_denied"],
+  [
+    550,
+    "5.7.1",
+    "Unauthenticated email is not accepted due to domain's DMARC policy",
+    "authentication_failed",
+  ],
+  [
+    421,
+    "4.7.0",
+    "[TSS04] Messages from 192.0.2.1 temporarily deferred due to unexpected volume",
+    "rate_limited",
+  ],
+  [451, "4.7.1", "Greylisting in action, please come back in 00:04:59", "greylisted"],
+  [451, "4.7.1", "Please try again", "greylisted"],
+  [
+    550,
+    "5.7.1",
+    "Unfortunately, messages from [192.0.2.1] weren't sent. part of their network is on our block list (S3150)",
+    "reputation_block",
+  ],
+  [450, "4.2.1", "The user you are trying to contact is receiving mail at a rate that", "recipient_policy"],
+  [550, "5.5.0", "Requested action not taken: mailbox unavailable (S2017062302)", "invalid_recipient"],
+  [550, "5.4.1", "Recipient address rejected: Access denied", "recipient_policy"],
+  [554, "5.0.0", "User unknown", "invalid_recipient"],
+  [550, "5.7.0", "Attachment type not allowed: virus found", "attachment_rejected"],
+])("the wording refines %i %s: %s", (code, status, text, classification) => {
+  expect(classify(code, status, text)).toBe(classification);
+});
+
+test.each([
+  ["No such user here", "invalid_recipient"],
+  ["<x@y.test>: Recipient address rejected: User unknown in local recipient table", "invalid_recipient"],
+  ["The email account that you tried to reach does not exist", "invalid_recipient"],
+  ["Requested mail action aborted: this user doesn't have a yahoo.com account", "invalid_recipient"],
+  ["Mailbox for x@y.test is full", "mailbox_full"],
+  ["This account has been disabled or discontinued", "inactive_mailbox"],
+  ["Your account has been suspended", "recipient_policy"],
+  ["Sender address rejected: Domain not found", "invalid_sender"],
+  ["Sender verify failed", "invalid_sender"],
+  ["blocked: no reverse DNS for your IP address, host not found", "reputation_block"],
+  ["Requested action not taken: mailbox unavailable", "unclassified"],
+  ["", "unclassified"],
+  ["\ufffd".repeat(3_000), "unclassified"],
+])("a bare 550 is judged by its wording: %j", (text, classification) => {
+  expect(classify(550, null, text)).toBe(classification);
+});
+
+test("a block never reads as the recipient's fault, whatever else the text says", () => {
+  const suppressing = ["invalid_recipient", "invalid_domain", "inactive_mailbox"];
+  for (const status of ["5.7.1", "5.7.0", "5.7.26", "5.7.28", "5.7.99", "5.1.10", "5.4.1", "5.5.1"]) {
+    for (const text of [
+      "no such user",
+      "user unknown",
+      "account disabled",
+      "mailbox not found",
+      "no such domain",
+    ]) {
+      expect(suppressing).not.toContain(classify(550, status, text));
+    }
+  }
+});
+
+test("without status and words the basic code decides, and an unknown one is unclassified", () => {
+  expect([421, 452, 500, 552, 556, 550, 554, 599].map((code) => classify(code, null))).toEqual([
+    "receiver_error",
+    "receiver_error",
+    "protocol_error",
+    "mailbox_full",
+    "invalid_domain",
+    "unclassified",
+    "unclassified",
+    "unclassified",
+  ]);
+});
+
+test("every cause belongs to a category, and a long hostile text is judged at once", () => {
+  const started = performance.now();
+  for (const bit of ["user ", "sender ", "spf ", "again ", "mailbox", "1", "address ", " "]) {
+    expect(bounceCategories).toHaveProperty(classify(550, null, bit.repeat(1_000_000 / bit.length)));
+    namedDelayMs(bit.repeat(1_000_000 / bit.length));
+  }
+  expect(performance.now() - started).toBeLessThan(200);
+});
+
+test.each([
+  ["Greylisted, try again in 300 seconds", 300_000],
+  ["please retry in 5 minutes", 300_000],
+  ["Retry after 90s", 90_000],
+  ["come back in 00:04:59", 299_000],
+  ["Please wait for 10 min and try again", 600_000],
+  ["try again in 2 hours", 3_600_000],
+  ["try again in 999999 h", 3_600_000],
+  ["try again later", null],
+  ["try again in 0 seconds", null],
+  ["more than 100 messages in 10 minutes", null],
+  ["retry. 300 seconds", null],
+  ["try again in 5 months", null],
+])("%j names %j ms", (text, delayMs) => {
+  expect(namedDelayMs(text)).toBe(delayMs);
+});
