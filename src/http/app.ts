@@ -29,8 +29,11 @@ export function createApp(door: Door, routes: readonly Route[], deps: AppDeps): 
   const shown = routes.filter((route) => route.doors === "both" || route.doors === door);
   const byPath = Map.groupBy(shown, (route) => route.path.replace(/\{(\w+)\}/g, ":$1"));
   for (const [path, own] of byPath) {
-    for (const route of own)
-      app.on(route.method, path, (event) => serve(event, { kind: "route", route }, door, deps));
+    for (const route of own) {
+      const handler = (event: H3Event) => serve(event, { kind: "route", route }, door, deps);
+      app.on(route.method, path, handler);
+      if (route.method === "GET") app.on("HEAD", path, handler);
+    }
     const allow = own.flatMap((route) => (route.method === "GET" ? ["GET", "HEAD"] : [route.method]));
     app.all(path, (event) => serve(event, { kind: "method", allow }, door, deps));
   }
