@@ -2,7 +2,7 @@
 // receiver's wording, then the basic code; temporary or permanent is the reply code's first digit alone.
 // Four tables, read from top to bottom; to teach it a reply, add a row and its reason. Mind what a row
 // can do: invalid_recipient, invalid_domain and inactive_mailbox make a permanent reply a suppression,
-// so a row that leads there needs words that can mean nothing else. Longer than most files: it is data.
+// so a row that leads there needs words that can mean nothing else. Over 300 lines: it is data.
 // Sources: RFC 3463, RFC 5248 and its IANA registry, RFC 7372, RFC 7505, the receivers' own pages.
 
 export const bounceCategories = {
