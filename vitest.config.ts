@@ -1,10 +1,20 @@
 import { defineConfig } from "vitest/config";
 
+/** With SVC_TEST_REPORT set, each run also leaves its counts there for .ci/run. */
+const folder = process.env["SVC_TEST_REPORT"];
+const reporters = folder
+  ? [
+      "default",
+      ["json", { outputFile: `${folder}/${process.pid}.json` }] as [string, Record<string, unknown>],
+    ]
+  : ["default"];
+
 const define = { __VERSION__: JSON.stringify("0.0.0-test") };
 
 export default defineConfig({
   define,
   test: {
+    reporters,
     projects: [
       {
         define,
