@@ -1,8 +1,5 @@
-// What every command gets: the world, its output, the daemon, and the ways to ask a person.
-// And the shapes that recur on the command line.
+// What every command gets: the world, its output, the daemon. And the shapes that recur on the command line.
 import { readFileSync } from "node:fs";
-import { createInterface } from "node:readline/promises";
-import { Readable, Writable } from "node:stream";
 import type { Command } from "commander";
 import type { Client } from "./client.ts";
 import type { DaemonModule } from "./daemon-contract.ts";
@@ -63,49 +60,12 @@ export function readInputFile(path: string, flag: string): Buffer {
 
 /** Standard input to its end, of at most `most` bytes. */
 export async function readStandardInput(io: Io, most: number): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
+  const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of io.stdin.bytes) {
+  for await (const chunk of io.stdin.stream as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > most) throw new CliFault(1, `standard input is larger than ${most} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
-}
-
-/** Goes on after `y`; without a terminal only with --yes. */
-export async function agree(cli: Cli, question: string, yes: boolean | undefined): Promise<void> {
-  if (yes) return;
-  if (!cli.io.stdin.isTTY)
-    throw usage(`${question} Nobody is there to ask.`, "Add --yes to go on without being asked.");
-  const answer = await ask(cli, `${question} [y/N] `);
-  if (!/^y(es)?$/i.test(answer.trim())) throw new CliFault(1, "nothing was done");
-}
-
-/** For what cannot be undone: the name is typed, or given with --confirm. */
-export async function agreeByName(
-  cli: Cli,
-  question: string,
-  name: string,
-  confirmed: string | undefined,
-): Promise<void> {
-  if (confirmed === undefined && !cli.io.stdin.isTTY)
-    throw usage(`${question} Nobody is there to ask.`, `Add --confirm ${name} to go on without being asked.`);
-  const answer = confirmed ?? (await ask(cli, `${question} Type ${name} to go on: `));
-  if (answer.trim() !== name) throw usage(`found "${answer.trim()}", expected ${name}; nothing was done`);
-}
-
-async function ask(cli: Cli, question: string): Promise<string> {
-  const output = new Writable({
-    write: (chunk: Buffer, _encoding, done) => {
-      cli.io.stderr.write(chunk);
-      done();
-    },
-  });
-  const prompt = createInterface({ input: Readable.from(cli.io.stdin.bytes), output });
-  try {
-    return await prompt.question(question);
-  } finally {
-    prompt.close();
-  }
 }

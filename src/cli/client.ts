@@ -184,7 +184,7 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
     throw new CliFault(6, `the answer broke off: ${messageOf(error)}`);
   }
   const bytes = Buffer.concat(chunks);
-  const isJson = /json/.test(response.headers["content-type"] ?? "");
+  const isJson = bytes.length > 0 && /json/.test(response.headers["content-type"] ?? "");
   return {
     status: response.statusCode ?? 0,
     bytes,

@@ -16,7 +16,7 @@ export interface Sink {
 export interface Io {
   stdout: Sink;
   stderr: Sink;
-  stdin: { isTTY: boolean; bytes: AsyncIterable<Uint8Array> };
+  stdin: { readonly isTTY: boolean; readonly stream: NodeJS.ReadableStream };
   env: Record<string, string | undefined>;
   home: string;
   uid: number;
@@ -43,7 +43,14 @@ export function processIo(): Io {
   return {
     stdout: sink(process.stdout),
     stderr: sink(process.stderr),
-    stdin: { isTTY: process.stdin.isTTY, bytes: process.stdin },
+    stdin: {
+      get isTTY() {
+        return process.stdin.isTTY;
+      },
+      get stream() {
+        return process.stdin;
+      },
+    },
     env: process.env,
     home: homedir(),
     uid: process.getuid?.() ?? 1,

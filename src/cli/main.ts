@@ -1,8 +1,7 @@
-// The command line's front door: finds the noun, loads its commands and nothing else, runs
-// them, and turns what went wrong into words and an exit code. The nouns are this one list.
-import { Command, CommanderError } from "commander";
+// The command line's front door: makes the world of a command, runs it, and turns what went
+// wrong into words and an exit code. Nothing is loaded that the command does not need.
 import { createClient, type Client, type Target } from "./client.ts";
-import { readInputFile, type Cli, type Globals, type Register } from "./cli.ts";
+import { readInputFile, type Cli, type Globals } from "./cli.ts";
 import type { DaemonModule } from "./daemon-contract.ts";
 import { configuredSocket, socketCandidates } from "./daemon-address.ts";
 import { CliFault, usage } from "./fault.ts";
@@ -11,66 +10,6 @@ import { createOutput } from "./output.ts";
 import { neutralised } from "./text.ts";
 
 declare const __VERSION__: string;
-
-interface Noun {
-  name: string;
-  alias?: string;
-  about: string;
-  load: () => Promise<{ register: Register }>;
-}
-
-const nouns: Noun[] = [
-  {
-    name: "init",
-    about: "set up: configuration, database, first key, records to publish",
-    load: () => import("./commands/init.ts"),
-  },
-  { name: "serve", about: "run the service; --dev to try it out", load: () => import("./commands/serve.ts") },
-  { name: "status", about: "how the service does", load: () => import("./commands/status.ts") },
-  { name: "send", about: "send a message", load: () => import("./commands/send.ts") },
-  {
-    name: "messages",
-    alias: "message",
-    about: "list, show, trace, raw, cancel",
-    load: () => import("./commands/messages.ts"),
-  },
-  { name: "events", alias: "event", about: "list, show, tail", load: () => import("./commands/events.ts") },
-  {
-    name: "inbox",
-    about: "mail caught on this machine: list, show, raw, clear",
-    load: () => import("./commands/inbox.ts"),
-  },
-  {
-    name: "domains",
-    alias: "domain",
-    about: "sender domains: add, records, verify, list, show, delete",
-    load: () => import("./commands/domains.ts"),
-  },
-  {
-    name: "keys",
-    alias: "key",
-    about: "API keys: create, list, show, rotate, revoke, disable, enable",
-    load: () => import("./commands/keys.ts"),
-  },
-  {
-    name: "smtp-credentials",
-    alias: "smtp-credential",
-    about: "SMTP logins: create, list, rotate, revoke",
-    load: () => import("./commands/smtp-credentials.ts"),
-  },
-  {
-    name: "webhooks",
-    alias: "webhook",
-    about: "endpoints: create, list, show, update, delete, pause, resume, test",
-    load: () => import("./commands/webhooks.ts"),
-  },
-  {
-    name: "suppressions",
-    alias: "suppression",
-    about: "addresses not to send to: add, remove, show, list",
-    load: () => import("./commands/suppressions.ts"),
-  },
-];
 
 /** Runs the process's command line; resolves with the exit code. */
 export async function main(argv: string[], loadDaemon: () => Promise<DaemonModule>): Promise<number> {
@@ -84,66 +23,18 @@ export async function run(args: string[], io: Io, loadDaemon: () => Promise<Daem
     io.stdout.write(`${__VERSION__}\n`);
     return 0;
   }
-  let json = false;
   const context = createContext(io, loadDaemon);
   try {
-    const program = await build(args, io, context);
-    json = args.includes("--json");
-    await program.parseAsync(args, { from: "user" });
-    return 0;
+    const { runProgram } = await import("./program.ts");
+    return await runProgram(args, context.cli, context.complete);
   } catch (error) {
-    return explain(error, io, json);
+    return explain(error, io, context.cli.globals.json);
   }
-}
-
-const valued = ["--account", "--socket", "--url", "--api-key-file", "--as"];
-
-async function build(args: string[], io: Io, context: Context): Promise<Command> {
-  const program = new Command("svc")
-    .description("A self-hostable email delivery appliance.")
-    .version(__VERSION__, "-V, --version", "print the version")
-    .option("--json", "print the API's own bodies")
-    .option("--account <name>", "the account (SVC_ACCOUNT)")
-    .option("--socket <path>", "the admin socket (SVC_SOCKET)")
-    .option("--url <url>", "reach a server elsewhere over HTTPS, with --api-key-file")
-    .option("--api-key-file <file>", "file that holds an API key")
-    .option("--as <name>", "your name for the audit log (SVC_OPERATOR)")
-    .exitOverride()
-    .helpCommand(false)
-    .configureHelp({ showGlobalOptions: true, helpWidth: io.stdout.columns })
-    .configureOutput({
-      writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
-      outputError: (text, write) =>
-        write(
-          neutralised(text.trimEnd())
-            .replaceAll("\\n", "\n")
-            .replace(/^error: /, "svc: ") + "\n",
-        ),
-    })
-    .showHelpAfterError("(add --help to see what there is)")
-    .hook("preAction", (top) => context.complete(top.opts()));
-
-  const wanted = wordsOf(args);
-  const asked = wanted[0] === "help" ? wanted[1] : wanted[0];
-  for (const noun of nouns) {
-    const command = program.command(noun.name).description(noun.about);
-    if (noun.alias !== undefined) command.alias(noun.alias);
-    if (noun.name === asked || noun.alias === asked) (await noun.load()).register(command, context.cli);
-  }
-  const { registerHelp } = await import("./commands/help.ts");
-  registerHelp(program, context.cli);
-  return program;
-}
-
-/** The words of a command line without the options that stand before them. */
-function wordsOf(args: string[]): string[] {
-  return args.filter((word, i) => !word.startsWith("-") && !valued.includes(args[i - 1] ?? ""));
 }
 
 interface Context {
   cli: Cli;
-  complete(options: Record<string, unknown>): void;
+  complete: (options: Record<string, unknown>) => void;
 }
 
 /** Globals are known only once the line is parsed; client and output are made at their first use. */
@@ -230,7 +121,6 @@ function programName(env: Io["env"]): string {
 }
 
 function explain(error: unknown, io: Io, json: boolean): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   const write = (line: string): void => void io.stderr.write(`${neutralised(line)}\n`);
   if (!(error instanceof CliFault)) {
     write(

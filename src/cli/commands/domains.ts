@@ -1,6 +1,7 @@
 // `svc domains`: the domains that mail is sent from, and the DNS records that prove them.
 import type { Command } from "commander";
-import { agreeByName, segment, type Cli } from "../cli.ts";
+import { agreeByName } from "../ask.ts";
+import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";

@@ -1,6 +1,7 @@
 // `svc inbox`: mail that test keys and `serve --dev` caught in place of sending it.
 import type { Command } from "commander";
-import { agree, segment, type Cli } from "../cli.ts";
+import { agree } from "../ask.ts";
+import { segment, type Cli } from "../cli.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 

@@ -1,6 +1,7 @@
 // `svc keys`: API keys. A value is shown once, alone on stdout, so that it can be piped.
 import type { Command } from "commander";
-import { agree, listed, segment, type Cli } from "../cli.ts";
+import { agree } from "../ask.ts";
+import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";

@@ -1,6 +1,7 @@
 // `svc smtp-credentials`: logins for the SMTP relay. The password is shown once, alone on stdout.
 import type { Command } from "commander";
-import { agree, segment, type Cli } from "../cli.ts";
+import { agree } from "../ask.ts";
+import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";

@@ -1,6 +1,7 @@
 // `svc webhooks`: HTTPS endpoints that get events. The signing secret is shown once, alone on stdout.
 import type { Command } from "commander";
-import { agree, listed, segment, type Cli } from "../cli.ts";
+import { agree } from "../ask.ts";
+import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";

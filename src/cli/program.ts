@@ -1,0 +1,126 @@
+// The nouns, in one list, and the command line that is made of them: only the noun that is asked for
+// has its commands loaded.
+import { Command, CommanderError } from "commander";
+import type { Cli, Register } from "./cli.ts";
+import { registerHelp } from "./commands/help.ts";
+import { neutralised } from "./text.ts";
+
+interface Noun {
+  name: string;
+  alias?: string;
+  about: string;
+  load: () => Promise<{ register: Register }>;
+}
+
+const nouns: Noun[] = [
+  {
+    name: "init",
+    about: "set up: configuration, database, first key, records to publish",
+    load: () => import("./commands/init.ts"),
+  },
+  { name: "serve", about: "run the service; --dev to try it out", load: () => import("./commands/serve.ts") },
+  { name: "status", about: "how the service does", load: () => import("./commands/status.ts") },
+  { name: "send", about: "send a message", load: () => import("./commands/send.ts") },
+  {
+    name: "messages",
+    alias: "message",
+    about: "list, show, trace, raw, cancel",
+    load: () => import("./commands/messages.ts"),
+  },
+  { name: "events", alias: "event", about: "list, show, tail", load: () => import("./commands/events.ts") },
+  {
+    name: "inbox",
+    about: "mail caught on this machine: list, show, raw, clear",
+    load: () => import("./commands/inbox.ts"),
+  },
+  {
+    name: "domains",
+    alias: "domain",
+    about: "sender domains: add, records, verify, list, show, delete",
+    load: () => import("./commands/domains.ts"),
+  },
+  {
+    name: "keys",
+    alias: "key",
+    about: "API keys: create, list, show, rotate, revoke, disable, enable",
+    load: () => import("./commands/keys.ts"),
+  },
+  {
+    name: "smtp-credentials",
+    alias: "smtp-credential",
+    about: "SMTP logins: create, list, rotate, revoke",
+    load: () => import("./commands/smtp-credentials.ts"),
+  },
+  {
+    name: "webhooks",
+    alias: "webhook",
+    about: "endpoints: create, list, show, update, delete, pause, resume, test",
+    load: () => import("./commands/webhooks.ts"),
+  },
+  {
+    name: "suppressions",
+    alias: "suppression",
+    about: "addresses not to send to: add, remove, show, list",
+    load: () => import("./commands/suppressions.ts"),
+  },
+];
+
+type Complete = (globals: Record<string, unknown>) => void;
+
+/** Resolves with the exit code of a command line; throws what a command throws. */
+export async function runProgram(args: string[], cli: Cli, complete: Complete): Promise<number> {
+  try {
+    const program = await build(args, cli, complete);
+    await program.parseAsync(args, { from: "user" });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    throw error;
+  }
+}
+
+const valued = ["--account", "--socket", "--url", "--api-key-file", "--as"];
+
+async function build(args: string[], cli: Cli, complete: Complete): Promise<Command> {
+  const { io } = cli;
+  const program = new Command("svc")
+    .description("A self-hostable email delivery appliance.")
+    .version(cli.version, "-V, --version", "print the version")
+    .option("--json", "print the API's own bodies")
+    .option("--account <name>", "the account (SVC_ACCOUNT)")
+    .option("--socket <path>", "the admin socket (SVC_SOCKET)")
+    .option("--url <url>", "reach a server elsewhere over HTTPS, with --api-key-file")
+    .option("--api-key-file <file>", "file that holds an API key")
+    .option("--as <name>", "your name for the audit log (SVC_OPERATOR)")
+    .exitOverride()
+    .helpCommand(false)
+    .configureHelp({ showGlobalOptions: true, helpWidth: io.stdout.columns })
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      outputError: (text, write) =>
+        write(
+          neutralised(text.trimEnd())
+            .replaceAll("\\n", "\n")
+            .replace(/^error: /, "svc: ") + "\n",
+        ),
+    })
+    .showHelpAfterError("(add --help to see what there is)")
+    .hook("preAction", (top) => complete(top.opts()));
+
+  const wanted = wordsOf(args);
+  const asked = wanted[0] === "help" ? wanted[1] : wanted[0];
+  for (const noun of nouns) {
+    const command = program.command(noun.name).description(noun.about);
+    command.helpCommand(false);
+    if (noun.alias !== undefined) command.alias(noun.alias);
+    if (noun.name === asked || noun.alias === asked) (await noun.load()).register(command, cli);
+  }
+  registerHelp(program, cli);
+  return program;
+}
+
+/** The words of a command line without the options that stand before them. */
+function wordsOf(args: string[]): string[] {
+  return args.filter((word, i) => !word.startsWith("-") && !valued.includes(args[i - 1] ?? ""));
+}

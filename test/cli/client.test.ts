@@ -1,0 +1,196 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { fakeDaemon, page, scratch, svc } from "./world.ts";
+
+const problem = (status: number, code: string, more: object = {}) => ({
+  status,
+  type: "application/problem+json",
+  json: {
+    type: "https://x/errors",
+    title: code,
+    status,
+    detail: "The reason.",
+    instance: "/v1/keys",
+    code,
+    request_id: "req_7",
+    ...more,
+  },
+});
+
+test.each([
+  [400, "invalid_request", 2],
+  [404, "resource_not_found", 3],
+  [405, "method_not_allowed", 1],
+  [409, "conflict", 5],
+  [422, "validation_failed", 1],
+  [500, "internal_error", 1],
+  [503, "service_overloaded", 1],
+])("HTTP %i (%s) ends a command with exit %i and says why", async (status, code, exit) => {
+  const { socket } = await fakeDaemon({ "GET /v1/keys": problem(status, code) });
+  const ran = await svc(["keys", "list"], { socket });
+  expect(ran).toMatchObject({ code: exit, out: "" });
+  expect(ran.err).toContain(`svc: The reason. (${code})\n`);
+});
+
+test.each([
+  [401, "invalid_api_key"],
+  [403, "scope_insufficient"],
+])("HTTP %i in the envelope form ends a command with exit 4", async (status, code) => {
+  const error = { code, message: "Not you.", request_id: "req_8", required_scope: "admin" };
+  const { socket } = await fakeDaemon({ "GET /v1/keys": { status, json: { error } } });
+  const ran = await svc(["keys", "list"], { socket });
+  expect(ran.code).toBe(4);
+  expect(ran.err).toContain(`svc: Not you. (${code})`);
+});
+
+test("every problem of a refused request is a line of its own, and the next step is named", async () => {
+  const { socket } = await fakeDaemon({
+    "POST /v1/messages": problem(422, "recipient_suppressed", {
+      errors: [
+        { field: "to[0]", code: "recipient_suppressed", issue: "is suppressed" },
+        { field: "subject", code: "validation_failed", issue: "holds \u001b[31ma line break" },
+      ],
+      suppressed_recipients: [
+        { email: "a@x.example", reason: "complaint", created_at: "2026-11-27T09:00:00.000Z" },
+      ],
+    }),
+  });
+  const ran = await svc(
+    ["send", "--from", "h@x.example", "--to", "a@x.example", "--subject", "s", "--text", "t"],
+    { socket },
+  );
+  expect(ran.code).toBe(1);
+  expect(ran.err.split("\n")).toEqual([
+    "svc: The reason. (recipient_suppressed)",
+    "  to[0]: is suppressed",
+    "  subject: holds \\x1b[31ma line break",
+    "See why: svc suppressions show a@x.example",
+    "",
+  ]);
+});
+
+test("under --json an error is the API's own body, on stderr", async () => {
+  const answer = problem(404, "resource_not_found");
+  const { socket } = await fakeDaemon({ "GET /v1/messages/msg_x": answer });
+  const ran = await svc(["messages", "show", "msg_x", "--json"], { socket });
+  expect(ran).toMatchObject({ code: 3, out: "" });
+  expect(JSON.parse(ran.err)).toEqual(answer.json);
+});
+
+test("without a daemon the error says where it looked and what to run, with exit 6", async () => {
+  const ran = await svc(["status"], {
+    env: { XDG_RUNTIME_DIR: "/run/user/4711", SVC_CALLED_AS: "bin/svc" },
+    home: "/home/none",
+  });
+  expect(ran).toMatchObject({ code: 6, out: "" });
+  expect(ran.err).toContain(
+    "no daemon answers at /run/user/4711/svc/admin.sock (not there), /home/none/.local/share/svc/admin.sock",
+  );
+  expect(ran.err).toContain("Start it: `bin/svc serve`");
+});
+
+test("a file that nobody listens on any more counts as no daemon", async () => {
+  const stale = join(scratch(), "admin.sock");
+  writeFileSync(stale, "");
+  const ran = await svc(["status"], { socket: stale });
+  expect(ran.code).toBe(6);
+  expect(ran.err).toContain(`${stale} (nobody listens)`);
+});
+
+test("the next usual place is tried where the first holds no daemon", async () => {
+  const { socket } = await fakeDaemon({ "GET /v1/keys": page([]) });
+  const runtime = scratch();
+  mkdirSync(join(runtime, "svc"));
+  const env = { XDG_RUNTIME_DIR: runtime, SVC_DATA_DIR: socket.replace("/admin.sock", "") };
+  expect(await svc(["keys", "list"], { env })).toMatchObject({ code: 0, err: "There is no key.\n" });
+});
+
+test("another data_dir of the configuration is found by itself", async () => {
+  const { socket } = await fakeDaemon({ "GET /v1/keys": page([]) });
+  const home = scratch();
+  mkdirSync(join(home, ".config", "svc"), { recursive: true });
+  writeFileSync(
+    join(home, ".config", "svc", "svc.yaml"),
+    `hostname: a.example\ndata_dir: ${socket.replace("/admin.sock", "")}\n`,
+  );
+  expect((await svc(["keys", "list"], { home })).code).toBe(0);
+});
+
+test("account and operator are told to the daemon, from flags or from the environment", async () => {
+  const { socket, seen } = await fakeDaemon({ "GET /v1/keys": page([]) });
+  await svc(["keys", "list", "--account", "news", "--as", "bob"], { socket });
+  await svc(["keys", "list"], { socket, env: { SVC_ACCOUNT: "shop", SUDO_USER: "eve\u00e9" } });
+  await svc(["keys", "list"], { socket });
+  expect(seen.map(({ headers }) => [headers["x-svc-account"], headers["x-svc-operator"]])).toEqual([
+    ["news", "bob"],
+    ["shop", "eve?"],
+    [undefined, "ann"],
+  ]);
+  expect(await svc(["keys", "list", "--account", "a\r\nb"], { socket })).toMatchObject({ code: 2 });
+});
+
+test.each([
+  [["--url", "http://x.example"], "expected an https address"],
+  [["--url", "https://x.example"], "--url needs --api-key-file"],
+  [["--url", "https://x.example", "--api-key-file", "/none"], "there is no such file"],
+])("reaching a server elsewhere takes https and a key: %j", async (flags, said) => {
+  const ran = await svc(["keys", "list", ...flags]);
+  expect(ran.code).toBe(2);
+  expect(ran.err).toContain(said);
+});
+
+test("a server elsewhere that does not answer is exit 6", async () => {
+  const file = join(scratch(), "key");
+  writeFileSync(file, "svc_live_x\n");
+  const server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  const port = address !== null && typeof address === "object" ? address.port : 0;
+  const ran = await svc(["keys", "list", "--url", `https://127.0.0.1:${port}`, "--api-key-file", file]);
+  expect(ran.code).toBe(6);
+  expect(ran.err).toContain("does not answer");
+});
+
+test("an answer that breaks off is exit 6, and one that is no JSON is exit 1", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/keys": { text: '{"data":[', cut: true },
+    "GET /v1/webhooks": { text: "<html>" },
+  });
+  expect((await svc(["keys", "list"], { socket })).code).toBe(6);
+  expect((await svc(["webhooks", "list"], { socket })).code).toBe(1);
+});
+
+test.each([
+  [["keyz"], "(Did you mean one of key, keys?)"],
+  [["keys", "lst"], "(Did you mean list?)"],
+  [["keys", "create"], "required option '--name <name>' not specified"],
+  [["keys", "list", "--limit", "0"], "--limit: found"],
+  [["messages", "list", "--since", "soon"], '--since: found "soon", expected a time'],
+  [
+    ["keys", "create", "--name", "x", "--scope", "all"],
+    '--scope: found "all", expected send, suppressions, reporting, admin',
+  ],
+  [["webhooks", "update", "whk_1"], "nothing to change"],
+  [["keys", "list", "--nope"], "unknown option '--nope'"],
+  [[], "Usage: svc"],
+])("a wrong command line %j is exit 2 and says what is wrong", async (args, said) => {
+  const ran = await svc(args, { socket: "/nowhere.sock" });
+  expect(ran).toMatchObject({ code: 2, out: "" });
+  expect(ran.err).toContain(said);
+});
+
+test("help and version go to stdout with exit 0", async () => {
+  expect(await svc(["--version"])).toEqual({ code: 0, out: "0.0.0-test\n", err: "" });
+  expect((await svc(["help", "exit-codes"])).out).toContain("  6  the daemon is not reachable\n");
+  for (const args of [
+    ["help", "webhook"],
+    ["webhooks", "--help"],
+  ]) {
+    const ran = await svc(args);
+    expect(ran).toMatchObject({ code: 0, err: "" });
+    expect(ran.out).toContain("pause <id>");
+  }
+});

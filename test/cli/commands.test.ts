@@ -1,0 +1,435 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { fakeDaemon, page, scratch, svc, type Reply } from "./world.ts";
+
+const created: Reply = {
+  status: 201,
+  json: { id: "key_1", name: "shop", scope: "send", key: "svc_live_secret" },
+};
+
+test("a new key stands alone on stdout, so that it can be piped", async () => {
+  const { socket, seen } = await fakeDaemon({ "POST /v1/keys": created });
+  const args = [
+    "keys",
+    "create",
+    "--name",
+    "shop",
+    "--scope",
+    "send",
+    "--test",
+    "--allow-ip",
+    "10.0.0.0/8,::1",
+    "--allow-ip",
+    "192.0.2.1",
+    "--expires",
+    "90d",
+  ];
+  const ran = await svc(args, { socket });
+  expect(ran).toMatchObject({ code: 0, out: "svc_live_secret\n" });
+  expect(ran.err).toContain("shown this once");
+  expect(seen[0]?.body).toEqual({
+    name: "shop",
+    scope: "send",
+    test: true,
+    allow_ips: ["10.0.0.0/8", "::1", "192.0.2.1"],
+    expires_at: "2027-02-25T09:00:00.000Z",
+  });
+});
+
+test("--json prints the API's own body and nothing else", async () => {
+  const text = '{"id":"key_1", "name":"shop","scope":"send","key":"svc_live_secret"}';
+  const { socket } = await fakeDaemon({ "POST /v1/keys": { status: 201, text } });
+  expect(await svc(["--json", "key", "create", "--name", "shop", "--scope", "send"], { socket })).toEqual({
+    code: 0,
+    out: `${text}\n`,
+    err: "",
+  });
+});
+
+test("one page of a list says how to go on, all pages come as one table or as NDJSON", async () => {
+  const { socket, seen } = await fakeDaemon({
+    "GET /v1/keys": ({ query }) =>
+      query["cursor"] === undefined
+        ? page([{ id: "key_1" }, { id: "key_2" }], "c2")
+        : page([{ id: "key_3" }]),
+  });
+  const first = await svc(["keys", "list", "--limit", "2"], { socket });
+  expect(first.err.trimEnd()).toBe("There is more: add --all, or --cursor c2");
+  expect(seen[0]?.query).toEqual({ limit: "2" });
+  expect((await svc(["keys", "list", "--all"], { socket })).out.match(/key_\d/g)).toEqual([
+    "key_1",
+    "key_2",
+    "key_3",
+  ]);
+  expect((await svc(["keys", "list", "--all", "--json"], { socket })).out).toBe(
+    '{"id":"key_1"}\n{"id":"key_2"}\n{"id":"key_3"}\n',
+  );
+  expect((await svc(["keys", "list", "--json"], { socket })).out).toBe(
+    '{"data":[{"id":"key_1"},{"id":"key_2"}],"has_more":true,"next_cursor":"c2"}\n',
+  );
+});
+
+test("a server whose cursor never moves does not hold --all for ever", async () => {
+  const { socket } = await fakeDaemon({ "GET /v1/keys": page([{ id: "key_1" }], "same") });
+  expect((await svc(["keys", "list", "--all"], { socket })).code).toBe(0);
+});
+
+test("keys unused for a span are found over all pages", async () => {
+  const at = (last: string | null, made: string) => ({
+    id: `key_${made.slice(0, 4)}`,
+    created_at: made,
+    last_used_at: last,
+  });
+  const { socket } = await fakeDaemon({
+    "GET /v1/keys": ({ query }) =>
+      query["cursor"] === undefined
+        ? page(
+            [
+              at(null, "2025-01-01T00:00:00.000Z"),
+              at("2026-11-26T00:00:00.000Z", "2024-01-01T00:00:00.000Z"),
+            ],
+            "c",
+          )
+        : page([at("2026-01-01T00:00:00.000Z", "2023-01-01T00:00:00.000Z")]),
+  });
+  expect((await svc(["keys", "list", "--unused", "90d"], { socket })).out.match(/key_\d+/g)).toEqual([
+    "key_2025",
+    "key_2023",
+  ]);
+});
+
+test("a key is shown from the list; one that is not there is exit 3", async () => {
+  const { socket } = await fakeDaemon({ "GET /v1/keys": page([{ id: "key_1", name: "shop" }]) });
+  expect((await svc(["keys", "show", "key_1"], { socket })).out).toContain("shop");
+  expect((await svc(["keys", "show", "key_2"], { socket })).code).toBe(3);
+});
+
+test.each([
+  [["keys", "revoke", "key_1"], "POST /v1/keys/key_1/revoke", "--yes"],
+  [["smtp-credentials", "rotate", "cred_1"], "POST /v1/smtp_credentials/cred_1/rotate", "--yes"],
+  [["smtp-credentials", "revoke", "cred_1"], "POST /v1/smtp_credentials/cred_1/revoke", "--yes"],
+  [["webhooks", "delete", "whk_1"], "DELETE /v1/webhooks/whk_1", "--yes"],
+  [["inbox", "clear"], "DELETE /v1/inbox", "--yes"],
+])("%j asks first; without a terminal it names the flag and does nothing", async (args, route, flag) => {
+  const { socket, seen } = await fakeDaemon({
+    [route]: { json: { status: "revoked", cleared: 3, password: "p" } },
+  });
+  const alone = await svc(args, { socket });
+  expect([alone.code, seen.length]).toEqual([2, 0]);
+  expect(alone.err).toContain(`Add ${flag}`);
+  const declined = await svc(args, { socket, tty: true, stdin: "n\n" });
+  expect([declined.code, seen.length]).toEqual([1, 0]);
+  const closed = await svc(args, { socket, tty: true, stdin: "" });
+  expect([closed.code, seen.length]).toEqual([1, 0]);
+  expect((await svc(args, { socket, tty: true, stdin: "y\n" })).code).toBe(0);
+  expect((await svc([...args, flag], { socket })).code).toBe(0);
+  expect(seen).toHaveLength(2);
+});
+
+test("a domain is deleted only once its name was typed or confirmed", async () => {
+  const { socket, seen } = await fakeDaemon({ "DELETE /v1/domains/acme.example": { status: 204 } });
+  const args = ["domains", "delete", "acme.example"];
+  expect((await svc(args, { socket })).err).toContain("Add --confirm acme.example");
+  expect((await svc([...args, "--confirm", "other.example"], { socket })).code).toBe(2);
+  expect((await svc(args, { socket, tty: true, stdin: "y\n" })).code).toBe(2);
+  expect(seen).toHaveLength(0);
+  expect((await svc(args, { socket, tty: true, stdin: "acme.example\n" })).code).toBe(0);
+  expect((await svc([...args, "--confirm", "acme.example"], { socket })).code).toBe(0);
+});
+
+const record = {
+  purpose: "spf",
+  type: "TXT",
+  name: "acme.example",
+  value: "v=spf1 -all",
+  required: true,
+  status: "missing",
+  found: [],
+  issue: "is not there",
+};
+
+test("verifying a domain is exit 7 while a record is missing, naming it, and 0 once verified", async () => {
+  let status = "pending";
+  const { socket } = await fakeDaemon({
+    "POST /v1/domains/acme.example/verify": () => ({
+      json: { name: "acme.example", status, records: [record] },
+    }),
+  });
+  const ran = await svc(["domains", "verify", "acme.example"], { socket });
+  expect(ran.code).toBe(7);
+  expect(ran.err).toContain("  TXT acme.example: is not there");
+  status = "verified";
+  expect((await svc(["domains", "verify", "acme.example"], { socket })).code).toBe(0);
+});
+
+test("verify --wait asks again until the time is over", async () => {
+  const { ManualClock } = await import("../support/clock.ts");
+  const clock = new ManualClock();
+  let asked = 0;
+  const { socket } = await fakeDaemon({
+    "POST /v1/domains/acme.example/verify": () => {
+      asked += 1;
+      return { json: { status: asked > 2 ? "verified" : "pending", records: [] } };
+    },
+  });
+  const done = svc(["domains", "verify", "acme.example", "--wait", "1m"], { socket, clock });
+  while (asked < 3) {
+    await clock.advance(0);
+    if (clock.pending > 0) await clock.advance(10_000);
+  }
+  expect((await done).code).toBe(0);
+});
+
+test("records come as a table, as a zone file and as JSON", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/domains/acme.example": { json: { name: "acme.example", records: [record] } },
+  });
+  const records = (format: string) =>
+    svc(["domains", "records", "acme.example", "--format", format], { socket });
+  expect((await records("bind")).out).toBe('acme.example.\t3600\tIN\tTXT\t"v=spf1 -all"\n');
+  expect(JSON.parse((await records("json")).out)).toEqual({ records: [record] });
+  expect((await records("table")).out).toContain("v=spf1 -all");
+  expect((await records("xml")).code).toBe(2);
+});
+
+test("the secret of a new endpoint stands alone on stdout, and its events may be separated by commas", async () => {
+  const { socket, seen } = await fakeDaemon({
+    "POST /v1/webhooks": { status: 201, json: { id: "whk_1", secret: "s".repeat(64) } },
+  });
+  const ran = await svc(
+    ["webhooks", "create", "https://x.example/hook", "--events", "message.bounced,message.delivered"],
+    { socket },
+  );
+  expect(ran.out).toBe(`${"s".repeat(64)}\n`);
+  expect(seen[0]?.body).toEqual({
+    url: "https://x.example/hook",
+    events: ["message.bounced", "message.delivered"],
+  });
+  expect(ran.err.trimEnd().split("\n").at(-1)).toBe("Try it: svc webhooks test whk_1");
+});
+
+test("an endpoint is paused and resumed, and a test that it did not take is exit 1", async () => {
+  const { socket, seen } = await fakeDaemon({
+    "PATCH /v1/webhooks/whk_1": { json: { id: "whk_1", active: false } },
+    "POST /v1/webhooks/whk_1/test": {
+      json: { delivered: false, status: 500, duration_ms: 12, event_id: "evt_1" },
+    },
+  });
+  await svc(["webhooks", "pause", "whk_1"], { socket });
+  await svc(["webhooks", "resume", "whk_1"], { socket });
+  expect(seen.map(({ body }) => body)).toEqual([{ active: false }, { active: true }]);
+  const ran = await svc(["webhooks", "test", "whk_1", "--event", "message.bounced"], { socket });
+  expect(ran).toMatchObject({ code: 1, out: "not taken: HTTP 500 in 12 ms\n" });
+});
+
+test("an address with a slash reaches the daemon as one part of the path", async () => {
+  const { socket, seen } = await fakeDaemon({ "DELETE /v1/suppressions/a%2Fb%40x.example": { status: 204 } });
+  expect((await svc(["suppressions", "remove", "a/b@x.example"], { socket })).code).toBe(0);
+  expect(seen[0]?.path).toBe("/v1/suppressions/a%2Fb%40x.example");
+});
+
+test("filters of lists become the API's parameters", async () => {
+  const { socket, seen } = await fakeDaemon({
+    "GET /v1/messages": page([]),
+    "GET /v1/events": page([]),
+    "GET /v1/suppressions": page([]),
+  });
+  await svc(
+    [
+      "messages",
+      "list",
+      "--to",
+      "a@x.example",
+      "--domain",
+      "x.example",
+      "--since",
+      "1h",
+      "--until",
+      "2026-11-27T09:00:00Z",
+    ],
+    { socket },
+  );
+  await svc(
+    ["events", "list", "--event", "message.bounced", "--event", "message.delivered", "--message", "msg_1"],
+    { socket },
+  );
+  await svc(["suppressions", "list", "--prefix", "a", "--since", "24h"], { socket });
+  expect(seen.map(({ query }) => query)).toEqual([
+    {
+      to: "a@x.example",
+      to_domain: "x.example",
+      created_after: "2026-11-27T08:00:00.000Z",
+      created_before: "2026-11-27T09:00:00.000Z",
+    },
+    { event: "message.bounced,message.delivered", message_id: "msg_1", order: "desc" },
+    { email_prefix: "a", created_after: "2026-11-26T09:00:00.000Z" },
+  ]);
+});
+
+test("send takes its text from standard input, files for the rest, and prints the id", async () => {
+  const { socket, seen } = await fakeDaemon({
+    "POST /v1/messages": { status: 202, json: { id: "msg_1", status: "queued" } },
+  });
+  const directory = scratch();
+  writeFileSync(join(directory, "page.html"), "<p>hi");
+  writeFileSync(join(directory, "a.pdf"), "PDF");
+  const base = ["send", "--from", "h@x.example", "--subject", "Grüße"];
+  const piped = await svc([...base, "--to", '"Na, me" <a@x.example>, b@x.example', "--to", "c@x.example"], {
+    socket,
+    stdin: "Hello\n",
+  });
+  expect(piped.out).toBe("msg_1\n");
+  await svc(
+    [
+      ...base,
+      "--to",
+      "a@x.example",
+      "--html",
+      join(directory, "page.html"),
+      "--attach",
+      join(directory, "a.pdf"),
+      "--tag",
+      "one,two",
+      "--at",
+      "2h",
+    ],
+    { socket },
+  );
+  expect(seen.map(({ body }) => body)).toEqual([
+    {
+      from: "h@x.example",
+      to: ['"Na, me" <a@x.example>', "b@x.example", "c@x.example"],
+      subject: "Grüße",
+      text: "Hello\n",
+    },
+    {
+      from: "h@x.example",
+      to: ["a@x.example"],
+      subject: "Grüße",
+      html: "<p>hi",
+      tags: ["one", "two"],
+      send_at: "2026-11-27T11:00:00.000Z",
+      attachments: [{ filename: "a.pdf", content: "UERG" }],
+    },
+  ]);
+  expect(await svc([...base, "--to", "a@x.example"], { socket, tty: true })).toMatchObject({ code: 2 });
+  expect(
+    await svc([...base, "--to", "a@x.example", "--attach", "/none", "--text", "x"], { socket }),
+  ).toMatchObject({ code: 2 });
+});
+
+test.each([
+  ["delivered", 0],
+  ["bounced", 1],
+])("send --wait ends once the message is %s, with exit %i", async (status, code) => {
+  const recipients = [{ email: "a@x.example", status, smtp_response: "250 2.0.0 OK" }];
+  const { socket } = await fakeDaemon({
+    "POST /v1/messages": { status: 202, json: { id: "msg_1" } },
+    "GET /v1/messages/msg_1": { json: { id: "msg_1", recipients } },
+  });
+  const ran = await svc(
+    ["send", "--from", "h@x.example", "--to", "a@x.example", "--subject", "s", "--text", "t", "--wait"],
+    { socket },
+  );
+  expect(ran).toMatchObject({ code, out: `msg_1  a@x.example  ${status}  250 2.0.0 OK\n` });
+});
+
+test("a trace shows every line of the dialogue and what comes next", async () => {
+  const attempt = {
+    recipient: "a@x.example",
+    attempt: 2,
+    started_at: "2026-11-27T09:00:00.000Z",
+    host: "mx.x.example",
+    address: "192.0.2.1",
+    tls: { version: "TLSv1.3" },
+    outcome: "deferred",
+    ambiguous: true,
+    dialogue: [
+      { at_ms: 3, from: "them", text: "220 hi\u001b[2J" },
+      { at_ms: 4, from: "us", text: "EHLO mail.acme.example" },
+    ],
+    next_attempt_at: "2026-11-27T09:05:00.000Z",
+  };
+  const { socket } = await fakeDaemon({ "GET /v1/messages/msg_1/attempts": { json: { data: [attempt] } } });
+  expect((await svc(["messages", "trace", "msg_1"], { socket })).out.trimEnd().split("\n")).toEqual([
+    "2026-11-27 09:00:00Z  a@x.example  attempt 2: deferred  mx.x.example 192.0.2.1, TLSv1.3",
+    "       3 ms  < 220 hi\\x1b[2J",
+    "       4 ms  > EHLO mail.acme.example",
+    "  The reply to the final dot was lost: the receiver may hold a copy.",
+    "  next attempt 2026-11-27 09:05:00Z",
+  ]);
+});
+
+test("tail prints events as they come, drops heartbeats, and says how to go on once the stream ends", async () => {
+  const event = (id: string) => ({
+    event: "message.bounced",
+    event_id: id,
+    occurred_at: "2026-11-27T09:00:00.000Z",
+    data: {
+      message_id: "msg_1",
+      to: "a@x.example",
+      bounce_classification: "invalid_recipient",
+      smtp_response: "550 5.1.1 no such user",
+    },
+  });
+  const text = `\n${JSON.stringify(event("evt_1"))}\n\n${JSON.stringify(event("evt_2"))}\n`;
+  const { socket, seen } = await fakeDaemon({
+    "GET /v1/events/tail": { text, type: "application/x-ndjson" },
+  });
+  const ran = await svc(["events", "tail", "--after", "evt_0", "--event", "message.bounced"], { socket });
+  expect(seen[0]?.query).toEqual({ after: "evt_0", event: "message.bounced" });
+  expect(ran.out.split("\n")[0]).toBe(
+    "2026-11-27 09:00:00Z  message.bounced  msg_1  a@x.example  invalid_recipient: 550 5.1.1 no such user",
+  );
+  expect(ran.code).toBe(6);
+  expect(ran.err).toContain("Go on with: svc events tail --after evt_2");
+  expect((await svc(["events", "tail", "--json"], { socket })).out).toBe(
+    `${JSON.stringify(event("evt_1"))}\n${JSON.stringify(event("evt_2"))}\n`,
+  );
+});
+
+test("a tail that breaks off in the middle of a line is exit 6 with the way to go on", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/events/tail": { text: '{"event_id":"evt_1"}\n{"event', cut: true },
+  });
+  const ran = await svc(["events", "tail"], { socket });
+  expect(ran.code).toBe(6);
+  expect(ran.err).toContain("--after evt_1");
+});
+
+test("the status of the service fits one screen, and says when new mail is refused", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/status": {
+      json: {
+        version: "0.1.0",
+        hostname: "mail.acme.example",
+        dev: false,
+        started_at: "2026-11-27T08:00:00.000Z",
+        uptime_seconds: 93_784,
+        ready: false,
+        queue: { scheduled: 1, queued: 2, deferred: 3, sending: 4, oldest_due_at: null },
+        store: {
+          journal_mode: "wal",
+          synchronous: 2,
+          schema_version: 1,
+          free_bytes: 2 ** 30,
+          wal_bytes: 0,
+          writable: true,
+          full: true,
+        },
+        listeners: [{ name: "http", address: "[::]:443" }],
+        jobs: [
+          { name: "domains", cron: "0 * * * *", last_run_at: null, next_run_at: "2026-11-27T10:00:00.000Z" },
+        ],
+        memory_bytes: 100 * 2 ** 20,
+      },
+    },
+  });
+  const ran = await svc(["status"], { socket });
+  expect(ran.out).toContain("1 scheduled, 2 queued, 3 deferred, 4 sending");
+  expect(ran.out).toContain("1d 2h");
+  expect(ran.out).toContain("[::]:443");
+  expect(ran.out.split("\n").length).toBeLessThan(24);
+  expect(ran.err).toContain("New mail is refused");
+});

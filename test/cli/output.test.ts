@@ -1,0 +1,130 @@
+import { stripVTControlCharacters } from "node:util";
+import { expect, test } from "vitest";
+import { cell, fitted, neutralised, neutralisedJson, widthOf } from "../../src/cli/text.ts";
+import { moment } from "../../src/cli/times.ts";
+import { zoneLines } from "../../src/cli/zone-lines.ts";
+import { fakeDaemon, page, svc } from "./world.ts";
+
+const key = {
+  id: "key_1",
+  name: "shop",
+  scope: "send",
+  test: false,
+  hint: "abcd",
+  allow_ips: [],
+  status: "active",
+  created_at: "2026-11-27T09:00:00.000Z",
+  expires_at: null,
+  last_used_at: null,
+  revoked_at: null,
+};
+
+test.each([
+  ["\u001b[31mred\u0007", "\\x1b[31mred\\x07"],
+  ["a\r\nb\tc", "a\\r\\nb\\tc"],
+  ["\u009b31m", "\\x9b31m"],
+  ["invoice\u202Efdp.exe", "invoice\\u202efdp.exe"],
+  ["line\u2028end", "line\\u2028end"],
+  ["Grüße 漢字 👩‍🚀", "Grüße 漢字 👩‍🚀"],
+])("shows %j as %j", (from, to) => expect(neutralised(from)).toBe(to));
+
+test("JSON on a terminal stays the same JSON without anything that a terminal would obey", () => {
+  const value = { a: "x\u009b31m\u202e\u007f", b: 1 };
+  const safe = neutralisedJson(JSON.stringify(value));
+  expect(safe).toMatch(/^[\x20-\x7e]+$/);
+  expect(JSON.parse(safe)).toEqual(value);
+});
+
+test("counts wide characters as two columns and combining ones as none", () => {
+  expect(["abc", "漢字", "e\u0301"].map(widthOf)).toEqual([3, 4, 1]);
+  expect(fitted("漢字漢字", 5)).toBe("漢字…");
+});
+
+test.each([
+  [null, ""],
+  [true, "yes"],
+  [["a", "b"], "a, b"],
+  ["2026-11-27T09:15:22.123Z", "2026-11-27 09:15:22Z"],
+  [{ version: "TLSv1.3" }, '{"version":"TLSv1.3"}'],
+])("shows the value %j as %j", (value, shown) => expect(cell(value)).toBe(shown));
+
+test("a table that is piped is whole, without colour", async () => {
+  const { socket } = await fakeDaemon({ "GET /v1/keys": page([{ ...key, name: "n".repeat(200) }]) });
+  const ran = await svc(["keys", "list"], { socket });
+  expect(ran.out).toContain("n".repeat(200));
+  expect(ran.out).not.toContain("\u001b");
+  expect(ran.out.split("\n")[0]).toMatch(/^ID +NAME +SCOPE +TEST +STATUS +HINT +LAST USED AT +EXPIRES AT$/);
+});
+
+test("a table on a terminal fits its width, in colour unless NO_COLOR or a dumb terminal says no", async () => {
+  const { socket } = await fakeDaemon({ "GET /v1/keys": page([{ ...key, name: "n".repeat(200) }]) });
+  const ran = await svc(["keys", "list"], { socket, tty: true, columns: 100 });
+  const plain = stripVTControlCharacters(ran.out);
+  for (const line of plain.split("\n")) expect(widthOf(line)).toBeLessThanOrEqual(100);
+  expect(plain).toContain("nnn…");
+  expect(ran.out).toContain("\u001b[32mactive\u001b[0m");
+  for (const env of [{ NO_COLOR: "1" }, { TERM: "dumb" }, { FORCE_COLOR: "0" }])
+    expect((await svc(["keys", "list"], { socket, tty: true, env })).out).not.toContain("\u001b");
+  expect((await svc(["keys", "list"], { socket, env: { FORCE_COLOR: "1" } })).out).toContain("\u001b[32m");
+});
+
+test("a subject with escape sequences cannot move the cursor", async () => {
+  const mail = {
+    message_id: "msg_1",
+    to: "a@x.example",
+    from: "b@x.example",
+    subject: "\u001b]0;owned\u0007\u001b[2J",
+    caught_at: "2026-11-27T09:00:00.000Z",
+    size_bytes: 1,
+  };
+  const { socket } = await fakeDaemon({ "GET /v1/inbox": page([mail]) });
+  const ran = await svc(["inbox", "list"], { socket });
+  expect(ran.out).toContain("\\x1b]0;owned\\x07\\x1b[2J");
+  expect(ran.out).not.toContain("\u001b");
+});
+
+test("raw bytes pass unchanged through a pipe and harmless to a terminal", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/messages/msg_1/content": { text: "Subject: \u001b[2Jx\r\n\r\nhi\r\n", type: "message/rfc822" },
+  });
+  expect((await svc(["inbox", "raw", "msg_1"], { socket })).out).toBe("Subject: \u001b[2Jx\r\n\r\nhi\r\n");
+  expect((await svc(["messages", "raw", "msg_1"], { socket, tty: true })).out).toContain(
+    "Subject: \\x1b[2Jx\n\nhi",
+  );
+});
+
+const now = Date.parse("2026-11-27T09:00:00.000Z");
+test.each([
+  ["15m", "past", "2026-11-27T08:45:00.000Z"],
+  ["90d", "future", "2027-02-25T09:00:00.000Z"],
+  ["now", "past", "2026-11-27T09:00:00.000Z"],
+  ["2026-12-01T08:00:00Z", "future", "2026-12-01T08:00:00.000Z"],
+  ["2026-12-01 08:00:00+02:00", "future", "2026-12-01T06:00:00.000Z"],
+] as const)("reads the time %s (%s) as %s", (text, direction, iso) =>
+  expect(moment(text, "--at", direction, now)).toBe(iso),
+);
+
+test("a day and yesterday begin at local midnight", () => {
+  expect(new Date(moment("2026-12-01", "--at", "past", now)).getHours()).toBe(0);
+  const yesterday = new Date(moment("yesterday", "--since", "past", now));
+  expect([yesterday.getHours(), yesterday.getDate()]).toEqual([0, new Date(now).getDate() - 1]);
+});
+
+test.each(["", "soon", "2026-13-01T00:00:00Z", "2026-12-01T08:00:00", "-5m"])("refuses the time %j", (text) =>
+  expect(() => moment(text, "--at", "past", now)).toThrow("--at: found"),
+);
+
+test("records become lines of a zone file, long TXT values in several strings", () => {
+  const value = `v=DKIM1; k=rsa; p=${"A".repeat(392)}`;
+  const lines = zoneLines([
+    { type: "TXT", name: "s1._domainkey.acme.example", value },
+    { type: "MX", name: "bounce.acme.example", value: "10 mail.acme.example" },
+    { type: "TXT", name: "acme.example", value: 'a "quoted" \\ value' },
+  ]).split("\n");
+  expect(lines[0]?.startsWith('s1._domainkey.acme.example.\t3600\tIN\tTXT\t"v=DKIM1; k=rsa; p=A')).toBe(true);
+  const strings = [...(lines[0] ?? "").matchAll(/"([^"]*)"/g)].map((match) => match[1] ?? "");
+  expect(strings.join("")).toBe(value);
+  expect(Math.max(...strings.map((part) => part.length))).toBeLessThanOrEqual(255);
+  expect(lines[1]).toBe("bounce.acme.example.\t3600\tIN\tMX\t10 mail.acme.example.");
+  expect(lines[2]).toContain(String.raw`"a \"quoted\" \\ value"`);
+});
