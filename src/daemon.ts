@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
-import { createNotices, operationsAccount } from "./care/notices.ts";
+import { createNotices } from "./care/notices.ts";
 import { isoTime, isoTimeOrNull, systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
@@ -125,7 +125,6 @@ async function build({
   store,
   startedAt,
 }: Ground): Promise<{ services: Service[]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
-  await store.ensureAccount(operationsAccount, clock.now());
   const owner = randomBytes(8).toString("hex");
   const resolver = resolverOf(config, clock, log);
   const certificates =

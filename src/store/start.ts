@@ -4,6 +4,9 @@ import type { Database, Statement } from "better-sqlite3";
 import type { IdMint } from "../ids.ts";
 import type { Spool } from "./content.ts";
 
+/** Mail about the appliance itself is a message of the second: it has no webhooks and nobody's key. */
+const firstAccounts = ["default", "operations"];
+
 export interface Swept {
   orphanFiles: number;
   deliveriesBack: number;
@@ -13,7 +16,7 @@ export function prepareAtStart(db: Database, deps: { now: number; mint: IdMint; 
   const { now } = deps;
   db.exec("BEGIN IMMEDIATE");
   try {
-    makeDefaultAccount(db, deps.mint("acct", now), now);
+    makeFirstAccounts(db, deps.mint, now);
     const deliveriesBack = takeBackDeliveries(db, now);
     db.exec("COMMIT");
     const named: Statement<[string], { key: number }> = db.prepare(
@@ -27,13 +30,12 @@ export function prepareAtStart(db: Database, deps: { now: number; mint: IdMint; 
   }
 }
 
-/** Installing makes the account `default`; whoever has one account never needs to name it. */
-function makeDefaultAccount(db: Database, id: string, now: number): void {
-  if (db.prepare("SELECT 1 FROM accounts LIMIT 1").get()) return;
-  db.prepare("INSERT INTO accounts (id, name, status, created_at) VALUES (?, 'default', 'active', ?)").run(
-    id,
-    now,
+/** Installing makes the account `default`, which nobody who has one account ever needs to name, and that of notices. */
+function makeFirstAccounts(db: Database, mint: IdMint, now: number): void {
+  const add = db.prepare(
+    "INSERT INTO accounts (id, name, status, created_at) VALUES (?, ?, 'active', ?) ON CONFLICT DO NOTHING",
   );
+  for (const name of firstAccounts) add.run(mint("acct", now), name, now);
 }
 
 /** Deliveries in flight become due; those of endpoints that were deleted go. First attempts (due 0) are not looked at. */
