@@ -94,6 +94,29 @@ test("a reply that drips in byte by byte does not extend its deadline", async ()
   expect(await sending).toMatchObject({ kind: "deferred", reply: { status: "4.4.1" } });
 });
 
+test("the dot has its own, longer time, of which the commands before it used up nothing", async () => {
+  const clock = new ManualClock();
+  const receiver = await startReceiver();
+  open.push(() => receiver.stop());
+  const timeouts = {
+    connectMs: 30_000,
+    greetingMs: 60_000,
+    commandMs: 60_000,
+    dataMs: 180_000,
+    dotMs: 600_000,
+  };
+  const { send } = rig({ port: receiver.port, clock, outbound: { timeouts } });
+  const slow = send("slow@x.test");
+  await receiver.waitForMails(1);
+  await clock.advance(599_000);
+  receiver.release();
+  expect(await slow).toMatchObject({ kind: "delivered" });
+  const lost = send("slow@x.test");
+  await receiver.waitForMails(2);
+  await clock.advance(600_000);
+  expect(await lost).toMatchObject({ kind: "deferred", trace: { ambiguous: true } });
+});
+
 test("fifty stalled sessions do not slow down a healthy host", async () => {
   const stalled = await startReceiver({ address: "127.0.0.21", stall: "mail" });
   const healthy = await startReceiver({ address: "127.0.0.22", port: stalled.port });

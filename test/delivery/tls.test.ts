@@ -33,7 +33,7 @@ test("mail goes over TLS where it is offered, and says truthfully what the certi
     kind: "delivered",
     trace: { tls: { version: "TLSv1.3", cipher: /^TLS_/, verified: false, policy: "none" } },
   });
-  expect(untrusted.receiver.mails[0]?.tls).toBe(true);
+  expect(untrusted.receiver.mails[0]).toMatchObject({ tls: true, serverName: "mail.test" });
   const trusted = await start({}, {}, [tlsFixture.cert]);
   expect((await trusted.send("a@x.test")).trace.tls?.verified).toBe(true);
   expect((await trusted.send("b@x.test")).trace.tls?.verified).toBe(true);

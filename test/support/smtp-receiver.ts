@@ -37,6 +37,8 @@ export interface ReceivedMail {
   /** The message as it was on the wire, up to and with the final `.` line. */
   raw: Buffer;
   tls: boolean;
+  /** Server name that the client asked for in its TLS handshake (SNI). */
+  serverName: string | null;
   /** 1 for the first connection that was made. */
   connection: number;
   /** Address that the client dialled from. */
@@ -375,6 +377,7 @@ class Session {
       data: unstuffed(raw.subarray(0, -3)),
       raw,
       tls: this.#secure,
+      serverName: this.#socket instanceof TLSSocket ? this.#socket.servername || null : null,
       connection: this.#number,
       from: this.#peer,
     };
