@@ -140,7 +140,11 @@ export const options = {
   "limits.rates": option(kind.rates, {}, "rates of buckets: {messages-write: {burst: 200, per_second: 200}}"),
   "operations.email": optional(kind.mailAddress, "who is told of dead letters"),
   "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
-  "log.level": option(kind.oneOf("debug", "info", "warn", "error"), "info", "debug, info, warn or error"),
+  "log.level": option(
+    kind.oneOf("debug", "info", "warn", "error"),
+    ({ dev }: Surroundings) => (dev ? "warn" : "info"),
+    "debug, info, warn or error",
+  ),
 };
 
 export type OptionPath = keyof typeof options;

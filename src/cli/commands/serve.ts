@@ -144,7 +144,7 @@ async function runUntilSignal(
   lastly: () => void = () => undefined,
 ): Promise<void> {
   const { createLog: create } = await import("../../log.ts");
-  const log = create({ level: config.dev && config.log.level === "info" ? "warn" : config.log.level });
+  const log = create({ level: config.log.level });
   let signals = 0;
   let tell = (): void => undefined;
   const asked = new Promise<void>((done) => (tell = done));
