@@ -44,8 +44,8 @@ interface Waiting {
   call: Call;
   blobs: readonly Uint8Array[];
   bytes: number;
-  resolve(value: unknown): void;
-  reject(error: Error): void;
+  resolve: (value: unknown) => void;
+  reject: (error: Error) => void;
 }
 
 export function createGroupCommit(path: string, log: Log, listeners: GroupCommitListeners): GroupCommit {

@@ -150,7 +150,7 @@ export function createLookups(client: Database) {
     apiKey: (accountKey: number, id: string) => keyById.get({ accountKey, id }) ?? null,
     apiKeys: (accountKey: number) => keysOf.all({ accountKey }),
     credentialByHash: (accountKey: number, test: boolean, hash: Uint8Array) =>
-      credentialByHash.get({ accountKey, test, hash: Buffer.from(hash) }) ?? null,
+      credentialByHash.get({ accountKey, test: Number(test), hash: Buffer.from(hash) }) ?? null,
     credential: (accountKey: number, id: string) => credentialById.get({ accountKey, id }) ?? null,
     credentials: (accountKey: number) => credentialsOf.all({ accountKey }),
     domainByName: (accountKey: number, name: string) => domainByName.get({ accountKey, name }) ?? null,

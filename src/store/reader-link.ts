@@ -13,8 +13,8 @@ export interface ReaderLink {
 
 interface Asked {
   name: QuestionName;
-  resolve(value: unknown): void;
-  reject(error: Error): void;
+  resolve: (value: unknown) => void;
+  reject: (error: Error) => void;
 }
 
 export function createReaderLink(path: string, log: Log): ReaderLink {

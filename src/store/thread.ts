@@ -17,7 +17,11 @@ export function startThread<Report>(
   handlers: ThreadHandlers<Report>,
 ): Worker {
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  const worker = new Worker(new URL(`./${name}.${extension}`, import.meta.url), { workerData, name });
+  const worker = new Worker(new URL(`./${name}.${extension}`, import.meta.url), {
+    workerData,
+    name,
+    execArgv: [],
+  });
   let thrown: Error | null = null;
   worker.on("message", (report: Report) => handlers.onReport(report));
   worker.on("error", (error) => (thrown = error instanceof Error ? error : new Error(String(error))));

@@ -20,7 +20,10 @@ export function createWriter(db: Database) {
     ...createAcceptance(db, tally),
     ...createAccessWrites(db),
     ...createQueueWrites(db, tally),
-    ...createSettlementWrites(db, tally, { recordEvent: events.recordEvent, addSuppression }),
+    ...createSettlementWrites(db, tally, {
+      recordEvent: (event) => events.recordEvent(event),
+      addSuppression,
+    }),
     ...createWebhookWrites(db),
     ...events,
     ...suppressionIntents,
