@@ -13,7 +13,7 @@ export function socketCandidates(named: string | undefined, person: Person): str
     dataDir === undefined ? null : join(dataDir, "admin.sock"),
     places.socket,
     join(places.dataDir, "admin.sock"),
-    "/run/svc/admin.sock",
+    places.system ? null : "/run/svc/admin.sock",
   ];
   return [...new Set(paths.filter((path) => path !== null))];
 }

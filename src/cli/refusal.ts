@@ -14,7 +14,8 @@ export function refusal(
     inner !== null && typeof inner === "object" ? (inner as Record<string, unknown>) : answer.json;
   const said = textOf(error["detail"]) ?? textOf(error["message"]) ?? `the daemon answered ${answer.status}`;
   const code = textOf(error["code"]);
-  const problems = listOf(error["errors"]).map(
+  const all = listOf(error["errors"]);
+  const problems = (all.length > 1 ? all : []).map(
     (row) => `  ${textOf(row["field"]) ?? ""}: ${textOf(row["issue"]) ?? ""}`,
   );
   const records = listOf(error["failing_records"]).map(

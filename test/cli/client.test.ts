@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { configuredSocket, socketCandidates } from "../../src/cli/daemon-address.ts";
 import { fakeDaemon, page, scratch, svc } from "./world.ts";
 
 const problem = (status: number, code: string, more: object = {}) => ({
@@ -80,15 +81,31 @@ test("under --json an error is the API's own body, on stderr", async () => {
 });
 
 test("without a daemon the error says where it looked and what to run, with exit 6", async () => {
-  const ran = await svc(["status"], {
-    env: { XDG_RUNTIME_DIR: "/run/user/4711", SVC_CALLED_AS: "bin/svc" },
-    home: "/home/none",
-  });
+  const env = { RUNTIME_DIRECTORY: "/run/none", STATE_DIRECTORY: "/var/none", SVC_CALLED_AS: "bin/svc" };
+  const ran = await svc(["status"], { env });
   expect(ran).toMatchObject({ code: 6, out: "" });
   expect(ran.err).toContain(
-    "no daemon answers at /run/user/4711/svc/admin.sock (not there), /home/none/.local/share/svc/admin.sock",
+    "no daemon answers at /run/none/admin.sock (not there), /var/none/admin.sock (not there)\n",
   );
   expect(ran.err).toContain("Start it: `bin/svc serve`");
+});
+
+test("the usual places are looked at in order; a socket that is named is the only one", () => {
+  const person = { env: { XDG_RUNTIME_DIR: "/run/user/4", SVC_DATA_DIR: "/data" }, home: "/home/a", uid: 4 };
+  expect(socketCandidates(undefined, person)).toEqual([
+    "/data/admin.sock",
+    "/run/user/4/svc/admin.sock",
+    "/home/a/.local/share/svc/admin.sock",
+    "/run/svc/admin.sock",
+  ]);
+  expect(socketCandidates(undefined, { ...person, env: { ...person.env, SVC_SOCKET: "/b" } })).toEqual([
+    "/b",
+  ]);
+  expect(socketCandidates("/a", { ...person, env: { SVC_SOCKET: "/b" } })).toEqual(["/a"]);
+  expect(socketCandidates(undefined, { env: {}, home: "/root", uid: 0 })).toEqual([
+    "/run/svc/admin.sock",
+    "/var/lib/svc/admin.sock",
+  ]);
 });
 
 test("a file that nobody listens on any more counts as no daemon", async () => {
@@ -108,14 +125,10 @@ test("the next usual place is tried where the first holds no daemon", async () =
 });
 
 test("another data_dir of the configuration is found by itself", async () => {
-  const { socket } = await fakeDaemon({ "GET /v1/keys": page([]) });
   const home = scratch();
   mkdirSync(join(home, ".config", "svc"), { recursive: true });
-  writeFileSync(
-    join(home, ".config", "svc", "svc.yaml"),
-    `hostname: a.example\ndata_dir: ${socket.replace("/admin.sock", "")}\n`,
-  );
-  expect((await svc(["keys", "list"], { home })).code).toBe(0);
+  writeFileSync(join(home, ".config", "svc", "svc.yaml"), "hostname: a.example\ndata_dir: /srv/mail\n");
+  expect(await configuredSocket({ env: {}, home, uid: 4 })).toBe("/srv/mail/admin.sock");
 });
 
 test("account and operator are told to the daemon, from flags or from the environment", async () => {

@@ -158,7 +158,8 @@ test("verifying a domain is exit 7 while a record is missing, naming it, and 0 o
   });
   const ran = await svc(["domains", "verify", "acme.example"], { socket });
   expect(ran.code).toBe(7);
-  expect(ran.err).toContain("  TXT acme.example: is not there");
+  expect(ran.out).toBe("TXT  acme.example  (spf, required, missing)\n     v=spf1 -all\n     is not there\n");
+  expect(ran.err).toContain("acme.example is pending: 1 of its records do not hold");
   status = "verified";
   expect((await svc(["domains", "verify", "acme.example"], { socket })).code).toBe(0);
 });

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { cell, fitted, neutralised, neutralisedJson, widthOf } from "../../src/cli/text.ts";
 import { moment } from "../../src/cli/times.ts";
-import { zoneLines } from "../../src/cli/zone-lines.ts";
+import { zoneLines } from "../../src/cli/records.ts";
 import { fakeDaemon, page, svc } from "./world.ts";
 
 const key = {

@@ -7,7 +7,8 @@ import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { spanMs } from "../times.ts";
-import { zoneLines } from "../zone-lines.ts";
+import { cell } from "../text.ts";
+import { showRecords, zoneLines } from "../records.ts";
 
 const formats = ["table", "bind", "json"];
 const pollMs = 10_000;
@@ -21,7 +22,7 @@ export function register(domains: Command, cli: Cli): void {
       const answer = await cli.client.call("POST", "/v1/domains", { body: { name } });
       if (cli.out.json) return cli.out.body(answer.text);
       cli.out.note(`Publish these records for ${name}:`);
-      showRecords(cli, answer.json);
+      showRecords(cli, recordsOf(answer.json));
       cli.out.next(`Then: ${cli.program} domains verify ${name}`);
     });
   domains
@@ -35,7 +36,7 @@ export function register(domains: Command, cli: Cli): void {
       if (cli.out.json || flags.format === "json")
         return cli.out.body(JSON.stringify({ records: recordsOf(json) }));
       if (flags.format === "bind") return cli.out.text(zoneLines(recordsOf(json)));
-      showRecords(cli, json);
+      showRecords(cli, recordsOf(json));
     });
   domains
     .command("verify <domain>")
@@ -62,7 +63,7 @@ export function register(domains: Command, cli: Cli): void {
       if (cli.out.json) return cli.out.body(answer.text);
       cli.out.fields(Object.entries(answer.json).filter(([key]) => key !== "records"));
       cli.out.line("");
-      showRecords(cli, answer.json);
+      showRecords(cli, recordsOf(answer.json));
     });
   domains
     .command("delete <domain>")
@@ -91,31 +92,22 @@ async function verify(cli: Cli, name: string, wait: string | true | undefined): 
       continue;
     }
     if (cli.out.json) cli.out.body(answer.text);
-    else showRecords(cli, answer.json);
+    else showRecords(cli, recordsOf(answer.json));
     if (verified) return cli.out.next(`${name} is verified: ${cli.program} send --from hello@${name} --to …`);
-    throw new CliFault(7, `${name} is ${String(answer.json["status"])}, not verified`, [
-      ...recordsOf(answer.json)
-        .filter((record) => record["required"] === true && record["status"] !== "ok")
-        .map(
-          (record) =>
-            `  ${String(record["type"])} ${String(record["name"])}: ${String(record["issue"] ?? record["status"])}`,
-        ),
-      `Publish what is missing (${cli.program} domains records ${name}), then verify again; DNS may take a while.`,
-    ]);
+    const missing = recordsOf(answer.json).filter(
+      (record) => record["required"] === true && record["status"] !== "ok",
+    );
+    throw new CliFault(
+      7,
+      `${name} is ${cell(answer.json["status"])}: ${missing.length} of its records do not hold`,
+      [
+        `Publish what is missing (${cli.program} domains records ${name}), then verify again; DNS may take a while.`,
+      ],
+    );
   }
 }
 
 function recordsOf(domain: Row): Row[] {
   const records = domain["records"];
   return Array.isArray(records) ? (records as Row[]) : [];
-}
-
-function showRecords(cli: Cli, domain: Row): void {
-  cli.out.table(
-    [field("purpose"), field("type"), field("name"), field("required"), field("status"), field("value")],
-    recordsOf(domain),
-  );
-  for (const record of recordsOf(domain))
-    if (typeof record["issue"] === "string")
-      cli.out.note(`${String(record["type"])} ${String(record["name"])}: ${record["issue"]}`);
 }

@@ -8,7 +8,7 @@ import { placesOf } from "../../config/places.ts";
 import type { Cli } from "../cli.ts";
 import type { Initialised } from "../daemon-contract.ts";
 import { CliFault, usage } from "../fault.ts";
-import { field } from "../output.ts";
+import { showRecords } from "../records.ts";
 
 interface InitFlags {
   hostname?: string;
@@ -122,8 +122,8 @@ function show(cli: Cli, file: string, made: Initialised): void {
   if (domain) {
     cli.out.line("");
     cli.out.note(`Publish these records for ${domain.name}:`);
-    cli.out.table(
-      ["purpose", "type", "name", "required", "value"].map((name) => field(name)),
+    showRecords(
+      cli,
       domain.records.map((record) => ({ ...record })),
     );
   }
