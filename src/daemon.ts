@@ -7,8 +7,7 @@ import { createNotices } from "./care/notices.ts";
 import { isoTime, isoTimeOrNull, systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
-import { createResolver } from "./dns/resolve.ts";
-import type { Resolver } from "./dns/resolver.ts";
+import { createResolver, type CachingResolver } from "./dns/resolve.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
 import { createHttp } from "./http/server.ts";
@@ -89,7 +88,14 @@ export async function initialise(options: { config: Config; log: Log; domain: st
   const resolver = resolverOf(config, clock, log);
   try {
     const access = createAccess({ store, clock, log, mint });
-    const domains = createDomains({ store, resolver, config: domainConfig(config), clock, log, mint });
+    const domains = createDomains({
+      store,
+      resolver: resolver.uncached,
+      config: domainConfig(config),
+      clock,
+      log,
+      mint,
+    });
     const account = await theAccount(store);
     const domain = options.domain === null ? null : await domains.add(account.key, options.domain);
     const key = await access.createKey(account.key, {
@@ -141,7 +147,17 @@ async function build({
   const recorder = createRecorder({ clock, mint });
   const signHeader = createSigner();
   const access = createAccess({ store, clock, log, mint });
-  const domains = createDomains({ store, resolver, config: domainConfig(config), clock, log, mint });
+  const domains = createDomains({
+    store,
+    resolver: resolver.uncached,
+    config: domainConfig(config),
+    clock,
+    log,
+    mint,
+  });
+  const shaping = createShaping(
+    config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
+  );
   const delivery = createDelivery({
     resolver,
     outbound: config.outbound,
@@ -150,6 +166,7 @@ async function build({
     clock,
     log: log.component("delivery"),
     random: Math.random,
+    connectionsOf: (group) => shaping(group).connections,
   });
   const wire = createWire({ store, signHeader, clock, sign: config.outbound.sign });
   const destinations = createDestinations({ delivery, wire, verpSecret: await store.secret("verp"), clock });
@@ -167,9 +184,7 @@ async function build({
     destinationOf: destinations.destinationOf,
     suppressedSince: destinations.suppressedSince(store),
     settlementOf: (job, outcome, now) => settlementOf(settleDeps, job, outcome, now),
-    shaping: createShaping(
-      config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
-    ),
+    shaping,
     owner,
     clock,
     log: log.component("queue"),
@@ -204,7 +219,16 @@ async function build({
   const unsubscribe = store.onCommit(({ events }) => {
     if (events) webhooks.kick();
   });
-  const jobs = createJobs(jobList({ recheckDomains: () => domains.recheck() }), clock, log.component("jobs"));
+  const reload = async (): Promise<void> => {
+    const error = await certificates?.reload();
+    if (error) log.error({ err: error }, "the new certificate is unusable; the old one stays");
+    else log.info({}, "certificates were read again");
+  };
+  const jobs = createJobs(
+    jobList({ recheckDomains: () => domains.recheck(), renewCertificates: reload }),
+    clock,
+    log.component("jobs"),
+  );
   const relay =
     certificates === null
       ? null
@@ -271,17 +295,13 @@ async function build({
     services: [outside, webhooks, runner, jobs, ...(relay ? [relay] : []), http],
     daemon: {
       addresses,
-      async reload() {
-        const error = await certificates?.reload();
-        if (error) log.error({ err: error }, "the new certificate is unusable; the old one stays");
-        else log.info({}, "certificates were read again");
-      },
+      reload,
       devCredentials: () => devCredentials(store, domains, access, clock),
     },
   };
 }
 
-function resolverOf(config: Config, clock: Clock, log: Log): Resolver {
+function resolverOf(config: Config, clock: Clock, log: Log): CachingResolver {
   return createResolver({ ...config.dns, clock, log: log.component("dns") });
 }
 
@@ -350,7 +370,8 @@ async function devCredentials(
 
 /** Doors first; what has not ended by then is left to the next start. */
 async function stopAll(started: Service[], store: Store, clock: Clock, log: Log): Promise<void> {
-  const deadline = new Promise<void>((resolve) => void clock.after(drainMs, resolve));
+  const { promise: deadline, resolve } = Promise.withResolvers<void>();
+  const timer = clock.after(drainMs, resolve);
   const all = async (): Promise<void> => {
     for (const service of started) {
       try {
@@ -361,6 +382,7 @@ async function stopAll(started: Service[], store: Store, clock: Clock, log: Log)
     }
   };
   await Promise.race([all(), deadline]);
+  timer.cancel();
   await store.close();
 }
 

@@ -19,8 +19,14 @@ export interface JobState {
 }
 
 /** The jobs of this program. */
-export function jobList(work: { recheckDomains(): Promise<void> }): Job[] {
-  return [{ name: "recheck-domains", cron: "*/10 * * * *", run: work.recheckDomains }];
+export function jobList(work: {
+  recheckDomains(): Promise<void>;
+  renewCertificates(): Promise<void>;
+}): Job[] {
+  return [
+    { name: "recheck-domains", cron: "*/10 * * * *", run: work.recheckDomains },
+    { name: "renew-certificates", cron: "17 4 * * *", run: work.renewCertificates },
+  ];
 }
 
 export function createJobs(jobs: Job[], clock: Clock, log: Log): Service & { states(): JobState[] } {

@@ -194,16 +194,13 @@ export class Channel {
 
   #receive(chunk: Buffer): void {
     if (this.#broken) return;
-    let replies: Reply[];
     try {
-      replies = this.#parser.push(chunk);
+      for (const reply of this.#parser.push(chunk)) {
+        this.#take(reply);
+        if (this.#upgrading) return;
+      }
     } catch (error) {
       this.#break("protocol", error instanceof Error ? error.message : "no SMTP reply");
-      return;
-    }
-    for (const reply of replies) {
-      this.#take(reply);
-      if (this.#upgrading) return;
     }
   }
 

@@ -52,20 +52,21 @@ export class ReplyParser {
   #lines: string[] = [];
   #bytes = 0;
 
-  /** Takes bytes as they come; returns the replies that they complete, in order. Throws ReplySyntaxError. */
-  push(chunk: Buffer): Reply[] {
+  /**
+   * Takes bytes as they come and gives the replies that they complete, in order. Throws ReplySyntaxError at the place
+   * where they stop being replies: those before it have been given.
+   */
+  *push(chunk: Buffer): Generator<Reply, void> {
     const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
-    const replies: Reply[] = [];
     let start = 0;
     for (let lf = bytes.indexOf(10); lf >= 0; lf = bytes.indexOf(10, start)) {
       const reply = this.#takeLine(bytes.subarray(start, lf + 1));
-      if (reply !== null) replies.push(reply);
       start = lf + 1;
+      if (reply !== null) yield reply;
     }
     this.#held = Buffer.from(bytes.subarray(start));
     if (this.#bytes + this.#held.length > maxReplyBytes)
       throw new ReplySyntaxError("a reply of more than 64 KB");
-    return replies;
   }
 
   /** Bytes of a reply that has begun and not ended are waiting. */

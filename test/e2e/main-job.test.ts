@@ -56,7 +56,7 @@ const send = (body: Record<string, unknown>, headers: Record<string, string> = {
 const eventsOf = async (id: string, count: number) =>
   eventually(
     async () => {
-      const { json } = await svc.api(key, "GET", `/v1/events?message_id=${id}`);
+      const { json } = await svc.admin("GET", `/v1/events?message_id=${id}`); // no bucket there
       return json.data.length >= count ? json.data : null;
     },
     15_000,

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ReplyParser, ReplySyntaxError, type Reply } from "../../src/mail/reply.ts";
 
-const read = (text: string | Buffer): Reply[] => new ReplyParser().push(Buffer.from(text as string));
+const read = (text: string | Buffer): Reply[] => [...new ReplyParser().push(Buffer.from(text as string))];
 
 test("reads one line, several lines and several replies", () => {
   expect(read("250 2.0.0 OK queued\r\n")).toEqual([
@@ -64,8 +64,8 @@ test("takes 100 lines and no more, 64 KB and no more, with or without a line end
   expect(() => read("250-x\r\n".repeat(100))).toThrow("100 lines");
   expect(() => read(`250-${"x".repeat(1_000)}\r\n`.repeat(66))).toThrow("64 KB");
   const parser = new ReplyParser();
-  parser.push(Buffer.from(`250 ${"x".repeat(60_000)}`));
-  expect(() => parser.push(Buffer.alloc(10_000, "x"))).toThrow("64 KB");
+  expect([...parser.push(Buffer.from(`250 ${"x".repeat(60_000)}`))]).toEqual([]);
+  expect(() => [...parser.push(Buffer.alloc(10_000, "x"))]).toThrow("64 KB");
 });
 
 test("makes any bytes one line of safe UTF-8 of at most 2,000 characters", () => {
@@ -92,4 +92,13 @@ test("any split of the bytes gives the same replies", () => {
       expect(parser.pending).toBe(true);
     }),
   );
+});
+
+test("a reply that is whole counts, whatever nonsense follows it in the same packet", () => {
+  const seen: number[] = [];
+  expect(() => {
+    for (const reply of new ReplyParser().push(Buffer.from("250 2.0.0 ok\r\nHTTP/1.1 400\r\n")))
+      seen.push(reply.code);
+  }).toThrow("no SMTP reply");
+  expect(seen).toEqual([250]);
 });
