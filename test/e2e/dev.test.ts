@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, program, runCli } from "../support/appliance.ts";
+import { eventually, freePorts, program, runCli } from "../support/appliance.ts";
 
 let dir: string;
 let child: ChildProcess;
@@ -15,11 +15,18 @@ let env: Record<string, string>;
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "svc-dev-"));
   env = { SVC_SOCKET: join(dir, "admin.sock") };
+  const [http, starttls, tls] = await freePorts(3);
+  const ports = {
+    SVC_HTTP_LISTEN: `127.0.0.1:${http}`,
+    SVC_RELAY_STARTTLS: `127.0.0.1:${starttls}`,
+    SVC_RELAY_IMPLICIT_TLS: `127.0.0.1:${tls}`,
+  };
   child = spawn(
     program,
     ["serve", "--dev", "--data-dir", join(dir, "data"), "--socket", join(dir, "admin.sock")],
     {
       stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...ports },
     },
   );
   child.stdout?.on("data", (chunk: Buffer) => (printed += chunk.toString()));
