@@ -9,7 +9,7 @@ import { parseAddress, type Address } from "../mail/address.ts";
 import { composeMessage } from "../mail/compose.ts";
 import type { SignHeader } from "../mail/dkim.ts";
 import { accept, type AcceptDeps } from "../submission/accept.ts";
-import { defaultPool } from "../submission/submit.ts";
+import { defaultPool } from "../submission/checks.ts";
 import type { SenderDomain, Store } from "../store/store.ts";
 
 export interface Notices {
@@ -20,7 +20,7 @@ export interface Notices {
 export interface NoticesDeps {
   store: AcceptDeps["store"] & Pick<Store, "accountByName">;
   runner: AcceptDeps["runner"];
-  config: Pick<Config, "operations" | "hostname" | "limits" | "dev">;
+  config: Pick<Config, "operations" | "hostname" | "limits" | "dev" | "outbound">;
   /** The verified domain of an address in any account, which then signs. */
   verifiedDomain(name: string): Promise<SenderDomain | null>;
   signHeader: SignHeader;
@@ -41,7 +41,11 @@ export function createNotices(deps: NoticesDeps): Notices {
     const now = clock.monotonic();
     const last = toldAt.get(cause);
     if (last !== undefined && now - last < quietMs) return true;
-    if (toldAt.size >= causesKept) toldAt.clear();
+    toldAt.delete(cause);
+    for (const oldest of toldAt.keys()) {
+      if (toldAt.size < causesKept) break;
+      toldAt.delete(oldest);
+    }
     toldAt.set(cause, now);
     return false;
   };
@@ -86,7 +90,7 @@ export function createNotices(deps: NoticesDeps): Notices {
         ipPool: defaultPool,
         headerLength: composed.headerLength + signature.length,
         bodyHash: composed.bodyHash,
-        eightBit: false,
+        eightBit: composed.smtpUtf8,
         smtpUtf8: composed.smtpUtf8,
         queuedAt: now,
         source: "api",
@@ -117,7 +121,7 @@ export function createNotices(deps: NoticesDeps): Notices {
     now: number,
   ): Promise<Buffer> => {
     const keys = (domain?.dkimKeys ?? []).filter((key) => key.status === "active");
-    if (!domain || keys.length === 0) return Buffer.alloc(0);
+    if (!domain || keys.length === 0 || !config.outbound.sign) return Buffer.alloc(0);
     const signing = keys.map(({ selector, algorithm, privatePem }) => ({
       domain: domain.name,
       selector,
@@ -135,6 +139,7 @@ export function createNotices(deps: NoticesDeps): Notices {
       try {
         await send(to.value, subject, text);
       } catch (error) {
+        toldAt.delete(cause);
         log.error({ cause, err: error }, "the notice could not be queued");
       }
     },

@@ -60,7 +60,6 @@ function eventOf(recorder: Recorder, job: Job, outcome: Outcome, next: NextAttem
     case "deferred":
       return next ? recorder.deferred(job, outcome, next.at) : recorder.expired(job, outcome);
     case "bounced":
-      if (outcome.classification === "suppressed") return recorder.suppressed(job);
       return recorder.bounced(job, outcome, { suppressed: suppresses(job, outcome) });
   }
 }

@@ -1,44 +1,54 @@
 // Where the mail of test keys goes: nowhere. A recipient at simulator.svc plays the outcome
 // that its name says, every time; any other is caught in the local inbox (the store's copy is the mail itself).
-import type { Job } from "../mail/envelope.ts";
 import type { Classification } from "../mail/classify.ts";
+import type { Job } from "../mail/envelope.ts";
 import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
 
 export const simulatorDomain = "simulator.svc";
 
 interface Act {
-  kind: Outcome["kind"];
+  kind: "bounced" | "deferred";
   reply: OutcomeReply;
   classification: Classification;
 }
 
-const accepted: OutcomeReply = { code: 250, status: "2.0.0", text: "250 2.0.0 Ok: caught by the sandbox" };
+const accepted = replyOf(250, "2.0.0", "Ok: caught by the sandbox");
 
 /** What each name plays. A soft bounce is a temporary failure that has run out of time. */
-const acts: Record<string, Act> = {
-  bounce: act(
-    "bounced",
-    550,
-    "5.1.1",
-    "The email account that you tried to reach does not exist",
-    "invalid_recipient",
-  ),
-  softbounce: act(
-    "bounced",
-    452,
-    "4.2.2",
-    "The email account that you tried to reach is over quota",
-    "mailbox_full",
-  ),
-  blocked: act(
-    "bounced",
-    550,
-    "5.7.1",
-    "Message rejected because of the sender's reputation",
-    "reputation_block",
-  ),
-  defer: act("deferred", 451, "4.7.1", "Greylisted, please try again later", "greylisted"),
-};
+const acts = new Map<string, Act>([
+  [
+    "bounce",
+    {
+      kind: "bounced",
+      reply: replyOf(550, "5.1.1", "The email account that you tried to reach does not exist"),
+      classification: "invalid_recipient",
+    },
+  ],
+  [
+    "softbounce",
+    {
+      kind: "bounced",
+      reply: replyOf(452, "4.2.2", "The email account that you tried to reach is over quota"),
+      classification: "mailbox_full",
+    },
+  ],
+  [
+    "blocked",
+    {
+      kind: "bounced",
+      reply: replyOf(550, "5.7.1", "Message rejected because of the sender's reputation"),
+      classification: "reputation_block",
+    },
+  ],
+  [
+    "defer",
+    {
+      kind: "deferred",
+      reply: replyOf(451, "4.7.1", "Greylisted, please try again later"),
+      classification: "greylisted",
+    },
+  ],
+]);
 
 /** True for a recipient that the simulator answers for. */
 export function isSimulated(domain: string): boolean {
@@ -46,42 +56,39 @@ export function isSimulated(domain: string): boolean {
 }
 
 /** The names that a test message may be sent to at simulator.svc. */
-export const simulatedNames: readonly string[] = ["delivered", ...Object.keys(acts)];
+export const simulatedNames: readonly string[] = ["delivered", ...acts.keys()];
 
 /**
  * The outcome of a job that must not leave the machine. `defer@` is deferred at its first attempt and
  * delivered at its second, as greylisting does.
  */
 export function sandboxOutcome(job: Job, now: number): Outcome {
-  const name = isSimulated(job.domain) ? job.rcptTo.slice(0, job.rcptTo.lastIndexOf("@")).toLowerCase() : "";
-  const played = acts[name];
-  const trace = traceOf(job, now, played?.reply ?? accepted);
-  if (!played || (played.kind === "deferred" && job.attempt > 1))
-    return { kind: "delivered", reply: accepted, trace };
-  const { reply, classification } = played;
-  if (played.kind === "deferred")
-    return { kind: "deferred", reply, classification, retryAfterMs: null, trace };
-  return { kind: "bounced", source: "smtp", reply, classification, trace };
+  const act = actOf(job);
+  if (!act) return { kind: "delivered", reply: accepted, trace: traceOf(job, now, accepted) };
+  const { kind, reply, classification } = act;
+  const trace = traceOf(job, now, reply);
+  if (kind === "deferred") return { kind, reply, classification, retryAfterMs: null, trace };
+  return { kind, source: "smtp", reply, classification, trace };
 }
 
-function act(
-  kind: Outcome["kind"],
-  code: number,
-  status: string,
-  words: string,
-  classification: Classification,
-): Act {
-  return { kind, reply: { code, status, text: `${code} ${status} ${words}` }, classification };
+/** null: the mail is taken. */
+function actOf(job: Job): Act | null {
+  if (!isSimulated(job.domain)) return null;
+  const act = acts.get(job.rcptTo.slice(0, job.rcptTo.lastIndexOf("@")).toLowerCase()) ?? null;
+  return act?.kind === "deferred" && job.attempt > 1 ? null : act;
+}
+
+function replyOf(code: number, status: string, words: string): OutcomeReply {
+  return { code, status, text: `${code} ${status} ${words}` };
 }
 
 function traceOf(job: Job, now: number, reply: OutcomeReply): AttemptTrace {
-  const host = `mx.${job.domain}`;
   return {
     startedAt: now,
     endedAt: now,
     sendingIp: null,
     mx: [],
-    host: isSimulated(job.domain) ? host : "sandbox",
+    host: isSimulated(job.domain) ? `mx.${job.domain}` : "sandbox",
     address: null,
     tls: null,
     dialogue: [{ at_ms: 0, from: "them", text: reply.text }],

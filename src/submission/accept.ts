@@ -2,7 +2,6 @@
 // what proves it, and then the start of those that have a slot. Both doors end here.
 import type { Config } from "../config.ts";
 import { Refusal } from "../errors.ts";
-import { isoTime } from "../clock.ts";
 import type { Address } from "../mail/address.ts";
 import { canonicalAddress, rcptTo } from "../mail/address.ts";
 import { laneOf, sandboxLane } from "../queue/lane.ts";
@@ -14,8 +13,8 @@ import type {
   NewRecipient,
   PutContent,
   Store,
-  Suppression,
 } from "../store/store.ts";
+import { noRoom, refuseProblems, suppressedProblems } from "./refusals.ts";
 
 export interface AcceptDeps {
   store: Pick<Store, "acceptMessage" | "full">;
@@ -34,58 +33,70 @@ export interface Acceptable {
 
 export type Accepted = { kind: "accepted" } | { kind: "replayed"; status: number; body: string };
 
-/** Seconds after which a client may expect room again. */
-const retryAfterSeconds = 5;
+/** A recipient and the slot that is kept for it, if there is one. */
+interface Held {
+  recipient: NewRecipient;
+  reservation: Reservation | null;
+}
 
 /** Throws Refusal: recipient_suppressed, duplicate_idempotency_key, service_overloaded; StoreUnavailable. */
 export async function accept(deps: AcceptDeps, mail: Acceptable): Promise<Accepted> {
-  const { store, runner } = deps;
+  const { store, runner, config } = deps;
   if (store.full()) throw noRoom("the disk is nearly full");
-  const reservations: (Reservation | null)[] = [];
-  const recipients = mail.recipients.map(({ type, address }): NewRecipient => {
-    const lane =
-      mail.message.test || deps.config.dev ? sandboxLane : laneOf(mail.message.ipPool, address.ascii);
-    const reservation = mail.sendAt === null ? runner.reserve(lane) : null;
-    reservations.push(reservation);
-    return {
-      type,
-      to: address.email,
-      rcptTo: rcptTo(address),
-      canonical: canonicalAddress(address),
-      domain: address.ascii,
-      lane,
-      lease: reservation?.lease ?? null,
-    };
-  });
-  const { message, content, createdAt, sendAt, idempotency } = mail;
+  const held: Held[] = [];
   let result: AcceptResult | null = null;
   try {
-    result = await store.acceptMessage({
-      message,
-      content,
-      createdAt,
-      sendAt,
-      recipients,
-      idempotency,
-      maxQueue: deps.config.limits.maxQueue,
-    });
+    for (const recipient of mail.recipients) held.push(hold(deps, mail, recipient));
+    const recipients = held.map(({ recipient }) => recipient);
+    result = await store.acceptMessage({ ...mail, recipients, maxQueue: config.limits.maxQueue });
   } finally {
     if (result?.kind !== "accepted")
-      for (const reservation of reservations) if (reservation) runner.forgo(reservation);
+      for (const { reservation } of held) if (reservation) runner.forgo(reservation);
   }
   if (result.kind === "accepted") {
-    const jobs = result.jobs.values();
-    for (const reservation of reservations) {
-      const job = reservation ? jobs.next().value : undefined;
-      if (reservation && job) runner.run(reservation, job);
-    }
-    for (const { lane, lease } of recipients) if (!lease) runner.note(lane, sendAt ?? createdAt);
+    start(runner, held, result.jobs, mail.sendAt ?? mail.createdAt);
     return { kind: "accepted" };
   }
-  return refused(result);
+  return refused(result, held);
 }
 
-function refused(result: Exclude<AcceptResult, { kind: "accepted" }>): Accepted {
+function hold({ runner, config }: AcceptDeps, mail: Acceptable, to: Acceptable["recipients"][number]): Held {
+  const { type, address } = to;
+  const { test, ipPool } = mail.message;
+  const lane = test || config.dev ? sandboxLane : laneOf(ipPool, address.ascii);
+  const reservation = mail.sendAt === null ? runner.reserve(lane) : null;
+  const recipient: NewRecipient = {
+    type,
+    to: address.email,
+    rcptTo: rcptTo(address),
+    canonical: canonicalAddress(address),
+    domain: address.ascii,
+    lane,
+    lease: reservation?.lease ?? null,
+  };
+  return { recipient, reservation };
+}
+
+/** `jobs`: of the recipients that hold a slot, in their order. */
+function start(
+  runner: AcceptDeps["runner"],
+  held: Held[],
+  jobs: Extract<AcceptResult, { kind: "accepted" }>["jobs"],
+  dueAt: number,
+): void {
+  const next = jobs.values();
+  for (const { recipient, reservation } of held) {
+    if (!reservation) {
+      runner.note(recipient.lane, dueAt);
+      continue;
+    }
+    const { value: job } = next.next();
+    if (job) runner.run(reservation, job);
+    else runner.forgo(reservation);
+  }
+}
+
+function refused(result: Exclude<AcceptResult, { kind: "accepted" }>, held: Held[]): Accepted {
   switch (result.kind) {
     case "replayed":
       return result;
@@ -96,32 +107,10 @@ function refused(result: Exclude<AcceptResult, { kind: "accepted" }>): Accepted 
       );
     case "queue_full":
       throw noRoom("the queue is full");
-    case "suppressed":
-      throw suppressedRefusal(result.entries);
+    case "suppressed": {
+      const typeOf = new Map(held.map(({ recipient }) => [recipient.canonical, recipient.type]));
+      refuseProblems([suppressedProblems(result.entries, (canonical) => typeOf.get(canonical) ?? "to")]);
+      throw new Error("a suppressed result names its entries");
+    }
   }
-}
-
-function noRoom(why: string): Refusal {
-  return new Refusal("service_overloaded", `${why}; nothing was accepted, try again later`, {
-    retry_after_seconds: retryAfterSeconds,
-  });
-}
-
-/** What REST answers for recipients on the suppression list; `problems` of the same request stand beside. */
-export function suppressedRefusal(entries: Suppression[]): Refusal {
-  return new Refusal(
-    "recipient_suppressed",
-    `suppressed: ${entries.map(({ email }) => email).join(", ")}`,
-    suppressedExtras(entries),
-  );
-}
-
-export function suppressedExtras(entries: Suppression[]) {
-  return {
-    suppressed_recipients: entries.map(({ email, reason, createdAt }) => ({
-      email,
-      reason,
-      created_at: isoTime(createdAt),
-    })),
-  };
 }

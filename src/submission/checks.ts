@@ -1,11 +1,12 @@
 // The checks that need the store or the configuration: may this sender send, may these
 // recipients be sent to. Each reports problems; what the fields say by themselves is request.ts's.
 import type { Domains } from "../domains/domains.ts";
-import type { Problem, RefusalExtras } from "../errors.ts";
+import { Refusal, type Problem } from "../errors.ts";
 import type { Address } from "../mail/address.ts";
 import { isSimulated, simulatedNames } from "../sandbox/simulator.ts";
 import type { SenderDomain, Store, Suppression } from "../store/store.ts";
-import { suppressedExtras } from "./accept.ts";
+import { refuseProblems, sound, suppressedProblems, type Checked } from "./refusals.ts";
+import type { RecipientRequest } from "./shape.ts";
 import type { Sender } from "./submission.ts";
 
 export interface CheckDeps {
@@ -14,40 +15,88 @@ export interface CheckDeps {
   now(): number;
 }
 
-export interface Checked {
-  problems: Problem[];
-  extras: RefusalExtras;
-}
+/** The only pool until pools can be made. */
+export const defaultPool = "default";
 
 /** The domain that signs for `from`, or why it may not send. */
 export async function checkSender(
-  deps: CheckDeps,
+  { domains }: Pick<CheckDeps, "domains">,
   sender: Sender,
   from: Address,
 ): Promise<Checked & { domain: SenderDomain | null }> {
-  const found = await deps.domains.senderFor(sender.account.key, from.ascii);
-  if (found.ok) return { problems: [], extras: {}, domain: found.domain };
-  const failing = (found.domain?.records ?? []).filter((record) => record.required && record.status !== "ok");
-  const issue = found.domain
-    ? `${found.domain.name} is ${found.domain.status}: ${failing.map(({ purpose, issue: why }) => `${purpose} ${why ?? "was not checked yet"}`).join("; ")}. Publish the records and run: svc domains verify ${found.domain.name}`
-    : `${from.ascii} is not a domain of this account. Run: svc domains add ${from.ascii}`;
+  const found = await domains.senderFor(sender.account.key, from.ascii);
+  if (found.ok) return { ...sound, domain: found.domain };
+  return { ...unverified(from, found.domain), domain: null };
+}
+
+/** What must be mended, and the command that looks again: the domain's name is the one to verify, maybe a parent of the sender's. */
+function unverified(from: Address, domain: SenderDomain | null): Checked {
+  const name = domain?.name ?? from.ascii;
+  const failing = (domain?.records ?? [])
+    .filter((record) => record.required && record.status !== "ok")
+    .map(({ purpose, type, name: at, issue }) => ({
+      purpose,
+      type,
+      name: at,
+      issue: issue ?? "was not checked yet",
+    }));
+  const why = failing.map(({ purpose, issue }) => `${purpose} ${issue}`).join("; ");
+  const issue = domain
+    ? `${name} is ${domain.status}${why === "" ? "" : `: ${why}`}. Publish the records and run: svc domains verify ${name}`
+    : `${name} is not a domain of this account. Run: svc domains add ${name}`;
   return {
     problems: [{ field: "from", code: "sender_not_verified", issue }],
-    extras: {
-      domain: from.ascii,
-      failing_records: failing.map(({ purpose, type, name, issue: why }) => ({
-        purpose,
-        type,
-        name,
-        issue: why ?? "was not checked yet",
-      })),
-    },
-    domain: null,
+    extras: { domain: name, failing_records: failing },
   };
 }
 
+/** Several authors only where each one's domain is verified; the first one's signs. Throws Refusal. */
+export async function checkAuthors(
+  deps: CheckDeps,
+  sender: Sender,
+  authors: Address[],
+): Promise<SenderDomain> {
+  const checks = await Promise.all(authors.map((author) => checkSender(deps, sender, author)));
+  refuseProblems(checks);
+  const domain = checks[0]?.domain;
+  if (!domain) throw new Error("the intake lets no mail pass that has no author");
+  return domain;
+}
+
+export async function checkRecipients(
+  deps: CheckDeps,
+  sender: Sender,
+  recipients: RecipientRequest[],
+): Promise<Checked> {
+  const problems = recipients.flatMap(({ field, mailbox }): Problem[] => {
+    const issue = simulatorIssue(sender, mailbox.address);
+    return issue ? [{ field, code: "invalid_email_address", issue }] : [];
+  });
+  const fields = new Map(recipients.map(({ canonical, field }) => [canonical, field]));
+  const entries = await suppressedAmong(deps, sender, [...fields.keys()]);
+  const suppressed = suppressedProblems(entries, (canonical) => fields.get(canonical) ?? "to");
+  return { problems: [...problems, ...suppressed.problems], extras: suppressed.extras };
+}
+
+/** The same for the RCPT of a mail program: null when the recipient may be named. */
+export async function recipientRefusal(
+  deps: CheckDeps,
+  sender: Sender,
+  address: Address,
+  canonical: string,
+): Promise<Refusal | null> {
+  const issue = simulatorIssue(sender, address);
+  if (issue) return new Refusal("invalid_email_address", issue);
+  const [entry] = await suppressedAmong(deps, sender, [canonical]);
+  if (!entry) return null;
+  return new Refusal(
+    "recipient_suppressed",
+    `${entry.email} is on the suppression list (${entry.reason}); remove it there if it should get mail again`,
+  );
+}
+
 /** The simulator answers test keys only, and only under the names it knows. */
-export function simulatorIssue(sender: Sender, address: Address): string | null {
+function simulatorIssue(sender: Sender, address: Address): string | null {
   if (!isSimulated(address.ascii)) return null;
   if (!sender.test) return "simulator.svc takes mail of test keys only";
   return simulatedNames.includes(address.local.toLowerCase())
@@ -55,21 +104,18 @@ export function simulatorIssue(sender: Sender, address: Address): string | null 
     : `simulator.svc knows only ${simulatedNames.join(", ")}`;
 }
 
-/** Entries of the suppression list among the recipients; the check that decides is inside the acceptance's transaction. */
-export async function suppressedAmong(
+/** Collects what to tell; the check that decides is inside the acceptance's transaction. */
+async function suppressedAmong(
   deps: CheckDeps,
   sender: Sender,
   canonicals: string[],
 ): Promise<Suppression[]> {
+  if (canonicals.length === 0) return [];
   return deps.store.suppressed(sender.account.key, canonicals, deps.now());
 }
 
-export function suppressedProblems(entries: Suppression[], fieldOf: (canonical: string) => string): Checked {
-  if (entries.length === 0) return { problems: [], extras: {} };
-  const problems = entries.map(({ canonical, reason }): Problem => ({
-    field: fieldOf(canonical),
-    code: "recipient_suppressed",
-    issue: `is on the suppression list (${reason})`,
-  }));
-  return { problems, extras: suppressedExtras(entries) };
+export function checkPool(name: string | null): Checked {
+  if (name === null || name === defaultPool) return sound;
+  const issue = `no pool of that name; this account has: ${defaultPool}`;
+  return { problems: [{ field: "ip_pool", code: "ip_pool_not_found", issue }], extras: {} };
 }

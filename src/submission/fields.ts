@@ -1,58 +1,73 @@
 // The rules of each field of a send request. A reader takes a value of the right shape, reports
-// every problem through `add`, and returns what is sound. Shapes and the order of problems: request.ts.
-import type { z } from "zod";
-import type { ErrorCode } from "../errors.ts";
+// every problem through `add`, and returns what is sound. Shapes: shape.ts; the order of problems: request.ts.
 import { canonicalAddress, parseAddress, parseMailbox, type Mailbox } from "../mail/address.ts";
 import { readAttachment } from "../mail/attachments.ts";
-import { headerFits, type ComposeAttachment } from "../mail/compose.ts";
-import type { messageFields, party, RecipientRequest } from "./shape.ts";
-
-export type Add = (field: string, issue: string, code?: ErrorCode) => void;
-type Party = z.infer<typeof party>;
-type Field<F extends keyof typeof messageFields> = z.infer<(typeof messageFields)[F]>;
+import { headerFits, reservedHeader, type ComposeAttachment } from "../mail/compose.ts";
+import { shortName, type Add, type Field, type Party, type RecipientRequest } from "./shape.ts";
 
 const most = {
   recipients: 50,
+  replyTo: 50,
+  name: 998,
   subject: 998,
   headers: 50,
   headerBytes: 8192,
   attachments: 50,
+  filename: 255,
   tags: 10,
-  tagLength: 128,
+  tag: 128,
   metadata: 20,
   metadataKey: 128,
   metadataValue: 1024,
-  filename: 255,
 };
 const farthestSendAtMs = 72 * 3_600_000;
 
+/** In code points, as people count characters. */
+function isLonger(text: string, characters: number): boolean {
+  return text.length > characters && (text.length > 2 * characters || Array.from(text).length > characters);
+}
+
 /** CR, LF, NUL and lone surrogates never become part of a header; they are refused, not repaired. */
-// oxlint-disable-next-line no-control-regex
-const headerBreaking = /[\r\n\0]/;
 function unfit(text: string): string | null {
-  if (headerBreaking.test(text)) return "must not contain CR, LF or NUL";
+  // oxlint-disable-next-line no-control-regex
+  if (/[\r\n\0]/.test(text)) return "must not contain CR, LF or NUL";
+  return halfPair(text);
+}
+
+function halfPair(text: string): string | null {
   return text.isWellFormed() ? null : "contains half of a surrogate pair, which is no character";
 }
 
+function unfitOrLonger(text: string, characters: number): string | null {
+  return isLonger(text, characters) ? `has more than ${characters} characters` : unfit(text);
+}
+
 /** Every entry with the path at which the client finds it. */
-export function listed(field: string, value: Party | Party[] | undefined): [string, Party][] {
+function listed(field: string, value: Party | Party[] | undefined): [string, Party][] {
   if (value === undefined) return [];
   return Array.isArray(value) ? value.map((entry, i) => [`${field}[${i}]`, entry]) : [[field, value]];
 }
 
-export function mailboxOf(value: Party, field: string, add: Add): Mailbox | null {
+export function readMailbox(field: string, value: Party, add: Add): Mailbox | null {
   if (typeof value === "string") {
     const parsed = parseMailbox(value);
-    if (parsed.ok) return parsed.value;
-    add(field, parsed.issue, "invalid_email_address");
-    return null;
+    const issue = parsed.ok ? unfit(value) : parsed.issue;
+    if (issue !== null) add(field, issue, "invalid_email_address");
+    return parsed.ok && issue === null ? parsed.value : null;
   }
   const parsed = parseAddress(value.email);
-  const name = value.name ?? null;
-  const badName = name === null ? null : unfit(name);
+  const name = value.name ?? "";
+  const badName = unfitOrLonger(name, most.name);
   if (badName) add(`${field}.name`, badName);
   if (!parsed.ok) add(`${field}.email`, parsed.issue, "invalid_email_address");
   return parsed.ok && !badName ? { name: name === "" ? null : name, address: parsed.value } : null;
+}
+
+export function readReplyTo(value: Party | Party[] | undefined, add: Add): Mailbox[] {
+  const entries = listed("reply_to", value);
+  if (entries.length > most.replyTo)
+    add("reply_to", `has ${entries.length} addresses; at most ${most.replyTo}`);
+  return entries.flatMap(([field, entry]) => readMailbox(field, entry, add) ?? []);
 }
 
 /** Duplicates are folded, the first mention counts. */
@@ -62,50 +77,34 @@ export function readRecipients(
 ): RecipientRequest[] {
   const found = new Map<string, RecipientRequest>();
   for (const type of ["to", "cc", "bcc"] as const) {
-    const value = lists[type];
-    if (type === "to" && Array.isArray(value) && value.length === 0)
-      add("to", "is empty: at least one recipient is required");
-    if (Array.isArray(value) && value.length > most.recipients * 4) {
-      add(type, `names ${value.length} recipients; at most ${most.recipients} over to, cc and bcc`);
-      continue;
-    }
-    for (const [field, entry] of listed(type, value)) {
-      const mailbox = mailboxOf(entry, field, add);
+    for (const [field, entry] of listed(type, lists[type])) {
+      const mailbox = readMailbox(field, entry, add);
       if (!mailbox) continue;
       const canonical = canonicalAddress(mailbox.address);
       if (!found.has(canonical)) found.set(canonical, { type, field, mailbox, canonical });
     }
   }
+  if (Array.isArray(lists.to) && lists.to.length === 0)
+    add("to", "is empty: at least one recipient is required");
   if (found.size > most.recipients)
     add("to", `${found.size} recipients over to, cc and bcc; at most ${most.recipients}`);
   return [...found.values()];
 }
 
 export function readSubject(subject: string, add: Add): string {
-  const issue = unfit(subject);
+  const issue = unfitOrLonger(subject, most.subject);
   if (issue) add("subject", issue);
-  if (subject.length > most.subject)
-    add("subject", `has ${subject.length} characters; at most ${most.subject}`);
   return subject;
 }
 
 /** Line ends are normalised to CRLF. */
-export function readBodies(
-  html: string | undefined,
-  text: string | undefined,
-  add: Add,
-): { html: string | null; text: string | null } {
-  const read = (field: string, value: string | undefined): string | null => {
-    if (value === undefined) return null;
-    if (!value.isWellFormed()) add(field, "contains half of a surrogate pair, which is no character");
-    return value.replace(/\r\n|\r|\n/g, "\r\n");
-  };
-  return { html: read("html", html), text: read("text", text) };
+export function readBody(field: "html" | "text", value: string | undefined, add: Add): string | null {
+  if (value === undefined) return null;
+  const issue = halfPair(value);
+  if (issue) add(field, issue);
+  return value.replace(/\r\n|\r|\n/g, "\r\n");
 }
 
-/** Fields that the service writes itself, or that would change who the mail is from or to. */
-const refusedHeader =
-  /^(?:from|to|cc|bcc|subject|sender|reply-to|date|message-id|return-path|received|mime-version|dkim-signature|authentication-results|(?:content|resent|arc|x-svc)-.*)$/i;
 /** ftext of RFC 5322 §3.6.8. */
 const headerName = /^[!-9;-~]{1,76}$/;
 
@@ -114,64 +113,55 @@ export function readHeaders(headers: Field<"headers">, add: Add): [string, strin
   const size = entries.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(value) + 4, 0);
   if (entries.length > most.headers) add("headers", `has ${entries.length} fields; at most ${most.headers}`);
   if (size > most.headerBytes) add("headers", `has ${size} bytes; at most ${most.headerBytes}`);
-  for (const [name, value] of entries.slice(0, most.headers * 4)) {
-    const field = `headers.${name.slice(0, 76)}`;
+  for (const [name, value] of entries) {
+    const field = `headers.${shortName(name)}`;
     const issue = unfit(value);
     if (!headerName.test(name))
       add(field, "is not a header field name: printable ASCII without a colon, at most 76 characters");
-    else if (refusedHeader.test(name))
+    else if (reservedHeader(name))
       add(field, "may not be set: the service writes this field or has an own option for it");
     else if (issue) add(field, issue);
-    else if (!headerFits(name, value)) add(field, "cannot be folded to lines of at most 998 characters");
+    else if (size <= most.headerBytes && !headerFits(name, value))
+      add(field, "cannot be folded to lines of at most 998 characters");
   }
   return entries;
 }
 
+const contentIdForm = /^[\x21-\x3b\x3d\x3f-\x7e]{1,255}$/;
+
 export function readAttachments(attachments: Field<"attachments">, add: Add): ComposeAttachment[] {
-  if (attachments.length > most.attachments) {
+  if (attachments.length > most.attachments)
     add("attachments", `has ${attachments.length} entries; at most ${most.attachments}`);
-    return [];
-  }
-  return attachments.flatMap((attachment, i) => {
+  return attachments.slice(0, most.attachments).flatMap((attachment, i) => {
     const field = `attachments[${i}]`;
     const { filename, content_id: contentId = null } = attachment;
-    const badName =
-      filename === ""
-        ? "must not be empty"
-        : filename.length > most.filename
-          ? `has more than ${most.filename} characters`
-          : unfit(filename);
+    const badName = filename === "" ? "must not be empty" : unfitOrLonger(filename, most.filename);
     if (badName) add(`${field}.filename`, badName);
-    // oxlint-disable-next-line no-control-regex
-    if (contentId !== null && !/^[\x21-\x3b\x3d\x3f-\x7e]{1,255}$/.test(contentId))
-      add(`${field}.content_id`, "must be printable ASCII without spaces and angle brackets");
-    const read = readAttachment(attachment);
+    if (contentId !== null && !contentIdForm.test(contentId))
+      add(
+        `${field}.content_id`,
+        "must be 1 to 255 printable ASCII characters without spaces and angle brackets",
+      );
+    const read = readAttachment(badName ? { ...attachment, filename: "" } : attachment);
     if (!read.ok)
       for (const problem of read.problems)
         add(`${field}.${problem.field}`, problem.issue, "invalid_attachment");
     if (badName || !read.ok) return [];
     const disposition = attachment.disposition ?? (contentId === null ? "attachment" : "inline");
-    return [
-      { filename, contentType: read.value.contentType, contentId, disposition, bytes: read.value.bytes },
-    ];
+    return [{ filename, contentId, disposition, ...read.value }];
   });
 }
 
 export function refuseTracking(wanted: Record<string, boolean | undefined>, add: Add): void {
-  for (const [field, value] of Object.entries(wanted)) {
+  for (const [field, value] of Object.entries(wanted))
     if (value) add(field, "tracking is not enabled for this domain", "tracking_disabled");
-  }
 }
 
+/** A tag that is given twice counts once. */
 export function readTags(tags: string[], add: Add): string[] {
   if (tags.length > most.tags) add("tags", `has ${tags.length} tags; at most ${most.tags}`);
-  tags.slice(0, most.tags * 4).forEach((tag, i) => {
-    const issue =
-      tag === ""
-        ? "must not be empty"
-        : tag.length > most.tagLength
-          ? `has ${tag.length} characters; at most ${most.tagLength}`
-          : unfit(tag);
+  tags.forEach((tag, i) => {
+    const issue = tag === "" ? "must not be empty" : unfitOrLonger(tag, most.tag);
     if (issue) add(`tags[${i}]`, issue);
   });
   return [...new Set(tags)];
@@ -181,24 +171,27 @@ export function readMetadata(metadata: Field<"metadata">, add: Add): Record<stri
   const entries = Object.entries(metadata);
   if (entries.length > most.metadata)
     add("metadata", `has ${entries.length} entries; at most ${most.metadata}`);
-  for (const [key, value] of entries.slice(0, most.metadata * 4)) {
-    const field = `metadata.${key.slice(0, most.metadataKey)}`;
-    if (key === "" || key.length > most.metadataKey || !key.isWellFormed())
-      add(field, `keys have 1 to ${most.metadataKey} characters`);
-    if (value.length > most.metadataValue || !value.isWellFormed())
-      add(field, `values have at most ${most.metadataValue} characters`);
+  for (const [key, value] of entries) {
+    const field = `metadata.${shortName(key)}`;
+    if (key === "" || isLonger(key, most.metadataKey))
+      add(field, `is not a key: keys have 1 to ${most.metadataKey} characters`);
+    if (isLonger(value, most.metadataValue)) add(field, `has more than ${most.metadataValue} characters`);
+    const issue = halfPair(key) ?? halfPair(value);
+    if (issue) add(field, issue);
   }
   return metadata;
 }
 
-/** RFC 3339 with an offset; a past time means at once. */
-const timestamp = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/i;
+/** RFC 3339 with an offset. Leap seconds are none that a clock of ours would show. */
+const timestamp =
+  /^(\d{4})-(\d{2})-(\d{2})T(?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/i;
 
+/** Milliseconds since 1970; null: at once, also for a past time. */
 export function readSendAt(text: string | undefined, now: number, add: Add): number | null {
   if (text === undefined) return null;
-  const [, year, month, day] = timestamp.exec(text)?.map(Number) ?? [];
+  const [, year = 0, month = 0, day = 0] = timestamp.exec(text)?.map(Number) ?? [];
   // Date.parse takes February 30 for March 2.
-  const isDay = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day ?? 0)).getUTCDate() === day;
+  const isDay = new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
   const at = isDay ? Date.parse(text.toUpperCase()) : Number.NaN;
   if (Number.isNaN(at)) {
     add("send_at", "expected a time such as 2026-12-01T08:00:00Z, with Z or an offset");

@@ -1,11 +1,13 @@
 // A mail that streams in by SMTP on its way to the store: its bytes are looked at as they pass, its header
 // section is rewritten once (RFC 6409 §8), its options are read, and its authors are checked before the body is kept.
-import { Refusal, type Problem } from "../errors.ts";
-import type { Address } from "../mail/address.ts";
+import type { Address, Mailbox } from "../mail/address.ts";
 import { MailIntake, type IntakeSummary } from "../mail/intake.ts";
 import { rewriteHeaders, type RewrittenHeaders } from "../mail/submit-headers.ts";
+import type { Problem } from "../errors.ts";
 import type { SenderDomain } from "../store/store.ts";
-import { readMetadata, readSendAt, readTags, type Add } from "./fields.ts";
+import { readMetadata, readSendAt, readTags } from "./fields.ts";
+import { refuseProblems } from "./refusals.ts";
+import { readShape, type Add } from "./shape.ts";
 
 /** What X-Svc-* fields may ask for. */
 export interface MailOptions {
@@ -14,11 +16,21 @@ export interface MailOptions {
   sendAt: number | null;
 }
 
+export interface ReadMail {
+  header: RewrittenHeaders;
+  /** The first one that From names. */
+  author: Mailbox;
+  options: MailOptions;
+  /** Signs the mail. */
+  domain: SenderDomain;
+  summary: IntakeSummary;
+}
+
 export interface Incoming {
   /** The mail as it is to be stored; throws Refusal, MailSyntaxError, MailTooLarge or what `data` throws. */
   bytes: AsyncIterable<Buffer>;
   /** Once `bytes` has been read to its end. */
-  result(): { header: RewrittenHeaders; options: MailOptions; domain: SenderDomain; summary: IntakeSummary };
+  result(): ReadMail;
 }
 
 export interface IncomingContext {
@@ -32,17 +44,12 @@ export interface IncomingContext {
 }
 
 export function readIncoming(data: AsyncIterable<Buffer>, context: IncomingContext): Incoming {
-  let header: RewrittenHeaders | null = null;
-  let options: MailOptions | null = null;
-  let domain: SenderDomain | null = null;
+  let begun: Omit<ReadMail, "summary"> | null = null;
   let summary: IntakeSummary | null = null;
 
   const begin = async (section: Buffer): Promise<Buffer> => {
-    const { received, messageId, now } = context;
-    header = rewriteHeaders(section, { received, messageId, date: now });
-    options = readOptions(header.svc, now);
-    domain = await context.check(header.from.map(({ address }) => address));
-    return header.section;
+    begun = await readHeader(section, context);
+    return begun.header.section;
   };
 
   async function* pass(): AsyncGenerator<Buffer> {
@@ -61,50 +68,51 @@ export function readIncoming(data: AsyncIterable<Buffer>, context: IncomingConte
   return {
     bytes: pass(),
     result() {
-      if (!header || !options || !domain || !summary) throw new Error("the mail was not read to its end");
-      return { header, options, domain, summary };
+      if (!begun || !summary) throw new Error("the mail was not read to its end");
+      return { ...begun, summary };
     },
   };
+}
+
+async function readHeader(section: Buffer, context: IncomingContext): Promise<Omit<ReadMail, "summary">> {
+  const { received, messageId, now } = context;
+  const header = rewriteHeaders(section, { received, messageId, date: now });
+  const [author] = header.from;
+  if (!author) throw new Error("rewriteHeaders lets no mail pass that has no author");
+  const options = readOptions(header.svc, now);
+  const domain = await context.check(header.from.map(({ address }) => address));
+  return { header, author, options, domain };
 }
 
 /** Options that are not built yet are refused, not dropped. */
 function readOptions(fields: Map<string, string>, now: number): MailOptions {
   const problems: Problem[] = [];
-  const add: Add = (field, issue, code = "validation_failed") => void problems.push({ field, code, issue });
   const options: MailOptions = { tags: [], metadata: {}, sendAt: null };
   for (const [name, value] of fields) {
-    const report: Add = (_field, issue, code) => add(name, issue, code);
-    if (name === "x-svc-tags") {
-      options.tags = readTags(
-        value
-          .split(",")
-          .map((tag) => tag.trim())
-          .filter((tag) => tag !== ""),
-        report,
-      );
-    } else if (name === "x-svc-metadata") {
-      options.metadata = readMetadata(stringsOf(value, report), report);
-    } else if (name === "x-svc-send-at") {
-      options.sendAt = readSendAt(value, now, report);
-    } else {
-      add(name, "is not available yet");
-    }
+    const report: Add = (_field, issue, code = "validation_failed") =>
+      void problems.push({ field: name, code, issue });
+    if (name === "x-svc-tags") options.tags = readTags(commaList(value), report);
+    else if (name === "x-svc-metadata") options.metadata = readMetadata(jsonStrings(value, report), report);
+    else if (name === "x-svc-send-at") options.sendAt = readSendAt(value, now, report);
+    else report(name, "is not available yet");
   }
-  const [first] = problems;
-  if (!first) return options;
-  throw new Refusal(first.code, `${first.field}: ${first.issue}`, { errors: problems });
+  refuseProblems([{ problems, extras: {} }]);
+  return options;
 }
 
-function stringsOf(json: string, add: Add): Record<string, string> {
+function commaList(value: string): string[] {
+  return value
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
+function jsonStrings(json: string, add: Add): Record<string, string> {
+  let value: unknown = null;
   try {
-    const value: unknown = JSON.parse(json);
-    const entries =
-      typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : null;
-    if (entries?.every((entry): entry is [string, string] => typeof entry[1] === "string"))
-      return Object.fromEntries(entries);
+    value = JSON.parse(json);
   } catch {
-    // not JSON: reported below with everything else that is no object of strings
+    // null is no object of strings either
   }
-  add("", "expected a JSON object of strings");
-  return {};
+  return readShape("metadata", value, () => add("", "expected a JSON object of strings")) ?? {};
 }

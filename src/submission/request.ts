@@ -1,22 +1,30 @@
-// The send request: shape and content of every field of POST /v1/messages, each problem
-// collected so that a client hears of all at once. What needs the store (verification, suppression) is checks.ts's.
-import type { z } from "zod";
-import type { ErrorCode, Problem } from "../errors.ts";
+// The send request: every field of POST /v1/messages read, each problem collected so that a client
+// hears of all at once. What needs the store (verification, suppression) is checks.ts's.
+import type { Problem } from "../errors.ts";
 import type { Mailbox } from "../mail/address.ts";
 import {
-  listed,
-  mailboxOf,
   readAttachments,
-  readBodies,
+  readBody,
   readHeaders,
+  readMailbox,
   readMetadata,
   readRecipients,
+  readReplyTo,
   readSendAt,
   readSubject,
   readTags,
   refuseTracking,
 } from "./fields.ts";
-import { messageFields, type FieldName, type MessageRequest } from "./shape.ts";
+import {
+  messageFields,
+  mostEntries,
+  readShape,
+  shortName,
+  type Add,
+  type Field,
+  type FieldName,
+  type MessageRequest,
+} from "./shape.ts";
 
 /** `request` holds what was sound (`from` null where it was not); it may be sent only where `problems` is empty. */
 export interface ReadRequest {
@@ -25,7 +33,7 @@ export interface ReadRequest {
 }
 
 /** The order in which problems are told; the first one's code is the answer's. */
-const order: readonly FieldName[] = [
+const order: readonly string[] = [
   "from",
   "to",
   "cc",
@@ -45,55 +53,30 @@ const order: readonly FieldName[] = [
   "metadata",
   "send_at",
   "unsubscribe",
-];
+] satisfies FieldName[];
 
 /** Reads a parsed JSON object. `now`: milliseconds since 1970. */
 export function readRequest(json: Record<string, unknown>, now: number): ReadRequest {
   const problems: Problem[] = [];
-  const add = (field: string, issue: string, code: ErrorCode = "validation_failed"): void =>
-    void problems.push({ field, code, issue });
+  const add: Add = (field, issue, code = "validation_failed") => void problems.push({ field, code, issue });
   /** The field's value where it is there and of the right shape. */
-  const take = <F extends FieldName>(field: F): z.infer<(typeof messageFields)[F]> | undefined => {
-    if (!Object.hasOwn(json, field)) return undefined;
-    const read = messageFields[field].safeParse(json[field]);
-    if (read.success) return read.data as z.infer<(typeof messageFields)[F]>;
-    for (const issue of read.error.issues) add(pathOf(field, issue.path), issue.message);
-    return undefined;
-  };
-  const need = (field: FieldName, issue: string): void => {
-    if (!Object.hasOwn(json, field)) add(field, issue);
-  };
+  const take = <F extends FieldName>(field: F): Field<F> | undefined =>
+    Object.hasOwn(json, field) ? readShape(field, json[field], add) : undefined;
 
-  need("from", "is required: the sender's address");
-  need("to", "is required: at least one recipient");
-  need("subject", "is required; it may be empty");
-  const from = take("from");
-  const tracking = take("tracking");
-  refuseTracking(
-    {
-      track_opens: take("track_opens"),
-      track_clicks: take("track_clicks"),
-      "tracking.opens": tracking?.opens,
-      "tracking.clicks": tracking?.clicks,
-    },
-    add,
-  );
+  refuseMissing(json, add);
+  refuseUnknown(json, add);
+  refuseUnbuilt(take, add);
   if (Object.hasOwn(json, "unsubscribe"))
     add("unsubscribe", "is not available yet: set List-Unsubscribe in headers instead");
-  for (const name of Object.keys(json))
-    if (!Object.hasOwn(messageFields, name)) add(name, "is not a field of a message");
 
-  const bodies = readBodies(take("html"), take("text"), add);
-  if (!Object.hasOwn(json, "html") && !Object.hasOwn(json, "text"))
-    add("html", "one of html and text is required");
+  const from = take("from");
   const request: ReadRequest["request"] = {
-    from: from === undefined ? null : mailboxOf(from, "from", add),
+    from: from === undefined ? null : readMailbox("from", from, add),
     recipients: readRecipients({ to: take("to"), cc: take("cc"), bcc: take("bcc") }, add),
-    replyTo: listed("reply_to", take("reply_to")).flatMap(
-      ([field, value]) => mailboxOf(value, field, add) ?? [],
-    ),
+    replyTo: readReplyTo(take("reply_to"), add),
     subject: readSubject(take("subject") ?? "", add),
-    ...bodies,
+    html: readBody("html", take("html"), add),
+    text: readBody("text", take("text"), add),
     autoText: take("auto_text") ?? true,
     headers: readHeaders(take("headers") ?? {}, add),
     attachments: readAttachments(take("attachments") ?? [], add),
@@ -105,19 +88,40 @@ export function readRequest(json: Record<string, unknown>, now: number): ReadReq
   return { request, problems };
 }
 
+function refuseMissing(json: object, add: Add): void {
+  const has = (field: FieldName): boolean => Object.hasOwn(json, field);
+  if (!has("from")) add("from", "is required: the sender's address");
+  if (!has("to")) add("to", "is required: at least one recipient");
+  if (!has("subject")) add("subject", "is required; it may be empty");
+  if (!has("html") && !has("text")) add("html", "one of html and text is required");
+}
+
+/** A misspelt `attachements` must not silently lose a file. */
+function refuseUnknown(json: object, add: Add): void {
+  const unknown = Object.keys(json).filter((name) => !Object.hasOwn(messageFields, name));
+  for (const name of unknown.slice(0, mostEntries)) add(shortName(name), "is not a field of a message");
+  if (unknown.length > mostEntries)
+    add("", `there are ${unknown.length - mostEntries} more fields that a message does not have`);
+}
+
+function refuseUnbuilt(take: <F extends FieldName>(field: F) => Field<F> | undefined, add: Add): void {
+  const tracking = take("tracking");
+  refuseTracking(
+    {
+      track_opens: take("track_opens"),
+      track_clicks: take("track_clicks"),
+      "tracking.opens": tracking?.opens,
+      "tracking.clicks": tracking?.clicks,
+    },
+    add,
+  );
+}
+
 /** In the order in which problems are told, and within a field as they were found. */
 export function inFieldOrder(problems: Problem[]): Problem[] {
   const rank = ({ field }: Problem): number => {
-    const at = (order as readonly string[]).indexOf(field.split(/[.[]/, 1)[0] ?? "");
+    const at = order.indexOf(field.split(/[.[]/, 1)[0] ?? "");
     return at === -1 ? order.length : at;
   };
   return problems.toSorted((a, b) => rank(a) - rank(b));
-}
-
-/** `to[0].email` from a field and zod's path within it. */
-function pathOf(field: string, path: readonly PropertyKey[]): string {
-  return path.reduce<string>(
-    (text, key) => (typeof key === "number" ? `${text}[${key}]` : `${text}.${String(key)}`),
-    field,
-  );
 }

@@ -1,15 +1,15 @@
-// The shape of POST /v1/messages: one zod type a field, from which the API's description derives, and
-// the request as it is once every field is sound. The rules of each field: fields.ts.
+// The shape of POST /v1/messages: one zod type a field, from which the API's description derives, the one
+// way to read it (each fault at its own path, however large the value), and the request as it is once every field
+// is sound. The rules of each field: fields.ts.
 import { z } from "zod";
+import type { ErrorCode } from "../errors.ts";
 import type { Mailbox } from "../mail/address.ts";
 import type { ComposeAttachment } from "../mail/compose.ts";
 
-export const party = z.union(
-  [z.string(), z.strictObject({ email: z.string(), name: z.string().nullish() })],
-  {
-    error: 'expected an address: "a@x", "Name <a@x>" or {email, name}',
-  },
-);
+const partyObject = z.strictObject({ email: z.string(), name: z.string().nullish() });
+export const party = z.union([z.string(), partyObject], {
+  error: 'expected an address: "a@x", "Name <a@x>" or {email, name}',
+});
 const parties = z.union([party, z.array(party)], {
   error: "expected an address, {email, name}, or an array of them",
 });
@@ -46,6 +46,62 @@ export const messageFields = {
 } as const;
 
 export type FieldName = keyof typeof messageFields;
+export type Field<F extends FieldName> = z.infer<(typeof messageFields)[F]>;
+export type Party = z.infer<typeof party>;
+
+/** Reports a problem; the code is validation_failed unless it is given. */
+export type Add = (field: string, issue: string, code?: ErrorCode) => void;
+
+/** An array or object with more entries is not looked at one by one: the list of its faults would have no end. */
+export const mostEntries = 250;
+const longestName = 100;
+
+/** The value where it has the field's shape; else undefined, every fault told at its path, such as `to[1].email`. */
+export function readShape<F extends FieldName>(field: F, value: unknown, add: Add): Field<F> | undefined {
+  const entries = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  if (entries.length > mostEntries) {
+    add(field, `has ${entries.length} entries, far more than any message may have`);
+    return undefined;
+  }
+  // A key that zod leaves out of a record without a word.
+  if (entries.includes("__proto__")) add(`${field}.__proto__`, "is not a name that can be used");
+  const read = messageFields[field].safeParse(value);
+  if (read.success) return read.data as Field<F>;
+  for (const fault of read.error.issues.flatMap((issue) => faultsOf(issue, [])))
+    add(pathOf(field, fault.path), fault.issue);
+  return undefined;
+}
+
+interface Fault {
+  path: PropertyKey[];
+  issue: string;
+}
+
+/** Of a union's alternatives the one tells its faults that lies in the value's parts, not in its whole. */
+function faultsOf(issue: z.core.$ZodIssue, within: readonly PropertyKey[]): Fault[] {
+  const path = [...within, ...issue.path];
+  if (issue.code === "unrecognized_keys")
+    return issue.keys
+      .slice(0, mostEntries)
+      .map((key) => ({ path: [...path, key], issue: "is not a field here" }));
+  if (issue.code !== "invalid_union") return [{ path, issue: issue.message }];
+  const alternatives = issue.errors.map((issues) => issues.flatMap((inner) => faultsOf(inner, path)));
+  const nearest = alternatives.find((faults) => faults.every((fault) => fault.path.length > path.length));
+  return nearest ?? [{ path, issue: issue.message }];
+}
+
+/** `to[0].email` from a field and the path within it. */
+function pathOf(field: string, path: readonly PropertyKey[]): string {
+  return path.reduce<string>(
+    (text, key) => (typeof key === "number" ? `${text}[${key}]` : `${text}.${shortName(String(key))}`),
+    field,
+  );
+}
+
+/** A name that the client chose, short enough to be told back. */
+export function shortName(name: string): string {
+  return name.length > longestName ? `${name.slice(0, longestName)}…` : name;
+}
 
 export interface RecipientRequest {
   type: "to" | "cc" | "bcc";
