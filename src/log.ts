@@ -16,9 +16,19 @@ export interface Log {
 
 /** Logs to file descriptor `fd` (2: stderr), buffered; `flush` writes what waits. */
 export function createLog(options: { level: LogLevel; fd?: number }): Log & { flush(): void } {
-  const destination = pino.destination({ fd: options.fd ?? 2, sync: false, minLength: 4096, periodicFlush: 200 });
+  const destination = pino.destination({
+    fd: options.fd ?? 2,
+    sync: false,
+    minLength: 4096,
+    periodicFlush: 200,
+  });
   const base = pino(
-    { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
+    {
+      level: options.level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
     destination,
   );
   const wrap = (logger: typeof base): Log => ({
