@@ -1,4 +1,4 @@
-// The operator's Unix socket: its file's mode is the permission (0660), so it must never stand with a
+// A Unix socket, the operator's or one that a proxy uses: its file's mode is the permission (0660), so it must never stand with a
 // wider one. A file that a dead process left behind is replaced; a living process's is not.
 import { existsSync, mkdirSync, unlinkSync } from "node:fs";
 import { connect } from "node:net";

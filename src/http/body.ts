@@ -7,6 +7,9 @@ import { Refusal } from "../errors.ts";
 /** The base64 of a message of 26,214,400 bytes, its line ends as JSON escapes them, and room for the rest. */
 export const maxBodyBytes = 36 * 1024 * 1024;
 
+/** Bodies up to this size are read without asking for room. */
+const freeBytes = 256 * 1024;
+
 /** The client went away in the middle of its request; there is nobody to answer. */
 export class ClientGone extends Error {}
 
@@ -45,19 +48,33 @@ export function checkBodyHeaders(req: IncomingMessage): void {
   }
 }
 
-/** How many bytes the body may bring: its Content-Length, the cap where it is chunked. Throws message_too_large past the cap. */
-export function announcedBytes(req: IncomingMessage): number {
+/**
+ * The whole body. `room` is asked before more than `freeBytes` are held: at once for an announced length,
+ * on the way for a chunked body, which is paused meanwhile. Throws message_too_large past the cap, unread
+ * where the length says so.
+ */
+export async function readBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  room: (bytes: number) => Promise<void>,
+): Promise<Buffer> {
   const length = req.headers["content-length"];
-  const bytes = length === undefined ? maxBodyBytes : Number(length);
-  if (bytes > maxBodyBytes) throw tooLarge();
-  return bytes;
+  const announced = length === undefined ? null : Number(length);
+  if (announced !== null && announced > maxBodyBytes) throw tooLarge();
+  if (announced !== null && announced > freeBytes) await room(announced);
+  return readBytes(req, res, announced === null ? () => room(maxBodyBytes) : null);
 }
 
-/** The whole body. Throws message_too_large where a chunked one passes the cap. */
-export function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
+/** `room` is asked once, when a body of unknown length has grown beyond `freeBytes`. */
+function readBytes(
+  req: IncomingMessage,
+  res: ServerResponse,
+  room: (() => Promise<void>) | null,
+): Promise<Buffer> {
   if (req.headers.expect !== undefined) res.writeContinue(); // RFC 9110 §10.1.1: not before the headers have passed
   const chunks: Buffer[] = [];
   let size = 0;
+  let waiting: Promise<void> | null = null;
   return new Promise((resolve, reject) => {
     const settle = (act: () => void): void => {
       req.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
@@ -65,11 +82,19 @@ export function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Bu
     };
     const onData = (chunk: Buffer): void => {
       size += chunk.length;
-      if (size <= maxBodyBytes) return void chunks.push(chunk);
+      if (size > maxBodyBytes) return refuse(tooLarge());
+      chunks.push(chunk);
+      if (waiting || size <= freeBytes || !room) return;
+      req.pause();
+      waiting = room();
+      waiting.then(() => req.resume(), refuse);
+    };
+    /** What still comes is thrown away; the server's request timeout ends it. */
+    const refuse = (error: Error): void => {
       chunks.length = 0;
       settle(() => {
-        req.on("error", () => undefined).resume(); // what still comes is thrown away; the server's request timeout ends it
-        reject(tooLarge());
+        req.on("error", () => undefined).resume();
+        reject(error);
       });
     };
     const onEnd = (): void =>
@@ -77,7 +102,10 @@ export function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Bu
     const onGone = (): void =>
       settle(() => {
         req.on("error", () => undefined);
-        reject(new ClientGone("the client went away"));
+        const tell = (): void => reject(new ClientGone("the client went away"));
+        if (waiting)
+          waiting.then(tell, tell); // the caller lets go of the room, so it must be had first
+        else tell();
       });
     if (req.destroyed && !req.readableEnded) return onGone();
     req.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);

@@ -1,10 +1,10 @@
-// How much large request body may be in memory at once. A small body passes freely; a large one asks for
-// its size first and waits its turn, its socket unread meanwhile, so that a hundred clients with 36 MB
+// How much large request body may be in memory at once. A large one asks for
+// its size first (body.ts) and waits its turn, its socket unread meanwhile, so that a hundred clients with 36 MB
 // each cost time and not memory.
 import type { Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 
-export const gateRule = { freeBytes: 256 * 1024, totalBytes: 64 * 1024 * 1024, waitMs: 30_000 };
+export const gateRule = { totalBytes: 64 * 1024 * 1024, waitMs: 45_000 };
 
 export interface Gate {
   /** Resolves with the release once `bytes` have room; throws service_overloaded after too long a wait. */
@@ -40,7 +40,6 @@ export function createGate(clock: Clock, rule = gateRule): Gate {
   return {
     enter(wanted) {
       const bytes = Math.min(wanted, rule.totalBytes);
-      if (bytes <= rule.freeBytes) return Promise.resolve(() => undefined);
       return new Promise((resolve, reject) => {
         const waiter: Waiter = {
           bytes,

@@ -9,7 +9,7 @@ import type { Clock } from "../clock.ts";
 import { Refusal, type Problem } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Account, Store } from "../store/store.ts";
-import { announcedBytes, checkBodyHeaders, hasBody, parseJson, readBytes } from "./body.ts";
+import { checkBodyHeaders, hasBody, parseJson, readBody } from "./body.ts";
 import { forwardedHttps, isLoopback } from "./client-ip.ts";
 import { within } from "./deadline.ts";
 import { problemsOf } from "./fields.ts";
@@ -182,8 +182,9 @@ const hasGoodQuery: Guard = (x) => {
 const bringsItsBody: Guard = async (x, deps) => {
   const route = routeOf(x);
   if (!route?.body || (route.bodyOptional && !hasBody(x.req))) return;
-  x.cleanup.push(await deps.gate.enter(announcedBytes(x.req)));
-  x.raw = await readBytes(x.req, x.res);
+  x.raw = await readBody(x.req, x.res, async (bytes) => {
+    x.cleanup.push(await deps.gate.enter(bytes));
+  });
 };
 
 const isJson: Guard = (x) => {

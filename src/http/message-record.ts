@@ -45,7 +45,7 @@ function recipientBody(recipient: RecipientRecord): unknown {
     attempts: recipient.attempts,
     last_attempt_at: isoTimeOrNull(recipient.lastAttemptAt),
     next_attempt_at: isoTimeOrNull(recipient.nextAttemptAt),
-    smtp_code: recipient.smtpCode,
+    smtp_code: codeText(recipient.smtpCode),
     smtp_status: recipient.smtpStatus,
     smtp_response: recipient.smtpResponse,
     receiving_mta: recipient.receivingMta,
@@ -75,11 +75,16 @@ export function attemptBody(attempt: AttemptView): unknown {
     tls: attempt.tls,
     outcome: attempt.outcome,
     ambiguous: attempt.ambiguous,
-    smtp_code: attempt.smtpCode,
+    smtp_code: codeText(attempt.smtpCode),
     smtp_status: attempt.smtpStatus,
     smtp_response: attempt.smtpResponse,
     dialogue: attempt.dialogue,
     next_attempt_at: isoTimeOrNull(attempt.nextAttemptAt),
     decided_by: attempt.decidedBy,
   };
+}
+
+/** Reply codes are strings of three digits everywhere at the doors, as in the events. */
+function codeText(code: number | null): string | null {
+  return code === null ? null : String(code);
 }

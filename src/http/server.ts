@@ -1,12 +1,11 @@
 // The HTTP door: the public listeners and the operator's socket, one set of routes behind both. It holds
 // what its requests share (buckets, the gate for large bodies, keys in flight, open streams) and the order
 // in which listeners come and go.
-import type { ListenOptions } from "node:net";
 import type { Access } from "../access/access.ts";
 import { createBuckets } from "../access/buckets.ts";
 import { createNetworks } from "../access/networks.ts";
 import type { Clock } from "../clock.ts";
-import type { Config, ListenAddress } from "../config.ts";
+import type { Config } from "../config.ts";
 import type { Domains } from "../domains/domains.ts";
 import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
@@ -113,10 +112,9 @@ export function createHttp(deps: HttpDeps): Http {
       draining = false;
       try {
         for (const address of config.http.listen) {
-          listeners.push({
-            name: "http",
-            listener: await listen(optionsOf(address), { ...base, app, certificates }),
-          });
+          const door = { ...base, app, certificates };
+          const bound = "path" in address ? listenOnSocket(address.path, door) : listen(address, door);
+          listeners.push({ name: "http", listener: await bound });
         }
         const admin = createApp("admin", routes, appDeps);
         listeners.push({
@@ -136,7 +134,3 @@ const malformedText: Record<number, string> = {
   408: "The request did not arrive in time.",
   431: "The request's header is too large.",
 };
-
-function optionsOf(address: ListenAddress): ListenOptions {
-  return "path" in address ? { path: address.path } : { host: address.host, port: address.port };
-}

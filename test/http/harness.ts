@@ -28,6 +28,12 @@ export interface Json {
   [name: string]: Json;
 }
 
+/** The member as a string; fails where it is none. */
+export function text(value: unknown): string {
+  if (typeof value !== "string") throw new Error(`${JSON.stringify(value)} is no string`);
+  return value;
+}
+
 export function list(value: Json | undefined): Json[] {
   return Array.isArray(value) ? (value as Json[]) : [];
 }
@@ -74,6 +80,8 @@ export function fake<T extends object>(name: string, methods: Partial<T>): T {
 export async function startHttp(
   options: {
     store?: Partial<Store>;
+    /** A real store, which is closed with the door. */
+    opened?: { store: Store; clock: ManualClock };
     submission?: Partial<Submission>;
     webhooks?: Partial<Webhooks>;
     domains?: Partial<Domains>;
@@ -82,18 +90,19 @@ export async function startHttp(
     certificates?: HttpDeps["certificates"];
   } = {},
 ): Promise<Harness> {
-  const clock = new ManualClock();
+  const clock = options.opened?.clock ?? new ManualClock();
   const logged: Harness["logged"] = [];
   const log = recording(logged);
   const mint = createIdMint();
-  const account: Account = {
+  const made: Account = {
     key: 1,
     id: mint("acct", clock.now()),
     name: "default",
     status: "active",
     createdAt: clock.now(),
   };
-  const store = fake<Store>("store", { ...memoryKeys(account), ...options.store });
+  const account = (await options.opened?.store.accountByName("default")) ?? made;
+  const store = options.opened?.store ?? fake<Store>("store", { ...memoryKeys(account), ...options.store });
   const socket = join(mkdtempSync(join(tmpdir(), "svc-http-")), "admin.sock");
   const access = createAccess({ store, clock, log, mint });
   const config = {
@@ -139,7 +148,10 @@ export async function startHttp(
       const key = ask.key === undefined ? adminKey : ask.key;
       return send(ask, { key: ask.admin === true ? null : key, port, socket });
     },
-    stop: () => http.stop(),
+    async stop() {
+      await http.stop();
+      await options.opened?.store.close();
+    },
   };
   return harness;
 }

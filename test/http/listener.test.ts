@@ -9,7 +9,7 @@ import { systemClock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
 import { keepSelfSigned } from "../../src/tls/self-signed.ts";
 import { settle } from "../support/clock.ts";
-import { list, send, startHttp, type Harness } from "./harness.ts";
+import { list, send, startHttp, text, type Harness } from "./harness.ts";
 
 let door: Harness | null = null;
 afterEach(async () => {
@@ -268,7 +268,7 @@ test("keys are made, listed, rotated, disabled and revoked on the socket, and ho
     door?.ask({ method, path, admin: true, ...(body === undefined ? {} : { body }) });
   const made = await admin("POST", "/v1/keys", { name: "shop", scope: "send", allow_ips: ["127.0.0.0/8"] });
   expect(made?.status).toBe(201);
-  const { id, key } = made?.json as unknown as { id: string; key: string };
+  const [id, key] = [text(made?.json["id"]), text(made?.json["key"])];
   expect(made?.json).toMatchObject({
     name: "shop",
     scope: "send",
@@ -280,11 +280,8 @@ test("keys are made, listed, rotated, disabled and revoked on the socket, and ho
   const use = async (value: string) => (await door?.ask({ path: "/v1/messages", key: value }))?.status;
   expect(await use(key)).toBe(200);
 
-  const rotated = (await admin("POST", `/v1/keys/${id}/rotate`))?.json as unknown as {
-    id: string;
-    key: string;
-  };
-  expect([await use(key), await use(rotated.key)]).toEqual([200, 200]);
+  const rotated = (await admin("POST", `/v1/keys/${id}/rotate`))?.json;
+  expect([await use(key), await use(text(rotated?.["key"]))]).toEqual([200, 200]);
   expect((await admin("POST", `/v1/keys/${id}/disable`))?.json).toMatchObject({ status: "disabled" });
   expect(await use(key)).toBe(403);
   expect((await admin("POST", `/v1/keys/${id}/enable`))?.status).toBe(200);
@@ -301,10 +298,10 @@ test("keys are made, listed, rotated, disabled and revoked on the socket, and ho
   const listed = await admin("GET", "/v1/keys?limit=2");
   expect(list(listed?.json["data"])).toHaveLength(2);
   expect(listed?.text).not.toContain(key);
-  const next = String(listed?.json["next_cursor"] as unknown as string);
+  const next = text(listed?.json["next_cursor"]);
   expect(
     list((await admin("GET", `/v1/keys?cursor=${next}`))?.json["data"]).map((row) => row["id"]),
-  ).toContain(rotated.id);
+  ).toContain(rotated?.["id"]);
 });
 
 test.each([
