@@ -1,5 +1,5 @@
-// Group commit, the writer's side: a batch of calls in one BEGIN IMMEDIATE transaction, a SAVEPOINT each, answered
-// after COMMIT. A call that fails by its own fault is undone alone; when the disk or the engine refuses, the whole
+// Group commit, the writer's side: a batch of calls in one BEGIN IMMEDIATE transaction, answered after
+// COMMIT. A call that fails by its own fault is undone alone; when the disk or the engine refuses, the whole
 // batch fails and the connection is opened anew before anything else is written: after a failed fsync the kernel may
 // have dropped the pages, and trying again would acknowledge what is not there.
 import { statfsSync } from "node:fs";
@@ -70,6 +70,8 @@ export interface BatchRunner {
   /** What the writing connection answers about itself; opens it where it is not. */
   pragmas(): PragmasReadBack;
   run(batch: Batch): BatchResult;
+  /** Between batches, behind the answers: starts a log anew that has grown past what copying beside the writer keeps small. */
+  tidy(): void;
   /** Copies the whole log into the database, empties it, and closes. */
   close(): void;
 }
@@ -84,8 +86,10 @@ export function createBatchRunner(path: string): BatchRunner {
     const { db } = session;
     try {
       if (db.inTransaction) db.exec("ROLLBACK");
-      // Where room is what is missing, an emptied log is some.
-      if (isEngineFault(error) && error.code === "SQLITE_FULL") db.pragma("wal_checkpoint(TRUNCATE)");
+      if (isEngineFault(error) && error.code === "SQLITE_FULL") {
+        db.pragma("wal_checkpoint(TRUNCATE)"); // an emptied log is some of the room that is missing
+        return; // nothing is in doubt: what did not fit was not written
+      }
     } catch {
       // the connection is closed below, whatever it says
     }
@@ -103,14 +107,6 @@ export function createBatchRunner(path: string): BatchRunner {
     return { id, kind: "refused", why, detail: error instanceof Error ? error.message : String(error) };
   };
 
-  const restartLog = (current: Session, wal: WalState): WalState => {
-    if (wal.bytes < restartPast) return wal;
-    current.db.pragma("wal_checkpoint(RESTART)");
-    const after = readWal(current);
-    restartPast = after.copiedBytes < after.bytes ? after.bytes + restartAgainAfterBytes : restartAtBytes;
-    return after;
-  };
-
   return {
     pragmas: () => readBack(opened().db),
     run(batch) {
@@ -124,10 +120,20 @@ export function createBatchRunner(path: string): BatchRunner {
           results,
           failures,
           events,
-          wal: restartLog(current, readWal(current)),
+          wal: readWal(current),
         };
       } catch (error) {
         return refuse(batch.id, error);
+      }
+    },
+    tidy() {
+      if (!session || readWal(session).bytes < restartPast) return;
+      try {
+        session.db.pragma("wal_checkpoint(RESTART)");
+        const { bytes, copiedBytes } = readWal(session);
+        restartPast = copiedBytes < bytes ? bytes + restartAgainAfterBytes : restartAtBytes;
+      } catch (error) {
+        giveUp(error);
       }
     },
     close() {
@@ -156,35 +162,54 @@ function openSession(path: string): Session {
   };
 }
 
-/** Throws what the engine throws; a call's own fault is among the failures. */
-function runAll(session: Session, batch: Batch): { results: unknown[]; failures: [number, string][] } {
-  const { db, tally } = session;
-  const results: unknown[] = [];
-  const failures: [number, string][] = [];
+/** All calls without savepoints first, which cost a tenth; where one fails by its own fault, all again with one each. */
+function runAll(session: Session, batch: Batch): Outcome {
+  const outcome = attempt(session, batch, false) ?? attempt(session, batch, true);
+  if (!outcome) throw new Error("a batch of isolated calls took itself back");
+  return outcome;
+}
+
+interface Outcome {
+  results: unknown[];
+  failures: [number, string][];
+}
+
+/** Null: a call failed by its own fault and, not being isolated, took all back. Throws what the engine throws. */
+function attempt(session: Session, batch: Batch, isolated: boolean): Outcome | null {
+  const { db, tally, intents } = session;
+  const { calls, bytes } = batch;
+  const outcome: Outcome = { results: [], failures: [] };
   const unsentBefore = tally.unsent;
   tally.events = false;
   session.begin.run();
   try {
-    batch.calls.forEach((call, index) => {
+    for (const [index, call] of calls.entries()) {
       const unsent = tally.unsent;
-      session.savepoint.run();
+      if (isolated) session.savepoint.run();
       try {
-        results.push(session.intents[call.intent](call.arg as never, blobsOf(call, batch.bytes)));
+        outcome.results.push(intents[call.intent](call.arg as never, blobsOf(call, bytes)));
       } catch (error) {
         if (isEngineFault(error) || !db.inTransaction) throw error;
+        tally.unsent = isolated ? unsent : unsentBefore;
+        if (!isolated) {
+          session.rollback.run();
+          return null;
+        }
         session.undoSavepoint.run();
-        tally.unsent = unsent;
-        results.push(null);
-        failures.push([index, error instanceof Error ? `${error.name}: ${error.message}` : String(error)]);
+        outcome.results.push(null);
+        outcome.failures.push([
+          index,
+          error instanceof Error ? `${error.name}: ${error.message}` : String(error),
+        ]);
       }
-      session.releaseSavepoint.run();
-    });
+      if (isolated) session.releaseSavepoint.run();
+    }
     session.commit.run();
+    return outcome;
   } catch (error) {
     tally.unsent = unsentBefore;
     throw error;
   }
-  return { results, failures };
 }
 
 function blobsOf(call: Call, bytes: Uint8Array): Buffer[] {

@@ -15,7 +15,11 @@ const report = (message: WriterReport): void => port.postMessage(message);
 
 report({ kind: "ready", pragmas: runner.pragmas() });
 port.on("message", (request: WriterRequest) => {
-  if (request !== "close") return report(runner.run(request));
-  runner.close();
-  port.close();
+  if (request === "close") {
+    runner.close();
+    port.close();
+    return;
+  }
+  report(runner.run(request));
+  runner.tidy();
 });

@@ -1,0 +1,169 @@
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { silentLog } from "../../src/log.ts";
+import { packMessage } from "../../src/store/acceptance.ts";
+import { createBatchRunner } from "../../src/store/batch.ts";
+import type { Batch, Call } from "../../src/store/batch.ts";
+import { createGroupCommit } from "../../src/store/group-commit.ts";
+import type { GroupCommit } from "../../src/store/group-commit.ts";
+import { migrate } from "../../src/store/migrations.ts";
+import { databaseName, openReading, openWriting, prepareFiles } from "../../src/store/open.ts";
+import { StoreUnavailable } from "../../src/store/store.ts";
+import { ManualClock } from "../support/clock.ts";
+import { accept, newEvent, newMessage, newSuppression, openSqlite } from "./fixtures.ts";
+
+let dataDir: string;
+let path: string;
+let open: GroupCommit | null;
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "svc-commit-"));
+  path = join(dataDir, databaseName);
+  open = null;
+});
+afterEach(async () => {
+  await open?.drain();
+  await open?.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+function makeDatabase(): void {
+  prepareFiles(dataDir);
+  const db = openWriting(path);
+  migrate(db, path);
+  db.close();
+}
+
+const start = (): GroupCommit =>
+  (open = createGroupCommit(path, silentLog, { onCommit: vi.fn(), onRefusal: vi.fn() }));
+
+function suppress(name: string): Call {
+  const arg = { entries: [newSuppression(1, `${name}@x.test`)], at: 1 };
+  return { intent: "addSuppressions", arg, at: 0, lengths: [] };
+}
+const batchOf = (calls: Call[]): Batch => ({ id: 1, calls, bytes: new Uint8Array(0) });
+/** An event whose id stands already: its own fault, met in the middle of a batch. */
+const event = newEvent({ accountKey: 1, receivedAt: 1, id: "evt_twice" });
+const record: Call = { intent: "recordEvent", arg: event, at: 0, lengths: [] };
+
+test("a call that fails leaves nothing of itself, and everything of the others, in the one commit", () => {
+  makeDatabase();
+  const runner = createBatchRunner(path);
+  const result = runner.run(batchOf([suppress("a"), record, suppress("b"), record, suppress("c")]));
+  expect(result).toMatchObject({
+    kind: "committed",
+    failures: [[3, expect.stringContaining("UNIQUE")]],
+    events: true,
+  });
+  const db = openReading(path, 1000);
+  expect(db.prepare("SELECT canonical FROM suppressions").pluck().all()).toEqual([
+    "a@x.test",
+    "b@x.test",
+    "c@x.test",
+  ]);
+  expect(db.prepare("SELECT count(*) FROM events").pluck().get()).toBe(1);
+  db.close();
+  runner.close();
+});
+
+test("the queue's length leaves out what was undone", () => {
+  makeDatabase();
+  const runner = createBatchRunner(path);
+  const messageCall = (id: string | null, maxQueue: number) => {
+    const message = newMessage({ accountKey: 1, at: 1, maxQueue });
+    if (id !== null) message.message.id = id;
+    const { packed, blobs } = packMessage(message);
+    return { packed, blobs };
+  };
+  const run = (messages: ReturnType<typeof messageCall>[]) => {
+    let at = 0;
+    const calls = messages.map(({ packed, blobs }): Call => {
+      const lengths = blobs.map((blob) => blob.byteLength);
+      const call: Call = { intent: "acceptMessage", arg: packed, at, lengths };
+      at += lengths.reduce((sum, length) => sum + length, 0);
+      return call;
+    });
+    return runner.run({
+      id: 1,
+      calls,
+      bytes: new Uint8Array(Buffer.concat(messages.flatMap(({ blobs }) => blobs))),
+    });
+  };
+  expect(run([messageCall("msg_1", 0), messageCall("msg_1", 0), messageCall(null, 0)])).toMatchObject({
+    failures: [[1, expect.anything()]],
+  });
+  expect(run([messageCall(null, 3)])).toMatchObject({ results: [{ kind: "accepted" }] });
+  expect(run([messageCall(null, 3)])).toMatchObject({ results: [{ kind: "queue_full" }] });
+  runner.close();
+});
+
+test("a database that cannot be opened fails the calls it had; the thread is started again by the next one", async () => {
+  const writer = start();
+  await expect(writer.ready()).rejects.toThrow("unable to open database file");
+  await expect(writer.call("noteUse", { apiKeys: [], smtpCredentials: [], at: 1 })).rejects.toBeInstanceOf(
+    StoreUnavailable,
+  );
+  makeDatabase();
+  expect(await writer.call("clearInbox", { accountKey: 1 })).toBe(0);
+});
+
+test("more calls than a batch holds are all answered, each its own answer, in order of arrival", async () => {
+  makeDatabase();
+  const writer = start();
+  const order: number[] = [];
+  const calls = Array.from({ length: 2500 }, async (_, i) => {
+    const [change] = await writer.call("addSuppressions", {
+      entries: [newSuppression(1, `n${i}@x.test`)],
+      at: i,
+    });
+    order.push(i);
+    return change?.row.canonical;
+  });
+  expect(await Promise.all(calls)).toEqual(Array.from({ length: 2500 }, (_, i) => `n${i}@x.test`));
+  expect(order).toEqual(Array.from({ length: 2500 }, (_, i) => i));
+});
+
+test("a call beyond four megabytes of its neighbours goes in a batch of its own, its bytes whole", async () => {
+  makeDatabase();
+  const writer = start();
+  const hashes = Array.from({ length: 3 }, (_, i) => new Uint8Array(3_000_000).fill(i + 1));
+  const create = (hash: Uint8Array, i: number) => {
+    const key = {
+      id: `key_${i}`,
+      accountKey: 1,
+      name: "n",
+      test: false,
+      scope: "send",
+      hint: "h",
+      allowIps: [],
+      status: "active",
+    } as const;
+    return writer.call("createApiKey", { ...key, allowIps: [], createdAt: 1, expiresAt: null }, [hash]);
+  };
+  const db = openWriting(path);
+  db.prepare(
+    "INSERT INTO accounts (key, id, name, status, created_at) VALUES (1, 'a', 'n', 'active', 1)",
+  ).run();
+  await Promise.all(hashes.map(create));
+  const kept = db.prepare<[], { hash: Buffer }>("SELECT hash FROM api_keys ORDER BY key").all();
+  expect(kept.map(({ hash }, i) => hash.equals(hashes[i] ?? new Uint8Array(0)))).toEqual([true, true, true]);
+  db.close();
+});
+
+test("the log is copied into the database while the store runs, and is empty after it", async () => {
+  const clock = new ManualClock();
+  const store = await openSqlite(dataDir, clock);
+  const sizeOf = (name: string): number =>
+    statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0;
+  const text = "x".repeat(60_000);
+  for (let i = 0; i < 30; i++) {
+    await Promise.all(
+      Array.from({ length: 10 }, () => accept(store, newMessage({ accountKey: 1, at: clock.now(), text }))),
+    );
+  }
+  await expect.poll(() => sizeOf(databaseName)).toBeGreaterThan(10_000_000);
+  await store.close();
+  expect(sizeOf(`${databaseName}-wal`)).toBe(0);
+});
