@@ -5,14 +5,14 @@ import type { Cli, Register } from "./cli.ts";
 import { registerHelp } from "./commands/help.ts";
 import { neutralised } from "./text.ts";
 
-interface Noun {
+export interface Noun {
   name: string;
   alias?: string;
   about: string;
   load: () => Promise<{ register: Register }>;
 }
 
-const nouns: Noun[] = [
+export const nouns: Noun[] = [
   {
     name: "init",
     about: "set up: configuration, database, first key, records to publish",
