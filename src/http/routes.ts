@@ -1,5 +1,5 @@
 // Every endpoint, on one screen. A new one is an entry in routes/<resource>.ts, and nothing else.
-import type { HttpDeps } from "./server.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { domainRoutes } from "./routes/domains.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -11,11 +11,6 @@ import { smtpCredentialRoutes } from "./routes/smtp-credentials.ts";
 import { suppressionRoutes } from "./routes/suppressions.ts";
 import { tailRoutes } from "./routes/tail.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
-import type { Streams } from "./streams.ts";
-
-export interface RouteDeps extends HttpDeps {
-  streams: Streams;
-}
 
 export function allRoutes(deps: RouteDeps): Route[] {
   return [

@@ -1,22 +1,13 @@
 // The HTTP door: the public listeners and the operator's socket, one set of routes behind both. It holds
 // what its requests share (buckets, the gate for large bodies, keys in flight, open streams) and the order
 // in which listeners come and go.
-import type { Access } from "../access/access.ts";
 import { createBuckets } from "../access/buckets.ts";
 import { createNetworks } from "../access/networks.ts";
-import type { Clock } from "../clock.ts";
-import type { Config } from "../config.ts";
-import type { Domains } from "../domains/domains.ts";
 import { Refusal } from "../errors.ts";
-import type { IdMint } from "../ids.ts";
-import type { Log } from "../log.ts";
 import type { Service } from "../service.ts";
-import type { Store } from "../store/store.ts";
-import type { Submission } from "../submission/submission.ts";
-import type { Certificates } from "../tls/certificates.ts";
-import type { Webhooks } from "../webhooks/webhooks.ts";
 import { listenOnSocket } from "./admin-socket.ts";
 import { createApp, type AppDeps } from "./app.ts";
+import type { HttpDeps } from "./deps.ts";
 import { createGate } from "./gate.ts";
 import { apiVersion } from "./guards.ts";
 import { createInFlight } from "./idempotency.ts";
@@ -24,22 +15,6 @@ import { renderProblem } from "./problem.ts";
 import { allRoutes } from "./routes.ts";
 import { listen, rawResponse, type Listener, type ListenerDeps } from "./listener.ts";
 import { createStreams } from "./streams.ts";
-
-export interface HttpDeps {
-  config: Config;
-  /** null where tls.mode is off. */
-  certificates: Certificates | null;
-  store: Store;
-  access: Access;
-  submission: Submission;
-  domains: Domains;
-  webhooks: Webhooks;
-  clock: Clock;
-  log: Log;
-  mint: IdMint;
-  /** What GET /v1/status shows; its `ready` decides /readyz. */
-  status(): Promise<object>;
-}
 
 export interface Http extends Service {
   /** Where it listens, as bound: `http` for each public listener, `admin` for the socket. */

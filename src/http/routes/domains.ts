@@ -7,7 +7,7 @@ import type { SenderDomain } from "../../store/store.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 
 const verifyTimeoutMs = 10_000;
 const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}) } as const;

@@ -8,7 +8,7 @@ import type { EventFilter, EventRecord } from "../../store/store.ts";
 import { canonicalEmail, pageFields, present, textFilter, time } from "../fields.ts";
 import { pageRequest } from "../paging.ts";
 import { route, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 
 /** `a,b` → the types; a repeated parameter comes in joined the same way. */
 export const eventList = z

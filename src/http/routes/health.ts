@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { Refusal } from "../../errors.ts";
 import { json, route, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 
 const open = {
   method: "GET",

@@ -6,7 +6,7 @@ import type { InboxMail } from "../../store/store.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 
 const common = {
   path: "/v1/inbox",

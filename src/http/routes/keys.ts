@@ -7,7 +7,7 @@ import type { ApiKey, KeyStatus } from "../../store/store.ts";
 import { label, network, pageFields, time } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 
 const created = z.strictObject({
   name: label,

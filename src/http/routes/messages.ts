@@ -8,7 +8,7 @@ import { canonicalEmail, domainName, pageFields, present, textFilter, time } fro
 import { attemptBody, messageBody } from "../message-record.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Reply, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 
 const statuses = [
   "scheduled",

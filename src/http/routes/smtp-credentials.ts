@@ -8,7 +8,7 @@ import type { Account, SmtpCredential } from "../../store/store.ts";
 import { label, pageFields } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 
 const common = { scopes: ["admin"], bucket: "default", doors: "admin", query: z.object({}) } as const;
 

@@ -9,7 +9,7 @@ import type { NewSuppression, Suppression } from "../../store/store.ts";
 import { domainName, pageFields, present, textFilter, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 
 const reasons = ["hard_bounce", "complaint", "unsubscribe", "manual"] as const;
 const sources = ["system", "api", "cli", "import", "recipient", "smtp"] as const;

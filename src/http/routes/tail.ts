@@ -7,7 +7,7 @@ import { isId } from "../../ids.ts";
 import type { EventFilter, Store } from "../../store/store.ts";
 import { present } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 import type { Stream } from "../streams.ts";
 import { eventList, eventText } from "./events.ts";
 

@@ -9,7 +9,7 @@ import type { Endpoint } from "../../store/store.ts";
 import { pageFields, present } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
-import type { RouteDeps } from "../routes.ts";
+import type { RouteDeps } from "../deps.ts";
 
 const secretAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const secretLength = 64;

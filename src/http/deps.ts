@@ -1,0 +1,32 @@
+// What the HTTP door is given, and what it hands to its routes.
+import type { Access } from "../access/access.ts";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Domains } from "../domains/domains.ts";
+import type { IdMint } from "../ids.ts";
+import type { Log } from "../log.ts";
+import type { Store } from "../store/store.ts";
+import type { Submission } from "../submission/submission.ts";
+import type { Certificates } from "../tls/certificates.ts";
+import type { Webhooks } from "../webhooks/webhooks.ts";
+import type { Streams } from "./streams.ts";
+
+export interface HttpDeps {
+  config: Config;
+  /** null where tls.mode is off. */
+  certificates: Certificates | null;
+  store: Store;
+  access: Access;
+  submission: Submission;
+  domains: Domains;
+  webhooks: Webhooks;
+  clock: Clock;
+  log: Log;
+  mint: IdMint;
+  /** What GET /v1/status shows; its `ready` decides /readyz. */
+  status(): Promise<object>;
+}
+
+export interface RouteDeps extends HttpDeps {
+  streams: Streams;
+}
