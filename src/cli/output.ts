@@ -81,13 +81,13 @@ export function createOutput(io: Io, json: boolean): Output {
       const widths = titles.map((title, i) =>
         Math.max(widthOf(title), ...cells.map((line) => widthOf(line[i] ?? ""))),
       );
-      if (io.stdout.isTTY) shrink(widths, io.stdout.columns);
+      if (io.stdout.isTTY) shrink(widths, cells, io.stdout.columns);
       const render = (line: string[], head: boolean): string =>
-        line
-          .map((text, i) => {
-            const width = widths[i] ?? 0;
+        widths
+          .map((width, i) => {
+            const text = line[i] ?? "";
             const shown = fitted(text, width);
-            const padding = i === line.length - 1 ? "" : " ".repeat(width - widthOf(shown));
+            const padding = i === widths.length - 1 ? "" : " ".repeat(width - widthOf(shown));
             return paint(shown, head ? 1 : shades[text]) + padding;
           })
           .join("  ")
@@ -117,14 +117,24 @@ export function coloured(sink: Sink, env: Record<string, string | undefined>): b
   return !env["NO_COLOR"] && env["TERM"] !== "dumb" && sink.isTTY;
 }
 
-/** Takes columns from the widest until the line fits; no column gets under 8. */
-function shrink(widths: number[], columns: number): void {
-  const gaps = 2 * (widths.length - 1);
-  let over = widths.reduce((sum, width) => sum + width, gaps) - columns;
-  while (over > 0) {
-    const widest = widths.indexOf(Math.max(...widths));
-    if ((widths[widest] ?? 0) <= 8) return;
+/** Ids and times, which are of no use in part. */
+const whole = /^(?:[a-z]+_[0-9a-z]{26}|\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ|)$/;
+const leastColumns = 8;
+
+/** Narrows the widest columns until a line fits, none under 8 and none of ids or times; what then is too much is left out, from the right. */
+function shrink(widths: number[], cells: string[][], columns: number): void {
+  const least = widths.map((width, i) =>
+    cells.every((line) => whole.test(line[i] ?? "")) ? width : Math.min(width, leastColumns),
+  );
+  const total = (of: number[]): number => of.reduce((sum, width) => sum + width, 2 * (of.length - 1));
+  while (widths.length > 1 && total(least.slice(0, widths.length)) > columns) widths.pop();
+  while (total(widths) > columns) {
+    const room = widths.map((width, i) => width - (least[i] ?? 0));
+    const widest = widths.reduce(
+      (best, width, i) => ((room[i] ?? 0) > 0 && (best < 0 || width > (widths[best] ?? 0)) ? i : best),
+      -1,
+    );
+    if (widest < 0) return;
     widths[widest] = (widths[widest] ?? 0) - 1;
-    over -= 1;
   }
 }

@@ -68,6 +68,18 @@ test("a table on a terminal fits its width, in colour unless NO_COLOR or a dumb 
   expect((await svc(["keys", "list"], { socket, env: { FORCE_COLOR: "1" } })).out).toContain("\u001b[32m");
 });
 
+test("ids and times are never cut: on a narrow terminal the last columns are left out", async () => {
+  const id = "key_01jd0000000000000000000000";
+  const { socket } = await fakeDaemon({
+    "GET /v1/keys": page([{ ...key, id, name: "n".repeat(50), last_used_at: "2026-11-27T09:00:00.000Z" }]),
+  });
+  for (const columns of [40, 60, 80]) {
+    const { out } = await svc(["keys", "list"], { socket, tty: true, columns, env: { NO_COLOR: "1" } });
+    expect(out).toContain(id);
+    for (const line of out.split("\n")) expect(widthOf(line)).toBeLessThanOrEqual(columns);
+  }
+});
+
 test("a subject with escape sequences cannot move the cursor", async () => {
   const mail = {
     message_id: "msg_1",

@@ -41,8 +41,8 @@ export function register(events: Command, cli: Cli): void {
         columns: [
           field("occurred_at", "occurred"),
           field("event"),
-          { title: "message", of: (row) => dataOf(row)["message_id"] },
           { title: "to", of: (row) => dataOf(row)["to"] },
+          { title: "message", of: (row) => dataOf(row)["message_id"] },
           { title: "what", of: what },
           field("event_id", "id"),
         ],

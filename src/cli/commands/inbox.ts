@@ -14,10 +14,10 @@ export function register(inbox: Command, cli: Cli): void {
       path: "/v1/inbox",
       columns: [
         field("message_id", "message"),
-        field("caught_at", "caught"),
         field("to"),
-        field("from"),
         field("subject"),
+        field("caught_at", "caught"),
+        field("from"),
         field("size_bytes", "bytes"),
       ],
       empty: "The inbox is empty.",

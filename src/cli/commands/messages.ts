@@ -40,11 +40,11 @@ export function register(messages: Command, cli: Cli): void {
         times: { since: "created_after", until: "created_before" },
         columns: [
           field("id"),
-          field("created_at", "created"),
           field("status"),
-          field("from"),
           { title: "to", of: (row) => recipientsOf(row).map((one) => one["email"]) },
           field("subject"),
+          field("created_at", "created"),
+          field("from"),
         ],
         empty: "There is no such message.",
       }),
