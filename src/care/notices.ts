@@ -20,7 +20,8 @@ export interface Notices {
 export interface NoticesDeps {
   store: AcceptDeps["store"] & Pick<Store, "accountByName">;
   runner: AcceptDeps["runner"];
-  config: Pick<Config, "operations" | "hostname" | "limits" | "dev" | "outbound">;
+  config: AcceptDeps["config"] &
+    Pick<Config, "operations" | "hostname"> & { outbound: Pick<Config["outbound"], "sign"> };
   /** The verified domain of an address in any account, which then signs. */
   verifiedDomain(name: string): Promise<SenderDomain | null>;
   signHeader: SignHeader;

@@ -19,7 +19,7 @@ import { noRoom, refuseProblems, suppressedProblems } from "./refusals.ts";
 export interface AcceptDeps {
   store: Pick<Store, "acceptMessage" | "full">;
   runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
-  config: Pick<Config, "limits" | "dev">;
+  config: { limits: Pick<Config["limits"], "maxQueue">; dev: boolean };
 }
 
 export interface Acceptable {

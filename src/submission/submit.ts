@@ -10,7 +10,7 @@ import type { Composed } from "../mail/compose.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { Runner } from "../queue/runner.ts";
 import type { NewMessage, SenderDomain, Store } from "../store/store.ts";
-import { accept, type Acceptable, type Accepted } from "./accept.ts";
+import { accept, type Acceptable, type AcceptDeps, type Accepted } from "./accept.ts";
 import {
   checkAuthors,
   checkPool,
@@ -31,7 +31,7 @@ export interface SubmissionDeps {
   store: Pick<Store, "acceptMessage" | "full" | "suppressed" | "putContent" | "dropContent">;
   domains: Pick<Domains, "senderFor">;
   runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
-  config: Pick<Config, "hostname" | "limits" | "dev">;
+  config: AcceptDeps["config"] & Pick<Config, "hostname">;
   clock: Clock;
   mint: IdMint;
 }

@@ -1,0 +1,587 @@
+// Every field of a send request: what is taken, what is refused, and where the refusal points.
+import { describe, expect, test } from "vitest";
+import type { Problem } from "../../src/errors.ts";
+import { inFieldOrder, readRequest } from "../../src/submission/request.ts";
+import { good, startMs } from "./rig.ts";
+
+const megabyte = "x".repeat(1_048_576);
+const read = (over: Record<string, unknown>) => readRequest(good(over), startMs);
+const problemsOf = (over: Record<string, unknown>): Problem[] => inFieldOrder(read(over).problems);
+const rows = (over: Record<string, unknown>): string[] =>
+  problemsOf(over).map(({ field, code }) => `${field} ${code}`);
+/** As it arrives: own `__proto__` keys and all. */
+const parsed = (json: string): Record<string, unknown> => JSON.parse(json) as Record<string, unknown>;
+
+const bad = "validation_failed";
+const badAddress = "invalid_email_address";
+
+test("takes the smallest request that makes a message", () => {
+  const { request, problems } = readRequest(
+    { from: "shop@ok.test", to: "a@x.test", subject: "", text: "" },
+    startMs,
+  );
+  expect(problems).toEqual([]);
+  expect(request).toMatchObject({
+    subject: "",
+    text: "",
+    html: null,
+    autoText: true,
+    headers: [],
+    attachments: [],
+    ipPool: null,
+    tags: [],
+    metadata: {},
+    sendAt: null,
+    replyTo: [],
+  });
+});
+
+test("names everything that an empty request lacks", () => {
+  const { problems } = readRequest({}, startMs);
+  expect(inFieldOrder(problems).map(({ field }) => field)).toEqual(["from", "to", "subject", "html"]);
+});
+
+describe("a value of the wrong type", () => {
+  const wrong: [string, unknown][] = [
+    ["null", null],
+    ["an array", [[]]],
+    ["an object", { a: {} }],
+    ["a number", 1e9],
+    ["a boolean", true],
+  ];
+  const rightTypes: Record<string, string[]> = {
+    auto_text: ["a boolean"],
+    track_opens: ["a boolean"],
+    track_clicks: ["a boolean"],
+  };
+  const fields = [
+    "from",
+    "to",
+    "cc",
+    "bcc",
+    "reply_to",
+    "subject",
+    "html",
+    "text",
+    "auto_text",
+    "headers",
+    "attachments",
+    "ip_pool",
+    "tags",
+    "metadata",
+    "send_at",
+    "track_opens",
+    "track_clicks",
+    "tracking",
+  ];
+  for (const field of fields) {
+    for (const [name, value] of wrong) {
+      if (rightTypes[field]?.includes(name)) continue;
+      test(`${field} refuses ${name}`, () => {
+        const problems = problemsOf({ [field]: value });
+        expect(problems.length).toBeGreaterThan(0);
+        for (const problem of problems) {
+          expect(problem.field).toMatch(new RegExp(`^${field}(?:$|[.[])`));
+          expect(problem.code).toBe(bad);
+          expect(problem.issue).not.toBe("");
+        }
+      });
+    }
+  }
+
+  test("is told at the entry that has it, not of the whole list", () => {
+    expect(rows({ to: ["a@x.test", 5, { email: 6 }, { name: "n" }] })).toEqual([
+      `to[1] ${bad}`,
+      `to[2].email ${bad}`,
+      `to[3].email ${bad}`,
+    ]);
+    expect(rows({ cc: { email: "a@x.test", name: 1 } })).toEqual([`cc.name ${bad}`]);
+    expect(rows({ tags: ["a", null] })).toEqual([`tags[1] ${bad}`]);
+    expect(rows({ headers: { "X-A": 1 }, metadata: { k: [] } })).toEqual([
+      `headers.X-A ${bad}`,
+      `metadata.k ${bad}`,
+    ]);
+    expect(
+      rows({
+        attachments: [
+          { filename: "a", content: "" },
+          { filename: 1, disposition: "x" },
+        ],
+      }),
+    ).toEqual([
+      `attachments[1].filename ${bad}`,
+      `attachments[1].content ${bad}`,
+      `attachments[1].disposition ${bad}`,
+    ]);
+    expect(rows({ tracking: { opens: "yes" } })).toEqual([`tracking.opens ${bad}`]);
+  });
+
+  test("of which there are a million makes one problem, and no million of them", () => {
+    const many = Array.from({ length: 1_000_000 }, () => 1);
+    for (const field of ["to", "reply_to", "attachments", "tags"])
+      expect(rows({ [field]: many })).toEqual([`${field} ${bad}`]);
+    const object = Object.fromEntries(many.map((one, i) => [`k${i}`, one]));
+    for (const field of ["headers", "metadata", "from", "tracking"])
+      expect(rows({ [field]: object })).toEqual([`${field} ${bad}`]);
+    expect(rows(object).length).toBeLessThan(300);
+  });
+});
+
+describe("an empty or enormous string", () => {
+  test("is no address, pool or time", () => {
+    for (const value of ["", megabyte]) {
+      expect(rows({ from: value })).toEqual([`from ${badAddress}`]);
+      expect(rows({ to: value })).toEqual([`to ${badAddress}`]);
+      expect(rows({ bcc: [value] })).toEqual([`bcc[0] ${badAddress}`]);
+      expect(rows({ reply_to: { email: value } })).toEqual([`reply_to.email ${badAddress}`]);
+      expect(rows({ send_at: value })).toEqual([`send_at ${bad}`]);
+    }
+  });
+
+  test("is told back in short, whatever its place", () => {
+    const all = problemsOf({
+      [megabyte]: 1,
+      subject: megabyte,
+      from: { email: "a@ok.test", name: megabyte, [megabyte]: 1 },
+      headers: { [megabyte]: "v" },
+      metadata: { [megabyte]: "v" },
+      tags: [megabyte],
+      attachments: [{ filename: megabyte, content: megabyte, content_type: megabyte, [megabyte]: 1 }],
+    });
+    expect(all.map(({ field }) => field.replace(/x{50,}/, "x"))).toEqual([
+      "from.x…",
+      "subject",
+      "headers",
+      "headers.x…",
+      "attachments[0].x…",
+      "tags[0]",
+      "metadata.x…",
+      "x…",
+    ]);
+    expect(JSON.stringify(all).length).toBeLessThan(3000);
+  });
+
+  test("is a body", () => {
+    expect(rows({ html: "", text: megabyte })).toEqual([]);
+  });
+});
+
+describe("unknown fields", () => {
+  test("are a row each, after the known ones", () => {
+    expect(rows({ attachements: [], Subject: "", send_at: 1 })).toEqual([
+      `send_at ${bad}`,
+      `attachements ${bad}`,
+      `Subject ${bad}`,
+    ]);
+    expect(rows({ from: { email: "a@ok.test", nome: "x" } })).toEqual([`from.nome ${bad}`]);
+    expect(rows({ to: ["a@x.test", { email: "b@x.test", a: 1, b: 2 }] })).toEqual([
+      `to[1].a ${bad}`,
+      `to[1].b ${bad}`,
+    ]);
+    expect(rows({ attachments: [{ filename: "a", content: "", contents: "" }] })).toEqual([
+      `attachments[0].contents ${bad}`,
+    ]);
+  });
+
+  test("named after what every object has do no harm", () => {
+    const json = parsed(
+      `{"__proto__":{"to":"b@x.test"},"constructor":1,"toString":2,"from":"a@ok.test","to":"a@x.test","subject":"s","text":"t"}`,
+    );
+    const { problems, request } = readRequest(json, startMs);
+    expect(problems.map(({ field }) => field)).toEqual(["__proto__", "constructor", "toString"]);
+    expect(request.recipients).toHaveLength(1);
+    expect(
+      readRequest(parsed(`{"__proto__":{"from":"a@ok.test"}}`), startMs).problems.map((p) => p.field),
+    ).toEqual(["from", "to", "subject", "html", "__proto__"]);
+  });
+
+  test("__proto__ within headers, metadata, an address or an attachment is refused, not lost", () => {
+    expect(rows({ metadata: parsed(`{"__proto__":"x"}`) })).toEqual([`metadata.__proto__ ${bad}`]);
+    expect(rows({ headers: parsed(`{"__proto__":7}`) })).toEqual([`headers.__proto__ ${bad}`]);
+    expect(rows({ to: [parsed(`{"email":"a@x.test","__proto__":1}`)] })).toEqual([`to[0].__proto__ ${bad}`]);
+    expect(rows({ metadata: parsed(`{"constructor":"x","hasOwnProperty":"y"}`) })).toEqual([]);
+    expect(rows({ attachments: [parsed(`{"filename":"a","content":"","__proto__":{}}`)] })).toEqual([
+      `attachments[0].__proto__ ${bad}`,
+    ]);
+  });
+});
+
+test("deep nesting is refused like any other wrong type", () => {
+  const deep = parsed(`{"v":${"[".repeat(50_000)}${"]".repeat(50_000)}}`)["v"];
+  for (const field of ["from", "to", "headers", "attachments", "tags", "metadata", "tracking", "subject"])
+    expect(problemsOf({ [field]: deep }).length).toBeGreaterThan(0);
+});
+
+describe("addresses", () => {
+  test("are strings, objects or arrays of both", () => {
+    const { request, problems } = read({
+      from: { email: "shop@ok.test", name: "Shop, Ltd" },
+      to: ["a@x.test", "Bee <b@x.test>", { email: "c@x.test" }, { email: "d@x.test", name: null }],
+      cc: '"Doe, J" <e@x.test>',
+      bcc: [],
+      reply_to: ["r@x.test"],
+    });
+    expect(problems).toEqual([]);
+    expect(request.from?.name).toBe("Shop, Ltd");
+    expect(
+      request.recipients.map(({ type, field, canonical, mailbox }) => [type, field, canonical, mailbox.name]),
+    ).toEqual([
+      ["to", "to[0]", "a@x.test", null],
+      ["to", "to[1]", "b@x.test", "Bee"],
+      ["to", "to[2]", "c@x.test", null],
+      ["to", "to[3]", "d@x.test", null],
+      ["cc", "cc", "e@x.test", "Doe, J"],
+    ]);
+    expect(request.replyTo.map(({ address }) => address.email)).toEqual(["r@x.test"]);
+  });
+
+  test("from is one, and to names at least one", () => {
+    expect(rows({ from: ["shop@ok.test"] })).toEqual([`from ${bad}`]);
+    expect(rows({ to: [] })).toEqual([`to ${bad}`]);
+  });
+
+  test("are folded across to, cc and bcc by what they mean, the first spelling stays", () => {
+    const { request } = read({
+      to: ["User@Bücher.test", "a@x.test"],
+      cc: ["user@xn--bcher-kva.test", "A@X.TEST"],
+      bcc: ['"user"@BÜCHER.test', "b@x.test"],
+    });
+    expect(request.recipients.map(({ type, mailbox }) => `${type} ${mailbox.address.email}`)).toEqual([
+      "to User@Bücher.test",
+      "to a@x.test",
+      "bcc b@x.test",
+    ]);
+  });
+
+  test("are at most 50, duplicates not counted", () => {
+    const many = (n: number) => Array.from({ length: n }, (_, i) => `r${i}@x.test`);
+    expect(rows({ to: [...many(50), "R1@x.test"] })).toEqual([]);
+    expect(rows({ to: many(51) })).toEqual([`to ${bad}`]);
+    expect(rows({ to: "a@x.test", cc: many(25), bcc: many(50).slice(25) })).toEqual([`to ${bad}`]);
+    expect(rows({ to: many(10_000) })).toEqual([`to ${bad}`]);
+    expect(rows({ reply_to: many(51) })).toEqual([`reply_to ${bad}`]);
+  });
+
+  test("that are none are each named", () => {
+    expect(rows({ to: ["a@x.test", "nobody", "a@b@c", { email: "x@" }], cc: "a b@x.test" })).toEqual([
+      `to[1] ${badAddress}`,
+      `to[2] ${badAddress}`,
+      `to[3].email ${badAddress}`,
+      `cc ${badAddress}`,
+    ]);
+  });
+});
+
+describe("what would break a header", () => {
+  const broken = ["a\r\nBcc: v@x.test", "a\nb", "a\rb", "a\0b", "half \ud83d", "\udc00 half"];
+  for (const text of broken) {
+    test(`is refused in every string: ${JSON.stringify(text)}`, () => {
+      expect(rows({ subject: text })).toEqual([`subject ${bad}`]);
+      expect(rows({ from: { email: "a@ok.test", name: text } })).toEqual([`from.name ${bad}`]);
+      expect(rows({ from: `"${text}" <a@ok.test>` })).toEqual([`from ${badAddress}`]);
+      expect(rows({ to: [`${text} <a@x.test>`] })).toEqual([`to[0] ${badAddress}`]);
+      expect(rows({ cc: `${text}@x.test` })).toEqual([`cc ${badAddress}`]);
+      expect(rows({ reply_to: { email: `a@${text}.test` } })).toEqual([`reply_to.email ${badAddress}`]);
+      expect(rows({ headers: { "X-A": text } })).toEqual([`headers.X-A ${bad}`]);
+      expect(problemsOf({ headers: { [`X-${text}`]: "v" } })).toHaveLength(1);
+      expect(rows({ tags: [text] })).toEqual([`tags[0] ${bad}`]);
+      expect(rows({ attachments: [{ filename: `${text}.txt`, content: "" }] })).toEqual([
+        `attachments[0].filename ${bad}`,
+      ]);
+      expect(rows({ attachments: [{ filename: "a.txt", content: "", content_id: text }] })).toEqual([
+        `attachments[0].content_id ${bad}`,
+      ]);
+      expect(
+        rows({ attachments: [{ filename: "a.txt", content: "", content_type: `text/plain${text}` }] }),
+      ).toEqual(["attachments[0].content_type invalid_attachment"]);
+    });
+  }
+
+  test("may stand in metadata and bodies where it is text", () => {
+    expect(rows({ metadata: { k: "a\r\nb\0" }, text: "a\rb", html: "\0" })).toEqual([]);
+    expect(rows({ metadata: { "\ud83d": "v", k: "\udc00" }, text: "\ud83d", html: "\udc00" })).toEqual([
+      `html ${bad}`,
+      `text ${bad}`,
+      `metadata.\ud83d ${bad}`,
+      `metadata.k ${bad}`,
+    ]);
+  });
+});
+
+test("line ends of bodies become CRLF", () => {
+  const { request } = read({ html: "a\nb\r\nc\rd\n\n", text: "\r" });
+  expect([request.html, request.text]).toEqual(["a\r\nb\r\nc\r\nd\r\n\r\n", "\r\n"]);
+});
+
+test("a subject has at most 998 characters, not code units", () => {
+  expect(rows({ subject: "é".repeat(998) })).toEqual([]);
+  expect(rows({ subject: "😊".repeat(998) })).toEqual([]);
+  expect(rows({ subject: "x".repeat(999) })).toEqual([`subject ${bad}`]);
+  expect(rows({ subject: "😊".repeat(999) })).toEqual([`subject ${bad}`]);
+});
+
+describe("headers", () => {
+  const refused =
+    "From To Cc Bcc Subject Sender Reply-To Date Message-ID Return-Path Received MIME-Version Content-Type " +
+    "Content-Transfer-Encoding Resent-From DKIM-Signature ARC-Seal Authentication-Results X-Svc-Tags";
+  for (const name of refused.split(" ")) {
+    test(`${name} is the service's own, in any case`, () => {
+      for (const spelling of [name, name.toLowerCase(), name.toUpperCase()])
+        expect(rows({ headers: { [spelling]: "v" } })).toEqual([`headers.${spelling} ${bad}`]);
+    });
+  }
+
+  test("of one's own are taken, List-Unsubscribe too", () => {
+    const headers = {
+      "List-Unsubscribe": "<https://x.test/u>, <mailto:u@x.test>",
+      "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+      "X-Entity-Ref": "",
+      "In-Reply-To": "<1@x.test>",
+      "X-Colour": "grün",
+    };
+    expect(read({ headers }).request.headers).toEqual(Object.entries(headers));
+    expect(rows({ headers })).toEqual([]);
+  });
+
+  test("need a name that is one", () => {
+    for (const name of ["", "X A", "X:A", "Ünicode", "X-A\t", "From ", "x".repeat(77)])
+      expect(problemsOf({ headers: { [name]: "v" } })).toMatchObject([
+        { field: `headers.${name}`, code: bad },
+      ]);
+  });
+
+  test("are at most 50 with 8,192 bytes", () => {
+    const many = (n: number) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`X-${i}`, "v"]));
+    expect(rows({ headers: many(50) })).toEqual([]);
+    expect(rows({ headers: many(51) })).toEqual([`headers ${bad}`]);
+    const words = "word ".repeat(2000);
+    expect(rows({ headers: { "X-A": words.slice(0, 8192 - 7) } })).toEqual([]);
+    expect(rows({ headers: { "X-A": words.slice(0, 8192 - 6) } })).toEqual([`headers ${bad}`]);
+    expect(rows({ headers: { "X-A": "é".repeat(4100) } })).toEqual([`headers ${bad}`]);
+  });
+
+  test("that cannot be folded are refused", () => {
+    expect(rows({ headers: { "X-A": "x".repeat(1200) } })).toEqual([`headers.X-A ${bad}`]);
+    expect(rows({ headers: { "X-A": "x".repeat(900) } })).toEqual([]);
+  });
+});
+
+describe("attachments", () => {
+  const one = (over: object) => rows({ attachments: [{ filename: "a.txt", content: "aGk=", ...over }] });
+  const invalid = "invalid_attachment";
+
+  test("are decoded and typed", () => {
+    const { request } = read({
+      attachments: [
+        { filename: "a.pdf", content: "aGk=" },
+        { filename: "b", content: "aG\nk=", content_type: "Text/CSV; header=present" },
+        { filename: "logo.png", content: "", content_id: "logo@x" },
+        { filename: "c.png", content: "", content_id: "c", disposition: "attachment" },
+        { filename: "d.png", content: "", disposition: "inline" },
+      ],
+    });
+    expect(
+      request.attachments.map((a) => [
+        a.filename,
+        a.contentType,
+        a.contentId,
+        a.disposition,
+        String(a.bytes),
+      ]),
+    ).toEqual([
+      ["a.pdf", "application/pdf", null, "attachment", "hi"],
+      ["b", "text/csv; header=present", null, "attachment", "hi"],
+      ["logo.png", "image/png", "logo@x", "inline", ""],
+      ["c.png", "image/png", "c", "attachment", ""],
+      ["d.png", "image/png", null, "inline", ""],
+    ]);
+  });
+
+  test("with an executable name are refused at the name", () => {
+    for (const filename of ["a.exe", "invoice.pdf.exe.", "A.ExE ", "x.js", "a.%65xe"])
+      expect(one({ filename })).toEqual([`attachments[0].filename ${invalid}`]);
+    for (const filename of ["report.exe.pdf", "acme.com.pdf", "exe"]) expect(one({ filename })).toEqual([]);
+  });
+
+  test("say all that is wrong with them", () => {
+    expect(one({ filename: "a.exe", content: "?", content_type: "none" })).toEqual([
+      `attachments[0].filename ${invalid}`,
+      `attachments[0].content_type ${invalid}`,
+      `attachments[0].content ${invalid}`,
+    ]);
+    expect(one({ filename: "", content: "aGk" })).toEqual([
+      `attachments[0].filename ${bad}`,
+      `attachments[0].content ${invalid}`,
+    ]);
+    expect(one({ filename: "x".repeat(256) })).toEqual([`attachments[0].filename ${bad}`]);
+  });
+
+  test("need strict base64", () => {
+    for (const content of [
+      "aGk",
+      "aG k=",
+      "aGk=\0",
+      "aGk-",
+      "a===",
+      "=",
+      "aGl=",
+      "data:text/plain;base64,aGk=",
+    ])
+      expect(one({ content })).toEqual([`attachments[0].content ${invalid}`]);
+    expect(one({ content: "aG\r\nk=\r\n" })).toEqual([]);
+  });
+
+  test("need a type/subtype", () => {
+    for (const content_type of [
+      "",
+      "text",
+      "text/",
+      "/plain",
+      "text plain",
+      "multipart/mixed",
+      "text/plain\r\nX: y",
+    ])
+      expect(one({ content_type })).toEqual([`attachments[0].content_type ${invalid}`]);
+  });
+
+  test("have a content_id without spaces and brackets", () => {
+    for (const content_id of ["", "<a@x>", "a b", "é", "x".repeat(256)])
+      expect(one({ content_id })).toEqual([`attachments[0].content_id ${bad}`]);
+  });
+
+  test("are at most 50", () => {
+    const many = (n: number) => Array.from({ length: n }, () => ({ filename: "a.txt", content: "" }));
+    expect(rows({ attachments: many(50) })).toEqual([]);
+    expect(rows({ attachments: many(51) })).toEqual([`attachments ${bad}`]);
+    expect(rows({ attachments: [{ filename: "a.exe", content: "" }, ...many(50)] })).toEqual([
+      `attachments ${bad}`,
+      `attachments[0].filename ${invalid}`,
+    ]);
+  });
+});
+
+describe("what is not built yet", () => {
+  test("tracking is refused in each spelling where it is asked for", () => {
+    expect(rows({ track_opens: true, track_clicks: true, tracking: { opens: true, clicks: true } })).toEqual([
+      "track_opens tracking_disabled",
+      "track_clicks tracking_disabled",
+      "tracking.opens tracking_disabled",
+      "tracking.clicks tracking_disabled",
+    ]);
+    expect(rows({ track_opens: false, track_clicks: false, tracking: { opens: false } })).toEqual([]);
+  });
+
+  test("unsubscribe says so, whatever is asked", () => {
+    for (const unsubscribe of [true, false, null, { url: "https://x.test" }])
+      expect(problemsOf({ unsubscribe })).toMatchObject([
+        { field: "unsubscribe", code: bad, issue: expect.stringContaining("not available yet") as string },
+      ]);
+  });
+});
+
+test("tags are at most 10 with 1 to 128 characters, each once", () => {
+  expect(read({ tags: ["a", "b", "a"] }).request.tags).toEqual(["a", "b"]);
+  expect(rows({ tags: Array.from({ length: 10 }, (_, i) => `${i}`.padEnd(128, "x")) })).toEqual([]);
+  expect(rows({ tags: Array.from({ length: 11 }, (_, i) => `${i}`) })).toEqual([`tags ${bad}`]);
+  expect(rows({ tags: ["ok", "", "x".repeat(129)] })).toEqual([`tags[1] ${bad}`, `tags[2] ${bad}`]);
+});
+
+test("metadata has at most 20 entries of bounded keys and values", () => {
+  const many = (n: number) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`k${i}`, "v"]));
+  expect(rows({ metadata: many(20) })).toEqual([]);
+  expect(rows({ metadata: many(21) })).toEqual([`metadata ${bad}`]);
+  expect(rows({ metadata: { ["k".repeat(128)]: "v".repeat(1024) } })).toEqual([]);
+  expect(rows({ metadata: { "": "v", k: "v".repeat(1025) } })).toEqual([
+    `metadata. ${bad}`,
+    `metadata.k ${bad}`,
+  ]);
+});
+
+describe("send_at", () => {
+  const at = (ms: number) => new Date(startMs + ms).toISOString();
+  const hours72 = 72 * 3_600_000;
+
+  test("may be exactly 72 hours ahead and no further", () => {
+    expect(read({ send_at: at(hours72) }).request.sendAt).toBe(startMs + hours72);
+    expect(rows({ send_at: at(hours72) })).toEqual([]);
+    expect(rows({ send_at: at(hours72 + 1000) })).toEqual(["send_at scheduling_window_exceeded"]);
+    expect(rows({ send_at: "9999-12-31T23:59:59-23:59" })).toEqual(["send_at scheduling_window_exceeded"]);
+  });
+
+  test("in the past or now means at once", () => {
+    for (const send_at of [at(0), at(-1), "0001-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z"]) {
+      expect(rows({ send_at })).toEqual([]);
+      expect(read({ send_at }).request.sendAt).toBeNull();
+    }
+  });
+
+  test("may have an offset, a fraction and small letters", () => {
+    for (const send_at of [
+      "2026-11-27T15:00:00+05:30",
+      "2026-11-27t09:30:00.000z",
+      "2026-11-27T09:30:00.000000001Z",
+      "2026-11-27T09:30:00-00:00",
+    ])
+      expect(read({ send_at }).request.sendAt).toBe(startMs + 1_800_000);
+  });
+
+  for (const send_at of [
+    "2026-11-27T10:00:00",
+    "2026-11-27",
+    "2026-11-27 10:00:00Z",
+    "2027-02-30T10:00:00Z",
+    "2026-11-31T10:00:00Z",
+    "2026-13-01T10:00:00Z",
+    "2026-00-10T10:00:00Z",
+    "2026-11-27T24:00:00Z",
+    "2026-11-27T25:00:00Z",
+    "2026-11-27T10:60:00Z",
+    "2026-12-31T23:59:60Z",
+    "2026-11-27T10:00:00+25:00",
+    "2026-11-27T10:00Z",
+    "+002026-11-27T10:00:00Z",
+    "10000-01-01T00:00:00Z",
+    "1790000000",
+    "tomorrow",
+    " 2026-11-27T10:00:00Z",
+  ])
+    test(`refuses ${JSON.stringify(send_at)}`, () => {
+      expect(rows({ send_at })).toEqual([`send_at ${bad}`]);
+    });
+});
+
+test("all problems are listed at once, in the order of the fields", () => {
+  expect(
+    rows({
+      send_at: "never",
+      metadata: { "": "" },
+      tags: [""],
+      track_opens: true,
+      attachments: [{ filename: "a.exe", content: "" }],
+      headers: { From: "x" },
+      html: 1,
+      subject: "\n",
+      reply_to: 1,
+      bcc: "x",
+      cc: 1,
+      to: ["x"],
+      from: "x",
+      nonsense: 1,
+    }),
+  ).toEqual([
+    `from ${badAddress}`,
+    `to[0] ${badAddress}`,
+    `cc ${bad}`,
+    `bcc ${badAddress}`,
+    `reply_to ${bad}`,
+    `subject ${bad}`,
+    `html ${bad}`,
+    `headers.From ${bad}`,
+    "attachments[0].filename invalid_attachment",
+    "track_opens tracking_disabled",
+    `tags[0] ${bad}`,
+    `metadata. ${bad}`,
+    `send_at ${bad}`,
+    `nonsense ${bad}`,
+  ]);
+});

@@ -1,0 +1,255 @@
+// Submission over fakes that keep what they are given: a store that collects, a runner that counts its slots.
+import { Refusal } from "../../src/errors.ts";
+import { createIdMint } from "../../src/ids.ts";
+import type { Job } from "../../src/mail/envelope.ts";
+import { parseAddress, type Address } from "../../src/mail/address.ts";
+import type { Reservation, Runner } from "../../src/queue/runner.ts";
+import type {
+  AcceptResult,
+  DkimKey,
+  NewMessage,
+  PutContent,
+  SenderDomain,
+  Suppression,
+} from "../../src/store/store.ts";
+import type { Arrival, Sender, Submission } from "../../src/submission/submission.ts";
+import { createSubmission, type SubmissionDeps } from "../../src/submission/submit.ts";
+import { ManualClock } from "../support/clock.ts";
+import { makeJob, makeMessage } from "../support/jobs.ts";
+
+export class FakeStore {
+  accepted: NewMessage[] = [];
+  /** Every call of acceptMessage, refused ones too. */
+  asked: NewMessage[] = [];
+  spool = new Map<string, Buffer>();
+  dropped: PutContent[] = [];
+  suppressions: Suppression[] = [];
+  isFull = false;
+  /** What acceptMessage answers instead of accepting. */
+  answer: AcceptResult | Error | null = null;
+
+  store(): SubmissionDeps["store"] {
+    return {
+      full: () => this.isFull,
+      suppressed: async (accountKey, canonicals) =>
+        this.suppressions.filter((s) => s.accountKey === accountKey && canonicals.includes(s.canonical)),
+      putContent: async (bytes) => {
+        const chunks: Uint8Array[] = [];
+        for await (const chunk of bytes) chunks.push(Buffer.from(chunk));
+        const name = `spool-${this.spool.size}`;
+        this.spool.set(name, Buffer.concat(chunks));
+        return { kind: "spool", name, sizeBytes: Buffer.concat(chunks).length };
+      },
+      dropContent: async (content) => void this.dropped.push(content),
+      acceptMessage: async (input) => {
+        this.asked.push(input);
+        if (this.answer instanceof Error) throw this.answer;
+        const result = this.answer ?? this.#known(input) ?? this.#take(input);
+        return result;
+      },
+    };
+  }
+
+  /** The bytes of the message that was accepted last. */
+  bytes(): Buffer {
+    const { content } = this.last();
+    return content.kind === "inline"
+      ? Buffer.from(content.bytes)
+      : (this.spool.get(content.name) ?? Buffer.alloc(0));
+  }
+
+  last(): NewMessage {
+    const message = this.accepted.at(-1);
+    if (!message) throw new Error("nothing was accepted");
+    return message;
+  }
+
+  #known(input: NewMessage): AcceptResult | null {
+    const { idempotency } = input;
+    const before = this.accepted.find((one) => idempotency && one.idempotency?.key === idempotency.key);
+    if (!before?.idempotency || !idempotency) return null;
+    const { fingerprint, status, body } = before.idempotency;
+    if (Buffer.compare(fingerprint, idempotency.fingerprint) !== 0) return { kind: "idempotency_conflict" };
+    return { kind: "replayed", status, body };
+  }
+
+  #take(input: NewMessage): AcceptResult {
+    this.accepted.push(input);
+    const message = makeMessage({ id: input.message.id });
+    const jobs = input.recipients.flatMap((recipient, i): Job[] =>
+      recipient.lease ? [makeJob(i + 1, { message, rcptTo: recipient.rcptTo, to: recipient.to })] : [],
+    );
+    return { kind: "accepted", jobs };
+  }
+}
+
+/** A runner with `slots` in each lane. */
+export class FakeRunner implements Pick<Runner, "reserve" | "forgo" | "run" | "note"> {
+  slots = 0;
+  reserved: string[] = [];
+  held = new Set<Reservation>();
+  ran: Job[] = [];
+  noted: { lane: string; dueAt: number }[] = [];
+
+  reserve = (lane: string): Reservation | null => {
+    if (this.slots === 0) return null;
+    this.slots -= 1;
+    this.reserved.push(lane);
+    const to = { group: lane, attempt: () => Promise.reject(new Error("not in this test")) };
+    const reservation = { lease: { owner: "boot", until: 1 }, group: lane, to };
+    this.held.add(reservation);
+    return reservation;
+  };
+  forgo = (reservation: Reservation): void => this.#letGo(reservation);
+  run = (reservation: Reservation, job: Job): void => {
+    this.#letGo(reservation);
+    this.ran.push(job);
+  };
+  note = (lane: string, dueAt: number): void => void this.noted.push({ lane, dueAt });
+
+  #letGo(reservation: Reservation): void {
+    if (!this.held.delete(reservation)) throw new Error("this slot is not held");
+  }
+}
+
+export const startMs = Date.parse("2026-11-27T09:00:00.000Z");
+
+export function makeDomain(name: string, over: Partial<SenderDomain> = {}): SenderDomain {
+  return {
+    key: 1,
+    id: "dom_01jdkq4y8z0000000000000001",
+    accountKey: 1,
+    name,
+    status: "verified",
+    returnPathDomain: `bounce.${name}`,
+    records: [],
+    dkimKeys: [],
+    createdAt: 0,
+    updatedAt: 0,
+    verifiedAt: 0,
+    checkedAt: 0,
+    failingSince: null,
+    ...over,
+  };
+}
+
+export function makeDkimKey(over: Partial<DkimKey> = {}): DkimKey {
+  return {
+    selector: "s1",
+    algorithm: "ed25519-sha256",
+    privatePem: "pem",
+    publicKey: "p",
+    status: "active",
+    ...over,
+  };
+}
+
+export function makeSuppression(email: string, over: Partial<Suppression> = {}): Suppression {
+  return {
+    accountKey: 1,
+    canonical: email.toLowerCase(),
+    email,
+    reason: "hard_bounce",
+    source: "system",
+    description: null,
+    messageId: null,
+    eventId: null,
+    smtpCode: "550",
+    smtpStatus: "5.1.1",
+    expiresAt: null,
+    createdAt: startMs - 1000,
+    updatedAt: startMs - 1000,
+    ...over,
+  };
+}
+
+export const liveSender: Sender = {
+  account: { key: 1, id: "acct_01jdkq4y8z0000000000000001", name: "default", status: "active", createdAt: 0 },
+  test: false,
+  apiKey: 7,
+};
+export const testSender: Sender = { ...liveSender, test: true };
+export const http: Arrival = { ip: "192.0.2.9", helo: null, protocol: "HTTP" };
+export const smtp: Arrival = { ip: "192.0.2.9", helo: "client.test", protocol: "ESMTPSA" };
+
+export interface Rig {
+  submission: Submission;
+  store: FakeStore;
+  runner: FakeRunner;
+  clock: ManualClock;
+  domains: Map<string, SenderDomain>;
+  /** Sends as a live key unless told otherwise. */
+  send(json: unknown, sender?: Sender): ReturnType<Submission["send"]>;
+  /** Relays a mail to `rcptTo` (by default one recipient), in chunks of `chunkSize` bytes. */
+  relay(
+    mail: string | Buffer,
+    options?: { rcptTo?: string[]; chunkSize?: number; sender?: Sender },
+  ): Promise<string>;
+}
+
+export function makeRig(over: { dev?: boolean } = {}): Rig {
+  const store = new FakeStore();
+  const runner = new FakeRunner();
+  const clock = new ManualClock(startMs);
+  const domains = new Map([["ok.test", makeDomain("ok.test")]]);
+  const submission = createSubmission({
+    store: store.store(),
+    domains: {
+      async senderFor(_account, name) {
+        const domain = domains.get(name) ?? domains.get(name.slice(name.indexOf(".") + 1)) ?? null;
+        return domain?.status === "verified" ? { ok: true, domain } : { ok: false, domain };
+      },
+    },
+    runner,
+    config: {
+      hostname: "mail.svc.test",
+      limits: { maxQueue: 1000 },
+      dev: over.dev ?? false,
+    },
+    clock,
+    mint: createIdMint(),
+  });
+  return {
+    submission,
+    store,
+    runner,
+    clock,
+    domains,
+    send: (json, sender = liveSender) => submission.send(sender, json, http, null),
+    relay: async (mail, { rcptTo = ["a@x.test"], chunkSize = 1_000_000, sender = liveSender } = {}) => {
+      const envelope = { mailFrom: "me@ok.test", rcptTo: rcptTo.map(address), smtpUtf8: false };
+      const { id } = await submission.relay(sender, envelope, chunksOf(Buffer.from(mail), chunkSize), smtp);
+      return id;
+    },
+  };
+}
+
+export function address(text: string): Address {
+  const parsed = parseAddress(text);
+  if (!parsed.ok) throw new Error(`${text} ${parsed.issue}`);
+  return parsed.value;
+}
+
+async function* chunksOf(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += size) yield Buffer.from(bytes.subarray(at, at + size));
+}
+
+/** A request that is taken. */
+export function good(over: Record<string, unknown> = {}): Record<string, unknown> {
+  return { from: "shop@ok.test", to: "a@x.test", subject: "Hello", text: "Hi", ...over };
+}
+
+/** The refusal that `work` ends in; fails where it ends in anything else. */
+export async function refusalOf(work: Promise<unknown>): Promise<Refusal> {
+  const error = await work.then(
+    () => new Error("it was accepted"),
+    (reason: unknown) => reason,
+  );
+  if (error instanceof Refusal) return error;
+  throw error;
+}
+
+/** `field code` of every problem that a refusal lists. */
+export function rowsOf(refusal: Refusal): string[] {
+  return (refusal.extras.errors ?? []).map(({ field, code }) => `${field} ${code}`);
+}
