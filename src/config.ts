@@ -174,7 +174,12 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   const login = passwordOf(request.env, read["outbound.smart_host.password_file"] ?? null, readFile);
   if (login === undefined)
     wrong("outbound.smart_host.password_file", [], "more than one line of text", "a password of one line");
-  for (const one of crossChecks(read, { dev: sources.dev, readFile, passwordGiven: login !== null }))
+  for (const one of crossChecks(read, {
+    dev: sources.dev,
+    readFile,
+    passwordGiven: login !== null,
+    isGiven: (path) => given(path) !== undefined,
+  }))
     wrong(one.path, [], one.found, one.expected);
   const socket = socketPath.safeParse(
     request.flags.socket ?? request.env["SVC_SOCKET"] ?? standardSocket(sources.places, read.data_dir ?? "/"),

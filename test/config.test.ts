@@ -204,6 +204,10 @@ test.each([
   ["inbound: {listen: [0.0.0.0:25]}", "inbound: found a key that is not available in this version yet"],
   ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
   ["tls: {mode: off}", "expected files or self-signed, or http.listen on loopback only (now [::]:8443)"],
+  [
+    "tls: {mode: off}\nhttp: {listen: [127.0.0.1:80]}\nrelay: {starttls: [127.0.0.1:587]}",
+    `${user}:3: relay.starttls: found 127.0.0.1:587, expected no address where tls.mode is off`,
+  ],
   ["tls: {mode: files}", "tls.cert: found nothing, expected set where tls.mode is files"],
   ["tls: {cert: /c.pem}", "tls.key: found nothing"],
   ["tls: {cert: /c.pem, key: /k.pem}", "tls.cert: found /c.pem, where there is no file"],

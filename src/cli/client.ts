@@ -146,6 +146,7 @@ async function overSocket(
   if (closed)
     throw new CliFault(4, `you may not open the admin socket ${closed.path}`, [
       `Run the command with sudo, or join its group: sudo usermod -aG svc "$USER" and log in again.`,
+      `If none runs there, start one of your own: ${program} serve`,
     ]);
   const where = tried.map(({ path, why }) => `${path} (${why})`).join(", ");
   throw new CliFault(6, `no daemon answers at ${where}`, [

@@ -29,11 +29,17 @@ export function listenText(listen: ListenAddress): string {
 
 export function crossChecks(
   read: Read,
-  around: { dev: boolean; readFile: ReadFile; passwordGiven: boolean },
+  around: {
+    dev: boolean;
+    readFile: ReadFile;
+    passwordGiven: boolean;
+    isGiven: (path: OptionPath) => boolean;
+  },
 ): Wrong[] {
   return [
     ...certificate(read),
     ...plainHttp(read),
+    ...plainSmtp(read, around.isGiven),
     ...smartHost(read, around.passwordGiven),
     ...listeners(read),
     ...(around.dev ? devStaysLocal(read) : []),
@@ -62,6 +68,18 @@ function plainHttp(read: Read): Wrong[] {
   if (open.length === 0) return [];
   const expected = `files or self-signed, or http.listen on loopback only (now ${open.map(listenText).join(", ")}), or http.trusted_proxies set`;
   return [{ path: "tls.mode", found: '"off"', expected }];
+}
+
+/** SMTP is taken with TLS only: without a certificate there is none, and nobody may believe otherwise. */
+function plainSmtp(read: Read, isGiven: (path: OptionPath) => boolean): Wrong[] {
+  if (read["tls.mode"] !== "off") return [];
+  return (["relay.starttls", "relay.implicit_tls"] as const)
+    .filter((path) => isGiven(path) && (read[path] ?? []).length > 0)
+    .map((path) => ({
+      path,
+      found: (read[path] ?? []).map(listenText).join(", "),
+      expected: "no address where tls.mode is off: SMTP is taken with TLS only",
+    }));
 }
 
 function smartHost(read: Read, passwordGiven: boolean): Wrong[] {

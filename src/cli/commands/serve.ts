@@ -116,7 +116,7 @@ async function usualSocket(cli: Cli): Promise<string | null> {
   const path = places.socket ?? join(places.dataDir, "admin.sock");
   if (existsSync(path) && (await answers(path))) return null;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    mkdirSync(dirname(path), { recursive: true, mode: places.system ? 0o750 : 0o700 });
     return path;
   } catch {
     return null;
