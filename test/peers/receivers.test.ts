@@ -1,6 +1,7 @@
 // Mail to real receivers: Postfix and OpenSMTPD as MX, found through the DNS, over STARTTLS; and what they
 // make of the signatures, judged by opendkim-testmsg and by mailauth.
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -108,11 +109,11 @@ describe.skipIf(missing !== null)("real receivers", () => {
     expect(status, text).toBe(202);
     const events = await eventsOf(json.id, 3);
     expect(events.map((event: { event: string }) => event.event)).toEqual(Array(3).fill("message.delivered"));
-    expect(
-      events.every(
-        (event: { data: { tls: { version: string } | null } }) => event.data.tls?.version === "TLSv1.3",
-      ),
-    ).toBe(true);
+    const tlsTo = (mta: string) =>
+      events.find((event: { data: { receiving_mta: string } }) => event.data.receiving_mta === mta).data.tls;
+    expect(tlsTo("mx.one.test")).toMatchObject({ version: "TLSv1.3", verified: false });
+    // Debian 12's OpenSMTPD offers STARTTLS and then fails the handshake with OpenSSL 3: clear text, in the same attempt.
+    expect(events.every((event: { data: { attempt: number } }) => event.data.attempt === 1)).toBe(true);
     const [atOne] = await holding(postfix, json.id.slice(4), 1);
     const atTwo = await holding(opensmtpd, json.id.slice(4), 2);
     for (const mail of [atOne, ...atTwo]) {
@@ -147,19 +148,24 @@ describe.skipIf(missing !== null)("real receivers", () => {
         ({ algo, status }: { algo?: string; status: { result: string } }) => `${algo} ${status.result}`,
       );
       expect(results.toSorted()).toEqual(["ed25519-sha256 pass", "rsa-sha256 pass"]);
-      expect(openDkim(mail, "rsa-sha256")).toBe("");
-      expect(openDkim(mail, "ed25519-sha256")).toBe("");
-      expect(openDkim(Buffer.concat([mail, Buffer.from("changed\r\n")]), "rsa-sha256")).not.toBe("");
+      expect(await openDkim(mail, "rsa-sha256")).toBe("");
+      expect(await openDkim(mail, "ed25519-sha256")).toBe("");
+      expect(await openDkim(Buffer.concat([mail, Buffer.from("changed\r\n")]), "rsa-sha256")).not.toBe("");
     }
   });
 
   /** What opendkim-testmsg says of the mail with one signature; empty where it verifies. Its resolver is the test's DNS. */
-  function openDkim(mail: Buffer, algorithm: string): string {
+  async function openDkim(mail: Buffer, algorithm: string): Promise<string> {
     const resolv = join(dir, "resolv.conf");
     writeFileSync(resolv, `nameserver ${port53.address}\n`);
     const script = `mount --bind ${resolv} /etc/resolv.conf && exec opendkim-testmsg`;
-    const run = spawnSync("unshare", ["-m", "sh", "-c", script], { input: withSignature(mail, algorithm) });
-    return `${run.status === 0 ? "" : `exit ${run.status} `}${run.stdout}${run.stderr}`;
+    const child = spawn("unshare", ["-m", "sh", "-c", script]);
+    let said = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    child.stdin.end(withSignature(mail, algorithm));
+    const [code] = (await once(child, "close")) as [number];
+    return `${code === 0 ? "" : `exit ${code} `}${said}`;
   }
 
   test("a webhook receiver written from the specification alone verifies every event", async () => {

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createSocket } from "node:dgram";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
@@ -48,16 +48,16 @@ export interface MailServerOptions {
   hostname: string;
 }
 
-/** A self-signed certificate made by openssl: [certificate file, key file]. */
+/** A self-signed certificate made by openssl: [certificate file, key file]. RSA: OpenSMTPD 6.8 cannot use EC keys with OpenSSL 3. */
 export function makeCertificate(dir: string, name: string): [string, string] {
   const [cert, key] = [join(dir, "cert.pem"), join(dir, "key.pem")];
-  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"];
+  const pair = ["-newkey", "rsa:2048", "-nodes", "-days", "30"];
   execFileSync(
     "openssl",
     [
       "req",
       "-x509",
-      ...curve,
+      ...pair,
       "-subj",
       `/CN=${name}`,
       "-addext",
@@ -74,7 +74,7 @@ export function makeCertificate(dir: string, name: string): [string, string] {
 }
 
 export interface Postfix extends MailServer {
-  /** From the next connection on, RCPT of `address` is answered with `reply`; null takes the rule away. */
+  /** From now on RCPT of `address` is answered with `reply`; null takes the rule away. */
   rule(address: string, reply: string | null): void;
 }
 
@@ -92,15 +92,15 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
   execFileSync("chown", ["nobody:nogroup", box]);
   const [cert, key] = makeCertificate(etc, options.hostname);
   const rules = new Map<string, string>();
-  const access = join(etc, "access");
-  const writeRules = (): void =>
-    writeFileSync(access, [...rules].map(([address, reply]) => `${address} ${reply}\n`).join(""));
-  writeRules();
+  const policy = await servePolicy((recipient) => rules.get(recipient) ?? "DUNNO");
   const [uid, gid] = [
     execFileSync("id", ["-u", "nobody"]).toString().trim(),
     execFileSync("getent", ["group", "nogroup"]).toString().split(":")[2],
   ];
-  writeFileSync(join(etc, "main.cf"), mainCf({ ...options, dir, cert, key, access, uid, gid: gid ?? "" }));
+  writeFileSync(
+    join(etc, "main.cf"),
+    mainCf({ ...options, dir, cert, key, policyPort: policy.port, uid, gid: gid ?? "" }),
+  );
   writeFileSync(join(etc, "master.cf"), masterCf(options));
   const postfix = (command: string) =>
     spawnSync("postfix", ["-c", etc, command], { env: { ...process.env, MAIL_CONFIG: etc } });
@@ -114,17 +114,53 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
     rule(address, reply) {
       if (reply === null) rules.delete(address);
       else rules.set(address, reply);
-      writeRules();
     },
     async stop() {
       postfix("abort");
+      await policy.stop();
       rmSync(dir, { recursive: true, force: true });
     },
   };
 }
 
+/** Postfix's policy delegation: attributes a line each, an empty line, then the action to take. */
+async function servePolicy(
+  actionFor: (recipient: string) => string,
+): Promise<{ port: number; stop(): Promise<void> }> {
+  const open = new Set<Socket>();
+  const server = createServer((socket) => {
+    open.add(socket);
+    socket.on("close", () => open.delete(socket)).on("error", () => socket.destroy());
+    let held = "";
+    socket.on("data", (chunk: Buffer) => {
+      held += chunk.toString();
+      for (let end = held.indexOf("\n\n"); end >= 0; end = held.indexOf("\n\n")) {
+        const recipient = /^recipient=(.*)$/m.exec(held.slice(0, end))?.[1] ?? "";
+        held = held.slice(end + 2);
+        socket.write(`action=${actionFor(recipient)}\n\n`);
+      }
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  return {
+    port: typeof address === "object" && address ? address.port : 0,
+    async stop() {
+      for (const socket of open) socket.destroy();
+      await new Promise<void>((done) => server.close(() => done()));
+    },
+  };
+}
+
 function mainCf(
-  o: MailServerOptions & { dir: string; cert: string; key: string; access: string; uid: string; gid: string },
+  o: MailServerOptions & {
+    dir: string;
+    cert: string;
+    key: string;
+    policyPort: number;
+    uid: string;
+    gid: string;
+  },
 ): string {
   return `compatibility_level = 3.6
 queue_directory = ${o.dir}/spool
@@ -138,7 +174,7 @@ mydestination =
 alias_maps =
 alias_database =
 local_transport = error:no local mail here
-inet_interfaces = ${o.address}
+inet_interfaces = 127.0.0.1
 inet_protocols = ipv4
 mynetworks = 127.255.255.255/32
 virtual_mailbox_domains = ${o.domain}
@@ -148,7 +184,7 @@ virtual_uid_maps = static:${o.uid}
 virtual_gid_maps = static:${o.gid}
 virtual_minimum_uid = 1
 smtpd_relay_restrictions = reject_unauth_destination
-smtpd_recipient_restrictions = check_recipient_access texthash:${o.access}
+smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:${o.policyPort}
 smtpd_peername_lookup = no
 smtpd_tls_security_level = may
 smtpd_tls_cert_file = ${o.cert}
@@ -158,9 +194,8 @@ maillog_file_prefixes = ${o.dir}
 `;
 }
 
-/** max_use=1: each connection is a new process, which reads the access table anew. */
 function masterCf({ address, port }: MailServerOptions): string {
-  return `${address}:${port} inet n - n - - smtpd -o max_use=1
+  return `${address}:${port} inet n - n - - smtpd
 cleanup   unix  n       -       n       -       0       cleanup
 qmgr      unix  n       -       n       300     1       qmgr
 tlsmgr    unix  -       -       n       1000?   1       tlsmgr
