@@ -6,7 +6,15 @@ import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import Sqlite from "better-sqlite3";
 import type { Database, Statement } from "better-sqlite3";
-import { openWriting, readBack } from "./open.ts";
+import {
+  frameBytes,
+  restartAgainAfterBytes,
+  restartAtBytes,
+  restartSoonAfterBytes,
+  restartWaitMs,
+} from "./wal.ts";
+import type { WalState } from "./wal.ts";
+import { busyTimeoutMs, openWriting, readBack } from "./open.ts";
 import type { PragmasReadBack } from "./open.ts";
 import { createWriter } from "./writer.ts";
 import type { Tally } from "./tally.ts";
@@ -38,17 +46,6 @@ export type BatchResult =
     }
   | { id: number; kind: "refused"; why: "full" | "failed"; detail: string };
 
-/** Of the write-ahead log: bytes in it, and how many of them the database has already. */
-export interface WalState {
-  bytes: number;
-  copiedBytes: number;
-}
-
-const walFrameBytes = 4096 + 24;
-/** Past this the writer waits for readers and starts the log anew; before, checkpoints run beside it. */
-const restartAtBytes = 256 * 1024 * 1024;
-/** After a restart that a reader prevented, the log grows by this before the next. */
-const restartAgainAfterBytes = 64 * 1024 * 1024;
 /** Free space under which a failed write is put down to want of room. */
 const scarceBytes = 1024 * 1024;
 
@@ -129,9 +126,13 @@ export function createBatchRunner(path: string): BatchRunner {
     tidy() {
       if (!session || readWal(session).bytes < restartPast) return;
       try {
+        const before = readWal(session);
+        session.db.pragma(`busy_timeout = ${restartWaitMs}`);
         session.db.pragma("wal_checkpoint(RESTART)");
+        session.db.pragma(`busy_timeout = ${busyTimeoutMs}`);
         const { bytes, copiedBytes } = readWal(session);
-        restartPast = copiedBytes < bytes ? bytes + restartAgainAfterBytes : restartAtBytes;
+        const wait = copiedBytes > before.copiedBytes ? restartAgainAfterBytes : restartSoonAfterBytes;
+        restartPast = copiedBytes < bytes ? bytes + wait : restartAtBytes;
       } catch (error) {
         giveUp(error);
       }
@@ -223,7 +224,7 @@ function blobsOf(call: Call, bytes: Uint8Array): Buffer[] {
 
 function readWal(session: Session): WalState {
   const row = session.walState.get();
-  return { bytes: (row?.log ?? 0) * walFrameBytes, copiedBytes: (row?.checkpointed ?? 0) * walFrameBytes };
+  return { bytes: (row?.log ?? 0) * frameBytes, copiedBytes: (row?.checkpointed ?? 0) * frameBytes };
 }
 
 /** Codes that say nothing about the call and everything about the disk, the file or the engine. */

@@ -2,12 +2,13 @@
 // two are under way, with all that has gathered, up to 1,000 calls or 4 MB, as ONE message whose bytes are one buffer
 // that is handed over. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
 import type { Worker } from "node:worker_threads";
-import type { Batch, Call, WalState } from "./batch.ts";
+import type { Batch, Call } from "./batch.ts";
 import type { PragmasReadBack } from "./open.ts";
 import type { Log } from "../log.ts";
 import { StoreUnavailable } from "./store.ts";
 import type { Commit } from "./store.ts";
 import { startThread } from "./thread.ts";
+import type { WalState } from "./wal.ts";
 import type { WriterReport, WriterRequest } from "./writer-thread.ts";
 import type { IntentName, Intents } from "./writer.ts";
 

@@ -5,8 +5,11 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import type { Database } from "better-sqlite3";
+import { keptBytes } from "./wal.ts";
 
 export const databaseName = "svc.db";
+/** How long a connection waits for another one's lock. */
+export const busyTimeoutMs = 5000;
 
 export interface PragmasReadBack {
   journalMode: string;
@@ -34,12 +37,13 @@ export function makeDirectory(path: string): void {
 
 /** A connection that writes. Throws where the database cannot promise what an acknowledgement means. */
 export function openWriting(path: string): Database {
-  const db = new Sqlite(path, { fileMustExist: true, timeout: 5000 });
+  const db = new Sqlite(path, { fileMustExist: true, timeout: busyTimeoutMs });
   try {
     db.pragma("auto_vacuum = INCREMENTAL"); // has an effect only before the first table
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = FULL");
     db.pragma("wal_autocheckpoint = 0");
+    db.pragma(`journal_size_limit = ${keptBytes}`);
     db.pragma("foreign_keys = ON");
     db.pragma("temp_store = MEMORY"); // savepoint journals too
     const { journalMode, synchronous } = readBack(db);
@@ -57,7 +61,7 @@ export function openWriting(path: string): Database {
 
 /** A connection that only reads; a write through it fails. */
 export function openReading(path: string, cacheKib: number): Database {
-  const db = new Sqlite(path, { readonly: true, fileMustExist: true, timeout: 5000 });
+  const db = new Sqlite(path, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs });
   db.pragma(`cache_size = -${cacheKib}`);
   db.pragma("temp_store = MEMORY");
   return db;

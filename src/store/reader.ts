@@ -3,9 +3,11 @@
 // outlives a page.
 import type { Database } from "better-sqlite3";
 import { createEventLists } from "./event-lists.ts";
+import { createInboxLists } from "./inbox-lists.ts";
 import { createMessageLists } from "./message-lists.ts";
 import { createAttemptRows } from "./message-rows.ts";
-import { createInboxLists, createQueueViews, createSuppressionLists } from "./small-lists.ts";
+import { createQueueViews } from "./queue-views.ts";
+import { createSuppressionLists } from "./suppression-lists.ts";
 import type { AttemptView } from "./store.ts";
 
 export function createReader(db: Database, checkpointer: Database) {

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
-import type { WalState } from "./batch.ts";
 import { createSpool } from "./content.ts";
 import { createGroupCommit } from "./group-commit.ts";
 import { lockDirectory } from "./lock.ts";
@@ -16,6 +15,8 @@ import { createSpace } from "./space.ts";
 import { prepareAtStart } from "./start.ts";
 import { createCalls } from "./store-calls.ts";
 import type { Commit, Store } from "./store.ts";
+import { checkpointAtBytes, restartAtBytes } from "./wal.ts";
+import type { WalState } from "./wal.ts";
 
 export interface StoreOptions {
   dataDir: string;
@@ -25,9 +26,6 @@ export interface StoreOptions {
   /** Share of the disk, 0 to 1, under which new mail is refused (and never under 40 MB); 0 switches that off. */
   minFreeShare: number;
 }
-
-/** Bytes of the log that the database does not have yet, past which they are copied. */
-const checkpointAtBytes = 16 * 1024 * 1024;
 
 /** Throws StoreLocked where another process has the directory, SchemaTooNew where a newer program has written it. */
 export async function openStore(options: StoreOptions): Promise<Store> {
@@ -51,7 +49,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const listeners = new Set<(commit: Commit) => void>();
     let checkpointing = false;
     const checkpoint = (wal: WalState): void => {
-      if (checkpointing || wal.bytes - wal.copiedBytes < checkpointAtBytes) return;
+      if (checkpointing || wal.bytes - wal.copiedBytes < checkpointAtBytes || wal.bytes >= restartAtBytes)
+        return;
       checkpointing = true;
       reader
         .ask("checkpoint", null)

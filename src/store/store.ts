@@ -2,6 +2,7 @@
 // intent, take and return plain values, and are asynchronous: nobody outside this room knows SQL, SQLite,
 // threads or that a second implementation may stand on another engine. Time comes in as an argument.
 // A call that writes is answered only after its commit is on disk. StoreUnavailable means that nothing of it was kept.
+// Over 300 lines: it is the whole language between the rooms and what is kept, read as one list.
 import type { DialogueLine, TlsSummary } from "../mail/outcome.ts";
 import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
 

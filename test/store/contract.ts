@@ -1,5 +1,6 @@
 // What any Store must do, whatever engine is behind it: only the interface is used. An engine's own test
-// calls storeContract with a way to open an empty store.
+// calls storeContract with a way to open an empty store. Over 300 lines because the interface is: a section a
+// noun of it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Refusal } from "../../src/errors.ts";
 import type { Job } from "../../src/mail/envelope.ts";

@@ -1,0 +1,22 @@
+// How large the write-ahead log may grow. It is copied into the database beside the writer from 16 MB on; only where that
+// never catches up does the writer itself wait for readers and start it anew.
+
+/** Of the log: bytes in it, and how many of them the database has already. */
+export interface WalState {
+  bytes: number;
+  copiedBytes: number;
+}
+
+/** A page and its header. */
+export const frameBytes = 4096 + 24;
+/** Bytes that the database does not have yet, past which they are copied. */
+export const checkpointAtBytes = 16 * 1024 * 1024;
+/** Past this the writer starts the log anew, and nothing copies beside it. */
+export const restartAtBytes = 256 * 1024 * 1024;
+/** After a restart that a reader prevented, the log grows by this before the next; by less where a copy was under way beside it. */
+export const restartAgainAfterBytes = 64 * 1024 * 1024;
+export const restartSoonAfterBytes = 4 * 1024 * 1024;
+/** How long a restart waits for readers, with every caller behind it. */
+export const restartWaitMs = 200;
+/** What the file keeps of its size when it starts anew. */
+export const keptBytes = 64 * 1024 * 1024;
