@@ -61,8 +61,6 @@ export interface ApplianceOptions {
   config?: Record<string, unknown>;
   /** Where the data lives; by default a folder of the test's own. */
   dataDir?: string;
-  /** Command to run the program under, e.g. strace. */
-  under?: string[];
 }
 
 /** Ports that were free a moment ago. */
@@ -104,16 +102,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   let log = "";
   let child: ChildProcess;
   const start = async (): Promise<void> => {
-    const [command = program, ...args] = [
-      ...(options.under ?? []),
-      program,
-      "serve",
-      "--config",
-      configFile,
-      "--socket",
-      socket,
-    ];
-    child = spawn(command, args, {
+    child = spawn(program, ["serve", "--config", configFile, "--socket", socket], {
       stdio: ["ignore", "ignore", "pipe"],
       env: { ...process.env, SVC_LOG_LEVEL: "info" },
     });
