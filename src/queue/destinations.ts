@@ -69,8 +69,7 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
 
 function canonicalOf(job: Job): string {
   const address = parseAddress(job.rcptTo);
-  if (!address.ok) throw new Error(`a queued recipient ${address.issue}`);
-  return canonicalAddress(address.value);
+  return address.ok ? canonicalAddress(address.value) : job.rcptTo.toLowerCase();
 }
 
 /** Nobody may send in the name of a domain that the account has given up. */

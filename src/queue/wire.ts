@@ -59,7 +59,8 @@ export function createWire({ store, signHeader, clock, sign }: WireDeps): Wire {
       const kept = signatures.get(message.key);
       if (kept && clock.monotonic() - kept.madeAt < signatureKeptMs) return kept.signature;
       const signature = make(message);
-      signature.catch(() => signatures.delete(message.key));
+      const forget = () => signatures.delete(message.key);
+      signature.then((made) => made === null && forget(), forget);
       signatures.set(message.key, { madeAt: clock.monotonic(), signature });
       for (const oldest of signatures.keys()) {
         if (signatures.size <= signaturesKept) break;

@@ -58,18 +58,24 @@ const longestName = 100;
 
 /** The value where it has the field's shape; else undefined, every fault told at its path, such as `to[1].email`. */
 export function readShape<F extends FieldName>(field: F, value: unknown, add: Add): Field<F> | undefined {
-  const entries = typeof value === "object" && value !== null ? Object.keys(value) : [];
-  if (entries.length > mostEntries) {
-    add(field, `has ${entries.length} entries, far more than any message may have`);
+  const keys = isRecord(value) ? Object.keys(value) : [];
+  const entries = Array.isArray(value) ? value.length : keys.length;
+  if (entries > mostEntries) {
+    add(field, `has ${entries} entries, far more than any message may have`);
     return undefined;
   }
   // A key that zod leaves out of a record without a word.
-  if (entries.includes("__proto__")) add(`${field}.__proto__`, "is not a name that can be used");
+  if (keys.includes("__proto__")) add(`${field}.__proto__`, "is not a name that can be used");
   const read = messageFields[field].safeParse(value);
   if (read.success) return read.data as Field<F>;
   for (const fault of read.error.issues.flatMap((issue) => faultsOf(issue, [])))
     add(pathOf(field, fault.path), fault.issue);
   return undefined;
+}
+
+/** A JSON object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 interface Fault {

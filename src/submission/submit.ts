@@ -24,7 +24,7 @@ import { readIncoming, type ReadMail } from "./incoming.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
 import { leastBytes, putChunks, render, type Made } from "./render.ts";
 import { readRequest, type ReadRequest } from "./request.ts";
-import type { MessageRequest } from "./shape.ts";
+import { isRecord, type MessageRequest } from "./shape.ts";
 import type { Sender, Submission } from "./submission.ts";
 
 export interface SubmissionDeps {
@@ -41,7 +41,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
   const checkDeps: CheckDeps = { store, domains: deps.domains, now: () => clock.now() };
 
   const send: Submission["send"] = async (sender, json, arrival, idempotency) => {
-    if (!isObject(json)) throw notAnObject();
+    if (!isRecord(json)) throw notAnObject();
     const made = makeFor(arrival.protocol);
     const read = readRequest(json, made.now);
     const rendered = renderIfSound(read, made);
@@ -126,10 +126,6 @@ export function createSubmission(deps: SubmissionDeps): Submission {
 }
 
 type Rendered = Composed & { request: MessageRequest };
-
-function isObject(json: unknown): json is Record<string, unknown> {
-  return typeof json === "object" && json !== null && !Array.isArray(json);
-}
 
 /** The size decides before anything else does, so a sound request is rendered first. */
 function renderIfSound({ request, problems }: ReadRequest, made: Made): Rendered | null {

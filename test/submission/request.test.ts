@@ -116,8 +116,8 @@ describe("a value of the wrong type", () => {
     expect(rows({ tracking: { opens: "yes" } })).toEqual([`tracking.opens ${bad}`]);
   });
 
-  test("of which there are a million makes one problem, and no million of them", () => {
-    const many = Array.from({ length: 1_000_000 }, () => 1);
+  test("of which there are very many makes one problem, not as many rows", () => {
+    const many = Array.from({ length: 300_000 }, () => 1);
     for (const field of ["to", "reply_to", "attachments", "tags"])
       expect(rows({ [field]: many })).toEqual([`${field} ${bad}`]);
     const object = Object.fromEntries(many.map((one, i) => [`k${i}`, one]));

@@ -179,12 +179,12 @@ export interface Rig {
   clock: ManualClock;
   domains: Map<string, SenderDomain>;
   /** Sends as a live key unless told otherwise. */
-  send(json: unknown, sender?: Sender): ReturnType<Submission["send"]>;
+  send: (json: unknown, sender?: Sender) => ReturnType<Submission["send"]>;
   /** Relays a mail to `rcptTo` (by default one recipient), in chunks of `chunkSize` bytes. */
-  relay(
+  relay: (
     mail: string | Buffer,
     options?: { rcptTo?: string[]; chunkSize?: number; sender?: Sender },
-  ): Promise<string>;
+  ) => Promise<string>;
 }
 
 export function makeRig(over: { dev?: boolean } = {}): Rig {

@@ -1,0 +1,49 @@
+// What `svc status` shows and readiness is judged by: one look at the queue, the store and the
+// process, in the API's own spelling.
+import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Store } from "../store/store.ts";
+
+export interface StatusDeps {
+  store: Pick<Store, "queueCounts" | "health" | "full">;
+  config: Pick<Config, "hostname" | "dev">;
+  clock: Clock;
+  version: string;
+  startedAt: number;
+  listeners(): { name: string; address: string }[];
+  jobs(): object[];
+}
+
+export function createStatus(deps: StatusDeps): () => Promise<object> {
+  const { store, config, clock } = deps;
+  return async () => {
+    const [queue, health] = await Promise.all([store.queueCounts(), store.health()]);
+    return {
+      version: deps.version,
+      hostname: config.hostname,
+      dev: config.dev,
+      started_at: isoTime(deps.startedAt),
+      uptime_seconds: Math.max(0, Math.round((clock.now() - deps.startedAt) / 1000)),
+      ready: health.writable && !store.full(),
+      queue: {
+        scheduled: queue.scheduled,
+        queued: queue.queued,
+        deferred: queue.deferred,
+        sending: queue.sending,
+        oldest_due_at: isoTimeOrNull(queue.oldestDueAt),
+      },
+      store: {
+        journal_mode: health.journalMode,
+        synchronous: health.synchronous,
+        schema_version: health.schemaVersion,
+        free_bytes: health.freeBytes,
+        wal_bytes: health.walBytes,
+        writable: health.writable,
+        full: store.full(),
+      },
+      listeners: deps.listeners(),
+      jobs: deps.jobs(),
+      memory_bytes: process.memoryUsage.rss(),
+    };
+  };
+}

@@ -1,0 +1,159 @@
+import { describe, expect, test } from "vitest";
+import type { AttemptRequest, Route } from "../../src/delivery/delivery.ts";
+import { readReturnPathLocal } from "../../src/mail/return-path.ts";
+import { createDestinations } from "../../src/queue/destinations.ts";
+import { makeSuppression } from "../submission/rig.ts";
+import { ManualClock } from "../support/clock.ts";
+import { bouncedOutcome, deliveredOutcome, makeJob, makeMessage } from "../support/jobs.ts";
+
+const secret = new Uint8Array(32).fill(7);
+
+function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")) {
+  const clock = new ManualClock();
+  const attempts: AttemptRequest[] = [];
+  const routed: string[] = [];
+  const rig: { route: Route } = {
+    route: { kind: "hosts", group: "x.test", hosts: [{ host: "mx.x.test", preference: 10 }] },
+  };
+  const destinations = createDestinations({
+    delivery: {
+      async route(domain) {
+        routed.push(domain);
+        return rig.route;
+      },
+      async attempt(request) {
+        attempts.push(request);
+        return deliveredOutcome();
+      },
+    },
+    wire: {
+      signatureOf: async () => signature,
+      async *open(message) {
+        yield Buffer.from(`mail ${message.key}`);
+      },
+    },
+    verpSecret: secret,
+    clock,
+  });
+  return { rig, destinations, attempts, routed, clock };
+}
+
+const always = () => true;
+
+describe("a recipient domain's lane", () => {
+  test("goes to its route's hosts, with a return path that names the recipient", async () => {
+    const { rig, destinations, attempts, routed } = makeRig();
+    const to = await destinations.destinationOf("default/x.test");
+    expect([to.group, routed]).toEqual(["x.test", ["x.test"]]);
+    const message = makeMessage({ key: 31, content: { kind: "inline", id: 31, sizeBytes: 7 } });
+    const job = makeJob(42, { message });
+    const mayFinish = () => false;
+    expect(await to.attempt(job, mayFinish)).toEqual(deliveredOutcome());
+    const [request] = attempts;
+    if (!request) throw new Error("no attempt was made");
+    expect(request).toMatchObject({
+      job,
+      route: rig.route,
+      mayFinish,
+      wire: { signature: Buffer.from("DKIM-Signature: x\r\n"), sizeBytes: 7 },
+    });
+    const at = request.mailFrom.indexOf("@");
+    expect(request.mailFrom.slice(at + 1)).toBe("bounce.ok.test");
+    const local = request.mailFrom.slice(0, at);
+    expect(readReturnPathLocal(secret, local)).toEqual({ messageKey: 31, recipientKey: 42 });
+    expect(readReturnPathLocal(new Uint8Array(32), local)).toBeNull();
+    const chunks: Buffer[] = [];
+    for await (const chunk of request.wire.open()) chunks.push(chunk);
+    expect(Buffer.concat(chunks).toString()).toBe("mail 31");
+  });
+
+  test("is answered here where its route is an outcome, by the time of the attempt", async () => {
+    const { rig, destinations, attempts, clock } = makeRig();
+    const decided: [number, number][] = [];
+    const outcome = bouncedOutcome({ source: "local", classification: "invalid_domain" });
+    rig.route = {
+      kind: "outcome",
+      decide(job, startedAt) {
+        decided.push([job.key, startedAt]);
+        return outcome;
+      },
+    };
+    const to = await destinations.destinationOf("default/gone.test");
+    await clock.advance(5000);
+    expect(to.group).toBe("local");
+    expect(await to.attempt(makeJob(1), always)).toBe(outcome);
+    expect(decided).toEqual([[1, clock.now()]]);
+    expect(attempts).toEqual([]);
+  });
+
+  test("bounces what nobody may sign any more, without an attempt", async () => {
+    const { destinations, attempts, clock } = makeRig(null);
+    const to = await destinations.destinationOf("default/x.test");
+    expect(await to.attempt(makeJob(1), always)).toMatchObject({
+      kind: "bounced",
+      source: "local",
+      classification: "invalid_sender",
+      reply: { code: 550, status: "5.7.1", text: expect.stringMatching(/^\[local\] ok\.test /) as string },
+      trace: { startedAt: clock.now(), endedAt: clock.now(), host: null, dialogue: [] },
+    });
+    expect(attempts).toEqual([]);
+  });
+});
+
+describe("the sandbox's lane", () => {
+  test("asks no DNS, opens no connection and signs nothing", async () => {
+    const { destinations, attempts, routed } = makeRig();
+    const to = await destinations.destinationOf("~sandbox");
+    expect(to.group).toBe("sandbox");
+    expect(await to.attempt(makeJob(1), always)).toMatchObject({ kind: "delivered" });
+    const bounce = makeJob(2, { domain: "simulator.svc", rcptTo: "bounce@simulator.svc" });
+    expect(await to.attempt(bounce, always)).toMatchObject({ kind: "bounced" });
+    expect([attempts, routed]).toEqual([[], []]);
+  });
+
+  test("catches what is not the simulator's", () => {
+    const { destinations } = makeRig();
+    const caught = (lane: string, domain: string) => destinations.isCaught(makeJob(1, { lane, domain }));
+    expect(caught("~sandbox", "x.test")).toBe(true);
+    expect(caught("~sandbox", "simulator.svc")).toBe(false);
+    expect(caught("default/x.test", "x.test")).toBe(false);
+  });
+});
+
+describe("a recipient that was suppressed since acceptance", () => {
+  const on = (canonical: string) => ({
+    suppressed: async (accountKey: number, asked: string[]) =>
+      accountKey === 1 && asked.includes(canonical)
+        ? [makeSuppression(canonical, { reason: "complaint" })]
+        : [],
+  });
+
+  test("is bounced here, the reason told", async () => {
+    const { destinations, clock } = makeRig();
+    const job = makeJob(1, { rcptTo: "Zoe@x.test" });
+    expect(await destinations.suppressedSince(on("zoe@x.test"))(job)).toMatchObject({
+      kind: "bounced",
+      source: "local",
+      classification: "suppressed",
+      reply: { code: 550, status: "5.7.1", text: expect.stringMatching(/^\[local\] .*complaint/) as string },
+      trace: { startedAt: clock.now(), endedAt: clock.now(), sendingIp: null },
+    });
+  });
+
+  test("is found as the list writes it: quotes that say nothing and decomposed letters make no other address", async () => {
+    const { destinations } = makeRig();
+    expect(
+      await destinations.suppressedSince(on("zoe@x.test"))(makeJob(1, { rcptTo: '"Zoe"@x.test' })),
+    ).not.toBeNull();
+    expect(
+      await destinations.suppressedSince(on("zo\u00eb@x.test"))(makeJob(1, { rcptTo: "zoe\u0308@x.test" })),
+    ).not.toBeNull();
+  });
+
+  test("is tried where the entry is another's", async () => {
+    const { destinations } = makeRig();
+    expect(await destinations.suppressedSince(on("a@x.test"))(makeJob(1, { rcptTo: "b@x.test" }))).toBeNull();
+    const other = makeJob(1, { rcptTo: "a@x.test", message: makeMessage({ accountKey: 2 }) });
+    expect(await destinations.suppressedSince(on("a@x.test"))(other)).toBeNull();
+  });
+});

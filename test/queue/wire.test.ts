@@ -1,0 +1,180 @@
+import { dkimVerify } from "mailauth";
+import { expect, test } from "vitest";
+import {
+  BodyHasher,
+  createSigner,
+  dkimRecordValue,
+  generateDkimKey,
+  type SignInput,
+} from "../../src/mail/dkim.ts";
+import type { ContentRef } from "../../src/mail/envelope.ts";
+import { createWire } from "../../src/queue/wire.ts";
+import type { SenderDomain } from "../../src/store/store.ts";
+import { makeDkimKey, makeDomain } from "../submission/rig.ts";
+import { ManualClock } from "../support/clock.ts";
+import { makeMessage } from "../support/jobs.ts";
+
+const header = "From: shop@ok.test\r\nSubject: s\r\n\r\n";
+const mail = Buffer.from(`${header}body\r\n`);
+
+/** A wire over one domain and one mail; `signed` is every signature that was asked for. */
+function makeRig(over: { domain?: SenderDomain | null; sign?: boolean } = {}) {
+  const clock = new ManualClock();
+  const signed: SignInput[] = [];
+  const opened: ContentRef[] = [];
+  const rig = {
+    clock,
+    signed,
+    opened,
+    lookups: 0,
+    failure: null as Error | null,
+    domain: over.domain === undefined ? makeDomain("ok.test", { dkimKeys: [makeDkimKey()] }) : over.domain,
+  };
+  const wire = createWire({
+    store: {
+      async domainByName(accountKey, name) {
+        rig.lookups += 1;
+        if (rig.failure) throw rig.failure;
+        return rig.domain?.accountKey === accountKey && rig.domain.name === name ? rig.domain : null;
+      },
+      async *openContent(ref) {
+        opened.push(ref);
+        for (let at = 0; at < mail.length; at += 7) yield mail.subarray(at, at + 7);
+      },
+    },
+    async signHeader(input) {
+      signed.push(input);
+      return Buffer.from(`DKIM-Signature: ${signed.length}\r\n`);
+    },
+    clock,
+    sign: over.sign ?? true,
+  });
+  return { ...rig, rig, wire };
+}
+
+const messageOf = (key: number) =>
+  makeMessage({
+    key,
+    headerLength: header.length,
+    content: { kind: "inline", id: key, sizeBytes: mail.length },
+  });
+
+test("signs the stored header with every active key of the domain", async () => {
+  const { wire, signed, clock } = makeRig({
+    domain: makeDomain("ok.test", {
+      dkimKeys: [
+        makeDkimKey({ selector: "rsa", algorithm: "rsa-sha256" }),
+        makeDkimKey({ selector: "new", status: "pending" }),
+        makeDkimKey({ selector: "old", status: "retired" }),
+        makeDkimKey({ selector: "ed" }),
+      ],
+    }),
+  });
+  const message = messageOf(1);
+  expect(String(await wire.signatureOf(message))).toBe("DKIM-Signature: 1\r\n");
+  expect(signed[0]).toEqual({
+    headerSection: Buffer.from(header),
+    bodyHash: message.bodyHash,
+    signedAt: clock.now(),
+    keys: [
+      { domain: "ok.test", selector: "rsa", algorithm: "rsa-sha256", privatePem: "pem" },
+      { domain: "ok.test", selector: "ed", algorithm: "ed25519-sha256", privatePem: "pem" },
+    ],
+  });
+});
+
+test("what goes over the wire verifies", async () => {
+  const key = await generateDkimKey("ed25519-sha256");
+  const hasher = new BodyHasher();
+  hasher.update(mail.subarray(header.length));
+  const wire = createWire({
+    store: {
+      domainByName: async () =>
+        makeDomain("ok.test", { dkimKeys: [makeDkimKey({ privatePem: key.privatePem })] }),
+      async *openContent() {
+        yield mail;
+      },
+    },
+    signHeader: createSigner(),
+    clock: new ManualClock(),
+    sign: true,
+  });
+  const message = { ...messageOf(1), bodyHash: hasher.digest() };
+  const parts: Buffer[] = [(await wire.signatureOf(message)) ?? Buffer.alloc(0)];
+  for await (const chunk of wire.open(message)) parts.push(chunk);
+  const { results } = await dkimVerify(Buffer.concat(parts), {
+    resolver: async () => [[dkimRecordValue("ed25519-sha256", key.publicKey)]],
+  });
+  expect(results.map(({ status }) => status.result)).toEqual(["pass"]);
+});
+
+test("recipients and tries of one message share one signature, also while it is made", async () => {
+  const { wire, signed, opened } = makeRig();
+  const message = messageOf(1);
+  await Promise.all([wire.signatureOf(message), wire.signatureOf(message)]);
+  await wire.signatureOf({ ...message });
+  expect([signed.length, opened.length]).toEqual([1, 1]);
+  await wire.signatureOf(messageOf(2));
+  expect(signed.length).toBe(2);
+});
+
+test("a signature is made anew after ten minutes, with the time of then", async () => {
+  const { wire, signed, clock } = makeRig();
+  const message = messageOf(1);
+  await wire.signatureOf(message);
+  await clock.advance(599_999);
+  await wire.signatureOf(message);
+  expect(signed.length).toBe(1);
+  await clock.advance(1);
+  await wire.signatureOf(message);
+  expect(signed.map(({ signedAt }) => signedAt)).toEqual([clock.now() - 600_000, clock.now()]);
+});
+
+test("signs nothing where a smart host does, and nothing without a signing domain", async () => {
+  const off = makeRig({ sign: false });
+  expect(await off.wire.signatureOf(messageOf(1))).toEqual(Buffer.alloc(0));
+  const on = makeRig();
+  expect(await on.wire.signatureOf({ ...messageOf(1), signingDomain: null })).toEqual(Buffer.alloc(0));
+  expect([off.signed.length, on.signed.length, off.rig.lookups + on.rig.lookups]).toEqual([0, 0, 0]);
+});
+
+test("gives null where the domain is gone, is another account's, or has no active key", async () => {
+  expect(await makeRig({ domain: null }).wire.signatureOf(messageOf(1))).toBeNull();
+  expect(await makeRig().wire.signatureOf({ ...messageOf(1), accountKey: 2 })).toBeNull();
+  const retired = makeDomain("ok.test", { dkimKeys: [makeDkimKey({ status: "retired" })] });
+  expect(await makeRig({ domain: retired }).wire.signatureOf(messageOf(1))).toBeNull();
+});
+
+test("a domain that comes back signs again", async () => {
+  const { rig, wire, clock } = makeRig({ domain: null });
+  expect(await wire.signatureOf(messageOf(1))).toBeNull();
+  rig.domain = makeDomain("ok.test", { dkimKeys: [makeDkimKey()] });
+  await clock.advance(1000);
+  expect(await wire.signatureOf(messageOf(1))).not.toBeNull();
+});
+
+test("the keys of a domain are read once a second at most, however many messages it has", async () => {
+  const { rig, wire, clock } = makeRig();
+  await Promise.all(Array.from({ length: 20 }, (_, i) => wire.signatureOf(messageOf(i))));
+  expect(rig.lookups).toBe(1);
+  await clock.advance(1000);
+  await wire.signatureOf(messageOf(99));
+  expect(rig.lookups).toBe(2);
+});
+
+test("a failure is not kept", async () => {
+  const { rig, wire } = makeRig();
+  rig.failure = new Error("busy");
+  await expect(wire.signatureOf(messageOf(1))).rejects.toThrow("busy");
+  rig.failure = null;
+  expect(await wire.signatureOf(messageOf(1))).not.toBeNull();
+});
+
+test("keeps at most 2,000 signatures, the newest", async () => {
+  const { wire, signed } = makeRig();
+  for (let key = 0; key <= 2000; key++) await wire.signatureOf(messageOf(key));
+  await wire.signatureOf(messageOf(2000));
+  expect(signed.length).toBe(2001);
+  await wire.signatureOf(messageOf(0));
+  expect(signed.length).toBe(2002);
+});
