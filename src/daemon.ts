@@ -1,10 +1,11 @@
 // The composition root: builds every room, starts them in order and stops them in
-// reverse. The only file that knows them all; what they do is theirs.
+// reverse. The only file that knows them all; what they do is theirs. Over 300 lines: the wiring is one list.
 import { randomBytes } from "node:crypto";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
 import { createNotices } from "./care/notices.ts";
-import { isoTime, isoTimeOrNull, systemClock, type Clock } from "./clock.ts";
+import { createStatus } from "./care/status.ts";
+import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createResolver, type CachingResolver } from "./dns/resolve.ts";
@@ -21,6 +22,7 @@ import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
 import { createWire } from "./queue/wire.ts";
 import { createRelay } from "./relay/relay.ts";
+import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
 import type { Service } from "./service.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import type { SenderDomain, Store } from "./store/store.ts";
@@ -33,7 +35,7 @@ declare const __VERSION__: string;
 export interface RunningDaemon {
   addresses(): { name: string; address: string }[];
   /** For `serve --dev`: a fresh key and SMTP login of a verified domain example.test. */
-  devCredentials(): Promise<{ key: string; smtpUsername: string; smtpPassword: string }>;
+  devCredentials(): Promise<DevCredentials>;
   /** Reads the certificates again; an unusable one is logged and the old one stays. */
   reload(): Promise<void>;
   /** Finishes what is in flight, at most `drainMs`. */
@@ -43,7 +45,6 @@ export interface RunningDaemon {
 }
 
 export const defaultAccount = "default";
-export const devDomain = "example.test";
 /** Attempts and requests in flight may take this long to end; what is left is taken back at the next start. */
 const drainMs = 30_000;
 
@@ -244,43 +245,20 @@ async function build({
     clock,
     log: log.component("http"),
     mint,
-    status: () => statusOf(),
+    status: createStatus({
+      store,
+      config,
+      clock,
+      version: __VERSION__,
+      startedAt,
+      listeners: () => addresses(),
+      jobs: () => jobs.states(),
+    }),
   });
   const addresses = (): { name: string; address: string }[] => [
     ...http.addresses(),
     ...(relay?.addresses() ?? []),
   ];
-
-  const statusOf = async (): Promise<object> => {
-    const [queue, health] = await Promise.all([store.queueCounts(), store.health()]);
-    return {
-      version: __VERSION__,
-      hostname: config.hostname,
-      dev: config.dev,
-      started_at: isoTime(startedAt),
-      uptime_seconds: Math.round((clock.now() - startedAt) / 1000),
-      ready: health.writable && !store.full(),
-      queue: {
-        scheduled: queue.scheduled,
-        queued: queue.queued,
-        deferred: queue.deferred,
-        sending: queue.sending,
-        oldest_due_at: isoTimeOrNull(queue.oldestDueAt),
-      },
-      store: {
-        journal_mode: health.journalMode,
-        synchronous: health.synchronous,
-        schema_version: health.schemaVersion,
-        free_bytes: health.freeBytes,
-        wal_bytes: health.walBytes,
-        writable: health.writable,
-        full: store.full(),
-      },
-      listeners: addresses(),
-      jobs: jobs.states(),
-      memory_bytes: process.memoryUsage.rss(),
-    };
-  };
 
   const outside: Service = {
     name: "outside",
@@ -296,7 +274,8 @@ async function build({
     daemon: {
       addresses,
       reload,
-      devCredentials: () => devCredentials(store, domains, access, clock),
+      devCredentials: async () =>
+        makeDevCredentials({ store, domains, access, clock }, await theAccount(store)),
     },
   };
 }
@@ -334,38 +313,6 @@ async function verifiedDomain(
   const account = await theAccount(store);
   const found = await domains.senderFor(account.key, name);
   return found.ok ? found.domain : null;
-}
-
-async function devCredentials(
-  store: Store,
-  domains: ReturnType<typeof createDomains>,
-  access: ReturnType<typeof createAccess>,
-  clock: Clock,
-): Promise<{ key: string; smtpUsername: string; smtpPassword: string }> {
-  const account = await theAccount(store);
-  const domain =
-    (await store.domainByName(account.key, devDomain)) ?? (await domains.add(account.key, devDomain));
-  const now = clock.now();
-  // Nothing leaves the machine in this mode, so there is no DNS to ask.
-  const records = domain.records.map((record) => ({ ...record, status: "ok" as const, issue: null }));
-  await store.saveDomainCheck({
-    ...domain,
-    status: "verified",
-    records,
-    updatedAt: now,
-    verifiedAt: now,
-    checkedAt: now,
-    failingSince: null,
-  });
-  const key = await access.createKey(account.key, {
-    name: "serve --dev",
-    scope: "send",
-    test: true,
-    allowIps: [],
-    expiresAt: null,
-  });
-  const login = await access.createCredential(account, { name: "serve --dev", test: true });
-  return { key: key.value, smtpUsername: login.username, smtpPassword: login.password };
 }
 
 /** Doors first; what has not ended by then is left to the next start. */

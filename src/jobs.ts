@@ -48,7 +48,7 @@ export function createJobs(jobs: Job[], clock: Clock, log: Log): Service & { sta
       }
     },
     async stop() {
-      await Promise.all([...tasks.values()].map((task) => task.destroy()));
+      for (const task of tasks.values()) await task.destroy();
     },
     states: () =>
       jobs.map((job) => ({

@@ -42,6 +42,7 @@ const owners: Record<string, string[]> = {
   pino: ["log"],
   yaml: ["config"],
   "ipaddr.js": ["dns"],
+  tldts: ["delivery"],
   "postal-mime": ["http"],
   "@peculiar/x509": ["tls"],
   "reflect-metadata": ["tls"],

@@ -1,6 +1,7 @@
 // Where a domain's mail goes: the smart host if there is one, else its mail hosts as dns/mx.ts finds them
 // (RFC 5321 §5.1, RFC 7505), and the group whose limits they share. "No such domain" and "takes no mail" bounce at once,
 // "could not tell" defers.
+import { getDomain } from "tldts";
 import type { Clock } from "../clock.ts";
 import type { SmartHost } from "../config.ts";
 import { mailHosts } from "../dns/mx.ts";
@@ -53,11 +54,11 @@ export async function findRoute(deps: RouteDeps, domain: string): Promise<Route>
   }
 }
 
-/** Destinations that share limits: a provider, else the last two labels of the host. */
+/** Destinations that share limits: a provider, else the registered domain of the host (`mail.shop.co.uk`: `shop.co.uk`). */
 export function groupOf(host: string): string {
   const ends = (suffix: string): boolean => host === suffix || host.endsWith(`.${suffix}`);
   const provider = providers.find(([, suffixes]) => suffixes.some(ends));
-  return provider?.[0] ?? host.split(".").slice(-2).join(".");
+  return provider?.[0] ?? getDomain(host) ?? host;
 }
 
 function undeliverable(clock: Clock, failure: LocalFailure, why: string): Route {

@@ -46,6 +46,8 @@ test.each([
   ["mx1.mail.acme.test", "acme.test"],
   ["evil-google.com", "evil-google.com"],
   ["localhost", "localhost"],
+  ["mx1.mail.shop.co.uk", "shop.co.uk"],
+  ["mx.other.co.uk", "other.co.uk"],
 ])("%s shares the limits of %s", (host, group) => {
   expect(groupOf(host)).toBe(group);
 });

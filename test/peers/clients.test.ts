@@ -187,7 +187,7 @@ function readTrace(text: string) {
       for (const id of ids) if (!answered.has(id)) answered.set(id, line);
     } else if (/ (?:fsync|fdatasync)\(/.test(entry)) {
       if (/unfinished/.test(entry)) open.set(thread, line);
-      else if (/= 0$/.test(entry)) syncs.push({ begun: line, done: line });
+      else if (entry.endsWith("= 0")) syncs.push({ begun: line, done: line });
     } else if (/<\.\.\. (?:fsync|fdatasync) resumed>.*= 0$/.test(entry)) {
       syncs.push({ begun: open.get(thread) ?? line, done: line });
     }
