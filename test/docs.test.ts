@@ -1,5 +1,5 @@
 // The README is held to the code: what it lists is what there is, and nothing is left out.
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { exitCodes } from "../src/cli/fault.ts";
@@ -50,4 +50,23 @@ test("every classification of a failure stands in the row of its category", () =
       .find((line) => line.startsWith(`| ${category} |`));
     expect(row, classification).toContain(`\`${classification}\``);
   }
+});
+
+test("ARCHITECTURE.md names every room, and none that is not there", () => {
+  const architecture = readFileSync(join(import.meta.dirname, "..", "ARCHITECTURE.md"), "utf8");
+  const listed = [...architecture.matchAll(/^ {2}([a-z]+)\/ {2,}/gm)].map((match) => match[1]);
+  const rooms = readdirSync(join(import.meta.dirname, "../src"), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== "config")
+    .map(({ name }) => name);
+  expect(listed.toSorted()).toEqual(rooms.toSorted());
+});
+
+test("every file that ARCHITECTURE.md names is there", () => {
+  const architecture = readFileSync(join(import.meta.dirname, "..", "ARCHITECTURE.md"), "utf8");
+  const named = [...architecture.matchAll(/`([a-z-]+(?:\/[a-z-]+)*\.ts)`/g)].map((match) => match[1] ?? "");
+  const root = join(import.meta.dirname, "..");
+  expect(
+    named.filter((file) => !existsSync(join(root, "src", file)) && !existsSync(join(root, file))),
+  ).toEqual([]);
+  expect(named.length).toBeGreaterThan(20);
 });
