@@ -347,10 +347,16 @@ test("after a write that failed the content stays: nobody knows what is on disk"
   expect(rig.store.dropped).toEqual([]);
 });
 
-test("the stored header begins with fields alone", async () => {
+test("the stored header ends where it is said to", async () => {
   const rig = makeRig();
   await rig.relay(mail([from]));
   const { headerLength } = rig.store.last().message;
   const names = parseHeaderSection(rig.store.bytes().subarray(0, headerLength)).map(({ lower }) => lower);
   expect(names).toEqual(["received", "from", "message-id", "date"]);
+  expect(
+    rig.store
+      .bytes()
+      .subarray(headerLength - 4)
+      .toString(),
+  ).toBe("\r\n\r\nHi\r\n");
 });

@@ -358,6 +358,7 @@ describe("headers", () => {
     expect(rows({ headers: { "X-A": words.slice(0, 8192 - 7) } })).toEqual([]);
     expect(rows({ headers: { "X-A": words.slice(0, 8192 - 6) } })).toEqual([`headers ${bad}`]);
     expect(rows({ headers: { "X-A": "é".repeat(4100) } })).toEqual([`headers ${bad}`]);
+    expect(rows({ headers: { "X-A": "x".repeat(9000) } })).toEqual([`headers ${bad}`]);
   });
 
   test("that cannot be folded are refused", () => {

@@ -347,10 +347,9 @@ describe("the size of the finished message", () => {
     const content = Buffer.from(`Subject: x\r\n\r\n${`${"x".repeat(76)}\r\n`.repeat(290_000)}`).toString(
       "base64",
     );
-    const accepted = await rig.send(
-      good({ attachments: [{ filename: "a.eml", content, content_type: "message/rfc822" }] }),
-    );
-    expect(accepted.status).toBe(202);
+    const attachments = [{ filename: "a.eml", content, content_type: "message/rfc822" }];
+    expect((await rig.send(good({ attachments }))).status).toBe(202);
+    expect((await refusalOf(rig.send({ to: 5, attachments }))).code).toBe("validation_failed");
   });
 });
 
