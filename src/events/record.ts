@@ -6,7 +6,6 @@
 import type { Clock } from "../clock.ts";
 import { isoTime } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
-import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Classification } from "../mail/classify.ts";
 import { bounceCategories } from "../mail/classify.ts";
 import type { Job } from "../mail/envelope.ts";
@@ -28,8 +27,6 @@ export interface Recorder {
   bounced(job: Job, outcome: Bounced, options: { suppressed: boolean }): NewEvent;
   /** The message grew too old. `last` is the deferral that ended it, its reply kept; null where no try was made now. */
   expired(job: Job, last: Deferred | null): NewEvent;
-  /** The recipient came onto the suppression list after acceptance: bounced without an SMTP attempt. */
-  suppressed(job: Job): NewEvent;
   /** A synthetic event of `type` with `data.test` true, to be sent and not recorded; by default of the first subscribed type. */
   test(endpoint: Endpoint, type?: EventType): NewEvent;
 }
@@ -56,7 +53,7 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
       occurredAt,
       receivedAt,
       messageKey: job === null ? null : job.message.key,
-      recipient: job === null ? null : canonicalRecipient(job),
+      recipient: job === null ? null : job.canonical,
       body: `{"event":"${type}","event_id":"${id}","occurred_at":"${isoTime(occurredAt)}","received_at":"${isoTime(receivedAt)}","data":{${data}}}`,
     };
   };
@@ -94,13 +91,6 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
           "local",
           false,
         ),
-      ),
-    suppressed: (job) =>
-      ofMessage(
-        "message.bounced",
-        job,
-        deps.clock.now(),
-        ended(job, "hard", "suppressed", onTheList, null, "local", false),
       ),
   };
   return {
@@ -154,11 +144,6 @@ const expiredUntried: OutcomeReply = {
   status: "4.4.7",
   text: "[local] the message expired before another attempt was made",
 };
-const onTheList: OutcomeReply = {
-  code: 550,
-  status: "5.7.1",
-  text: "[local] the recipient is on the suppression list",
-};
 
 /** Permanent or temporary is the first digit alone (RFC 5321 §4.2.1). */
 function bounceType(code: number): "hard" | "soft" | "undetermined" {
@@ -201,9 +186,4 @@ function ended(
   suppressed: boolean,
 ): string {
   return `${cause(type, classification)},${replied(reply, trace)},"attempt":${job.attempt},"source":"${source}","suppressed":${suppressed}`;
-}
-
-function canonicalRecipient(job: Job): string {
-  const parsed = parseAddress(job.rcptTo);
-  return parsed.ok ? canonicalAddress(parsed.value) : job.rcptTo.toLowerCase();
 }

@@ -40,6 +40,7 @@ export function sampleJob(accountKey: number, messageId: string, nowMs: number):
       queuedAt: nowMs - 1200,
     },
     rcptTo: "recipient@example.net",
+    canonical: "recipient@example.net",
     to: "recipient@example.net",
     domain: "example.net",
     lane: "example.net",

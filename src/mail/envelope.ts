@@ -46,6 +46,8 @@ export interface Job {
   message: QueuedMessage;
   /** The recipient's address as it goes into RCPT TO, domain in A-label form. */
   rcptTo: string;
+  /** As the suppression list compares it: whole address in lower case, domain in A-label form. */
+  canonical: string;
   /** The address as the sender wrote it, for events. */
   to: string;
   /** Recipient domain, A-label, lower case. */

@@ -2,7 +2,6 @@
 // answer that needs no receiver. Gives delivery what an attempt needs and knows no table itself.
 import type { Clock } from "../clock.ts";
 import type { Delivery, Route } from "../delivery/delivery.ts";
-import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Job } from "../mail/envelope.ts";
 import type { AttemptTrace, Outcome } from "../mail/outcome.ts";
 import { returnPathLocal } from "../mail/return-path.ts";
@@ -59,17 +58,12 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
     },
     isCaught: (job) => domainOfLane(job.lane) === null && !isSimulated(job.domain),
     suppressedSince: (store) => async (job) => {
-      const [entry] = await store.suppressed(job.message.accountKey, [canonicalOf(job)], clock.now());
+      const [entry] = await store.suppressed(job.message.accountKey, [job.canonical], clock.now());
       if (!entry) return null;
       const words = `the recipient was suppressed (${entry.reason}) after the message was accepted`;
       return local(clock.now(), "5.7.1", words, "suppressed");
     },
   };
-}
-
-function canonicalOf(job: Job): string {
-  const address = parseAddress(job.rcptTo);
-  return address.ok ? canonicalAddress(address.value) : job.rcptTo.toLowerCase();
 }
 
 /** Nobody may send in the name of a domain that the account has given up. */

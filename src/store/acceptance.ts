@@ -87,11 +87,12 @@ export function jobsOf(input: NewMessage, accepted: Extract<Accepted, { kind: "a
   input.recipients.forEach((recipient, index) => {
     const key = accepted.recipientKeys[index];
     if (!recipient.lease || key === undefined) return;
-    const { rcptTo, to, domain, lane, lease } = recipient;
+    const { rcptTo, canonical, to, domain, lane, lease } = recipient;
     jobs.push({
       key,
       message,
       rcptTo,
+      canonical,
       to,
       domain,
       lane,

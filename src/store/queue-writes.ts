@@ -10,6 +10,7 @@ export interface ClaimedRecipient {
   key: number;
   messageKey: number;
   rcptTo: string;
+  canonical: string;
   to: string;
   domain: string;
   lane: string;
@@ -51,7 +52,7 @@ export interface Claim {
 
 export function createQueueWrites(db: Database, tally: Tally) {
   const due: Statement<[string, number, number], ClaimedRecipient> = db.prepare(
-    `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, to_address AS "to", domain, lane, attempts + 1 AS attempt, last_event_at AS lastEventAt
+    `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts + 1 AS attempt, last_event_at AS lastEventAt
      FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
   );
   const lease = db.prepare(

@@ -2,7 +2,6 @@
 // A block, a full mailbox, a policy, an expiry or a fault of ours says nothing about the address, and one bad day of a
 // sender's reputation must not eat a list of good customers. The cause is mail/classify.ts's judgement; complaints and
 // unsubscribes are feedback's. The list itself, and which reason wins, is the store's.
-import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Classification } from "../mail/classify.ts";
 import type { Job } from "../mail/envelope.ts";
 import type { Outcome, OutcomeReply } from "../mail/outcome.ts";
@@ -56,10 +55,9 @@ export function suppresses(job: Job, outcome: Outcome): boolean {
 /** The entry to add with the bounce `eventId`, or null where this outcome suppresses nobody. */
 export function suppressionFor(job: Job, outcome: Outcome, eventId: string): NewSuppression | null {
   if (!suppresses(job, outcome)) return null;
-  const address = parseAddress(job.rcptTo);
   return {
     accountKey: job.message.accountKey,
-    canonical: address.ok ? canonicalAddress(address.value) : job.rcptTo.toLowerCase(),
+    canonical: job.canonical,
     email: job.to,
     reason: "hard_bounce",
     source: "system",

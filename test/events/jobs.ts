@@ -30,6 +30,7 @@ export function jobOf(change: Partial<Job> = {}, message: Partial<QueuedMessage>
       ...message,
     },
     rcptTo: "Jane.Doe@xn--bcher-kva.example",
+    canonical: "jane.doe@xn--bcher-kva.example",
     to: "Jane.Doe@bücher.example",
     domain: "xn--bcher-kva.example",
     lane: "xn--bcher-kva.example",

@@ -142,17 +142,6 @@ test("an expiry is a soft bounce that keeps the last reply as it was given", () 
   });
 });
 
-test("a recipient that was suppressed after acceptance bounces without a server's word", () => {
-  expect(read(recorder.suppressed(jobOf())).data).toMatchObject({
-    bounce_type: "hard",
-    bounce_classification: "suppressed",
-    bounce_category: "policy",
-    receiving_mta: null,
-    source: "local",
-    suppressed: false,
-  });
-});
-
 test("a receiver without enhanced codes is reported as X.0.0", () => {
   expect(read(recorder.delivered(jobOf(), delivered(250, null))).data["smtp_status"]).toBe("2.0.0");
   const bare = { ...bounced(550, "unclassified"), reply: { code: 550, status: null, text: "no" } };

@@ -1,4 +1,5 @@
 // Jobs and outcomes for tests of the rooms that pass them along.
+import { canonicalAddress, parseAddress } from "../../src/mail/address.ts";
 import type { Job, QueuedMessage } from "../../src/mail/envelope.ts";
 import type { AttemptTrace, Outcome } from "../../src/mail/outcome.ts";
 
@@ -26,12 +27,19 @@ export function makeMessage(over: Partial<QueuedMessage> = {}): QueuedMessage {
   };
 }
 
+/** As acceptance makes it of the address. */
+function canonicalOf(rcptTo: string): string {
+  const address = parseAddress(rcptTo);
+  return address.ok ? canonicalAddress(address.value) : rcptTo;
+}
+
 export function makeJob(key: number, over: Partial<Job> = {}): Job {
   const domain = over.domain ?? "x.test";
   return {
     key,
     message: makeMessage({ key }),
     rcptTo: `r${key}@${domain}`,
+    canonical: canonicalOf(over.rcptTo ?? `r${key}@${domain}`),
     to: `r${key}@${domain}`,
     domain,
     lane: `default/${domain}`,
