@@ -54,7 +54,7 @@ test("every classification of a failure stands in the row of its category", () =
 
 test("ARCHITECTURE.md names every room, and none that is not there", () => {
   const architecture = readFileSync(join(import.meta.dirname, "..", "ARCHITECTURE.md"), "utf8");
-  const listed = [...architecture.matchAll(/^ {2}([a-z]+)\/ {2,}/gm)].map((match) => match[1]);
+  const listed = [...architecture.matchAll(/^ {2}([a-z]+)\/ {2,}/gm)].map((match) => match[1] ?? "");
   const rooms = readdirSync(join(import.meta.dirname, "../src"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name !== "config")
     .map(({ name }) => name);
