@@ -17,8 +17,14 @@ export function hasBody(req: IncomingMessage): boolean {
   return req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > 0;
 }
 
-/** Throws 400 for a missing Content-Type, 415 for any other than JSON in UTF-8 without a Content-Encoding. */
+/** Throws 400 for a missing Content-Type or a transfer coding beside chunked (RFC 9112 §6.1), 415 for any other than JSON in UTF-8 without a Content-Encoding. */
 export function checkBodyHeaders(req: IncomingMessage): void {
+  const coding = req.headers["transfer-encoding"];
+  if (coding !== undefined && coding.trim().toLowerCase() !== "chunked") {
+    throw new Refusal("invalid_request", "A transfer coding other than chunked is not supported.", {
+      field: "Transfer-Encoding",
+    });
+  }
   const type = req.headers["content-type"];
   if (type === undefined) {
     throw new Refusal(

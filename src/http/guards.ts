@@ -139,6 +139,7 @@ function refuseRate(x: Exchange): never {
 const hasGoodHeaders: Guard = (x) => {
   if (x.match.kind === "malformed")
     throw new Refusal("invalid_request", "The path is not valid percent-encoded UTF-8.");
+  if (x.req.httpVersionMajor < 1) throw new Refusal("invalid_request", "The request is not HTTP/1.1.");
   if (x.req.headers.host === undefined && x.req.httpVersion === "1.1") {
     throw new Refusal("invalid_request", "The request has no Host header.", { field: "Host" }); // RFC 9112 §3.2
   }

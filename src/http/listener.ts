@@ -42,6 +42,8 @@ const limits: ServerOptions = {
 /** A connection on which nothing moves; streams on the socket have a heartbeat. */
 const idleSocketMs = 120_000;
 const drainMs = 10_000;
+/** How long the rest of a refused request is read and thrown away. */
+const lingerMs = 30_000;
 const tlsOptions = { minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"], handshakeTimeout: 5000 } as const;
 
 /** Resolves once the server listens; rejects with the system's error where it cannot. */
@@ -56,9 +58,32 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
       server.setSecureContext({ minVersion: tlsOptions.minVersion, ...certificates.current() });
   });
   const inFlight = new WeakMap<Socket, ServerResponse>();
+  const leaving = new WeakSet<Socket>();
   let stopping = false;
 
+  /**
+   * The last answer was written. Closing over bytes that nobody read resets the connection, and the client never
+   * sees the answer (RFC 9112 §9.6): they are read and thrown away first, for a while.
+   */
+  const linger = (socket: Socket): void => {
+    if (leaving.has(socket)) return;
+    leaving.add(socket);
+    socket.end();
+    const late = clock.after(lingerMs, () => socket.destroy());
+    socket.once("close", () => late.cancel());
+  };
+  const onConnection = (socket: Socket): void => {
+    const close = socket.destroySoon.bind(socket);
+    // What node:http calls after an answer that says `Connection: close`.
+    socket.destroySoon = () => {
+      const request = inFlight.get(socket)?.req;
+      if (!request || request.complete) return close();
+      request.once("end", close).resume();
+      linger(socket);
+    };
+  };
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
+    if (leaving.has(req.socket)) return; // pipelined behind the last one
     inFlight.set(req.socket, res);
     res.once("close", () => {
       if (inFlight.get(req.socket) === res) inFlight.delete(req.socket);
@@ -68,10 +93,13 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
   };
   server.on("request", onRequest);
   server.on("checkContinue", onRequest); // the body reader asks for the body once the guards have passed
+  server.on(certificates ? "secureConnection" : "connection", onConnection);
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (leaving.has(socket) && error.code?.startsWith("HPE_")) return; // more of what was refused
     const begun = inFlight.get(socket)?.headersSent ?? false;
     if (!socket.writable || begun || error.code === "ECONNRESET") return void socket.destroy();
-    socket.end(deps.malformed(statusOf(error), socket.remoteAddress ?? ""), () => socket.destroy());
+    socket.write(deps.malformed(statusOf(error), socket.remoteAddress ?? ""));
+    linger(socket);
   });
   server.timeout = idleSocketMs;
   await listening(server, options);
