@@ -56,16 +56,20 @@ export async function serve({ config, log }: { config: Config; log: Log }): Prom
   const store = await openStore({
     dataDir: config.dataDir,
     clock,
-    log: log.component("store"),
+    log,
     mint,
     minFreeShare: config.limits.minFreeShare,
   });
-  const started: Service[] = [];
+  const started: Service[][] = [];
   try {
     const rooms = await build({ config, log, clock, mint, store, startedAt });
-    for (const service of rooms.services) {
-      await service.start();
-      started.unshift(service);
+    for (const floor of rooms.floors) {
+      const standing: Service[] = [];
+      started.unshift(standing);
+      for (const service of floor) {
+        await service.start();
+        standing.unshift(service);
+      }
     }
     const { promise: finished, resolve } = Promise.withResolvers<void>();
     const stop = once(() => stopAll(started, store, clock, log).finally(resolve));
@@ -123,7 +127,10 @@ interface Ground {
   startedAt: number;
 }
 
-/** Every room and the order in which they start: doors last, so that nothing is accepted that nobody would deliver. */
+/**
+ * Every room and the order in which they start: doors last, so that nothing is accepted that nobody would deliver.
+ * A floor stands on the one before it, and its services are stopped together: nobody waits for another's slow client.
+ */
 async function build({
   config,
   log,
@@ -131,7 +138,7 @@ async function build({
   mint,
   store,
   startedAt,
-}: Ground): Promise<{ services: Service[]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
+}: Ground): Promise<{ floors: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
   const owner = randomBytes(8).toString("hex");
   const resolver = resolverOf(config, clock, log);
   const certificates =
@@ -270,7 +277,7 @@ async function build({
     },
   };
   return {
-    services: [outside, webhooks, runner, jobs, ...(relay ? [relay] : []), http],
+    floors: [[outside], [webhooks, runner, jobs, ...(relay ? [relay] : []), http]],
     daemon: {
       addresses,
       reload,
@@ -315,18 +322,19 @@ async function verifiedDomain(
   return found.ok ? found.domain : null;
 }
 
-/** Doors first; what has not ended by then is left to the next start. */
-async function stopAll(started: Service[], store: Store, clock: Clock, log: Log): Promise<void> {
+/** The upper floor first; what has not ended by the deadline is left to the next start. */
+async function stopAll(started: Service[][], store: Store, clock: Clock, log: Log): Promise<void> {
   const { promise: deadline, resolve } = Promise.withResolvers<void>();
   const timer = clock.after(drainMs, resolve);
-  const all = async (): Promise<void> => {
-    for (const service of started) {
-      try {
-        await service.stop();
-      } catch (error) {
-        log.error({ service: service.name, err: error }, "a part did not stop cleanly");
-      }
+  const stopOne = async (service: Service): Promise<void> => {
+    try {
+      await service.stop();
+    } catch (error) {
+      log.error({ service: service.name, err: error }, "a part did not stop cleanly");
     }
+  };
+  const all = async (): Promise<void> => {
+    for (const floor of started) await Promise.all(floor.map(stopOne));
   };
   await Promise.race([all(), deadline]);
   timer.cancel();
