@@ -1,4 +1,5 @@
-// A binary min-heap of keys by time. A key stands in it once, at its earliest time.
+// A binary min-heap of keys by time. A key stands in it once, at its earliest time, so that it grows with the keys and
+// not with how often they come and go.
 export interface TimeHeap {
   readonly size: number;
   /** Puts `key` at `at`, or moves it there if that is earlier than where it stands. */
@@ -9,69 +10,59 @@ export interface TimeHeap {
   popDue(now: number): string | null;
 }
 
-export function createTimeHeap(): TimeHeap {
-  const heap: { key: string; at: number }[] = [];
-  /** Where each key counts; entries of the heap that differ are left-overs, dropped when they come up. */
-  const times = new Map<string, number>();
+interface Entry {
+  key: string;
+  at: number;
+}
 
-  const swap = (i: number, j: number): void => {
-    const a = heap[i];
-    const b = heap[j];
-    if (a && b) {
-      heap[i] = b;
-      heap[j] = a;
-    }
+export function createTimeHeap(): TimeHeap {
+  const heap: Entry[] = [];
+  const places = new Map<string, number>();
+
+  const put = (i: number, entry: Entry): void => {
+    heap[i] = entry;
+    places.set(entry.key, i);
   };
-  const at = (i: number): number => heap[i]?.at ?? Number.POSITIVE_INFINITY;
-  const up = (start: number): void => {
-    for (let i = start; i > 0;) {
-      const parent = (i - 1) >> 1;
-      if (at(parent) <= at(i)) return;
-      swap(parent, i);
-      i = parent;
+  const up = (start: number, entry: Entry): void => {
+    let i = start;
+    while (i > 0) {
+      const parent = heap[(i - 1) >> 1];
+      if (!parent || parent.at <= entry.at) break;
+      put(i, parent);
+      i = (i - 1) >> 1;
     }
+    put(i, entry);
   };
-  const down = (): void => {
-    for (let i = 0; ;) {
-      const left = 2 * i + 1;
-      const least = at(left + 1) < at(left) ? left + 1 : left;
-      if (at(least) >= at(i)) return;
-      swap(i, least);
-      i = least;
+  const down = (entry: Entry): void => {
+    let i = 0;
+    for (;;) {
+      const [left, right] = [heap[2 * i + 1], heap[2 * i + 2]];
+      const least = right && left && right.at < left.at ? right : left;
+      if (!least || least.at >= entry.at) break;
+      const next = least === right ? 2 * i + 2 : 2 * i + 1;
+      put(i, least);
+      i = next;
     }
-  };
-  const removeTop = (): void => {
-    const last = heap.pop();
-    if (last && heap.length > 0) {
-      heap[0] = last;
-      down();
-    }
-  };
-  const dropStale = (): void => {
-    for (let top = heap[0]; top && times.get(top.key) !== top.at; top = heap[0]) removeTop();
+    put(i, entry);
   };
 
   return {
     get size() {
-      return times.size;
+      return heap.length;
     },
-    push(key, when) {
-      const known = times.get(key);
-      if (known !== undefined && known <= when) return;
-      times.set(key, when);
-      heap.push({ key, at: when });
-      up(heap.length - 1);
+    push(key, at) {
+      const place = places.get(key);
+      const known = place === undefined ? undefined : heap[place];
+      if (known && known.at <= at) return;
+      up(place ?? heap.length, { key, at });
     },
-    peek() {
-      dropStale();
-      return heap[0]?.at ?? null;
-    },
+    peek: () => heap[0]?.at ?? null,
     popDue(now) {
-      dropStale();
       const top = heap[0];
       if (!top || top.at > now) return null;
-      removeTop();
-      times.delete(top.key);
+      places.delete(top.key);
+      const last = heap.pop();
+      if (last && heap.length > 0) down(last);
       return top.key;
     },
   };

@@ -17,6 +17,8 @@ export interface Pace {
   waitMs(): number;
   /** The receiver said that we are too fast. */
   slowDown(): void;
+  /** Nothing is left of what went before: a new pace would be the same. */
+  rested(): boolean;
 }
 
 /** A continuously refilled bucket of one second's messages over the group's shape. */
@@ -58,6 +60,10 @@ export function createPace(shape: Shape, clock: Clock): Pace {
       slowedAt = seen;
       factor = Math.max(lowest, factor / 2);
       tokens = Math.min(tokens, 1);
+    },
+    rested() {
+      refresh();
+      return factor === 1 && tokens >= Math.max(1, shape.perSecond);
     },
   };
 }

@@ -1,7 +1,7 @@
 // Who goes now. Lanes wait in a heap by due time; a due lane is routed to its group of
 // destinations and claimed only as far as the group has slots, so that a destination that hangs or a long
 // backlog starves nobody. Every claim is a lease on disk. An attempt's end frees its slot at once and is settled in
-// one transaction; while outcomes cannot be written, nothing new is claimed. What an outcome changes: settle.ts.
+// one transaction; while outcomes cannot be written (writes.ts), nothing new is claimed. What an outcome changes: settle.ts.
 // Over 300 lines: the parts share one small state, and apart they would be harder to follow than together.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
@@ -12,6 +12,7 @@ import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts
 import { createTimeHeap } from "./heap.ts";
 import { createPace, type Pace } from "./pace.ts";
 import type { Shaping } from "./shaping.ts";
+import { createWrites, logStoreFault } from "./writes.ts";
 
 /** Where a lane's jobs go: a group to pace, and how to try one job there. */
 export interface Destination {
@@ -51,7 +52,7 @@ export interface Runner extends Service {
   run(reservation: Reservation, job: Job): void;
   /** Recipients of `lane` wait in the store, the earliest until `dueAt`. */
   note(lane: string, dueAt: number): void;
-  /** Attempts that run now, and outcomes that wait to be written. */
+  /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
 }
 
@@ -84,6 +85,8 @@ const faultRetryMs = 60_000;
 const destinationKeptMs = 5_000;
 const destinationStaleMs = 60_000;
 const destinationsMost = 50_000;
+/** From this many groups on, those at rest are forgotten. */
+const groupsMost = 10_000;
 
 export function createRunner(deps: RunnerDeps): Runner {
   const { store, clock, log, owner } = deps;
@@ -99,27 +102,43 @@ export function createRunner(deps: RunnerDeps): Runner {
   const running = new Set<Promise<void>>();
   let routings = 0;
   let active = 0;
-  let unwritten: Settlement[] = [];
-  let faulty: Settlement[] = [];
+  let groupsSweptAt = groupsMost;
   let leasedUntil = clock.monotonic() + leaseMs;
   let started = false;
   let stopping = false;
   let alarm: { at: number; timer: Timer } | null = null;
   let renewal: Timer | null = null;
-  let retry: Timer | null = null;
-  let faultRetry: Timer | null = null;
+  const writes = createWrites({
+    clock,
+    log,
+    onResume() {
+      if (stopping) return;
+      wakeLanes();
+      for (const group of groups.values()) pump(group);
+    },
+  });
 
   const mayFinish = (): boolean => clock.monotonic() < leasedUntil;
-  const blocked = (): boolean => stopping || unwritten.length > 0;
+  const blocked = (): boolean => stopping || writes.holding();
 
   const groupOf = (name: string): Group => {
     let group = groups.get(name);
     if (!group) {
+      if (groups.size >= groupsSweptAt) forgetRested();
       const pace = createPace(deps.shaping(name), clock);
       group = { name, pace, taken: 0, ready: [], due: [], claiming: false, wake: null };
       groups.set(name, group);
     }
     return group;
+  };
+
+  /** A group that does nothing and may do all that its shape allows is the same as none. */
+  const forgetRested = (): void => {
+    for (const [name, { taken, ready, due, claiming, wake, pace }] of groups) {
+      const idle = taken === 0 && ready.length === 0 && due.length === 0 && !claiming && wake === null;
+      if (idle && pace.rested()) groups.delete(name);
+    }
+    groupsSweptAt = Math.max(groupsMost, 2 * groups.size);
   };
 
   // --- lanes become due -----------------------------------------------------
@@ -257,10 +276,10 @@ export function createRunner(deps: RunnerDeps): Runner {
         leaseUntil: at + leaseMs,
       });
       for (const job of claimed.jobs) group.ready.push({ job, to: next.to });
-      if (claimed.nextDueAt !== null && claimed.nextDueAt <= now()) await requeue(next.lane);
+      if (claimed.nextDueAt !== null && claimed.nextDueAt <= now()) requeue(next.lane);
       else leaveLane(next.lane, claimed.nextDueAt);
     } catch (error) {
-      logStore(error, "claimDue");
+      logStoreFault(log, "claimDue", error);
       leaveLane(next.lane, now() + (error instanceof StoreUnavailable ? storeRetryMs : faultRetryMs));
     }
     group.claiming = false;
@@ -272,12 +291,11 @@ export function createRunner(deps: RunnerDeps): Runner {
     else pump(group);
   };
 
-  /** The lane has more that is due: to the back of the line, by the route that holds now. */
-  const requeue = async (lane: string): Promise<void> => {
-    const to = await destinationOf(lane);
-    if (to) groupOf(to.group).due.push({ lane, to });
-    else leaveLane(lane, now() + faultRetryMs);
-    if (to) queueMicrotask(() => pump(groupOf(to.group)));
+  /** The lane has more that is due: to the back of the line, by the route that holds now. Nobody waits for a name server here. */
+  const requeue = (lane: string): void => {
+    const to = known(lane);
+    if (to) enlist(lane, to);
+    else void routeLane(lane);
   };
 
   // --- attempts ------------------------------------------------------------------
@@ -300,8 +318,10 @@ export function createRunner(deps: RunnerDeps): Runner {
         "an attempt failed by a fault of this program; it is tried again",
       );
     }
+    if (outcome && outcome.kind !== "delivered" && outcome.classification === "rate_limited")
+      group.pace.slowDown();
     free(group);
-    if (outcome) await settle(group, job, outcome);
+    if (outcome) await settle(job, outcome, now());
     else await giveBack([job], now() + faultRetryMs);
   };
 
@@ -314,57 +334,29 @@ export function createRunner(deps: RunnerDeps): Runner {
     for (const other of hungry) pump(other);
   };
 
-  const settle = async (group: Group, job: Job, outcome: Outcome): Promise<void> => {
-    if (outcome.kind !== "delivered" && outcome.classification === "rate_limited") group.pace.slowDown();
-    const settlement = deps.settlementOf(job, outcome, now());
-    await write(settlement);
-    if (settlement.nextAttemptAt !== null) note(job.lane, settlement.nextAttemptAt);
-  };
-
-  const write = async (settlement: Settlement): Promise<void> => {
-    try {
-      await store.settle(settlement);
-    } catch (error) {
-      logStore(error, "settle");
-      if (error instanceof StoreUnavailable) unwritten.push(settlement);
-      else faulty.push(settlement); // its lease is renewed, so nobody sends it again
-      retryWrites();
-    }
-  };
-
-  /** Outcomes come before anything new: they are kept until the store takes them. */
-  const retryWrites = (): void => {
-    if (unwritten.length > 0) retry ??= clock.after(storeRetryMs, () => ((retry = null), void rewrite()));
-    if (faulty.length > 0)
-      faultRetry ??= clock.after(faultRetryMs, () => ((faultRetry = null), void rewriteFaulty()));
-  };
-
-  const rewrite = async (): Promise<void> => {
-    await Promise.all(unwritten.splice(0).map(write));
-    if (blocked()) return;
-    wakeLanes();
-    for (const group of groups.values()) pump(group);
-  };
-
-  const rewriteFaulty = async (): Promise<void> => {
-    await Promise.all(faulty.splice(0).map(write));
+  /** Made within the write, so that an outcome which cannot be put into words is kept too, and not sent again. */
+  const settle = (job: Job, outcome: Outcome, at: number): Promise<void> => {
+    let settlement: Settlement | null = null;
+    return writes.add({
+      call: "settle",
+      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at))),
+      tried() {
+        const dueAt = settlement?.nextAttemptAt ?? null;
+        if (dueAt !== null) note(job.lane, dueAt);
+      },
+    });
   };
 
   const giveBack = async (jobs: Job[], dueAt: number): Promise<void> => {
     if (jobs.length === 0) return;
-    try {
-      const keys = jobs.map((job) => job.key);
-      await store.release(owner, keys, dueAt);
-      for (const job of jobs) note(job.lane, dueAt);
-    } catch (error) {
-      logStore(error, "release"); // the next start takes them back
-    }
-  };
-
-  const logStore = (error: unknown, call: string): void => {
-    if (error instanceof StoreUnavailable)
-      log.warn({ call, why: error.why, detail: error.message }, "the store takes no writes; sending waits");
-    else log.error({ call, err: error }, "a call to the store failed by a fault of this program");
+    const keys = jobs.map((job) => job.key);
+    await writes.add({
+      call: "release",
+      run: () => store.release(owner, keys, dueAt),
+      tried() {
+        for (const { lane } of jobs) note(lane, dueAt);
+      },
+    });
   };
 
   // --- life --------------------------------------------------------------------------
@@ -374,7 +366,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       const begun = clock.monotonic();
       store.renewLeases(owner, now() + leaseMs).then(
         () => void (leasedUntil = begun + leaseMs),
-        (error: unknown) => logStore(error, "renewLeases"),
+        (error: unknown) => logStoreFault(log, "renewLeases", error),
       );
       renew();
     });
@@ -402,7 +394,8 @@ export function createRunner(deps: RunnerDeps): Runner {
     },
     async stop() {
       stopping = true;
-      for (const timer of [alarm?.timer, renewal, retry, faultRetry]) timer?.cancel();
+      writes.halt();
+      for (const timer of [alarm?.timer, renewal]) timer?.cancel();
       const unstarted: Job[] = [];
       for (const group of groups.values()) {
         group.wake?.cancel();
@@ -410,8 +403,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       }
       await giveBack(unstarted, now());
       await Promise.all(running);
-      // What still cannot be written stays leased: the next start takes it back.
-      await Promise.allSettled([...unwritten, ...faulty].map((settlement) => store.settle(settlement)));
+      await writes.finish();
     },
     reserve(lane) {
       const to = started && !blocked() ? recent(lane) : null;
@@ -434,6 +426,6 @@ export function createRunner(deps: RunnerDeps): Runner {
       return void giveBack([job], now());
     },
     note,
-    counts: () => ({ active, unwritten: unwritten.length + faulty.length }),
+    counts: () => ({ active, unwritten: writes.kept() }),
   };
 }

@@ -26,6 +26,21 @@ test("halves when the receiver throttles and recovers by a tenth a minute", asyn
   expect(pace.limit()).toBe(10);
 });
 
+test("is at rest once its tokens and its rate are back", async () => {
+  const clock = new ManualClock();
+  const pace = createPace(shape, clock);
+  expect(pace.rested()).toBe(true);
+  pace.take();
+  expect(pace.rested()).toBe(false);
+  await clock.advance(10);
+  expect(pace.rested()).toBe(true);
+  pace.slowDown();
+  await clock.advance(60_000);
+  expect(pace.rested()).toBe(false);
+  await clock.advance(240_000);
+  expect(pace.rested()).toBe(true);
+});
+
 test("a burst of refusals counts once, a later one again", async () => {
   const clock = new ManualClock();
   const pace = createPace(shape, clock);

@@ -15,7 +15,9 @@ class FakeQueue {
   settled: Settlement[] = [];
   released: number[] = [];
   claims: { lane: string; limit: number }[] = [];
+  /** Thrown by every call that writes. */
   refuse: Error | null = null;
+  refuseSettle: Error | null = null;
 
   add(job: Job, dueAt: number): void {
     this.waiting.push({ job, dueAt });
@@ -46,6 +48,7 @@ class FakeQueue {
         return this.leased.size;
       },
       release: async (_owner, keys, dueAt) => {
+        if (this.refuse) throw this.refuse;
         this.released.push(...keys);
         for (const key of keys) {
           const job = this.leased.get(key);
@@ -55,7 +58,8 @@ class FakeQueue {
       },
       takeBackLeases: async () => 0,
       settle: async (settlement) => {
-        if (this.refuse) throw this.refuse;
+        const refusal = this.refuse ?? this.refuseSettle;
+        if (refusal) throw refusal;
         this.settled.push(settlement);
         const job = this.leased.get(settlement.recipientKey);
         this.leased.delete(settlement.recipientKey);
@@ -79,14 +83,23 @@ interface Bench {
 }
 
 function bench(
-  options: { hangs?: string[]; shaping?: unknown; suppressed?: (job: Job) => Outcome | null } = {},
+  options: {
+    hangs?: string[];
+    shaping?: unknown;
+    suppressed?: (job: Job) => Outcome | null;
+    /** Runs before a lane is routed. */
+    routing?: (lane: string) => Promise<void>;
+    /** Runs before an outcome is turned into a settlement. */
+    settling?: (job: Job) => void;
+    groupOf?: (lane: string) => string;
+  } = {},
 ): Bench {
   const queue = new FakeQueue();
   const clock = new ManualClock();
   const begun: Job[] = [];
   const open: { job: Job; end: (outcome: Outcome) => void }[] = [];
   const destination = (lane: string): Destination => ({
-    group: lane.split("/")[1] ?? lane,
+    group: options.groupOf?.(lane) ?? lane.split("/")[1] ?? lane,
     attempt: (job) => {
       begun.push(job);
       if (!options.hangs?.includes(job.domain)) return Promise.resolve(deliveredOutcome());
@@ -95,14 +108,19 @@ function bench(
   });
   const runner = createRunner({
     store: queue.store(),
-    destinationOf: async (lane) => destination(lane),
+    destinationOf: async (lane) => {
+      await options.routing?.(lane);
+      return destination(lane);
+    },
     suppressedSince: async (job) => options.suppressed?.(job) ?? null,
-    settlementOf: (job, outcome, now) =>
-      ({
+    settlementOf: (job, outcome, now) => {
+      options.settling?.(job);
+      return {
         recipientKey: job.key,
         outcome: outcome.kind,
         nextAttemptAt: outcome.kind === "deferred" ? now + 60_000 : null,
-      }) as Settlement,
+      } as Settlement;
+    },
     shaping: createShaping(options.shaping ?? null),
     owner: "boot",
     clock,
@@ -295,6 +313,73 @@ describe("faults", () => {
     runner.note("default/x.test", clock.now());
     await clock.advance(62_000);
     expect(queue.settled.map(({ recipientKey }) => recipientKey).toSorted((a, b) => a - b)).toEqual([1, 2]);
+  });
+
+  test("a job that could not be given back is given back when the store takes writes again", async () => {
+    let broken = true;
+    const { queue, clock, runner } = bench({
+      suppressed: () => {
+        if (!broken) return null;
+        queue.refuse = new StoreUnavailable("failed", "disk I/O error");
+        throw new Error("disk I/O error");
+      },
+    });
+    queue.add(makeJob(1), clock.now());
+    await runner.start();
+    await clock.advance(10_000);
+    expect(queue.leased.size).toBe(1);
+    broken = false;
+    queue.refuse = null;
+    await clock.advance(70_000);
+    expect(queue.leased.size).toBe(0);
+    expect(queue.settled).toHaveLength(1);
+  });
+
+  test("a deferral that could be written only after its next attempt was due is tried again at once", async () => {
+    const { queue, clock, runner, begun, finish } = bench({ hangs: ["slow.test"] });
+    queue.add(makeJob(1, { domain: "slow.test" }), clock.now());
+    await runner.start();
+    await clock.advance(5);
+    queue.refuseSettle = new TypeError("a bug"); // kept aside and tried each minute; nothing else waits for it
+    finish("slow.test", deferredOutcome());
+    await clock.advance(90_000); // the lane was looked at meanwhile, and nothing waited in it
+    queue.refuseSettle = null;
+    await clock.advance(31_000);
+    expect(queue.settled).toHaveLength(1);
+    expect(begun).toHaveLength(2);
+  });
+
+  test("an outcome that cannot be turned into a settlement is a fault of ours that ends nothing", async () => {
+    let broken = true;
+    const { queue, clock, runner, begun } = bench({
+      settling: (job) => {
+        if (broken && job.key === 1) throw new RangeError("Invalid time value");
+      },
+    });
+    for (const job of jobsOf("x.test", 1, 2)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(10);
+    expect(queue.settled.map(({ recipientKey }) => recipientKey)).toEqual([2]);
+    broken = false;
+    await clock.advance(61_000);
+    expect(queue.settled.map(({ recipientKey }) => recipientKey)).toEqual([2, 1]);
+    expect(begun, "nothing is sent a second time").toHaveLength(2);
+  });
+
+  test("a lane whose name server hangs does not hold the other lanes of its group", async () => {
+    let hung = false;
+    const { queue, clock, runner, begun } = bench({
+      groupOf: () => "provider",
+      shaping: { groups: { provider: { connections: 2, per_second: 1 } } },
+      routing: (lane) => (hung && lane.endsWith("a.test") ? new Promise(() => undefined) : Promise.resolve()),
+    });
+    for (const job of jobsOf("a.test", 1, 40)) queue.add(job, clock.now());
+    for (const job of jobsOf("b.test", 101, 20)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(1_000);
+    hung = true;
+    await clock.advance(120_000);
+    expect(begun.filter(({ domain }) => domain === "b.test")).toHaveLength(20);
   });
 
   test("a recipient that was suppressed after acceptance is not attempted", async () => {
