@@ -125,6 +125,21 @@ test("SIGHUP reads certificates again, the first SIGTERM stops in order, the sec
   expect((await running).code).toBe(0);
 });
 
+test("ends once everything has stopped, whatever a receiver that hangs still holds open", async () => {
+  const daemon = fake({ stop: async () => undefined });
+  const exits: number[] = [];
+  let raise = (_name: string): void => undefined;
+  const running = svc(["serve", "--config", configFile("hostname: a.example")], {
+    daemon: daemon.module,
+    signals: (by) => (raise = by),
+    exit: (code) => void exits.push(code),
+  });
+  await daemon.up;
+  raise("SIGTERM");
+  await running;
+  expect(exits).toEqual([0]);
+});
+
 test.each([
   [
     Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE", address: "127.0.0.1", port: 8443 }),

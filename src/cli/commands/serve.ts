@@ -171,6 +171,9 @@ async function runUntilSignal(
     for (const undo of off) undo();
     log.flush();
   }
+  // An attempt that outlived the drain may hold its socket for ten minutes more: the next start has its lease by then.
+  lastly();
+  cli.io.exit(0);
 }
 
 async function start(cli: Cli, config: Config, log: Log): Promise<RunningDaemon> {
