@@ -1,5 +1,6 @@
 // From a lane to those who take its mail: the receivers' MX through delivery, the sandbox, or an
 // answer that needs no receiver. Gives delivery what an attempt needs and knows no table itself.
+import { createSecretKey } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import type { Delivery, Route } from "../delivery/delivery.ts";
 import type { Job } from "../mail/envelope.ts";
@@ -28,6 +29,7 @@ export interface DestinationsDeps {
 }
 
 export function createDestinations({ delivery, wire, verpSecret, clock }: DestinationsDeps): Destinations {
+  const verpKey = createSecretKey(verpSecret);
   const sandbox: Destination = { group: "sandbox", attempt: async (job) => sandboxOutcome(job, clock.now()) };
 
   const send = async (
@@ -41,7 +43,7 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
     return delivery.attempt({
       job,
       route,
-      mailFrom: `${returnPathLocal(verpSecret, message.key, job.key)}@${message.returnPathDomain}`,
+      mailFrom: `${returnPathLocal(verpKey, message.key, job.key)}@${message.returnPathDomain}`,
       wire: { signature, sizeBytes: message.content.sizeBytes, open: () => wire.open(message) },
       mayFinish,
     });
