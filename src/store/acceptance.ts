@@ -117,7 +117,7 @@ export function createAcceptance(db: Database, tally: Tally) {
     "SELECT fingerprint, status, body, created_at FROM idempotency WHERE account_key = ? AND test = ? AND request_key = ?",
   );
   const storeAnswer = db.prepare(
-    "INSERT OR REPLACE INTO idempotency (account_key, test, request_key, fingerprint, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    "INSERT OR REPLACE INTO idempotency (message_key, account_key, test, request_key, fingerprint, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
   );
   const findSuppression: Statement<[number, Cell, number], Suppression> = db.prepare(
     `SELECT ${suppressionColumns} FROM suppressions
@@ -168,7 +168,7 @@ export function createAcceptance(db: Database, tally: Tally) {
       );
       if (idempotency) {
         const { key, status, body } = idempotency;
-        storeAnswer.run(p.accountKey, p.test, key, fingerprint, status, body, p.createdAt);
+        storeAnswer.run(messageKey, p.accountKey, p.test, key, fingerprint, status, body, p.createdAt);
       }
       tally.unsent += recipientKeys.length;
       return { kind: "accepted", messageKey, recipientKeys };

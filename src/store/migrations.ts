@@ -111,6 +111,26 @@ CREATE INDEX inbox_account ON inbox (account_key);
 CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE probe (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 `,
+  // Retention. Answers to idempotent requests stand in the order of their messages, so that the oldest are first: the
+  // row is appended and only its small index is random, half the cost of a table that is itself sorted by the key.
+  `
+CREATE TABLE answers (
+  message_key INTEGER PRIMARY KEY, account_key INTEGER NOT NULL, test INTEGER NOT NULL, request_key TEXT NOT NULL,
+  fingerprint BLOB NOT NULL, status INTEGER NOT NULL, body TEXT NOT NULL, created_at INTEGER NOT NULL,
+  UNIQUE (account_key, test, request_key)
+) STRICT;
+INSERT INTO answers (message_key, account_key, test, request_key, fingerprint, status, body, created_at)
+  SELECT row_number() OVER (ORDER BY created_at), account_key, test, request_key, fingerprint, status, body, created_at FROM idempotency;
+DROP TABLE idempotency;
+ALTER TABLE answers RENAME TO idempotency;
+
+CREATE INDEX inbox_message ON inbox (message_key);
+
+CREATE TABLE retention_walks (kind TEXT NOT NULL PRIMARY KEY, passed INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE retention_later (
+  kind TEXT NOT NULL, since INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (kind, since, key)
+) STRICT, WITHOUT ROWID;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

@@ -218,19 +218,17 @@ export const suppressions = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountKey, table.canonical] })],
 );
 
-export const idempotency = sqliteTable(
-  "idempotency",
-  {
-    accountKey: integer("account_key").notNull(),
-    test: integer("test").notNull(),
-    requestKey: text("request_key").notNull(),
-    fingerprint: blob("fingerprint", { mode: "buffer" }).notNull(),
-    status: integer("status").notNull(),
-    body: text("body").notNull(),
-    createdAt: integer("created_at").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.accountKey, table.test, table.requestKey] })],
-);
+/** The answer to an idempotent request, by the message that it accepted. */
+export const idempotency = sqliteTable("idempotency", {
+  messageKey: integer("message_key").primaryKey(),
+  accountKey: integer("account_key").notNull(),
+  test: integer("test").notNull(),
+  requestKey: text("request_key").notNull(),
+  fingerprint: blob("fingerprint", { mode: "buffer" }).notNull(),
+  status: integer("status").notNull(),
+  body: text("body").notNull(),
+  createdAt: integer("created_at").notNull(),
+});
 
 /** What a recipient of the sandbox would have got; the mail itself is the message's content. */
 export const inbox = sqliteTable("inbox", {
@@ -240,6 +238,25 @@ export const inbox = sqliteTable("inbox", {
   to: text("to_address").notNull(),
   caughtAt: integer("caught_at").notNull(),
 });
+
+export type RetentionKind = "content" | "messages" | "events" | "idempotency";
+
+/** How far retention has walked: rows up to `passed` are gone, or stand in `retention_later`. */
+export const retentionWalks = sqliteTable("retention_walks", {
+  kind: text("kind").$type<RetentionKind>().primaryKey(),
+  passed: integer("passed").notNull(),
+});
+
+/** Rows that a walk has passed and left: their time counts from `since` at the earliest. */
+export const retentionLater = sqliteTable(
+  "retention_later",
+  {
+    kind: text("kind").$type<RetentionKind>().notNull(),
+    since: integer("since").notNull(),
+    key: integer("key").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.since, table.key] })],
+);
 
 export const secrets = sqliteTable("secrets", {
   name: text("name").primaryKey(),
@@ -267,6 +284,8 @@ export const tables = {
   suppressions,
   idempotency,
   inbox,
+  retentionWalks,
+  retentionLater,
   secrets,
   probe,
 };

@@ -12,12 +12,16 @@ import type { GroupCommit } from "./group-commit.ts";
 import type { Lookups } from "./lookups.ts";
 import type { PragmasReadBack } from "./open.ts";
 import { jobsOfClaim } from "./queue-writes.ts";
+import { createRareRows, createRecentContent } from "./recent.ts";
 import type { ReaderLink } from "./reader-link.ts";
 import { packSettlement } from "./settlement.ts";
 import type { Space } from "./space.ts";
 import { ContentGone } from "./store.ts";
 import type { Commit, Page, PageRequest, Store, Suppression } from "./store.ts";
 import { discardPiece } from "./webhook-writes.ts";
+
+/** Enough for what is in flight; a message that is deferred is read back when its time comes. */
+const recentContentBytes = 8 * 1024 * 1024;
 
 export interface CallParts {
   path: string;
@@ -35,12 +39,16 @@ export interface CallParts {
 export function createCalls(parts: CallParts): Store {
   const { path, pragmas, clock, writer, reader, lookups, spool, space, listeners } = parts;
   let closed: Promise<void> | null = null;
+  const recent = createRecentContent(recentContentBytes);
+  const rare = createRareRows();
+  /** A write to what `rare` holds. */
+  const rarely = <T>(write: Promise<T>): Promise<T> => write.finally(() => rare.clear());
 
   return {
     // access
-    accountByName: async (name) => lookups.accountByName(name),
-    accountByKey: async (key) => lookups.accountByKey(key),
-    accountById: async (id) => lookups.accountById(id),
+    accountByName: async (name) => rare.get(`name ${name}`, () => lookups.accountByName(name)),
+    accountByKey: async (key) => rare.get(`key ${key}`, () => lookups.accountByKey(key)),
+    accountById: async (id) => rare.get(`id ${id}`, () => lookups.accountById(id)),
     async createApiKey(key) {
       const { hash, ...rest } = key;
       return {
@@ -71,36 +79,46 @@ export function createCalls(parts: CallParts): Store {
 
     // domains
     async createDomain(domain) {
-      const key = await writer.call("createDomain", domain);
+      const key = await rarely(writer.call("createDomain", domain));
       return key === null ? null : { ...domain, key };
     },
-    domainByName: async (accountKey, name) => lookups.domainByName(accountKey, name),
+    domainByName: async (accountKey, name) =>
+      rare.get(`domain ${accountKey} ${name}`, () => lookups.domainByName(accountKey, name)),
     listDomains: async (accountKey) => lookups.domains(accountKey),
     domainsToCheck: async (pendingBefore, othersBefore, limit) =>
       lookups.domainsToCheck(pendingBefore, othersBefore, limit),
     async saveDomainCheck(check) {
       const { key, status, records, updatedAt, verifiedAt, checkedAt, failingSince } = check;
-      await writer.call("saveDomainCheck", {
-        key,
-        status,
-        records,
-        updatedAt,
-        verifiedAt,
-        checkedAt,
-        failingSince,
-      });
+      await rarely(
+        writer.call("saveDomainCheck", {
+          key,
+          status,
+          records,
+          updatedAt,
+          verifiedAt,
+          checkedAt,
+          failingSince,
+        }),
+      );
     },
-    deleteDomain: (accountKey, name) => writer.call("deleteDomain", { accountKey, name }),
+    deleteDomain: (accountKey, name) => rarely(writer.call("deleteDomain", { accountKey, name })),
 
     // content and messages
     putContent: (bytes) => spool.put(bytes),
     dropContent: (content) => spool.drop(content),
     openContent: (ref, offset = 0) =>
-      ref.kind === "spool" ? spool.open(ref.name, offset) : openInline(lookups, ref, offset),
+      ref.kind === "spool"
+        ? spool.open(ref.name, offset)
+        : openInline(recent.find(ref.id) ?? lookups.content(ref.id), ref, offset),
     async acceptMessage(message) {
       const { packed, blobs } = packMessage(message);
       const accepted = await writer.call("acceptMessage", packed, blobs);
-      return accepted.kind === "accepted" ? { kind: "accepted", jobs: jobsOf(message, accepted) } : accepted;
+      if (accepted.kind !== "accepted") return accepted;
+      const jobs = jobsOf(message, accepted);
+      const [first] = jobs;
+      if (first && message.content.kind === "inline")
+        recent.keep(first.message.key, asBuffer(message.content.bytes));
+      return { kind: "accepted", jobs };
     },
     idempotent: async (accountKey, test, key, notBefore) => lookups.answer(accountKey, test, key, notBefore),
     message: async (accountKey, id) => lookups.messages.record(accountKey, id, clock.now()),
@@ -188,6 +206,14 @@ export function createCalls(parts: CallParts): Store {
     },
     clearInbox: (accountKey) => writer.call("clearInbox", { accountKey }),
 
+    // retention
+    async purge(request) {
+      const { files, shorter, ...purged } = await writer.call("purge", request);
+      await unlinkAll(spool, files);
+      if (shorter) await reader.ask("checkpoint", null);
+      return { ...purged, files: files.length };
+    },
+
     // the store itself
     secret: async (name) => lookups.secret(name) ?? (await writer.call("secret", { name })),
     health: async () => ({
@@ -207,17 +233,26 @@ export function createCalls(parts: CallParts): Store {
 
 /** One read: a row's bytes are in memory as a whole or not at all. */
 async function* openInline(
-  lookups: Lookups,
+  bytes: Buffer | null,
   ref: Extract<ContentRef, { kind: "inline" }>,
   offset: number,
 ): AsyncIterable<Buffer> {
-  const bytes = lookups.content(ref.id);
   if (!bytes) throw new ContentGone(`the content of message ${ref.id} was removed`);
   if (offset < bytes.byteLength) yield bytes.subarray(offset);
 }
 
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
 async function inPieces(piece: () => Promise<number>): Promise<void> {
   while ((await piece()) === discardPiece) continue;
+}
+
+/** All of them, whatever one says; what stays is an orphan, swept at the next start. */
+async function unlinkAll(spool: Spool, names: string[]): Promise<void> {
+  const drops = names.map((name) => spool.drop({ kind: "spool", name, sizeBytes: 0 }));
+  for (const drop of await Promise.allSettled(drops)) if (drop.status === "rejected") throw drop.reason;
 }
 
 function pageAt(kind: string, page: PageRequest, shape: ("string" | "number")[]): PageAt {

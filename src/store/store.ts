@@ -383,6 +383,32 @@ export interface QueueCounts {
   oldestDueAt: number | null;
 }
 
+/** What is to be kept: everything after these moments, and nothing that is still to be sent, however old. */
+export interface PurgeRequest {
+  now: number;
+  /** Content, and what else shows it (dialogues, inbox copies), of messages whose last recipient was final by then. */
+  contentBefore: number;
+  /** Messages whose last recipient was final by then, with what is left of them. */
+  messagesBefore: number;
+  /** Events received by then that no delivery waits for and that were not dead-lettered since, with their deliveries. */
+  eventsBefore: number;
+  /** About how many rows, and pages of content, one call removes: other writes wait for as long. */
+  limit: number;
+}
+
+export interface Purged {
+  content: number;
+  messages: number;
+  events: number;
+  deliveries: number;
+  /** Answers to idempotent requests that are too old to be replayed. */
+  idempotency: number;
+  /** Spool files. */
+  files: number;
+  /** There is more to remove, or space to give back: call again. */
+  more: boolean;
+}
+
 /** What a commit brought; told to listeners right after it, on the loop. */
 export interface Commit {
   events: boolean;
@@ -522,6 +548,10 @@ export interface Store {
   // inbox
   listInbox(accountKey: number, page: PageRequest): Promise<Page<InboxMail>>;
   clearInbox(accountKey: number): Promise<number>;
+
+  // retention
+  /** Removes a piece of what is too old, the oldest first, and gives space back that has lain idle. */
+  purge(request: PurgeRequest): Promise<Purged>;
 
   // the store itself
   /** A secret of this installation, made at first use: 32 random bytes (`verp`, …). */

@@ -5,6 +5,7 @@ import type { Database, Statement } from "better-sqlite3";
 import { createAcceptance } from "./acceptance.ts";
 import { createAccessWrites } from "./access-writes.ts";
 import { createEventWrites } from "./event-writes.ts";
+import { createPurge } from "./purge.ts";
 import { createQueueWrites } from "./queue-writes.ts";
 import { createSettlementWrites } from "./settlement.ts";
 import { createSuppressionWrites } from "./suppression-writes.ts";
@@ -25,6 +26,7 @@ export function createWriter(db: Database) {
       addSuppression,
     }),
     ...createWebhookWrites(db),
+    ...createPurge(db),
     ...events,
     ...suppressionIntents,
   };

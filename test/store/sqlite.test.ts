@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { migrations } from "../../src/store/migrations.ts";
 import { StoreLocked, StoreUnavailable } from "../../src/store/store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -72,7 +73,7 @@ test("what acknowledges is synced: synchronous is FULL in WAL mode, as read back
     journalMode: "wal",
     synchronous: 2,
     writable: true,
-    schemaVersion: 1,
+    schemaVersion: migrations.length,
   });
 });
 
