@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { mkdir, open, unlink } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { ContentGone, StoreUnavailable } from "./store.ts";
 import type { PutContent } from "./store.ts";
 
@@ -31,20 +31,29 @@ export function createSpool(directory: string, onRefusal: (why: "full" | "failed
     return join(directory, name.slice(0, 2), name);
   };
 
+  /** Folders of which this process knows that their own entries are on disk: one that stands need not be. */
+  const settled = new Set<string>();
+  const syncFolders = async (folder: string): Promise<void> => {
+    await onDisk(syncFolder(folder));
+    if (settled.has(folder)) return;
+    await onDisk(syncFolder(directory));
+    await onDisk(syncFolder(dirname(directory)));
+    settled.add(folder);
+  };
+
   const write = async (first: Uint8Array[], rest: AsyncIterator<Uint8Array>): Promise<PutContent> => {
     const name = randomBytes(16).toString("hex");
     const path = pathOf(name);
     const folder = join(directory, name.slice(0, 2));
     let file: FileHandle | null = null;
     try {
-      const made = await onDisk(mkdir(folder, { recursive: true, mode: 0o700 }));
+      await onDisk(mkdir(folder, { recursive: true, mode: 0o700 }));
       file = await onDisk(open(path, "wx", 0o600));
       const sizeBytes = await writeAll(file, first, rest);
       await onDisk(file.sync());
       await onDisk(file.close());
       file = null;
-      await onDisk(syncFolder(folder));
-      if (made !== undefined) await onDisk(syncFolder(directory));
+      await syncFolders(folder);
       return { kind: "spool", name, sizeBytes };
     } catch (error) {
       await file?.close().catch(() => undefined);
