@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs what svc is measured against, as root: Postfix and OpenDKIM from Debian (neither set up nor
+# started), Haraka from npm into a folder outside of the repository. Haraka runs on the Node.js 24 that runs
+# the bench. Prints the folder.
+set -euo pipefail
+haraka=3.3.4
+folder=${SVC_BENCH_DIR:-/var/tmp/svc-bench}
+wanted=(postfix opendkim openssl gcc libc6-dev)
+missing=()
+for package in "${wanted[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  # Packages start no services of their own here.
+  if [ ! -e /usr/sbin/policy-rc.d ]; then
+    printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+    chmod +x /usr/sbin/policy-rc.d
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  fi
+  apt-get update -qq >&2
+  echo 'postfix postfix/main_mailer_type select No configuration' | debconf-set-selections
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+mkdir -p "$folder/haraka"
+if [ "$(node -p "require('$folder/haraka/node_modules/haraka/package.json').version" 2>/dev/null)" != "$haraka" ]; then
+  (cd "$folder/haraka" && { [ -f package.json ] || npm init -y; } >/dev/null && npm install --no-audit --no-fund "haraka@$haraka" >&2)
+fi
+echo "$folder"
