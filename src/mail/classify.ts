@@ -253,33 +253,68 @@ const codes: readonly Row<number>[] = [
   [556, "invalid_domain", "the domain takes no mail (RFC 7504 §4)"],
 ];
 
-const exactIndex = new Map(exact.map(([key, means]) => [key, means]));
-const sharedIndex = new Map(shared.map(([key, wordsThat, means]) => [key, { wordsThat, means }]));
-const codeIndex = new Map(codes.map(([code, means]) => [code, means]));
+const exactIndex = new Map(exact.map((row) => [row[0], verdictOf(`status ${row[0]}`, row[1], row[2])]));
+const sharedIndex = new Map(
+  shared.map(([key, wordsThat, means, why]) => [
+    key,
+    { wordsThat, means: verdictOf(`status ${key}`, means, why) },
+  ]),
+);
+const codeIndex = new Map(codes.map((row) => [row[0], verdictOf(`code ${row[0]}`, row[1], row[2])]));
 const suppressing: ReadonlySet<Classification> = new Set([
   "invalid_recipient",
   "invalid_domain",
   "inactive_mailbox",
 ]);
 
+type AskedReply = { code: number; status: string | null; text: string };
+interface Verdict {
+  classification: Classification;
+  /** The row that decided and its reason, for people. */
+  rule: string;
+}
+
 /** The cause of a failed attempt. Never a throw: a reply that nobody knows is `unclassified`. */
-export function classifyReply(reply: { code: number; status: string | null; text: string }): Classification {
+export function classifyReply(reply: AskedReply): Classification {
+  return judge(reply).classification;
+}
+
+/** The row of these tables that decides, and why it stands there; for `svc bounces explain` and measurements. */
+export function ruleOf(reply: AskedReply): string {
+  return judge(reply).rule;
+}
+
+function judge(reply: AskedReply): Verdict {
   const said = firstSaid(wording, reply.text);
-  const bare = said ?? firstSaid(vague, reply.text) ?? codeIndex.get(reply.code) ?? "unclassified";
-  if (reply.status === null) return bare;
+  if (reply.status === null) return said ?? bareVerdict(reply);
   const keys = lookupKeys(reply.code, reply.status);
   for (const key of keys) {
     const settled = exactIndex.get(key);
     if (settled !== undefined) return settled;
   }
-  const mixed = keys.map((key) => sharedIndex.get(key)).find((row) => row !== undefined);
+  const key = keys.find((one) => sharedIndex.has(one)) ?? "";
+  const mixed = sharedIndex.get(key);
   if (mixed !== undefined) {
-    const harmful = said !== null && suppressing.has(said);
-    return said !== null && (mixed.wordsThat === "any" || !harmful) ? said : mixed.means;
+    const usable = said !== null && (mixed.wordsThat === "any" || !suppressing.has(said.classification));
+    return usable ? said : mixed.means;
   }
   const subject = subjects[reply.status.split(".")[1] ?? ""];
-  if (subject !== undefined) return said !== null && !suppressing.has(said) ? said : subject;
-  return bare;
+  if (subject !== undefined)
+    return said !== null && !suppressing.has(said.classification)
+      ? said
+      : { classification: subject, rule: `status ${reply.status}: its subject` };
+  return said ?? bareVerdict(reply);
+}
+
+function bareVerdict(reply: AskedReply): Verdict {
+  return (
+    firstSaid(vague, reply.text) ??
+    codeIndex.get(reply.code) ?? { classification: "unclassified", rule: "no row knows these words" }
+  );
+}
+
+function verdictOf(row: string, classification: Classification, why: string): Verdict {
+  return { classification, rule: `${row}: ${why}` };
 }
 
 /** `550 5.1.1`, `550 X.1.1`, `X 5.1.1`, `X X.1.1`: the most particular first. */
@@ -288,9 +323,10 @@ function lookupKeys(code: number, status: string): string[] {
   return [`${code} ${status}`, `${code} ${anyClass}`, `X ${status}`, `X ${anyClass}`];
 }
 
-function firstSaid(rows: readonly Row<RegExp>[], text: string): Classification | null {
+function firstSaid(rows: readonly Row<RegExp>[], text: string): Verdict | null {
   const lower = text.slice(0, 2_000).toLowerCase();
-  return rows.find(([words]) => words.test(lower))?.[1] ?? null;
+  const row = rows.find(([words]) => words.test(lower));
+  return row ? { classification: row[1], rule: `words ${row[0].source}: ${row[2]}` } : null;
 }
 
 const longestNamedDelayMs = 3_600_000;

@@ -4,6 +4,7 @@
 // unsubscribes are feedback's. The list itself, and which reason wins, is the store's.
 import type { Classification } from "../mail/classify.ts";
 import type { Job } from "../mail/envelope.ts";
+import { classifyFailure, failureType, replyOf, type Failure } from "../mail/failure.ts";
 import type { Outcome, OutcomeReply } from "../mail/outcome.ts";
 import type { NewSuppression } from "../store/store.ts";
 
@@ -50,6 +51,17 @@ export function suppresses(job: Job, outcome: Outcome): boolean {
   if (outcome.kind !== "bounced" || outcome.reply.code < 500 || outcome.reply.code > 599) return false;
   if (job.message.test || job.domain === simulatorDomain) return false;
   return verdicts[outcome.classification](outcome.reply);
+}
+
+/**
+ * True where a failure that another server reports (a DSN) suppresses: it is permanent by its status, no reply in it
+ * says otherwise, and it is the recipient's own fault. Who reports has looked the domain up and given up on it, so
+ * that a domain without mail counts here, which one look of our own resolver does not.
+ */
+export function failureSuppresses(failure: Failure): boolean {
+  if (failureType(failure) !== "hard" || (failure.code !== null && failure.code < 500)) return false;
+  const classification = classifyFailure(failure);
+  return classification === "invalid_domain" || verdicts[classification](replyOf(failure));
 }
 
 /** The entry to add with the bounce `eventId`, or null where this outcome suppresses nobody. */

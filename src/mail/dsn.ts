@@ -1,0 +1,133 @@
+// Delivery status notifications (RFC 3464, RFC 6533): groups of fields, one for the message and one for each
+// recipient. Only Action `failed` is a failure; delayed, relayed, delivered and expanded change nothing. Where the
+// diagnosis is poor, the words that the report has for people are added, for servers put their reason there.
+import { parseAddress } from "./address.ts";
+import { humanText, wordsAbout } from "./bounce-text.ts";
+import type { Failure } from "./failure.ts";
+import { allParts, fieldOf, readFields, textOf, type MimeField, type MimePart } from "./mime.ts";
+import { oneLine, quotedReply } from "./reply-text.ts";
+
+const statusTypes = new Set(["message/delivery-status", "message/global-delivery-status"]);
+const maxRecipients = 100;
+const recipientFields = ["final-recipient", "original-recipient", "x-actual-recipient"];
+/** Fields that a group must have one of to speak of a recipient. */
+const groupMarks = new Set([...recipientFields, "action", "status", "diagnostic-code"]);
+
+/** The failures that the report tells of; null where the mail holds no delivery status. */
+export function readDeliveryStatus(root: MimePart): Failure[] | null {
+  const parts = allParts(root);
+  const machine = parts.filter(({ type }) => statusTypes.has(type)).map((part) => part.body);
+  const texts = machine.length > 0 ? machine : parts.map(textOf).filter(looksLikeStatus);
+  if (texts.length === 0) return null;
+  const groups = texts.flatMap(groupsOf);
+  if (groups.length === 0) return null;
+  const failures: Failure[] = [];
+  const words = humanText(root);
+  const about = groups.map(({ fields }) => fields);
+  for (const group of groups.slice(0, maxRecipients)) {
+    const failure = readGroup(group.fields, group.perMessage, words, about.length);
+    if (failure !== null) failures.push(failure);
+  }
+  return failures;
+}
+
+/** The fields of a report that some servers put into text, outside of a part of their own. */
+function looksLikeStatus(text: string): boolean {
+  return /^[ \t]*final-recipient[ \t]*:/im.test(text) && /^[ \t]*(?:action|status)[ \t]*:/im.test(text);
+}
+
+/** Recipient groups, each with the per-message fields; blank lines within a group are seen in the wild. */
+function groupsOf(text: string): { fields: MimeField[]; perMessage: MimeField[] }[] {
+  const perMessage: MimeField[] = [];
+  const groups: MimeField[][] = [];
+  for (const block of text.split(/\n[ \t]*\n+/)) {
+    const { fields } = readFields(`${block.replace(/^[\n]+/, "").replace(/^[ \t]+(?=[A-Za-z-]+:)/gm, "")}\n`);
+    if (!fields.some(({ lower }) => groupMarks.has(lower))) {
+      if (groups.length === 0) perMessage.push(...fields);
+      continue;
+    }
+    let open: MimeField[] = [];
+    const last = groups.at(-1);
+    // A block without a recipient goes on with the group before it.
+    if (last && !fields.some(({ lower }) => recipientFields.includes(lower))) open = last;
+    else groups.push(open);
+    for (const field of fields) {
+      if (field.lower === "final-recipient" && open.some(({ lower }) => lower === "final-recipient")) {
+        open = [];
+        groups.push(open);
+      }
+      open.push(field);
+    }
+  }
+  return groups.map((fields) => ({ fields, perMessage }));
+}
+
+function readGroup(
+  fields: MimeField[],
+  perMessage: MimeField[],
+  words: string,
+  groups: number,
+): Failure | null {
+  const action = /[a-z]+/i.exec(fieldOf(fields, "action"))?.[0]?.toLowerCase() ?? "";
+  const told = /([245])\.\d{1,3}\.\d{1,3}/.exec(fieldOf(fields, "status"))?.[0] ?? null;
+  if (action !== "" && action !== "failed" && action !== "fail" && action !== "failure") return null;
+  if (told?.startsWith("2")) return null;
+  const recipients = recipientFields
+    .flatMap((name) => fields.filter(({ lower }) => lower === name))
+    .map(({ value }) => addressIn(value))
+    .filter((address): address is string => address !== null);
+  if (action === "" && told === null && recipients.length === 0) return null;
+
+  const diagnosis = utf8(fieldOf(fields, "diagnostic-code"));
+  const [, kind = "", said = diagnosis] = /^\s*([\w-]+)\s*;\s*([\s\S]*)$/.exec(diagnosis) ?? [];
+  const reply = quotedReply(said);
+  const human = wordsAbout(words, recipients, groups === 1);
+  const fallback = reply.code === null && !/^smtp$/i.test(kind) ? quotedReply(human) : null;
+  // Many servers put their reason for the code into the part for people: both are heard by the judge.
+  const poor = reply.text.length < 12 || reply.code === null || reply.text.split(" ").length < 4;
+  const text = poor && human !== "" ? oneLine(`${reply.text} ${human}`) : reply.text;
+  const code = reply.code ?? fallback?.code ?? null;
+  return {
+    recipients: [...new Set(recipients)],
+    code,
+    status: preciseStatus(told, reply.status ?? fallback?.status ?? null),
+    text,
+    mta: hostIn(fieldOf(fields, "remote-mta")) ?? hostIn(fieldOf(perMessage, "reporting-mta")),
+    reportedAt: dateIn(fieldOf(fields, "last-attempt-date")) ?? dateIn(fieldOf(perMessage, "arrival-date")),
+  };
+}
+
+/** X.0.0 says nothing; the receiver's own status in the diagnosis is better, if it is of the same class. */
+function preciseStatus(told: string | null, diagnosed: string | null): string | null {
+  if (told === null) return diagnosed;
+  if (diagnosed === null || diagnosed.startsWith("2")) return told;
+  return /^\d\.0\.0$/.test(told) || (/^\d\.\d\.0$/.test(told) && !/^\d\.\d\.0$/.test(diagnosed))
+    ? `${told[0] ?? "5"}${diagnosed.slice(1)}`
+    : told;
+}
+
+/** `rfc822; <a@b.test>`, with quotes, encodings and comments that are seen. */
+function addressIn(value: string): string | null {
+  const text = utf8(value).replace(/^\s*[\w-]*\s*;\s*/, "");
+  const bracketed = /<([^<>\s]+@[^<>\s]+)>/.exec(text)?.[1];
+  const bare = bracketed ?? /[^\s<>"'(),;:]+@[^\s<>"'(),;:]+/.exec(text)?.[0];
+  if (bare === undefined || bare.length > 320) return null;
+  const parsed = parseAddress(bare.replace(/\.$/, ""));
+  return parsed.ok ? parsed.value.email : bare;
+}
+
+function hostIn(value: string): string | null {
+  const host = /(?:^|;)\s*([A-Za-z0-9_.-]+\.[A-Za-z0-9-]+)/.exec(value)?.[1];
+  return host !== undefined && host.length <= 255 ? host.toLowerCase() : null;
+}
+
+/** A date that is one, else null. */
+export function dateIn(value: string): number | null {
+  const ms = Date.parse(value.replace(/\([^)]*\)/g, "").trim());
+  return Number.isFinite(ms) && ms > 0 && ms < 4_102_444_800_000 ? ms : null;
+}
+
+function utf8(latin1: string): string {
+  const text = Buffer.from(latin1, "latin1").toString("utf8");
+  return text.includes("\ufffd") ? latin1 : text;
+}

@@ -1,0 +1,149 @@
+// A mail as a tree of parts (RFC 2045, RFC 2046), read by a walk that never throws and whose work is bounded: it is
+// for mail that anybody may send us, broken on purpose or by age. Line ends may be CRLF, LF or CR; a line that is no
+// field ends nothing; a boundary that never closes runs to the end. What a part means is dsn.ts's and arf.ts's.
+import { decodeWords } from "./encoded-word.ts";
+
+export interface MimeField {
+  lower: string;
+  /** Unfolded and trimmed, octets as Latin-1. */
+  value: string;
+}
+
+export interface MimePart {
+  /** Lower case, without parameters; `text/plain` where none is given. */
+  type: string;
+  parameters: ReadonlyMap<string, string>;
+  fields: MimeField[];
+  /** Transfer encoding undone, octets as Latin-1, line ends LF; empty for a multipart. */
+  body: string;
+  parts: MimePart[];
+}
+
+const maxBytes = 2 * 1024 * 1024;
+const maxDepth = 8;
+const maxParts = 100;
+const maxFields = 1_000;
+const maxFieldLength = 20_000;
+
+/** The tree of a mail. At most 2 MB, 100 parts and 8 levels are looked at. */
+export function readMime(bytes: Uint8Array): MimePart {
+  const source = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, maxBytes));
+  const text = source.toString("latin1").replace(/\r\n?/g, "\n");
+  // An mbox line that some gateways leave on top (RFC 4155).
+  return readPart(text.replace(/^(?:>?From [^\n]*\n)+/, "").replace(/^\n+/, ""), 0, { left: maxParts });
+}
+
+/** Splits a header section off: up to the first empty line, or to the end. */
+export function readFields(text: string): { fields: MimeField[]; rest: string } {
+  const end = text.startsWith("\n") ? 0 : text.indexOf("\n\n") + 1;
+  const head = end > 0 || text.startsWith("\n") ? text.slice(0, end) : text;
+  const fields: MimeField[] = [];
+  for (const line of head.split("\n")) {
+    const last = fields.at(-1);
+    if (/^[ \t]/.test(line)) {
+      if (last && last.value.length < maxFieldLength) last.value = `${last.value} ${line.trim()}`.trim();
+      continue;
+    }
+    const colon = line.indexOf(":");
+    if (colon < 1 || fields.length >= maxFields) continue;
+    const lower = line.slice(0, colon).trimEnd().toLowerCase();
+    if (/^[!-9;-~]+$/.test(lower))
+      fields.push({ lower, value: line.slice(colon + 1, colon + maxFieldLength).trim() });
+  }
+  return { fields, rest: head === text ? "" : text.slice(end + 1) };
+}
+
+/** Value of the first field of that name (lower case), as it stands; empty where there is none. */
+export function fieldOf(fields: readonly MimeField[], name: string): string {
+  return fields.find(({ lower }) => lower === name)?.value ?? "";
+}
+
+/** The same as text: UTF-8 and encoded words (RFC 2047) read. */
+export function fieldText(fields: readonly MimeField[], name: string): string {
+  return decodeWords(utf8(fieldOf(fields, name)));
+}
+
+/** The part's body as Unicode text, by its charset; UTF-8 or Latin-1 where that is unknown. */
+export function textOf(part: MimePart): string {
+  const charset = part.parameters.get("charset")?.toLowerCase() ?? "";
+  if (charset !== "" && charset !== "us-ascii" && charset !== "utf-8") {
+    try {
+      return new TextDecoder(charset).decode(Buffer.from(part.body, "latin1"));
+    } catch {
+      // a name that nobody knows
+    }
+  }
+  return utf8(part.body);
+}
+
+/** Every part, the root first, depth first; what is inside a returned message is not entered. */
+export function allParts(root: MimePart): MimePart[] {
+  return [root, ...root.parts.flatMap(allParts)];
+}
+
+function utf8(latin1: string): string {
+  const bytes = Buffer.from(latin1, "latin1");
+  const text = bytes.toString("utf8");
+  return text.includes("\ufffd") ? latin1 : text;
+}
+
+function readPart(text: string, depth: number, budget: { left: number }): MimePart {
+  budget.left -= 1;
+  const { fields, rest } = readFields(text);
+  const { type, parameters } = readContentType(fieldOf(fields, "content-type"));
+  const part: MimePart = { type, parameters, fields, body: "", parts: [] };
+  const boundary = parameters.get("boundary");
+  if (type.startsWith("multipart/") && boundary !== undefined && boundary !== "" && depth < maxDepth) {
+    part.parts = splitParts(rest, boundary, budget.left).map((piece) => readPart(piece, depth + 1, budget));
+    if (part.parts.length > 0) return part;
+  }
+  part.body = decodeBody(rest, fieldOf(fields, "content-transfer-encoding").toLowerCase());
+  return part;
+}
+
+/** RFC 2046 §5.1.1: what stands between the delimiter lines; preamble and epilogue are left out. */
+function splitParts(text: string, boundary: string, limit: number): string[] {
+  const pieces: string[] = [];
+  const delimiter = `--${boundary}`;
+  let start = -1;
+  for (let at = text.startsWith(delimiter) ? 0 : text.indexOf(`\n${delimiter}`) + 1; ;) {
+    const found = at === 0 ? text.startsWith(delimiter) : at > 0;
+    if (!found || pieces.length >= limit) break;
+    const lineEnd = text.indexOf("\n", at);
+    const line = text.slice(at + delimiter.length, lineEnd < 0 ? undefined : lineEnd).trim();
+    if (line === "" || line === "--") {
+      if (start >= 0) pieces.push(text.slice(start, Math.max(start, at - 1)));
+      start = line === "--" ? -2 : lineEnd + 1;
+      if (start === -2 || lineEnd < 0) break;
+    }
+    at = text.indexOf(`\n${delimiter}`, at) + 1;
+    if (at === 0) break;
+  }
+  if (start >= 0 && pieces.length < limit) pieces.push(text.slice(start));
+  return pieces;
+}
+
+function decodeBody(text: string, encoding: string): string {
+  if (encoding === "base64") {
+    const decoded = Buffer.from(text, "base64").toString("latin1");
+    return decoded.replace(/\r\n?/g, "\n");
+  }
+  if (encoding !== "quoted-printable") return text;
+  return text
+    .replace(/[ \t]+$/gm, "")
+    .replace(/=\n/g, "")
+    .replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replace(/\r\n?/g, "\n");
+}
+
+const parameter = /;\s*([a-z0-9_*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))/gi;
+
+function readContentType(value: string): { type: string; parameters: Map<string, string> } {
+  const type = /^\s*([\w.+-]+\/[\w.+-]+)/.exec(value)?.[1]?.toLowerCase() ?? "text/plain";
+  const parameters = new Map<string, string>();
+  for (const match of value.slice(0, 2_000).matchAll(parameter)) {
+    const name = (match[1] ?? "").toLowerCase();
+    if (!parameters.has(name)) parameters.set(name, match[2]?.replace(/\\(.)/g, "$1") ?? match[3] ?? "");
+  }
+  return { type, parameters };
+}

@@ -1,0 +1,62 @@
+// Reply code, enhanced status and the reply's own words, found in free text: a Diagnostic-Code (RFC 3464 §2.3.6),
+// a line of an SMTP transcript, a sentence in which a server quotes another one. Nothing is made up: what the text
+// does not hold is null.
+
+export interface QuotedReply {
+  /** 400 to 599. */
+  code: number | null;
+  /** X.Y.Z with X 2, 4 or 5 (RFC 3463). */
+  status: string | null;
+  /** From the code on, or all of the text: one line, at most 2,000 characters. */
+  text: string;
+}
+
+const longestText = 2_000;
+const longestSearched = 20_000;
+
+/** A code stands at the start of a line or behind a mark that opens a quotation, and is followed by its text. */
+const coded =
+  /(?:^|[\s:;(<>"'*[=-])([45][0-5]\d)(?:[ \t]*[-#: ][ \t]*|[ \t]+-[ \t]+|[ \t]*[([]#?|$)(?:#?([245]\.\d{1,3}\.\d{1,3})(?![\d.]*\d))?/gm;
+const bareStatus = /(?<![\d.])#?([245]\.\d{1,3}\.\d{1,3})(?!\.?\d)/;
+/** Numbers that look like a code and are none: sizes, times, counts, ports, years. */
+const unitBehind =
+  /^(?:bytes|k?b\b|mb\b|seconds?|minutes?|hours?|days?|recipients?|messages?|ms\b|users?|times\b)/i;
+
+/** The first reply that a text quotes. */
+export function quotedReply(input: string): QuotedReply {
+  const text = input.slice(0, longestSearched);
+  for (const match of text.matchAll(coded)) {
+    const digits = match[1] ?? "";
+    const from = match.index + match[0].indexOf(digits);
+    const behind = text.slice(from + 3).replace(/^[\s\-:#]+/, "");
+    if (unitBehind.test(behind)) continue;
+    const rest = oneLine(text.slice(from));
+    const status = match[2] ?? statusNear(rest);
+    return { code: Number(digits), status, text: rest };
+  }
+  return { code: null, status: bareStatus.exec(text)?.[1] ?? null, text: oneLine(text) };
+}
+
+/** A status may stand a few words behind the code: `550 <a@b.test>: 5.1.1 …`, `554 delivery error (#5.1.1)`. */
+function statusNear(reply: string): string | null {
+  return bareStatus.exec(reply.slice(0, 400))?.[1] ?? null;
+}
+
+/** White space and control characters become single spaces; the continuation's repeated `550-5.1.1` go. */
+export function oneLine(text: string): string {
+  const code = /^([45]\d\d)[ -]/.exec(text)?.[1];
+  const status = code === undefined ? null : /^[45]\d\d[ -]+([245]\.\d{1,3}\.\d{1,3})/.exec(text)?.[1];
+  let joined = text;
+  if (code !== undefined) {
+    const again = new RegExp(
+      `\\n[ \\t]*${code}[ -](?:[ \\t]*${(status ?? "").replaceAll(".", "\\.")})?`,
+      "g",
+    );
+    joined = text.replace(again, " ");
+  }
+  return joined
+    .replace(/[\s\p{Cc}]+/gu, " ")
+    .trim()
+    .slice(0, longestText)
+    .toWellFormed();
+}

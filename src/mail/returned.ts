@@ -1,0 +1,52 @@
+// What a mail that came back says: that deliveries failed, that somebody complained, or nothing that concerns us.
+// The entry to dsn.ts, bounce-text.ts, arf.ts and auto-reply.ts. It judges words, never senders: who may report on
+// what is feedback's. Every mail is answered, however broken it is.
+import { readComplaint, type Complaint } from "./arf.ts";
+import { autoReplyMark } from "./auto-reply.ts";
+import { readProseBounce } from "./bounce-text.ts";
+import { readDeliveryStatus } from "./dsn.ts";
+import type { Failure } from "./failure.ts";
+import { readMime, type MimePart } from "./mime.ts";
+
+export type Returned =
+  | { kind: "bounce"; failures: Failure[]; original: Original }
+  | { kind: "complaint"; complaint: Complaint; original: Original }
+  | { kind: "nothing"; why: string };
+
+/** What the returned message says of itself. */
+export interface Original {
+  /** Message-IDs with their brackets, in the order in which they are found. */
+  messageIds: string[];
+}
+
+/** At most 2 MB are looked at. Never throws. */
+export function readReturned(bytes: Uint8Array): Returned {
+  const root = readMime(bytes);
+  const complaint = readComplaint(root);
+  if (complaint === "not a complaint") return { kind: "nothing", why: "a report that is no complaint" };
+  if (complaint) return { kind: "complaint", complaint, original: originalOf(root) };
+  const reported = readDeliveryStatus(root);
+  if (reported !== null)
+    return reported.length > 0
+      ? { kind: "bounce", failures: reported, original: originalOf(root) }
+      : { kind: "nothing", why: "a delivery status that is no failure" };
+  const prose = readProseBounce(root, autoReplyMark(root.fields));
+  if (typeof prose === "string") return { kind: "nothing", why: prose };
+  return { kind: "bounce", failures: prose, original: originalOf(root) };
+}
+
+const messageId = /^[ \t>]*message-id:[ \t]*\n?[ \t]*(<[^\s<>]{1,250}>)/gim;
+const maxMessageIds = 20;
+
+function originalOf(root: MimePart): Original {
+  const found = new Set<string>();
+  const look = (part: MimePart): void => {
+    for (const match of part.body.matchAll(messageId)) {
+      if (found.size >= maxMessageIds) return;
+      if (match[1] !== undefined) found.add(match[1]);
+    }
+    for (const child of part.parts) look(child);
+  };
+  look(root);
+  return { messageIds: [...found] };
+}
