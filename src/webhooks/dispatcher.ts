@@ -3,7 +3,7 @@
 // before retries. No more is claimed than there is a slot for; the attempt number and its lease are on disk before the
 // attempt, so what a crash interrupts comes back. While results cannot be written nothing is claimed. One timer wakes for
 // the earliest due time of all. What an attempt is, post.ts knows; what it came to, results.ts.
-import type { Clock, Timer } from "../clock.ts";
+import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { DueDelivery, Endpoint, Store } from "../store/store.ts";
 import type { Lane } from "./lanes.ts";
@@ -44,6 +44,7 @@ const stopGraceMs = 3000;
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { store, clock, log } = deps;
+  const time = forwardTime(clock);
   const lanes = createLanes(deps.post);
   const busy = new Set<Promise<void>>();
   let running = false;
@@ -79,10 +80,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   const wakeAt = (dueAt: number): void => {
     if (!running) return;
-    const at = Math.min(dueAt, clock.now() + longestSleepMs);
+    const at = Math.min(dueAt, time() + longestSleepMs);
     if (wake !== null && wake.at <= at) return;
     wake?.timer.cancel();
-    const timer = clock.after(at - clock.now(), () => {
+    const timer = clock.after(at - time(), () => {
       wake = null;
       look();
     });
@@ -111,7 +112,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   const lookOnce = async (): Promise<void> => {
     const due = await store.endpointsDue();
-    const now = clock.now();
+    const now = time();
     for (const { endpointKey, dueAt } of due) {
       if (dueAt > now) wakeAt(dueAt);
       else fill(lanes.of(endpointKey, now), true);
@@ -143,7 +144,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   const claim = async (lane: Lane): Promise<void> => {
     lane.more = false;
-    const now = clock.now();
+    const now = time();
     const leaseUntil = now + deps.timeoutMs + leaseMarginMs;
     const limit = lanes.freeSlots(lane);
     lanes.take(limit);
@@ -173,14 +174,13 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       finish(endpoint, current, {
         delivered: false,
         status: null,
-        at: clock.now(),
         durationMs: 0,
         failure: "the last attempt was interrupted",
       });
       return;
     }
     lane.flights.set(current.eventSeq, current);
-    lane.usedAt = clock.now();
+    lane.usedAt = time();
     lanes.take(1);
     hold(
       attempt(lane, endpoint, current).finally(() => {
@@ -204,7 +204,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   };
 
   const finish = (endpoint: Endpoint, delivery: DueDelivery, answer: Answer): void => {
-    const finished = resultOf(endpoint, delivery, answer, deps.scheduleMs);
+    const finished = resultOf(endpoint, delivery, answer, time(), deps.scheduleMs);
     const { status, failure } = answer;
     const fields = {
       endpoint: endpoint.id,

@@ -20,8 +20,6 @@ export interface Answer {
   delivered: boolean;
   /** HTTP status; null where there was no answer. */
   status: number | null;
-  /** When it ended, by the wall clock. */
-  at: number;
   durationMs: number;
   /** Why there was no answer, for the log. */
   failure: string | null;
@@ -98,7 +96,6 @@ export function createPost(deps: {
       const ended = (status: number | null, failure: string | null): Answer => ({
         delivered: status !== null && status >= 200 && status < 300,
         status,
-        at: clock.now(),
         durationMs: Math.round(clock.monotonic() - startedAt),
         failure,
       });

@@ -21,14 +21,16 @@ export interface Finished {
   letter: DeadLetter | null;
 }
 
+/** `at`: when the attempt ended, by the schedule's clock, which never goes back. */
 export function resultOf(
   endpoint: Endpoint,
   delivery: DueDelivery,
   answer: Answer,
+  at: number,
   scheduleMs: readonly number[],
 ): Finished {
   const { eventSeq, eventId, attempt } = delivery;
-  const { status, at } = answer;
+  const { status } = answer;
   const finished = (result: DeliveryResult["result"], letter: DeadLetter | null): Finished => ({
     result: { endpointKey: endpoint.key, eventSeq, attempt, at, status, result },
     letter,

@@ -34,7 +34,7 @@ function bench() {
       post: (_connect, endpoint, event, attempt) =>
         new Promise<Answer>((resolve) => {
           const answer = (status: number): void =>
-            resolve({ delivered: status < 300, status, at: clock.now(), durationMs: 1, failure: null });
+            resolve({ delivered: status < 300, status, durationMs: 1, failure: null });
           started.push({ endpoint: endpoint.key, event: event.id, attempt, secret: endpoint.secret, answer });
         }),
     },
@@ -116,6 +116,25 @@ test("a wall clock that jumps forward brings retries early once, and never the s
   clock.jump(2 * 3_600_000);
   await clock.advance(30_000);
   expect(events(started)).toEqual(["evt_1", "evt_2", "evt_1"]);
+});
+
+test("a wall clock that is set back two hours delays no retry and brings none early", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  store.record(1, 1);
+  dispatcher.start();
+  await settle();
+  started[0]?.answer(500);
+  await settle();
+  clock.jump(-7_200_000);
+  await clock.advance(29_000);
+  expect(started).toHaveLength(1);
+  await clock.advance(2_000);
+  expect(started).toHaveLength(2);
+  started[1]?.answer(500);
+  await clock.advance(119_000);
+  expect(started).toHaveLength(2);
+  await clock.advance(2_000);
+  expect(started).toHaveLength(3);
 });
 
 test("a wall clock that jumps back delays no first attempt", async () => {
