@@ -79,7 +79,7 @@ export function decodeWords(value: string): string {
   let end = 0;
   let held: { charset: string; bytes: Buffer[] } | null = null;
   const release = (): void => {
-    if (held !== null) text += decodeBytes(held.charset, Buffer.concat(held.bytes));
+    if (held !== null) text += decodeCharset(held.charset, Buffer.concat(held.bytes));
     held = null;
   };
   for (const match of value.matchAll(encodedWord)) {
@@ -107,7 +107,8 @@ function decodeQ(encoded: string): Buffer {
   return Buffer.from(octets, "latin1");
 }
 
-function decodeBytes(charset: string, bytes: Buffer): string {
+/** Text of any charset that the platform knows; of another, what is ASCII of it. */
+export function decodeCharset(charset: string, bytes: Buffer): string {
   try {
     return new TextDecoder(charset).decode(bytes);
   } catch {

@@ -92,6 +92,11 @@ function oneLine(text: string): string {
   return text.replace(/[\0\r\n]+/g, " ").replace(/^[ \t]+|[ \t]+$/g, "");
 }
 
+/** A field whose text is ready, folded. */
+export function foldField(name: string, value: string): string {
+  return fold(name, oneLine(value));
+}
+
 /** Breaks before runs of white space, so that unfolding gives the value back and no line is blank. */
 function fold(name: string, value: string): string {
   if (value === "") return `${name}:\r\n`;

@@ -17,6 +17,8 @@ export type MailSyntaxCode =
   | "nul"
   | "line_too_long"
   | "header_too_large"
+  | "too_deep"
+  | "not_convertible"
   | "bad_header"
   | "from_missing"
   | "from_invalid"
@@ -48,6 +50,19 @@ export function parseHeaderSection(section: Uint8Array): HeaderField[] {
     const end = endOfField(bytes, start);
     if (end - start === 2 && bytes[start] === 13) break;
     fields.push(readField(bytes.subarray(start, end)));
+    start = end;
+  }
+  return fields;
+}
+
+/** The fields of a part's header section: lines that are no field are passed over, as readers of mail do. */
+export function parsePartSection(section: Buffer): HeaderField[] {
+  const fields: HeaderField[] = [];
+  for (let start = 0; start < section.length;) {
+    const end = endOfField(section, start);
+    if (end - start === 2 && section[start] === 13) break;
+    const raw = section.subarray(start, end);
+    if (nameAndColon.test(raw.toString("latin1", 0, longestFieldName))) fields.push(readField(raw));
     start = end;
   }
   return fields;

@@ -1,6 +1,7 @@
 // Content transfer encodings (RFC 2045 §6): what leaves is always 7bit. Text goes as it is where it
 // is ASCII in lines of 78, as quoted-printable where most of it can still be read, else as base64;
 // so no server on the way re-encodes it or cuts a line, and the DKIM body hash stays true.
+import { QuotedPrintable } from "./quoted-printable.ts";
 
 export interface EncodedText {
   encoding: "7bit" | "quoted-printable" | "base64";
@@ -8,11 +9,9 @@ export interface EncodedText {
 }
 
 const wishedLength = 78;
-const qpLineLength = 76;
 /** 57 octets are 76 characters of base64 (RFC 2045 §6.8). */
 const base64LineOctets = 57;
 const sliceOctets = 65_536;
-const hex = Buffer.from("0123456789ABCDEF", "latin1");
 
 /** Any string, with CR, LF and CRLF as line ends, in lines that end in CRLF. Lone surrogates become U+FFFD. */
 export function encodeText(text: string): EncodedText {
@@ -46,53 +45,19 @@ function plainLines(text: string): Buffer | null {
   return out.subarray(0, at);
 }
 
-/** RFC 2045 §6.7, of text with CRLF line ends. In slices, so that a long text is not held three times. */
+/** Of text with CRLF line ends. In slices, so that a long text is not held three times. */
 function quotedPrintable(bytes: Buffer): Buffer[] {
+  const encoder = new QuotedPrintable();
   const chunks: Buffer[] = [];
-  let column = 0;
-  for (let start = 0; start < bytes.length; start += sliceOctets) {
-    const end = Math.min(start + sliceOctets, bytes.length);
-    // Three octets each, and a soft line break (three more) at most every 73.
-    const out = Buffer.allocUnsafe(Math.ceil((end - start) * 3.2) + 8);
-    let at = 0;
-    for (let i = start; i < end; i++) {
-      const byte = bytes[i] ?? 0;
-      if (isLineEnd(bytes, i)) {
-        out[at++] = byte;
-        if (byte === 10) column = 0;
-        continue;
-      }
-      const literal =
-        byte > 32 ? byte < 127 && byte !== 61 : (byte === 32 || byte === 9) && !endsLine(bytes, i + 1);
-      const width = literal ? 1 : 3;
-      // The last place is kept for the `=` of a soft break.
-      if (column + width > qpLineLength - 1) {
-        out[at++] = 61;
-        out[at++] = 13;
-        out[at++] = 10;
-        column = 0;
-      }
-      if (literal) out[at++] = byte;
-      else {
-        out[at++] = 61;
-        out[at++] = hex[byte >> 4] ?? 0;
-        out[at++] = hex[byte & 15] ?? 0;
-      }
-      column += width;
-    }
-    chunks.push(out.subarray(0, at));
-  }
+  for (let start = 0; start < bytes.length; start += sliceOctets)
+    chunks.push(encoder.push(bytes.subarray(start, start + sliceOctets)));
+  chunks.push(encoder.end());
   return chunks;
 }
 
 function isLineEnd(bytes: Buffer, i: number): boolean {
   const byte = bytes[i];
   return byte === 13 ? bytes[i + 1] === 10 : byte === 10 && bytes[i - 1] === 13;
-}
-
-/** White space at the end of a line or of the text must be encoded (RFC 2045 §6.7 (3)). */
-function endsLine(bytes: Buffer, i: number): boolean {
-  return i >= bytes.length || isLineEnd(bytes, i);
 }
 
 /** Base64 in lines of 76, CRLF between them and none at the end; made in place, line by line. */

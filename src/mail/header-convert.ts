@@ -1,0 +1,123 @@
+// Header sections that must become narrower than they came: lines over 998 octets are folded where they have white
+// space (RFC 5322 §2.2.3: unfolding gives the same text back), octets above 127 are written in ASCII: by RFC 2231
+// in the parameters of MIME fields, as addresses with encoded names, else by RFC 2047. A section that is
+// narrow enough is given back as it is, the same Buffer. An address whose local part is not ASCII has no other form.
+import { buildHeaderParam } from "nodemailer/lib/mime-funcs";
+import { parseAddressList } from "./address-list.ts";
+import { needsSmtpUtf8 } from "./address.ts";
+import { addressField, customField, foldField } from "./header-write.ts";
+import { MailSyntaxError, parsePartSection, type HeaderField } from "./header.ts";
+import { readStructured } from "./structured.ts";
+
+/** Fields to be replaced or, where the section has none, added, by their names. */
+export type FieldChanges = Record<string, string>;
+
+const maxLineOctets = 998;
+const mimeFields = new Set(["content-type", "content-disposition"]);
+const addressFields = new Set(
+  "from sender reply-to to cc resent-from resent-sender resent-to resent-cc disposition-notification-to".split(
+    " ",
+  ),
+);
+
+export function has8Bit(bytes: Buffer): boolean {
+  for (const byte of bytes) if (byte > 127) return true;
+  return false;
+}
+
+/** Throws MailSyntaxError line_too_long for a line without white space to fold at. */
+export function foldSection(section: Buffer): Buffer {
+  if (!hasLongLine(section)) return section;
+  const lines = section.toString("latin1").split("\r\n");
+  return Buffer.from(
+    lines.map((line) => (line.length > maxLineOctets ? folded(line) : line)).join("\r\n"),
+    "latin1",
+  );
+}
+
+/** Throws MailSyntaxError not_convertible. */
+export function asciiSection(section: Buffer): Buffer {
+  if (!has8Bit(section)) return section;
+  const parts: Buffer[] = [];
+  let end = 0;
+  // Lines that are no field stand between two fields; they can say nothing.
+  for (const field of parsePartSection(section)) {
+    parts.push(has8Bit(field.raw) ? Buffer.from(asciiField(field), "latin1") : field.raw);
+    end = field.raw.byteOffset - section.byteOffset + field.raw.length;
+  }
+  const rest = section.subarray(end);
+  return Buffer.concat([...parts, has8Bit(rest) ? Buffer.from("\r\n", "latin1") : rest]);
+}
+
+export function withFields(section: Buffer, changes: FieldChanges): Buffer {
+  const names = new Map(Object.keys(changes).map((name) => [name.toLowerCase(), name]));
+  const fields = parsePartSection(section);
+  const out: Buffer[] = [];
+  for (const { lower, raw } of fields) {
+    const name = names.get(lower);
+    if (name === undefined) out.push(raw);
+    else if (!out.some((one) => one.toString("latin1", 0, name.length + 1).toLowerCase() === `${lower}:`))
+      out.push(Buffer.from(`${name}: ${changes[name] ?? ""}\r\n`, "latin1"));
+  }
+  const present = new Set(fields.map(({ lower }) => lower));
+  for (const [lower, name] of names)
+    if (!present.has(lower)) out.push(Buffer.from(`${name}: ${changes[name] ?? ""}\r\n`, "latin1"));
+  return Buffer.concat([...out, Buffer.from("\r\n", "latin1")]);
+}
+
+function hasLongLine(section: Buffer): boolean {
+  for (let at = 0; at < section.length;) {
+    const end = section.indexOf("\r\n", at, "latin1");
+    if ((end < 0 ? section.length : end) - at > maxLineOctets) return true;
+    if (end < 0) return false;
+    at = end + 2;
+  }
+  return false;
+}
+
+/** Breaks before white space that has text on both sides. */
+function folded(line: string): string {
+  const out: string[] = [];
+  let rest = line;
+  while (rest.length > maxLineOctets) {
+    const at = lastBreak(rest);
+    if (at < 0)
+      throw new MailSyntaxError(
+        "line_too_long",
+        "a header line has more than 998 octets and no white space at which it could be folded",
+      );
+    out.push(rest.slice(0, at));
+    rest = rest.slice(at);
+  }
+  return [...out, rest].join("\r\n");
+}
+
+function lastBreak(line: string): number {
+  for (let at = maxLineOctets; at > 0; at--) {
+    const isSpace = line[at] === " " || line[at] === "\t";
+    if (isSpace && line.slice(0, at).trim() !== "" && line.slice(at).trim() !== "") return at;
+  }
+  return -1;
+}
+
+function asciiField(field: HeaderField): string {
+  const { name, lower, value } = field;
+  if (mimeFields.has(lower)) return mimeField(name, value);
+  if (!addressFields.has(lower)) return customField(name, value);
+  const list = parseAddressList(value);
+  if (!list.ok || list.value.some(({ address }) => needsSmtpUtf8(address)))
+    throw new MailSyntaxError("not_convertible", `the ${name} field has an address that needs SMTPUTF8`);
+  return addressField(name, list.value);
+}
+
+function mimeField(name: string, value: string): string {
+  const { value: head, parameters } = readStructured(value);
+  const written = parameters.flatMap(([key, text]) =>
+    buildHeaderParam(key, text.toWellFormed(), 50).map((part) =>
+      part.key.endsWith("*")
+        ? `${part.key}=${part.value}`
+        : `${part.key}="${part.value.replace(/["\\]/g, "\\$&")}"`,
+    ),
+  );
+  return foldField(name, [head, ...written].join("; "));
+}
