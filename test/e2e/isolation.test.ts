@@ -1,0 +1,77 @@
+// One destination's trouble is its own: a receiver that hangs and one that throttles, with thousands of mails waiting
+// for them, delay nobody else's mail.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "../support/appliance.ts";
+import { createLedger } from "../support/ledger.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+
+beforeAll(async () => {
+  world = await startWorld({
+    port: 25_034,
+    domains: { "dead.test": "127.0.0.34", "throttled.test": "127.0.0.35", "healthy.test": "127.0.0.36" },
+  });
+});
+afterAll(() => world?.stop());
+
+/** Over the operator's socket, which has no rate limit. */
+async function queue(domain: string, count: number, perMessage: number): Promise<void> {
+  const to = Array.from({ length: perMessage }, (_, i) => `r${i}@${domain}`);
+  const body = { from: "a@ok.test", to, subject: "x", text: "x" };
+  for (let sent = 0; sent < count; sent += 10 * perMessage) {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => world.svc.admin("POST", "/v1/messages", body)),
+    );
+    for (const { status } of answers) expect(status).toBe(202);
+  }
+}
+
+/** Sends 200 mails to the healthy destination; answers how long until all had arrived, milliseconds. */
+async function healthyRun(): Promise<number> {
+  const ledger = createLedger();
+  const begun = performance.now();
+  for (let i = 0; i < 20; i++) {
+    const tokens = Array.from({ length: 10 }, () => ledger.token());
+    const sends = tokens.map((text) => world.send({ to: "r@healthy.test", text }));
+    for (const [at, answer] of (await Promise.all(sends)).entries()) {
+      expect(answer.status).toBe(202);
+      ledger.acknowledge(tokens[at] ?? "");
+    }
+  }
+  await ledger.settle(() => world.receiver("healthy.test").mails);
+  world.receiver("healthy.test").mails.length = 0;
+  return performance.now() - begun;
+}
+
+const attemptsAt = (domain: string) =>
+  world.receiver(domain).commands.filter((line) => line.startsWith("MAIL FROM")).length;
+
+test("5,000 mails for a receiver that never answers do not delay 200 for a healthy one", async () => {
+  const alone = await healthyRun();
+  world.receiver("dead.test").options.stall = "banner";
+  await queue("dead.test", 5000, 50);
+  await eventually(async () => world.receiver("dead.test").open >= 10);
+  const beside = await healthyRun();
+  console.info(JSON.stringify({ aloneMs: Math.round(alone), besideMs: Math.round(beside) }));
+  expect(beside).toBeLessThan(10_000);
+  expect(world.receiver("dead.test").open).toBeLessThanOrEqual(10);
+  const { queue: counts } = (await world.svc.admin("GET", "/v1/status")).json;
+  expect(counts.queued + counts.deferred + counts.sending).toBe(5000);
+});
+
+test("a receiver that says 421 is asked less and less, and only it", async () => {
+  const throttled = world.receiver("throttled.test");
+  throttled.options.reply = { mail: "421 4.7.28 too many messages from you, slow down" };
+  await queue("throttled.test", 2000, 50);
+  const counts: number[] = [];
+  const watch = setInterval(() => counts.push(attemptsAt("throttled.test")), 1000);
+  const beside = await healthyRun();
+  await eventually(async () => counts.length >= 8);
+  clearInterval(watch);
+  const perSecond = counts.slice(1).map((count, i) => count - (counts[i] ?? 0));
+  console.info(JSON.stringify({ besideMs: Math.round(beside), perSecond }));
+  expect(beside).toBeLessThan(10_000);
+  // From 100 a second: halved at once, and again after five seconds of refusals.
+  expect(Math.max(...perSecond.slice(-2))).toBeLessThan(45);
+});
