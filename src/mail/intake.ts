@@ -1,8 +1,9 @@
 // The streaming look at mail that comes in by SMTP: one pass over the bytes, no copy of the body.
-// A bare CR or LF is refused (RFC 5321 §2.3.8): it is what smuggling is made of. So are NUL, lines
-// over 998 octets (RFC 5322 §2.1.1), a header section over 100 KB and a mail over 26,214,400 bytes.
+// A bare CR or LF is refused (RFC 5321 §2.3.8): it is what smuggling is made of. So are NUL, a header section
+// over 100 KB and a mail over 26,214,400 bytes. Lines over 998 octets (RFC 5322 §2.1.1) are only told.
 // Feed it with push() and close it with end(); the header section comes out in the step that
 // completes it, the body as it goes by. What the header says is submit-headers.ts.
+import { isAscii } from "node:buffer";
 import { BodyHasher } from "./body-hash.ts";
 import { MailSyntaxError } from "./header.ts";
 
@@ -28,6 +29,8 @@ export interface IntakeSummary {
   eightBit: boolean;
   /** There are octets above 127 in the header section. */
   eightBitHeader: boolean;
+  /** The body has a line of more than 998 octets. */
+  longLine: boolean;
   /** SHA-256 of the relaxed body, 32 bytes. */
   bodyHash: Buffer;
 }
@@ -37,6 +40,18 @@ export interface IntakeStep {
   section: Buffer | null;
   /** The body bytes of this step, often none. A view of the chunk that was pushed. */
   body: Buffer;
+}
+
+const cr = 13;
+const lf = 10;
+
+function bareLineEnd(): MailSyntaxError {
+  return new MailSyntaxError("bare_line_end", "the mail has a CR or LF that stands alone");
+}
+
+function checkLine(octets: number): void {
+  if (octets > maxLineOctets)
+    throw new MailSyntaxError("line_too_long", "the mail has a line of more than 998 octets");
 }
 
 const nothing: Buffer = Buffer.alloc(0);
@@ -51,6 +66,7 @@ export class MailIntake {
   #inBody = false;
   #eightBit = false;
   #eightBitHeader = false;
+  #longLine = false;
   /** The last octet was a CR. */
   #cr = false;
   /** Octets of the line so far, without its CR. */
@@ -93,46 +109,57 @@ export class MailIntake {
       bodyBytes: this.#bodyBytes,
       eightBit: this.#eightBit,
       eightBitHeader: this.#eightBitHeader,
+      longLine: this.#longLine,
       bodyHash: this.#hasher.digest(),
     };
     return { section, body, summary };
   }
 
   /**
-   * Looks at each octet. In the header it stops behind the empty line, says that the body has begun
-   * and returns where; else it returns 0.
+   * Looks at each octet; most are above 13 and need no more than that look. In the header it stops behind
+   * the empty line, says that the body has begun and returns where; else it returns 0.
    */
   #scan(bytes: Buffer): number {
-    let wasCr = this.#cr;
-    let column = this.#column;
-    let high = 0;
-    for (let i = 0; i < bytes.length; i++) {
-      const byte = bytes[i] ?? 0;
-      if (byte === 10 || wasCr) {
-        if (byte !== 10 || !wasCr)
-          throw new MailSyntaxError("bare_line_end", "the mail has a CR or LF that stands alone");
-        wasCr = false;
-        const empty = column === 0;
-        column = 0;
-        if (!empty || this.#inBody) continue;
-        this.#inBody = true;
-        this.#keepState(false, 0, high);
-        return i + 1;
-      }
-      if (byte === 13) wasCr = true;
-      else if (byte === 0) throw new MailSyntaxError("nul", "the mail has a NUL octet");
-      else if (++column > maxLineOctets)
-        throw new MailSyntaxError("line_too_long", "the mail has a line of more than 998 octets");
-      high |= byte;
+    const { length } = bytes;
+    if (length === 0) return 0;
+    let i = 0;
+    if (this.#cr) {
+      if (bytes[0] !== lf) throw bareLineEnd();
+      this.#cr = false;
+      i = 1;
+      if (this.#endsHeader(this.#column)) return this.#bodyAt(bytes, 1);
+      this.#column = 0;
     }
-    this.#keepState(wasCr, column, high);
+    let lineStart = i - this.#column;
+    for (; i < length; i++) {
+      const byte = bytes[i] as number;
+      if (byte > cr) continue;
+      if (byte === 0) throw new MailSyntaxError("nul", "the mail has a NUL octet");
+      if (byte === lf) throw bareLineEnd();
+      if (byte !== cr) continue;
+      checkLine(i - lineStart);
+      if (i + 1 === length) break;
+      if (bytes[i + 1] !== lf) throw bareLineEnd();
+      if (this.#endsHeader(i - lineStart)) return this.#bodyAt(bytes, i + 2);
+      i++;
+      lineStart = i + 1;
+    }
+    this.#cr = i < length;
+    this.#column = i - lineStart;
+    checkLine(this.#column);
+    this.#eightBit ||= !isAscii(bytes);
     return 0;
   }
 
-  #keepState(cr: boolean, column: number, high: number): void {
-    this.#cr = cr;
-    this.#column = column;
-    this.#eightBit ||= high > 127;
+  #endsHeader(lineLength: number): boolean {
+    return lineLength === 0 && !this.#inBody;
+  }
+
+  #bodyAt(bytes: Buffer, start: number): number {
+    this.#inBody = true;
+    this.#column = 0;
+    this.#eightBit ||= !isAscii(bytes.subarray(0, start));
+    return start;
   }
 
   #keepHeader(bytes: Buffer): void {
