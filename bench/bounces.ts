@@ -100,7 +100,9 @@ for (const [file, rows] of byFile) {
   const bytes = readFileSync(join(folder, "bounces", `${file}.eml`), "latin1");
   const answer = read("bounces", `${file}.eml`);
   const failures: Failure[] = answer.kind === "bounce" ? answer.failures : [];
-  const wantsComplaint = rows.some((r) => r.feedback !== "" && r.feedback !== "auth-failure" && r.feedback !== "not-spam");
+  const wantsComplaint = rows.some(
+    (r) => r.feedback !== "" && r.feedback !== "auth-failure" && r.feedback !== "not-spam",
+  );
   if (wantsComplaint) {
     complaints.wanted += 1;
     if (answer.kind === "complaint") complaints.found += 1;
@@ -111,10 +113,12 @@ for (const [file, rows] of byFile) {
     if (failures.length > 0) wrong.push(`no bounce, but taken ${file}`);
     continue;
   }
-  const late = answer.kind === "nothing" && (answer.why.includes("late") || answer.why.includes("no failure"));
+  const late =
+    answer.kind === "nothing" && (answer.why.includes("late") || answer.why.includes("no failure"));
   if (/^content-type:[ \t]*message\/(?:global-)?delivery-status/im.test(bytes)) {
     if (late) {
-      if (!/^[ \t]*action:[ \t]*(?:delayed|expanded|relayed|delivered)/im.test(bytes)) wrong.push(`a failure taken for late ${file}`);
+      if (!/^[ \t]*action:[ \t]*(?:delayed|expanded|relayed|delivered)/im.test(bytes))
+        wrong.push(`a failure taken for late ${file}`);
     } else {
       machine.mails += 1;
       const problem = machineProblem(bytes, bounced, failures);
@@ -167,18 +171,24 @@ function describe(failure: Failure | undefined): string {
 }
 
 function machineProblem(bytes: string, rows: Label[], failures: Failure[]): string | null {
-  const named = [...bytes.matchAll(/^[ \t]*(?:final|original)-recipient[ \t]*:[ \t]*(.*(?:\n[ \t]+.*)*)/gim)]
-    .map(([, value = ""]) => value.toLowerCase());
+  const named = [
+    ...bytes.matchAll(/^[ \t]*(?:final|original)-recipient[ \t]*:[ \t]*(.*(?:\n[ \t]+.*)*)/gim),
+  ].map(([, value = ""]) => value.toLowerCase());
   if (failures.length !== rows.length) return `${rows.length} recipients wanted, ${failures.length} found`;
   for (const [index, label] of rows.entries()) {
     const failure = failures[index];
     if (!failure) return "no recipient";
-    if (named.length > 0 && !failure.recipients.some((one) => named.some((value) => value.includes(one.toLowerCase()))))
+    if (
+      named.length > 0 &&
+      !failure.recipients.some((one) => named.some((value) => value.includes(one.toLowerCase())))
+    )
       return `recipient ${failure.recipients.join()} is not of ${named.join()}`;
-    if (label.code !== "" && String(failure.code) !== label.code) return `code ${label.code}, is ${failure.code} ${failure.text.slice(0, 120)}`;
+    if (label.code !== "" && String(failure.code) !== label.code)
+      return `code ${label.code}, is ${failure.code} ${failure.text.slice(0, 120)}`;
     // X.0.9xx are the labels' own numbers: only their class says something.
     const pseudo = /^\d\.0\.9\d\d$/.test(label.status) || label.status === "";
-    if (pseudo ? false : failure.status !== label.status) return `status ${label.status}, is ${failure.status} ${failure.text.slice(0, 120)}`;
+    if (pseudo ? false : failure.status !== label.status)
+      return `status ${label.status}, is ${failure.status} ${failure.text.slice(0, 120)}`;
   }
   return null;
 }
@@ -193,27 +203,60 @@ for (const kind of ["bounces-not", "bounces-err"])
     }
   }
 
-const scores = [...hits].filter(([, { support }]) => support >= 5).map(([name, { tp, fp, fn, support }]) => {
-  const f1 = tp === 0 ? 0 : (2 * tp) / (2 * tp + fp + fn);
-  return { name, support, tp, fp, fn, f1 };
-});
+const scores = [...hits]
+  .filter(([, { support }]) => support >= 5)
+  .map(([name, { tp, fp, fn, support }]) => {
+    const f1 = tp === 0 ? 0 : (2 * tp) / (2 * tp + fp + fn);
+    return { name, support, tp, fp, fn, f1 };
+  });
 const macro = scores.reduce((sum, { f1 }) => sum + f1, 0) / scores.length;
-const percent = (part: number, whole: number) => `${((100 * part) / Math.max(1, whole)).toFixed(1)} % (${part}/${whole})`;
+const percent = (part: number, whole: number) =>
+  `${((100 * part) / Math.max(1, whole)).toFixed(1)} % (${part}/${whole})`;
 const rows: [string, string, string, boolean][] = [
-  ["recipient, status and code right", percent(machine.right, machine.mails), ">= 97 %", machine.right / machine.mails >= 0.97],
-  ["false suppressions", percent(suppress.falsely, suppress.soft), "<= 1 %", suppress.falsely / suppress.soft <= 0.01],
-  ["missed suppressions", percent(suppress.missed, suppress.hard), "<= 10 %", suppress.missed / suppress.hard <= 0.1],
+  [
+    "recipient, status and code right",
+    percent(machine.right, machine.mails),
+    ">= 97 %",
+    machine.right / machine.mails >= 0.97,
+  ],
+  [
+    "false suppressions",
+    percent(suppress.falsely, suppress.soft),
+    "<= 1 %",
+    suppress.falsely / suppress.soft <= 0.01,
+  ],
+  [
+    "missed suppressions",
+    percent(suppress.missed, suppress.hard),
+    "<= 10 %",
+    suppress.missed / suppress.hard <= 0.1,
+  ],
   ["classes, macro-F1", macro.toFixed(3), ">= 0.85", macro >= 0.85],
-  ["complaints found", `${complaints.found}/${complaints.wanted}`, "all", complaints.found === complaints.wanted],
-  ["events from mails that are none", String(fromOthers + wrong.filter((line) => line.startsWith("no bounce")).length - fromOthers), "0", !wrong.some((line) => line.startsWith("no bounce"))],
+  [
+    "complaints found",
+    `${complaints.found}/${complaints.wanted}`,
+    "all",
+    complaints.found === complaints.wanted,
+  ],
+  [
+    "events from mails that are none",
+    String(fromOthers + wrong.filter((line) => line.startsWith("no bounce")).length - fromOthers),
+    "0",
+    !wrong.some((line) => line.startsWith("no bounce")),
+  ],
   ["crashes", String(crashes.length), "0", crashes.length === 0],
   ["slowest mail", `${slowestMs.toFixed(1)} ms (${slowestFile})`, "< 100 ms", slowestMs < 100],
 ];
-for (const [name, value, target, ok] of rows) console.log(`${ok ? "ok  " : "MISS"} ${name.padEnd(34)} ${value.padEnd(40)} ${target}`);
+for (const [name, value, target, ok] of rows)
+  console.log(`${ok ? "ok  " : "MISS"} ${name.padEnd(34)} ${value.padEnd(40)} ${target}`);
 console.log("\nclass                   mails  right  F1");
 for (const { name, support, tp, f1 } of scores.toSorted((a, b) => b.support - a.support))
-  console.log(`${name.padEnd(22)} ${String(support).padStart(6)} ${String(tp).padStart(6)}  ${f1.toFixed(3)}`);
-const single = [...usedRules].filter(([, files]) => files.size === 1).map(([rule, files]) => `${rule} (${[...files].join()})`);
+  console.log(
+    `${name.padEnd(22)} ${String(support).padStart(6)} ${String(tp).padStart(6)}  ${f1.toFixed(3)}`,
+  );
+const single = [...usedRules]
+  .filter(([, files]) => files.size === 1)
+  .map(([rule, files]) => `${rule} (${[...files].join()})`);
 console.log(`\nrules that decide a single mail of this folder: ${single.length}`);
 for (const line of single.toSorted()) console.log(`  ${line}`);
 if (list) for (const line of wrong.toSorted()) console.log(line);

@@ -12,7 +12,7 @@ const forms: readonly (readonly [RegExp, string])[] = [
   [/^Hi\. This is the .{1,100}\b(?:program|daemon|deliver\w*)\b/m, "qmail and its descendants"],
   [/This message was created automatically by mail delivery software/, "Exim; GMX and others after it"],
   [/^Delivery to the following recipients? (?:failed|has been delayed)/m, "Gmail"],
-  [/^This is the .{0,80}Postfix.{0,20} program at host/m, "Postfix"],
+  [/^This is the .{0,80}(?:Postfix.{0,20} program|mail system) at host/m, "Postfix"],
   [/This is the DragonFly Mail Agent/, "DragonFly Mail Agent"],
   [/following addresses had (?:permanent|transient|delivery)|Transcript of session follows/i, "Sendmail"],
   [/did not reach the following recipient|recipient\(s\) could not be reached/i, "Exchange 5.5, 2000, 2003"],
@@ -28,7 +28,8 @@ const forms: readonly (readonly [RegExp, string])[] = [
   [/The following message to <[^<>]{1,300}> was undeliverable/i, "Oracle, IronPort"],
   [/Below is a copy of the original message/i, "OpenSMTPD"],
   [/Unable to deliver message to: </i, "MailFoundry"],
-  [/^"?notificationType"?/m, "Amazon SES"],
+  [/SMTP Server <[^<>]{1,255}> rejected recipient </i, "gateways that quote the server so"],
+  [/^-+server message$/m, "m-FILTER"],
 ];
 
 const fromSystem =
@@ -36,7 +37,7 @@ const fromSystem =
 const subjectSays =
   /undeliver|not be delivered|returned (?:e?mail|message|to sender)|mail (?:system )?(?:error|failure|failed)|failure notice|deliver\w* (?:has )?(?:fail|error|problem|status|unsuccess|notif)|(?:fail|error|problem)\w* (?:in )?deliver|unable to deliver|non.?deliver|mail delivery|bounce|rejected|message status|メールエラー|nicht zugestellt|non remis|unzustellbar/i;
 const textSays =
-  /(?:can ?not|could ?n['’o]t|was ?n['’o]t|not|unable to) (?:been |be )?(?:success\w* )?deliver|undeliver|permanent(?:ly)?\b.{0,30}(?:fail|error)|deliver\w*.{0,60}(?:fail|error|reject|refus)|(?:fail|error)\w*.{0,60}deliver|(?:unknown|invalid|no such) (?:user|recipient|address|final)|user (?:unknown|not found)|does(?:n['’]t| not) exist|rejected by|mailbox (?:is )?full|returned to (?:the )?sender|not (?:recognized|listed)|recipient'?s? (?:rejected|refused)|did not receive|is no longer|has been (?:disabled|suspended)/i;
+  /(?:can ?not|could ?n['’o]t|was ?n['’o]t|not|unable to) (?:been |be )?(?:success\w* )?deliver|undeliver|permanent(?:ly)?\b.{0,30}(?:fail|error)|deliver\w*.{0,60}(?:fail|error|reject|refus)|(?:fail|error)\w*.{0,60}deliver|(?:unknown|invalid|no such) (?:user|recipient|address|final)|user (?:unknown|not found)|does(?:n['’]t| not) exist|rejected by|mailbox (?:is )?full|returned to (?:the )?sender|not (?:recognized|listed)|recipient'?s? (?:rejected|refused)|did not receive|is no longer|has been (?:disabled|suspended)|no valid recipient|failed address|unknown host|host unknown/i;
 /** It is late and will be tried again: no failure. */
 const late =
   /this is a warning message only|you do not need to resend|(?:no action is required|not need to).{0,80}|has not yet been delivered|delivery attempts will continue|will (?:be retried|keep trying|continue to (?:be )?tr)|delayed \d+ hours|message delayed/i;
@@ -45,8 +46,9 @@ const finalToo = /permanent(?:ly)? (?:error|fail)|given up|failed permanently|wi
 
 /** Where the returned message begins. */
 const returned: readonly RegExp[] = [
-  /^[ \t]*-{2,}[ \t]*(?:below this line|enclosed|this is a copy|the header of the original|original message|unsent message|returned (?:message|mail)|return(?:ed)? text|start of returned|undelivered message|message headers? follow|body of|the following is|begin (?:message|returned)|transcript of the (?:header|message))/im,
-  /^[ \t]*(?:original message follows|message headers? follow|below is a copy of|included is a copy|original message headers?:|the (?:body|header|headers|text) of the (?:original )?message (?:is|are)|your original message|bounced e-?mail:|returned message:|-+original m(?:essage|ail)|here is the message|received: (?:from|by) |return-path: |dkim-signature: |mime-version: 1|message-id: <|begin forwarded message)/im,
+  /^[ \t|]*-{2,}[ \t]*(?:below this line|enclosed|this is a copy|the header of the original|original message|unsent message|returned (?:message|mail)|return(?:ed)? text|start of returned|undelivered message|message headers? follow|body of|message text follows|the following is|begin (?:message|returned)|transcript of the (?:header|message))/im,
+  /^[ \t]*(?:original message follows|message headers? follow|below is a copy of|included is a copy|original message headers?:|the (?:body|header|headers|text) of the (?:original )?message (?:is|are)|your original message|bounced e-?mail:|returned message:|-+original m(?:essage|ail)|here is the message|begin forwarded message)/im,
+  /^(?:received: (?:from|by) |return-path: |dkim-signature: |mime-version: 1|message-id: <)/im,
 ];
 const longestText = 100_000;
 const maxAddresses = 20;
@@ -57,6 +59,7 @@ export function humanText(root: MimePart): string {
   const html: string[] = [];
   for (const part of allParts(root)) {
     if (part.type.startsWith("message/") || part.type.startsWith("text/rfc822")) break;
+    if (/^\s*attachment/i.test(fieldOf(part.fields, "content-disposition"))) continue;
     const body = part.body.length > longestText ? { ...part, body: part.body.slice(0, longestText) } : part;
     if (part.type === "text/plain") plain.push(textOf(body));
     else if (part.type === "text/html") html.push(textFromHtml(textOf(body)));
@@ -126,18 +129,21 @@ const address = /[^\s<>"'`(),;:[\]|=]+@(?:[A-Za-z0-9_-]+\.)+[A-Za-z0-9-]{2,}/;
 const everyAddress = new RegExp(address.source, "g");
 /** Lines whose address is somebody else's. */
 const elsewhere =
-  /mail ?from|^\s*(?:from|sender|sent by|reply-to|message-id|return-path|contact|subject)\b|https?:|postmaster@|mailer-daemon@|support@|contact|assistance|helpdesk|mailto:.*\?|x-sender/i;
+  /mail ?from|^\s*(?:from|sender|sent by|reply-to|message-id|return-path|contact|subject)\b|https?:|postmaster@|mailer-daemon@|support@|contact|assistance|helpdesk|mailto:.*\?|x-sender|generated (?:from|by)/i;
+
+/** A line of a transcript that says all of one recipient: `550 <a@b.test>... User unknown`. */
+const wholeReply = /^\s*[45]\d\d[ -].*<[^<>]+@[^<>]+>\.\.\./;
 
 /** The text cut at the lines that name a recipient. */
 function segmentsOf(text: string): { address: string; words: string }[] {
-  const segments: { address: string; words: string }[] = [];
+  const segments: { address: string; words: string; whole: boolean }[] = [];
   for (const line of text.split("\n")) {
     const behind = line.replace(/^.*\brcpt(?: to)?:/i, "");
     const found = elsewhere.test(behind) ? undefined : address.exec(behind)?.[0];
     const last = segments.at(-1);
     if (found !== undefined && found.length <= 320 && found.toLowerCase() !== last?.address.toLowerCase())
-      segments.push({ address: found, words: line });
-    else if (last) last.words += `\n${line}`;
+      segments.push({ address: found, words: line, whole: wholeReply.test(line) });
+    else if (last && !last.whole) last.words += `\n${line}`;
     if (segments.length > 1_000) break;
   }
   return segments;

@@ -101,6 +101,30 @@ const wording: readonly Row<RegExp>[] = [
   [/s2017062302/, "invalid_recipient", "Outlook.com: its mark of a mailbox that does not exist"],
   [/\[tss?\d\d\]/, "rate_limited", "Yahoo: deferred for volume or complaints"],
   [/\b(?:s[37]150|s77719|s844)\b|part of their network/, "reputation_block", "Outlook.com: block list"],
+  [/\bsc-00\d\b|messages from \S{1,60} weren't sent/, "reputation_block", "Outlook.com: our address"],
+  [
+    /ask your postmaster for help or to contact \S+@/,
+    "reputation_block",
+    "T-Online: our address is unknown to them or blocked",
+  ],
+  [/adresse ip source bloquee|service refuse\b/, "reputation_block", "Orange: our address"],
+  [/\bofr\w{0,3}_506\b/, "spam_content", "Orange: taken for spam"],
+  [
+    /groups\.google\.com|google groups/,
+    "recipient_policy",
+    "a group that is closed, or not there: says it is one of both",
+  ],
+  [
+    /not (?:rfc ?\d{3,4} ?(?:compliant|conform)|compliant with rfc)|not rfc ?\d{3,4}|duplicate header|multiple addresses in/,
+    "protocol_error",
+    "the form of the message",
+  ],
+  [
+    /mailbox unavailable \(-?\d+:-?\d+:-?\d+\)/,
+    "invalid_recipient",
+    "Outlook.com: its older mark of the same",
+  ],
+  [/^542 \S+ rejected$/, "invalid_recipient", "Symantec: not among the registered addresses"],
   [
     /receiving mail (?:too quickly|at a rate)/,
     "recipient_policy",
@@ -113,6 +137,7 @@ const wording: readonly Row<RegExp>[] = [
     "says so",
   ],
   [/unable to relay|do(?:es)? not relay|not permitted to relay|rcpthosts/, "relay_denied", "Exchange, qmail"],
+  [/does not have authentication information/, "authentication_failed", "Gmail"],
   [/\b(?:spf|dkim|dmarc)\b/, "authentication_failed", "refused for a mechanism by name"],
   [
     /unauthenticated (?:e?mail|message)|sender is unauthenticated/,
@@ -120,17 +145,31 @@ const wording: readonly Row<RegExp>[] = [
     "Gmail, Microsoft",
   ],
   [/too many (?:messages|connections|concurrent|e?mails|sessions|recipients)/, "rate_limited", "a count"],
+  [
+    /(?:frequency|relay quota|daily \S{0,20} ?quota).{0,20}(?:limit|exceed)|reached your daily/,
+    "rate_limited",
+    "a count over a time",
+  ],
   [/rate.?limit|throttl|too (?:fast|frequent|quickly)|unusual rate/, "rate_limited", "a rate"],
   [/unexpected volume|temporarily deferred due to/, "rate_limited", "Yahoo and who runs its software"],
   [/spamhaus|barracuda|spamcop|sorbs|uceprotect|proofpoint|cloudmark/, "reputation_block", "a list by name"],
   [/\b(?:rbl|dnsbl)\b|(?:block|black|deny) ?list|blocked using/, "reputation_block", "a list"],
   [/reputation|\bbanned\b|is listed (?:in|at|on|by)/, "reputation_block", "our standing"],
-  [/reverse dns|\brdns\b|\bptr\b|reverse (?:host|lookup)/, "reputation_block", "our address has no name"],
+  [
+    /reverse dns|\brdns\b|\bptr\b|reverse (?:host|lookup)|ip name lookup failed|unverifyable sending ip/,
+    "reputation_block",
+    "our address has no name",
+  ],
+  [/blocked (?:by ldap|for abuse)|smtp server of your isp/, "reputation_block", "our address"],
   [/virus|malware|infected|trojan|attachment|file type/, "attachment_rejected", "what is inside"],
   [/\bspam\b|unsolicited|\bjunk\b|phishing/, "spam_content", "taken for spam"],
   [/content (?:filter|rejected)|message content|suspicious content/, "spam_content", "the text itself"],
   [/(?:message|mail|size).{0,40}(?:too (?:large|big)|exceeds)|size limit/, "message_too_large", "says so"],
-  [/mailbox.{0,60}\bfull\b|over ?quota|quota (?:is )?exceeded/, "mailbox_full", "says so"],
+  [
+    /(?:mailbox|mail ?folder|mail ?drop|inbox|user's \w{1,12}).{0,60}\bfull\b|over ?quota|quota (?:is )?exceeded/,
+    "mailbox_full",
+    "says so",
+  ],
   [
     /exceeded (?:its |their |the )?(?:storage|quota|mailbox)|out of storage|inbox is full/,
     "mailbox_full",
@@ -138,6 +177,11 @@ const wording: readonly Row<RegExp>[] = [
   ],
   [
     /(?:sender|mail from|return.?path|envelope from).{0,40}(?:reject|invalid|denied|refused|exist|unknown|verif)/,
+    "invalid_sender",
+    "speaks of our address",
+  ],
+  [
+    /unrout(?:e)?able sender|valid from:|different address or alias|sender.{0,40}null mx/,
     "invalid_sender",
     "speaks of our address",
   ],
@@ -149,13 +193,40 @@ const wording: readonly Row<RegExp>[] = [
     "speaks of us: nothing below may read it as the recipient",
   ],
   [
-    /(?:account|mailbox|user|recipient).{0,30}(?:disabled|inactive|suspended|deactivated|discontinued)/,
+    /(?:account|mailbox|user|recipient).{0,30}(?:disabled|inactive|suspended|deactivated|discontinued|frozen|is locked)/,
     "inactive_mailbox",
     "closed, but there",
   ],
+  [/disabled recipient|compte du destinataire est bloque/, "inactive_mailbox", "closed, but there"],
+  [
+    /message (?:has )?expired|envelope expired|retry (?:timeout|time) exceeded|retry time not reached|in the queue too long|gave up after|giving up\.$|could not deliver for the last|delivery time expired|could not be delivered for \d+|failed \d+ attempts|undelivered for (?:too long|\d+)|not delivered within/,
+    "message_expired",
+    "another server tried until its time was up",
+  ],
+  [
+    /connection (?:timed out|refused|reset)|connect(?:ion)? (?:to \S{1,255} )?fail|did not accept our requests to connect|socket error|no route to host|network is unreachable|host (?:is )?(?:not reachable|unreachable|not responding)|(?:establish|able to make) an? smtp connection|no smtp connection got/,
+    "connection_failed",
+    "another server could not reach the next one",
+  ],
+  [
+    /pipe to \||child process of|^procmail: |mailer error/,
+    "receiver_error",
+    "a program of the receiver's failed",
+  ],
+  [/host not found,? try again|name server.{0,20}(?:time|tempor)/, "dns_failure", "could not tell"],
+  [
+    /no such domain|domain (?:name )?(?:not found|does not exist|unknown)|unknown (?:domain|host)|host unknown|: host not found|host \S{1,255} not found|any host named|domain is not reachable/,
+    "invalid_domain",
+    "says so",
+  ],
+  [
+    /no (?:mx|mail exchanger) (?:record|host)|no smtp service|find a mail exchanger|does ?n[o']t receive (?:e?mail)|does not accept mail|accepts no mail|no mail servers|code nxdomain|illegal host\/domain/,
+    "invalid_domain",
+    "it takes no mail",
+  ],
   [/no such (?:user|mailbox|recipient|person|account|address|local)/, "invalid_recipient", "says so"],
   [
-    /(?:unknown|invalid|nonexistent|non-existent) (?:user|mailbox|recipient|account|local.part)/,
+    /(?:unknown|invalid|nonexistent|non-existent|no valid|final delivery) (?:user|mailbox|recipient|account|local.part)/,
     "invalid_recipient",
     "says so",
   ],
@@ -175,14 +246,17 @@ const wording: readonly Row<RegExp>[] = [
     "Yahoo, qmail",
   ],
   [/unrouteable address/, "invalid_recipient", "Exim: no router knows the local part"],
-  [/too many hops|mail loop|routing loop/, "routing_error", "a loop"],
+  [/not listed in (?:public|domino|the)/, "invalid_recipient", "Notes, Domino"],
   [
-    /no such domain|domain (?:not found|does not exist|unknown)|unknown domain|host unknown/,
-    "invalid_domain",
-    "says so",
+    /address couldn't be found|recipient (?:name is )?not (?:recognized|found)/,
+    "invalid_recipient",
+    "Gmail, Exchange",
   ],
+  [/check the recipient'?s? e-?mail address/, "invalid_recipient", "says what to mend"],
+  [/too many hops|mail loop|routing loop/, "routing_error", "a loop"],
+
   [
-    /address rejected|access denied|policy|prohibited|not authori[sz]ed/,
+    /access denied|\bpolic(?:y|ies)\b|prohibited|not authori[sz]ed|authrequired|authentication required|not a member|security polic/,
     "recipient_policy",
     "no reason given",
   ],
@@ -196,9 +270,9 @@ const wording: readonly Row<RegExp>[] = [
 
 /** Words too vague to outweigh a status; where there is none, they are better than the code alone. */
 const vague: readonly Row<RegExp>[] = [
-  [/not allowed|refused|blocked|rejected/, "recipient_policy", "a refusal without a reason"],
+  [/address rejected|not allowed|refused|blocked|rejected/, "recipient_policy", "a refusal without a reason"],
   [
-    /try again later|temporar(?:y|ily)|service (?:not |un)available/,
+    /try again later|temporar(?:y|ily)|service (?:currently |temporarily )?(?:not |un)available|not accepting (?:connections|network)/,
     "receiver_error",
     "its own trouble, it seems",
   ],
@@ -215,14 +289,15 @@ const shared: readonly (readonly [string, "any" | "harmless", Classification, st
   ["550 X.7.1", "harmless", "reputation_block", "a content filter or our standing"],
   ["X 4.7.1", "harmless", "greylisted", "the status that RFC 6647 knows greylists by"],
   ["X X.7.1", "harmless", "recipient_policy", "delivery not authorized, for reasons of the receiver's own"],
-  ["X X.7.27", "harmless", "invalid_sender", "the sender's domain has a null MX (RFC 7505); Gmail: SPF"],
+  ["X X.7.13", "any", "recipient_policy", "user account disabled (RFC 5248): ours or the recipient's"],
+  ["X X.7.27", "any", "invalid_sender", "the sender's domain has a null MX (RFC 7505); Gmail: SPF"],
   ["X X.7.30", "harmless", "tls_failure", "REQUIRETLS (RFC 8689); Gmail: DKIM"],
-  ["X X.2.1", "harmless", "inactive_mailbox", "disabled; Gmail also: receives too much"],
+  ["X X.2.1", "any", "inactive_mailbox", "disabled; Gmail also: receives too much"],
   ["X X.4.1", "harmless", "connection_failed", "no answer; Microsoft: recipient address rejected"],
   ["X X.3.0", "any", "receiver_error", "other system status"],
   ["X X.3.2", "harmless", "receiver_error", "accepts nothing now"],
   ["X X.4.0", "any", "routing_error", "other network status"],
-  ["X X.4.4", "harmless", "routing_error", "cannot be routed"],
+  ["X X.4.4", "any", "routing_error", "cannot be routed; Postfix, qmail: the domain has no mail host"],
   ["X X.5.0", "any", "protocol_error", "other protocol status; Outlook.com: mailbox unavailable"],
   ["X X.6.0", "harmless", "spam_content", "other content status"],
 ];
@@ -261,6 +336,12 @@ const sharedIndex = new Map(
   ]),
 );
 const codeIndex = new Map(codes.map((row) => [row[0], verdictOf(`code ${row[0]}`, row[1], row[2])]));
+/** Words that a status of a bad address cannot be right beside: the worse error would be to suppress. */
+const outweighing: ReadonlySet<Classification> = new Set([
+  "reputation_block",
+  "mailbox_full",
+  "rate_limited",
+]);
 const suppressing: ReadonlySet<Classification> = new Set([
   "invalid_recipient",
   "invalid_domain",
@@ -279,6 +360,11 @@ export function classifyReply(reply: AskedReply): Classification {
   return judge(reply).classification;
 }
 
+/** True where the words of a reply name no cause: its code and status are all there is. */
+export function saysNothing(text: string): boolean {
+  return firstSaid(wording, text) === null;
+}
+
 /** The row of these tables that decides, and why it stands there; for `svc bounces explain` and measurements. */
 export function ruleOf(reply: AskedReply): string {
   return judge(reply).rule;
@@ -290,7 +376,9 @@ function judge(reply: AskedReply): Verdict {
   const keys = lookupKeys(reply.code, reply.status);
   for (const key of keys) {
     const settled = exactIndex.get(key);
-    if (settled !== undefined) return settled;
+    if (settled === undefined) continue;
+    const doubted = suppressing.has(settled.classification) && said !== null;
+    return doubted && outweighing.has(said.classification) ? said : settled;
   }
   const key = keys.find((one) => sharedIndex.has(one)) ?? "";
   const mixed = sharedIndex.get(key);

@@ -3,9 +3,10 @@
 // diagnosis is poor, the words that the report has for people are added, for servers put their reason there.
 import { parseAddress } from "./address.ts";
 import { humanText, wordsAbout } from "./bounce-text.ts";
+import { saysNothing } from "./classify.ts";
 import type { Failure } from "./failure.ts";
 import { allParts, fieldOf, readFields, textOf, type MimeField, type MimePart } from "./mime.ts";
-import { oneLine, quotedReply } from "./reply-text.ts";
+import { oneLine, quotedReply, type QuotedReply } from "./reply-text.ts";
 
 const statusTypes = new Set(["message/delivery-status", "message/global-delivery-status"]);
 const maxRecipients = 100;
@@ -78,32 +79,38 @@ function readGroup(
     .filter((address): address is string => address !== null);
   if (action === "" && told === null && recipients.length === 0) return null;
 
-  const diagnosis = utf8(fieldOf(fields, "diagnostic-code"));
+  // Some write their reason as a comment of the status and give no diagnosis.
+  const comment = /\(([^()]+)\)/.exec(fieldOf(fields, "status"))?.[1] ?? "";
+  const diagnosis = utf8(fieldOf(fields, "diagnostic-code") || comment);
   const [, kind = "", said = diagnosis] = /^\s*([\w-]+)\s*;\s*([\s\S]*)$/.exec(diagnosis) ?? [];
   const reply = quotedReply(said);
   const human = wordsAbout(words, recipients, groups === 1);
-  const fallback = reply.code === null && !/^smtp$/i.test(kind) ? quotedReply(human) : null;
-  // Many servers put their reason for the code into the part for people: both are heard by the judge.
-  const poor = reply.text.length < 12 || reply.code === null || reply.text.split(" ").length < 4;
-  const text = poor && human !== "" ? oneLine(`${reply.text} ${human}`) : reply.text;
+  const fallback =
+    reply.code === null && (said.trim() === "" || !/^smtp$/i.test(kind)) ? quotedReply(human) : null;
+  // Many servers put their reason into the part for people: where the diagnosis says none, the judge hears both.
+  const text =
+    saysNothing(reply.text) && human !== ""
+      ? oneLine(`${reply.text} ${fallback?.text ?? human}`)
+      : reply.text;
   const code = reply.code ?? fallback?.code ?? null;
   return {
     recipients: [...new Set(recipients)],
     code,
-    status: preciseStatus(told, reply.status ?? fallback?.status ?? null),
+    status: preciseStatus(told, reply.status === null ? fallback : reply),
     text,
     mta: hostIn(fieldOf(fields, "remote-mta")) ?? hostIn(fieldOf(perMessage, "reporting-mta")),
     reportedAt: dateIn(fieldOf(fields, "last-attempt-date")) ?? dateIn(fieldOf(perMessage, "arrival-date")),
   };
 }
 
-/** X.0.0 says nothing; the receiver's own status in the diagnosis is better, if it is of the same class. */
-function preciseStatus(told: string | null, diagnosed: string | null): string | null {
+const vague = /^\d\.\d\.0$/;
+
+/** The receiver's own status, right behind its code, is better than the reporter's, if it is of the same class. */
+function preciseStatus(told: string | null, reply: QuotedReply | null): string | null {
+  const diagnosed = reply?.status ?? null;
   if (told === null) return diagnosed;
-  if (diagnosed === null || diagnosed.startsWith("2")) return told;
-  return /^\d\.0\.0$/.test(told) || (/^\d\.\d\.0$/.test(told) && !/^\d\.\d\.0$/.test(diagnosed))
-    ? `${told[0] ?? "5"}${diagnosed.slice(1)}`
-    : told;
+  if (diagnosed === null || diagnosed[0] !== told[0]) return told;
+  return reply?.adjacent === true || vague.test(told) ? diagnosed : told;
 }
 
 /** `rfc822; <a@b.test>`, with quotes, encodings and comments that are seen. */

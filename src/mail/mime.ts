@@ -44,6 +44,11 @@ export function readFields(text: string): { fields: MimeField[]; rest: string } 
       if (last && last.value.length < maxFieldLength) last.value = `${last.value} ${line.trim()}`.trim();
       continue;
     }
+    // A parameter on a line of its own that somebody forgot to fold.
+    if (last?.value.endsWith(";") && /^[a-z-]+=/i.test(line)) {
+      last.value += ` ${line}`;
+      continue;
+    }
     const colon = line.indexOf(":");
     if (colon < 1 || fields.length >= maxFields) continue;
     const lower = line.slice(0, colon).trimEnd().toLowerCase();

@@ -7,6 +7,8 @@ export interface QuotedReply {
   code: number | null;
   /** X.Y.Z with X 2, 4 or 5 (RFC 3463). */
   status: string | null;
+  /** The status stands right behind the code, as a server that knows it writes it. */
+  adjacent: boolean;
   /** From the code on, or all of the text: one line, at most 2,000 characters. */
   text: string;
 }
@@ -20,7 +22,7 @@ const coded =
 const bareStatus = /(?<![\d.])#?([245]\.\d{1,3}\.\d{1,3})(?!\.?\d)/;
 /** Numbers that look like a code and are none: sizes, times, counts, ports, years. */
 const unitBehind =
-  /^(?:bytes|k?b\b|mb\b|seconds?|minutes?|hours?|days?|recipients?|messages?|ms\b|users?|times\b)/i;
+  /^(?:bytes|k?b\b|mb\b|seconds?|minutes?|hours?|days?|recipients?|messages\b|ms\b|times\b)/i;
 
 /** The first reply that a text quotes. */
 export function quotedReply(input: string): QuotedReply {
@@ -30,11 +32,11 @@ export function quotedReply(input: string): QuotedReply {
     const from = match.index + match[0].indexOf(digits);
     const behind = text.slice(from + 3).replace(/^[\s\-:#]+/, "");
     if (unitBehind.test(behind)) continue;
-    const rest = oneLine(text.slice(from));
+    const rest = oneLine(replyPart(text.slice(from), text[from - 1] ?? ""));
     const status = match[2] ?? statusNear(rest);
-    return { code: Number(digits), status, text: rest };
+    return { code: Number(digits), status, adjacent: match[2] !== undefined, text: rest };
   }
-  return { code: null, status: bareStatus.exec(text)?.[1] ?? null, text: oneLine(text) };
+  return { code: null, status: bareStatus.exec(text)?.[1] ?? null, adjacent: false, text: oneLine(text) };
 }
 
 /** A status may stand a few words behind the code: `550 <a@b.test>: 5.1.1 …`, `554 delivery error (#5.1.1)`. */
@@ -42,18 +44,29 @@ function statusNear(reply: string): string | null {
   return bareStatus.exec(reply.slice(0, 400))?.[1] ?? null;
 }
 
-/** White space and control characters become single spaces; the continuation's repeated `550-5.1.1` go. */
+/** What ends a reply in a transcript: an empty line, the next line of the dialogue, the reporter's own remark. */
+const replyEnd =
+  /\n[ \t]*\n|\n[ \t]*(?:>>>|<<<|-{3,}|\.\.\. while|while talking|giving up on|i'm not going to try again|\(in reply to)/i;
+const quoteEnds: Record<string, RegExp> = { "[": /\]/, '"': /"/, "'": /'(?![a-z])/i };
+
+function replyPart(text: string, before: string): string {
+  const code = text.slice(0, 3);
+  const cuts = [text.search(replyEnd), text.search(new RegExp(`\\n[ \\t]*(?!${code})[2-5]\\d\\d[ -]`))];
+  const quoted = quoteEnds[before];
+  if (quoted) cuts.push(text.search(quoted));
+  return text.slice(0, Math.min(text.length, ...cuts.filter((at) => at > 3)));
+}
+
+/** White space and control characters become single spaces; the `550-5.1.1` of continuation lines go. */
 export function oneLine(text: string): string {
-  const code = /^([45]\d\d)[ -]/.exec(text)?.[1];
-  const status = code === undefined ? null : /^[45]\d\d[ -]+([245]\.\d{1,3}\.\d{1,3})/.exec(text)?.[1];
-  let joined = text;
-  if (code !== undefined) {
-    const again = new RegExp(
-      `\\n[ \\t]*${code}[ -](?:[ \\t]*${(status ?? "").replaceAll(".", "\\.")})?`,
-      "g",
-    );
-    joined = text.replace(again, " ");
-  }
+  const [, code, status = ""] = /^([45]\d\d)[ -]+(?:([245]\.\d{1,3}\.\d{1,3}) )?/.exec(text) ?? [];
+  const joined =
+    code === undefined
+      ? text
+      : text.replace(
+          new RegExp(`[ \\t\\n]${code}[ -](?:[ \\t]*${status.replaceAll(".", "\\.")}(?![\\d.]))?`, "g"),
+          " ",
+        );
   return joined
     .replace(/[\s\p{Cc}]+/gu, " ")
     .trim()

@@ -7,6 +7,7 @@ import { readProseBounce } from "./bounce-text.ts";
 import { readDeliveryStatus } from "./dsn.ts";
 import type { Failure } from "./failure.ts";
 import { readMime, type MimePart } from "./mime.ts";
+import { readSesNotice } from "./ses-notice.ts";
 
 export type Returned =
   | { kind: "bounce"; failures: Failure[]; original: Original }
@@ -25,6 +26,11 @@ export function readReturned(bytes: Uint8Array): Returned {
   const complaint = readComplaint(root);
   if (complaint === "not a complaint") return { kind: "nothing", why: "a report that is no complaint" };
   if (complaint) return { kind: "complaint", complaint, original: originalOf(root) };
+  const ses = readSesNotice(root);
+  if (ses?.kind === "other") return { kind: "nothing", why: "a notification of no failure" };
+  if (ses?.kind === "bounce") return { kind: "bounce", failures: ses.failures, original: originalOf(root) };
+  if (ses?.kind === "complaint")
+    return { kind: "complaint", complaint: ses.complaint, original: originalOf(root) };
   const reported = readDeliveryStatus(root);
   if (reported !== null)
     return reported.length > 0

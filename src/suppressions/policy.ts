@@ -54,12 +54,12 @@ export function suppresses(job: Job, outcome: Outcome): boolean {
 }
 
 /**
- * True where a failure that another server reports (a DSN) suppresses: it is permanent by its status, no reply in it
- * says otherwise, and it is the recipient's own fault. Who reports has looked the domain up and given up on it, so
+ * True where a failure that another server reports (a DSN) suppresses: no status and no reply in it says
+ * that it is temporary, and it is the recipient's own fault. Who reports has looked the domain up and given up on it, so
  * that a domain without mail counts here, which one look of our own resolver does not.
  */
 export function failureSuppresses(failure: Failure): boolean {
-  if (failureType(failure) !== "hard" || (failure.code !== null && failure.code < 500)) return false;
+  if (failureType(failure) === "soft" || (failure.code !== null && failure.code < 500)) return false;
   const classification = classifyFailure(failure);
   return classification === "invalid_domain" || verdicts[classification](replyOf(failure));
 }
