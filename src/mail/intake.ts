@@ -49,11 +49,6 @@ function bareLineEnd(): MailSyntaxError {
   return new MailSyntaxError("bare_line_end", "the mail has a CR or LF that stands alone");
 }
 
-function checkLine(octets: number): void {
-  if (octets > maxLineOctets)
-    throw new MailSyntaxError("line_too_long", "the mail has a line of more than 998 octets");
-}
-
 const nothing: Buffer = Buffer.alloc(0);
 const crlf = Buffer.from("\r\n", "latin1");
 
@@ -137,7 +132,7 @@ export class MailIntake {
       if (byte === 0) throw new MailSyntaxError("nul", "the mail has a NUL octet");
       if (byte === lf) throw bareLineEnd();
       if (byte !== cr) continue;
-      checkLine(i - lineStart);
+      if (i - lineStart > maxLineOctets) this.#longLine ||= this.#inBody;
       if (i + 1 === length) break;
       if (bytes[i + 1] !== lf) throw bareLineEnd();
       if (this.#endsHeader(i - lineStart)) return this.#bodyAt(bytes, i + 2);
@@ -146,7 +141,7 @@ export class MailIntake {
     }
     this.#cr = i < length;
     this.#column = i - lineStart;
-    checkLine(this.#column);
+    if (this.#column > maxLineOctets) this.#longLine ||= this.#inBody;
     this.#eightBit ||= !isAscii(bytes);
     return 0;
   }

@@ -1,17 +1,20 @@
 // What a submission server does to the header section of a mail that came by SMTP (RFC 6409 §8):
 // Bcc and our own X-Svc-* options are taken out (the envelope decides who gets it, RFC 5322 §3.6.3),
 // Return-Path too (RFC 5321 §4.4), Date and Message-ID are added where they lack, Received goes on top.
-// Everything else keeps its bytes, order and folding. A field that RFC 5322 §3.6 allows once may stand
+// Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded. A field that RFC 5322 §3.6 allows once may stand
 // there once: two From fields show one author to the check and another to the reader.
 import { parseAddressList } from "./address-list.ts";
 import type { Mailbox } from "./address.ts";
 import { decodeWords } from "./encoded-word.ts";
+import { foldSection } from "./header-convert.ts";
 import { MailSyntaxError, parseHeaderSection, type HeaderField } from "./header.ts";
 import { mailDate } from "./trace.ts";
 
 export interface RewrittenHeaders {
   /** The new header section with its empty line, CRLF line ends. */
   section: Buffer;
+  /** The fields that came and stay. */
+  fields: HeaderField[];
   /** The authors, one or more. */
   from: Mailbox[];
   /** Decoded (RFC 2047); empty where there is none. */
@@ -43,7 +46,7 @@ const once = new Set(
 const removed = new Set(["bcc", "resent-bcc", "return-path"]);
 const messageIdForm = /^<[^<>\s]{1,900}>$/;
 
-/** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid. */
+/** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long. */
 export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): RewrittenHeaders {
   const svc = new Map<string, string>();
   const kept: HeaderField[] = [];
@@ -67,7 +70,8 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   if (!hasMessageId) lines.push(ascii(`Message-ID: ${add.messageId}\r\n`));
   if (!hasDate) lines.push(ascii(`Date: ${mailDate(add.date)}\r\n`));
   return {
-    section: Buffer.concat([ascii(add.received), ...lines, ascii("\r\n")]),
+    section: foldSection(Buffer.concat([ascii(add.received), ...lines, ascii("\r\n")])),
+    fields: kept,
     from: authors(single.get("from")),
     subject: decodeWords(single.get("subject")?.value ?? ""),
     messageId: hasMessageId ? messageId : add.messageId,

@@ -1,20 +1,16 @@
 // A mail that streams in by SMTP on its way to the store: its bytes are looked at as they pass, its header
 // section is rewritten once (RFC 6409 §8), its options are read, and its authors are checked before the body is kept.
+// Its parts are walked through for attachments that a reader's machine would execute.
+import { createHash, type Hash } from "node:crypto";
+import { Refusal } from "../errors.ts";
 import type { Address, Mailbox } from "../mail/address.ts";
+import { executableIn } from "../mail/attachment-names.ts";
+import type { HeaderField } from "../mail/header.ts";
 import { MailIntake, type IntakeSummary } from "../mail/intake.ts";
+import { MimeWalk } from "../mail/mime-walk.ts";
 import { rewriteHeaders, type RewrittenHeaders } from "../mail/submit-headers.ts";
-import type { Problem } from "../errors.ts";
 import type { SenderDomain } from "../store/store.ts";
-import { readMetadata, readSendAt, readTags } from "./fields.ts";
-import { refuseProblems } from "./refusals.ts";
-import { readShape, type Add } from "./shape.ts";
-
-/** What X-Svc-* fields may ask for. */
-export interface MailOptions {
-  tags: string[];
-  metadata: Record<string, string>;
-  sendAt: number | null;
-}
+import { readOptions, type MailOptions } from "./mail-options.ts";
 
 export interface ReadMail {
   header: RewrittenHeaders;
@@ -24,7 +20,11 @@ export interface ReadMail {
   /** Signs the mail. */
   domain: SenderDomain;
   summary: IntakeSummary;
+  /** SHA-256 of the data as it came, where the mail has an idempotency key. */
+  fingerprint: Buffer | null;
 }
+
+type Begun = Omit<ReadMail, "summary" | "fingerprint">;
 
 export interface Incoming {
   /** The mail as it is to be stored; throws Refusal, MailSyntaxError, MailTooLarge or what `data` throws. */
@@ -44,12 +44,21 @@ export interface IncomingContext {
 }
 
 export function readIncoming(data: AsyncIterable<Buffer>, context: IncomingContext): Incoming {
-  let begun: Omit<ReadMail, "summary"> | null = null;
+  let begun: Begun | null = null;
   let summary: IntakeSummary | null = null;
+  let walk: MimeWalk | null = null;
+  let hash: Hash | null = null;
 
   const begin = async (section: Buffer): Promise<Buffer> => {
     begun = await readHeader(section, context);
+    walk = new MimeWalk(begun.header.fields, executables);
+    if (begun.options.idempotencyKey !== null) hash = createHash("sha256").update(section);
     return begun.header.section;
+  };
+  const passing = (body: Buffer): Buffer => {
+    walk?.push(body);
+    hash?.update(body);
+    return body;
   };
 
   async function* pass(): AsyncGenerator<Buffer> {
@@ -57,11 +66,12 @@ export function readIncoming(data: AsyncIterable<Buffer>, context: IncomingConte
     for await (const chunk of data) {
       const { section, body } = intake.push(chunk);
       if (section) yield await begin(section);
-      if (body.length > 0) yield body;
+      if (body.length > 0) yield passing(body);
     }
     const rest = intake.end();
     if (rest.section) yield await begin(rest.section);
-    if (rest.body.length > 0) yield rest.body;
+    if (rest.body.length > 0) yield passing(rest.body);
+    walk?.end();
     summary = rest.summary;
   }
 
@@ -69,12 +79,27 @@ export function readIncoming(data: AsyncIterable<Buffer>, context: IncomingConte
     bytes: pass(),
     result() {
       if (!begun || !summary) throw new Error("the mail was not read to its end");
-      return { ...begun, summary };
+      return { ...begun, summary, fingerprint: hash && hash.digest() };
     },
   };
 }
 
-async function readHeader(section: Buffer, context: IncomingContext): Promise<Omit<ReadMail, "summary">> {
+/** Refuses a part that has the name of a program; contents are not looked at. */
+const executables = {
+  part({ fields }: { fields: HeaderField[] }): void {
+    const name = executableIn(fields);
+    if (name === null) return;
+    const shown = JSON.stringify(name.slice(0, 100));
+    throw new Refusal(
+      "invalid_attachment",
+      `the attachment ${shown} has an executable extension, which is refused; send it in an archive or as a link`,
+    );
+  },
+  content: (): void => undefined,
+  frame: (): void => undefined,
+};
+
+async function readHeader(section: Buffer, context: IncomingContext): Promise<Begun> {
   const { received, messageId, now } = context;
   const header = rewriteHeaders(section, { received, messageId, date: now });
   const [author] = header.from;
@@ -82,37 +107,4 @@ async function readHeader(section: Buffer, context: IncomingContext): Promise<Om
   const options = readOptions(header.svc, now);
   const domain = await context.check(header.from.map(({ address }) => address));
   return { header, author, options, domain };
-}
-
-/** Options that are not built yet are refused, not dropped. */
-function readOptions(fields: Map<string, string>, now: number): MailOptions {
-  const problems: Problem[] = [];
-  const options: MailOptions = { tags: [], metadata: {}, sendAt: null };
-  for (const [name, value] of fields) {
-    const report: Add = (_field, issue, code = "validation_failed") =>
-      void problems.push({ field: name, code, issue });
-    if (name === "x-svc-tags") options.tags = readTags(commaList(value), report);
-    else if (name === "x-svc-metadata") options.metadata = readMetadata(jsonStrings(value, report), report);
-    else if (name === "x-svc-send-at") options.sendAt = readSendAt(value, now, report);
-    else report(name, "is not available yet");
-  }
-  refuseProblems([{ problems, extras: {} }]);
-  return options;
-}
-
-function commaList(value: string): string[] {
-  return value
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== "");
-}
-
-function jsonStrings(json: string, add: Add): Record<string, string> {
-  let value: unknown = null;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    // null is no object of strings either
-  }
-  return readShape("metadata", value, () => add("", "expected a JSON object of strings")) ?? {};
 }

@@ -1,15 +1,16 @@
 // The one door behind both doors. `send` (REST) and `relay` (SMTP) read as lists of named steps;
 // then the content is put on disk and one transaction accepts the message (accept.ts).
+import { createHash } from "node:crypto";
 import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Domains } from "../domains/domains.ts";
 import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
-import { canonicalAddress } from "../mail/address.ts";
+import { canonicalAddress, type Address } from "../mail/address.ts";
 import type { Composed } from "../mail/compose.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { Runner } from "../queue/runner.ts";
-import type { NewMessage, SenderDomain, Store } from "../store/store.ts";
+import type { IdempotencyRecord, NewMessage, SenderDomain, Store } from "../store/store.ts";
 import { accept, type Acceptable, type AcceptDeps, type Accepted } from "./accept.ts";
 import {
   checkAuthors,
@@ -22,13 +23,14 @@ import {
 } from "./checks.ts";
 import { readIncoming, type ReadMail } from "./incoming.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
+import { withShortLines, type Fitted } from "./refit.ts";
 import { leastBytes, putChunks, render, type Made } from "./render.ts";
 import { readRequest, type ReadRequest } from "./request.ts";
 import { isRecord, type MessageRequest } from "./shape.ts";
 import type { Sender, Submission } from "./submission.ts";
 
 export interface SubmissionDeps {
-  store: Pick<Store, "acceptMessage" | "full" | "suppressed" | "putContent" | "dropContent">;
+  store: Pick<Store, "acceptMessage" | "full" | "suppressed" | "putContent" | "dropContent" | "openContent">;
   domains: Pick<Domains, "senderFor">;
   runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
   config: AcceptDeps["config"] & Pick<Config, "hostname">;
@@ -84,17 +86,19 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       now: made.now,
       check: (authors) => checkAuthors(checkDeps, sender, authors),
     });
-    const content = await store.putContent(incoming.bytes);
+    const stored = await store.putContent(incoming.bytes);
     const mail = incoming.result();
-    await acceptOrDrop({
-      message: relayedMessageOf(mail, made, sender),
-      content,
+    const came = { content: stored, headerLength: mail.header.section.length, summary: mail.summary };
+    const fitted = mail.summary.longLine ? await withShortLines(store, stored, came.headerLength) : came;
+    const accepted = await acceptOrDrop({
+      message: relayedMessageOf(mail, fitted, made, sender),
+      content: fitted.content,
       recipients: envelope.rcptTo.map((address) => ({ type: "to", address })),
       createdAt: made.now,
       sendAt: mail.options.sendAt,
-      idempotency: null,
+      idempotency: onceOnly(mail, envelope.rcptTo, made.id),
     });
-    return { id: made.id };
+    return { id: accepted.kind === "replayed" ? replayedId(accepted.body) : made.id };
   };
 
   const makeFor = (protocol: string): Made => {
@@ -168,6 +172,7 @@ function messageOf(
 
 function relayedMessageOf(
   { header, author, options, domain, summary }: ReadMail,
+  fitted: Fitted,
   made: Made,
   sender: Sender,
 ): NewMessage["message"] {
@@ -183,15 +188,30 @@ function relayedMessageOf(
     tagsJson: JSON.stringify(options.tags),
     metadataJson: JSON.stringify(options.metadata),
     messageIdHeader: header.messageId,
-    ipPool: defaultPool,
-    headerLength: header.section.length,
-    bodyHash: summary.bodyHash,
-    eightBit: summary.eightBit,
+    ipPool: options.ipPool,
+    headerLength: fitted.headerLength,
+    bodyHash: fitted.summary.bodyHash,
+    eightBit: fitted.summary.eightBit,
     smtpUtf8: summary.eightBitHeader,
     queuedAt: options.sendAt ?? made.now,
     source: "smtp",
     apiKey: sender.apiKey,
   };
+}
+
+/** X-Svc-Idempotency-Key: the same recipients and data within a day are one message; the answer is its id. */
+function onceOnly({ options, fingerprint }: ReadMail, to: Address[], id: string): IdempotencyRecord | null {
+  const key = options.idempotencyKey;
+  if (key === null || fingerprint === null) return null;
+  const hash = createHash("sha256").update("SMTP\n").update(fingerprint);
+  for (const recipient of to.map(canonicalAddress).toSorted()) hash.update(`${recipient}\n`);
+  return { key, fingerprint: hash.digest(), status: 250, body: JSON.stringify({ id }) };
+}
+
+function replayedId(body: string): string {
+  const stored: unknown = JSON.parse(body);
+  if (isRecord(stored) && typeof stored["id"] === "string") return stored["id"];
+  throw new Error("a mail's idempotency record without its id");
 }
 
 const recordedCharacters = 998;

@@ -1,7 +1,7 @@
 // What SMTP's door makes of a mail: whose it is, what is rewritten, what it asks for, what is kept of it.
 import { dkimVerify } from "mailauth";
 import { describe, expect, test } from "vitest";
-import { createSigner, dkimRecordValue, generateDkimKey } from "../../src/mail/dkim.ts";
+import { BodyHasher, createSigner, dkimRecordValue, generateDkimKey } from "../../src/mail/dkim.ts";
 import { MailSyntaxError, parseHeaderSection } from "../../src/mail/header.ts";
 import { MailTooLarge, maxMessageBytes } from "../../src/mail/intake.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
@@ -24,6 +24,16 @@ const mail = (lines: string[], body = "Hi\r\n"): string =>
   `${lines.map((line) => `${line}\r\n`).join("")}\r\n${body}`;
 const from = "From: Shop <shop@ok.test>";
 
+/** A mail of parts within parts. */
+const nested = (levels: number): string =>
+  mail(
+    [from, "Content-Type: multipart/mixed; boundary=b0"],
+    Array.from(
+      { length: levels },
+      (_, i) => `--b${i}\r\nContent-Type: multipart/mixed; boundary=b${i + 1}\r\n\r\n`,
+    ).join(""),
+  );
+
 /** What ends a relay; fails where it is accepted or where anything was kept. */
 async function errorOf(rig: Rig, text: string | Buffer): Promise<unknown> {
   const error: unknown = await rig.relay(text).then(
@@ -33,7 +43,7 @@ async function errorOf(rig: Rig, text: string | Buffer): Promise<unknown> {
     (reason: unknown) => reason,
   );
   expect(rig.store.asked).toEqual([]);
-  expect(rig.store.spool.size).toBe(0);
+  expect(rig.store.spool.size).toBe(rig.store.dropped.length);
   return error;
 }
 
@@ -255,32 +265,150 @@ describe("X-Svc- options", () => {
     expect(rig.runner.noted).toEqual([{ lane: "default/x.test", dueAt: Date.parse(send_at) }]);
   });
 
-  test("that are not built yet are refused, not dropped", async () => {
-    for (const name of ["Ip-Pool", "Track-Opens", "Track-Clicks", "Unsubscribe", "Idempotency-Key", "Tag"]) {
-      const refusal = await refusalOf(makeRig().relay(mail([from, `X-Svc-${name}: x`])));
-      expect(rowsOf(refusal)).toEqual([`x-svc-${name.toLowerCase()} validation_failed`]);
+  const refusalOfLine = (line: string) => refusalOf(makeRig().relay(mail([from, line])));
+
+  test("that are not built yet or not known are refused, not dropped", async () => {
+    for (const name of ["Track-Opens", "Track-Clicks", "Unsubscribe"]) {
+      const refusal = await refusalOfLine(`X-Svc-${name}: true`);
+      expect(rowsOf(refusal)).toEqual([`X-Svc-${name} tracking_disabled`]);
       expect(refusal.message).toContain("not available yet");
     }
+    expect(rowsOf(await refusalOfLine("X-Svc-Tag: a"))).toEqual(["X-Svc-Tag validation_failed"]);
+    const rig = makeRig();
+    await rig.relay(mail([from, "X-Svc-Track-Opens: False", "X-Svc-Ip-Pool: default"]));
+    expect(rig.store.last().message.ipPool).toBe("default");
   });
 
   test("keep the limits of their fields, and say all that is wrong", async () => {
     const cases: [string, string][] = [
-      [`X-Svc-Tags: ${Array.from({ length: 11 }, (_, i) => i).join(",")}`, "x-svc-tags validation_failed"],
-      [`X-Svc-Tags: ${"x".repeat(129)}`, "x-svc-tags validation_failed"],
-      ["X-Svc-Metadata: none", "x-svc-metadata validation_failed"],
-      ['X-Svc-Metadata: ["a"]', "x-svc-metadata validation_failed"],
-      ['X-Svc-Metadata: {"a": 1}', "x-svc-metadata validation_failed"],
-      ['X-Svc-Metadata: {"__proto__": "x"}', "x-svc-metadata validation_failed"],
-      ["X-Svc-Metadata: null", "x-svc-metadata validation_failed"],
-      ["X-Svc-Send-At: tomorrow", "x-svc-send-at validation_failed"],
-      ["X-Svc-Send-At: 2027-11-27T10:00:00Z", "x-svc-send-at scheduling_window_exceeded"],
+      [`X-Svc-Tags: ${Array.from({ length: 11 }, (_, i) => i).join(",")}`, "X-Svc-Tags validation_failed"],
+      [`X-Svc-Tags: ${"x".repeat(129)}`, "X-Svc-Tags validation_failed"],
+      ["X-Svc-Metadata: none", "X-Svc-Metadata validation_failed"],
+      ['X-Svc-Metadata: ["a"]', "X-Svc-Metadata validation_failed"],
+      ['X-Svc-Metadata: {"a": 1}', "X-Svc-Metadata validation_failed"],
+      ['X-Svc-Metadata: {"__proto__": "x"}', "X-Svc-Metadata validation_failed"],
+      ["X-Svc-Metadata: null", "X-Svc-Metadata validation_failed"],
+      ["X-Svc-Send-At: tomorrow", "X-Svc-Send-At validation_failed"],
+      ["X-Svc-Send-At: 2027-11-27T10:00:00Z", "X-Svc-Send-At scheduling_window_exceeded"],
+      ["X-Svc-Ip-Pool: fast", "X-Svc-Ip-Pool ip_pool_not_found"],
+      ["X-Svc-Idempotency-Key:", "X-Svc-Idempotency-Key validation_failed"],
+      [`X-Svc-Idempotency-Key: ${"k".repeat(256)}`, "X-Svc-Idempotency-Key validation_failed"],
     ];
-    for (const [line, row] of cases)
-      expect(rowsOf(await refusalOf(makeRig().relay(mail([from, line]))))).toEqual([row]);
+    for (const [line, row] of cases) expect(rowsOf(await refusalOfLine(line))).toEqual([row]);
     const refusal = await refusalOf(
       makeRig().relay(mail([from, "X-Svc-Metadata: 1", "X-Svc-Tag: a", "X-Svc-Send-At: x"])),
     );
     expect(rowsOf(refusal)).toHaveLength(3);
+  });
+});
+
+describe("X-Svc-Idempotency-Key", () => {
+  const keyed = (body = "Hi\r\n"): string => mail([from, "X-Svc-Idempotency-Key: order 7"], body);
+
+  test("gives the same id for the same recipients and data, however they come", async () => {
+    const rig = makeRig();
+    const first = await rig.relay(keyed(), { rcptTo: ["a@x.test", "b@x.test"] });
+    const again = await rig.relay(keyed(), { rcptTo: ["B@x.test", "a@x.test"], chunkSize: 3 });
+    expect(again).toBe(first);
+    expect(rig.store.accepted).toHaveLength(1);
+    expect(rig.store.dropped).toHaveLength(1);
+    expect(rig.store.bytes().toString()).not.toContain("order 7");
+  });
+
+  test("refuses other data or recipients under the same key", async () => {
+    const rig = makeRig();
+    await rig.relay(keyed());
+    for (const [body, to] of [
+      ["Ho\r\n", "a@x.test"],
+      ["Hi\r\n", "b@x.test"],
+    ] as const) {
+      const refusal = await refusalOf(rig.relay(keyed(body), { rcptTo: [to] }));
+      expect(refusal.code).toBe("duplicate_idempotency_key");
+    }
+    expect(rig.store.accepted).toHaveLength(1);
+  });
+});
+
+describe("an attachment with an executable name", () => {
+  const part = (fields: string): string =>
+    mail([from, "Content-Type: multipart/mixed; boundary=b"], `--b\r\n${fields}\r\n\r\nx\r\n--b--\r\n`);
+  const refused: [string, string][] = [
+    ["in Content-Disposition", part('Content-Disposition: attachment; filename="invoice.pdf.EXE"')],
+    ["in Content-Type", part("Content-Type: application/octet-stream; name=a.js")],
+    ["by RFC 2231", part("Content-Disposition: attachment; filename*=utf-8''a%2Ee%78e")],
+    ["in pieces", part('Content-Disposition: attachment; filename*0="invoice.pdf.e"; filename*1=xe')],
+    [
+      "in the second spelling",
+      part("Content-Disposition: attachment; filename=a.pdf; filename*=utf-8''a.exe"),
+    ],
+    ["by RFC 2047", part('Content-Disposition: attachment; filename="=?utf-8?B?YS5leGU=?="')],
+    ["in raw UTF-8", part("Content-Disposition: attachment; filename=größe.exe")],
+    ["after a comment and a folding", part('Content-Disposition: attachment (a;b);\r\n\tfilename="a.exe"')],
+    [
+      "in an attached message",
+      part(`Content-Type: message/rfc822\r\n\r\n${part("Content-Type: a/b; name=a.exe")}`),
+    ],
+    ["of the mail itself", mail([from, "Content-Type: application/x; name=a.scr"])],
+  ];
+  for (const [name, text] of refused) {
+    test(`${name} is refused`, async () => {
+      for (const chunkSize of [1, 1_000_000]) {
+        const rig = makeRig();
+        const refusal = await refusalOf(rig.relay(text, { chunkSize }));
+        expect(refusal.code).toBe("invalid_attachment");
+        expect(rig.store.asked).toEqual([]);
+      }
+    });
+  }
+
+  test("does not stop names and texts that only look like one", async () => {
+    const rig = makeRig();
+    await rig.relay(part('Content-Type: application/pdf; name="report.exe.pdf"'));
+    await rig.relay(part("Content-Type: text/plain\r\n\r\nContent-Type: a/b; name=a.exe"));
+    await rig.relay(mail([from], '--b\r\nContent-Disposition: attachment; filename="a.exe"\r\n'));
+    expect(rig.store.accepted).toHaveLength(3);
+  });
+});
+
+describe("a mail with lines of more than 998 octets", () => {
+  const text = `${"word ".repeat(300)}grün`;
+  const body = (mailBytes: string): string =>
+    mailBytes
+      .slice(mailBytes.indexOf("\r\n\r\n") + 4)
+      .replace(/=\r\n/g, "")
+      .replaceAll("=C3=BC", "ü");
+
+  test("is kept in shorter ones, with what proves its body, and its first copy is let go", async () => {
+    const rig = makeRig();
+    await rig.relay(mail([from, "Content-Type: text/plain; charset=utf-8"], `${text}\r\n`), {
+      chunkSize: 900,
+    });
+    const stored = rig.store.bytes();
+    const { message } = rig.store.last();
+    expect(body(stored.toString())).toBe(`${text}\r\n`);
+    expect(stored.toString()).toContain("Content-Transfer-Encoding: quoted-printable\r\n");
+    expect(
+      Math.max(
+        ...stored
+          .toString()
+          .split("\r\n")
+          .map((line) => line.length),
+      ),
+    ).toBeLessThanOrEqual(998);
+    expect(message.headerLength).toBe(stored.indexOf("\r\n\r\n") + 4);
+    expect(message.eightBit).toBe(false);
+    const hasher = new BodyHasher();
+    hasher.update(stored.subarray(message.headerLength));
+    expect(Buffer.from(message.bodyHash)).toEqual(hasher.digest());
+    expect(rig.store.dropped).toHaveLength(1);
+    expect(rig.store.dropped).not.toContainEqual(rig.store.last().content);
+  });
+
+  test("has a long header line folded at its white space", async () => {
+    const rig = makeRig();
+    const to = Array.from({ length: 90 }, (_, i) => `person${i}@x.test`).join(", ");
+    await rig.relay(mail([from, `To: ${to}`]));
+    expect(rig.store.bytes().toString().replaceAll("\r\n ", " ")).toContain(`To: ${to}\r\n`);
   });
 });
 
@@ -291,7 +419,20 @@ describe("bytes that are no mail are refused by the intake, and nothing is kept"
     ["a bare CR", `${head}a\rb\r\n`, "bare_line_end"],
     ["a bare LF in the header", `Subject: x\nX: y\r\n${head}`, "bare_line_end"],
     ["NUL", `${head}a\0b\r\n`, "nul"],
-    ["a line of 999 octets", `${head}${"x".repeat(999)}\r\n`, "line_too_long"],
+    [
+      "a header line of 999 octets without white space",
+      mail([from, `X:${"x".repeat(997)}`]),
+      "line_too_long",
+    ],
+    ["parts that are nested 101 deep", nested(101), "too_deep"],
+    [
+      "a long line in a signed part",
+      mail(
+        [from, "Content-Type: multipart/signed; boundary=s"],
+        `--s\r\n\r\n${"x".repeat(999)}\r\n--s--\r\n`,
+      ),
+      "not_convertible",
+    ],
     [
       "a header section of more than 100 KB",
       mail([from, ...Array.from({ length: 1100 }, () => `X: ${"x".repeat(95)}`)]),

@@ -41,6 +41,10 @@ export class FakeStore {
         return { kind: "spool", name, sizeBytes: Buffer.concat(chunks).length };
       },
       dropContent: async (content) => void this.dropped.push(content),
+      openContent: (ref, offset = 0) => {
+        const bytes = (ref.kind === "spool" && this.spool.get(ref.name)) || Buffer.alloc(0);
+        return chunksOf(bytes.subarray(offset), 10_000);
+      },
       acceptMessage: async (input) => {
         this.asked.push(input);
         if (this.answer instanceof Error) throw this.answer;

@@ -1,0 +1,76 @@
+// What a mail from SMTP asks for by X-Svc-* fields, under the same rules as the fields of a REST request. An option
+// that cannot be met is refused, never dropped.
+import type { Problem } from "../errors.ts";
+import { checkPool, defaultPool } from "./checks.ts";
+import { readMetadata, readSendAt, readTags } from "./fields.ts";
+import { refuseProblems } from "./refusals.ts";
+import { readShape, type Add } from "./shape.ts";
+
+export interface MailOptions {
+  tags: string[];
+  metadata: Record<string, string>;
+  sendAt: number | null;
+  ipPool: string;
+  idempotencyKey: string | null;
+}
+
+/** Built together with tracking and the unsubscribe page. */
+const notYet = new Set(["x-svc-track-opens", "x-svc-track-clicks", "x-svc-unsubscribe"]);
+const idempotencyKey = /^[\x20-\x7e]{1,255}$/;
+
+/** `fields`: values by lower-case name. Throws Refusal with every problem. */
+export function readOptions(fields: Map<string, string>, now: number): MailOptions {
+  const problems: Problem[] = [];
+  const options: MailOptions = {
+    tags: [],
+    metadata: {},
+    sendAt: null,
+    ipPool: defaultPool,
+    idempotencyKey: null,
+  };
+  for (const [name, value] of fields) {
+    const field = fieldName(name);
+    const report: Add = (_field, issue, code = "validation_failed") =>
+      void problems.push({ field, code, issue });
+    readOption(options, name, value, now, report);
+  }
+  refuseProblems([{ problems, extras: {} }]);
+  return options;
+}
+
+function readOption(options: MailOptions, name: string, value: string, now: number, report: Add): void {
+  if (name === "x-svc-tags") options.tags = readTags(commaList(value), report);
+  else if (name === "x-svc-metadata") options.metadata = readMetadata(jsonStrings(value, report), report);
+  else if (name === "x-svc-send-at") options.sendAt = readSendAt(value, now, report);
+  else if (name === "x-svc-ip-pool") {
+    options.ipPool = value;
+    for (const { issue, code } of checkPool(value).problems) report("", issue, code);
+  } else if (name === "x-svc-idempotency-key") {
+    options.idempotencyKey = value;
+    if (!idempotencyKey.test(value)) report("", "expected 1 to 255 printable ASCII characters");
+  } else if (!notYet.has(name)) report("", "is not an option here");
+  else if (value.toLowerCase() !== "false")
+    report("", "is not available yet; send without it", "tracking_disabled");
+}
+
+/** `X-Svc-Tags`, as the documentation writes it. */
+function fieldName(lower: string): string {
+  return lower.replace(/(^|-)([a-z])/g, (_, dash: string, letter: string) => dash + letter.toUpperCase());
+}
+
+function commaList(value: string): string[] {
+  return value
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
+function jsonStrings(json: string, add: Add): Record<string, string> {
+  let value: unknown = null;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    // null is no object of strings either
+  }
+  return readShape("metadata", value, () => add("", "expected a JSON object of strings")) ?? {};
+}
