@@ -35,6 +35,8 @@ export interface AttemptRequest {
   /** VERP return path, `local@domain`. */
   mailFrom: string;
   wire: WireMessage;
+  /** The same mail for a receiver that takes ASCII alone, made when it is asked for; null where there is none. */
+  ascii(): Promise<WireMessage | null>;
   /** False once the lease could not be renewed: the attempt ends before the final dot. */
   mayFinish(): boolean;
 }

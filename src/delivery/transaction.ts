@@ -32,15 +32,29 @@ const oneWriteBytes = 128 * 1024;
 /** `transact` never throws for the server's doing; what `wire.open()` throws passes through, the session dropped. */
 export async function transact(
   session: Session,
-  request: AttemptRequest,
+  wanted: AttemptRequest,
   timeouts: Timeouts,
   dialogue: Dialogue,
 ): Promise<Outcome | Lost> {
+  const request = await inItsWords(session, wanted);
   const unable = cannotTake(session, request);
   if (unable) return localOutcome(unable.failure, unable.why, dialogue.trace(false));
   const refused = await sendEnvelope(session, request, timeouts.commandMs, dialogue);
   if (refused !== null) return refused;
   return sendMessage(session, request, timeouts, dialogue);
+}
+
+/** The mail in ASCII where the server takes nothing else and the mail has such a form (RFC 6152 §3, RFC 6531 §3.2). */
+async function inItsWords({ can }: Session, request: AttemptRequest): Promise<AttemptRequest> {
+  const { job } = request;
+  const tooWide = (job.message.eightBit && !can.eightBit) || (job.message.smtpUtf8 && !can.smtpUtf8);
+  const ascii = tooWide ? await request.ascii() : null;
+  if (ascii === null) return request;
+  return {
+    ...request,
+    wire: ascii,
+    job: { ...job, message: { ...job.message, eightBit: false, smtpUtf8: false } },
+  };
 }
 
 /** What the server's own announcements rule out; nothing is sent then (RFC 1870, RFC 6152, RFC 6531). */

@@ -45,6 +45,7 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
       route,
       mailFrom: `${returnPathLocal(verpKey, message.key, job.key)}@${message.returnPathDomain}`,
       wire: { signature, sizeBytes: message.content.sizeBytes, open: () => wire.open(message) },
+      ascii: () => wire.ascii(message),
       mayFinish,
     });
   };

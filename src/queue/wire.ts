@@ -1,8 +1,13 @@
 // What goes over the wire: a message's stored bytes with its DKIM signatures on top. Signed
-// when it becomes due, once a message and kept for its other recipients and the next tries.
+// when it becomes due, once a message and kept for its other recipients and the next tries. For a receiver that
+// takes only ASCII a rendering of its own is made and signed, when one is met (RFC 6152 §3).
+import { convert, planConversion, type Source } from "../mail/conversion.ts";
+import { BodyHasher } from "../mail/dkim.ts";
+import { MailSyntaxError } from "../mail/header.ts";
 import type { SignHeader, SigningKey } from "../mail/dkim.ts";
 import type { QueuedMessage } from "../mail/envelope.ts";
 import type { Clock } from "../clock.ts";
+import type { WireMessage } from "../delivery/delivery.ts";
 import type { Store } from "../store/store.ts";
 
 export interface Wire {
@@ -10,6 +15,8 @@ export interface Wire {
   signatureOf(message: QueuedMessage): Promise<Buffer | null>;
   /** The stored bytes. */
   open(message: QueuedMessage): AsyncIterable<Buffer>;
+  /** The message in ASCII alone, which reads the same; null where there is no such form (addresses, signed parts). */
+  ascii(message: QueuedMessage): Promise<WireMessage | null>;
 }
 
 export interface WireDeps {
@@ -21,12 +28,12 @@ export interface WireDeps {
 }
 
 const signaturesKept = 2000;
+const renderingsKept = 100;
 /** A signature made longer ago is made anew, so that its t= stays near the attempt. */
 const signatureKeptMs = 600_000;
 const keysKeptMs = 1_000;
 
-export function createWire({ store, signHeader, clock, sign }: WireDeps): Wire {
-  const signatures = new Map<number, { madeAt: number; signature: Promise<Buffer | null> }>();
+export function createWire({ store, signHeader, clock, sign: signs }: WireDeps): Wire {
   const keys = new Map<string, { readAt: number; keys: Promise<SigningKey[]> }>();
 
   const keysOf = (accountKey: number, domain: string): Promise<SigningKey[]> => {
@@ -46,29 +53,72 @@ export function createWire({ store, signHeader, clock, sign }: WireDeps): Wire {
     return read;
   };
 
-  const make = async (message: QueuedMessage): Promise<Buffer | null> => {
-    if (!sign || message.signingDomain === null) return Buffer.alloc(0);
+  /** Null: the domain that must sign is gone. */
+  const sign = async (
+    message: QueuedMessage,
+    headerSection: Buffer,
+    bodyHash: Uint8Array,
+  ): Promise<Buffer | null> => {
+    if (!signs || message.signingDomain === null) return Buffer.alloc(0);
     const signing = await keysOf(message.accountKey, message.signingDomain);
     if (signing.length === 0) return null;
-    const headerSection = await firstBytes(store.openContent(message.content), message.headerLength);
-    return signHeader({ headerSection, bodyHash: message.bodyHash, keys: signing, signedAt: clock.now() });
+    return signHeader({ headerSection, bodyHash, keys: signing, signedAt: clock.now() });
+  };
+  const sectionOf = ({ content, headerLength }: QueuedMessage): Promise<Buffer> =>
+    firstBytes(store.openContent(content), headerLength);
+
+  const render = async (message: QueuedMessage): Promise<WireMessage | null> => {
+    const source: Source = {
+      section: await sectionOf(message),
+      body: () => store.openContent(message.content, message.headerLength),
+    };
+    const plan = await planConversion(source, "ascii").catch((error: unknown) => {
+      if (error instanceof MailSyntaxError) return null;
+      throw error;
+    });
+    if (plan === null) return null;
+    const hasher = new BodyHasher();
+    let section: Buffer | null = null;
+    let sizeBytes = 0;
+    for await (const chunk of convert(source, plan)) {
+      sizeBytes += chunk.length;
+      if (section === null) section = chunk;
+      else hasher.update(chunk);
+    }
+    const signature = await sign(message, section ?? source.section, hasher.digest());
+    return signature && { signature, sizeBytes, open: () => convert(source, plan) };
   };
 
+  const signatureOf = kept(clock, signaturesKept, async (message) => {
+    if (!signs || message.signingDomain === null) return Buffer.alloc(0);
+    return sign(message, await sectionOf(message), message.bodyHash);
+  });
   return {
-    signatureOf(message) {
-      const kept = signatures.get(message.key);
-      if (kept && clock.monotonic() - kept.madeAt < signatureKeptMs) return kept.signature;
-      const signature = make(message);
-      const forget = () => signatures.delete(message.key);
-      signature.then((made) => made === null && forget(), forget);
-      signatures.set(message.key, { madeAt: clock.monotonic(), signature });
-      for (const oldest of signatures.keys()) {
-        if (signatures.size <= signaturesKept) break;
-        signatures.delete(oldest);
-      }
-      return signature;
-    },
+    signatureOf,
+    ascii: kept(clock, renderingsKept, render),
     open: (message) => store.openContent(message.content),
+  };
+}
+
+/** What was made for a message is made once, unless it is old, was null or failed. */
+function kept<T>(
+  clock: Pick<Clock, "monotonic">,
+  most: number,
+  make: (message: QueuedMessage) => Promise<T | null>,
+): (message: QueuedMessage) => Promise<T | null> {
+  const made = new Map<number, { madeAt: number; value: Promise<T | null> }>();
+  return (message) => {
+    const before = made.get(message.key);
+    if (before && clock.monotonic() - before.madeAt < signatureKeptMs) return before.value;
+    const value = make(message);
+    const forget = () => made.delete(message.key);
+    value.then((result) => result === null && forget(), forget);
+    made.set(message.key, { madeAt: clock.monotonic(), value });
+    for (const oldest of made.keys()) {
+      if (made.size <= most) break;
+      made.delete(oldest);
+    }
+    return value;
   };
 }
 

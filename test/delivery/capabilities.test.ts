@@ -45,13 +45,26 @@ test.each<[string, string, ReceiverOptions, Sending]>([
   ["SMTPUTF8", "5.6.7", { smtpUtf8: false }, { smtpUtf8: true }],
   ["8BITMIME", "5.6.3", { eightBit: false }, { eightBit: true }],
 ])(
-  "a message that needs %s bounces with %s where that is not offered",
+  "a message that needs %s and has no other form bounces with %s where that is not offered",
   async (_what, status, options, sending) => {
     const { receiver, outcome } = await once(options, "a@x.test", sending);
     expect(outcome).toMatchObject({ kind: "bounced", source: "local", reply: { code: 550, status } });
     expect(receiver.commands.join()).not.toContain("MAIL");
   },
 );
+
+test("a message that is not ASCII goes in its ASCII form where the receiver takes nothing else, and only there", async () => {
+  const ascii = "From: a@ok.test\r\n\r\n=C3=BC\r\n";
+  const needs: Sending = { ascii, eightBit: true, smtpUtf8: true };
+  for (const options of [{ eightBit: false }, { smtpUtf8: false }, { eightBit: false, smtpUtf8: false }]) {
+    const { receiver, outcome } = await once(options, "a@x.test", needs);
+    expect(outcome.kind).toBe("delivered");
+    expect(receiver.mails[0]?.mailParameters).toBe(`SIZE=${ascii.length + 6}`);
+    expect(receiver.mails[0]?.data.toString()).toBe(`A: 1\r\n${ascii}`);
+  }
+  const wide = await once({}, "a@x.test", needs);
+  expect(wide.receiver.mails[0]?.data.toString()).toBe(message);
+});
 
 test("a recipient that is not ASCII is never sent without SMTPUTF8, whatever the message says", async () => {
   const { outcome } = await once({ smtpUtf8: false }, "bücher@x.test");

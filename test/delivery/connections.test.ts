@@ -155,6 +155,7 @@ test("a stored message that cannot be read leaves no half message and no connect
         throw new Error("the disk is gone");
       },
     },
+    ascii: async () => null,
     mayFinish: () => true,
   });
   await expect(attempt).rejects.toThrow("the disk is gone");

@@ -78,6 +78,8 @@ export interface Sending {
   chunks?: Buffer[];
   signature?: string;
   job?: Partial<Job>;
+  /** The message in ASCII, for a receiver that takes nothing else. */
+  ascii?: string;
   eightBit?: boolean;
   smtpUtf8?: boolean;
   mayFinish?: () => boolean;
@@ -126,7 +128,7 @@ export const message = "From: a@ok.test\r\nSubject: hi\r\n\r\nhello\r\n";
 function makeRequest(rcptTo: string, sending: Sending): Omit<AttemptRequest, "route"> {
   const domain = rcptTo.slice(rcptTo.lastIndexOf("@") + 1);
   const chunks = sending.chunks ?? [Buffer.from(sending.body ?? message)];
-  const { eightBit = false, smtpUtf8 = false } = sending;
+  const { ascii, eightBit = false, smtpUtf8 = false } = sending;
   return {
     job: makeJob(1, {
       rcptTo,
@@ -143,6 +145,16 @@ function makeRequest(rcptTo: string, sending: Sending): Omit<AttemptRequest, "ro
         yield* chunks;
       },
     },
+    ascii: async () =>
+      ascii === undefined
+        ? null
+        : {
+            signature: Buffer.from("A: 1\r\n"),
+            sizeBytes: ascii.length,
+            async *open() {
+              yield Buffer.from(ascii);
+            },
+          },
     mayFinish: sending.mayFinish ?? (() => true),
   };
 }

@@ -31,6 +31,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
       async *open(message) {
         yield Buffer.from(`mail ${message.key}`);
       },
+      ascii: async () => null,
     },
     verpSecret: secret,
     clock,

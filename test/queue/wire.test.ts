@@ -15,10 +15,11 @@ import { ManualClock } from "../support/clock.ts";
 import { makeMessage } from "../support/jobs.ts";
 
 const header = "From: shop@ok.test\r\nSubject: s\r\n\r\n";
-const mail = Buffer.from(`${header}body\r\n`);
+const bodyMail = Buffer.from(`${header}body\r\n`);
 
 /** A wire over one domain and one mail; `signed` is every signature that was asked for. */
-function makeRig(over: { domain?: SenderDomain | null; sign?: boolean } = {}) {
+function makeRig(over: { domain?: SenderDomain | null; sign?: boolean; mail?: string } = {}) {
+  const mail = over.mail === undefined ? bodyMail : Buffer.from(over.mail);
   const clock = new ManualClock();
   const signed: SignInput[] = [];
   const opened: ContentRef[] = [];
@@ -37,9 +38,9 @@ function makeRig(over: { domain?: SenderDomain | null; sign?: boolean } = {}) {
         if (rig.failure) throw rig.failure;
         return rig.domain?.accountKey === accountKey && rig.domain.name === name ? rig.domain : null;
       },
-      async *openContent(ref) {
+      async *openContent(ref, offset = 0) {
         opened.push(ref);
-        for (let at = 0; at < mail.length; at += 7) yield mail.subarray(at, at + 7);
+        for (let at = offset; at < mail.length; at += 7) yield mail.subarray(at, at + 7);
       },
     },
     async signHeader(input) {
@@ -52,11 +53,17 @@ function makeRig(over: { domain?: SenderDomain | null; sign?: boolean } = {}) {
   return { ...rig, rig, wire };
 }
 
+async function collected(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const chunk of chunks) parts.push(chunk);
+  return Buffer.concat(parts);
+}
+
 const messageOf = (key: number) =>
   makeMessage({
     key,
     headerLength: header.length,
-    content: { kind: "inline", id: key, sizeBytes: mail.length },
+    content: { kind: "inline", id: key, sizeBytes: bodyMail.length },
   });
 
 test("signs the stored header with every active key of the domain", async () => {
@@ -86,13 +93,13 @@ test("signs the stored header with every active key of the domain", async () => 
 test("what goes over the wire verifies", async () => {
   const key = await generateDkimKey("ed25519-sha256");
   const hasher = new BodyHasher();
-  hasher.update(mail.subarray(header.length));
+  hasher.update(bodyMail.subarray(header.length));
   const wire = createWire({
     store: {
       domainByName: async () =>
         makeDomain("ok.test", { dkimKeys: [makeDkimKey({ privatePem: key.privatePem })] }),
       async *openContent() {
-        yield mail;
+        yield bodyMail;
       },
     },
     signHeader: createSigner(),
@@ -177,4 +184,29 @@ test("keeps at most 2,000 signatures, the newest", async () => {
   expect(signed.length).toBe(2001);
   await wire.signatureOf(messageOf(0));
   expect(signed.length).toBe(2002);
+});
+
+test("makes and signs an ASCII form once a message, which reads the same", async () => {
+  const wide = `${header.trimEnd()}\r\nX-Name: Jörg\r\n\r\n`;
+  const { wire, signed } = makeRig({ mail: `${wide}mit den allerbesten Grüßen\r\n` });
+  const message = { ...messageOf(1), headerLength: Buffer.byteLength(wide) };
+  const [form, again] = await Promise.all([wire.ascii(message), wire.ascii(message)]);
+  expect(again).toBe(form);
+  if (!form) throw new Error("it has an ASCII form");
+  const bytes = await collected(form.open());
+  const end = bytes.indexOf("\r\n\r\n") + 4;
+  expect(bytes.toString()).toContain("X-Name: =?UTF-8?B?SsO2cmc=?=\r\n");
+  expect(bytes.subarray(end).toString()).toBe("mit den allerbesten Gr=C3=BC=C3=9Fen\r\n");
+  expect(form.sizeBytes).toBe(bytes.length);
+  expect(String(form.signature)).toBe("DKIM-Signature: 1\r\n");
+  const hasher = new BodyHasher();
+  hasher.update(bytes.subarray(end));
+  expect(signed).toHaveLength(1);
+  expect(signed[0]).toMatchObject({ headerSection: bytes.subarray(0, end), bodyHash: hasher.digest() });
+});
+
+test("has no ASCII form for an address that needs SMTPUTF8", async () => {
+  const wide = "From: jörg@ok.test\r\n\r\n";
+  const { wire } = makeRig({ mail: `${wide}x\r\n` });
+  expect(await wire.ascii({ ...messageOf(1), headerLength: Buffer.byteLength(wide) })).toBeNull();
 });
