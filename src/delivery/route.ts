@@ -6,7 +6,7 @@ import type { Clock } from "../clock.ts";
 import type { SmartHost } from "../config.ts";
 import { mailHosts } from "../dns/mx.ts";
 import type { Resolver } from "../dns/resolver.ts";
-import type { AttemptTrace } from "../mail/outcome.ts";
+import { untried } from "../mail/outcome.ts";
 import type { Route } from "./delivery.ts";
 import { local, localOutcome } from "./outcome.ts";
 import type { LocalFailure } from "./outcome.ts";
@@ -65,18 +65,7 @@ function undeliverable(clock: Clock, failure: LocalFailure, why: string): Route 
   return {
     kind: "outcome",
     decide: (_job, startedAt) => {
-      const trace: AttemptTrace = {
-        startedAt,
-        endedAt: Math.max(startedAt, clock.now()),
-        sendingIp: null,
-        mx: [],
-        host: null,
-        address: null,
-        tls: null,
-        dialogue: [],
-        ambiguous: false,
-      };
-      return localOutcome(failure, why, trace);
+      return localOutcome(failure, why, untried(startedAt, clock.now()));
     },
   };
 }

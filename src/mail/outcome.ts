@@ -43,6 +43,21 @@ export interface AttemptTrace {
   ambiguous: boolean;
 }
 
+/** The trace of an outcome that needed no receiver: nothing was dialled. */
+export function untried(startedAt: number, endedAt = startedAt): AttemptTrace {
+  return {
+    startedAt,
+    endedAt: Math.max(startedAt, endedAt),
+    sendingIp: null,
+    mx: [],
+    host: null,
+    address: null,
+    tls: null,
+    dialogue: [],
+    ambiguous: false,
+  };
+}
+
 export type Outcome =
   | { kind: "delivered"; reply: OutcomeReply; trace: AttemptTrace }
   | {

@@ -4,10 +4,11 @@ import { createSecretKey } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import type { Delivery, Route } from "../delivery/delivery.ts";
 import type { Job } from "../mail/envelope.ts";
-import type { AttemptTrace, Outcome } from "../mail/outcome.ts";
+import type { Classification } from "../mail/classify.ts";
+import { untried, type Outcome } from "../mail/outcome.ts";
 import { returnPathLocal } from "../mail/return-path.ts";
 import { isSimulated, sandboxOutcome } from "../sandbox/simulator.ts";
-import type { Store } from "../store/store.ts";
+import { ContentGone, type Store } from "../store/store.ts";
 import { domainOfLane } from "./lane.ts";
 import type { Destination } from "./runner.ts";
 import type { Wire } from "./wire.ts";
@@ -32,7 +33,16 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
   const verpKey = createSecretKey(verpSecret);
   const sandbox: Destination = { group: "sandbox", attempt: async (job) => sandboxOutcome(job, clock.now()) };
 
-  const send = async (
+  const send = async (...given: Parameters<typeof trySend>): Promise<Outcome> => {
+    try {
+      return await trySend(...given);
+    } catch (error) {
+      if (error instanceof ContentGone) return contentGone(given[0], clock.now());
+      throw error;
+    }
+  };
+
+  const trySend = async (
     job: Job,
     route: Extract<Route, { kind: "hosts" }>,
     mayFinish: () => boolean,
@@ -75,28 +85,12 @@ function domainGone(job: Job, now: number): Outcome {
   return local(now, "5.7.1", words, "invalid_sender");
 }
 
-function local(
-  now: number,
-  status: string,
-  words: string,
-  classification: "suppressed" | "invalid_sender",
-): Outcome {
-  const trace: AttemptTrace = {
-    startedAt: now,
-    endedAt: now,
-    sendingIp: null,
-    mx: [],
-    host: null,
-    address: null,
-    tls: null,
-    dialogue: [],
-    ambiguous: false,
-  };
-  return {
-    kind: "bounced",
-    source: "local",
-    reply: { code: 550, status, text: `[local] ${words}` },
-    classification,
-    trace,
-  };
+/** Retention never removes what is unsent, so this is damage: nobody can send what is not there. */
+function contentGone(job: Job, now: number): Outcome {
+  return local(now, "5.3.0", `the content of ${job.message.id} is no longer in the store`, "unclassified");
+}
+
+function local(now: number, status: string, words: string, classification: Classification): Outcome {
+  const reply = { code: 550, status, text: `[local] ${words}` };
+  return { kind: "bounced", source: "local", reply, classification, trace: untried(now) };
 }

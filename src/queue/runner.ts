@@ -6,7 +6,7 @@
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Job } from "../mail/envelope.ts";
-import type { Outcome } from "../mail/outcome.ts";
+import { untried, type Outcome } from "../mail/outcome.ts";
 import type { Service } from "../service.ts";
 import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts";
 import { createTimeHeap } from "./heap.ts";
@@ -88,6 +88,18 @@ const destinationsMost = 50_000;
 /** From this many groups on, those at rest are forgotten. */
 const groupsMost = 10_000;
 
+/** A fault of ours is a deferral like any other: it is told, tried again by the schedule, and it expires. */
+function faultOutcome(startedAt: number, endedAt: number): Outcome {
+  const text = "[local] a fault of this program, which its log describes";
+  return {
+    kind: "deferred",
+    reply: { code: 451, status: "4.3.0", text },
+    classification: "unclassified",
+    retryAfterMs: null,
+    trace: untried(startedAt, endedAt),
+  };
+}
+
 export function createRunner(deps: RunnerDeps): Runner {
   const { store, clock, log, owner } = deps;
   const now = forwardTime(clock);
@@ -102,6 +114,8 @@ export function createRunner(deps: RunnerDeps): Runner {
   const running = new Set<Promise<void>>();
   let routings = 0;
   let active = 0;
+  /** Slots promised to acceptances. */
+  let reserved = 0;
   let groupsSweptAt = groupsMost;
   let leasedUntil = clock.monotonic() + leaseMs;
   let started = false;
@@ -230,9 +244,10 @@ export function createRunner(deps: RunnerDeps): Runner {
   // --- groups fill their slots -------------------------------------------------
 
   const room = (group: Group): number => {
-    const crowded = active > attemptsMost / 2;
+    const taken = active + reserved;
+    const crowded = taken > attemptsMost / 2;
     const limit = Math.min(group.pace.limit(), crowded ? shareWhenCrowded : attemptsMost);
-    const free = Math.min(limit - group.taken, attemptsMost - active);
+    const free = Math.min(limit - group.taken, attemptsMost - taken);
     if (free <= 0 && group.taken < group.pace.limit()) starved.add(group);
     return Math.max(0, free);
   };
@@ -307,22 +322,18 @@ export function createRunner(deps: RunnerDeps): Runner {
   };
 
   const attempt = async (group: Group, job: Job, to: Destination, fresh: boolean): Promise<void> => {
-    let outcome: Outcome | null = null;
+    const startedAt = now();
+    let outcome: Outcome;
     try {
-      outcome = fresh ? null : await deps.suppressedSince(job);
-      outcome ??= await to.attempt(job, mayFinish);
+      outcome = (fresh ? null : await deps.suppressedSince(job)) ?? (await to.attempt(job, mayFinish));
     } catch (error) {
       const { id } = job.message;
-      log.error(
-        { message: id, to: job.to, err: error },
-        "an attempt failed by a fault of this program; it is tried again",
-      );
+      log.error({ message: id, to: job.to, err: error }, "an attempt failed by a fault of this program");
+      outcome = faultOutcome(startedAt, now());
     }
-    if (outcome && outcome.kind !== "delivered" && outcome.classification === "rate_limited")
-      group.pace.slowDown();
+    if (outcome.kind !== "delivered" && outcome.classification === "rate_limited") group.pace.slowDown();
     free(group);
-    if (outcome) await settle(job, outcome, now());
-    else await giveBack([job], now() + faultRetryMs);
+    await settle(job, outcome, now());
   };
 
   const free = (group: Group): void => {
@@ -412,15 +423,18 @@ export function createRunner(deps: RunnerDeps): Runner {
       if (group.ready.length > 0 || group.due.length > 0 || room(group) === 0 || !group.pace.take())
         return null;
       group.taken += 1;
+      reserved += 1;
       return { lease: { owner, until: now() + leaseMs }, group: group.name, to };
     },
     forgo(reservation) {
       const group = groupOf(reservation.group);
       group.taken -= 1;
+      reserved -= 1;
       pump(group);
     },
     run(reservation, job) {
       const group = groupOf(reservation.group);
+      reserved -= 1;
       if (!stopping) return launch(group, job, reservation.to, true);
       group.taken -= 1;
       return void giveBack([job], now());

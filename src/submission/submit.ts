@@ -10,7 +10,13 @@ import { canonicalAddress, type Address } from "../mail/address.ts";
 import type { Composed } from "../mail/compose.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { Runner } from "../queue/runner.ts";
-import type { IdempotencyRecord, NewMessage, SenderDomain, Store } from "../store/store.ts";
+import {
+  StoreUnavailable,
+  type IdempotencyRecord,
+  type NewMessage,
+  type SenderDomain,
+  type Store,
+} from "../store/store.ts";
 import { accept, type Acceptable, type AcceptDeps, type Accepted } from "./accept.ts";
 import {
   checkAuthors,
@@ -116,7 +122,9 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       if (accepted.kind === "replayed") await drop();
       return accepted;
     } catch (error) {
-      if (error instanceof Refusal) await drop();
+      // Full is a sure refusal; after a failed sync the row may be on disk, and the next start sweeps.
+      if (error instanceof Refusal || (error instanceof StoreUnavailable && error.why === "full"))
+        await drop();
       throw error;
     }
   };

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AttemptRequest, Route } from "../../src/delivery/delivery.ts";
 import { readReturnPathLocal } from "../../src/mail/return-path.ts";
 import { createDestinations } from "../../src/queue/destinations.ts";
+import { ContentGone } from "../../src/store/store.ts";
 import { makeSuppression } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { bouncedOutcome, deliveredOutcome, makeJob, makeMessage } from "../support/jobs.ts";
@@ -12,7 +13,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
   const clock = new ManualClock();
   const attempts: AttemptRequest[] = [];
   const routed: string[] = [];
-  const rig: { route: Route } = {
+  const rig: { route: Route; gone?: boolean } = {
     route: { kind: "hosts", group: "x.test", hosts: [{ host: "mx.x.test", preference: 10 }] },
   };
   const destinations = createDestinations({
@@ -23,6 +24,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
       },
       async attempt(request) {
         attempts.push(request);
+        if (rig.gone) throw new ContentGone("removed");
         return deliveredOutcome();
       },
     },
@@ -156,5 +158,17 @@ describe("a recipient that was suppressed since acceptance", () => {
     expect(await destinations.suppressedSince(on("a@x.test"))(makeJob(1, { rcptTo: "b@x.test" }))).toBeNull();
     const other = makeJob(1, { rcptTo: "a@x.test", message: makeMessage({ accountKey: 2 }) });
     expect(await destinations.suppressedSince(on("a@x.test"))(other)).toBeNull();
+  });
+});
+
+test("a message whose content is gone bounces, since no later try could send it", async () => {
+  const { rig, destinations } = makeRig();
+  rig.gone = true;
+  const to = await destinations.destinationOf("default/x.test");
+  expect(await to.attempt(makeJob(1), always)).toMatchObject({
+    kind: "bounced",
+    source: "local",
+    classification: "unclassified",
+    reply: { code: 550, status: "5.3.0" },
   });
 });

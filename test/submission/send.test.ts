@@ -408,6 +408,13 @@ describe("no room", () => {
     expect(refusal.extras.retry_after_seconds).toBeGreaterThan(0);
   });
 
+  test("for want of room lets the content go, so that retries do not fill the disk further", async () => {
+    const rig = makeRig();
+    rig.store.answer = new StoreUnavailable("full", "database or disk is full");
+    await expect(rig.send(good({ text: "x\r\n".repeat(50_000) }))).rejects.toThrow("full");
+    expect(rig.store.dropped).toHaveLength(1);
+  });
+
   test("for a write leaves the content alone: nobody knows what is on disk", async () => {
     const rig = makeRig();
     rig.runner.slots = 1;
