@@ -229,6 +229,24 @@ test.each([
   expect(faults(yaml).join("\n")).toContain(said);
 });
 
+test("what a shaping file holds is judged with the configuration, every fault of it", () => {
+  const judge = (text: string): string =>
+    faults("outbound: {shaping_file: /shaping.yaml}", {}, { "/shaping.yaml": text }).join("\n");
+  const wrong = judge("groups: {google: {connections: 0, foo: 1, per_second: many}, x: 5}\nzz: 1");
+  expect(wrong).toContain(`${user}:1: outbound.shaping_file: found `);
+  expect(wrong).toContain(
+    "found 0 at groups.google.connections of /shaping.yaml, expected a whole number from 1 to 1000",
+  );
+  expect(wrong).toContain(
+    'found "many" at groups.google.per_second of /shaping.yaml, expected a number above 0, to 100000',
+  );
+  expect(wrong).toContain("found the unknown key foo at groups.google of /shaping.yaml, expected ");
+  expect(wrong).toContain("found 5 at groups.x of /shaping.yaml, expected ");
+  expect(wrong).toContain("found the unknown key zz of /shaping.yaml, expected ");
+  expect(judge("- a")).toContain('found ["a"] of /shaping.yaml, expected ');
+  expect(judge("groups: {google: {connections: 5}, default: {per_second: 0.5}}")).toBe("");
+});
+
 test("all faults are told at once, in the order of the file", () => {
   const said = faults("hostnam: x\noutbound: {port: x, sign: false}\ntls: {mode: files}\nbackup: {at: 1}", {
     env: { SVC_RELAY_MAX_CONECTIONS: "1", SVC_ACCOUNT: "default", SVC_METRICS_LISTEN: "x" },

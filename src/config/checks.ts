@@ -5,6 +5,7 @@ import { parse } from "yaml";
 import type { z } from "zod";
 import type { ReadFile } from "./files.ts";
 import type { OptionPath, someOptions } from "./options.ts";
+import { shapingFaults } from "./shaping-file.ts";
 import type { ListenAddress } from "./values.ts";
 
 export type Read = z.output<typeof someOptions>;
@@ -159,9 +160,14 @@ function files(read: Read, readFile: ReadFile): Wrong[] {
       const text = readFile(file);
       if (text === null)
         return [{ path, found: `${file}, where there is no file`, expected: "the path of a file" }];
-      if (path === "outbound.shaping_file") parse(text);
-      return text.trim() === ""
-        ? [{ path, found: `${file}, which is empty`, expected: "a file with content" }]
+      if (text.trim() === "")
+        return [{ path, found: `${file}, which is empty`, expected: "a file with content" }];
+      return path === "outbound.shaping_file"
+        ? shapingFaults(parse(text)).map(({ found, expected }) => ({
+            path,
+            found: `${found} of ${file}`,
+            expected,
+          }))
         : [];
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);

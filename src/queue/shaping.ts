@@ -1,6 +1,6 @@
 // How hard a destination may be pushed. One table: limits for each group of MX hosts that
 // share them (delivery's Route names the group). `outbound.shaping_file` overrides rows of it.
-import { z } from "zod";
+import { shapingFile } from "../config/shaping-file.ts";
 
 export interface Shape {
   /** Connections at once, from one sending address. */
@@ -23,22 +23,12 @@ const table: Record<string, Shape> = {
   local: { connections: 50, perSecond: Number.POSITIVE_INFINITY },
 };
 
-const fileSchema = z.strictObject({
-  groups: z.record(
-    z.string(),
-    z.strictObject({
-      connections: z.int().min(1).max(1000).optional(),
-      per_second: z.number().positive().max(100_000).optional(),
-    }),
-  ),
-});
-
 export type Shaping = (group: string) => Shape;
 
 /** The table with the rows of a shaping file over it. Throws ZodError for a file of another form. */
 export function createShaping(file: unknown): Shaping {
   const rows = new Map(Object.entries(table));
-  for (const [group, row] of Object.entries(file === null ? {} : fileSchema.parse(file).groups)) {
+  for (const [group, row] of Object.entries(file === null ? {} : shapingFile.parse(file).groups)) {
     const base = rows.get(group) ?? table["default"];
     rows.set(group, {
       connections: row.connections ?? base?.connections ?? 1,
