@@ -7,11 +7,12 @@
 //   --quick         one round of 2 seconds
 //   --json FILE     bench/results/<time>.json
 //   --readme        puts the table into bench/README.md
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { quiet, type Measured } from "./measure.ts";
+import { intoReadme } from "./readme.ts";
 import { rows, type Contender, type Row } from "./rows.ts";
 import { tableOf, type RowResult } from "./table.ts";
 import { compile, startSink, type Tools } from "./tools.ts";
@@ -117,15 +118,5 @@ function report(): void {
   }));
   writeFileSync(file, `${JSON.stringify({ startedAt, command, machine, rows: rowsJson }, null, 2)}\n`);
   log(`written to ${file}`);
-  if (flags.readme) {
-    const readme = join(import.meta.dirname, "README.md");
-    const marked = /(<!-- table -->\n)[^]*(<!-- end of table -->)/;
-    writeFileSync(
-      readme,
-      readFileSync(readme, "utf8").replace(
-        marked,
-        (_, from: string, to: string) => `${from}\n${text}\n${to}`,
-      ),
-    );
-  }
+  if (flags.readme) intoReadme("table", text);
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what svc is measured against, as root: Postfix and OpenDKIM from Debian (neither set up nor
-# started), Haraka from npm into a folder outside of the repository. Haraka runs on the Node.js 24 that runs
+# Installs what svc is measured against and with, as root: Postfix, OpenDKIM (neither set up nor started),
+# gcc and perf from Debian, Haraka from npm into a folder outside of the repository. Haraka runs on the Node.js 24 that runs
 # the bench. Prints the folder.
 set -euo pipefail
 haraka=3.3.4
 folder=${SVC_BENCH_DIR:-/var/tmp/svc-bench}
-wanted=(postfix opendkim openssl gcc libc6-dev)
+wanted=(postfix opendkim openssl gcc libc6-dev linux-perf)
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
