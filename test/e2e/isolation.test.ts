@@ -1,19 +1,39 @@
-// One destination's trouble is its own: a receiver that hangs and one that throttles, with thousands of mails waiting
-// for them, delay nobody else's mail.
+// One party's trouble is its own: a receiver that hangs and one that throttles, with thousands of mails waiting for
+// them, delay nobody else's mail, and a client that never comes to the end of its header is let go.
+import { once } from "node:events";
+import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/appliance.ts";
 import { createLedger } from "../support/ledger.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
+/** What a client is told whose header never ends, and after how long; begun before all tests. */
+let slow: Promise<{ answer: string; ms: number }>;
 
 beforeAll(async () => {
   world = await startWorld({
     port: 25_034,
     domains: { "dead.test": "127.0.0.34", "throttled.test": "127.0.0.35", "healthy.test": "127.0.0.36" },
   });
+  slow = sendHeaderForever();
 });
-afterAll(() => world?.stop());
+afterAll(async () => {
+  await world?.svc.kill("SIGKILL");
+  await world?.stop();
+});
+
+async function sendHeaderForever(): Promise<{ answer: string; ms: number }> {
+  const begun = performance.now();
+  const socket = connectTls({ host: "127.0.0.1", port: world.svc.httpPort, rejectUnauthorized: false });
+  let answer = "";
+  socket.on("error", () => undefined).on("data", (chunk: Buffer) => (answer += chunk.toString()));
+  socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: ");
+  const drip = setInterval(() => socket.write("a"), 500);
+  await once(socket, "close");
+  clearInterval(drip);
+  return { answer, ms: performance.now() - begun };
+}
 
 /** Over the operator's socket, which has no rate limit. */
 async function queue(domain: string, count: number, perMessage: number): Promise<void> {
@@ -65,13 +85,19 @@ test("a receiver that says 421 is asked less and less, and only it", async () =>
   throttled.options.reply = { mail: "421 4.7.28 too many messages from you, slow down" };
   await queue("throttled.test", 2000, 50);
   const counts: number[] = [];
-  const watch = setInterval(() => counts.push(attemptsAt("throttled.test")), 1000);
+  const watch = setInterval(() => counts.push(attemptsAt("throttled.test")), 500);
   const beside = await healthyRun();
-  await eventually(async () => counts.length >= 8);
+  await eventually(async () => counts.length >= 13);
   clearInterval(watch);
-  const perSecond = counts.slice(1).map((count, i) => count - (counts[i] ?? 0));
+  const perSecond = counts.slice(2).map((count, i) => count - (counts[i] ?? 0));
   console.info(JSON.stringify({ besideMs: Math.round(beside), perSecond }));
   expect(beside).toBeLessThan(10_000);
   // From 100 a second: halved at once, and again after five seconds of refusals.
-  expect(Math.max(...perSecond.slice(-2))).toBeLessThan(45);
+  expect(perSecond.at(-1)).toBeLessThan(45);
+});
+
+test("a client that never comes to the end of its header is answered 408 after ten seconds", async () => {
+  const { answer, ms } = await slow;
+  expect(answer).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":"invalid_request"/);
+  expect(ms).toBeLessThan(15_000);
 });

@@ -156,30 +156,40 @@ describe.skipIf(missing !== null)("a disk", () => {
     await judge();
   });
 
-  test("that does not sync: no acknowledgement while it lasts, and everything acknowledged before arrives", async () => {
-    await begin();
-    for (let i = 0; i < 10; i++) expect((await send("one line")).status).toBe(202);
-    const inject = "inject=fsync,fdatasync:error=EIO";
-    const pid = String(world.svc.process.pid);
-    const strace = spawn("strace", ["-f", "-p", pid, "-e", inject, "-o", "/dev/null"]);
-    await once(strace.stderr, "data"); // "attached"
-    try {
-      for (let i = 0; i < 5; i++) {
-        expect((await send("one line")).status).toBe(503);
-        expect((await send(middling)).status).toBe(503);
+  test.each([
+    ["ends", "SIGINT"],
+    ["is ended by a kill -9 of the appliance", "SIGKILL"],
+  ] as const)(
+    "that does not sync until that %s: nothing is acknowledged, all before it arrives",
+    async (_how, signal) => {
+      await begin();
+      for (let i = 0; i < 10; i++) expect((await send("one line")).status).toBe(202);
+      await eventually(async () => {
+        const { queue } = (await world.svc.admin("GET", "/v1/status")).json;
+        return queue.queued + queue.sending === 0;
+      });
+      const inject = "inject=fsync,fdatasync:error=EIO";
+      const pid = String(world.svc.process.pid);
+      const strace = spawn("strace", ["-f", "-p", pid, "-e", inject, "-o", "/dev/null"]);
+      await once(strace.stderr, "data"); // "attached"
+      try {
+        for (let i = 0; i < 5; i++) {
+          expect((await send("one line")).status).toBe(503);
+          expect((await send(middling)).status).toBe(503);
+        }
+        expect(await submit("one line")).toMatch(/^45[12] 4\.3\.[01] /);
+        expect(await submit(middling)).toMatch(/^45[12] 4\.3\.[01] /);
+      } finally {
+        const gone = once(strace, "exit");
+        if (signal === "SIGKILL") await world.svc.kill("SIGKILL");
+        else strace.kill("SIGINT");
+        await gone;
       }
-      expect(await submit("one line")).toMatch(/^45[12] 4\.3\.[01] /);
-      expect(await submit(middling)).toMatch(/^45[12] 4\.3\.[01] /);
-    } finally {
-      const gone = once(strace, "exit");
-      strace.kill("SIGINT");
-      await gone;
-    }
-    if (world.svc.process.exitCode !== null) {
-      expect(world.svc.process.exitCode).not.toBe(0);
-      await world.svc.restart();
-    }
-    await acceptsAgain(10_000);
-    await judge();
-  });
+      const { exitCode, signalCode } = world.svc.process;
+      expect(exitCode).not.toBe(0);
+      if (exitCode !== null || signalCode !== null) await world.svc.restart();
+      await acceptsAgain(10_000);
+      await judge();
+    },
+  );
 });

@@ -1,0 +1,67 @@
+// kill -9 at moments that random ones rarely meet: while a scheduled message waits, and in the middle of a webhook.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createLedger } from "../support/ledger.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+let hook: WebhookReceiver;
+const hookOptions = { secret: "", now: () => Date.now() };
+
+beforeAll(async () => {
+  hook = await startWebhookReceiver(hookOptions);
+  world = await startWorld({
+    port: 25_035,
+    domains: { "one.test": "127.0.0.37" },
+    config: { webhooks: { allow_networks: ["127.0.0.0/8", "::1/128"], ca_file: hook.caFile } },
+  });
+});
+afterAll(async () => {
+  await world?.stop();
+  await hook?.stop();
+});
+
+const sleepUntil = (time: number) => new Promise((done) => setTimeout(done, time - Date.now()));
+
+test("scheduled mail survives a kill -9: what fell due meanwhile goes at once, the rest at its time, each once", async () => {
+  const ledger = createLedger();
+  const arrivedAt = new Map<string, number>();
+  const receiver = world.receiver("one.test");
+  receiver.options.onRcpt = (address) => void arrivedAt.set(address, Date.now());
+  const begun = Date.now();
+  for (const [local, afterMs] of [
+    ["missed", 1000],
+    ["later", 4000],
+  ] as const) {
+    const token = ledger.token();
+    const send_at = new Date(begun + afterMs).toISOString();
+    const { status, json } = await world.send({ to: `${local}@one.test`, text: token, send_at });
+    expect([status, json.status]).toEqual([202, "scheduled"]);
+    ledger.acknowledge(token);
+  }
+  await world.svc.kill("SIGKILL");
+  await sleepUntil(begun + 2000);
+  expect(receiver.mails).toEqual([]);
+  await world.svc.restart();
+  await ledger.settle(() => receiver.mails);
+  expect(arrivedAt.get("later@one.test")).toBeGreaterThanOrEqual(begun + 4000);
+  expect(arrivedAt.get("missed@one.test")).toBeLessThan(begun + 4000);
+});
+
+test("a webhook that a kill -9 interrupts is delivered again: same event, same bytes, a higher attempt", async () => {
+  const { svc, key } = world;
+  const { json: endpoint } = await svc.api(key, "POST", "/v1/webhooks", { url: hook.url });
+  hookOptions.secret = endpoint.secret;
+  hook.answer(() => "hang");
+  const { json: message } = await world.send({ to: "r@one.test" });
+  const [first] = await hook.received(1);
+  await svc.kill("SIGKILL");
+  hook.answer(() => ({ status: 200 }));
+  await svc.restart();
+  const [, second] = await hook.received(2);
+  expect(first?.body.toString()).toContain(message.id);
+  expect(first).toMatchObject({ attempt: 1, problem: null });
+  expect(second).toMatchObject({ attempt: 2, problem: null, eventId: first?.eventId, duplicate: true });
+  expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);
+  expect(hook.requests).toHaveLength(2);
+});
