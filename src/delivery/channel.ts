@@ -1,6 +1,7 @@
 // One TCP connection to a mail server: bytes out, replies in. Keeps count of the replies that are due, so that
 // one that nobody asked for is never taken as the answer to the next command, and holds a total deadline per
-// answer that arriving bytes do not extend (RFC 5321 §4.5.3.2). Knows no SMTP verb.
+// answer that arriving bytes do not extend (RFC 5321 §4.5.3.2). Knows no SMTP verb. Over 300 lines: one socket has one
+// state, and every way in which it can end changes it.
 import { connect, isIP } from "node:net";
 import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -31,6 +32,8 @@ export interface DialTo {
   port: number;
   localAddress: string | null;
   timeoutMs: number;
+  /** Ends the connection, but never between the final dot and its reply. */
+  cut: AbortSignal;
 }
 
 export interface TlsTo {
@@ -50,6 +53,9 @@ export class Channel {
   #broken: Broken | null = null;
   #waiter: ((answer: Answer) => void) | null = null;
   #drainWaiter: ((broken: Broken | null) => void) | null = null;
+  readonly #cut: AbortSignal;
+  /** The final dot is out: only its reply tells whether the message was delivered. */
+  #committed = false;
   /** The next reply is the last in clear: what follows it is not looked at. */
   #upgrading = false;
   /** Monotonic milliseconds; 0: nothing is being waited for. */
@@ -60,16 +66,19 @@ export class Channel {
   /** Called once when the connection breaks while nobody waits for an answer. */
   onIdleBreak: (() => void) | null = null;
 
-  private constructor(clock: Clock, socket: Socket) {
+  private constructor(clock: Clock, socket: Socket, cut: AbortSignal) {
     this.#clock = clock;
     this.#socket = socket;
+    this.#cut = cut;
+    cut.addEventListener("abort", this.#onCut);
   }
 
   /** Opens a connection; a failure is a value. */
   static dial(clock: Clock, to: DialTo): Promise<Channel | Broken> {
-    const { address: host, port, localAddress } = to;
+    const { address: host, port, localAddress, cut } = to;
+    if (cut.aborted) return Promise.resolve({ broken: "closed", why: stopping, errno: null, unasked: null });
     const socket = connect({ host, port, noDelay: true, ...(localAddress === null ? {} : { localAddress }) });
-    const channel = new Channel(clock, socket);
+    const channel = new Channel(clock, socket, cut);
     return new Promise((resolve) => {
       channel.#drainWaiter = (broken) => resolve(broken ? { ...broken, broken: "connect" } : channel);
       socket.once("connect", () => channel.#settleDrain(null));
@@ -98,6 +107,12 @@ export class Channel {
     if (this.#broken) return true;
     this.#due += replies;
     return this.#socket.write(bytes);
+  }
+
+  /** Sends the end of a message, its final dot. */
+  commit(bytes: Buffer): void {
+    this.#committed = true;
+    this.write(bytes, 1);
   }
 
   /** The next answer, within `timeoutMs` in all. */
@@ -181,6 +196,9 @@ export class Channel {
   readonly #onDrain = (): void => this.#settleDrain(null);
   readonly #onError = (error: NodeJS.ErrnoException): void =>
     this.#break("closed", spoken(error), error.code ?? null);
+  readonly #onCut = (): void => {
+    if (!this.#committed) this.#break("closed", stopping);
+  };
   readonly #onEnd = (): void => this.#break("closed", "the server closed the connection");
 
   #listen(socket: Socket): void {
@@ -208,6 +226,7 @@ export class Channel {
     if (this.#broken) return;
     if (this.#due === 0) return this.#unasked(reply);
     this.#due--;
+    this.#committed = false;
     if (this.#waiter === null) {
       this.#ready.push(reply);
       return;
@@ -234,6 +253,7 @@ export class Channel {
   #breakWith(broken: Broken, destroy: boolean): void {
     if (this.#broken) return;
     this.#broken = broken;
+    this.#cut.removeEventListener("abort", this.#onCut);
     this.#deadlineAt = 0;
     this.#timer?.cancel();
     this.#timer = null;
@@ -276,6 +296,8 @@ export class Channel {
     });
   }
 }
+
+const stopping = "this program is stopping";
 
 /** An error in a line: OpenSSL's messages have several, with what the peer sent in them; its `reason` is enough. */
 function spoken(error: NodeJS.ErrnoException & { reason?: unknown }): string {

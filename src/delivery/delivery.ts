@@ -45,6 +45,8 @@ export interface Delivery {
   route(domain: string): Promise<Route>;
   /** Never throws for anything that a network or a receiver does. */
   attempt(request: AttemptRequest): Promise<Outcome>;
+  /** Ends at once every attempt that has not sent its final dot, and those to come: deferred, in our own words. */
+  cutShort(): void;
   /** Lets idle connections go with QUIT; attempts in flight are the caller's to await. */
   stop(): Promise<void>;
 }

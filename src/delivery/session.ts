@@ -57,6 +57,8 @@ export interface SessionDeps {
   /** Credentials; only ever said under TLS. */
   login: { user: string; password: string } | null;
   secureContext: () => SecureContext;
+  /** Ends every session that is not past its final dot. */
+  cut: AbortSignal;
 }
 
 /** Why there is no session: the server's words, or ours. */
@@ -80,9 +82,10 @@ export async function openSession(
 ): Promise<Session | NoSession> {
   const { host, address, port, source: localAddress, policy } = target;
   const { connectMs: timeoutMs, greetingMs, commandMs } = deps.timeouts;
+  const { clock, cut } = deps;
   dialogue.at(host, address);
   dialogue.us(`(connect to ${address} port ${port})`);
-  const channel = await Channel.dial(deps.clock, { address, port, localAddress, timeoutMs });
+  const channel = await Channel.dial(clock, { address, port, localAddress, timeoutMs, cut });
   if (!(channel instanceof Channel)) return broke(channel, target, false);
   const sendingIp = channel.localAddress;
   dialogue.sendingIp = sendingIp;

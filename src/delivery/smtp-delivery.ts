@@ -34,6 +34,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const { resolver, outbound, hostname, isOurs, clock, log, random } = deps;
   const { smartHost } = outbound;
   const pool = new Pool({ clock, connectionsOf: deps.connectionsOf ?? (() => 10) });
+  const cut = new AbortController();
   let context: SecureContext | null = null;
   const login =
     smartHost?.user != null && smartHost.password !== null
@@ -49,6 +50,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       hostname,
       timeouts: outbound.timeouts,
       login,
+      cut: cut.signal,
       secureContext: () => (context ??= createSecureContext({ ca: deps.trusted ?? trustStore() })),
     },
   };
@@ -63,6 +65,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
         );
       return outcome;
     },
+    cutShort: () => cut.abort(),
     stop: () => pool.stop(),
   };
 }

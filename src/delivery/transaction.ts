@@ -215,7 +215,7 @@ async function sendWhole({ channel }: Session, request: AttemptRequest): Promise
   if (channel.broken) return channel.broken;
   if (!request.mayFinish()) return "abandoned";
   pieces.push(stuffer.end());
-  channel.write(Buffer.concat(pieces), 1);
+  channel.commit(Buffer.concat(pieces));
   return "sent";
 }
 
@@ -234,7 +234,7 @@ async function sendStreaming({ channel }: Session, request: AttemptRequest, bloc
     if (broken) return broken;
   }
   if (!request.mayFinish()) return "abandoned";
-  channel.write(stuffer.end(), 1);
+  channel.commit(stuffer.end());
   return "sent";
 }
 

@@ -333,7 +333,8 @@ export function createRunner(deps: RunnerDeps): Runner {
     }
     if (outcome.kind !== "delivered" && outcome.classification === "rate_limited") group.pace.slowDown();
     free(group);
-    await settle(job, outcome, now());
+    if (stopping && wasCutShort(outcome)) await giveBack([job], now());
+    else await settle(job, outcome, now());
   };
 
   const free = (group: Group): void => {
@@ -442,4 +443,9 @@ export function createRunner(deps: RunnerDeps): Runner {
     note,
     counts: () => ({ active, unwritten: writes.kept() }),
   };
+}
+
+/** Of an attempt that ends while the program stops: no server's word and nothing sent, so it proves nothing. */
+function wasCutShort(outcome: Outcome): boolean {
+  return outcome.kind === "deferred" && !outcome.trace.ambiguous && outcome.reply.text.startsWith("[local] ");
 }

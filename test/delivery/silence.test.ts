@@ -17,6 +17,45 @@ async function start(options: ReceiverOptions) {
   return { receiver, ...rig({ port: receiver.port, outbound: { timeouts: impatient } }) };
 }
 
+test.each<[Stage, string]>([
+  ["banner", ""],
+  ["ehlo", "EHLO"],
+  ["starttls", "STARTTLS"],
+  ["handshake", "STARTTLS"],
+  ["mail", "MAIL"],
+  ["rcpt", "RCPT"],
+  ["data", "DATA"],
+  ["block", "DATA"],
+])(
+  "at shutdown an attempt that hangs at %s ends at once, and one to come is not begun",
+  async (stage, verb) => {
+    const tls = stage === "starttls" || stage === "handshake" ? { tls: tlsFixture } : {};
+    const receiver = await startReceiver({ stall: stage, ...tls });
+    open.push(() => receiver.stop());
+    const { delivery, send } = rig({ port: receiver.port });
+    const attempt = send("a@x.test", stage === "block" ? { chunks: long } : {});
+    await receiver.waitFor(
+      () => receiver.open === 1 && (verb === "" || receiver.commands.some((line) => line.startsWith(verb))),
+    );
+    delivery.cutShort();
+    const cut = { kind: "deferred", reply: { text: expect.stringMatching(/^\[local\] .*stopping/) } };
+    expect(await attempt).toMatchObject({ ...cut, trace: { ambiguous: false } });
+    expect((await send("b@x.test")).kind).toBe("deferred");
+    expect(receiver.connections).toBe(1);
+  },
+);
+
+test("at shutdown an attempt that waits for the reply to its dot is left to wait", async () => {
+  const receiver = await startReceiver();
+  open.push(() => receiver.stop());
+  const { delivery, send } = rig({ port: receiver.port });
+  const attempt = send("slow@x.test");
+  await receiver.waitForMails(1);
+  delivery.cutShort();
+  receiver.release();
+  expect((await attempt).kind).toBe("delivered");
+});
+
 const long = Array<Buffer>(400).fill(Buffer.alloc(65_536, "x\r\n"));
 
 test.each<[Stage, string, boolean]>([

@@ -6,7 +6,7 @@ import { createRunner, type Destination, type Runner, type RunnerDeps } from "..
 import { createShaping } from "../../src/queue/shaping.ts";
 import { StoreUnavailable, type Settlement } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
-import { deferredOutcome, deliveredOutcome, makeJob } from "../support/jobs.ts";
+import { deferredOutcome, deliveredOutcome, makeJob, makeTrace } from "../support/jobs.ts";
 
 /** A queue in memory with the store's meaning: waiting jobs by lane, leases, outcomes. */
 class FakeQueue {
@@ -407,5 +407,22 @@ describe("faults", () => {
     expect(queue.settled).toHaveLength(10);
     expect(queue.leased.size).toBe(0);
     expect(queue.waiting).toHaveLength(30);
+  });
+
+  test("while stopping, what ends without a server's word is given back and costs no attempt", async () => {
+    const { queue, clock, runner, finish } = bench({ hangs: ["slow.test"] });
+    for (const job of jobsOf("slow.test", 1, 3)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(10);
+    const done = runner.stop();
+    const reply = { code: 421, status: "4.4.1", text: "[local] lost mx.x.test: this program is stopping" };
+    finish("slow.test", deferredOutcome({ reply }));
+    finish("slow.test", deferredOutcome({ reply, trace: makeTrace({ ambiguous: true }) }));
+    finish("slow.test", deferredOutcome());
+    await done;
+    expect(queue.settled.map(({ recipientKey }) => recipientKey)).toEqual([2, 3]);
+    expect(queue.waiting.filter(({ job }) => job.key === 1)).toEqual([
+      { job: expect.anything(), dueAt: clock.now() },
+    ]);
   });
 });
