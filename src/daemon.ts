@@ -1,6 +1,7 @@
 // The composition root: builds every room, starts them in order and stops them in
 // reverse. The only file that knows them all; what they do is theirs. Over 300 lines: the wiring is one list.
 import { randomBytes } from "node:crypto";
+import { writeSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
 import { createNotices } from "./care/notices.ts";
@@ -59,6 +60,7 @@ export async function serve({ config, log }: { config: Config; log: Log }): Prom
     log,
     mint,
     minFreeShare: config.limits.minFreeShare,
+    onLost: endAtOnce,
   });
   const started: Service[][] = [];
   try {
@@ -89,7 +91,14 @@ export async function initialise(options: { config: Config; log: Log; domain: st
   const { config, log } = options;
   const clock = systemClock;
   const mint = createIdMint();
-  const store = await openStore({ dataDir: config.dataDir, clock, log, mint, minFreeShare: 0 });
+  const store = await openStore({
+    dataDir: config.dataDir,
+    clock,
+    log,
+    mint,
+    minFreeShare: 0,
+    onLost: endAtOnce,
+  });
   const resolver = resolverOf(config, clock, log);
   try {
     const access = createAccess({ store, clock, log, mint });
@@ -116,6 +125,12 @@ export async function initialise(options: { config: Config; log: Log; domain: st
     resolver.stop();
     await store.close();
   }
+}
+
+/** Going on would acknowledge by guess; the next start reads what is on disk. Written past the log, which is buffered. */
+function endAtOnce(detail: string): never {
+  writeSync(2, `svc: the store lost its writing thread (${detail}); the program ends, start it again\n`);
+  process.exit(1);
 }
 
 interface Ground {

@@ -37,6 +37,8 @@ export interface GroupCommit {
 export interface GroupCommitListeners {
   /** A batch was committed; its calls are answered. */
   onCommit(commit: Commit, wal: WalState): void;
+  /** The thread ended with calls under way: nobody knows which of them were kept, and they are never answered. */
+  onLost(detail: string): void;
   /** A batch was refused by the disk or the engine. */
   onRefusal(why: "full" | "failed", detail: string): void;
 }
@@ -58,6 +60,8 @@ export function createGroupCommit(path: string, log: Log, listeners: GroupCommit
   let idle: (() => void) | null = null;
   let ended: (() => void) | null = null;
   let worker: Worker | null = null;
+  /** The thread has the database open: what it was given may be on disk. */
+  let standing = false;
   const opening = Promise.withResolvers<PragmasReadBack>();
   opening.promise.catch(() => undefined); // whoever waits for it hears of it
 
@@ -66,7 +70,10 @@ export function createGroupCommit(path: string, log: Log, listeners: GroupCommit
   };
 
   const onReport = (report: WriterReport): void => {
-    if (report.kind === "ready") return opening.resolve(report.pragmas);
+    if (report.kind === "ready") {
+      standing = true;
+      return opening.resolve(report.pragmas);
+    }
     const calls = inFlight.get(report.id) ?? [];
     inFlight.delete(report.id);
     flush(); // the writer's next work first, then the answers
@@ -89,10 +96,16 @@ export function createGroupCommit(path: string, log: Log, listeners: GroupCommit
     worker = null;
     const detail = error ? error.message : "the writer's thread ended";
     opening.reject(error ?? new Error(detail));
-    if (inFlight.size > 0 || !closing)
-      log.error({ detail }, "the store's writer ended; it is started again by the next write");
     const lost = [...inFlight.values()].flat();
     inFlight.clear();
+    const hadBegun = standing;
+    standing = false;
+    if (lost.length > 0 && hadBegun) {
+      log.error({ detail, calls: lost.length }, "the store's writer ended in the middle of its work");
+      listeners.onLost(detail);
+      return;
+    }
+    if (!closing) log.error({ detail }, "the store's writer ended; it is started again by the next write");
     refuseAll(lost, new StoreUnavailable("failed", detail));
     if (lost.length > 0) listeners.onRefusal("failed", detail);
     if (waiting.length > 0) schedule();

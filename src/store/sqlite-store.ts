@@ -25,6 +25,11 @@ export interface StoreOptions {
   mint: IdMint;
   /** Share of the disk, 0 to 1, under which new mail is refused (and never under 40 MB); 0 switches that off. */
   minFreeShare: number;
+  /**
+   * The writing thread ended with calls under way. Nobody knows what was kept, and whoever waits for those calls is
+   * not answered: the process has to end, and the next start takes back what was in flight.
+   */
+  onLost(detail: string): void;
 }
 
 /** Throws StoreLocked where another process has the directory, SchemaTooNew where a newer program has written it. */
@@ -65,6 +70,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         for (const listener of listeners) listener(commit);
         checkpoint(wal);
       },
+      onLost: options.onLost,
       onRefusal(why, detail) {
         log.error({ why, detail }, "the store could not write");
         space.noteRefusal(why);

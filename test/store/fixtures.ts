@@ -26,12 +26,17 @@ export function newDirectory(): string {
   return mkdtempSync(join(tmpdir(), "svc-store-"));
 }
 
+/** No test here loses the writing thread; one that does says so itself. */
+function endTest(detail: string): never {
+  throw new Error(`the store's writer ended: ${detail}`);
+}
+
 export function openSqlite(
   dataDir: string,
   clock: ManualClock,
   options: Partial<StoreOptions> = {},
 ): Promise<Store> {
-  return openStore({ dataDir, clock, log: silentLog, mint, minFreeShare: 0, ...options });
+  return openStore({ dataDir, clock, log: silentLog, mint, minFreeShare: 0, onLost: endTest, ...options });
 }
 
 export interface MessageWishes {

@@ -37,7 +37,7 @@ function makeDatabase(): void {
 }
 
 const start = (): GroupCommit =>
-  (open = createGroupCommit(path, silentLog, { onCommit: vi.fn(), onRefusal: vi.fn() }));
+  (open = createGroupCommit(path, silentLog, { onCommit: vi.fn(), onLost: vi.fn(), onRefusal: vi.fn() }));
 
 function suppress(name: string): Call {
   const arg = { entries: [newSuppression(1, `${name}@x.test`)], at: 1 };
