@@ -108,10 +108,21 @@ async function overHttps(
       body,
     );
   } catch (error) {
+    if (untrusted(error))
+      throw new CliFault(6, `the certificate of ${way.url.origin} is not trusted here: ${messageOf(error)}`, [
+        "Name the file of the certificate, or of the authority behind it (an appliance with a certificate of",
+        `its own has it in DATA_DIR/tls/cert.pem): NODE_EXTRA_CA_CERTS=FILE ${program} …`,
+      ]);
     throw new CliFault(6, `${way.url.origin} does not answer: ${messageOf(error)}`, [
       `Look at the address of --url, and at the server: \`${program} status\` there.`,
     ]);
   }
+}
+
+/** Codes of Node and OpenSSL for a chain or a name that does not hold. */
+function untrusted(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return /CERT|UNABLE_TO_(?:VERIFY|GET_ISSUER)/.test(code);
 }
 
 /** Tries socket after socket while none takes the connection. */

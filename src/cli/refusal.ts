@@ -37,6 +37,10 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
       return listOf(error["suppressed_recipients"]).map(
         (row) => `See why: ${program} suppressions show ${textOf(row["email"]) ?? "ADDRESS"}`,
       );
+    case "resource_not_found":
+      return textOf(error["detail"]) === "There is no such path."
+        ? ["An API key reaches what the API has; the rest is done on that machine, over its admin socket."]
+        : notFound(textOf(error["instance"]) ?? "", program);
     case "scope_insufficient":
       return [`This takes a key of scope ${textOf(error["required_scope"]) ?? "admin"}.`];
     case "rate_limit_exceeded":
@@ -51,6 +55,22 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
       return [`Look for ${textOf(error["request_id"]) ?? "the request"} in the daemon's log.`];
     default:
       return [];
+  }
+}
+
+/** What was asked for, by the path that was asked, and how to see what there is. */
+function notFound(path: string, program: string): string[] {
+  const [, noun, id] =
+    /^\/v1\/(messages|webhooks|domains|suppressions|keys|smtp_credentials|inbox)\/([^/]+)/.exec(path) ?? [];
+  if (noun === undefined || id === undefined) return [];
+  return [`Found no "${decoded(id)}" there; what there is: ${program} ${noun.replace("_", "-")} list`];
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
   }
 }
 

@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { createServer as createTlsServer } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { configuredSocket, socketCandidates } from "../../src/cli/daemon-address.ts";
 import { fakeDaemon, page, scratch, svc } from "./world.ts";
@@ -70,6 +71,49 @@ test("every problem of a refused request is a line of its own, and the next step
     "See why: svc suppressions show a@x.example",
     "",
   ]);
+});
+
+test.each([
+  ["messages", "msg_x"],
+  ["webhooks", "whk_x"],
+  ["domains", "\u001b[2J.example"],
+])("what is not found is named, and how to see what there is: %s %s", async (noun, id) => {
+  const path = `/v1/${noun}/${encodeURIComponent(id)}`;
+  const { socket } = await fakeDaemon({
+    [`GET ${path}`]: problem(404, "resource_not_found", { instance: path }),
+  });
+  const ran = await svc([noun, "show", id], { socket });
+  expect(ran).toMatchObject({ code: 3, out: "" });
+  expect(ran.err.split("\n").slice(1)).toEqual([
+    `Found no "${id.replace("\u001b", "\\x1b")}" there; what there is: svc ${noun} list`,
+    "",
+  ]);
+});
+
+test("what the API does not have says where it is done", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/keys": problem(404, "resource_not_found", { detail: "There is no such path." }),
+  });
+  const ran = await svc(["keys", "list"], { socket });
+  expect(ran.code).toBe(3);
+  expect(ran.err).toContain("the rest is done on that machine, over its admin socket");
+});
+
+test("a server elsewhere whose certificate is not trusted is told apart from one that is down", async () => {
+  const file = join(scratch(), "key");
+  writeFileSync(file, "svc_live_x\n");
+  const pem = (name: string): string =>
+    readFileSync(new URL(`../fixtures/tls/mail.test.${name}.pem`, import.meta.url), "utf8");
+  const server = createTlsServer({ key: pem("key"), cert: pem("cert") });
+  server.on("tlsClientError", () => undefined);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  const port = address !== null && typeof address === "object" ? address.port : 0;
+  const ran = await svc(["domains", "list", "--url", `https://127.0.0.1:${port}`, "--api-key-file", file]);
+  expect(ran.code).toBe(6);
+  expect(ran.err).toContain(`the certificate of https://127.0.0.1:${port} is not trusted here: `);
+  expect(ran.err).toContain("NODE_EXTRA_CA_CERTS=FILE svc ");
 });
 
 test("under --json an error is the API's own body, on stderr", async () => {
