@@ -32,15 +32,20 @@ export function reservedHeader(name: string): boolean {
 /** Whether a custom header can be written: a legal name, no CR, LF or NUL, no line over 998 octets. */
 export function headerFits(name: string, value: string): boolean {
   if (!fieldName.test(name) || /[\0\r\n]/.test(value)) return false;
-  return customField(name, value)
-    .split("\r\n")
-    .every((line) => line.length <= maxLength);
+  return linesFit(customField(name, value));
 }
 
-/** A field of free text, such as Subject: encoded as a whole, so that no space is lost. */
+function linesFit(field: string): boolean {
+  return field.split("\r\n").every((line) => line.length <= maxLength);
+}
+
+/** A field of free text, such as Subject: encoded as a whole where it must be, so that no space is lost. */
 export function textField(name: string, text: string): string {
   const clean = oneLine(text);
-  if (isPlainText(clean)) return fold(name, clean);
+  if (isPlainText(clean)) {
+    const folded = fold(name, clean);
+    if (linesFit(folded)) return folded;
+  }
   return foldWords(name, encodeWords(clean, wordLineLength - name.length - 2));
 }
 

@@ -266,6 +266,15 @@ test("custom fields keep their order; a long one is folded at white space and it
   );
 });
 
+test("a subject of one word, however long it may be, makes no line over 998 octets", () => {
+  for (const length of [997, 998]) {
+    const composed = compose({ subject: "x".repeat(length) });
+    expectSound(composed, 998);
+    const subject = parseHeaderSection(wire(composed)).find((one) => one.lower === "subject");
+    expect(decodeWords(subject?.value ?? "")).toBe("x".repeat(length));
+  }
+});
+
 test("a custom field that no folding brings under 998 octets does not fit", () => {
   expect(headerFits("List-Unsubscribe", `<https://shop.example/${"a".repeat(970)}>`)).toBe(true);
   expect(headerFits("List-Unsubscribe", `<https://shop.example/${"a".repeat(980)}>`)).toBe(false);
