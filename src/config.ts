@@ -71,6 +71,7 @@ export interface Config {
     maxConnections: number;
     maxConnectionsPerIp: number;
     trusted: { network: string; account: string }[];
+    trustedProxies: string[];
   };
   outbound: OutboundConfig;
   dns: { servers: string[]; timeoutMs: number; tries: number };
@@ -261,6 +262,7 @@ function assemble(
       maxConnections: value["relay.max_connections"],
       maxConnectionsPerIp: value["relay.max_connections_per_ip"],
       trusted: value["relay.trusted"],
+      trustedProxies: value["relay.trusted_proxies"],
     },
     outbound: {
       port: value["outbound.port"],

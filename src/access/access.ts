@@ -20,6 +20,7 @@ export interface SmtpLogin {
   account: Account;
   test: boolean;
   credentialKey: number;
+  passwordHash: Uint8Array;
 }
 
 export interface Access {
@@ -30,6 +31,8 @@ export interface Access {
   ): Promise<Extract<Principal, { kind: "key" }>>;
   /** Throws Refusal: source_ip_locked, invalid_api_key (535), key_disabled (suspended account). */
   authenticateSmtp(username: string, password: string, ip: string): Promise<SmtpLogin>;
+  /** A login of before as it is now. Throws Refusal: invalid_api_key (revoked since), key_disabled (suspended). */
+  renewSmtp(login: SmtpLogin): Promise<SmtpLogin>;
   createKey(
     accountKey: number,
     wanted: { name: string; scope: Scope; test: boolean; allowIps: string[]; expiresAt: number | null },
@@ -119,14 +122,25 @@ export function createAccess(deps: AccessDeps): Access {
       refuseLocked(ip);
       const name = readSmtpUsername(username);
       const owner = name && (await store.accountById(name.accountId));
-      const credential =
-        owner && (await store.smtpCredentialByHash(owner.key, name.test, hashSecret(password)));
+      const passwordHash = hashSecret(password);
+      const credential = owner && (await store.smtpCredentialByHash(owner.key, name.test, passwordHash));
       if (!owner || credential?.status !== "active")
         throw fail(ip, "The SMTP user name or password is wrong.");
       if (owner.status !== "active") throw new Refusal("key_disabled", "The account is suspended.");
       lockout.succeeded(ip);
       noteUse("smtpCredentials", credential.key);
-      return { account: owner, test: name.test, credentialKey: credential.key };
+      return { account: owner, test: name.test, credentialKey: credential.key, passwordHash };
+    },
+
+    async renewSmtp(login) {
+      const { account, test, passwordHash } = login;
+      const credential = await store.smtpCredentialByHash(account.key, test, passwordHash);
+      if (credential?.status !== "active")
+        throw new Refusal(
+          "invalid_api_key",
+          "The SMTP password of this session was revoked; log in with another.",
+        );
+      return { ...login, account: await activeAccount(account.key) };
     },
 
     async createKey(accountKey, wanted) {

@@ -82,6 +82,11 @@ export const options = {
     [],
     "networks that may send without a login: [{network: 10.0.0.0/8, account: default}]",
   ),
+  "relay.trusted_proxies": option(
+    networks,
+    [],
+    "proxies whose connections begin with a PROXY header (version 1 or 2)",
+  ),
   "outbound.port": option(kind.whole(1, 65_535), 25, "port of receiving servers"),
   "outbound.source": option(
     kind.list(kind.ipAddress, { max: 256 }),

@@ -9,6 +9,7 @@ import type {
   SMTPServerSession,
 } from "smtp-server";
 import type { Access, SmtpLogin } from "../access/access.ts";
+import { readSmtpUsername } from "../access/credentials.ts";
 import { Refusal } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
@@ -21,7 +22,7 @@ import { replyTo, SmtpReply } from "./replies.ts";
 import type { Desk } from "./smtp-connection.ts";
 
 export interface HandlerDeps {
-  access: Pick<Access, "authenticateSmtp">;
+  access: Pick<Access, "authenticateSmtp" | "renewSmtp">;
   submission: Pick<Submission, "refuseRecipient" | "relay">;
   store: Pick<Store, "accountByName" | "full">;
   log: Log;
@@ -65,25 +66,47 @@ export function createHandlers(deps: HandlerDeps): Handlers {
         "SMTP login refused",
       );
       if (!(error instanceof Refusal)) throw new SmtpReply(454, "4.7.0", explain(error, session).sentence);
-      if (error.code === "invalid_api_key" && apiKey.test(password))
+      if (error.code !== "invalid_api_key") throw error;
+      if (apiKey.test(password))
         throw new SmtpReply(
           535,
           "5.7.8",
           "This password is an API key; SMTP has logins of its own: svc smtp-credentials create",
         );
+      if (!readSmtpUsername(auth.username ?? ""))
+        throw new SmtpReply(
+          535,
+          "5.7.8",
+          "The user name is not one of this server: it begins with smtp_, as svc smtp-credentials list shows it",
+        );
+      throw error;
+    }
+  };
+
+  /** A password that was revoked, or an account that was suspended, ends the login of an open session. */
+  const renewed = async (user: SmtpLogin, session: SMTPServerSession): Promise<SmtpLogin> => {
+    try {
+      return await access.renewSmtp(user);
+    } catch (error) {
+      if (error instanceof Refusal) session.user = false;
       throw error;
     }
   };
 
   const senderOf = async (session: SMTPServerSession): Promise<Sender> => {
     const user = loginOf(session);
-    if (user) return { account: user.account, test: user.test, apiKey: null };
+    if (user) {
+      const { account, test } = await renewed(user, session);
+      return { account, test, apiKey: null };
+    }
     const name = deps.trustedAccount(peerOf(session));
     if (name === null)
       throw new SmtpReply(
         530,
         "5.7.0",
-        session.secure ? "Authentication required" : "STARTTLS and AUTH required",
+        session.secure
+          ? "Authentication required: log in with AUTH PLAIN or AUTH LOGIN"
+          : "Authentication required: send STARTTLS, then AUTH",
       );
     const account = await store.accountByName(name);
     if (!account) {

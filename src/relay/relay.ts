@@ -19,6 +19,7 @@ import { dismissAll } from "./farewell.ts";
 import { createGate } from "./gate.ts";
 import { createHandlers } from "./handlers.ts";
 import { createPort } from "./port.ts";
+import { createProxyDoor } from "./proxy-door.ts";
 import { RelayServer } from "./smtp-connection.ts";
 import type { Desk, RelayConnection } from "./smtp-connection.ts";
 import { createTlsDoor } from "./tls-door.ts";
@@ -26,7 +27,7 @@ import { createTlsDoor } from "./tls-door.ts";
 export interface RelayDeps {
   config: Pick<Config, "hostname" | "relay">;
   certificates: Certificates;
-  access: Pick<Access, "authenticateSmtp">;
+  access: Pick<Access, "authenticateSmtp" | "renewSmtp">;
   submission: Pick<Submission, "refuseRecipient" | "relay">;
   store: Pick<Store, "accountByName" | "full">;
   clock: Clock;
@@ -43,8 +44,10 @@ export function createRelay(deps: RelayDeps): Relay {
   const { config, certificates, clock, log } = deps;
   const limits = { total: config.relay.maxConnections, perSource: config.relay.maxConnectionsPerIp };
   let emptied: (() => void) | null = null;
+  const front = createProxyDoor({ proxies: createNetworks(config.relay.trustedProxies), clock, log });
   const desk: Desk = {
     clock,
+    peerOf: (socket) => front.peerOf(socket),
     sessions: createGate(limits),
     stopping: false,
     left: () => void (sessions().length === 0 && emptied?.()),
@@ -71,14 +74,19 @@ export function createRelay(deps: RelayDeps): Relay {
   const door = createTlsDoor({
     context: context(),
     places: { total: 2 * limits.total, perSource: 2 * limits.perSource },
+    peerOf: (socket) => front.peerOf(socket),
     log,
     secured: (socket) => void implicit.server.emit("connection", socket),
   });
   const ports = [
     ...config.relay.starttls.map((where) =>
-      createPort("smtp", where, (socket) => void plain.server.emit("connection", socket)),
+      createPort("smtp", where, (socket) =>
+        front.take(socket, (ready) => void plain.server.emit("connection", ready)),
+      ),
     ),
-    ...config.relay.implicitTls.map((where) => createPort("smtps", where, (socket) => door.take(socket))),
+    ...config.relay.implicitTls.map((where) =>
+      createPort("smtps", where, (socket) => front.take(socket, (ready) => door.take(ready))),
+    ),
   ];
 
   let timer: Timer | null = null;

@@ -18,6 +18,32 @@ export class SmtpReply extends Error {
   }
 }
 
+/** What smtp-server says of a refused command, with what mends it. */
+const mended: Record<string, string> = {
+  "Error: command not recognized": "This command is not known here; EHLO lists what is offered",
+  "Error: send HELO/EHLO first": "Send EHLO first",
+  "Error: Bad hostname syntax": "EHLO needs the name of your host",
+  "Error: Bad sender address syntax": "Not a sender: write MAIL FROM:<local@domain>, or <> for none",
+  "Error: Bad recipient address syntax": "Not a recipient: write RCPT TO:<local@domain>",
+  "Error: nested MAIL command": "A mail is begun already; end it with DATA or RSET",
+  "Error: need MAIL command": "No sender was accepted; send MAIL first",
+  "Error: need RCPT command": "No recipient was accepted; send RCPT first",
+  "Error: too many recipients": "A mail has at most 100 recipients here; send the others in another one",
+  "Error: Must issue a STARTTLS command first": "A login is only taken under TLS; send STARTTLS first",
+  "Error: TLS already active": "This session is under TLS already",
+  "Error: No identity changes permitted": "This session is logged in already; go on with MAIL",
+  "Error: Unrecognized authentication type": "This mechanism is not offered; use AUTH PLAIN or AUTH LOGIN",
+  "Error: invalid userdata":
+    "The login is malformed: AUTH PLAIN sends NUL, user name, NUL, password in base64",
+  "Error: missing username": "The user name is missing; send it in base64",
+};
+
+export function helpful(text: string): string {
+  if (text.startsWith("Error: message exceeds fixed maximum message size"))
+    return "The mail is larger than the 26,214,400 bytes that are taken";
+  return mended[text] ?? text.replace(/^Error: /, "");
+}
+
 /** RFC 5321 §4.5.3.1.5: 512 octets a reply line, its code, status and CRLF among them. */
 const maxTextLength = 440;
 

@@ -1,6 +1,7 @@
-// The one file that reaches into smtp-server. Its connection class is kept but for three methods:
-// init (no 100 ms wait before the greeting; our limits), send (our status codes, AUTH only under TLS, one
-// count of bad commands, the farewell at shutdown) and _parseAddressCommand (path.ts: quoted local parts).
+// The one file that reaches into smtp-server. Its connection class is kept but for four methods:
+// init (no 100 ms wait before the greeting; our limits), send (our status codes and words, AUTH only under TLS, one
+// count of bad commands, the farewell at shutdown), _onCommand (base64 that is none) and _parseAddressCommand
+// (path.ts: quoted local parts).
 // _getEnhancedStatusCode needs no override: a context of `false` makes it silent, which send uses wherever a
 // text brings its own X.Y.Z. A test holds the upstream text of all that is leant on here.
 import type { Socket } from "node:net";
@@ -11,11 +12,14 @@ import type { Clock } from "../clock.ts";
 import type { Gate } from "./gate.ts";
 import { readPath } from "./path.ts";
 import type { PathCommand } from "./path.ts";
+import { helpful } from "./replies.ts";
 
 /** What all sessions of the relay share. */
 export interface Desk {
   clock: Pick<Clock, "monotonic">;
   sessions: Gate;
+  /** The address of who speaks through a proxy; without it the socket's own. */
+  peerOf?(socket: Socket): string;
   /** From stop() on: every next reply is the farewell. */
   stopping: boolean;
   /** Called after a session has gone. */
@@ -70,7 +74,7 @@ export class RelayConnection extends SMTPConnection {
   #turnBegan: number;
 
   constructor(server: SMTPServer, socket: Socket, desk: Desk) {
-    super(server, socket);
+    super(server, socket, { remoteAddress: desk.peerOf?.(socket) ?? socket.remoteAddress });
     this.#desk = desk;
     this.#turnBegan = desk.clock.monotonic();
   }
@@ -106,6 +110,22 @@ export class RelayConnection extends SMTPConnection {
     if (text === "Authentication aborted") return super.send(code, "5.0.0 Authentication cancelled", false);
     this.#reply(code, data, context);
     if (this.#desk.stopping && code !== 421 && accepted.test(text)) super.send(421, farewell, false);
+  }
+
+  override _onCommand(command: Buffer, callback?: () => void): void {
+    if (this._upgrading || !this.#hasBadToken(command.toString("latin1")))
+      return super._onCommand(command, callback);
+    this._nextHandler = false;
+    this.send(501, "5.5.2 This is not base64, in which the parts of an AUTH exchange are sent");
+    callback?.();
+  }
+
+  /** An answer within an AUTH exchange, or the one that AUTH brings along. */
+  #hasBadToken(line: string): boolean {
+    if (this._nextHandler) return !isBase64(line.trim());
+    if (!this.secure || !this.hostNameAppearsAs || this.session.user) return false;
+    const token = /^auth[ \t]+(?:plain|login)[ \t]+(\S+)[ \t]*$/i.exec(line)?.[1];
+    return token !== undefined && token !== "=" && !isBase64(token);
   }
 
   override _parseAddressCommand(name: string, command: Buffer | string): PathCommand | false {
@@ -172,6 +192,13 @@ export class RelayConnection extends SMTPConnection {
     // Upstream's own 421s carry 4.4.2, which is right for its timeout only; the others refuse the peer.
     if (code === 421 && typeof data === "string" && !data.startsWith("Timeout"))
       return super.send(code, `4.7.0 ${data}`, false);
-    super.send(code, data, context);
+    super.send(code, typeof data === "string" ? helpful(data) : data, context);
   }
+}
+
+const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** RFC 4954 §4: what cannot be decoded is refused, and not as a wrong password. `*` cancels. */
+function isBase64(answer: string): boolean {
+  return answer === "*" || base64.test(answer);
 }

@@ -19,6 +19,7 @@ const handshakeMs = 25_000;
 export function createTlsDoor(options: {
   context: SecureContextOptions;
   places: { total: number; perSource: number };
+  peerOf(socket: Socket): string;
   log: Log;
   secured(socket: TLSSocket): void;
 }): TlsDoor {
@@ -32,7 +33,7 @@ export function createTlsDoor(options: {
   server.on("tlsClientError", (error) => options.log.debug({ err: error }, "a TLS handshake failed"));
   return {
     take(socket) {
-      const leave = places.enter(socket.remoteAddress ?? "");
+      const leave = places.enter(options.peerOf(socket));
       if (!leave) return void socket.destroy();
       sockets.add(socket);
       socket.once("close", () => {

@@ -84,6 +84,20 @@ test("a suspended account's keys and logins are disabled, and that is no failed 
   expect(await access.authenticateSmtp(username, password, "192.0.2.1")).toMatchObject({ test: true });
 });
 
+test("a login of before is renewed until its password is revoked or its account suspended", async () => {
+  const { credential, username, password } = await access.createCredential(account, {
+    name: "c",
+    test: true,
+  });
+  const session = await access.authenticateSmtp(username, password, "192.0.2.1");
+  expect(await access.renewSmtp(session)).toMatchObject({ test: true, account: { id: account.id } });
+  status = "suspended";
+  await expect(access.renewSmtp(session)).rejects.toMatchObject({ code: "key_disabled" });
+  status = "active";
+  await store.revokeSmtpCredential(account.key, credential.id, 0);
+  await expect(access.renewSmtp(session)).rejects.toMatchObject({ code: "invalid_api_key" });
+});
+
 test("failures at both doors add up to one lock", async () => {
   const { value } = await access.createKey(account.key, wanted);
   const { username, password } = await access.createCredential(account, { name: "c", test: false });

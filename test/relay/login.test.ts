@@ -19,7 +19,9 @@ test("offers no AUTH before TLS and answers it and MAIL with 538 and 530", async
     "SIZE 26214400",
   ]);
   expect(await client.text(`AUTH PLAIN ${plainToken}`)).toMatch(/^538 5\.7\.0 /);
-  expect(await client.text("MAIL FROM:<a@ok.test>")).toBe("530 5.7.0 STARTTLS and AUTH required");
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toBe(
+    "530 5.7.0 Authentication required: send STARTTLS, then AUTH",
+  );
   expect(await client.text("RCPT TO:<a@ok.test>")).toMatch(/^503 5\.5\.1 /);
   expect(await client.text("DATA")).toMatch(/^503 5\.5\.1 /);
 });
@@ -36,7 +38,7 @@ test("offers AUTH PLAIN LOGIN under TLS and asks for it at MAIL", async () => {
     "SIZE 26214400",
     "SMTPUTF8",
   ]);
-  expect(await client.text("MAIL FROM:<a@ok.test>")).toBe("530 5.7.0 Authentication required");
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^530 5\.7\.0 Authentication required/);
   expect(await client.text("STARTTLS")).toMatch(/^503 /);
 });
 
@@ -68,6 +70,41 @@ test("takes AUTH PLAIN and LOGIN in every form that mail programs send", async (
   }
 });
 
+test("what is not base64 is 501, within an exchange too, and never asked for as a login", async () => {
+  await using house = await startRelay();
+  let asked = 0;
+  house.on.authenticate = async () => Promise.reject(new Error(`asked ${++asked} times`));
+  const client = await house.tlsClient();
+  for (const opening of ["AUTH PLAIN", "AUTH LOGIN"]) {
+    expect(await client.text(opening)).toMatch(/^334/);
+    expect(await client.text("not base64!")).toMatch(/^501 5\.5\.2 .*base64/);
+  }
+  await client.command("AUTH LOGIN");
+  await client.command(base64(login.username));
+  expect(await client.text("abc")).toMatch(/^501 5\.5\.2 /);
+  expect(await client.text("AUTH LOGIN abc")).toMatch(/^501 5\.5\.2 /);
+  expect(await client.text("NOOP")).toMatch(/^250 /);
+  expect(asked).toBe(0);
+});
+
+test("a revoked password or a suspended account ends the login at the next MAIL", async () => {
+  await using house = await startRelay();
+  const client = await house.loggedIn();
+  const mail = "Subject: x\r\n\r\nhi\r\n.\r\n";
+  expect((await client.submit("a@ok.test", ["b@x.test"], mail)).code).toBe(250);
+  const fine = house.on.renew;
+  house.on.renew = async () => Promise.reject(new Refusal("key_disabled", "The account is suspended."));
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^535 5\.7\.8 The account is suspended/);
+  house.on.renew = fine;
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^530 5\.7\.0 /);
+  expect((await client.command(`AUTH PLAIN ${plainToken}`)).code).toBe(235);
+  expect((await client.submit("a@ok.test", ["b@x.test"], mail)).code).toBe(250);
+  house.on.renew = async () => Promise.reject(new StoreUnavailable("failed", "EIO"));
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^451 4\.3\.0 /);
+  house.on.renew = fine;
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^250 /);
+});
+
 test("a cancelled or malformed AUTH is 501 and the session goes on", async () => {
   await using house = await startRelay();
   const client = await house.tlsClient();
@@ -90,6 +127,9 @@ test("says why a login is refused, by the code", async () => {
     client.text(`AUTH PLAIN ${base64(`\0${login.username}\0${password}`)}`);
   expect(await attempt("wrong")).toBe("535 5.7.8 Bad username or password (invalid_api_key)");
   expect(await attempt("svc_live_abc")).toMatch(/^535 5\.7\.8 .*API key.*svc smtp-credentials create/);
+  expect(await client.text(`AUTH PLAIN ${base64("\0shop@ok.test\0x")}`)).toMatch(
+    /^535 5\.7\.8 The user name is not one of this server: it begins with smtp_/,
+  );
   house.on.authenticate = async () => Promise.reject(new Refusal("source_ip_locked", "Locked"));
   expect(await attempt("x")).toMatch(/^454 4\.7\.0 /);
   house.on.authenticate = async () => Promise.reject(new Refusal("key_disabled", "Suspended"));

@@ -21,7 +21,7 @@ export const renewedCertificate = { key: pem("renewed.test.key"), cert: pem("ren
 
 export const account: Account = { key: 1, id: "acct_1", name: "default", status: "active", createdAt: 0 };
 /** The login that the fake access takes. */
-export const login = { username: "smtp_acct_1", password: "correct horse" };
+export const login = { username: "smtp_01jdkq4y8z0000000000000001", password: "correct horse" };
 export const plainToken = Buffer.from(`\0${login.username}\0${login.password}`).toString("base64");
 
 export interface Received {
@@ -44,6 +44,7 @@ export interface RelayHarness {
   /** Set to change what the fakes do. */
   on: {
     authenticate: (username: string, password: string) => Promise<SmtpLogin>;
+    renew: (login: SmtpLogin) => Promise<SmtpLogin>;
     recipient: (address: Address) => Promise<Refusal | null>;
     /** Before the data is read. */
     begin: () => Promise<void>;
@@ -82,8 +83,9 @@ export async function startRelay(relayConfig: Partial<Config["relay"]> = {}): Pr
     authenticate: async (username, password) => {
       if (username !== login.username || password !== login.password)
         throw new Refusal("invalid_api_key", "Bad username or password");
-      return { account, test: false, credentialKey: 7 };
+      return { account, test: false, credentialKey: 7, passwordHash: new Uint8Array(32) };
     },
+    renew: async (login) => login,
     recipient: async () => null,
     begin: async () => undefined,
     commit: async () => undefined,
@@ -99,6 +101,7 @@ export async function startRelay(relayConfig: Partial<Config["relay"]> = {}): Pr
         maxConnections: 2000,
         maxConnectionsPerIp: 1500,
         trusted: [],
+        trustedProxies: [],
         ...relayConfig,
       },
     },
@@ -110,7 +113,10 @@ export async function startRelay(relayConfig: Partial<Config["relay"]> = {}): Pr
       },
       reload: async () => null,
     },
-    access: { authenticateSmtp: (username, password) => on.authenticate(username, password) },
+    access: {
+      authenticateSmtp: (username, password) => on.authenticate(username, password),
+      renewSmtp: (session) => on.renew(session),
+    },
     submission: {
       refuseRecipient: (_sender, address) => on.recipient(address),
       relay: async (sender, envelope, data, arrival) => {

@@ -1,0 +1,66 @@
+// Connections from `relay.trusted_proxies` begin with a PROXY header, or end: whose they are stands there. Of
+// anybody else such a header is no more than a command that nobody knows.
+import type { Socket } from "node:net";
+import type { Networks } from "../access/networks.ts";
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import { readProxyHeader } from "./proxy-header.ts";
+
+export interface ProxyDoor {
+  /** Hands the socket on once it is known whose it is, its header read away; else closes it. */
+  take(socket: Socket, next: (socket: Socket) => void): void;
+  /** The peer's address; also of the TLS socket over one that came by here. */
+  peerOf(socket: Socket): string;
+}
+
+/** For a header, which a proxy sends at once. */
+const headerMs = 10_000;
+
+export function createProxyDoor({
+  proxies,
+  clock,
+  log,
+}: {
+  proxies: Networks;
+  clock: Pick<Clock, "after">;
+  log: Log;
+}): ProxyDoor {
+  /** By both ends of the proxy's own connection. */
+  const peers = new Map<string, string>();
+  const endsOf = ({ remoteAddress, remotePort, localPort }: Socket): string =>
+    `${remoteAddress ?? ""} ${remotePort ?? 0} ${localPort ?? 0}`;
+
+  return {
+    take(socket, next) {
+      if (!proxies.has(socket.remoteAddress ?? "")) return next(socket);
+      const ends = endsOf(socket);
+      const timer = clock.after(headerMs, () => socket.destroy());
+      let bytes: Buffer = Buffer.alloc(0);
+      const read = (): void => {
+        const chunk: Buffer | null = socket.read();
+        if (chunk === null) return;
+        bytes = Buffer.concat([bytes, chunk]);
+        const header = readProxyHeader(bytes);
+        if (header.kind === "partial") return;
+        timer.cancel();
+        socket.off("readable", read);
+        if (header.kind === "wrong") {
+          log.warn(
+            { ip: socket.remoteAddress },
+            "a connection of a trusted proxy began without a PROXY header",
+          );
+          return void socket.destroy();
+        }
+        if (header.peer) peers.set(ends, header.peer.ip);
+        if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length));
+        next(socket);
+      };
+      socket.on("readable", read);
+      socket.once("close", () => {
+        timer.cancel();
+        peers.delete(ends);
+      });
+    },
+    peerOf: (socket) => peers.get(endsOf(socket)) ?? socket.remoteAddress ?? "",
+  };
+}
