@@ -8,7 +8,10 @@ import { isoTime } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Classification } from "../mail/classify.ts";
 import { bounceCategories } from "../mail/classify.ts";
+import type { Complaint } from "../mail/arf.ts";
 import type { Job } from "../mail/envelope.ts";
+import type { BounceType, Failure } from "../mail/failure.ts";
+import { classifyFailure, failureType, replyOf } from "../mail/failure.ts";
 import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
 import type { Endpoint, NewEvent } from "../store/store.ts";
 import type { EventType } from "./catalog.ts";
@@ -27,8 +30,18 @@ export interface Recorder {
   bounced(job: Job, outcome: Bounced, options: { suppressed: boolean }): NewEvent;
   /** The message grew too old. `last` is the deferral that ended it, its reply kept; null where no try was made now. */
   expired(job: Job, last: Deferred | null): NewEvent;
+  /** A report (DSN) says that the delivery failed. */
+  reported(job: Job, failure: Failure, sent: Handover, options: { suppressed: boolean }): NewEvent;
+  /** The recipient's provider reported the message. `source`: the feedback loop. */
+  complained(job: Job, complaint: Complaint, sent: Handover, source: string): NewEvent;
   /** A synthetic event of `type` with `data.test` true, to be sent and not recorded; by default of the first subscribed type. */
   test(endpoint: Endpoint, type?: EventType): NewEvent;
+}
+
+/** The delivery that a report is about, as far as it is known: who took it over, from which address of ours. */
+export interface Handover {
+  receivingMta: string | null;
+  sendingIp: string | null;
 }
 
 export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
@@ -76,6 +89,24 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
         job,
         trace.endedAt,
         ended(job, bounceType(reply.code), classification, reply, trace, source, suppressed),
+      ),
+    reported: (job, failure, sent, { suppressed }) => {
+      const by = { host: failure.mta ?? sent.receivingMta, sendingIp: sent.sendingIp };
+      return ofMessage(
+        "message.bounced",
+        job,
+        deps.clock.now(),
+        `${cause(failureType(failure), classifyFailure(failure))},${replied(reportedReply(failure), by)},` +
+          `"attempt":${job.attempt},"source":"dsn","suppressed":${suppressed},"reported_at":${timeText(failure.reportedAt)}`,
+      );
+    },
+    complained: (job, complaint, sent, source) =>
+      ofMessage(
+        "message.complained",
+        job,
+        deps.clock.now(),
+        `"complaint_source":${JSON.stringify(source)},"complaint_type":"${complaint.type}","feedback_type":${JSON.stringify(complaint.feedbackType)},` +
+          `"reported_at":${timeText(complaint.reportedAt ?? deps.clock.now())},"sending_ip":${JSON.stringify(sent.sendingIp ?? complaint.sendingIp)}`,
       ),
     expired: (job, last) =>
       ofMessage(
@@ -146,7 +177,7 @@ const expiredUntried: OutcomeReply = {
 };
 
 /** Permanent or temporary is the first digit alone (RFC 5321 §4.2.1). */
-function bounceType(code: number): "hard" | "soft" | "undetermined" {
+function bounceType(code: number): BounceType {
   return code >= 500 && code < 600 ? "hard" : code >= 400 && code < 500 ? "soft" : "undetermined";
 }
 
@@ -158,12 +189,22 @@ function common(job: Job): string {
   );
 }
 
+/** A report that quotes no reply has a code of its class, and 550 where not even that is known: it has failed. */
+export function reportedReply(failure: Failure): OutcomeReply {
+  const { code, status, text } = replyOf(failure);
+  return { code: code === 0 ? 550 : code, status, text };
+}
+
+function timeText(ms: number | null): string {
+  return ms === null ? "null" : `"${isoTime(ms)}"`;
+}
+
 /** The reply and who gave it. A receiver without enhanced codes gets X.0.0, "other undefined status" (RFC 3463 §3.1). */
-function replied(reply: OutcomeReply, trace: AttemptTrace | null): string {
+function replied(reply: OutcomeReply, by: Pick<AttemptTrace, "host" | "sendingIp"> | null): string {
   const status = reply.status ?? `${Math.trunc(reply.code / 100)}.0.0`;
   return (
     `"smtp_code":"${reply.code}","smtp_status":"${status}","smtp_response":${JSON.stringify(reply.text)},` +
-    `"receiving_mta":${JSON.stringify(trace?.host ?? null)},"sending_ip":${JSON.stringify(trace?.sendingIp ?? null)}`
+    `"receiving_mta":${JSON.stringify(by?.host ?? null)},"sending_ip":${JSON.stringify(by?.sendingIp ?? null)}`
   );
 }
 
@@ -172,13 +213,13 @@ function tried(job: Job, trace: AttemptTrace): string {
   return `"attempt":${job.attempt},"delivery_time_ms":${sinceQueuedMs},"tls":${JSON.stringify(trace.tls)}`;
 }
 
-function cause(type: "hard" | "soft" | "undetermined", classification: Classification): string {
+function cause(type: BounceType, classification: Classification): string {
   return `"bounce_type":"${type}","bounce_classification":"${classification}","bounce_category":"${bounceCategories[classification]}"`;
 }
 
 function ended(
   job: Job,
-  type: "hard" | "soft" | "undetermined",
+  type: BounceType,
   classification: Classification,
   reply: OutcomeReply,
   trace: AttemptTrace | null,

@@ -56,7 +56,7 @@ function recipientBody(recipient: RecipientRecord): unknown {
     open_count: 0,
     clicked_at: null,
     click_count: 0,
-    complained_at: null,
+    complained_at: isoTimeOrNull(recipient.complainedAt),
     unsubscribed_at: null,
   };
 }

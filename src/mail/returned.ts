@@ -6,7 +6,7 @@ import { autoReplyMark } from "./auto-reply.ts";
 import { readProseBounce } from "./bounce-text.ts";
 import { readDeliveryStatus } from "./dsn.ts";
 import type { Failure } from "./failure.ts";
-import { readMime, type MimePart } from "./mime.ts";
+import { allParts, readMime, type MimePart } from "./mime.ts";
 import { readSesNotice } from "./ses-notice.ts";
 
 export type Returned =
@@ -14,10 +14,14 @@ export type Returned =
   | { kind: "complaint"; complaint: Complaint; original: Original }
   | { kind: "nothing"; why: string };
 
-/** What the returned message says of itself. */
+/** What a report and the message that it returns hold of our own making; none of it is checked yet. */
 export interface Original {
   /** Message-IDs with their brackets, in the order in which they are found. */
   messageIds: string[];
+  /** Local parts that have the form of our return paths (return-path.ts). */
+  returnPaths: string[];
+  /** Ids that have the form of our messages', `msg_…`: our Received field holds one. */
+  traceIds: string[];
 }
 
 /** At most 2 MB are looked at. Never throws. */
@@ -42,17 +46,24 @@ export function readReturned(bytes: Uint8Array): Returned {
 }
 
 const messageId = /^[ \t>]*message-id:[ \t]*\n?[ \t]*(<[^\s<>]{1,250}>)/gim;
-const maxMessageIds = 20;
+const returnPath = /\b(b-[a-z2-7]{18,60})@/gi;
+const traceId = /\bmsg_[0-7][0-9a-hjkmnp-tv-z]{25}\b/g;
+const maxFound = 20;
 
 function originalOf(root: MimePart): Original {
-  const found = new Set<string>();
-  const look = (part: MimePart): void => {
-    for (const match of part.body.matchAll(messageId)) {
-      if (found.size >= maxMessageIds) return;
-      if (match[1] !== undefined) found.add(match[1]);
-    }
-    for (const child of part.parts) look(child);
+  const parts = allParts(root);
+  const bodies = [
+    ...parts.map((part) => part.body),
+    ...parts.flatMap((part) => part.fields.map(({ value }) => value)),
+  ];
+  const find = (pattern: RegExp): string[] => {
+    const found = new Set<string>();
+    for (const body of bodies)
+      for (const match of body.matchAll(pattern)) {
+        if (found.size >= maxFound) return [...found];
+        found.add(match[1] ?? match[0]);
+      }
+    return [...found];
   };
-  look(root);
-  return { messageIds: [...found] };
+  return { messageIds: find(messageId), returnPaths: find(returnPath), traceIds: find(traceId) };
 }

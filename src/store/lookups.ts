@@ -5,6 +5,7 @@ import type { Database, Statement } from "better-sqlite3";
 import { and, asc, eq, isNull, lt, ne, or, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { createMessageRows } from "./message-rows.ts";
+import { createSentRows } from "./sent-rows.ts";
 import { accounts, apiKeys, domains, endpoints, secrets, smtpCredentials } from "./schema.ts";
 import type { Suppression } from "./store.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
@@ -143,6 +144,7 @@ export function createLookups(client: Database) {
 
   return {
     messages: createMessageRows(client),
+    sent: createSentRows(client),
     accountByName: (name: string) => byAccountName.get({ name }) ?? null,
     accountByKey: (key: number) => byAccountKey.get({ key }) ?? null,
     accountById: (id: string) => byAccountId.get({ id }) ?? null,

@@ -48,7 +48,7 @@ export function createMessageRows(db: Database) {
   const recipientsOf: Statement<[{ key: number; now: number }], RecipientRow> = db.prepare(
     `SELECT type, to_address AS "to", ${shownState} AS state, attempts, last_attempt_at AS lastAttemptAt, due_at AS nextAttemptAt,
        smtp_code AS smtpCode, smtp_status AS smtpStatus, smtp_response AS smtpResponse, receiving_mta AS receivingMta,
-       sending_ip AS sendingIp, tls, updated_at AS updatedAt
+       sending_ip AS sendingIp, tls, updated_at AS updatedAt, complained_at AS complainedAt
      FROM recipients WHERE message_key = @key ORDER BY key`,
   );
   const recordOf = (row: MessageRow, now: number): MessageRecord => {

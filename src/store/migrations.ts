@@ -131,6 +131,10 @@ CREATE TABLE retention_later (
   kind TEXT NOT NULL, since INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (kind, since, key)
 ) STRICT, WITHOUT ROWID;
 `,
+  // Complaints: a recipient complains once.
+  `
+ALTER TABLE recipients ADD COLUMN complained_at INTEGER;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

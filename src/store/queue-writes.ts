@@ -50,6 +50,13 @@ export interface Claim {
   leaseUntil: number;
 }
 
+/** The columns of `messages` under the names of ClaimedMessage. */
+export const messageForAttempt = `SELECT key, id, account_key AS accountKey, test, from_address AS "from", signing_domain AS signingDomain,
+       return_path_domain AS returnPathDomain, subject, tags AS tagsJson, metadata AS metadataJson, message_id_header AS messageIdHeader,
+       ip_pool AS ipPool, size_bytes AS sizeBytes, content_kind AS contentKind, content_name AS contentName, header_length AS headerLength,
+       body_hash AS bodyHash, eight_bit AS eightBit, smtp_utf8 AS smtpUtf8, queued_at AS queuedAt
+     FROM messages`;
+
 export function createQueueWrites(db: Database, tally: Tally) {
   const due: Statement<[string, number, number], ClaimedRecipient> = db.prepare(
     `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts + 1 AS attempt, last_event_at AS lastEventAt
@@ -58,13 +65,7 @@ export function createQueueWrites(db: Database, tally: Tally) {
   const lease = db.prepare(
     "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, lease_until = ? WHERE key = ?",
   );
-  const message: Statement<[number], ClaimedMessage> = db.prepare(
-    `SELECT key, id, account_key AS accountKey, test, from_address AS "from", signing_domain AS signingDomain,
-       return_path_domain AS returnPathDomain, subject, tags AS tagsJson, metadata AS metadataJson, message_id_header AS messageIdHeader,
-       ip_pool AS ipPool, size_bytes AS sizeBytes, content_kind AS contentKind, content_name AS contentName, header_length AS headerLength,
-       body_hash AS bodyHash, eight_bit AS eightBit, smtp_utf8 AS smtpUtf8, queued_at AS queuedAt
-     FROM messages WHERE key = ?`,
-  );
+  const message: Statement<[number], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE key = ?`);
   const earliest: Statement<[string], { dueAt: number }> = db.prepare(
     "SELECT due_at AS dueAt FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1",
   );
@@ -136,7 +137,7 @@ export function jobsOfClaim(
   return jobs;
 }
 
-function queuedMessageOf(row: ClaimedMessage): QueuedMessage {
+export function queuedMessageOf(row: ClaimedMessage): QueuedMessage {
   const { test, eightBit, smtpUtf8, sizeBytes, contentKind: _kind, contentName: _name, ...rest } = row;
   // Content that is gone shows when it is opened (ContentGone).
   const content = contentRefOf(row) ?? { kind: "inline", id: row.key, sizeBytes };

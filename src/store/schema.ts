@@ -127,6 +127,7 @@ export const recipients = sqliteTable("recipients", {
   sendingIp: text("sending_ip"),
   tls: text("tls"),
   updatedAt: integer("updated_at").notNull(),
+  complainedAt: integer("complained_at"),
 });
 
 export const attempts = sqliteTable("attempts", {

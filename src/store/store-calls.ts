@@ -149,6 +149,10 @@ export function createCalls(parts: CallParts): Store {
     settle: (settlement) => writer.call("settle", packSettlement(settlement)),
     queueCounts: () => reader.ask("queueCounts", { now: clock.now() }),
 
+    // reports
+    sentMessage: async (of) => lookups.sent(of, clock.now()),
+    settleReports: (reports) => writer.call("settleReports", reports),
+
     // events
     recordEvent: (event) => writer.call("recordEvent", event),
     async listEvents(accountKey, filter, page) {

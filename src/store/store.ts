@@ -198,6 +198,32 @@ export interface Settlement {
   catchInInbox: boolean;
 }
 
+/** A recipient of a message that went out, as a report that comes back is judged against it. */
+export interface SentRecipient {
+  /** `attempt`: the last one; no lease. */
+  job: Job;
+  state: RecipientState;
+  receivingMta: string | null;
+  sendingIp: string | null;
+}
+
+/** What a report that came back changes for one recipient. */
+export interface Report {
+  kind: "bounced" | "complained";
+  recipientKey: number;
+  messageKey: number;
+  at: number;
+  /** Of a bounce; a complaint leaves the recipient's reply as it is. */
+  smtpCode: number | null;
+  smtpStatus: string | null;
+  smtpResponse: string | null;
+  event: NewEvent;
+  suppression: NewSuppression | null;
+}
+
+/** `already`: told before, or nothing that it could be about. `busy`: an attempt is under way, ask again later. */
+export type ReportResult = "recorded" | "already" | "busy";
+
 export type SuppressionReason = "complaint" | "hard_bounce" | "unsubscribe" | "manual";
 
 export interface NewSuppression {
@@ -234,6 +260,7 @@ export interface RecipientRecord {
   sendingIp: string | null;
   tls: TlsSummary | null;
   updatedAt: number;
+  complainedAt: number | null;
 }
 
 export interface MessageRecord {
@@ -489,6 +516,12 @@ export interface Store {
   /** Outcome, attempt, event, webhook rows, suppression and inbox copy in one transaction. False: the recipient was final already and nothing was written. */
   settle(settlement: Settlement): Promise<boolean>;
   queueCounts(): Promise<QueueCounts>;
+
+  // reports
+  /** The recipients of a message, by its key or its id, in any account; null: no such message. */
+  sentMessage(of: { key: number } | { id: string }): Promise<SentRecipient[] | null>;
+  /** What a returned mail tells, in one transaction. A recipient bounces and complains once: later reports write nothing. */
+  settleReports(reports: Report[]): Promise<ReportResult[]>;
 
   // events
   recordEvent(event: NewEvent): Promise<void>;

@@ -7,6 +7,7 @@ import { createAccessWrites } from "./access-writes.ts";
 import { createEventWrites } from "./event-writes.ts";
 import { createPurge } from "./purge.ts";
 import { createQueueWrites } from "./queue-writes.ts";
+import { createReportWrites } from "./report-writes.ts";
 import { createSettlementWrites } from "./settlement.ts";
 import { createSuppressionWrites } from "./suppression-writes.ts";
 import type { Tally } from "./tally.ts";
@@ -22,6 +23,10 @@ export function createWriter(db: Database) {
     ...createAccessWrites(db),
     ...createQueueWrites(db, tally),
     ...createSettlementWrites(db, tally, {
+      recordEvent: (event) => events.recordEvent(event),
+      addSuppression,
+    }),
+    ...createReportWrites(db, tally, {
       recordEvent: (event) => events.recordEvent(event),
       addSuppression,
     }),

@@ -66,18 +66,39 @@ export function failureSuppresses(failure: Failure): boolean {
 
 /** The entry to add with the bounce `eventId`, or null where this outcome suppresses nobody. */
 export function suppressionFor(job: Job, outcome: Outcome, eventId: string): NewSuppression | null {
-  if (!suppresses(job, outcome)) return null;
+  return suppresses(job, outcome) ? bounceEntry(job, outcome.reply, eventId) : null;
+}
+
+/** Who complains gets nothing more; opting out of mail by the same way is no lesser wish. */
+export function complaintSuppression(job: Job, source: string, eventId: string): NewSuppression {
+  return {
+    accountKey: job.message.accountKey,
+    canonical: job.canonical,
+    email: job.to,
+    reason: "complaint",
+    source: "system",
+    description: `reported by ${source}`,
+    messageId: job.message.id,
+    eventId,
+    smtpCode: null,
+    smtpStatus: null,
+    expiresAt: null,
+  };
+}
+
+/** The entry of a hard bounce, in a session or reported. */
+export function bounceEntry(job: Job, reply: OutcomeReply, eventId: string): NewSuppression {
   return {
     accountKey: job.message.accountKey,
     canonical: job.canonical,
     email: job.to,
     reason: "hard_bounce",
     source: "system",
-    description: outcome.reply.text.slice(0, longestDescription),
+    description: reply.text.slice(0, longestDescription),
     messageId: job.message.id,
     eventId,
-    smtpCode: String(outcome.reply.code),
-    smtpStatus: outcome.reply.status,
+    smtpCode: String(reply.code),
+    smtpStatus: reply.status,
     expiresAt: null,
   };
 }

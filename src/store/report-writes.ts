@@ -1,0 +1,50 @@
+// What a report that came back changes: a delivered recipient has bounced after all, or has complained. In one
+// transaction with the event and the suppression, and once: a report that says the same again writes nothing.
+import type { Database, Statement } from "better-sqlite3";
+import type { SettlementParts } from "./settlement.ts";
+import type { Report, ReportResult } from "./store.ts";
+import type { Tally } from "./tally.ts";
+
+interface Standing {
+  state: string;
+  attempts: number;
+  leased: number;
+  waits: number;
+  complained: number;
+}
+
+export function createReportWrites(db: Database, tally: Tally, parts: SettlementParts) {
+  const standing: Statement<[number, number], Standing> = db.prepare(
+    `SELECT state, attempts, lease_owner IS NOT NULL AS leased, due_at IS NOT NULL AS waits, complained_at IS NOT NULL AS complained
+     FROM recipients WHERE key = ? AND message_key = ?`,
+  );
+  const bounce = db.prepare(
+    `UPDATE recipients SET state = 'bounced', due_at = NULL, updated_at = @at, last_event_at = @eventAt,
+       smtp_code = @smtpCode, smtp_status = @smtpStatus, smtp_response = @smtpResponse WHERE key = @recipientKey`,
+  );
+  const complain = db.prepare(
+    "UPDATE recipients SET complained_at = @at, updated_at = @at, last_event_at = @eventAt WHERE key = @recipientKey",
+  );
+
+  /** A bounce ends what was delivered, or what waits because nobody knows how its last attempt ended. */
+  const settle = (report: Report): ReportResult => {
+    const now = standing.get(report.recipientKey, report.messageKey);
+    if (!now) return "already";
+    if (now.leased !== 0) return "busy";
+    const mayBounce = now.state === "delivered" || (now.waits !== 0 && now.attempts > 0);
+    if (report.kind === "bounced" ? !mayBounce : now.complained !== 0) return "already";
+    const { kind, recipientKey, at, smtpCode, smtpStatus, smtpResponse, event } = report;
+    if (kind === "complained") complain.run({ recipientKey, at, eventAt: event.occurredAt });
+    else {
+      bounce.run({ recipientKey, at, eventAt: event.occurredAt, smtpCode, smtpStatus, smtpResponse });
+      if (now.waits !== 0) tally.unsent -= 1;
+    }
+    parts.recordEvent(event);
+    if (report.suppression) parts.addSuppression(report.suppression, at);
+    return "recorded";
+  };
+
+  return {
+    settleReports: (reports: Report[]): ReportResult[] => reports.map(settle),
+  };
+}
