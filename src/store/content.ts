@@ -14,12 +14,15 @@ export const inlineLimit = 64 * 1024;
 const writeChunk = 256 * 1024;
 const readChunk = 64 * 1024;
 const spoolName = /^[0-9a-f]{32}$/;
+const spoolFolder = /^[0-9a-f]{2}$/;
 
 export interface Spool {
   put(bytes: AsyncIterable<Uint8Array>): Promise<PutContent>;
   drop(content: PutContent): Promise<void>;
   /** The file's bytes from `offset` on. Throws ContentGone. */
   open(name: string, offset: number): AsyncIterable<Buffer>;
+  /** True where it holds no file at all. */
+  empty(): boolean;
   /** Removes every file that `named` does not know; answers how many. Before anything is put. */
   sweep(named: (name: string) => boolean): number;
 }
@@ -109,11 +112,16 @@ export function createSpool(directory: string, onRefusal: (why: "full" | "failed
         await file.close();
       }
     },
+    empty() {
+      if (!existsSync(directory)) return true;
+      const folders = readdirSync(directory).filter((folder) => spoolFolder.test(folder));
+      return folders.every((folder) => readdirSync(join(directory, folder)).length === 0);
+    },
     sweep(named) {
       if (!existsSync(directory)) return 0;
       let swept = 0;
       for (const folder of readdirSync(directory)) {
-        if (!/^[0-9a-f]{2}$/.test(folder)) continue;
+        if (!spoolFolder.test(folder)) continue;
         for (const name of readdirSync(join(directory, folder))) {
           if (!spoolName.test(name) || named(name)) continue;
           rmSync(join(directory, folder, name));

@@ -5,11 +5,12 @@ import type { Clock } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
 import { createSpool } from "./content.ts";
+import { asDamage, refuseLostDatabase } from "./damage.ts";
 import { createGroupCommit } from "./group-commit.ts";
 import { lockDirectory } from "./lock.ts";
 import { createLookups } from "./lookups.ts";
 import { migrate } from "./migrations.ts";
-import { openReading, openWriting, prepareFiles } from "./open.ts";
+import { databaseName, openReading, openWriting, prepareFiles } from "./open.ts";
 import { createReaderLink } from "./reader-link.ts";
 import { createSpace } from "./space.ts";
 import { prepareAtStart } from "./start.ts";
@@ -32,20 +33,22 @@ export interface StoreOptions {
   onLost(detail: string): void;
 }
 
-/** Throws StoreLocked where another process has the directory, SchemaTooNew where a newer program has written it. */
+/** Throws StoreLocked where another process has the directory, SchemaTooNew where a newer program has written it, StoreDamaged where it cannot be read. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { dataDir, clock } = options;
   const log = options.log.component("store");
   const lock = lockDirectory(dataDir);
+  const path = join(dataDir, databaseName);
   const closers: (() => void | Promise<void>)[] = [() => lock.release()];
   const closeAll = async (): Promise<void> => {
     for (let close = closers.pop(); close; close = closers.pop()) await close();
   };
   try {
-    const path = prepareFiles(dataDir);
+    prepareFiles(dataDir);
     const spool = createSpool(join(dataDir, "spool"), (why) => space.noteRefusal(why));
     const setup = openWriting(path);
     closers.push(() => void setup.close());
+    refuseLostDatabase(setup, spool, path);
     migrate(setup, path);
     const swept = prepareAtStart(setup, { now: clock.now(), mint: options.mint, spool });
     if (swept.orphanFiles + swept.deliveriesBack > 0)
@@ -105,6 +108,6 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     });
   } catch (error) {
     await closeAll();
-    throw error;
+    throw asDamage(error, path);
   }
 }

@@ -187,7 +187,7 @@ async function start(cli: Cli, config: Config, log: Log): Promise<RunningDaemon>
   }
 }
 
-/** Why it does not start, in words: a taken port, a port that takes root, a data directory in use. */
+/** Why it does not start, in words: a taken port, a port that takes root, a data directory in use or damaged. */
 function startFault(cli: Cli, error: NodeJS.ErrnoException & { address?: string; port?: number }): CliFault {
   const { code, address = error.path ?? "", port } = error;
   const where = port === undefined ? address : `${address}:${port}`;
@@ -203,6 +203,10 @@ function startFault(cli: Cli, error: NodeJS.ErrnoException & { address?: string;
       ]);
     case "EADDRNOTAVAIL":
       return new CliFault(1, `${where} is no address of this machine`);
+    case "STORE_DAMAGED":
+      return new CliFault(1, `it does not start: ${error.message}`, [
+        "Put back a copy of the data directory that is whole; keep this one for what can be saved of it.",
+      ]);
     default:
       return new CliFault(1, `it does not start: ${error.message}`, [
         `If it runs already: ${cli.program} status`,
