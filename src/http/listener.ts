@@ -58,7 +58,7 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
       server.setSecureContext({ minVersion: tlsOptions.minVersion, ...certificates.current() });
   });
   const inFlight = new WeakMap<Socket, ServerResponse>();
-  const leaving = new WeakSet<Socket>();
+  const leaving = new Set<Socket>();
   let stopping = false;
 
   /**
@@ -70,7 +70,10 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
     leaving.add(socket);
     socket.end();
     const late = clock.after(lingerMs, () => socket.destroy());
-    socket.once("close", () => late.cancel());
+    socket.once("close", () => {
+      late.cancel();
+      leaving.delete(socket);
+    });
   };
   const onConnection = (socket: Socket): void => {
     const close = socket.destroySoon.bind(socket);
@@ -112,6 +115,7 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
       const { promise, resolve } = Promise.withResolvers<void>();
       server.close(() => resolve());
       server.closeIdleConnections();
+      for (const socket of leaving) socket.destroy();
       const late = clock.after(drainMs, () => server.closeAllConnections());
       await promise;
       late.cancel();
