@@ -1,7 +1,7 @@
 // Who may do what, as whom: the door through which HTTP and SMTP ask. A key or password is looked up by
 // its SHA-256 at every request, so that a revocation holds from the very next one. What a request may do
 // with its scope, and how often, is the doors' to judge (routes, buckets.ts).
-import type { Clock } from "../clock.ts";
+import { isoTime, type Clock } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Account, ApiKey, KeyStatus, Scope, SmtpCredential, Store } from "../store/store.ts";
@@ -58,6 +58,13 @@ export interface AccessDeps {
 
 /** A use is written down at most this often for each key. */
 const noteEveryMs = 60_000;
+
+function alreadyExpired(at: number): Refusal {
+  const issue = `is past: ${isoTime(at)}`;
+  return new Refusal("validation_failed", `expires_at ${issue}; a key that expires needs a time to come.`, {
+    errors: [{ field: "expires_at", code: "validation_failed", issue }],
+  });
+}
 
 export function createAccess(deps: AccessDeps): Access {
   const { store, clock, mint } = deps;
@@ -144,8 +151,9 @@ export function createAccess(deps: AccessDeps): Access {
     },
 
     async createKey(accountKey, wanted) {
-      const { value, hash, hint } = makeKey(wanted.test);
       const now = clock.now();
+      if (wanted.expiresAt !== null && wanted.expiresAt <= now) throw alreadyExpired(wanted.expiresAt);
+      const { value, hash, hint } = makeKey(wanted.test);
       const key = await store.createApiKey({
         ...wanted,
         id: mint("key", now),

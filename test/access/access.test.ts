@@ -143,3 +143,12 @@ test("a malformed key is refused without a look-up", async () => {
     });
   }
 });
+
+test("a key that would be expired from the start is not made", async () => {
+  const past = access.createKey(account.key, { ...wanted, expiresAt: clock.now() });
+  await expect(past).rejects.toMatchObject({
+    code: "validation_failed",
+    extras: { errors: [{ field: "expires_at" }] },
+  });
+  await access.createKey(account.key, { ...wanted, expiresAt: clock.now() + 1 });
+});
