@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
 import { createGroup, machineBusySeconds, type Group } from "./group.ts";
 import type { Running } from "./parties/party.ts";
-import { runSmtpSource, runSource, type Sink, type SourceResult, type Tools } from "./tools.ts";
+import { ports, runSmtpSource, runSource, type Sink, type SourceResult, type Tools } from "./tools.ts";
 
 export interface Load {
   messages: number;
@@ -32,8 +32,11 @@ export interface Measured {
   /** Milliseconds from the 250 at our door to the receiver's; null where mails have no number. */
   latencyP50: number | null;
   latencyP99: number | null;
-  sinkConnections: number;
-  signaturesPerMessage: number;
+  /** Milliseconds of an API request. */
+  answerP50?: number;
+  answerP99?: number;
+  sinkConnections?: number;
+  signaturesPerMessage?: number;
   /** Share of the machine that none of ours used. */
   others: number;
   /** Share of the processors that all of it used. */
@@ -66,8 +69,8 @@ export async function measureSmtp(
     const before = count(running.group, generator, sink.group);
     const numbered = load.destinations > 1 || load.perSecond > 0;
     const result: SourceResult & { acceptedNs?: BigUint64Array } = numbered
-      ? await runSource(generator, tools, 25_100, { ...load, firstNumber: 0 })
-      : await runSmtpSource(generator, 25_100, load);
+      ? await runSource(generator, tools, ports.smtp, { ...load, firstNumber: 0 })
+      : await runSmtpSource(generator, ports.smtp, load);
     const missing = await allAnswered(sink, load.messages);
     const after = count(running.group, generator, sink.group);
     const stats = sink.stats();
@@ -95,6 +98,36 @@ export async function measureSmtp(
   }
 }
 
+/** So many mails at once, each by a sender of its own. */
+export async function measureLarge(
+  running: Running,
+  sink: Sink,
+  messages: number,
+  sizeBytes: number,
+): Promise<Measured> {
+  await sink.reset();
+  const generator = createGroup("generator");
+  try {
+    const memory = watchMemory(running.group);
+    const before = count(running.group, generator, sink.group);
+    const one = { messages: 1, sizeBytes, sessions: 1, newConnections: true };
+    const all = await Promise.all(
+      Array.from({ length: messages }, () => runSmtpSource(generator, ports.smtp, one)),
+    );
+    const result = {
+      beganNs: Math.min(...all.map(({ beganNs }) => beganNs)),
+      endedNs: Math.max(...all.map(({ endedNs }) => endedNs)),
+    };
+    const missing = await allAnswered(sink, messages);
+    const after = count(running.group, generator, sink.group);
+    const measured = figures(before, after, result, messages, sink.stats().answeredNs);
+    const fault = missing ? `the sink has ${sink.stats().messages} of ${messages}` : measured.fault;
+    return { ...measured, peakBytes: memory.stop(), fault };
+  } finally {
+    await generator.end();
+  }
+}
+
 export function count(party: Group, generator: Group, sink: Group): Counted {
   return {
     party: party.cpu(),
@@ -104,10 +137,7 @@ export function count(party: Group, generator: Group, sink: Group): Counted {
   };
 }
 
-type Figures = Omit<
-  Measured,
-  "peakBytes" | "latencyP50" | "latencyP99" | "sinkConnections" | "signaturesPerMessage"
->;
+type Figures = Omit<Measured, "peakBytes">;
 
 /** What follows from times and processors alone. */
 export function figures(
@@ -138,6 +168,8 @@ export function figures(
     systemMicros: party.system / messages,
     generatorMicros: sum(generator) / messages,
     sinkMicros: sum(sink) / messages,
+    latencyP50: null,
+    latencyP99: null,
     others,
     busy: all / capacity,
     fault: others > othersMost ? `others used ${Math.round(others * 100)} % of the machine` : null,
@@ -145,7 +177,7 @@ export function figures(
 }
 
 /** True where it gave up: nothing came for a while. */
-async function allAnswered(sink: Sink, messages: number): Promise<boolean> {
+export async function allAnswered(sink: Sink, messages: number): Promise<boolean> {
   let [seen, since] = [-1, performance.now()];
   for (;;) {
     const { messages: accepted, deferred } = sink.stats();

@@ -26,6 +26,8 @@ const columns: Column[] = [
   { head: "peak MB", value: (m) => m.peakBytes / 1e6 },
   { head: "p50 ms", value: (m) => m.latencyP50, digits: 1 },
   { head: "p99 ms", value: (m) => m.latencyP99, digits: 1 },
+  { head: "answer p50 ms", value: (m) => m.answerP50 ?? null, digits: 1 },
+  { head: "answer p99 ms", value: (m) => m.answerP99 ?? null, digits: 1 },
   { head: "others %", value: (m) => m.others * 100 },
 ];
 

@@ -20,13 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { HEAD = 512 };
 enum step { GREETING, EHLO, MAIL, RCPT, DATA, DOT, RESET, IDLE };
 struct session { int fd, in_len; enum step step; uint64_t number; char in[4096]; };
 
 static uint64_t messages, begun, accepted, refused, first_number, began_ns, last_ns, *times;
 static int destinations, body_len, sessions_open;
 static double per_second;
-static char *body;
+static char *mail; // room for a header, then the body that all share
 static struct session **idle;
 static int idle_count;
 
@@ -52,8 +53,8 @@ static int may_begin(void) {
 static void begin(struct session *s) {
   s->number = first_number + begun++;
   s->step = MAIL;
-  static const char mail[] = "MAIL FROM:<sender@example.test>\r\n";
-  put(s, mail, sizeof mail - 1);
+  static const char command[] = "MAIL FROM:<sender@example.test>\r\n";
+  put(s, command, sizeof command - 1);
 }
 static void next(struct session *s) {
   if (may_begin()) { begin(s); return; }
@@ -61,7 +62,7 @@ static void next(struct session *s) {
   idle[idle_count++] = s;
 }
 static void transmit(struct session *s) {
-  char head[512];
+  char head[HEAD];
   time_t t = time(NULL);
   struct tm utc;
   char date[64];
@@ -71,10 +72,8 @@ static void transmit(struct session *s) {
     "Message-Id: <%llu.%d@example.test>\r\nX-Bench-Number: %llu\r\n\r\n",
     (int)(s->number % (uint64_t)destinations), date, (unsigned long long)s->number,
     (unsigned long long)s->number, (int)getpid(), (unsigned long long)s->number);
-  char whole[length + body_len];
-  memcpy(whole, head, (size_t)length);
-  memcpy(whole + length, body, (size_t)body_len);
-  put(s, whole, length + body_len);
+  memcpy(mail + HEAD - length, head, (size_t)length);
+  put(s, mail + HEAD - length, length + body_len);
 }
 static void settled(struct session *s, int taken) {
   last_ns = now_ns();
@@ -147,7 +146,8 @@ int main(int count, char **argument) {
   signal(SIGPIPE, SIG_IGN);
   times = calloc(messages, sizeof *times);
   idle = calloc((size_t)sessions, sizeof *idle);
-  body = malloc((size_t)size + 128);
+  mail = malloc(HEAD + (size_t)size + 128);
+  char *body = mail + HEAD;
   while (body_len < size) body_len += sprintf(body + body_len, "%s\r\n", "the quick brown fox jumps over the lazy dog and back again, all day long");
   body_len += sprintf(body + body_len, ".\r\n");
   int epoll = epoll_create1(0);

@@ -60,6 +60,7 @@ export async function startProduct(
     dns.set(`d${n}.test`, "MX", [`10 mx.d${n}.test`], dnsTtlSeconds);
     dns.set(`mx.d${n}.test`, "A", [receiverAddress(n)], dnsTtlSeconds);
   }
+  dns.set("hooks.test", "A", ["127.0.0.1"], dnsTtlSeconds);
   dns.negativeTtl(dnsTtlSeconds);
   writeFileSync(join(home, "shaping.yaml"), JSON.stringify(shaping(options.connections ?? 20)));
   const config = join(home, "svc.yaml");
