@@ -73,6 +73,8 @@ export interface Config {
     trusted: { network: string; account: string }[];
     trustedProxies: string[];
   };
+  /** Where reports about our mail come in; no address: they do not. */
+  inbound: { listen: ListenAddress[] };
   outbound: OutboundConfig;
   dns: { servers: string[]; timeoutMs: number; tries: number };
   webhooks: { allowNetworks: string[]; caFile: string | null; scheduleMs: number[]; timeoutMs: number };
@@ -264,6 +266,7 @@ function assemble(
       trusted: value["relay.trusted"],
       trustedProxies: value["relay.trusted_proxies"],
     },
+    inbound: { listen: value["inbound.listen"] },
     outbound: {
       port: value["outbound.port"],
       source: value["outbound.source"],

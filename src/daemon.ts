@@ -12,6 +12,7 @@ import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createResolver, type CachingResolver } from "./dns/resolve.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
+import { createFeedback } from "./feedback/feedback.ts";
 import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs, jobList } from "./jobs.ts";
@@ -22,6 +23,7 @@ import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
 import { createWire } from "./queue/wire.ts";
+import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
 import type { Service } from "./service.ts";
@@ -192,7 +194,8 @@ async function build({
     connectionsOf: (group) => shaping(group).connections,
   });
   const wire = createWire({ store, signHeader, clock, sign: config.outbound.sign });
-  const destinations = createDestinations({ delivery, wire, verpSecret: await store.secret("verp"), clock });
+  const verpSecret = await store.secret("verp");
+  const destinations = createDestinations({ delivery, wire, verpSecret, clock });
   const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
   const settleDeps = {
     recorder,
@@ -256,6 +259,23 @@ async function build({
     certificates === null
       ? null
       : createRelay({ config, certificates, access, submission, store, clock, log: log.component("relay") });
+  const feedback = createFeedback({
+    store,
+    recorder,
+    verpSecret,
+    config,
+    notices,
+    clock,
+    log: log.component("feedback"),
+  });
+  const inbound = createInbound({
+    config,
+    certificates,
+    feedback,
+    store,
+    clock,
+    log: log.component("inbound"),
+  });
   const http = createHttp({
     config,
     certificates,
@@ -280,6 +300,7 @@ async function build({
   const addresses = (): { name: string; address: string }[] => [
     ...http.addresses(),
     ...(relay?.addresses() ?? []),
+    ...inbound.addresses(),
   ];
 
   const outside: Service = {
@@ -292,7 +313,7 @@ async function build({
     },
   };
   return {
-    floors: [[outside], [webhooks, runner, jobs, ...(relay ? [relay] : []), http]],
+    floors: [[outside], [webhooks, runner, jobs, ...(relay ? [relay] : []), inbound, http]],
     daemon: {
       addresses,
       reload,

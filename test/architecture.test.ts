@@ -11,7 +11,7 @@ const tiers: string[][] = [
   ["mail", "errors", "clock", "ids", "log", "service", "config"],
   ["store", "dns", "tls"],
   ["access", "domains", "events", "suppressions"],
-  ["submission", "queue", "delivery", "webhooks", "sandbox", "care"],
+  ["submission", "queue", "delivery", "feedback", "webhooks", "sandbox", "care"],
   ["http", "relay", "cli"],
   ["daemon", "jobs"],
   ["bin"],

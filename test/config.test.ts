@@ -201,7 +201,7 @@ test.each([
     "tls: {acme: {email: a@x.example}}",
     "tls.acme: found a key that is not available in this version yet, expected no such key",
   ],
-  ["inbound: {listen: [0.0.0.0:25]}", "inbound: found a key that is not available in this version yet"],
+  ["dnsbl: {interval: 1h}", "dnsbl: found a key that is not available in this version yet"],
   ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
   ["tls: {mode: off}", "expected files or self-signed, or http.listen on loopback only (now [::]:8443)"],
   [

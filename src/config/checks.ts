@@ -121,7 +121,7 @@ function smartHost(read: Read, passwordGiven: boolean): Wrong[] {
 function listeners(read: Read): Wrong[] {
   const seen = new Map<string, OptionPath>();
   const wrong: Wrong[] = [];
-  for (const path of ["http.listen", "relay.starttls", "relay.implicit_tls"] as const)
+  for (const path of ["http.listen", "relay.starttls", "relay.implicit_tls", "inbound.listen"] as const)
     for (const listen of read[path] ?? []) {
       const text = listenText(listen);
       const before = seen.get(text);
@@ -133,14 +133,15 @@ function listeners(read: Read): Wrong[] {
 }
 
 function devStaysLocal(read: Read): Wrong[] {
-  return (["http.listen", "relay.starttls", "relay.implicit_tls"] as const).flatMap((path) =>
-    (read[path] ?? [])
-      .filter((listen) => !isLoopback(listen))
-      .map((listen) => ({
-        path,
-        found: listenText(listen),
-        expected: "a loopback address: --dev is for this machine alone",
-      })),
+  return (["http.listen", "relay.starttls", "relay.implicit_tls", "inbound.listen"] as const).flatMap(
+    (path) =>
+      (read[path] ?? [])
+        .filter((listen) => !isLoopback(listen))
+        .map((listen) => ({
+          path,
+          found: listenText(listen),
+          expected: "a loopback address: --dev is for this machine alone",
+        })),
   );
 }
 

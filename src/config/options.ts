@@ -87,6 +87,11 @@ export const options = {
     [],
     "proxies whose connections begin with a PROXY header (version 1 or 2)",
   ),
+  "inbound.listen": option(
+    listeners,
+    ports([25], []),
+    "where bounces and complaints come in; a plain user has none unless it is given",
+  ),
   "outbound.port": option(kind.whole(1, 65_535), 25, "port of receiving servers"),
   "outbound.source": option(
     kind.list(kind.ipAddress, { max: 256 }),
@@ -167,7 +172,6 @@ export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>(["relay.t
 export const notYet: readonly string[] = [
   "tls.acme",
   "tracking",
-  "inbound",
   "dnsbl",
   "retention",
   "backup",

@@ -100,7 +100,7 @@ export function reportsContract(name: string, open: () => Promise<OpenedStore>):
     test("a delivered recipient bounces once, with event, webhook row and suppression", async () => {
       const job = await delivered();
       const endpoint = await store.createEndpoint(newEndpoint(account, clock.now()));
-      clock.advance(minute);
+      await clock.advance(minute);
       expect(await store.settleReports([report(job)])).toEqual(["recorded"]);
       expect(await recipientOf(job)).toMatchObject({
         state: "bounced",

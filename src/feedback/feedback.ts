@@ -1,0 +1,83 @@
+// What the world says of our mail afterwards: reports that come back to port 25. Here is which addresses there are
+// and what a mail to one of them does. A signed return path names the message and the recipient whose bounces it
+// takes; nothing that a report says reaches beyond that message. Nothing is ever answered.
+import { parseAddress } from "../mail/address.ts";
+import { readReturned, type Returned } from "../mail/returned.ts";
+import { readReturnPathLocal } from "../mail/return-path.ts";
+import { bounceReports } from "./bounces.ts";
+import { complaintReports } from "./complaints.ts";
+import type { FeedbackDeps, Mailbox } from "./mailbox.ts";
+import { createForwarding } from "./forwarding.ts";
+
+export interface Feedback {
+  /** The mailbox behind an address (as written in RCPT TO); null: there is none. */
+  mailboxOf(address: string): Promise<Mailbox | null>;
+  /** Does what a mail says, once a mailbox. Resolves when it is on disk; `later`: not now, it is to be sent again. */
+  take(mail: Uint8Array, mailboxes: readonly Mailbox[]): Promise<"taken" | "later">;
+}
+
+const operatorNames = new Set(["postmaster", "abuse"]);
+/** `fbl`, or `fbl+yahoo`: the name of the feedback loop that was given this address. */
+const complaintsLocal = /^fbl(?:\+([a-z0-9][a-z0-9_-]{0,31}))?$/;
+
+export function createFeedback(deps: FeedbackDeps): Feedback {
+  const { store, config, log } = deps;
+  const forwarding = createForwarding(deps);
+
+  const returnPath = async (local: string, domain: string): Promise<Mailbox | null> => {
+    const keys = readReturnPathLocal(deps.verpSecret, local);
+    if (keys === null) return null;
+    const sent = await store.sentMessage({ key: keys.messageKey });
+    const recipient = sent?.find(({ job }) => job.key === keys.recipientKey);
+    // Mail of test keys never leaves the machine: nothing can come back.
+    if (!recipient || recipient.job.message.test) return null;
+    return recipient.job.message.returnPathDomain === domain ? { kind: "return_path", ...keys } : null;
+  };
+
+  const reportsOf = async (returned: Returned, mailbox: Mailbox) => {
+    if (mailbox.kind === "return_path" && returned.kind === "bounce")
+      return bounceReports(deps, returned.failures, mailbox);
+    if (mailbox.kind !== "operator" && returned.kind === "complaint")
+      return complaintReports(deps, returned, mailbox);
+    return [];
+  };
+
+  return {
+    async mailboxOf(address) {
+      const parsed = parseAddress(address);
+      if (!parsed.ok) return null;
+      const local = parsed.value.local.toLowerCase();
+      const domain = parsed.value.ascii;
+      if (domain === config.hostname.toLowerCase()) {
+        const complaints = complaintsLocal.exec(local);
+        if (complaints) return { kind: "complaints", source: complaints[1] ?? null };
+        if (operatorNames.has(local) && forwarding.open) return { kind: "operator", name: local };
+      }
+      return returnPath(local, domain);
+    },
+    async take(mail, mailboxes) {
+      let later = false;
+      const returned = mailboxes.some(({ kind }) => kind !== "operator") ? readReturned(mail) : null;
+      for (const mailbox of mailboxes) {
+        if (mailbox.kind === "operator") {
+          if (!(await forwarding.forward(mailbox.name, mail))) later = true;
+          continue;
+        }
+        if (returned === null) continue;
+        const reports = await reportsOf(returned, mailbox);
+        const results = reports.length > 0 ? await store.settleReports(reports) : [];
+        if (results.includes("busy")) later = true;
+        log.info(
+          {
+            mailbox,
+            kind: returned.kind,
+            why: returned.kind === "nothing" ? returned.why : undefined,
+            results,
+          },
+          "mail that came back",
+        );
+      }
+      return later ? "later" : "taken";
+    },
+  };
+}

@@ -1,0 +1,219 @@
+// The inbound port (25): it takes what comes back, and relays for nobody. Which addresses there are and what their
+// mail does is feedback's. STARTTLS is offered, a login is not; any sender is taken, the null sender of reports
+// (RFC 5321 §4.5.5) first of all. 250 after DATA only when what the mail says is on disk.
+import type {
+  SMTPServerAddress,
+  SMTPServerDataStream,
+  SMTPServerOptions,
+  SMTPServerSession,
+} from "smtp-server";
+import { constants } from "node:crypto";
+import type { Clock, Timer } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Feedback } from "../feedback/feedback.ts";
+import type { Mailbox } from "../feedback/mailbox.ts";
+import type { Log } from "../log.ts";
+import type { Service } from "../service.ts";
+import type { Store } from "../store/store.ts";
+import type { Certificates } from "../tls/certificates.ts";
+import { drain } from "./data.ts";
+import { dismissAll } from "./farewell.ts";
+import { createGate } from "./gate.ts";
+import { peerOf } from "./peer.ts";
+import { createPort } from "./port.ts";
+import { replyTo, SmtpReply } from "./replies.ts";
+import { RelayServer } from "./smtp-connection.ts";
+import type { Desk, RelayConnection } from "./smtp-connection.ts";
+
+export interface InboundDeps {
+  config: Pick<Config, "hostname" | "inbound">;
+  /** null: STARTTLS is not offered. */
+  certificates: Certificates | null;
+  feedback: Feedback;
+  store: Pick<Store, "full">;
+  clock: Clock;
+  log: Log;
+}
+
+export type Inbound = Service & { addresses(): { name: string; address: string }[] };
+
+/** Reports hold little, and a returned message's head; who returns all of a large one is refused and no bounce is lost. */
+export const maxReportBytes = 1_048_576;
+const limits = { total: 500, perSource: 20 };
+const sweepMs = 5_000;
+/** Addresses that are none, in one session: who asks for more is guessing. */
+const maxRefused = 20;
+const maxRecipients = 100;
+const mailParameters = new Set(["SIZE", "BODY", "SMTPUTF8"]);
+
+export function createInbound(deps: InboundDeps): Inbound {
+  const { config, certificates, clock, log } = deps;
+  let emptied: (() => void) | null = null;
+  const desk: Desk = {
+    clock,
+    peerOf: (socket) => socket.remoteAddress ?? "",
+    sessions: createGate(limits),
+    stopping: false,
+    left: () => void (sessions().length === 0 && emptied?.()),
+  };
+  const server = new RelayServer(
+    {
+      ...(certificates === null ? withoutTls : { ...certificates.current(), ...tlsOptions }),
+      ...sessionOptions(config.hostname),
+      ...createHandlers(deps),
+    },
+    desk,
+  );
+  server.on("error", (error: Error) => log.debug({ err: error }, "a connection failed"));
+  const sessions = (): RelayConnection[] => [...server.sessions.values()];
+  const ports = config.inbound.listen.map((where) =>
+    createPort("inbound", where, (socket) => void server.server.emit("connection", socket)),
+  );
+
+  let timer: Timer | null = null;
+  let forget: (() => void) | null = null;
+  const sweep = (): void => {
+    for (const session of sessions()) session.expire();
+    timer = clock.after(sweepMs, sweep);
+  };
+  return {
+    name: "inbound",
+    async start() {
+      try {
+        for (const port of ports) await port.open();
+      } catch (error) {
+        for (const port of ports) void port.close();
+        throw error;
+      }
+      forget =
+        certificates?.onChange(() =>
+          server.updateSecureContext({ ...certificates.current(), ...tlsOptions }),
+        ) ?? null;
+      timer = clock.after(sweepMs, sweep);
+    },
+    async stop() {
+      desk.stopping = true;
+      timer?.cancel();
+      forget?.();
+      const closed = ports.map((port) => port.close());
+      await dismissAll(clock, sessions, (run) => (emptied = run));
+      await Promise.all(closed);
+    },
+    addresses: () => ports.map((port) => ({ name: port.name, address: port.address() })),
+  };
+}
+
+const tlsOptions = { minVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
+const withoutTls = { hideSTARTTLS: true };
+
+function sessionOptions(hostname: string): SMTPServerOptions {
+  return {
+    name: hostname,
+    heloResponse: "%s",
+    size: maxReportBytes,
+    authOptional: true,
+    authMethods: [],
+    disabledCommands: ["AUTH", "XCLIENT", "XFORWARD", "WIZ", "SHELL", "KILL"],
+    hideENHANCEDSTATUSCODES: false,
+    hideDSN: true,
+    hideREQUIRETLS: true,
+    maxRecipients,
+    maxCommandLength: 4_096,
+    socketTimeout: 300_000,
+    disableReverseLookup: true,
+    logger: false,
+  };
+}
+
+type Handlers = Required<Pick<SMTPServerOptions, "onSecure" | "onMailFrom" | "onRcptTo" | "onData">>;
+
+function createHandlers({ feedback, store, log }: InboundDeps): Handlers {
+  const mailboxes = new WeakMap<SMTPServerSession, Map<string, Mailbox>>();
+  const refused = new WeakMap<SMTPServerSession, number>();
+
+  const mail = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
+    refuseParameters(address, mailParameters);
+    if (store.full()) throw new SmtpReply(452, "4.3.1", "There is no room now; try again later");
+    mailboxes.set(session, new Map());
+  };
+
+  const recipient = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
+    refuseParameters(address, new Set());
+    const mailbox = await feedback.mailboxOf(address.address);
+    if (mailbox) return void mailboxes.get(session)?.set(JSON.stringify(mailbox), mailbox);
+    const count = (refused.get(session) ?? 0) + 1;
+    refused.set(session, count);
+    log.debug({ ip: peerOf(session), to: address.address }, "no such address on the inbound port");
+    if (count >= maxRefused) throw new SmtpReply(421, "4.7.0", "Too many wrong addresses");
+    throw new SmtpReply(
+      550,
+      "5.7.1",
+      "This server relays for nobody and takes reports about its own mail only",
+    );
+  };
+
+  const message = async (stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> => {
+    try {
+      const bytes = await readReport(stream);
+      const boxes = [...(mailboxes.get(session)?.values() ?? [])];
+      if ((await feedback.take(bytes, boxes)) === "later")
+        throw new SmtpReply(451, "4.3.2", "Not now; try again later");
+      return "2.0.0 Taken";
+    } finally {
+      await drain(stream);
+    }
+  };
+
+  const answer = <T>(
+    work: Promise<T>,
+    session: SMTPServerSession,
+    callback: (error: Error | null, result?: T) => void,
+  ): void => {
+    work
+      .then(
+        (result) => callback(null, result),
+        (error: unknown) => {
+          const reply = replyTo(error);
+          if (!reply) log.error({ err: error, session: session.id }, "a command failed unexpectedly");
+          callback(reply ?? new SmtpReply(451, "4.3.0", "Internal trouble; try again later"));
+        },
+      )
+      .catch((error: unknown) => log.error({ err: error, session: session.id }, "a reply failed"));
+  };
+
+  return {
+    onMailFrom: (address, session, callback) =>
+      answer(mail(address, session), session, (error) => callback(error)),
+    onRcptTo: (address, session, callback) =>
+      answer(recipient(address, session), session, (error) => callback(error)),
+    onData: (stream, session, callback) =>
+      answer(message(stream, session), session, (error, reply) => callback(error, reply)),
+    onSecure: (socket, _session, callback) => {
+      socket.on("error", () => undefined);
+      callback(null);
+    },
+  };
+}
+
+/** RFC 5321 §4.1.1.11: parameters that were not offered are refused. */
+function refuseParameters(address: SMTPServerAddress, known: ReadonlySet<string>): void {
+  const unknown = Object.keys(address.args || {}).find((key) => !known.has(key));
+  if (unknown !== undefined) throw new SmtpReply(555, "5.5.4", `Parameter ${unknown} is not supported`);
+}
+
+/** All of a mail, in memory: it is small by the limit above. */
+async function readReport(stream: SMTPServerDataStream): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  const tooLarge = new SmtpReply(552, "5.3.4", `Reports have at most ${maxReportBytes} bytes`);
+  try {
+    const incoming: AsyncIterable<Buffer> = stream.iterator({ destroyOnReturn: false });
+    for await (const chunk of incoming) {
+      if (stream.sizeExceeded) throw tooLarge;
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw stream.destroyed ? new SmtpReply(451, "4.4.2", "The connection ended before the data did") : error;
+  }
+  if (stream.sizeExceeded) throw tooLarge;
+  return Buffer.concat(chunks);
+}
