@@ -19,7 +19,7 @@ import { createJobs, jobList } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createSigner } from "./mail/dkim.ts";
 import { createDestinations } from "./queue/destinations.ts";
-import { createRunner } from "./queue/runner.ts";
+import { createRunner, type Runner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
 import { createWire } from "./queue/wire.ts";
@@ -50,6 +50,8 @@ export interface RunningDaemon {
 export const defaultAccount = "default";
 /** Attempts and requests in flight may take this long to end; what is left is taken back at the next start. */
 const drainMs = 30_000;
+/** An attempt that has not sent its final dot by then is ended: its recipient is given back. */
+const cutShortMs = 5_000;
 
 /** Opens the store, starts every room and resolves when the listeners stand. Throws StoreLocked, or the error of what could not start, with everything stopped again. */
 export async function serve({ config, log }: { config: Config; log: Log }): Promise<RunningDaemon> {
@@ -205,7 +207,7 @@ async function build({
     random: Math.random,
     isCaught: destinations.isCaught,
   };
-  const runner = createRunner({
+  const queue = createRunner({
     store,
     destinationOf: destinations.destinationOf,
     suppressedSince: destinations.suppressedSince(store),
@@ -215,6 +217,14 @@ async function build({
     clock,
     log: log.component("queue"),
   });
+  const runner: Runner = {
+    ...queue,
+    async stop() {
+      const late = clock.after(cutShortMs, () => delivery.cutShort());
+      await queue.stop();
+      late.cancel();
+    },
+  };
   const submission = createSubmission({ store, domains, runner, config, clock, mint });
   const notices = createNotices({
     store,

@@ -98,6 +98,26 @@ test("SIGTERM: what is in flight ends well, sessions are told 421, exit 0 within
   expect(receiver().mails.map(tokenOf)).not.toContain("token-0-");
 });
 
+test("SIGTERM beside receivers that hang: exit 0 within 15 s, and their mail waits as it did", async () => {
+  receiver().options.stall = "rcpt";
+  for (let i = 0; i < 20; i++) expect(await send("r@one.test")).toBe(202);
+  await eventually(async () => receiver().open === 10);
+  const begun = performance.now();
+  await world.svc.kill("SIGTERM");
+  expect(world.svc.process.exitCode).toBe(0);
+  expect(performance.now() - begun).toBeLessThan(15_000);
+
+  delete receiver().options.stall;
+  await world.svc.restart();
+  await ledger.settle(() => receiver().mails);
+  await eventually(async () => {
+    const { data } = (await world.svc.admin("GET", "/v1/events")).json;
+    return data.length === 20;
+  });
+  const { data } = (await world.svc.admin("GET", "/v1/events")).json;
+  for (const { event, data: facts } of data) expect([event, facts.attempt]).toEqual(["message.delivered", 1]);
+});
+
 test("a second SIGTERM ends it at once, and the next start takes the work back", async () => {
   await inFlight(3);
   const held = new Set(receiver().mails.map(tokenOf));
