@@ -63,6 +63,12 @@ export const nouns: Noun[] = [
     about: "addresses not to send to: add, remove, show, list",
     load: () => import("./commands/suppressions.ts"),
   },
+  {
+    name: "bounces",
+    alias: "bounce",
+    about: "explain: what a reply or a returned mail means",
+    load: () => import("./commands/bounces.ts"),
+  },
 ];
 
 type Complete = (globals: Record<string, unknown>) => void;

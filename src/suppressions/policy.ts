@@ -2,7 +2,7 @@
 // A block, a full mailbox, a policy, an expiry or a fault of ours says nothing about the address, and one bad day of a
 // sender's reputation must not eat a list of good customers. The cause is mail/classify.ts's judgement; complaints and
 // unsubscribes are feedback's. The list itself, and which reason wins, is the store's.
-import type { Classification } from "../mail/classify.ts";
+import { classifyReply, type Classification } from "../mail/classify.ts";
 import type { Job } from "../mail/envelope.ts";
 import { classifyFailure, failureType, replyOf, type Failure } from "../mail/failure.ts";
 import type { Outcome, OutcomeReply } from "../mail/outcome.ts";
@@ -48,9 +48,18 @@ const verdicts = {
 
 /** True where the outcome puts the recipient on the list. Test messages never leave the machine and prove nothing. */
 export function suppresses(job: Job, outcome: Outcome): boolean {
-  if (outcome.kind !== "bounced" || outcome.reply.code < 500 || outcome.reply.code > 599) return false;
-  if (job.message.test || job.domain === simulatorDomain) return false;
-  return verdicts[outcome.classification](outcome.reply);
+  if (outcome.kind !== "bounced" || job.message.test || job.domain === simulatorDomain) return false;
+  return isPermanent(outcome.reply) && verdicts[outcome.classification](outcome.reply);
+}
+
+/** The same for a reply in a session, by its text alone. */
+export function replySuppresses(reply: OutcomeReply): boolean {
+  return isPermanent(reply) && verdicts[classifyReply(reply)](reply);
+}
+
+/** RFC 5321 §4.2.1: the first digit alone. */
+function isPermanent({ code }: OutcomeReply): boolean {
+  return code >= 500 && code <= 599;
 }
 
 /**
