@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Classification } from "../src/mail/classify.ts";
 import { ruleOf } from "../src/mail/classify.ts";
 import { classifyFailure, replyOf, type Failure } from "../src/mail/failure.ts";
-import { readReturned } from "../src/mail/returned.ts";
+import { readReturned, type Returned } from "../src/mail/returned.ts";
 import { failureSuppresses } from "../src/suppressions/policy.ts";
 
 const [folder = "", flag] = process.argv.slice(2);
@@ -66,17 +66,20 @@ const byFile = Map.groupBy(labels, ({ file }) => file);
 let slowestMs = 0;
 let slowestFile = "";
 const crashes: string[] = [];
-function read(kind: string, file: string) {
-  const bytes = readFileSync(join(folder, kind, file));
+function read(kind: string, file: string): Returned {
+  return readBytes(readFileSync(join(folder, kind, file)), `${kind}/${file}`);
+}
+
+function readBytes(bytes: Buffer, name: string): Returned {
   const began = performance.now();
   try {
     return readReturned(bytes);
   } catch (error) {
-    crashes.push(`${file}: ${String(error)}`);
-    return { kind: "nothing", why: "crash" } as const;
+    crashes.push(`${name}: ${String(error)}`);
+    return { kind: "nothing", why: "crash" };
   } finally {
     const took = performance.now() - began;
-    if (took > slowestMs) [slowestMs, slowestFile] = [took, `${kind}/${file}`];
+    if (took > slowestMs) [slowestMs, slowestFile] = [took, name];
   }
 }
 
@@ -192,6 +195,18 @@ function machineProblem(bytes: string, rows: Label[], failures: Failure[]): stri
   }
   return null;
 }
+
+// Every mail once more with CR alone as line end, and cut off at three places.
+for (const kind of ["bounces", "bounces-not", "bounces-err"])
+  for (const file of readdirSync(join(folder, kind))) {
+    const bytes = readFileSync(join(folder, kind, file));
+    readBytes(
+      Buffer.from(bytes.toString("latin1").replace(/\r?\n/g, "\r"), "latin1"),
+      `${kind}/${file} with CR`,
+    );
+    for (const share of [0.3, 0.55, 0.8])
+      readBytes(bytes.subarray(0, Math.floor(bytes.length * share)), `${kind}/${file} cut at ${share}`);
+  }
 
 let fromOthers = 0;
 for (const kind of ["bounces-not", "bounces-err"])

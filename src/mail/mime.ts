@@ -24,8 +24,9 @@ const maxDepth = 8;
 const maxParts = 100;
 const maxFields = 1_000;
 const maxFieldLength = 20_000;
+const maxHeaderLength = 200_000;
 
-/** The tree of a mail. At most 2 MB, 100 parts and 8 levels are looked at. */
+/** The tree of a mail. At most 2 MB, 100 parts and 8 levels, and 200 KB of each header are looked at. */
 export function readMime(bytes: Uint8Array): MimePart {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, maxBytes));
   const text = source.toString("latin1").replace(/\r\n?/g, "\n");
@@ -38,7 +39,7 @@ export function readFields(text: string): { fields: MimeField[]; rest: string } 
   const end = text.startsWith("\n") ? 0 : text.indexOf("\n\n") + 1;
   const head = end > 0 || text.startsWith("\n") ? text.slice(0, end) : text;
   const fields: MimeField[] = [];
-  for (const line of head.split("\n")) {
+  for (const line of head.slice(0, maxHeaderLength).split("\n")) {
     const last = fields.at(-1);
     if (/^[ \t]/.test(line)) {
       if (last && last.value.length < maxFieldLength) last.value = `${last.value} ${line.trim()}`.trim();

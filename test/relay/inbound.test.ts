@@ -42,7 +42,7 @@ async function start(options: { tls?: boolean; full?: boolean } = {}) {
   });
   await inbound.start();
   closers.push(() => inbound.stop());
-  const [{ address = "" } = {}] = inbound.addresses();
+  const address = inbound.addresses()[0]?.address ?? "";
   const client = async (): Promise<SmtpClient> => {
     const smtp = await connectSmtp({ port: Number(address.split(":").at(-1)) });
     closers.push(async () => smtp.end());

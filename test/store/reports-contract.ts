@@ -191,8 +191,12 @@ export function reportsContract(name: string, open: () => Promise<OpenedStore>):
       const jobs = [await delivered(), await delivered(), await delivered()];
       const reports = jobs.map((job) => report(job));
       expect(await store.settleReports([...reports, ...reports])).toEqual([
-        ...["recorded", "recorded", "recorded"],
-        ...["already", "already", "already"],
+        "recorded",
+        "recorded",
+        "recorded",
+        "already",
+        "already",
+        "already",
       ]);
     });
   });
