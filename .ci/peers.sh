@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Installs the real peers that test/peers talks to, from Debian's packages, as root: Postfix and the tools
-# beside it; OpenSMTPD unpacked into a folder, since Debian's mail servers exclude one another. Prints that folder.
+# Installs the real peers that test/peers talks to, from Debian's packages, as root: Postfix, the mail clients and
+# the tools beside them; OpenSMTPD and Exim unpacked into a folder, since Debian's mail servers exclude one another.
+# Prints that folder.
 set -euo pipefail
 peers=${SVC_PEERS_DIR:-/var/tmp/svc-peers}
-wanted=(postfix swaks libnet-ssleay-perl opendkim-tools openssl curl strace)
+wanted=(postfix swaks libnet-ssleay-perl opendkim-tools openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3)
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done
-if [ ${#missing[@]} -gt 0 ] || [ ! -x "$peers/opensmtpd/usr/sbin/smtpd" ]; then
+if [ ${#missing[@]} -gt 0 ] || [ ! -x "$peers/opensmtpd/usr/sbin/smtpd" ] || [ ! -x "$peers/exim/usr/sbin/exim4" ]; then
   apt-get update -qq >&2
 fi
 if [ ${#missing[@]} -gt 0 ]; then
@@ -21,13 +22,20 @@ if [ ${#missing[@]} -gt 0 ]; then
   echo 'postfix postfix/main_mailer_type select No configuration' | debconf-set-selections
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
-if [ ! -x "$peers/opensmtpd/usr/sbin/smtpd" ]; then
-  mkdir -p "$peers/debs"
-  libraries=$(apt-cache depends opensmtpd | sed -n 's/^  Depends: \(lib[a-z0-9.+-]*\)$/\1/p')
-  (cd "$peers/debs" && apt-get download -qq opensmtpd $libraries >&2)
-  for deb in "$peers"/debs/*.deb; do dpkg -x "$deb" "$peers/opensmtpd"; done
-fi
-# What its package would have made: two users without a login, its empty root, its delivery agents where it looks for them.
+# Unpacks a package and the libraries that it names into a folder of its own.
+unpack() {
+  local package=$1 folder=$2 libraries
+  mkdir -p "$peers/debs-$folder"
+  libraries=$(apt-cache depends "$package" | sed -n 's/^  Depends: \(lib[a-z0-9.+-]*\)$/\1/p')
+  (cd "$peers/debs-$folder" && apt-get download -qq "$package" $libraries >&2)
+  for deb in "$peers/debs-$folder"/*.deb; do dpkg -x "$deb" "$peers/$folder"; done
+}
+[ -x "$peers/opensmtpd/usr/sbin/smtpd" ] || unpack opensmtpd opensmtpd
+[ -x "$peers/exim/usr/sbin/exim4" ] || unpack exim4-daemon-light exim
+# What the packages would have made. Exim: its user, and the place of its configuration, on which tests mount theirs.
+mkdir -p /etc/exim4
+getent passwd Debian-exim >/dev/null || useradd --system --no-create-home --home-dir /var/spool/exim4 --shell /usr/sbin/nologin Debian-exim
+# OpenSMTPD: two users without a login, its empty root, its delivery agents where it looks for them.
 for user in opensmtpd opensmtpq; do
   getent passwd "$user" >/dev/null || useradd --system --no-create-home --home-dir /var/lib/opensmtpd/empty --shell /usr/sbin/nologin "$user"
 done

@@ -1,0 +1,124 @@
+// Mail programs of the world at each port of the relay, ten mails of different shapes by each, and their bytes as
+// a Postfix receives them: equal but for what is documented to come on top and to go.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import PostalMime from "postal-mime";
+import { eventually, freePorts, startAppliance, type Appliance } from "../support/appliance.ts";
+import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
+import { missingClients, startMailClients, type Door, type MailClient } from "../support/mail-clients.ts";
+import { missingPeers, startPostfix, type Postfix } from "../support/peers.ts";
+import { publish } from "../support/publish.ts";
+import { keptFields, mailOf, shapes, type Shape } from "../support/shapes.ts";
+
+const missing = missingPeers() ?? (missingClients().join(", ") || null);
+if (missing && process.env["CI"]) throw new Error(`tests with real mail clients cannot run: ${missing}`);
+if (missing) console.warn(`SKIPPED: tests with real mail clients: ${missing}`);
+
+const doorNames = ["587", "2525", "465"] as const;
+const programs = [
+  "swaks",
+  "msmtp",
+  "curl",
+  "Python smtplib",
+  "nodemailer (pooled)",
+  "Postfix as a null client",
+  "Exim as a smart-host client",
+  "git send-email",
+];
+
+describe.skipIf(missing !== null)("mail programs", () => {
+  let dns: DnsServer;
+  let postfix: Postfix;
+  let svc: Appliance;
+  let clients: MailClient[];
+  let doors: Door[];
+
+  beforeAll(async () => {
+    const [a = 0, b = 0, c = 0] = await freePorts(3);
+    doors = [a, b, c].map((port, i) => ({ name: doorNames[i] ?? "", port, implicitTls: i === 2 }));
+    dns = await startDnsServer({
+      "one.test": { MX: ["10 mx.one.test"] },
+      "mx.one.test": { A: ["127.0.0.31"] },
+    });
+    postfix = await startPostfix({
+      address: "127.0.0.31",
+      port: 25_031,
+      domain: "one.test",
+      hostname: "mx.one.test",
+    });
+    svc = await startAppliance({
+      config: {
+        dns: { servers: [dns.server] },
+        relay: { starttls: [`127.0.0.1:${a}`, `127.0.0.1:${b}`], implicit_tls: [`127.0.0.1:${c}`] },
+        outbound: { port: 25_031, allow_networks: ["127.0.0.0/8"] },
+      },
+    });
+    await publish(svc, dns, "ok.test");
+    const login = (await svc.admin("POST", "/v1/smtp_credentials", { name: "clients", test: false })).json;
+    clients = await startMailClients(login, doors);
+    expect(clients.map(({ name }) => name)).toEqual(programs);
+  });
+
+  afterAll(async () => {
+    for (const client of clients ?? []) await client.stop();
+    await svc?.stop();
+    await Promise.all([postfix?.stop(), dns?.stop()]);
+  });
+
+  const cases = programs.flatMap((program) => doorNames.map((door) => [program, door] as const));
+  test.each(cases)("%s at %s: ten mails of different shapes", async (program, doorName) => {
+    const client = clients.find(({ name }) => name === program);
+    const door = doors.find(({ name }) => name === doorName);
+    if (!client || !door) throw new Error("no such client or door");
+    const recipients = shapes.map((_, i) =>
+      `${program.replace(/\W+/g, "-")}-${doorName}-${i}@one.test`.toLowerCase(),
+    );
+    for (const [i, shape] of shapes.entries()) {
+      const to = recipients[i] ?? "";
+      const { taken, said } = await client.send({ door, from: shape.from, to, mail: mailOf(shape) });
+      expect(taken, `${shape.name}\n${said}`).toBe(shape.refused === undefined);
+      if (shape.refused) expect(said.replace(/\s+/g, " ")).toMatch(shape.refused);
+      else expect(said).not.toMatch(/executable|not verified/);
+    }
+    for (const [i, shape] of shapes.entries()) {
+      if (shape.refused) continue;
+      const to = recipients[i] ?? "";
+      const received = await eventually(
+        async () => postfix.mails().find((mail) => mail.includes(`X-Original-To: ${to}\n`)),
+        20_000,
+        `${shape.name} at Postfix\n${postfix.log().slice(-2_000)}`,
+      );
+      await expectSame(received, shape, client);
+    }
+    const all = postfix
+      .mails()
+      .filter((mail) => recipients.some((to) => mail.includes(`X-Original-To: ${to}\n`)));
+    expect(all).toHaveLength(shapes.filter(({ refused }) => refused === undefined).length);
+  });
+});
+
+async function expectSame(received: Buffer, shape: Shape, { exact, loose, name }: MailClient): Promise<void> {
+  const text = received.toString("utf8").replaceAll("\n", "\r\n");
+  const end = text.indexOf("\r\n\r\n") + 2;
+  const fields = text
+    .slice(0, end)
+    .split(/\r\n(?![ \t])/)
+    .slice(0, -1);
+  const ours = fields.findIndex((field) => /^Received: .*by mail\.svc\.test/s.test(field));
+  expect(ours, text).toBeGreaterThan(0);
+  expect(fields.slice(0, ours).filter((field) => field.startsWith("DKIM-Signature:"))).toHaveLength(2);
+  const came = fields.slice(ours + 1);
+  expect(text.toLowerCase()).not.toMatch(/^(?:bcc|x-svc-)/m);
+  const sent = keptFields(shape);
+  const body = text.slice(end + 2);
+  if (shape.encoded) {
+    const parsed = await PostalMime.parse(received);
+    expect(parsed.html?.trim()).toBe(shape.body.trim());
+    expect(Math.max(...text.split("\r\n").map((line) => line.length))).toBeLessThanOrEqual(998);
+    return;
+  }
+  expect(loose ? body.trimEnd() : body).toBe(loose ? shape.body.trimEnd() : shape.body);
+  if (exact) expect(came).toEqual(sent);
+  // The others add fields of their own, and git writes the usual ones anew.
+  else if (name !== "git send-email") expect(came.filter((field) => sent.includes(field))).toEqual(sent);
+  else expect(came.join("\r\n")).toContain("shop@ok.test");
+}
