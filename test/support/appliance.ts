@@ -36,6 +36,7 @@ export interface Appliance {
   httpPort: number;
   starttlsPort: number;
   tlsPort: number;
+  inboundPort: number;
   process: ChildProcess;
   /** What it has written to stderr so far. */
   log(): string;
@@ -84,7 +85,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   const dir = mkdtempSync(join(tmpdir(), "svc-e2e-"));
   const dataDir = options.dataDir ?? join(dir, "data");
   const socket = join(dir, "admin.sock");
-  const [httpPort = 0, starttlsPort = 0, tlsPort = 0] = await freePorts(3);
+  const [httpPort = 0, starttlsPort = 0, tlsPort = 0, inboundPort = 0] = await freePorts(4);
   const configFile = join(dir, "svc.yaml");
   const config = merge(
     {
@@ -93,6 +94,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
       data_dir: dataDir,
       http: { listen: [`127.0.0.1:${httpPort}`] },
       relay: { starttls: [`127.0.0.1:${starttlsPort}`], implicit_tls: [`127.0.0.1:${tlsPort}`] },
+      inbound: { listen: [`127.0.0.1:${inboundPort}`] },
       limits: { min_free_space: "0%" },
     },
     options.config ?? {},
@@ -124,6 +126,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
     httpPort,
     starttlsPort,
     tlsPort,
+    inboundPort,
     get process() {
       return child;
     },
