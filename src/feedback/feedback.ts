@@ -44,7 +44,8 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
 
   return {
     async mailboxOf(address) {
-      const parsed = parseAddress(address);
+      // RFC 5321 §4.5.1: the one address that needs no domain.
+      const parsed = parseAddress(/^postmaster$/i.test(address) ? `${address}@${config.hostname}` : address);
       if (!parsed.ok) return null;
       const local = parsed.value.local.toLowerCase();
       const domain = parsed.value.ascii;

@@ -71,9 +71,8 @@ function readReport(root: MimePart, fields: MimeField[]): Complaint | "not a com
     feedbackType,
     type,
     source: sourceOf(root, `${fieldOf(fields, "user-agent")} ${fieldOf(fields, "reporting-mta")}`),
-    recipients: [
-      ...fields.filter(({ lower }) => lower === "original-rcpt-to" || lower === "removal-recipient"),
-    ]
+    recipients: fields
+      .filter(({ lower }) => lower === "original-rcpt-to" || lower === "removal-recipient")
       .map(({ value }) => bare(value))
       .slice(0, maxRecipients),
     reportedAt: arrived ?? dateIn(fieldOf(root.fields, "date")),

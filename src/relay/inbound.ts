@@ -37,8 +37,10 @@ export interface InboundDeps {
 
 export type Inbound = Service & { addresses(): { name: string; address: string }[] };
 
-/** Reports hold little, and a returned message's head; who returns all of a large one is refused and no bounce is lost. */
-export const maxReportBytes = 1_048_576;
+/** Some servers return all of a message with their report, and ours may have 25 MB. */
+export const maxReportBytes = 30_000_000;
+/** What is kept of it: the report stands first, the returned message behind it. */
+export const keptBytes = 1_048_576;
 const limits = { total: 500, perSource: 20 };
 const sweepMs = 5_000;
 /** Addresses that are none, in one session: who asks for more is guessing. */
@@ -201,15 +203,17 @@ function refuseParameters(address: SMTPServerAddress, known: ReadonlySet<string>
   if (unknown !== undefined) throw new SmtpReply(555, "5.5.4", `Parameter ${unknown} is not supported`);
 }
 
-/** All of a mail, in memory: it is small by the limit above. */
+/** The first megabyte of a mail; the rest is read and thrown away. */
 async function readReport(stream: SMTPServerDataStream): Promise<Buffer> {
   const chunks: Buffer[] = [];
+  let kept = 0;
   const tooLarge = new SmtpReply(552, "5.3.4", `Reports have at most ${maxReportBytes} bytes`);
   try {
     const incoming: AsyncIterable<Buffer> = stream.iterator({ destroyOnReturn: false });
     for await (const chunk of incoming) {
       if (stream.sizeExceeded) throw tooLarge;
-      chunks.push(chunk);
+      if (kept < keptBytes) chunks.push(chunk.subarray(0, keptBytes - kept));
+      kept += chunk.length;
     }
   } catch (error) {
     throw stream.destroyed ? new SmtpReply(451, "4.4.2", "The connection ended before the data did") : error;

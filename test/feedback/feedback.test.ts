@@ -353,6 +353,10 @@ test("mail to postmaster goes to the operator as a notice, so many an hour", asy
   expect(await arrive("abuse@mail.test", mail(31))).toBe("taken");
 });
 
+test("postmaster needs no domain", async () => {
+  expect(await feedback.mailboxOf("Postmaster")).toEqual({ kind: "operator", name: "postmaster" });
+});
+
 test.each([null, "ops@mail.test"])("postmaster is no address where the operator is %j", async (email) => {
   expect(await feedbackWith(email).mailboxOf("postmaster@mail.test")).toBeNull();
 });

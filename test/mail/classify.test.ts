@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { bounceCategories, classifyReply, namedDelayMs } from "../../src/mail/classify.ts";
+import {
+  bounceCategories,
+  classifyReply,
+  namedDelayMs,
+  ruleOf,
+  saysNothing,
+} from "../../src/mail/classify.ts";
 
 const classify = (code: number, status: string | null, text = ""): string =>
   classifyReply({ code, status, text });
@@ -147,4 +153,39 @@ test.each([
   ["try again in 5 months", null],
 ])("%j names %j ms", (text, delayMs) => {
   expect(namedDelayMs(text)).toBe(delayMs);
+});
+
+test.each([
+  ["Veuillez essayer plus tard. Adresse IP source bloquee", "reputation_block"],
+  ["Unfortunately, messages from 192.0.2.7 weren't sent (SC-001)", "reputation_block"],
+  [
+    "This message does not have authentication information or fails to pass checks, spam",
+    "authentication_failed",
+  ],
+  ["The group you tried to contact (team) may not exist. https://groups.google.com/", "recipient_policy"],
+  ["This message is not RFC 5322 compliant", "protocol_error"],
+  ["Unroutable sender address", "invalid_sender"],
+  ["Sender address has null MX", "invalid_sender"],
+  ["retry timeout exceeded", "message_expired"],
+  ["mailbox is full: retry timeout exceeded", "mailbox_full"],
+  ["The recipient server did not accept our requests to connect", "connection_failed"],
+  ["Name service error for domain far.test: Host not found, try again", "dns_failure"],
+  ["Host or domain name not found: Host not found", "invalid_domain"],
+  ["an MX or SRV record indicated no SMTP service", "invalid_domain"],
+  ["User ann not listed in Domino Directory", "invalid_recipient"],
+  ["user's mailfolder is full", "mailbox_full"],
+  ["vdelivermail: account is locked", "inactive_mailbox"],
+])("the words of mail systems in a report: %j is %s", (text, classification) => {
+  expect(classifyReply({ code: 0, status: null, text })).toBe(classification);
+});
+
+test("a status of a bad address is doubted beside words of a block or a full mailbox, and the row that decides is told", () => {
+  expect(classify(550, "5.1.1", "rejected, listed at zen.spamhaus.org")).toBe("reputation_block");
+  expect(classify(552, "5.1.1", "mailbox over quota")).toBe("mailbox_full");
+  expect(classify(550, "5.1.1", "no such user, policy 7")).toBe("invalid_recipient");
+  expect(ruleOf({ code: 550, status: "5.1.1", text: "no" })).toBe(
+    "status X X.1.1: the mailbox does not exist",
+  );
+  expect(ruleOf({ code: 0, status: null, text: "?" })).toBe("no row knows these words");
+  expect([saysNothing("OK"), saysNothing("user unknown")]).toEqual([true, false]);
 });

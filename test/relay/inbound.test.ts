@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import type { Mailbox } from "../../src/feedback/mailbox.ts";
 import { silentLog } from "../../src/log.ts";
-import { createInbound, maxReportBytes } from "../../src/relay/inbound.ts";
+import { createInbound, keptBytes, maxReportBytes } from "../../src/relay/inbound.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { connectSmtp, type SmtpClient } from "../support/smtp-client.ts";
@@ -102,7 +102,20 @@ test("DATA without an accepted recipient is out of order", async () => {
   expect(await smtp.text("DATA")).toMatch(/^503 /);
 });
 
-test("a report over a megabyte is refused, by its announced size and by its real one", async () => {
+test("of a report that returns a large message the first megabyte is kept", async () => {
+  const { taken, client } = await start();
+  const smtp = await client();
+  await smtp.text("EHLO mx.far.test");
+  await smtp.text("MAIL FROM:<>");
+  await smtp.text("RCPT TO:<b-aa@rp.test>");
+  await smtp.text("DATA");
+  const line = `${"x".repeat(998)}\r\n`;
+  expect(await smtp.text(`Subject: x\r\n\r\n${line.repeat(5_000)}.`)).toMatch(/^250 /);
+  expect(taken.map(({ mail }) => mail.length)).toEqual([keptBytes]);
+  expect(taken[0]?.mail.toString("latin1", 0, 20)).toBe("Subject: x\r\n\r\nxxxxxx");
+});
+
+test("a report larger than any is refused, by its announced size and by its real one", async () => {
   const { taken, client } = await start();
   const smtp = await client();
   await smtp.text("EHLO mx.far.test");
@@ -110,7 +123,9 @@ test("a report over a megabyte is refused, by its announced size and by its real
   await smtp.text("MAIL FROM:<>");
   await smtp.text("RCPT TO:<b-aa@rp.test>");
   await smtp.text("DATA");
-  expect(await smtp.text(`${`${"x".repeat(900)}\r\n`.repeat(1_200)}.`)).toMatch(/^552 5\.3\.4/);
+  const megabyte = `${"x".repeat(998)}\r\n`.repeat(1_000);
+  for (let sent = 0; sent <= maxReportBytes; sent += megabyte.length) smtp.send(megabyte);
+  expect(await smtp.text(".")).toMatch(/^552 5\.3\.4/);
   expect(taken).toEqual([]);
 });
 
