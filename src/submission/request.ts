@@ -58,10 +58,20 @@ const order: readonly string[] = [
 /** Reads a parsed JSON object. `now`: milliseconds since 1970. */
 export function readRequest(json: Record<string, unknown>, now: number): ReadRequest {
   const problems: Problem[] = [];
-  const add: Add = (field, issue, code = "validation_failed") => void problems.push({ field, code, issue });
-  /** The field's value where it is there and of the right shape. */
-  const take = <F extends FieldName>(field: F): Field<F> | undefined =>
-    Object.hasOwn(json, field) ? readShape(field, json[field], add) : undefined;
+  const tell: Add = (field, issue, code = "validation_failed") => void problems.push({ field, code, issue });
+  const misshapen = new Set<string>();
+  /** The field's value where it is there, without what was of the wrong shape. */
+  const take = <F extends FieldName>(field: F): Field<F> | undefined => {
+    if (!Object.hasOwn(json, field)) return undefined;
+    return readShape(field, json[field], (path, issue) => {
+      misshapen.add(path);
+      tell(path, issue);
+    });
+  };
+  /** What was of the wrong shape, or stands in an entry that was, has been told. */
+  const add: Add = (field, issue, code) => {
+    if (!misshapen.has(field) && !misshapen.has(entryOf(field))) tell(field, issue, code);
+  };
 
   refuseMissing(json, add);
   refuseUnknown(json, add);
@@ -115,6 +125,11 @@ function refuseUnbuilt(take: <F extends FieldName>(field: F) => Field<F> | undef
     },
     add,
   );
+}
+
+/** `attachments[1]` of `attachments[1].filename`. */
+function entryOf(field: string): string {
+  return /^\w+\[\d+\]/.exec(field)?.[0] ?? field;
 }
 
 /** In the order in which problems are told, and within a field as they were found. */

@@ -3,6 +3,7 @@
 // is sound. The rules of each field: fields.ts.
 import { z } from "zod";
 import type { ErrorCode } from "../errors.ts";
+import { shapeWords } from "../errors/expected.ts";
 import type { Mailbox } from "../mail/address.ts";
 import type { ComposeAttachment } from "../mail/compose.ts";
 
@@ -56,7 +57,10 @@ export type Add = (field: string, issue: string, code?: ErrorCode) => void;
 export const mostEntries = 250;
 const longestName = 100;
 
-/** The value where it has the field's shape; else undefined, every fault told at its path, such as `to[1].email`. */
+/**
+ * The value in the field's shape, every fault told at its path, such as `to[1].email`. Parts that had one are left out
+ * or blank, so that the rules still see the others; undefined where nothing is left to see.
+ */
 export function readShape<F extends FieldName>(field: F, value: unknown, add: Add): Field<F> | undefined {
   const keys = isRecord(value) ? Object.keys(value) : [];
   const entries = Array.isArray(value) ? value.length : keys.length;
@@ -66,11 +70,43 @@ export function readShape<F extends FieldName>(field: F, value: unknown, add: Ad
   }
   // A key that zod leaves out of a record without a word.
   if (keys.includes("__proto__")) add(`${field}.__proto__`, "is not a name that can be used");
-  const read = messageFields[field].safeParse(value);
+  const read = messageFields[field].safeParse(value, { error: shapeWords });
   if (read.success) return read.data as Field<F>;
-  for (const fault of read.error.issues.flatMap((issue) => faultsOf(issue, [])))
-    add(pathOf(field, fault.path), fault.issue);
-  return undefined;
+  const faults = read.error.issues.flatMap((issue) => faultsOf(issue, []));
+  for (const fault of faults) add(pathOf(field, fault.path), fault.issue);
+  const rest = messageFields[field].safeParse(withoutFaults(field, value, faults));
+  return rest.success ? (rest.data as Field<F>) : undefined;
+}
+
+/** What a part must have is blank after its fault was told. */
+const blankEntry = (field: FieldName): unknown =>
+  field === "attachments" ? { filename: "", content: "" } : "";
+const neededKeys: readonly PropertyKey[] = ["email", "filename", "content"];
+
+function withoutFaults(field: FieldName, value: unknown, faults: Fault[]): unknown {
+  const copy = copied(value, 2);
+  for (const { path } of faults) {
+    const key = path.at(-1);
+    const holder = path.slice(0, -1).reduce<unknown>(member, copy);
+    if (key === undefined || typeof holder !== "object" || holder === null) return undefined;
+    if (Array.isArray(holder)) holder[Number(key)] = blankEntry(field);
+    else if (neededKeys.includes(key)) Reflect.set(holder, key, "");
+    else Reflect.deleteProperty(holder, key);
+  }
+  return copy;
+}
+
+function copied(value: unknown, depth: number): unknown {
+  if (depth === 0) return value;
+  if (Array.isArray(value)) return value.map((entry) => copied(entry, depth - 1));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, copied(entry, depth - 1)]));
+}
+
+function member(value: unknown, key: PropertyKey): unknown {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, key)
+    ? Reflect.get(value, key)
+    : undefined;
 }
 
 /** A JSON object. */

@@ -116,6 +116,66 @@ describe("a value of the wrong type", () => {
     expect(rows({ tracking: { opens: "yes" } })).toEqual([`tracking.opens ${bad}`]);
   });
 
+  test("hides nothing else of its field", () => {
+    expect(rows({ to: ["nope", 5, "b@x.test", { email: 6, name: "\n" }, { email: "no", nome: 1 }] })).toEqual(
+      [
+        `to[1] ${bad}`,
+        `to[3].email ${bad}`,
+        `to[4].nome ${bad}`,
+        `to[0] ${badAddress}`,
+        `to[3].name ${bad}`,
+        `to[4].email ${badAddress}`,
+      ],
+    );
+    expect(rows({ from: { email: "no", name: 5 } })).toEqual([
+      `from.name ${bad}`,
+      `from.email ${badAddress}`,
+    ]);
+    expect(rows({ headers: { From: "x", "X Y": "1", "X-Num": 5, "X-Good": "v" } })).toEqual([
+      `headers.X-Num ${bad}`,
+      `headers.From ${bad}`,
+      `headers.X Y ${bad}`,
+    ]);
+    expect(
+      rows({
+        attachments: [
+          { filename: "a.exe", content: "" },
+          { content: "?", disposition: "x" },
+          7,
+          { filename: "b.js" },
+        ],
+      }),
+    ).toEqual([
+      `attachments[1].filename ${bad}`,
+      `attachments[1].disposition ${bad}`,
+      `attachments[2] ${bad}`,
+      `attachments[3].content ${bad}`,
+      "attachments[0].filename invalid_attachment",
+      "attachments[1].content invalid_attachment",
+      "attachments[3].filename invalid_attachment",
+    ]);
+    expect(rows({ tags: ["x".repeat(129), 5] })).toEqual([`tags[1] ${bad}`, `tags[0] ${bad}`]);
+    expect(rows({ metadata: { "": "v", k: 5 } })).toEqual([`metadata.k ${bad}`, `metadata. ${bad}`]);
+    expect(rows({ tracking: { opens: "yes", clicks: true } })).toEqual([
+      `tracking.opens ${bad}`,
+      "tracking.clicks tracking_disabled",
+    ]);
+  });
+
+  test("is told in words: what was expected, and what was found", () => {
+    const issues = (over: Record<string, unknown>) => problemsOf(over).map(({ issue }) => issue);
+    expect(issues({ subject: 5 })).toEqual(["expected a string, found 5"]);
+    expect(issues({ html: null })).toEqual(["expected a string, found null"]);
+    expect(issues({ auto_text: "yes" })).toEqual(['expected true or false, found "yes"']);
+    expect(issues({ tags: ["a", {}] })).toEqual(["expected a string, found an object"]);
+    expect(issues({ bcc: [{ name: "n" }] })).toEqual(["is required: a string"]);
+    expect(issues({ headers: [] })).toEqual(["expected an object, found an array"]);
+    expect(issues({ attachments: [{ filename: "a", content: "", disposition: "x" }] })).toEqual([
+      'expected one of attachment, inline; found "x"',
+    ]);
+    expect(issues({ send_at: [megabyte] })[0]?.length).toBeLessThan(100);
+  });
+
   test("of which there are very many makes one problem, not as many rows", () => {
     const many = Array.from({ length: 300_000 }, () => 1);
     for (const field of ["to", "reply_to", "attachments", "tags"])
@@ -150,10 +210,13 @@ describe("an empty or enormous string", () => {
     });
     expect(all.map(({ field }) => field.replace(/x{50,}/, "x"))).toEqual([
       "from.x…",
+      "from.name",
       "subject",
       "headers",
       "headers.x…",
       "attachments[0].x…",
+      "attachments[0].filename",
+      "attachments[0].content_type",
       "tags[0]",
       "metadata.x…",
       "x…",
