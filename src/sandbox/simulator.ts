@@ -79,7 +79,7 @@ function actOf(job: Job): Act | null {
 }
 
 function replyOf(code: number, status: string, words: string): OutcomeReply {
-  return { code, status, text: `${code} ${status} ${words}` };
+  return { code, status, text: `${status} ${words}` };
 }
 
 function traceOf(job: Job, now: number, reply: OutcomeReply): AttemptTrace {
@@ -91,7 +91,7 @@ function traceOf(job: Job, now: number, reply: OutcomeReply): AttemptTrace {
     host: isSimulated(job.domain) ? `mx.${job.domain}` : "sandbox",
     address: null,
     tls: null,
-    dialogue: [{ at_ms: 0, from: "them", text: reply.text }],
+    dialogue: [{ at_ms: 0, from: "them", text: `${reply.code} ${reply.text}` }],
     ambiguous: false,
   };
 }

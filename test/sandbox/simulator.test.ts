@@ -62,14 +62,21 @@ describe("each name plays its outcome, every time", () => {
       reply: { code: 451, status: "4.7.1" },
       classification: "greylisted",
       retryAfterMs: null,
-      trace: { dialogue: [{ from: "them", text: first.reply.text }] },
+      trace: { dialogue: [{ from: "them", text: `451 ${first.reply.text}` }] },
     });
     const second = outcomeOf("defer@simulator.svc", 2).outcome;
     expect(second).toMatchObject({
       kind: "delivered",
-      trace: { dialogue: [{ from: "them", text: second.reply.text }] },
+      trace: { dialogue: [{ from: "them", text: `250 ${second.reply.text}` }] },
     });
   });
+});
+
+test("a reply has the form that a real server's has: its text begins with the status, not with the code", () => {
+  for (const name of simulatedNames) {
+    const { reply } = outcomeOf(`${name}@simulator.svc`).outcome;
+    expect(reply.text).toMatch(new RegExp(`^${String(reply.status)} [A-Z]`));
+  }
 });
 
 test("nothing that the simulator plays puts a recipient on the suppression list", () => {
