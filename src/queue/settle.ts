@@ -59,14 +59,21 @@ function eventOf(recorder: Recorder, job: Job, outcome: Outcome, next: NextAttem
       return recorder.delivered(job, outcome);
     case "deferred":
       return next ? recorder.deferred(job, outcome, next.at) : recorder.expired(job, outcome);
-    case "bounced":
-      return recorder.bounced(job, outcome, { suppressed: suppresses(job, outcome) });
+    case "bounced": {
+      const made = wasTried(outcome) ? job : { ...job, attempt: job.attempt - 1 };
+      return recorder.bounced(made, outcome, { suppressed: suppresses(job, outcome) });
+    }
   }
+}
+
+/** What is bounced for being on the suppression list was not tried: its attempt is not counted. */
+function wasTried(outcome: Outcome): boolean {
+  return outcome.kind !== "bounced" || outcome.classification !== "suppressed";
 }
 
 /** null where no attempt was made. */
 function recordOf(mint: IdMint, outcome: Outcome, next: NextAttempt | null): AttemptRecord | null {
-  if (outcome.kind === "bounced" && outcome.classification === "suppressed") return null;
+  if (!wasTried(outcome)) return null;
   const { startedAt, endedAt, sendingIp, mx, host, address, tls, ambiguous, dialogue } = outcome.trace;
   const decidedBy = outcome.kind !== "deferred" ? "final" : (next?.decidedBy ?? "expired");
   return {

@@ -196,7 +196,7 @@ describe("bounced", () => {
       reply,
       trace: makeTrace({ endedAt: now, host: null, sendingIp: null }),
     });
-    const { settlement, data } = settle(jobOf(), outcome);
+    const { settlement, data } = settle(jobOf({ attempt: 3 }), outcome);
     expect(settlement).toMatchObject({
       outcome: "bounced",
       record: null,
@@ -211,7 +211,9 @@ describe("bounced", () => {
       sending_ip: null,
       source: "local",
       suppressed: false,
+      attempt: 2, // those that were made
     });
+    expect(settle(jobOf(), outcome).data).toMatchObject({ attempt: 0 });
   });
 });
 
