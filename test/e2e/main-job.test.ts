@@ -149,6 +149,7 @@ describe("what receivers say", () => {
     const entry = await svc.api(key, "GET", "/v1/suppressions/permfail@one.test");
     expect(entry.json).toMatchObject({
       reason: "hard_bounce",
+      smtp_code: "550",
       source: "system",
       message_id: json.id,
       event_id: bounced.event_id,
