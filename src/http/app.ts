@@ -7,6 +7,7 @@ import { Readable } from "node:stream";
 import type { IdMint } from "../ids.ts";
 import type { Buckets } from "../access/buckets.ts";
 import { Refusal } from "../errors.ts";
+import { accepts, prefers } from "./accept.ts";
 import { ClientGone } from "./body.ts";
 import { clientIp } from "./client-ip.ts";
 import { within } from "./deadline.ts";
@@ -120,7 +121,7 @@ function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unkno
     body: x.body,
     param: (name) => decodeURIComponent(x.params[name] ?? ""),
     ip: x.ip,
-    accepts: (mediaType) => accepts(x.req, mediaType),
+    prefers: (mediaType) => prefers(x.req.headers.accept, mediaType),
     idempotency: x.idempotency,
     onClose: (listener) => void x.res.once("close", listener),
     now: deps.clock.now(),
@@ -141,7 +142,7 @@ function refuse(x: Exchange, error: unknown, deps: AppDeps): Reply {
     requestId: x.id,
     path: x.path,
     publicUrl: deps.publicUrl,
-    acceptsProblem: accepts(x.req, "application/problem+json"),
+    acceptsProblem: accepts(x.req.headers.accept, "application/problem+json"),
   });
 }
 
@@ -200,10 +201,4 @@ function withLocation(x: Exchange, reply: Reply): Reply {
 
 function discard(reply: Reply): void {
   if (reply.body instanceof Readable) reply.body.destroy();
-}
-
-function accepts(req: IncomingMessage, mediaType: string): boolean {
-  return (req.headers.accept ?? "")
-    .split(",")
-    .some((part) => part.split(";")[0]?.trim().toLowerCase() === mediaType);
 }

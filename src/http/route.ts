@@ -29,8 +29,8 @@ export interface Call<Query, Body> {
   /** A path parameter, percent-decoded once. */
   param(name: string): string;
   ip: string;
-  /** True where the Accept header names this media type. */
-  accepts(mediaType: string): boolean;
+  /** True where the Accept header names this media type, and JSON with no higher weight. */
+  prefers(mediaType: string): boolean;
   idempotency: { key: string; fingerprint: Buffer } | null;
   /** Wall clock at the request. */
   now: number;

@@ -232,6 +232,18 @@ describe("messages", () => {
       "message/rfc822",
       String(text.length),
     ]);
+    for (const [accept, type] of [
+      ["message/rfc822;q=0.5", "message/rfc822"],
+      ["application/json, MESSAGE/RFC822 ; Q=1.0", "message/rfc822"],
+      ["*/*, message/rfc822;q=0.1", "message/rfc822"],
+      ["message/rfc822;q=0", "application/json"],
+      ["application/json, message/rfc822;q=0.5", "application/json"],
+      ["application/json;q=0.2, message/rfc822;q=0.1", "application/json"],
+      ["*/*", "application/json"],
+    ] as const) {
+      const { headers } = await ask("HEAD", path, undefined, { headers: { accept } });
+      expect([accept, headers["content-type"]]).toEqual([accept, type]);
+    }
     const head = await ask("HEAD", path, undefined, { headers: { accept: "message/rfc822" } });
     expect([head.status, head.text, head.headers["content-length"]]).toEqual([200, "", String(text.length)]);
   });

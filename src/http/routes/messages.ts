@@ -105,7 +105,7 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       async handle(call) {
         const message = await find(call);
         try {
-          return await (call.accepts("message/rfc822") ? rawContent(deps, message) : partsOf(deps, message));
+          return await (call.prefers("message/rfc822") ? rawContent(deps, message) : partsOf(deps, message));
         } catch (error) {
           if (error instanceof ContentGone) throw contentGone();
           throw error;
