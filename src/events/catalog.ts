@@ -27,6 +27,10 @@ export const eventCatalog = {
 export type EventType = keyof typeof eventCatalog;
 export const eventTypes = Object.keys(eventCatalog) as EventType[];
 
+export function isEventType(name: string): name is EventType {
+  return Object.hasOwn(eventCatalog, name);
+}
+
 /** Bits of a subscription; of all nine types where `types` is left out. */
 export function eventMask(types: readonly EventType[] = eventTypes): number {
   return types.reduce((mask, type) => mask | eventCatalog[type].bit, 0);

@@ -1,12 +1,13 @@
 // What every request passes before its handler runs, in the order in which refusals win: transport,
 // lock-out 403, 401, disabled and allowlist 403 (the last four are access's own order), route 404, method
-// 405, scope 403, rate 429, headers 400 and 415, size 413, JSON 400, key reuse 409, shape 422. The list at
+// 405, scope 403, rate 429, headers 400 and 415, size 413, JSON 400, key reuse 409, shape 422, and 429 once more where the body costs more tokens. The list at
 // the end is that order; nothing else decides it. A guard throws a Refusal, or answers with a Reply.
 import type { Access, Principal } from "../access/access.ts";
 import type { Buckets, BucketState } from "../access/buckets.ts";
 import type { Networks } from "../access/networks.ts";
 import type { Clock } from "../clock.ts";
 import { Refusal, type Problem } from "../errors.ts";
+import { shapeWords } from "../errors/expected.ts";
 import type { Log } from "../log.ts";
 import type { Account, Store } from "../store/store.ts";
 import { checkBodyHeaders, hasBody, parseJson, readBody } from "./body.ts";
@@ -128,9 +129,9 @@ export function drawOn(x: Exchange, buckets: Buckets): BucketState {
   return buckets.take(x.principal.key.key, x.principal.account.key, routeOf(x)?.bucket ?? "default");
 }
 
-function refuseRate(x: Exchange): never {
+function refuseRate(x: Exchange, why = "is empty"): never {
   const state = x.bucket;
-  throw new Refusal("rate_limit_exceeded", `The bucket ${state?.bucket ?? "default"} is empty.`, {
+  throw new Refusal("rate_limit_exceeded", `The bucket ${state?.bucket ?? "default"} ${why}.`, {
     retry_after_seconds: state?.retryAfterSeconds ?? 1,
     bucket: state?.bucket ?? "default",
   });
@@ -165,7 +166,7 @@ const hasGoodQuery: Guard = (x) => {
     else if (x.door === "admin")
       throw new Refusal("invalid_request", `${name} is not a parameter of this path.`, { field: name });
   }
-  const parsed = route.query.safeParse(given);
+  const parsed = route.query.safeParse(given, { error: shapeWords });
   if (!parsed.success) {
     const errors = problemsOf(parsed.error).map((problem): Problem => ({
       ...problem,
@@ -216,7 +217,7 @@ const hasGoodShape: Guard = async (x, deps) => {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     throw new Refusal("validation_failed", "The body is not a JSON object.");
   }
-  const parsed = route.body.safeParse(json);
+  const parsed = route.body.safeParse(json, { error: shapeWords });
   const others = route.problems
     ? await within(
         deps.clock,
@@ -229,6 +230,17 @@ const hasGoodShape: Guard = async (x, deps) => {
   const first = errors[0];
   if (first) throw new Refusal(first.code, `${first.field} ${first.issue}`, { errors });
   x.body = parsed.data;
+};
+
+/** The first token was drawn before the body was known. */
+const hasTokensForAll: Guard = (x, deps) => {
+  const route = routeOf(x);
+  if (x.principal?.kind !== "key" || !route?.tokens) return;
+  const more = route.tokens(x.body) - 1;
+  if (more < 1) return;
+  const { key, account } = x.principal;
+  x.bucket = deps.buckets.take(key.key, account.key, route.bucket, more);
+  if (!x.bucket.allowed) refuseRate(x, "has too few tokens");
 };
 
 export const handlerTimeoutMs = 30_000;
@@ -247,6 +259,7 @@ export const guards: readonly Guard[] = [
   isJson, // 400
   isNoReplay, // 409, or the stored answer
   hasGoodShape, // 422
+  hasTokensForAll, // 429 of what costs more than a token, counted in its body
 ];
 
 function header(x: Exchange, name: string): string | undefined {

@@ -778,6 +778,40 @@ describe("a key's life", () => {
   });
 });
 
+describe("a value of the wrong shape", () => {
+  const told = async (method: string, path: string, body?: unknown): Promise<string[]> => {
+    const { status, json } = await ask(method, path, body);
+    expect([400, 422]).toContain(status);
+    return list(json["errors"]).map((row) => `${text(row["field"])} ${text(row["issue"])}`);
+  };
+
+  test("in a body is told in words: what was expected, and what was found", async () => {
+    expect(await told("POST", "/v1/domains", {})).toEqual(["name is required: a string"]);
+    expect(await told("POST", "/v1/webhooks", { url: 5, active: "no", events: ["message.lost"] })).toEqual([
+      "url expected a string, found 5",
+      expect.stringMatching(/^events\[0\] expected one of message\.delivered, .*; found "message\.lost"$/),
+      'active expected true or false, found "no"',
+    ]);
+    expect(await told("POST", "/v1/suppressions", { emails: "a@x.test", on_invalid: "drop" })).toEqual([
+      'emails expected an array, found "a@x.test"',
+      'on_invalid expected one of fail, skip; found "drop"',
+    ]);
+  });
+
+  test("in a query too, at the parameter's own name", async () => {
+    expect(await told("GET", "/v1/messages?status=lost")).toEqual([
+      'status expected one of scheduled, queued, sending, delivered, deferred, bounced, canceled, partially_delivered, processing; found "lost"',
+    ]);
+    expect(await told("GET", "/v1/events?event=message.delivered,foo&order=up")).toEqual([
+      expect.stringMatching(/^event expected one of message\.delivered, .*; found "foo"$/),
+      'order expected one of asc, desc; found "up"',
+    ]);
+    expect(await told("GET", `/v1/messages?tag=${"x".repeat(999)}`)).toEqual([
+      expect.stringMatching(/^tag expected at most 998 characters, found "x{60}…"$/),
+    ]);
+  });
+});
+
 test("whatever the JSON, no route answers with a 5xx", async () => {
   const { json: hook } = await ask("POST", "/v1/webhooks", { url: "https://fuzz.example/" });
   const hookPath = `/v1/webhooks/${text(hook["id"])}`;

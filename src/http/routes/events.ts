@@ -3,7 +3,8 @@
 // runs on commit order, so polling the last one for ever is the way to tail.
 import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
-import { eventTypes } from "../../events/catalog.ts";
+import { shapeWords } from "../../errors/expected.ts";
+import { eventTypes, isEventType } from "../../events/catalog.ts";
 import type { EventFilter, EventRecord } from "../../store/store.ts";
 import { canonicalEmail, pageFields, present, textFilter, time } from "../fields.ts";
 import { pageRequest } from "../paging.ts";
@@ -13,8 +14,15 @@ import type { RouteDeps } from "../deps.ts";
 /** `a,b` → the types; a repeated parameter comes in joined the same way. */
 export const eventList = z
   .string()
-  .transform((text) => text.split(",").map((type) => type.trim()))
-  .pipe(z.array(z.enum(eventTypes)));
+  .transform((text, context) => {
+    const given = text.split(",").map((type) => type.trim());
+    const known = given.filter(isEventType);
+    const unknown = given.find((type) => !isEventType(type));
+    if (unknown === undefined) return known;
+    const message = shapeWords({ code: "invalid_value", input: unknown, values: eventTypes });
+    context.addIssue({ code: "custom", message: message ?? "is not an event type" });
+    return z.NEVER;
+  });
 
 const filters = z.object({
   event: eventList.optional(),
