@@ -12,17 +12,15 @@ import { route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
 
 /** `a,b` → the types; a repeated parameter comes in joined the same way. */
-export const eventList = z
-  .string()
-  .transform((text, context) => {
-    const given = text.split(",").map((type) => type.trim());
-    const known = given.filter(isEventType);
-    const unknown = given.find((type) => !isEventType(type));
-    if (unknown === undefined) return known;
-    const message = shapeWords({ code: "invalid_value", input: unknown, values: eventTypes });
-    context.addIssue({ code: "custom", message: message ?? "is not an event type" });
-    return z.NEVER;
-  });
+export const eventList = z.string().transform((text, context) => {
+  const given = text.split(",").map((type) => type.trim());
+  const known = given.filter(isEventType);
+  const unknown = given.find((type) => !isEventType(type));
+  if (unknown === undefined) return known;
+  const message = shapeWords({ code: "invalid_value", input: unknown, values: eventTypes });
+  context.addIssue({ code: "custom", message: message ?? "is not an event type" });
+  return z.NEVER;
+});
 
 const filters = z.object({
   event: eventList.optional(),
