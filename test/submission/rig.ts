@@ -6,6 +6,8 @@ import { parseAddress, type Address } from "../../src/mail/address.ts";
 import type { Reservation, Runner } from "../../src/queue/runner.ts";
 import type {
   AcceptResult,
+  BatchAcceptResult,
+  BatchAnswer,
   DkimKey,
   NewMessage,
   PutContent,
@@ -24,6 +26,10 @@ export class FakeStore {
   spool = new Map<string, Buffer>();
   dropped: PutContent[] = [];
   suppressions: Suppression[] = [];
+  /** Those that only the commit of a batch sees. */
+  suppressedAtCommit: Suppression[] = [];
+  /** The answers that batches were to be kept with. */
+  batches: (BatchAnswer | null)[] = [];
   isFull = false;
   /** What acceptMessage answers instead of accepting. */
   answer: AcceptResult | Error | null = null;
@@ -43,7 +49,7 @@ export class FakeStore {
       dropContent: async (content) => void this.dropped.push(content),
       openContent: (ref, offset = 0) => {
         const bytes = (ref.kind === "spool" && this.spool.get(ref.name)) || Buffer.alloc(0);
-        return chunksOf(bytes.subarray(offset), 10_000);
+        return slowly(chunksOf(bytes.subarray(offset), 10_000));
       },
       acceptMessage: async (input) => {
         this.asked.push(input);
@@ -51,6 +57,25 @@ export class FakeStore {
         const result = this.answer ?? this.#known(input) ?? this.#take(input);
         return result;
       },
+      acceptMessages: (inputs, answer) => this.#takeAll(inputs, answer),
+    };
+  }
+
+  async #takeAll(inputs: NewMessage[], answer: BatchAnswer | null): Promise<BatchAcceptResult> {
+    this.asked.push(...inputs);
+    if (this.answer instanceof Error) throw this.answer;
+    this.batches.push(answer);
+    const refusals = inputs.map(({ recipients }) => {
+      const entries = this.suppressedAtCommit.filter(({ canonical }) =>
+        recipients.some((recipient) => recipient.canonical === canonical),
+      );
+      return entries.length > 0 ? { kind: "suppressed" as const, entries } : null;
+    });
+    if (refusals.some((refusal) => refusal !== null)) return { kind: "refused", refusals };
+    const results = inputs.map((input) => this.#take(input));
+    return {
+      kind: "accepted",
+      jobs: results.map((result) => (result.kind === "accepted" ? result.jobs : [])),
     };
   }
 
@@ -232,6 +257,14 @@ export function address(text: string): Address {
   const parsed = parseAddress(text);
   if (!parsed.ok) throw new Error(`${text} ${parsed.issue}`);
   return parsed.value;
+}
+
+/** As a disk does: the loop turns between two chunks. */
+async function* slowly(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    await new Promise((resolve) => setImmediate(resolve));
+    yield chunk;
+  }
 }
 
 async function* chunksOf(bytes: Buffer, size: number): AsyncGenerator<Buffer> {

@@ -9,7 +9,7 @@ import type { Address } from "../../src/mail/address.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import type { Relay } from "../../src/relay/relay.ts";
 import type { Account } from "../../src/store/store.ts";
-import type { Arrival, Sender } from "../../src/submission/submission.ts";
+import type { Arrival, Sender, Submission } from "../../src/submission/submission.ts";
 import { ManualClock } from "./clock.ts";
 import { connectSmtp } from "./smtp-client.ts";
 import type { SmtpClient } from "./smtp-client.ts";
@@ -63,7 +63,11 @@ export interface RelayHarness {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export async function startRelay(relayConfig: Partial<Config["relay"]> = {}): Promise<RelayHarness> {
+/** `submission`: takes the mail in place of the fake. */
+export async function startRelay(
+  relayConfig: Partial<Config["relay"]> = {},
+  submission: Pick<Submission, "refuseRecipient" | "relay"> | null = null,
+): Promise<RelayHarness> {
   const clock = new ManualClock();
   const mails: Received[] = [];
   const logged: string[] = [];
@@ -117,7 +121,7 @@ export async function startRelay(relayConfig: Partial<Config["relay"]> = {}): Pr
       authenticateSmtp: (username, password) => on.authenticate(username, password),
       renewSmtp: (session) => on.renew(session),
     },
-    submission: {
+    submission: submission ?? {
       refuseRecipient: (_sender, address) => on.recipient(address),
       relay: async (sender, envelope, data, arrival) => {
         await on.begin();
