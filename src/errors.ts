@@ -180,7 +180,7 @@ export interface RefusalExtras {
   supported_versions?: string[];
   suppressed_recipients?: { email: string; reason: string; created_at: string }[];
   domain?: string;
-  failing_records?: { purpose: string; type: string; name: string; issue: string }[];
+  failing_records?: { purpose: string; type: string; name: string; value: string; issue: string }[];
 }
 
 /** An expected refusal. Anything else that is thrown is a bug and becomes internal_error. */

@@ -34,20 +34,28 @@ function unverified(from: Address, domain: SenderDomain | null): Checked {
   const name = domain?.name ?? from.ascii;
   const failing = (domain?.records ?? [])
     .filter((record) => record.required && record.status !== "ok")
-    .map(({ purpose, type, name: at, issue }) => ({
+    .map(({ purpose, type, name: at, value, issue }) => ({
       purpose,
       type,
       name: at,
-      issue: issue ?? "was not checked yet",
+      value,
+      issue: issue ?? "It was not checked yet.",
     }));
-  const why = failing.map(({ purpose, issue }) => `${purpose} ${issue}`).join("; ");
   const issue = domain
-    ? `${name} is ${domain.status}${why === "" ? "" : `: ${why}`}. Publish the records and run: svc domains verify ${name}`
+    ? `${name} is ${domain.status}: ${whatMends(domain, failing)}`
     : `${name} is not a domain of this account. Run: svc domains add ${name}`;
   return {
     problems: [{ field: "from", code: "sender_not_verified", issue }],
     extras: { domain: name, failing_records: failing },
   };
+}
+
+/** The records are named in short, as one line of SMTP has room for; what each should be stands in `failing_records`. */
+function whatMends({ status, name }: SenderDomain, failing: { purpose: string; name: string }[]): string {
+  if (status === "suspended") return "the operator has stopped mail from it";
+  const records = failing.map(({ purpose, name: at }) => `${purpose} (${at})`).join(", ");
+  const what = records === "" ? "" : `of its DNS records these do not hold: ${records}. `;
+  return `${what}See what to publish with: svc domains records ${name}, then run: svc domains verify ${name}`;
 }
 
 /** Several authors only where each one's domain is verified; the first one's signs. Throws Refusal. */

@@ -204,14 +204,28 @@ describe("an unverified sender", () => {
       field: "from",
       domain: "new.test",
       failing_records: [
-        { purpose: "spf", type: "TXT", name: "new.test", issue: "no SPF record" },
-        { purpose: "dkim", type: "TXT", name: "s1._domainkey.new.test", issue: "was not checked yet" },
+        { purpose: "spf", type: "TXT", name: "new.test", value: failing.value, issue: "no SPF record" },
+        {
+          purpose: "dkim",
+          type: "TXT",
+          name: "s1._domainkey.new.test",
+          value: failing.value,
+          issue: "It was not checked yet.",
+        },
       ],
     });
     expect(refusal.extras.errors?.[0]?.issue).toBe(
-      "new.test is pending: spf no SPF record; dkim was not checked yet. Publish the records and run: svc domains verify new.test",
+      "new.test is pending: of its DNS records these do not hold: spf (new.test), dkim (s1._domainkey.new.test). " +
+        "See what to publish with: svc domains records new.test, then run: svc domains verify new.test",
     );
     expect(rig.store.asked).toEqual([]);
+  });
+
+  test("of a domain that the operator has stopped is not told to publish anything", async () => {
+    const rig = makeRig();
+    rig.domains.set("new.test", { ...domain, status: "suspended", records: [] });
+    const refusal = await refusalOf(rig.send(good({ from: "a@new.test" })));
+    expect(refusal.message).toBe("from: new.test is suspended: the operator has stopped mail from it");
   });
 
   test("of a domain that nobody added is told to add it", async () => {
