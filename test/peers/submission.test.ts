@@ -1,6 +1,7 @@
 // Mail programs of the world at each port of the relay, ten mails of different shapes by each, and their bytes as
 // a Postfix receives them: equal but for what is documented to come on top and to go.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { dkimVerify } from "mailauth";
 import PostalMime from "postal-mime";
 import { eventually, freePorts, startAppliance, type Appliance } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
@@ -28,6 +29,7 @@ const programs = [
 describe.skipIf(missing !== null)("mail programs", () => {
   let dns: DnsServer;
   let postfix: Postfix;
+  let narrow: Postfix;
   let svc: Appliance;
   let clients: MailClient[];
   let doors: Door[];
@@ -36,6 +38,8 @@ describe.skipIf(missing !== null)("mail programs", () => {
     const [a = 0, b = 0, c = 0] = await freePorts(3);
     doors = [a, b, c].map((port, i) => ({ name: doorNames[i] ?? "", port, implicitTls: i === 2 }));
     dns = await startDnsServer({
+      "narrow.test": { MX: ["10 mx.narrow.test"] },
+      "mx.narrow.test": { A: ["127.0.0.32"] },
       "one.test": { MX: ["10 mx.one.test"] },
       "mx.one.test": { A: ["127.0.0.31"] },
     });
@@ -44,6 +48,13 @@ describe.skipIf(missing !== null)("mail programs", () => {
       port: 25_031,
       domain: "one.test",
       hostname: "mx.one.test",
+    });
+    narrow = await startPostfix({
+      address: "127.0.0.32",
+      port: 25_031,
+      domain: "narrow.test",
+      hostname: "mx.narrow.test",
+      without: ["8bitmime", "smtputf8"],
     });
     svc = await startAppliance({
       config: {
@@ -61,7 +72,7 @@ describe.skipIf(missing !== null)("mail programs", () => {
   afterAll(async () => {
     for (const client of clients ?? []) await client.stop();
     await svc?.stop();
-    await Promise.all([postfix?.stop(), dns?.stop()]);
+    await Promise.all([postfix?.stop(), narrow?.stop(), dns?.stop()]);
   });
 
   const cases = programs.flatMap((program) => doorNames.map((door) => [program, door] as const));
@@ -94,7 +105,59 @@ describe.skipIf(missing !== null)("mail programs", () => {
       .filter((mail) => recipients.some((to) => mail.includes(`X-Original-To: ${to}\n`)));
     expect(all).toHaveLength(shapes.filter(({ refused }) => refused === undefined).length);
   });
+
+  const wide = "From: Shop <shop@ok.test>\r\nTo: =?UTF-8?Q?=C3=84?= <ann@one.test>\r\n";
+  const mime =
+    "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n";
+  test.each([
+    [
+      "8-bit text",
+      "narrow.test",
+      `${wide}Subject: 8bit\r\n${mime}\r\n`,
+      "Grüße aus Köln, mit besten Wünschen",
+    ],
+    ["a raw UTF-8 subject", "narrow.test", `${wide}Subject: Grüße\r\n${mime}\r\n`, "plain"],
+    ["a line of 1 MB", "one.test", `${wide}Subject: long\r\n${mime}\r\n`, "wörd ".repeat(200_000)],
+    ["8-bit text that may stay as it is", "one.test", `${wide}Subject: 8bit\r\n${mime}\r\n`, "Grüße\r\n  x"],
+  ])(
+    "%s at %s reads the same, and both signatures verify behind Postfix",
+    async (name, domain, header, text) => {
+      const client = clients.find((one) => one.name === "Python smtplib");
+      const [door] = doors;
+      if (!client || !door) throw new Error("no such client or door");
+      const to = `${name.replace(/\W+/g, "-").toLowerCase()}@${domain}`;
+      const mail = Buffer.from(`${header}${text}\r\n`);
+      const { taken, said } = await client.send({ door, from: "shop@ok.test", to, mail });
+      expect(taken, said).toBe(true);
+      const server = domain === "one.test" ? postfix : narrow;
+      const received = await eventually(
+        async () => server.mails().find((one) => one.includes(`X-Original-To: ${to}\n`)),
+        20_000,
+        `${name} at Postfix\n${server.log().slice(-2_000)}`,
+      );
+      const [sent, got] = [await PostalMime.parse(mail), await PostalMime.parse(received)];
+      expect([got.subject, got.text?.trim(), got.from]).toEqual([sent.subject, sent.text?.trim(), sent.from]);
+      // oxlint-disable-next-line no-control-regex
+      if (domain === "narrow.test") expect(received.toString("latin1")).toMatch(/^[\x00-\x7f]*$/);
+      const crlf = Buffer.from(received.toString("latin1").replaceAll("\n", "\r\n"), "latin1");
+      const { results } = await dkimVerify(crlf, { resolver: (at, type) => publishedBy(svc, at, type) });
+      expect(results.map(({ algo, status }) => `${algo} ${status.result}`).toSorted()).toEqual([
+        "ed25519-sha256 pass",
+        "rsa-sha256 pass",
+      ]);
+    },
+  );
 });
+
+/** The records that the appliance says to publish, as DNS would answer. */
+async function publishedBy(svc: Appliance, name: string, type: string): Promise<string[][]> {
+  const { json } = await svc.admin("GET", "/v1/domains/ok.test");
+  const found = json.records.filter(
+    (record: { name: string; type: string }) => record.name === name && record.type === type,
+  );
+  if (found.length === 0) throw Object.assign(new Error("not found"), { code: "ENOTFOUND" });
+  return found.map((record: { value: string }) => [record.value]);
+}
 
 async function expectSame(received: Buffer, shape: Shape, { exact, loose, name }: MailClient): Promise<void> {
   const text = received.toString("utf8").replaceAll("\n", "\r\n");

@@ -12,8 +12,6 @@ let house: RelayHarness;
 
 beforeAll(async () => {
   const submission: Pick<Rig["submission"], "relay" | "refuseRecipient"> = {
-    sendBatch: (...args) => rig.submission.sendBatch(...args),
-    check: (...args) => rig.submission.check(...args),
     relay: (...args) => rig.submission.relay(...args),
     refuseRecipient: (...args) => rig.submission.refuseRecipient(...args),
   };

@@ -46,6 +46,8 @@ export interface MailServerOptions {
   port: number;
   domain: string;
   hostname: string;
+  /** Postfix: keywords that its EHLO does not offer. */
+  without?: string[];
 }
 
 /** A self-signed certificate made by openssl: [certificate file, key file]. RSA: OpenSMTPD 6.8 cannot use EC keys with OpenSSL 3. */
@@ -186,6 +188,7 @@ virtual_minimum_uid = 1
 smtpd_relay_restrictions = reject_unauth_destination
 smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:${o.policyPort}
 smtpd_peername_lookup = no
+smtpd_discard_ehlo_keywords = ${(o.without ?? []).join(", ")}
 smtpd_tls_security_level = may
 smtpd_tls_cert_file = ${o.cert}
 smtpd_tls_key_file = ${o.key}
