@@ -40,13 +40,13 @@ export interface BucketState {
   remaining: number;
   /** Epoch seconds when the bucket is full again. */
   resetAt: number;
-  /** Until the next token, at least 1. */
+  /** Until there are enough tokens, at least 1. */
   retryAfterSeconds: number;
 }
 
 export interface Buckets {
-  /** Takes a token of the key's bucket and of its account's; takes none where either is empty. */
-  take(keyKey: number, accountKey: number, bucket: RouteBucket): BucketState;
+  /** Takes tokens (1) of the key's bucket and of its account's; takes none where either has fewer. */
+  take(keyKey: number, accountKey: number, bucket: RouteBucket, tokens?: number): BucketState;
   /** Takes a token of a source without a valid key. */
   takeUnauthenticated(ip: string): BucketState;
   /** The state of a source's bucket; nothing is taken. */
@@ -77,8 +77,8 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
     old.at = now;
     return old;
   };
-  const draw = (id: string, from: Level): void => {
-    from.tokens -= 1;
+  const draw = (id: string, from: Level, tokens = 1): void => {
+    from.tokens -= tokens;
     levels.delete(id); // the young end is where it was last used
     levels.set(id, from);
     if (--untilSweep > 0) return;
@@ -88,25 +88,25 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
       if (full || levels.size > maxLevels) levels.delete(other);
     }
   };
-  const state = (from: Level, bucket: BucketName, allowed: boolean): BucketState => ({
+  const state = (from: Level, bucket: BucketName, allowed: boolean, wanted = 1): BucketState => ({
     allowed,
     bucket,
     limit: from.rate.burst,
     remaining: Math.max(0, Math.floor(from.tokens)),
     resetAt: Math.ceil(clock.now() / 1000 + (from.rate.burst - from.tokens) / from.rate.perSecond),
-    retryAfterSeconds: Math.max(1, Math.ceil((1 - from.tokens) / from.rate.perSecond)),
+    retryAfterSeconds: Math.max(1, Math.ceil((wanted - from.tokens) / from.rate.perSecond)),
   });
 
   return {
-    take(keyKey, accountKey, bucket) {
+    take(keyKey, accountKey, bucket, tokens = 1) {
       const ownId = `k${keyKey}:${bucket}`;
       const sharedId = `a${accountKey}:${bucket}`;
       const own = level(ownId, bucket);
       const shared = level(sharedId, "account");
-      if (own.tokens < 1) return state(own, bucket, false);
-      if (shared.tokens < 1) return state(shared, "account", false);
-      draw(ownId, own);
-      draw(sharedId, shared);
+      if (own.tokens < tokens) return state(own, bucket, false, tokens);
+      if (shared.tokens < tokens) return state(shared, "account", false, tokens);
+      draw(ownId, own, tokens);
+      draw(sharedId, shared, tokens);
       return state(own, bucket, true);
     },
     takeUnauthenticated(ip) {

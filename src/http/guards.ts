@@ -1,7 +1,8 @@
 // What every request passes before its handler runs, in the order in which refusals win: transport,
 // lock-out 403, 401, disabled and allowlist 403 (the last four are access's own order), route 404, method
-// 405, scope 403, rate 429, headers 400 and 415, size 413, JSON 400, key reuse 409, shape 422, and 429 once more where the body costs more tokens. The list at
-// the end is that order; nothing else decides it. A guard throws a Refusal, or answers with a Reply.
+// 405, scope 403, rate 429, headers 400 and 415, size 413, JSON 400, key reuse 409, shape 422, and 429 once more where
+// the body costs more tokens. The list at the end is that order; nothing else decides it. A guard throws a
+// Refusal, or answers with a Reply.
 import type { Access, Principal } from "../access/access.ts";
 import type { Buckets, BucketState } from "../access/buckets.ts";
 import type { Networks } from "../access/networks.ts";

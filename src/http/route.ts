@@ -53,6 +53,8 @@ export interface RouteOf<Query extends z.ZodObject, Body extends z.ZodType | nul
   bodyOptional?: boolean;
   /** Takes an Idempotency-Key. */
   idempotent?: boolean;
+  /** How many things a sound body asks for: it costs a token of the bucket for each, and none is done where they do not all have one. */
+  tokens?(body: Body extends z.ZodType ? z.output<Body> : undefined): number;
   /** Past this the caller is answered 504, milliseconds; 30 s where it is not given. */
   timeoutMs?: number;
   /** What fails unexpectedly in the handler is another component's fault: 502 in place of 500. */

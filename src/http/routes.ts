@@ -14,7 +14,7 @@ import { webhookRoutes } from "./routes/webhooks.ts";
 
 export function allRoutes(deps: RouteDeps): Route[] {
   return [
-    ...messageRoutes(deps), // POST GET /v1/messages, GET {id}, {id}/attempts, {id}/content, POST {id}/cancel
+    ...messageRoutes(deps), // POST GET /v1/messages, POST batch, validate, GET {id}, {id}/attempts, {id}/content, POST {id}/cancel
     ...eventRoutes(deps), // GET /v1/events
     ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test
     ...domainRoutes(deps), // POST GET /v1/domains, GET DELETE {name}, POST {name}/verify

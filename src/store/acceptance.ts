@@ -3,14 +3,12 @@
 // flat rows (cheap to hand to a thread), the writer runs them.
 import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
-import type { NewMessage, Suppression } from "./store.ts";
+import type { BatchAnswer, NewMessage, Suppression } from "./store.ts";
+import type { Answers, Stored } from "./answers.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 import type { Tally } from "./tally.ts";
 
 export type Cell = string | number | null;
-
-/** How long a stored answer is replayed. */
-export const idempotencyLifeMs = 24 * 60 * 60 * 1000;
 
 export interface PackedMessage {
   accountKey: number;
@@ -25,12 +23,34 @@ export interface PackedMessage {
   idempotency: { key: string; status: number; body: string } | null;
 }
 
-export type Accepted =
-  | { kind: "accepted"; messageKey: number; recipientKeys: number[] }
-  | { kind: "suppressed"; entries: Suppression[] }
-  | { kind: "replayed"; status: number; body: string }
-  | { kind: "idempotency_conflict" }
-  | { kind: "queue_full" };
+/** The keys that a message and its recipients got. */
+export interface Inserted {
+  messageKey: number;
+  recipientKeys: number[];
+}
+
+/** What the commit itself finds against a message. */
+export type Refused = { kind: "suppressed"; entries: Suppression[] } | { kind: "queue_full" };
+
+export type Accepted = ({ kind: "accepted" } & Inserted) | Refused | Stored;
+
+export interface PackedBatch {
+  messages: PackedMessage[];
+  idempotency: {
+    accountKey: number;
+    test: number;
+    key: string;
+    at: number;
+    status: number;
+    body: string;
+  } | null;
+}
+
+export type BatchAccepted =
+  { kind: "accepted"; messages: Inserted[] } | { kind: "refused"; refusals: (Refused | null)[] } | Stored;
+
+/** Blobs of one packed message. */
+const blobsAMessage = 3;
 
 /** Where `canonical` stands in a packed recipient. */
 const canonicalAt = 4;
@@ -75,7 +95,7 @@ export function packMessage(input: NewMessage): { packed: PackedMessage; blobs: 
 const empty = new Uint8Array(0);
 
 /** The jobs of the recipients that were inserted leased, from what the caller knows and the keys they got. */
-export function jobsOf(input: NewMessage, accepted: Extract<Accepted, { kind: "accepted" }>): Job[] {
+export function jobsOf(input: NewMessage, accepted: Inserted): Job[] {
   const { fromName: _name, source: _source, apiKey: _key, ...rest } = input.message;
   const { content } = input;
   const ref: ContentRef =
@@ -104,21 +124,28 @@ export function jobsOf(input: NewMessage, accepted: Extract<Accepted, { kind: "a
   return jobs;
 }
 
-interface StoredAnswer {
-  fingerprint: Buffer;
-  status: number;
-  body: string;
-  created_at: number;
+/** The messages of a batch, their bytes one after another and the fingerprint last. */
+export function packBatch(
+  inputs: NewMessage[],
+  answer: BatchAnswer | null,
+): { packed: PackedBatch; blobs: Uint8Array[] } {
+  const parts = inputs.map(packMessage);
+  const idempotency = answer && {
+    accountKey: answer.accountKey,
+    test: answer.test ? 1 : 0,
+    key: answer.key,
+    at: answer.at,
+    status: answer.status,
+    body: answer.body,
+  };
+  return {
+    packed: { messages: parts.map(({ packed }) => packed), idempotency },
+    blobs: [...parts.flatMap(({ blobs }) => blobs), answer ? answer.fingerprint : empty],
+  };
 }
 
 /** The writer's half. */
-export function createAcceptance(db: Database, tally: Tally) {
-  const findAnswer: Statement<[number, number, string], StoredAnswer> = db.prepare(
-    "SELECT fingerprint, status, body, created_at FROM idempotency WHERE account_key = ? AND test = ? AND request_key = ?",
-  );
-  const storeAnswer = db.prepare(
-    "INSERT OR REPLACE INTO idempotency (message_key, account_key, test, request_key, fingerprint, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-  );
+export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
   const findSuppression: Statement<[number, Cell, number], Suppression> = db.prepare(
     `SELECT ${suppressionColumns} FROM suppressions
      WHERE account_key = ? AND canonical = ? AND (expires_at IS NULL OR expires_at > ?)`,
@@ -145,33 +172,52 @@ export function createAcceptance(db: Database, tally: Tally) {
     return found;
   };
 
+  const refusalOf = (p: PackedMessage): Refused | null => {
+    const entries = suppressedOf(p);
+    if (entries.length > 0) return { kind: "suppressed", entries };
+    return p.maxQueue > 0 && tally.unsent >= p.maxQueue ? { kind: "queue_full" } : null;
+  };
+
+  const insert = (p: PackedMessage, bodyHash: Buffer, bytes: Buffer): Inserted => {
+    const messageKey = Number(insertMessage.run(p.row, bodyHash).lastInsertRowid);
+    if (p.inline) insertContent.run(messageKey, bytes);
+    const recipientKeys = p.recipients.map((row) =>
+      Number(insertRecipient.run(row, messageKey).lastInsertRowid),
+    );
+    tally.unsent += recipientKeys.length;
+    return { messageKey, recipientKeys };
+  };
+
   return {
     acceptMessage(p: PackedMessage, blobs: readonly Buffer[]): Accepted {
       const [bodyHash, fingerprint, bytes] = blobs;
       if (!bodyHash || !fingerprint || !bytes) throw new Error("acceptMessage needs its three blobs");
-      const { idempotency } = p;
-      if (idempotency) {
-        const answer = findAnswer.get(p.accountKey, p.test, idempotency.key);
-        if (answer && answer.created_at >= p.createdAt - idempotencyLifeMs) {
-          if (!answer.fingerprint.equals(fingerprint)) return { kind: "idempotency_conflict" };
-          return { kind: "replayed", status: answer.status, body: answer.body };
-        }
-      }
-      const entries = suppressedOf(p);
-      if (entries.length > 0) return { kind: "suppressed", entries };
-      if (p.maxQueue > 0 && tally.unsent >= p.maxQueue) return { kind: "queue_full" };
+      const { accountKey, test, createdAt: at, idempotency } = p;
+      const scope = idempotency && { accountKey, test, key: idempotency.key, at };
+      const stored = scope && answers.find(scope, fingerprint);
+      if (stored) return stored;
+      const refusal = refusalOf(p);
+      if (refusal) return refusal;
+      const inserted = insert(p, bodyHash, bytes);
+      if (scope) answers.store(scope, fingerprint, idempotency, inserted.messageKey);
+      return { kind: "accepted", ...inserted };
+    },
 
-      const messageKey = Number(insertMessage.run(p.row, bodyHash).lastInsertRowid);
-      if (p.inline) insertContent.run(messageKey, bytes);
-      const recipientKeys = p.recipients.map((row) =>
-        Number(insertRecipient.run(row, messageKey).lastInsertRowid),
-      );
-      if (idempotency) {
-        const { key, status, body } = idempotency;
-        storeAnswer.run(messageKey, p.accountKey, p.test, key, fingerprint, status, body, p.createdAt);
-      }
-      tally.unsent += recipientKeys.length;
-      return { kind: "accepted", messageKey, recipientKeys };
+    /** All of the messages and their answer, or nothing. */
+    acceptMessages({ messages, idempotency }: PackedBatch, blobs: readonly Buffer[]): BatchAccepted {
+      const fingerprint = blobs.at(-1);
+      if (!fingerprint) throw new Error("acceptMessages needs its fingerprint");
+      const stored = idempotency && answers.find(idempotency, fingerprint);
+      if (stored) return stored;
+      const refusals = messages.map(refusalOf);
+      if (refusals.some((refusal) => refusal !== null)) return { kind: "refused", refusals };
+      const inserted = messages.map((message, index) => {
+        const [bodyHash, bytes] = [blobs[index * blobsAMessage], blobs[index * blobsAMessage + 2]];
+        if (!bodyHash || !bytes) throw new Error("acceptMessages needs three blobs a message");
+        return insert(message, bodyHash, bytes);
+      });
+      if (idempotency) answers.store(idempotency, fingerprint, idempotency, inserted[0]?.messageKey ?? null);
+      return { kind: "accepted", messages: inserted };
     },
   };
 }

@@ -3,7 +3,7 @@
 // to be sent or posted. Each call is a small piece (`limit`), so that no other write waits long; files are the caller's
 // to unlink, after the commit. Which rows it is about, purge-walk.ts finds.
 import type { Database, Statement } from "better-sqlite3";
-import { idempotencyLifeMs } from "./acceptance.ts";
+import { idempotencyLifeMs } from "./answers.ts";
 import { createGiveBack } from "./give-back.ts";
 import { createWalks } from "./purge-walk.ts";
 import type { Aged } from "./purge-walk.ts";

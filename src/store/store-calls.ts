@@ -3,8 +3,9 @@
 // lines because that interface is: a short function a call.
 import { statSync } from "node:fs";
 import type { Clock } from "../clock.ts";
-import type { ContentRef } from "../mail/envelope.ts";
-import { jobsOf, packMessage } from "./acceptance.ts";
+import type { ContentRef, Job } from "../mail/envelope.ts";
+import { jobsOf, packBatch, packMessage } from "./acceptance.ts";
+import type { Inserted } from "./acceptance.ts";
 import type { Spool } from "./content.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
@@ -17,7 +18,7 @@ import type { ReaderLink } from "./reader-link.ts";
 import { packSettlement } from "./settlement.ts";
 import type { Space } from "./space.ts";
 import { ContentGone } from "./store.ts";
-import type { Commit, Page, PageRequest, Store, Suppression } from "./store.ts";
+import type { Commit, NewMessage, Page, PageRequest, Store, Suppression } from "./store.ts";
 import { discardPiece } from "./webhook-writes.ts";
 
 /** Enough for what is in flight; a message that is deferred is read back when its time comes. */
@@ -43,6 +44,15 @@ export function createCalls(parts: CallParts): Store {
   const rare = createRareRows();
   /** A write to what `rare` holds. */
   const rarely = <T>(write: Promise<T>): Promise<T> => write.finally(() => rare.clear());
+
+  /** The jobs of a message that is on disk; what their first attempts are about to read is kept at hand. */
+  const started = (message: NewMessage, inserted: Inserted): Job[] => {
+    const jobs = jobsOf(message, inserted);
+    const [first] = jobs;
+    if (first && message.content.kind === "inline")
+      recent.keep(first.message.key, asBuffer(message.content.bytes));
+    return jobs;
+  };
 
   return {
     // access
@@ -114,10 +124,16 @@ export function createCalls(parts: CallParts): Store {
       const { packed, blobs } = packMessage(message);
       const accepted = await writer.call("acceptMessage", packed, blobs);
       if (accepted.kind !== "accepted") return accepted;
-      const jobs = jobsOf(message, accepted);
-      const [first] = jobs;
-      if (first && message.content.kind === "inline")
-        recent.keep(first.message.key, asBuffer(message.content.bytes));
+      return { kind: "accepted", jobs: started(message, accepted) };
+    },
+    async acceptMessages(messages, answer) {
+      const { packed, blobs } = packBatch(messages, answer);
+      const result = await writer.call("acceptMessages", packed, blobs);
+      if (result.kind !== "accepted") return result;
+      const jobs = messages.map((message, index) => {
+        const inserted = result.messages[index];
+        return inserted ? started(message, inserted) : [];
+      });
       return { kind: "accepted", jobs };
     },
     idempotent: async (accountKey, test, key, notBefore) => lookups.answer(accountKey, test, key, notBefore),

@@ -144,6 +144,19 @@ export type AcceptResult =
   | { kind: "idempotency_conflict" }
   | { kind: "queue_full" };
 
+/** The answer to a request for several things at once, and whose key it stands under. */
+export interface BatchAnswer extends IdempotencyRecord {
+  accountKey: number;
+  test: boolean;
+  at: number;
+}
+
+/** `refused`: nothing was kept; what stood against each message, null where nothing did. */
+export type BatchAcceptResult =
+  | { kind: "accepted"; jobs: Job[][] /* of each message, those inserted leased */ }
+  | { kind: "refused"; refusals: (Extract<AcceptResult, { kind: "suppressed" | "queue_full" }> | null)[] }
+  | Extract<AcceptResult, { kind: "replayed" | "idempotency_conflict" }>;
+
 export interface AttemptRecord {
   id: string; // att_…
   startedAt: number;
@@ -483,6 +496,8 @@ export interface Store {
   /** The bytes from `offset` on, in chunks. Throws ContentGone where retention removed it. */
   openContent(ref: ContentRef, offset?: number): AsyncIterable<Buffer>;
   acceptMessage(message: NewMessage): Promise<AcceptResult>;
+  /** All of the messages (their own idempotency records are null) and the one answer, in one transaction, or nothing. */
+  acceptMessages(messages: NewMessage[], answer: BatchAnswer | null): Promise<BatchAcceptResult>;
   /** What a stored key would answer: looked up before the body is checked. */
   idempotent(
     accountKey: number,

@@ -3,6 +3,7 @@
 // neither begins nor ends.
 import type { Database, Statement } from "better-sqlite3";
 import { createAcceptance } from "./acceptance.ts";
+import { createAnswers } from "./answers.ts";
 import { createAccessWrites } from "./access-writes.ts";
 import { createEventWrites } from "./event-writes.ts";
 import { createPurge } from "./purge.ts";
@@ -19,7 +20,7 @@ export function createWriter(db: Database) {
   const suppressions = createSuppressionWrites(db);
   const { addSuppression, ...suppressionIntents } = suppressions;
   const intents = {
-    ...createAcceptance(db, tally),
+    ...createAcceptance(db, tally, createAnswers(db)),
     ...createAccessWrites(db),
     ...createQueueWrites(db, tally),
     ...createSettlementWrites(db, tally, {

@@ -4,20 +4,22 @@ import type { Config } from "../config.ts";
 import { Refusal } from "../errors.ts";
 import type { Address } from "../mail/address.ts";
 import { canonicalAddress, rcptTo } from "../mail/address.ts";
+import type { Job } from "../mail/envelope.ts";
 import { laneOf, sandboxLane } from "../queue/lane.ts";
 import type { Reservation, Runner } from "../queue/runner.ts";
 import type {
   AcceptResult,
+  BatchAnswer,
   IdempotencyRecord,
   NewMessage,
   NewRecipient,
   PutContent,
   Store,
 } from "../store/store.ts";
-import { noRoom, refuseProblems, suppressedProblems } from "./refusals.ts";
+import { noRoom, problemsRefusal, suppressedProblems } from "./refusals.ts";
 
 export interface AcceptDeps {
-  store: Pick<Store, "acceptMessage" | "full">;
+  store: Pick<Store, "acceptMessage" | "acceptMessages" | "full">;
   runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
   config: { limits: Pick<Config["limits"], "maxQueue">; dev: boolean };
 }
@@ -31,7 +33,8 @@ export interface Acceptable {
   idempotency: IdempotencyRecord | null;
 }
 
-export type Accepted = { kind: "accepted" } | { kind: "replayed"; status: number; body: string };
+type Replayed = { kind: "replayed"; status: number; body: string };
+export type Accepted = { kind: "accepted" } | Replayed;
 
 /** A recipient and the slot that is kept for it, if there is one. */
 interface Held {
@@ -41,23 +44,71 @@ interface Held {
 
 /** Throws Refusal: recipient_suppressed, duplicate_idempotency_key, service_overloaded; StoreUnavailable. */
 export async function accept(deps: AcceptDeps, mail: Acceptable): Promise<Accepted> {
-  const { store, runner, config } = deps;
+  const result = await withSlots(deps, [mail], async ([held]) => {
+    const found = await deps.store.acceptMessage(newMessage(deps, mail, held ?? []));
+    return found.kind === "accepted" ? { ...found, jobs: [found.jobs] } : { ...found, held: held ?? [] };
+  });
+  if (result.kind === "accepted") return { kind: "accepted" };
+  if (result.kind === "replayed") return result;
+  throw result.kind === "idempotency_conflict" ? reusedKey() : refusalOf(result, result.held);
+}
+
+/** `refused`: nothing was kept; what stands against each mail, null where nothing does. */
+export type BatchAccepted =
+  { kind: "accepted" } | { kind: "refused"; refusals: (Refusal | null)[] } | Replayed;
+
+/** All of them and their answer, or nothing. Throws Refusal: duplicate_idempotency_key, service_overloaded; StoreUnavailable. */
+export async function acceptAll(
+  deps: AcceptDeps,
+  mails: Acceptable[],
+  answer: BatchAnswer | null,
+): Promise<BatchAccepted> {
+  const result = await withSlots(deps, mails, async (held) => {
+    const messages = mails.map((mail, index) => newMessage(deps, mail, held[index] ?? []));
+    const found = await deps.store.acceptMessages(messages, answer);
+    if (found.kind !== "refused") return found;
+    const refusals = found.refusals.map((one, index) => one && refusalOf(one, held[index] ?? []));
+    return { kind: "refused" as const, refusals };
+  });
+  if (result.kind === "accepted") return { kind: "accepted" };
+  if (result.kind === "idempotency_conflict") throw reusedKey();
+  return result;
+}
+
+/** Keeps slots for the recipients while `commit` runs: used where it accepted, let go of where not. */
+async function withSlots<Result extends { kind: string }>(
+  deps: AcceptDeps,
+  mails: Acceptable[],
+  commit: (held: Held[][]) => Promise<Result | { kind: "accepted"; jobs: Job[][] }>,
+): Promise<Result | { kind: "accepted"; jobs: Job[][] }> {
+  const { store, runner } = deps;
   if (store.full()) throw noRoom("the disk is nearly full");
-  const held: Held[] = [];
-  let result: AcceptResult | null = null;
+  const held: Held[][] = [];
+  let result: Result | { kind: "accepted"; jobs: Job[][] } | null = null;
   try {
-    for (const recipient of mail.recipients) held.push(hold(deps, mail, recipient));
-    const recipients = held.map(({ recipient }) => recipient);
-    result = await store.acceptMessage({ ...mail, recipients, maxQueue: config.limits.maxQueue });
+    for (const mail of mails) {
+      const own: Held[] = [];
+      held.push(own);
+      for (const recipient of mail.recipients) own.push(hold(deps, mail, recipient));
+    }
+    result = await commit(held);
   } finally {
     if (result?.kind !== "accepted")
-      for (const { reservation } of held) if (reservation) runner.forgo(reservation);
+      for (const { reservation } of held.flat()) if (reservation) runner.forgo(reservation);
   }
-  if (result.kind === "accepted") {
-    start(runner, held, result.jobs, mail.sendAt ?? mail.createdAt);
-    return { kind: "accepted" };
-  }
-  return refused(result, held);
+  if (isAccepted(result))
+    mails.forEach((mail, index) => start(runner, held[index] ?? [], result.jobs[index] ?? [], dueAt(mail)));
+  return result;
+}
+
+const isAccepted = (result: { kind: string }): result is { kind: "accepted"; jobs: Job[][] } =>
+  result.kind === "accepted";
+
+const dueAt = ({ sendAt, createdAt }: Acceptable): number => sendAt ?? createdAt;
+
+function newMessage({ config }: AcceptDeps, mail: Acceptable, held: Held[]): NewMessage {
+  const recipients = held.map(({ recipient }) => recipient);
+  return { ...mail, recipients, maxQueue: config.limits.maxQueue };
 }
 
 function hold({ runner, config }: AcceptDeps, mail: Acceptable, to: Acceptable["recipients"][number]): Held {
@@ -78,16 +129,11 @@ function hold({ runner, config }: AcceptDeps, mail: Acceptable, to: Acceptable["
 }
 
 /** `jobs`: of the recipients that hold a slot, in their order. */
-function start(
-  runner: AcceptDeps["runner"],
-  held: Held[],
-  jobs: Extract<AcceptResult, { kind: "accepted" }>["jobs"],
-  dueAt: number,
-): void {
+function start(runner: AcceptDeps["runner"], held: Held[], jobs: Job[], dueAtMs: number): void {
   const next = jobs.values();
   for (const { recipient, reservation } of held) {
     if (!reservation) {
-      runner.note(recipient.lane, dueAt);
+      runner.note(recipient.lane, dueAtMs);
       continue;
     }
     const { value: job } = next.next();
@@ -96,21 +142,22 @@ function start(
   }
 }
 
-function refused(result: Exclude<AcceptResult, { kind: "accepted" }>, held: Held[]): Accepted {
-  switch (result.kind) {
-    case "replayed":
-      return result;
-    case "idempotency_conflict":
-      throw new Refusal(
-        "duplicate_idempotency_key",
-        "this Idempotency-Key was used with another request in the last 24 hours; use a new key",
-      );
-    case "queue_full":
-      throw noRoom("the queue is full");
-    case "suppressed": {
-      const typeOf = new Map(held.map(({ recipient }) => [recipient.canonical, recipient.type]));
-      refuseProblems([suppressedProblems(result.entries, (canonical) => typeOf.get(canonical) ?? "to")]);
-      throw new Error("a suppressed result names its entries");
-    }
-  }
+function reusedKey(): Refusal {
+  return new Refusal(
+    "duplicate_idempotency_key",
+    "this Idempotency-Key was used with another request in the last 24 hours; use a new key",
+  );
+}
+
+function refusalOf(
+  result: Extract<AcceptResult, { kind: "suppressed" | "queue_full" }>,
+  held: Held[],
+): Refusal {
+  if (result.kind === "queue_full") return noRoom("the queue is full");
+  const typeOf = new Map(held.map(({ recipient }) => [recipient.canonical, recipient.type]));
+  const refusal = problemsRefusal([
+    suppressedProblems(result.entries, (canonical) => typeOf.get(canonical) ?? "to"),
+  ]);
+  if (!refusal) throw new Error("a suppressed result names its entries");
+  return refusal;
 }

@@ -17,15 +17,21 @@ export const sound: Checked = { problems: [], extras: {} };
 /** Seconds after which a client may expect room again. */
 const retryAfterSeconds = 5;
 
-/** Throws one Refusal that lists all that the checks found; of the same extra the first check's counts. */
-export function refuseProblems(checks: Checked[]): void {
+/** One Refusal that lists all that the checks found, null where they found nothing; of the same extra the first check's counts. */
+export function problemsRefusal(checks: Checked[]): Refusal | null {
   const errors = inFieldOrder(checks.flatMap(({ problems }) => problems));
   const [first] = errors;
-  if (!first) return;
+  if (!first) return null;
   const extras = checks.reduce<RefusalExtras>((all, check) => ({ ...check.extras, ...all }), {});
   const told = `${first.field}: ${first.issue}`;
   const detail = errors.length === 1 ? told : `${errors.length} problems; the first: ${told}`;
-  throw new Refusal(first.code, detail, { field: first.field, errors, ...extras });
+  return new Refusal(first.code, detail, { field: first.field, errors, ...extras });
+}
+
+/** Throws what problemsRefusal finds. */
+export function refuseProblems(checks: Checked[]): void {
+  const refusal = problemsRefusal(checks);
+  if (refusal) throw refusal;
 }
 
 /** `fieldOf`: where the request names that address. */

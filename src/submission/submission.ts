@@ -36,6 +36,15 @@ export interface Submission {
     arrival: Arrival,
     idempotency: { key: string; fingerprint: Uint8Array } | null,
   ): Promise<Acceptance>;
+  /** Each by itself, as `send` would; those that are taken are one transaction. Throws StoreUnavailable, or the Refusal that stands against all of them. */
+  sendBatch(
+    sender: Sender,
+    requests: unknown[],
+    arrival: Arrival,
+    idempotency: { key: string; fingerprint: Uint8Array } | null,
+  ): Promise<Pick<Acceptance, "status" | "body" | "replayed">>;
+  /** Whether `send` would take it now; nothing is kept. Throws Refusal. */
+  check(sender: Sender, request: unknown, arrival: Arrival): Promise<void>;
   /** What an SMTP RCPT would meet: null when the recipient may be named. */
   refuseRecipient(sender: Sender, address: Address): Promise<Refusal | null>;
   /** Streams one mail in; resolves after the commit. Throws Refusal, StoreUnavailable, or whatever `data` throws; keeps nothing then. */

@@ -18,6 +18,7 @@ import {
   type Store,
 } from "../store/store.ts";
 import { accept, type Acceptable, type AcceptDeps, type Accepted } from "./accept.ts";
+import { createBatch } from "./batch.ts";
 import {
   checkAuthors,
   checkPool,
@@ -33,10 +34,10 @@ import { withShortLines, type Fitted } from "./refit.ts";
 import { leastBytes, putChunks, render, type Made } from "./render.ts";
 import { readRequest, type ReadRequest } from "./request.ts";
 import { isRecord, type MessageRequest } from "./shape.ts";
-import type { Sender, Submission } from "./submission.ts";
+import type { Arrival, Sender, Submission } from "./submission.ts";
 
 export interface SubmissionDeps {
-  store: Pick<Store, "acceptMessage" | "full" | "suppressed" | "putContent" | "dropContent" | "openContent">;
+  store: AcceptDeps["store"] & Pick<Store, "suppressed" | "putContent" | "dropContent" | "openContent">;
   domains: Pick<Domains, "senderFor">;
   runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
   config: AcceptDeps["config"] & Pick<Config, "hostname">;
@@ -48,7 +49,8 @@ export function createSubmission(deps: SubmissionDeps): Submission {
   const { store, clock, mint, config } = deps;
   const checkDeps: CheckDeps = { store, domains: deps.domains, now: () => clock.now() };
 
-  const send: Submission["send"] = async (sender, json, arrival, idempotency) => {
+  /** All that is judged of a request before anything is kept. */
+  const judge = async (sender: Sender, json: unknown, arrival: Arrival): Promise<Judged> => {
     if (!isRecord(json)) throw notAnObject();
     const made = makeFor(arrival.protocol);
     const read = readRequest(json, made.now);
@@ -63,20 +65,36 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       checkPool(request.ipPool),
     ]);
     if (!rendered || !from?.domain) throw new Error("a request without problems has a sender");
+    return { rendered, made, domain: from.domain };
+  };
 
-    const body = answer(rendered.request, made);
-    const accepted = await acceptOrDrop({
-      message: messageOf(rendered, made, sender, from.domain),
+  const keep = async (sender: Sender, judged: Judged): Promise<Acceptable> => {
+    const { rendered, made, domain } = judged;
+    const { recipients, sendAt } = rendered.request;
+    return {
+      message: messageOf(rendered, made, sender, domain),
       content: await putChunks(store, rendered),
-      recipients: request.recipients.map(({ type, mailbox }) => ({ type, address: mailbox.address })),
+      recipients: recipients.map(({ type, mailbox }) => ({ type, address: mailbox.address })),
       createdAt: made.now,
-      sendAt: request.sendAt,
+      sendAt,
+      idempotency: null,
+    };
+  };
+
+  const send: Submission["send"] = async (sender, json, arrival, idempotency) => {
+    const judged = await judge(sender, json, arrival);
+    const body = JSON.stringify(answerOf(judged));
+    const mail = await keep(sender, judged);
+    const accepted = await acceptOrDrop({
+      ...mail,
       idempotency: idempotency && { ...idempotency, status: 202, body },
     });
     if (accepted.kind === "replayed")
       return { status: accepted.status, body: accepted.body, id: null, replayed: true };
-    return { status: 202, body, id: made.id, replayed: false };
+    return { status: 202, body, id: judged.made.id, replayed: false };
   };
+
+  const sendBatch = createBatch({ ...deps, judge, keep, answerOf });
 
   const relay: Submission["relay"] = async (sender, envelope, data, arrival) => {
     const made = makeFor(arrival.protocol);
@@ -131,6 +149,10 @@ export function createSubmission(deps: SubmissionDeps): Submission {
 
   return {
     send,
+    sendBatch,
+    async check(sender, json, arrival) {
+      await judge(sender, json, arrival);
+    },
     relay,
     refuseRecipient: (sender, address) =>
       recipientRefusal(checkDeps, sender, address, canonicalAddress(address)),
@@ -138,6 +160,13 @@ export function createSubmission(deps: SubmissionDeps): Submission {
 }
 
 type Rendered = Composed & { request: MessageRequest };
+
+/** A request that nothing stands against. */
+export interface Judged {
+  rendered: Rendered;
+  made: Made;
+  domain: SenderDomain;
+}
 
 /** The size decides before anything else does, so a sound request is rendered first. */
 function renderIfSound({ request, problems }: ReadRequest, made: Made): Rendered | null {
@@ -230,13 +259,13 @@ function recorded(text: string): string {
 }
 
 /** The 202's body, which idempotency stores as it is. */
-function answer(request: MessageRequest, made: Made): string {
-  return JSON.stringify({
+function answerOf({ rendered: { request }, made }: Judged): Record<string, unknown> {
+  return {
     id: made.id,
     status: request.sendAt === null ? "queued" : "scheduled",
     created_at: isoTime(made.now),
     send_at: isoTimeOrNull(request.sendAt),
     recipients: request.recipients.map(({ type, mailbox }) => ({ email: mailbox.address.email, type })),
     message_id_header: made.messageId,
-  });
+  };
 }

@@ -87,6 +87,18 @@ test("a request that the account's bucket refuses takes no token of the key's", 
   expect(buckets.take(2, 2, "messages-write").remaining).toBe(199);
 });
 
+test("several tokens are taken together or not at all, and the wait is until there are enough", () => {
+  const clock = new ManualClock();
+  const buckets = createBuckets(clock, { "messages-write": { burst: 10, perSecond: 2 } });
+  expect(buckets.take(1, 1, "messages-write", 6)).toMatchObject({ allowed: true, remaining: 4 });
+  expect(buckets.take(1, 1, "messages-write", 7)).toMatchObject({
+    allowed: false,
+    remaining: 4,
+    retryAfterSeconds: 2,
+  });
+  expect(buckets.take(1, 1, "messages-write", 4)).toMatchObject({ allowed: true, remaining: 0 });
+});
+
 test("a limit of the configuration replaces the table's", () => {
   const buckets = createBuckets(new ManualClock(), { "messages-write": { burst: 3, perSecond: 0.5 } });
   expect(burst(buckets, 10, "messages-write")).toBe(3);

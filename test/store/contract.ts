@@ -331,6 +331,75 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(rows).toHaveLength(1);
       });
 
+      test("a batch is kept with its answer as a whole, or not at all, and refusals say which message", async () => {
+        const at = clock.now();
+        await store.addSuppressions([newSuppression(account, "gone@batch.test")], at);
+        const to = (...names: string[]) =>
+          names.map((name) =>
+            newMessage({ accountKey: account, to: [`${name}@batch.test`], at, lease: true }),
+          );
+        const answer = (fill: number) => ({
+          accountKey: account,
+          test: false,
+          at,
+          key: "batch",
+          fingerprint: new Uint8Array(32).fill(fill),
+          status: 200,
+          body: `{"n":${fill}}`,
+        });
+        expect(await store.acceptMessages(to("one", "gone", "two"), answer(1))).toMatchObject({
+          kind: "refused",
+          refusals: [null, { kind: "suppressed", entries: [{ canonical: "gone@batch.test" }] }, null],
+        });
+        expect(await store.idempotent(account, false, "batch", at)).toBeNull();
+        const kept = async (name: string) =>
+          (await store.listMessages(account, { to: `${name}@batch.test` }, { limit: 5, cursor: null })).rows
+            .length;
+        expect(await kept("one")).toBe(0);
+
+        const taken = await store.acceptMessages(to("one", "two"), answer(2));
+        if (taken.kind !== "accepted") throw new Error(taken.kind);
+        expect(taken.jobs.map((jobs) => jobs.map((job) => job.to))).toEqual([
+          ["one@batch.test"],
+          ["two@batch.test"],
+        ]);
+        expect(await store.acceptMessages(to("one", "two"), answer(2))).toEqual({
+          kind: "replayed",
+          status: 200,
+          body: '{"n":2}',
+        });
+        expect(await store.acceptMessages(to("one"), answer(3))).toEqual({ kind: "idempotency_conflict" });
+        expect([await kept("one"), await kept("two")]).toEqual([1, 1]);
+        for (const job of taken.jobs.flat()) await store.settle(settlementOf(job, at));
+      });
+
+      test("an answer without any message is kept too, and is not taken for a message's", async () => {
+        const at = clock.now();
+        const fingerprint = new Uint8Array(32).fill(9);
+        const keys = ["bare-1", "bare-2"];
+        for (const key of keys)
+          expect(
+            await store.acceptMessages([], {
+              accountKey: account,
+              test: false,
+              at,
+              key,
+              fingerprint,
+              status: 200,
+              body: key,
+            }),
+          ).toEqual({ kind: "accepted", jobs: [] });
+        const message = newMessage({
+          accountKey: account,
+          to: ["x@bare.test"],
+          at,
+          idempotency: { key: "bare-3", fingerprint, status: 202, body: "bare-3" },
+        });
+        await store.acceptMessage(message);
+        for (const key of [...keys, "bare-3"])
+          expect(await store.idempotent(account, false, key, at)).toMatchObject({ body: key });
+      });
+
       test("a key under another request conflicts for 24 hours; live and test have keys of their own", async () => {
         const at = clock.now();
         const request = (fill: number, when: number) =>

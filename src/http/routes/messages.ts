@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { z } from "zod";
 import { Refusal } from "../../errors.ts";
 import { ContentGone, type MessageFilter, type MessageRecord } from "../../store/store.ts";
+import type { Arrival, Sender } from "../../submission/submission.ts";
 import { canonicalEmail, domainName, pageFields, present, textFilter, time } from "../fields.ts";
 import { attemptBody, messageBody } from "../message-record.ts";
 import { listBody, pageRequest } from "../paging.ts";
@@ -36,8 +37,16 @@ const filters = z.object({
   ...pageFields(),
 });
 
+const mostInBatch = 100;
 const none = z.object({});
 const noBody = z.strictObject({});
+/** What one of them may hold is submission's to judge, each by itself. */
+const batched = z.strictObject({
+  messages: z
+    .array(z.custom<unknown>())
+    .min(1, "is empty")
+    .max(mostInBatch, `has more than ${mostInBatch} messages`),
+});
 const read = { scopes: ["send", "reporting"], bucket: "messages-read", doors: "both", body: null } as const;
 const write = { scopes: ["send"], bucket: "messages-write", doors: "both" } as const;
 
@@ -59,14 +68,37 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       query: none,
       body: z.custom<Record<string, unknown>>(), // as it came: a copy by zod would lose a `__proto__` without a word
       async handle(call) {
-        const key = call.principal.kind === "key" ? call.principal.key : null;
-        const sender = { account: call.account, test: key?.test ?? false, apiKey: key?.key ?? null };
-        const arrival = { ip: call.ip, helo: null, protocol: "HTTP" };
-        const accepted = await submission.send(sender, call.body, arrival, call.idempotency);
+        const accepted = await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency);
         const headers: Record<string, string> = accepted.replayed ? { "idempotency-replayed": "true" } : {};
         const id = accepted.id ?? (JSON.parse(accepted.body) as { id?: string }).id;
         if (id !== undefined) headers["location"] = `/v1/messages/${id}`;
         return { status: accepted.status, headers, body: accepted.body };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/messages/batch",
+      ...write,
+      idempotent: true,
+      query: none,
+      body: batched,
+      tokens: ({ messages }) => messages.length,
+      async handle(call) {
+        const { messages } = call.body;
+        const done = await submission.sendBatch(senderOf(call), messages, arrivalOf(call), call.idempotency);
+        const headers: Record<string, string> = done.replayed ? { "idempotency-replayed": "true" } : {};
+        return { status: done.status, headers, body: done.body };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/messages/validate",
+      ...write,
+      query: none,
+      body: z.custom<Record<string, unknown>>(),
+      async handle(call) {
+        await submission.check(senderOf(call), call.body, arrivalOf(call));
+        return json(200, { valid: true });
       },
     }),
     route({
@@ -133,6 +165,15 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       },
     }),
   ];
+}
+
+function senderOf({ account, principal }: Call<unknown, unknown>): Sender {
+  const key = principal.kind === "key" ? principal.key : null;
+  return { account, test: key?.test ?? false, apiKey: key?.key ?? null };
+}
+
+function arrivalOf({ ip }: Call<unknown, unknown>): Arrival {
+  return { ip, helo: null, protocol: "HTTP" };
 }
 
 function filterOf(query: z.output<typeof filters>): MessageFilter {

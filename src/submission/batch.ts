@@ -1,0 +1,85 @@
+// POST /v1/messages/batch: up to a hundred sends in one request. Each is judged as it would be alone; those that
+// nothing stands against are accepted in one transaction together with the answer, so that a repeated request finds
+// all of it or none. What the commit itself finds against one (an address suppressed since) leaves the others standing.
+import type { Clock } from "../clock.ts";
+import { Refusal } from "../errors.ts";
+import { StoreUnavailable, type BatchAnswer, type Store } from "../store/store.ts";
+import { acceptAll, type Acceptable, type AcceptDeps } from "./accept.ts";
+import type { Arrival, Sender, Submission } from "./submission.ts";
+
+export interface BatchDeps<Judged> extends AcceptDeps {
+  store: AcceptDeps["store"] & Pick<Store, "dropContent">;
+  clock: Clock;
+  /** Throws Refusal. */
+  judge(sender: Sender, request: unknown, arrival: Arrival): Promise<Judged>;
+  /** Puts the content on disk. */
+  keep(sender: Sender, judged: Judged): Promise<Acceptable>;
+  /** What one send would be answered. */
+  answerOf(judged: Judged): Record<string, unknown>;
+}
+
+type Item = { refusal: Refusal } | { answer: Record<string, unknown>; mail: Acceptable };
+
+export function createBatch<Judged>(deps: BatchDeps<Judged>): Submission["sendBatch"] {
+  const read = async (sender: Sender, request: unknown, arrival: Arrival): Promise<Item> => {
+    try {
+      const judged = await deps.judge(sender, request, arrival);
+      return { answer: deps.answerOf(judged), mail: await deps.keep(sender, judged) };
+    } catch (error) {
+      if (error instanceof Refusal) return { refusal: error };
+      throw error;
+    }
+  };
+  const drop = async (items: Item[]): Promise<void> => {
+    const mails = items.flatMap((item) => ("mail" in item ? [item.mail] : []));
+    await Promise.all(mails.map(({ content }) => deps.store.dropContent(content).catch(() => undefined)));
+  };
+
+  return async (sender, requests, arrival, idempotency) => {
+    const items: Item[] = [];
+    try {
+      for (const request of requests) items.push(await read(sender, request, arrival));
+      for (;;) {
+        const body = JSON.stringify({ data: items.map(shown) });
+        const answer: BatchAnswer | null = idempotency && {
+          ...idempotency,
+          accountKey: sender.account.key,
+          test: sender.test,
+          at: deps.clock.now(),
+          status: 200,
+          body,
+        };
+        const at = items.flatMap((item, index) => ("mail" in item ? [{ index, mail: item.mail }] : []));
+        if (at.length === 0 && answer === null) return { status: 200, body, replayed: false };
+        const accepted = await acceptAll(
+          deps,
+          at.map(({ mail }) => mail),
+          answer,
+        );
+        if (accepted.kind === "accepted") return { status: 200, body, replayed: false };
+        if (accepted.kind === "replayed") {
+          await drop(items);
+          return { status: accepted.status, body: accepted.body, replayed: true };
+        }
+        for (const [place, refusal] of accepted.refusals.entries()) {
+          const index = at[place]?.index;
+          if (!refusal || index === undefined) continue;
+          if (refusal.status >= 500) throw refusal; // no room for one is no room for any
+          await drop(items.slice(index, index + 1));
+          items[index] = { refusal };
+        }
+      }
+    } catch (error) {
+      // After a failed sync the rows may be on disk after all: then the next start sweeps what none names.
+      if (!(error instanceof StoreUnavailable) || error.why === "full") await drop(items);
+      throw error;
+    }
+  };
+}
+
+/** One result, as the API shows it. */
+function shown(item: Item): Record<string, unknown> {
+  if ("answer" in item) return { ...item.answer, status: 202 };
+  const { status, code, message, extras } = item.refusal;
+  return { status, error: { code, message, ...extras } };
+}
