@@ -21,7 +21,7 @@ export interface Answer {
   /** HTTP status; null where there was no answer. */
   status: number | null;
   durationMs: number;
-  /** Why there was no answer, for the log. */
+  /** Why there was no answer, on one short line; null where there was one. */
   failure: string | null;
 }
 
@@ -102,10 +102,22 @@ export function createPost(deps: {
       try {
         return ended(await exchange(connect, endpoint, event, attempt, abort.signal), null);
       } catch (error) {
-        return ended(null, error instanceof Error ? error.message : String(error));
+        return ended(null, reasonOf(error));
       } finally {
         deadline.cancel();
       }
     },
   };
+}
+
+const longestReason = 200;
+
+/** Of a host with several addresses the first one's; parts of it may be a stranger's words. */
+function reasonOf(error: unknown): string {
+  const first: unknown = error instanceof AggregateError ? (error.errors[0] ?? error) : error;
+  const words = first instanceof Error ? first.message || first.name : String(first);
+  return words
+    .replace(/[\s\p{C}]+/gu, " ")
+    .slice(0, longestReason)
+    .trim();
 }

@@ -22,6 +22,8 @@ export interface TestResult {
   delivered: boolean;
   status: number | null;
   durationMs: number;
+  /** Why there was no answer; null where there was one. */
+  failure: string | null;
   eventId: string;
 }
 
@@ -64,8 +66,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       const event = deps.recorder.test(endpoint, type === undefined ? undefined : knownType(type));
       const pool = post.open(readEndpointUrl(endpoint.url), 1);
       try {
-        const { delivered, status, durationMs } = await post.post(() => pool, endpoint, event, 1);
-        return { delivered, status, durationMs, eventId: event.id };
+        return { ...(await post.post(() => pool, endpoint, event, 1)), eventId: event.id };
       } finally {
         void pool.destroy();
       }

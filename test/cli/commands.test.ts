@@ -224,6 +224,17 @@ test("an endpoint is paused and resumed, and a test that it did not take is exit
   expect(ran).toMatchObject({ code: 1, out: "not taken: HTTP 500 in 12 ms\n" });
 });
 
+test("a test of an endpoint that did not answer says why", async () => {
+  const error = "gone.example does not resolve";
+  const { socket } = await fakeDaemon({
+    "POST /v1/webhooks/whk_1/test": {
+      json: { delivered: false, status: null, duration_ms: 12, event_id: "evt_1", error },
+    },
+  });
+  const ran = await svc(["webhooks", "test", "whk_1"], { socket });
+  expect(ran).toMatchObject({ code: 1, out: `not taken: no answer (${error}) in 12 ms\n` });
+});
+
 test("an address with a slash reaches the daemon as one part of the path", async () => {
   const { socket, seen } = await fakeDaemon({ "DELETE /v1/suppressions/a%2Fb%40x.example": { status: 204 } });
   expect((await svc(["suppressions", "remove", "a/b@x.example"], { socket })).code).toBe(0);

@@ -54,8 +54,9 @@ beforeAll(async () => {
       test: (endpoint: Endpoint, type?: string) =>
         Promise.resolve({
           delivered: false,
-          status: 500,
+          status: type === undefined ? 500 : null,
           durationMs: 12,
+          failure: type === undefined ? null : "b.example does not resolve",
           eventId: `evt_${endpoint.id}${type ?? ""}`,
         }),
     },
@@ -507,10 +508,13 @@ describe("webhooks", () => {
       delivered: false,
       status: 500,
       duration_ms: 12,
+      error: null,
     });
-    expect((await ask("POST", `${path}/test`, { event: "ip.delisted" })).json["event_id"]).toMatch(
-      /ip\.delisted$/,
-    );
+    expect((await ask("POST", `${path}/test`, { event: "ip.delisted" })).json).toMatchObject({
+      status: null,
+      event_id: expect.stringMatching(/ip\.delisted$/) as string,
+      error: "b.example does not resolve",
+    });
     expect((await ask("DELETE", path)).status).toBe(204);
     expect((await ask("DELETE", path)).status).toBe(404);
     expect((await ask("POST", `${path}/test`)).status).toBe(404);

@@ -275,6 +275,7 @@ test("a test sends one synthetic event, marked as such, and reports what the rec
     delivered: false,
     status: 503,
     durationMs: expect.any(Number),
+    failure: null,
     eventId: receiver.requests[0]?.eventId,
   });
   expect(receiver.requests[0]).toMatchObject({ problem: null, event: "message.complained", attempt: 1 });
@@ -282,6 +283,20 @@ test("a test sends one synthetic event, marked as such, and reports what the rec
     data: { test: true, feedback_type: "abuse" },
   });
   expect(store.results).toEqual([]);
+});
+
+test.each([
+  ["whose name does not exist", "https://gone.test/", /^gone\.test does not resolve$/],
+  ["that nobody listens at", "https://127.0.0.1:2/", /^connect ECONNREFUSED 127\.0\.0\.1:2$/],
+  ["of two addresses that nobody listens at", "https://two.test:2/", /^connect ECONNREFUSED 127\.0\.0\.2:2/],
+])("a test of an endpoint %s says why there was no answer", async (_what, url, failure) => {
+  const { store, webhooks } = rig({}, { "two.test": { a: ["127.0.0.2", "127.0.0.3"] } });
+  const endpoint = store.addEndpoint({ key: 1, url, secret });
+  expect(await webhooks.test(endpoint)).toMatchObject({
+    delivered: false,
+    status: null,
+    failure: expect.stringMatching(failure) as string,
+  });
 });
 
 test("a test of an event type that does not exist is refused", async () => {

@@ -78,14 +78,11 @@ export function register(webhooks: Command, cli: Cli): void {
     .action(async (id: string, flags: { event?: string }) => {
       const body = flags.event === undefined ? {} : { event: flags.event };
       const answer = await cli.client.call("POST", `${at(id)}/test`, { body });
-      const { delivered, status, duration_ms: duration } = answer.json;
+      const { delivered, status, duration_ms: duration, error } = answer.json;
+      const came = answerText(status, error);
       if (cli.out.json) cli.out.body(answer.text);
-      else
-        cli.out.line(
-          `${delivered === true ? "taken" : "not taken"}: ${statusText(status)} in ${String(duration)} ms`,
-        );
-      if (delivered !== true)
-        throw new CliFault(1, `the endpoint did not take the event: ${statusText(status)}`);
+      else cli.out.line(`${delivered === true ? "taken" : "not taken"}: ${came} in ${String(duration)} ms`);
+      if (delivered !== true) throw new CliFault(1, `the endpoint did not take the event: ${came}`);
     });
 }
 
@@ -96,8 +93,9 @@ function bodyOf(flags: EndpointFlags): Record<string, unknown> {
   };
 }
 
-function statusText(status: unknown): string {
-  return typeof status === "number" ? `HTTP ${status}` : "no answer";
+function answerText(status: unknown, error: unknown): string {
+  if (typeof status === "number") return `HTTP ${status}`;
+  return typeof error === "string" ? `no answer (${error})` : "no answer";
 }
 
 function show(cli: Cli, answer: Answer): void {

@@ -141,8 +141,9 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       upstream: true,
       async handle(call) {
         const result = await webhooks.test(await find(call), call.body.event);
-        const { delivered, status, durationMs, eventId } = result;
-        return json(200, { delivered, status, duration_ms: durationMs, event_id: eventId });
+        const { delivered, status, durationMs, eventId, failure } = result;
+        const told = { delivered, status, duration_ms: durationMs, event_id: eventId, error: failure };
+        return json(200, told);
       },
     }),
   ];
