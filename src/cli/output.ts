@@ -1,5 +1,5 @@
 // What a command prints: data on stdout, everything else on stderr. Colour and tables cut to
-// the terminal's width only where there is a terminal; secrets alone on a line of stdout.
+// the terminal's width only where there is a terminal (elsewhere cells are whole, with a tab between them); secrets alone on a line of stdout.
 import type { Io, Sink } from "./io.ts";
 import { cell, fitted, neutralised, neutralisedJson, neutralisedLines, widthOf } from "./text.ts";
 
@@ -78,10 +78,15 @@ export function createOutput(io: Io, json: boolean): Output {
     table(columns, rows) {
       const cells = rows.map((row) => columns.map((column) => cell(column.of(row))));
       const titles = columns.map((column) => column.title.toUpperCase());
+      if (!io.stdout.isTTY) {
+        write(titles.map((title) => paint(title, 1)).join("\t"));
+        for (const line of cells) write(line.map((text) => paint(text, shades[text])).join("\t"));
+        return;
+      }
       const widths = titles.map((title, i) =>
         Math.max(widthOf(title), ...cells.map((line) => widthOf(line[i] ?? ""))),
       );
-      if (io.stdout.isTTY) shrink(widths, cells, io.stdout.columns);
+      shrink(widths, cells, io.stdout.columns);
       const render = (line: string[], head: boolean): string =>
         widths
           .map((width, i) => {

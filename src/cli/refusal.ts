@@ -27,12 +27,7 @@ export function refusal(
 }
 
 function adviceFor(code: string | null, error: Record<string, unknown>, program: string): string[] {
-  const domain = textOf(error["domain"]);
   switch (code) {
-    case "sender_not_verified":
-      return domain === null
-        ? []
-        : [`Publish its records and check them: ${program} domains verify ${domain}`];
     case "recipient_suppressed":
       return listOf(error["suppressed_recipients"]).map(
         (row) => `See why: ${program} suppressions show ${textOf(row["email"]) ?? "ADDRESS"}`,

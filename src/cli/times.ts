@@ -23,9 +23,9 @@ export function moment(text: string, flag: string, direction: "past" | "future",
       ? Date.parse(text.replace(" ", "T"))
       : NaN;
   if (Number.isFinite(ms)) return isoTime(ms);
-  throw usage(
-    `${flag}: found "${text}", expected a time (2026-12-01T08:00:00Z, 2026-12-01), a span (15m, 24h, 90d) or yesterday`,
-  );
+  const spans =
+    direction === "past" ? ", a span (15m, 24h, 90d) or yesterday" : " or a span from now (15m, 24h, 90d)";
+  throw usage(`${flag}: found "${text}", expected a time (2026-12-01T08:00:00Z, 2026-12-01)${spans}`);
 }
 
 /** Milliseconds of a span. */

@@ -90,6 +90,29 @@ test.each([
   ]);
 });
 
+test("an unverified sender is told each record that does not hold, and the way once", async () => {
+  const detail = "from: x.example is pending: … run: svc domains verify x.example";
+  const { socket } = await fakeDaemon({
+    "POST /v1/messages": problem(422, "sender_not_verified", {
+      detail,
+      domain: "x.example",
+      errors: [{ field: "from", code: "sender_not_verified", issue: "is pending" }],
+      failing_records: [
+        { purpose: "spf", type: "TXT", name: "bounce.x.example", value: "v=spf1", issue: "There is none." },
+      ],
+    }),
+  });
+  const ran = await svc(
+    ["send", "--from", "h@x.example", "--to", "a@x.example", "--subject", "s", "--text", "t"],
+    { socket },
+  );
+  expect(ran.err.split("\n")).toEqual([
+    `svc: ${detail} (sender_not_verified)`,
+    "  TXT bounce.x.example: There is none.",
+    "",
+  ]);
+});
+
 test("what the API does not have says where it is done", async () => {
   const { socket } = await fakeDaemon({
     "GET /v1/keys": problem(404, "resource_not_found", { detail: "There is no such path." }),

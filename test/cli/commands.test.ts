@@ -241,6 +241,33 @@ test("an address with a slash reaches the daemon as one part of the path", async
   expect(seen[0]?.path).toBe("/v1/suppressions/a%2Fb%40x.example");
 });
 
+test.each([
+  ["messages", " (all of a domain: --domain b.test)"],
+  ["events", ""],
+])("%s list --to takes one address: a pattern is refused, not looked for in silence", async (noun, hint) => {
+  const { socket, seen } = await fakeDaemon({ [`GET /v1/${noun}`]: page([]) });
+  const ran = await svc([noun, "list", "--to", "*@b.test"], { socket });
+  expect(ran.code).toBe(2);
+  expect(ran.err).toContain(`--to: found "*@b.test", expected one address${hint}`);
+  expect(seen).toEqual([]);
+});
+
+test.each([
+  ["messages", "No message was found.\n"],
+  ["events", "No event was found.\n"],
+])("a list of %s that is empty says so", async (noun, err) => {
+  const { socket } = await fakeDaemon({ [`GET /v1/${noun}`]: page([]) });
+  expect(await svc([noun, "list"], { socket })).toMatchObject({ code: 0, out: "", err });
+});
+
+test("an end in the future is asked for in words of the future", async () => {
+  const ran = await svc(["suppressions", "add", "a@x.example", "--expires", "foo"]);
+  expect(ran.code).toBe(2);
+  expect(ran.err).toContain(
+    'svc: --expires: found "foo", expected a time (2026-12-01T08:00:00Z, 2026-12-01) or a span from now (15m, 24h, 90d)',
+  );
+});
+
 test("filters of lists become the API's parameters", async () => {
   const { socket, seen } = await fakeDaemon({
     "GET /v1/messages": page([]),

@@ -48,12 +48,16 @@ test.each([
   [{ version: "TLSv1.3" }, '{"version":"TLSv1.3"}'],
 ])("shows the value %j as %j", (value, shown) => expect(cell(value)).toBe(shown));
 
-test("a table that is piped is whole, without colour", async () => {
+test("a table that is piped is whole, without colour and padding: a tab between columns", async () => {
   const { socket } = await fakeDaemon({ "GET /v1/keys": page([{ ...key, name: "n".repeat(200) }]) });
   const ran = await svc(["keys", "list"], { socket });
   expect(ran.out).toContain("n".repeat(200));
   expect(ran.out).not.toContain("\u001b");
-  expect(ran.out.split("\n")[0]).toMatch(/^ID +NAME +SCOPE +TEST +STATUS +HINT +LAST USED AT +EXPIRES AT$/);
+  expect(ran.out.split("\n")).toEqual([
+    "ID\tNAME\tSCOPE\tTEST\tSTATUS\tHINT\tLAST USED AT\tEXPIRES AT",
+    `key_1\t${"n".repeat(200)}\tsend\tno\tactive\tabcd\t\t`,
+    "",
+  ]);
 });
 
 test("a table on a terminal fits its width, in colour unless NO_COLOR or a dumb terminal says no", async () => {

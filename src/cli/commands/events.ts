@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { listed, segment, type Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
-import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { cell } from "../text.ts";
 
@@ -31,7 +31,7 @@ export function register(events: Command, cli: Cli): void {
         query: {
           event: flags.event?.join(","),
           message_id: flags.message,
-          to: flags.to,
+          to: oneAddress(flags.to),
           tag: flags.tag,
           webhook_id: flags.webhook,
           delivery_status: flags.deliveryStatus,
@@ -46,7 +46,7 @@ export function register(events: Command, cli: Cli): void {
           { title: "what", of: what },
           field("event_id", "id"),
         ],
-        empty: "There is no such event.",
+        empty: "No event was found.",
       }),
     );
   events

@@ -1,7 +1,7 @@
 // `svc messages`: what was sent and what became of it, down to every reply of a receiving server.
 import type { Command } from "commander";
 import { segment, type Cli } from "../cli.ts";
-import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { cell } from "../text.ts";
 
@@ -29,7 +29,7 @@ export function register(messages: Command, cli: Cli): void {
       printList(cli, flags, {
         path: "/v1/messages",
         query: {
-          to: flags.to,
+          to: oneAddress(flags.to, "all of a domain: --domain"),
           from: flags.from,
           to_domain: flags.domain,
           tag: flags.tag,
@@ -46,7 +46,7 @@ export function register(messages: Command, cli: Cli): void {
           field("created_at", "created"),
           field("from"),
         ],
-        empty: "There is no such message.",
+        empty: "No message was found.",
       }),
     );
   messages
