@@ -1,5 +1,5 @@
-// What changes the suppression list. A stronger reason replaces a weaker one, the first spelling stays, and a
-// suppression never ends earlier because another one came.
+// What changes the suppression list. A stronger reason replaces a weaker one, the first spelling stays, as does a
+// description that no other replaces, and a suppression never ends earlier because another one came.
 import type { Database, Statement } from "better-sqlite3";
 import type { NewSuppression, Suppression, SuppressionReason } from "./store.ts";
 
@@ -56,10 +56,11 @@ function merge(old: Suppression | undefined, entry: NewSuppression, at: number):
   }
   const expiresAt =
     old.expiresAt === null || entry.expiresAt === null ? null : Math.max(old.expiresAt, entry.expiresAt);
+  const description = entry.description ?? old.description;
   if (strength[entry.reason] > strength[old.reason]) {
     return {
       change: "updated",
-      row: { ...entry, email: old.email, expiresAt, createdAt: old.createdAt, updatedAt: at },
+      row: { ...entry, email: old.email, description, expiresAt, createdAt: old.createdAt, updatedAt: at },
     };
   }
   if (expiresAt !== old.expiresAt) return { change: "updated", row: { ...old, expiresAt, updatedAt: at } };

@@ -556,6 +556,11 @@ describe("domains", () => {
     expect((await ask("GET", path)).status).toBe(404);
   });
 
+  test("the simulator's own domain is nobody's sender", async () => {
+    const refused = await ask("POST", "/v1/domains", { name: "Simulator.SVC." });
+    expect([refused.status, fields(refused)]).toEqual([422, ["name"]]);
+  });
+
   test("a name that is none is 422 where it is given and 404 where it is asked for", async () => {
     expect(await ask("POST", "/v1/domains", { name: "no domain" })).toMatchObject({
       status: 422,
@@ -641,6 +646,31 @@ describe("suppressions", () => {
       already_suppressed: 1,
     });
     expect((await ask("GET", "/v1/suppressions/strong@s.test")).json["reason"]).toBe("hard_bounce");
+  });
+
+  test("keep their description where a stronger reason brings none", async () => {
+    const add = (body: object) => ask("POST", "/v1/suppressions", { emails: ["told@s.test"], ...body });
+    const described = async () => (await ask("GET", "/v1/suppressions/told@s.test")).json["description"];
+    await add({ description: "asked on the phone" });
+    await add({ reason: "unsubscribe" });
+    expect(await described()).toBe("asked on the phone");
+    await add({ reason: "complaint", description: "from the feedback loop" });
+    expect(await described()).toBe("from the feedback loop");
+  });
+
+  test("that would have ended before they began are refused", async () => {
+    const add = (at: number) =>
+      ask("POST", "/v1/suppressions", {
+        emails: ["late@s.test", "nobody"],
+        expires_at: new Date(at).toISOString(),
+      });
+    for (const at of [0, clock.now()]) {
+      const refused = await add(at);
+      expect([refused.status, fields(refused)]).toEqual([422, ["emails[1]", "expires_at"]]);
+    }
+    expect(fields(await add(clock.now() + 60_000))).toEqual(["emails[1]"]);
+    const wrong = await ask("POST", "/v1/suppressions", { emails: ["late@s.test"], expires_at: "soon" });
+    expect(fields(wrong)).toEqual(["expires_at"]);
   });
 
   test("invalid addresses fail the whole, or are told apart where they may be skipped", async () => {

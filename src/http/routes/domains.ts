@@ -1,8 +1,9 @@
 // /v1/domains: the domains that an account may send from, and the DNS records that each has to publish.
 import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
-import { Refusal } from "../../errors.ts";
+import { Refusal, type Problem } from "../../errors.ts";
 import { parseDomain } from "../../mail/address.ts";
+import { isSimulated } from "../../sandbox/simulator.ts";
 import type { SenderDomain } from "../../store/store.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
@@ -26,10 +27,13 @@ export function domainRoutes({ store, domains }: RouteDeps): Route[] {
       method: "POST",
       path: "/v1/domains",
       body: z.strictObject({ name: z.string().min(1, "is empty").max(1000) }),
-      async handle({ account, body }) {
-        const domain = await domains.add(account.key, body.name);
-        return json(201, domainBody(domain), { location: `/v1/domains/${domain.name}` });
-      },
+      problems: ({ name }) => Promise.resolve(simulatorProblems(name)),
+      locatedBy: "name",
+      handle: ({ account, body, once }) =>
+        once(
+          (writing) => domains.add(account.key, body.name, writing),
+          (domain) => json(201, domainBody(domain), { location: `/v1/domains/${domain.name}` }),
+        ),
     }),
     route({
       ...common,
@@ -56,8 +60,10 @@ export function domainRoutes({ store, domains }: RouteDeps): Route[] {
       body: null,
       async handle(call) {
         const { name } = await find(call);
-        await store.deleteDomain(call.account.key, name);
-        return { status: 204 };
+        return call.once(
+          (writing) => writing.deleteDomain(call.account.key, name),
+          () => ({ status: 204 }),
+        );
       },
     }),
     route({
@@ -68,9 +74,22 @@ export function domainRoutes({ store, domains }: RouteDeps): Route[] {
       bodyOptional: true,
       timeoutMs: verifyTimeoutMs,
       upstream: true,
-      handle: async (call) => json(200, domainBody(await domains.verify(await find(call)))),
+      async handle(call) {
+        const domain = await domains.verify(await find(call)); // asks the network, and saves what it saw before the answer
+        return call.once(
+          () => Promise.resolve(domain),
+          (verified) => json(200, domainBody(verified)),
+        );
+      },
     }),
   ];
+}
+
+/** Mail of the simulator's domain is played by it, under any account's test key. */
+function simulatorProblems(given: unknown): Problem[] {
+  const name = typeof given === "string" ? parseDomain(given.trim().replace(/\.$/, "")) : null;
+  if (!name?.ok || !isSimulated(name.value)) return [];
+  return [{ field: "name", code: "validation_failed", issue: "is the simulator's, and sends no mail" }];
 }
 
 function domainBody(domain: SenderDomain): unknown {

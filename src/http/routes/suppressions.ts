@@ -50,17 +50,20 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       bucket: "suppressions-write",
       query: z.object({}),
       body: added,
-      problems: (body) => Promise.resolve(addressProblems(body)),
-      async handle({ account, principal, body }) {
+      problems: (body) => Promise.resolve([...addressProblems(body), ...expiryProblems(body, clock.now())]),
+      async handle({ account, principal, body, once }) {
         const { entries, invalid } = readEntries(account.key, principal.kind === "key" ? "api" : "cli", body);
-        const result = await store.addSuppressions(entries, clock.now());
-        return json(result.added + result.updated > 0 ? 201 : 200, {
-          added: result.added,
-          updated: result.updated,
-          already_suppressed: result.unchanged,
-          invalid,
-          data: result.rows.map(suppressionBody),
-        });
+        return once(
+          (writing) => writing.addSuppressions(entries, clock.now()),
+          (result) =>
+            json(result.added + result.updated > 0 ? 201 : 200, {
+              added: result.added,
+              updated: result.updated,
+              already_suppressed: result.unchanged,
+              invalid,
+              data: result.rows.map(suppressionBody),
+            }),
+        );
       },
     }),
     route({
@@ -108,12 +111,14 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       body: null,
       async handle(call) {
         const address = parseAddress(call.param("email"));
-        if (
-          !address.ok ||
-          !(await store.removeSuppression(call.account.key, canonicalAddress(address.value)))
-        )
-          throw notSuppressed();
-        return { status: 204 };
+        if (!address.ok) throw notSuppressed();
+        return call.once(
+          (writing) => writing.removeSuppression(call.account.key, canonicalAddress(address.value)),
+          (removed) => {
+            if (!removed) throw notSuppressed();
+            return { status: 204 };
+          },
+        );
       },
     }),
   ];
@@ -134,6 +139,13 @@ function addressProblems(body: Record<string, unknown>): Problem[] {
     const field = emails === undefined ? `suppressions[${index}].email` : `emails[${index}]`;
     return address?.ok === false ? [{ field, code: "invalid_email_address", issue: address.issue }] : [];
   });
+}
+
+/** An entry that has ended would be added and never be seen. */
+function expiryProblems({ expires_at: given }: Record<string, unknown>, now: number): Problem[] {
+  const expiry = time.safeParse(given);
+  if (!expiry.success || expiry.data > now) return []; // another form is the schema's to name
+  return [{ field: "expires_at", code: "validation_failed", issue: `is past: ${isoTime(expiry.data)}` }];
 }
 
 function emailOf(value: unknown): unknown {
