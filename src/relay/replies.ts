@@ -18,8 +18,10 @@ export class SmtpReply extends Error {
   }
 }
 
-/** What smtp-server says of a refused command, with what mends it. */
+/** What smtp-server says of a refused command, with what mends it; VRFY in plain words (RFC 5321 §3.5.3). */
 const mended: Record<string, string> = {
+  "Try to send something. No promises though":
+    "Addresses are not verified; send the mail, and its delivery is attempted",
   "Error: command not recognized": "This command is not known here; EHLO lists what is offered",
   "Error: send HELO/EHLO first": "Send EHLO first",
   "Error: Bad hostname syntax": "EHLO needs the name of your host",

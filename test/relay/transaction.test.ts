@@ -337,6 +337,14 @@ test("200 pipelined commands of every kind get one reply each, in order", async 
   expect(house.mails).toHaveLength(11);
 });
 
+test("VRFY tells nothing of an address, in plain words", async () => {
+  await using house = await startRelay();
+  const client = await house.loggedIn();
+  expect(await client.text("VRFY b@x.test")).toMatch(
+    /^252 \d\.\d\.\d Addresses are not verified; send the mail, and its delivery is attempted$/,
+  );
+});
+
 /** Sends `text` in two packets, parted at `at`. */
 async function inTwo(client: SmtpClient, text: string, at: number): Promise<void> {
   client.send(text.slice(0, at));
