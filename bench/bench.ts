@@ -6,18 +6,19 @@
 //   --contenders A  only these; targets that need the others are left out
 //   --quick         one round of 2 seconds
 //   --json FILE     bench/results/<time>.json
-//   --readme        puts the table into bench/README.md
+//   --readme        puts the rows into bench/README.md
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
+import { takeMachine } from "./group.ts";
 import { quiet, type Measured } from "./measure.ts";
 import { intoReadme } from "./readme.ts";
 import { rows, type Contender, type Ground, type Row } from "./rows.ts";
-import { tableOf, type RowResult } from "./table.ts";
-import { compile, startSink, type Tools } from "./tools.ts";
+import { sectionOf, type RowResult } from "./table.ts";
+import { compile, folder, startSink, type Tools } from "./tools.ts";
 
-const warmUpMessages = 2_000;
+const warmUpMessages = 3_000;
 const retries = 2;
 const fewest = 1_000;
 const most = 200_000;
@@ -38,6 +39,7 @@ const seconds = Number(flags.seconds ?? (flags.quick ? 2 : 8));
 const log = (text: string): void =>
   void process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
 
+await takeMachine(folder);
 const tools = compile();
 const startedAt = new Date().toISOString();
 const results: RowResult[] = [];
@@ -83,7 +85,7 @@ async function measureOne(contender: Contender, what: string, tools: Tools): Pro
       const messages = contender.fixedMessages ?? (await enough(contender, ground));
       let best: Measured | null = null;
       for (let attempt = 0; attempt <= retries; attempt++) {
-        await quiet(flags.quick ? 1 : 20);
+        await quiet(flags.quick ? 1 : 10);
         const measured = await contender.measure(ground, messages);
         log(
           `${what}: ${measured.perSecond.toFixed(0)}/s, ${measured.perCpuSecond.toFixed(0)} per CPU-s, ` +
@@ -112,8 +114,9 @@ function report(): void {
   const model = cpus()[0]?.model.trim() ?? "unknown";
   const machine = `${cpus().length} × ${model}, ${Math.round(totalmem() / 2 ** 30)} GB`;
   const command = `npm run bench -- ${process.argv.slice(2).join(" ")}`.replace(/ -- $/, "");
-  const text = `Measured ${startedAt.slice(0, 16).replace("T", " ")} UTC on ${machine}, with \`${command}\`.\n\n${tableOf(results)}`;
-  process.stdout.write(`${text}\n`);
+  const about = `${startedAt.slice(0, 16).replace("T", " ")} UTC, ${machine}, \`${command}\``;
+  const sections = results.map((result) => sectionOf(result, about));
+  process.stdout.write(`${sections.join("\n")}\n`);
   const file = flags.json ?? join(import.meta.dirname, "results", `${startedAt.replaceAll(":", "-")}.json`);
   mkdirSync(dirname(file), { recursive: true });
   const rowsJson = results.map(({ row, rounds: each }) => ({
@@ -123,5 +126,5 @@ function report(): void {
   }));
   writeFileSync(file, `${JSON.stringify({ startedAt, command, machine, rows: rowsJson }, null, 2)}\n`);
   log(`written to ${file}`);
-  if (flags.readme) intoReadme("table", text);
+  if (flags.readme) intoReadme("table", sections);
 }

@@ -2,6 +2,7 @@
 // under full load, only while they run on a processor; what the kernel counts for each thread is laid over it, so
 // that the table sums to the whole. Needs root and perf (bench/peers.sh).
 //   --row NAME      a row of rows.ts; signed-4k
+//   --contender A   its first one; it must be svc
 //   --seconds S     10
 //   --functions N   lists so many functions of ours on stderr, with what is below them; 40
 //   --readme        puts the table into bench/README.md
@@ -11,8 +12,9 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
+import { takeMachine } from "./group.ts";
 import { quiet } from "./measure.ts";
-import { startProduct } from "./parties/product.ts";
+import type { RunningProduct } from "./parties/product.ts";
 import { intoReadme } from "./readme.ts";
 import { rows } from "./rows.ts";
 import { readSamples, type Samples, type ThreadSamples } from "./stages.ts";
@@ -31,15 +33,16 @@ const bundle = join(import.meta.dirname, "results/profiled");
 const { values: flags } = parseArgs({
   options: {
     row: { type: "string", default: "signed-4k" },
+    contender: { type: "string" },
     seconds: { type: "string", default: "10" },
     functions: { type: "string", default: "40" },
     readme: { type: "boolean", default: false },
   },
 });
-const contender = rows
-  .find(({ name }) => name === flags.row)
-  ?.contenders.find(({ name }) => name.startsWith("svc"));
-if (!contender) throw new Error(`no row ${flags.row}; there are ${rows.map(({ name }) => name).join(", ")}`);
+const row = rows.find(({ name }) => name === flags.row);
+const contender = row?.contenders.find(({ name }) => name === (flags.contender ?? row.contenders[0]?.name));
+if (!contender)
+  throw new Error(`no such row or contender; the rows are ${rows.map(({ name }) => name).join(", ")}`);
 
 // The product as it is built, with maps beside it.
 rmSync(bundle, { recursive: true, force: true });
@@ -48,15 +51,15 @@ execFileSync(join(root, "node_modules/.bin/tsup"), ["--sourcemap", "--out-dir", 
   stdio: "ignore",
 });
 
+await takeMachine(folder);
 const tools = compile();
 const sink = await startSink(tools, contender.sink);
-const running = await startProduct(contender.setting, tools, {
-  command: [process.execPath, "--perf-basic-prof", join(bundle, "svc.js")],
-});
+const command: [string, ...string[]] = [process.execPath, "--perf-basic-prof", join(bundle, "svc.js")];
+const running = (await contender.party.start({ ...contender.setting, command }, tools)) as RunningProduct;
 const recording = join(folder, "perf.data");
 try {
   const ground = { running, sink, tools };
-  await contender.measure(ground, warmUpMessages);
+  if (contender.fixedMessages === undefined) await contender.measure(ground, warmUpMessages);
   const warm = await contender.measure(ground, warmUpMessages);
   const messages = Math.round((warm.perSecond * Number(flags.seconds)) / 1000) * 1000;
   await quiet(20);
@@ -87,6 +90,8 @@ try {
   });
   const samples = await readSamples(createInterface({ input: script.stdout }), bundle);
   const text = [
+    `### ${flags.row}${flags.contender === undefined ? "" : `: ${flags.contender}`}`,
+    "",
     `\`npm run bench:profile -- --row ${flags.row}\`, ${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC: ` +
       `${messages} messages, ${measured.perSecond.toFixed(0)}/s, ${measured.cpuMicros.toFixed(0)} µs a message ` +
       `(sampling included; others used ${(measured.others * 100).toFixed(0)} % of the machine).`,
@@ -95,7 +100,7 @@ try {
   ].join("\n");
   process.stdout.write(`${text}\n`);
   listFunctions("main", used.get("MainThread"), samples.get("MainThread"), messages);
-  if (flags.readme) intoReadme("profile", text);
+  if (flags.readme) intoReadme("profile", [text]);
 } finally {
   await running.stop();
   await sink.stop();

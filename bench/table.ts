@@ -31,11 +31,8 @@ const columns: Column[] = [
   { head: "others %", value: (m) => m.others * 100 },
 ];
 
-export function tableOf(results: RowResult[]): string {
-  return results.map(sectionOf).join("\n");
-}
-
-function sectionOf({ row, rounds }: RowResult): string {
+/** A row's section; `about`: when, where and how. */
+export function sectionOf({ row, rounds }: RowResult, about: string): string {
   const names = row.contenders.map(({ name }) => name);
   const cells = names.map((name) => {
     const all = rounds.map((of) => of[name]).filter((one): one is Measured => one !== undefined);
@@ -51,13 +48,15 @@ function sectionOf({ row, rounds }: RowResult): string {
   return [
     `### ${row.name}`,
     "",
-    `${row.title}`,
+    row.title,
     "",
     `| ${heads.join(" | ")} |`,
     `|${heads.map((_, i) => (i === 0 ? "---" : "---:")).join("|")}|`,
     ...body,
     "",
     ...targets,
+    ...(targets.length > 0 ? [""] : []),
+    `${about}, ${rounds.length} rounds.`,
     "",
   ].join("\n");
 }

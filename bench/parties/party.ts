@@ -14,6 +14,8 @@ export interface Setting {
   destinations: number;
   /** Milliseconds that each sync of the disk takes longer. */
   slowDiskMs?: number;
+  /** What runs instead of bin/svc. */
+  command?: [string, ...string[]];
 }
 
 export interface Running {

@@ -29,9 +29,6 @@ export interface RunningProduct extends Running {
 export interface ProductOptions {
   /** More of svc.yaml, by section. */
   config?: Record<string, unknown>;
-  env?: Record<string, string>;
-  /** Instead of bin/svc. */
-  command?: [string, ...string[]];
   /** Connections to one destination; the built-in table's own where it is left out. */
   connections?: number;
 }
@@ -67,7 +64,7 @@ export async function startProduct(
   writeFileSync(config, JSON.stringify({ ...configuration(home, dns, setting), ...options.config }));
   const group = createGroup("svc");
   const log = openSync(join(home, "log"), "w");
-  const [command, ...args] = options.command ?? [svc];
+  const [command, ...args] = setting.command ?? [svc];
   const slow =
     setting.slowDiskMs === undefined
       ? {}
@@ -75,7 +72,7 @@ export async function startProduct(
   const socket = join(home, "admin.sock");
   const child = group.spawn(command, [...args, "serve", "--config", config, "--socket", socket], {
     stdio: ["ignore", log, log],
-    env: { ...slow, ...options.env },
+    env: slow,
   });
   const admin = (method: string, path: string, body?: unknown): Promise<Answer> =>
     exchange(socket, method, path, body);
