@@ -418,6 +418,22 @@ describe("the stream of events", () => {
     }
   });
 
+  test("is told in its own words where it cannot begin: --after takes an event", async () => {
+    for (const after of ["nonsense", "evt_x", ""]) {
+      const { status, json } = await ask("GET", `/v1/events/tail?after=${after}`, undefined, { admin: true });
+      expect([status, json["code"], json["field"], json["detail"]]).toEqual([
+        400,
+        "invalid_request",
+        "after",
+        "after is neither an event's id (evt_ and 26 characters) nor a cursor of this list.",
+      ]);
+    }
+    const gone = await ask("GET", `/v1/events/tail?after=${mint("evt", clock.now())}`, undefined, {
+      admin: true,
+    });
+    expect([gone.status, gone.json["detail"]]).toEqual([400, "There is no such event."]);
+  });
+
   test("a long backlog comes whole and in order", async () => {
     const first = await record();
     const ids: string[] = [];

@@ -57,7 +57,7 @@ interface Start {
 /** From a cursor on, from after an event, or from the end as it is now. */
 async function startOf(store: Store, accountKey: number, after: string | undefined): Promise<Start> {
   if (after !== undefined && !isId("evt", after)) {
-    await store.listEvents(accountKey, {}, { limit: 1, cursor: after }); // a bad cursor is refused before the answer begins
+    await checkCursor(store, accountKey, after);
     return { cursor: after, afterSeq: 0 };
   }
   // A page that can hold nothing ends where the events do, and says so in its cursor.
@@ -67,6 +67,17 @@ async function startOf(store: Store, accountKey: number, after: string | undefin
   if (!event) throw new Refusal("invalid_request", "There is no such event.", { field: "after" });
   const { occurred_at: occurredAt } = JSON.parse(event.body) as { occurred_at: string };
   return { cursor: null, afterSeq: event.seq, occurredAfter: Date.parse(occurredAt) - lateMs };
+}
+
+/** Refused before the answer begins; whoever follows gives an event's id as a rule. */
+async function checkCursor(store: Store, accountKey: number, cursor: string): Promise<void> {
+  try {
+    await store.listEvents(accountKey, {}, { limit: 1, cursor });
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.extras.field !== "cursor") throw error;
+    const words = "after is neither an event's id (evt_ and 26 characters) nor a cursor of this list.";
+    throw new Refusal("invalid_request", words, { field: "after" });
+  }
 }
 
 async function follow(
