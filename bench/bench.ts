@@ -11,7 +11,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { takeMachine } from "./group.ts";
+import { endAll, takeMachine } from "./group.ts";
 import { quiet, type Measured } from "./measure.ts";
 import { intoReadme } from "./readme.ts";
 import { rows, type Contender, type Ground, type Row } from "./rows.ts";
@@ -43,8 +43,12 @@ await takeMachine(folder);
 const tools = compile();
 const startedAt = new Date().toISOString();
 const results: RowResult[] = [];
-for (const row of chosenRows()) results.push(await measureRow(row, tools));
-report();
+try {
+  for (const row of chosenRows()) results.push(await measureRow(row, tools));
+  report();
+} finally {
+  await endAll();
+}
 
 function chosenRows(): Row[] {
   const names = flags.rows?.split(",");

@@ -33,7 +33,7 @@ const firstShares = 16_384;
 /** What has not ended yet. */
 const open = new Set<Group>();
 
-/** One bench at a time in `folder`; ends all groups where the bench is interrupted. */
+/** One bench at a time in `folder`; what it started ends with it where it is interrupted. */
 export async function takeMachine(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   const lock = join(folder, "lock");
@@ -44,11 +44,13 @@ export async function takeMachine(folder: string): Promise<void> {
     await wait(1_000);
   }
   writeFileSync(lock, String(process.pid));
-  for (const name of ["SIGINT", "SIGTERM"] as const)
-    process.once(
-      name,
-      () => void Promise.all(Array.from(open, (group) => group.end())).then(() => process.exit(130)),
-    );
+  const interrupted = (): void => void endAll().then(() => process.exit(130));
+  process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
+}
+
+/** For the end of a bench, however it comes. */
+export async function endAll(): Promise<void> {
+  await Promise.all(Array.from(open, (group) => group.end()));
 }
 
 export function createGroup(name: string): Group {

@@ -12,7 +12,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
-import { takeMachine } from "./group.ts";
+import { endAll, takeMachine } from "./group.ts";
 import { quiet } from "./measure.ts";
 import type { RunningProduct } from "./parties/product.ts";
 import { intoReadme } from "./readme.ts";
@@ -55,11 +55,11 @@ await takeMachine(folder);
 const tools = compile();
 const sink = await startSink(tools, contender.sink);
 const command: [string, ...string[]] = [process.execPath, "--perf-basic-prof", join(bundle, "svc.js")];
-const running = (await contender.party.start({ ...contender.setting, command }, tools)) as RunningProduct;
 const recording = join(folder, "perf.data");
 try {
+  const running = (await contender.party.start({ ...contender.setting, command }, tools)) as RunningProduct;
   const ground = { running, sink, tools };
-  if (contender.fixedMessages === undefined) await contender.measure(ground, warmUpMessages);
+  await contender.measure(ground, warmUpMessages);
   const warm = await contender.measure(ground, warmUpMessages);
   const messages = Math.round((warm.perSecond * Number(flags.seconds)) / 1000) * 1000;
   await quiet(20);
@@ -99,13 +99,13 @@ try {
     table(used, samples, messages),
   ].join("\n");
   process.stdout.write(`${text}\n`);
+  rmSync(`/tmp/perf-${running.pid}.map`, { force: true });
   listFunctions("main", used.get("MainThread"), samples.get("MainThread"), messages);
   if (flags.readme) intoReadme("profile", [text]);
-} finally {
   await running.stop();
-  await sink.stop();
+} finally {
+  await endAll();
   rmSync(recording, { force: true });
-  rmSync(`/tmp/perf-${running.pid}.map`, { force: true });
 }
 
 /** Microseconds on a processor by thread's name; threads of one name are one. */

@@ -238,10 +238,7 @@ export const rows: Row[] = [
   {
     name: "events",
     title: "signed-4k with every event going to one webhook over HTTPS (sink µs without the receiver's).",
-    contenders: [
-      smtp("svc", product(), signed4k),
-      smtp("svc with a webhook", productWithReceiver({ paused: false }), signed4k),
-    ],
+    contenders: [smtp("svc", product(), signed4k), smtp("svc with a webhook", productWithReceiver, signed4k)],
     targets: [],
   },
   {
@@ -251,7 +248,7 @@ export const rows: Row[] = [
     contenders: [
       {
         name: "svc",
-        party: productWithReceiver({ paused: true }),
+        party: productWithReceiver,
         setting: ours(true),
         sink: {},
         fixedMessages: 100_000,

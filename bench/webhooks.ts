@@ -14,15 +14,15 @@ import { folder, nowNs, ports } from "./tools.ts";
 
 interface WithReceiver extends RunningProduct {
   receiver: { group: Group; stats(): Promise<ReceiverStats> };
-  /** Lets the endpoint have what waits for it. */
-  resume(): Promise<void>;
+  /** A paused endpoint gathers what it would have had. */
+  pause(paused: boolean): Promise<void>;
 }
 
 const stallMs = 30_000;
 const recipientsMost = 50;
 
-/** svc with an endpoint of all events; one that is paused gathers them. */
-export const productWithReceiver = ({ paused }: { paused: boolean }): Party => ({
+/** svc with an endpoint of all events. */
+export const productWithReceiver: Party = {
   name: "svc",
   async start(setting, tools): Promise<WithReceiver> {
     const [certificate, key] = makeCertificate("hooks.test");
@@ -40,7 +40,7 @@ export const productWithReceiver = ({ paused }: { paused: boolean }): Party => (
     const line = async (): Promise<string> => ((await once(lines, "line")) as [string])[0];
     await line();
     const url = `https://hooks.test:${ports.webhooks}/events`;
-    const made = await running.admin("POST", "/v1/webhooks", { url, active: !paused });
+    const made = await running.admin("POST", "/v1/webhooks", { url });
     if (made.status !== 201) throw new Error(`the endpoint was not made: ${made.text}`);
     stdin.write(`${made.json.secret}\n`);
     return {
@@ -53,9 +53,9 @@ export const productWithReceiver = ({ paused }: { paused: boolean }): Party => (
           return JSON.parse(await answer) as ReceiverStats;
         },
       },
-      async resume() {
-        const answer = await running.admin("PATCH", `/v1/webhooks/${made.json.id}`, { active: true });
-        if (answer.status !== 200) throw new Error(`the endpoint was not resumed: ${answer.text}`);
+      async pause(yes) {
+        const answer = await running.admin("PATCH", `/v1/webhooks/${made.json.id}`, { active: !yes });
+        if (answer.status !== 200) throw new Error(`the endpoint is as it was: ${answer.text}`);
       },
       async stop() {
         await running.stop();
@@ -63,7 +63,7 @@ export const productWithReceiver = ({ paused }: { paused: boolean }): Party => (
       },
     };
   },
-});
+};
 
 /** Limits of the API that are no part of what is measured. */
 export const raisedLimits = {
@@ -78,6 +78,8 @@ export async function measureBacklog(given: unknown, events: number): Promise<Me
   const running = given as WithReceiver;
   const generator = createGroup("generator");
   try {
+    const { events: had } = await running.receiver.stats();
+    await running.pause(true);
     await runRest(generator, {
       key: await createKey(running, { test: true }),
       messages: events / recipientsMost,
@@ -93,13 +95,13 @@ export async function measureBacklog(given: unknown, events: number): Promise<Me
     const memory = watchMemory(running.group);
     const before = count(running.group, generator, running.receiver.group);
     const beganNs = nowNs();
-    await running.resume();
-    const stats = await received(running, events);
+    await running.pause(false);
+    const stats = await received(running, had + events);
     const after = count(running.group, generator, running.receiver.group);
     const measured = figures(before, after, { beganNs, endedNs: stats.lastNs }, events, stats.lastNs);
     const fault =
-      stats.events < events || stats.wrong > 0
-        ? `${stats.events} of ${events} events, ${stats.wrong} with a wrong signature`
+      stats.events < had + events || stats.wrong > 0
+        ? `${stats.events - had} of ${events} events, ${stats.wrong} with a wrong signature`
         : measured.fault;
     return { ...measured, acceptedPerSecond: NaN, generatorMicros: NaN, peakBytes: memory.stop(), fault };
   } finally {
