@@ -63,6 +63,26 @@ const eventsOf = async (id: string, count: number) =>
     `${count} events of ${id}`,
   );
 
+test("its log says once that it is up, and where it listens", async () => {
+  const line = await eventually(
+    async () =>
+      svc
+        .log()
+        .split("\n")
+        .find((text) => text.includes('"svc is up"')) ?? null,
+  );
+  expect(JSON.parse(line)).toMatchObject({
+    level: "info",
+    listeners: expect.arrayContaining([
+      `http 127.0.0.1:${svc.httpPort}`,
+      `smtp 127.0.0.1:${svc.starttlsPort}`,
+      `smtps 127.0.0.1:${svc.tlsPort}`,
+      `admin ${svc.socket}`,
+    ]) as string[],
+    data_dir: svc.dataDir,
+  });
+});
+
 describe("a message to several recipients", () => {
   test("reaches each receiver once, by its own envelope, and says so in events", async () => {
     const answer = await send({

@@ -37,7 +37,10 @@ export function register(serve: Command, cli: Cli): void {
         );
         return undefined;
       }
-      return runUntilSignal(cli, config, async () => undefined);
+      return runUntilSignal(cli, config, async (daemon, log) => {
+        const listeners = daemon.addresses().map(({ name, address }) => `${name} ${address}`);
+        log.info({ listeners, data_dir: config.dataDir }, "svc is up");
+      });
     });
 }
 
@@ -140,7 +143,7 @@ type Log = ReturnType<typeof createLog>;
 async function runUntilSignal(
   cli: Cli,
   config: Config,
-  started: (daemon: RunningDaemon) => Promise<void>,
+  started: (daemon: RunningDaemon, log: Log) => Promise<void>,
   lastly: () => void = () => undefined,
 ): Promise<void> {
   const { createLog: create } = await import("../../log.ts");
@@ -160,7 +163,7 @@ async function runUntilSignal(
     const daemon = await start(cli, config, log);
     off.push(cli.io.onSignal("SIGHUP", () => void daemon.reload()));
     try {
-      if (signals === 0) await started(daemon);
+      if (signals === 0) await started(daemon, log);
       await Promise.race([asked, daemon.finished]);
       log.info({}, "stopping; a second signal ends at once");
     } finally {
