@@ -85,9 +85,8 @@ function refusalSentence(refusal: Refusal): string {
   const first = errors?.[0];
   if (refusal.code === "sender_not_verified" && domain !== undefined) {
     // A list of all that is wrong in the DNS may be longer than a reply, and must not push the command out.
-    const issue = first?.issue ?? "";
-    return issue.includes("svc domains ") && issue.length <= maxSentenceLength
-      ? issue
+    return first && first.issue.length <= maxSentenceLength
+      ? first.issue
       : `The domain ${domain} is not verified for sending; verify it with: svc domains verify ${domain}`;
   }
   return (first ? `${first.field}: ${first.issue}` : refusal.message).slice(0, maxSentenceLength);

@@ -207,6 +207,17 @@ const failures: [string, () => Error, RegExp][] = [
     /^550 5\.7\.1 Not yours\. Run: svc domains add shop\.test \(sender_not_verified\)$/,
   ],
   [
+    "a sender whose domain the operator has stopped",
+    () => {
+      const issue = "shop.test is suspended: the operator has stopped mail from it";
+      return new Refusal("sender_not_verified", "x", {
+        domain: "shop.test",
+        errors: [{ field: "from", code: "sender_not_verified", issue }],
+      });
+    },
+    /^550 5\.7\.1 shop\.test is suspended: the operator has stopped mail from it \(sender_not_verified\)$/,
+  ],
+  [
     "an unverified sender with a long list of faults",
     () =>
       new Refusal("sender_not_verified", "x", {
