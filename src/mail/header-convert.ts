@@ -93,10 +93,10 @@ function folded(line: string): string {
 }
 
 function lastBreak(line: string): number {
-  for (let at = maxLineOctets; at > 0; at--) {
-    const isSpace = line[at] === " " || line[at] === "\t";
-    if (isSpace && line.slice(0, at).trim() !== "" && line.slice(at).trim() !== "") return at;
-  }
+  const first = line.search(/[^ \t]/);
+  const last = line.trimEnd().length;
+  for (let at = Math.min(maxLineOctets, last - 1); at > first; at--)
+    if (line[at] === " " || line[at] === "\t") return at;
   return -1;
 }
 
