@@ -49,12 +49,12 @@ export function createDomains(deps: DomainsDeps): Domains {
   };
 
   return {
-    async add(accountKey, given) {
+    async add(accountKey, given, into = store) {
       const name = checkedName(given);
       if (await store.domainByName(accountKey, name)) throw duplicate(name);
       const dkimKeys = await makeKeys();
       const now = clock.now();
-      const created = await store.createDomain({
+      const created = await into.createDomain({
         id: deps.mint("dom", now),
         accountKey,
         name,

@@ -5,6 +5,7 @@ import { H3, HTTPResponse, type H3Event } from "h3";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { IdMint } from "../ids.ts";
+import type { AnswerRequest } from "../store/store.ts";
 import type { Buckets } from "../access/buckets.ts";
 import { Refusal } from "../errors.ts";
 import { accepts, prefers } from "./accept.ts";
@@ -12,6 +13,7 @@ import { ClientGone } from "./body.ts";
 import { clientIp } from "./client-ip.ts";
 import { within } from "./deadline.ts";
 import { accountOf, apiVersion, drawOn, guards, handlerTimeoutMs, type GuardDeps } from "./guards.ts";
+import { keepAnswer } from "./idempotency.ts";
 import { refusalOf, renderProblem } from "./problem.ts";
 import type { Call, Door, Exchange, Match, Reply, Route } from "./route.ts";
 
@@ -122,10 +124,17 @@ function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unkno
     param: (name) => decodeURIComponent(x.params[name] ?? ""),
     ip: x.ip,
     prefers: (mediaType) => prefers(x.req.headers.accept, mediaType),
+    once: (effect, answer) => keepAnswer(deps.store, answerRequestOf(x, deps), effect, answer),
     idempotency: x.idempotency,
     onClose: (listener) => void x.res.once("close", listener),
     now: deps.clock.now(),
   };
+}
+
+function answerRequestOf(x: Exchange, deps: AppDeps): AnswerRequest | null {
+  if (!x.idempotency) return null;
+  const test = x.principal?.kind === "key" && x.principal.key.test;
+  return { ...x.idempotency, test, accountKey: accountOf(x).key, at: deps.clock.now() };
 }
 
 function refuse(x: Exchange, error: unknown, deps: AppDeps): Reply {
@@ -191,11 +200,13 @@ function audit(x: Exchange, reply: Reply, deps: AppDeps): void {
   } else deps.log.debug(facts, "a request");
 }
 
-/** A replayed answer names the resource as the first one did. */
+/** A replayed answer names what was created as the first one did. */
 function withLocation(x: Exchange, reply: Reply): Reply {
-  const stored = typeof reply.body === "string" ? (JSON.parse(reply.body) as { id?: unknown }) : {};
-  return typeof stored.id === "string"
-    ? { ...reply, headers: { ...reply.headers, location: `${x.path}/${stored.id}` } }
+  if (x.match.kind !== "route" || (reply.status !== 201 && reply.status !== 202)) return reply;
+  const stored = typeof reply.body === "string" ? (JSON.parse(reply.body) as Record<string, unknown>) : {};
+  const name = stored[x.match.route.locatedBy ?? "id"];
+  return typeof name === "string"
+    ? { ...reply, headers: { ...reply.headers, location: `${x.path}/${name}` } }
     : reply;
 }
 

@@ -21,6 +21,8 @@ import {
   fingerprintOf,
   idempotencyKeptMs,
   readIdempotencyKey,
+  replay,
+  takesKey,
   type InFlight,
 } from "./idempotency.ts";
 import type { Exchange, Reply, Route } from "./route.ts";
@@ -153,7 +155,7 @@ const hasGoodHeaders: Guard = (x) => {
     });
   }
   const route = routeOf(x);
-  if (route?.idempotent) readIdempotencyKey(x.req.headers["idempotency-key"]);
+  if (route && takesKey(route)) readIdempotencyKey(x.req.headers["idempotency-key"]);
   if (route?.body && (hasBody(x.req) || !route.bodyOptional)) checkBodyHeaders(x.req);
 };
 
@@ -196,17 +198,17 @@ const isJson: Guard = (x) => {
 
 const isNoReplay: Guard = async (x, deps) => {
   const route = routeOf(x);
-  const key = route?.idempotent ? readIdempotencyKey(x.req.headers["idempotency-key"]) : null;
-  if (key === null || x.raw === null) return;
+  const key = route && takesKey(route) ? readIdempotencyKey(x.req.headers["idempotency-key"]) : null;
+  if (key === null) return;
   const account = accountOf(x);
   const test = x.principal?.kind === "key" && x.principal.key.test;
-  const fingerprint = fingerprintOf(x.method, x.path, x.raw);
+  const fingerprint = fingerprintOf(x.method, x.path, x.raw ?? Buffer.alloc(0));
   const mine = deps.inFlight.enter(`${account.key}:${test}:${key}`);
   x.cleanup.push(await within(deps.clock, route?.timeoutMs ?? handlerTimeoutMs, mine, (leave) => leave()));
   const stored = await deps.store.idempotent(account.key, test, key, deps.clock.now() - idempotencyKeptMs);
   if (stored) {
     checkFingerprint(stored.fingerprint, fingerprint);
-    return { status: stored.status, body: stored.body, headers: { "idempotency-replayed": "true" } };
+    return replay(stored);
   }
   x.idempotency = { key, fingerprint };
 };

@@ -1,8 +1,11 @@
 // One request at a time for an Idempotency-Key. A second one that arrives while the first runs waits for
 // it and then finds what it stored; where the first failed nothing is stored, and the second runs itself.
-// The record of a success is written by the handler, in one transaction with its effect.
+// The record of a success is written in one transaction with its effect: by submission for what is sent, for all else
+// by `keepAnswer`, which every handler reaches as `call.once`. A refusal is thrown, so nothing of it is kept.
 import { createHash } from "node:crypto";
 import { Refusal } from "../errors.ts";
+import type { AnswerRequest, Store } from "../store/store.ts";
+import type { Reply, Route } from "./route.ts";
 
 export const idempotencyKeptMs = 24 * 60 * 60_000;
 
@@ -26,6 +29,40 @@ export function createInFlight(): InFlight {
   };
 }
 
+/** Every route of the API that changes something. */
+export function takesKey({ method, doors }: Pick<Route, "method" | "doors">): boolean {
+  return method !== "GET" && doors !== "admin";
+}
+
+/** Runs the effect and answers; where the request has a key, both are kept together. */
+export async function keepAnswer<T>(
+  store: Store,
+  request: AnswerRequest | null,
+  effect: (store: Store) => Promise<T>,
+  answer: (result: T) => Reply,
+): Promise<Reply> {
+  if (!request) return answer(await effect(store));
+  let reply: Reply = { status: 500 };
+  const kept = await store.answered(request, effect, (result) => {
+    reply = answer(result);
+    const { status, body = "" } = reply;
+    if (typeof body !== "string") throw new Error("an answer that is kept is text");
+    return { status, body };
+  });
+  if (kept.kind === "done") return reply;
+  if (kept.kind === "idempotency_conflict") throw reused();
+  return replay(kept);
+}
+
+/** A stored answer as it is given again. */
+export function replay({ status, body }: { status: number; body: string }): Reply {
+  return { status, headers: { "idempotency-replayed": "true" }, ...(body === "" ? {} : { body }) };
+}
+
+function reused(): Refusal {
+  return new Refusal("duplicate_idempotency_key", "This Idempotency-Key was used with a different request.");
+}
+
 /** SHA-256 over method, path and body bytes. */
 export function fingerprintOf(method: string, path: string, raw: Uint8Array): Buffer {
   return createHash("sha256").update(`${method}\n${path}\n`).update(raw).digest();
@@ -45,7 +82,5 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 
 /** Throws duplicate_idempotency_key where the key was used with another request. */
 export function checkFingerprint(stored: Uint8Array, own: Uint8Array): void {
-  if (Buffer.compare(stored, own) !== 0) {
-    throw new Refusal("duplicate_idempotency_key", "This Idempotency-Key was used with a different request.");
-  }
+  if (Buffer.compare(stored, own) !== 0) throw reused();
 }

@@ -7,7 +7,7 @@ import type { z } from "zod";
 import type { Principal } from "../access/access.ts";
 import type { BucketState, RouteBucket } from "../access/buckets.ts";
 import type { Problem } from "../errors.ts";
-import type { Account, Scope } from "../store/store.ts";
+import type { Account, Scope, Store } from "../store/store.ts";
 
 /** The HTTPS listeners, or the operator's Unix socket. */
 export type Door = "public" | "admin";
@@ -31,6 +31,12 @@ export interface Call<Query, Body> {
   ip: string;
   /** True where the Accept header names this media type, and JSON with no higher weight. */
   prefers(mediaType: string): boolean;
+  /**
+   * The effect of a request that changes something, and its answer: with an Idempotency-Key they are kept together.
+   * `effect` writes with the store that it is given, once; both may run more than once, so all else comes after.
+   */
+  once<T>(effect: (store: Store) => Promise<T>, answer: (result: T) => Reply): Promise<Reply>;
+  /** For what keeps its answer itself. */
   idempotency: { key: string; fingerprint: Buffer } | null;
   /** Wall clock at the request. */
   now: number;
@@ -51,8 +57,8 @@ export interface RouteOf<Query extends z.ZodObject, Body extends z.ZodType | nul
   body: Body;
   /** The body may be left out; the schema then sees `{}`. */
   bodyOptional?: boolean;
-  /** Takes an Idempotency-Key. */
-  idempotent?: boolean;
+  /** The member of a created resource's body that its path ends in, where it is not `id`. */
+  locatedBy?: string;
   /** How many things a sound body asks for: it costs a token of the bucket for each, and none is done where they do not all have one. */
   tokens?(body: Body extends z.ZodType ? z.output<Body> : undefined): number;
   /** Past this the caller is answered 504, milliseconds; 30 s where it is not given. */

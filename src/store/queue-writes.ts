@@ -3,7 +3,8 @@
 // raised and written with the lease, before the attempt.
 import type { Database, Statement } from "better-sqlite3";
 import type { Job, QueuedMessage } from "../mail/envelope.ts";
-import { contentRefOf } from "./message-rows.ts";
+import { contentRefOf, createMessageRows } from "./message-rows.ts";
+import type { MessageRecord } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
 export interface ClaimedRecipient {
@@ -58,6 +59,7 @@ export const messageForAttempt = `SELECT key, id, account_key AS accountKey, tes
      FROM messages`;
 
 export function createQueueWrites(db: Database, tally: Tally) {
+  const messages = createMessageRows(db);
   const due: Statement<[string, number, number], ClaimedRecipient> = db.prepare(
     `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts + 1 AS attempt, last_event_at AS lastEventAt
      FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
@@ -113,12 +115,17 @@ export function createQueueWrites(db: Database, tally: Tally) {
     takeBackLeases(arg: { owner: string; now: number }): number {
       return takeBack.run(arg).changes;
     },
-    cancelMessage(arg: { accountKey: number; id: string; at: number }): number | null {
+    cancelMessage(arg: {
+      accountKey: number;
+      id: string;
+      at: number;
+    }): { canceled: number; message: MessageRecord } | null {
       const row = findMessage.get(arg.id, arg.accountKey);
       if (!row) return null;
       const canceled = cancel.run(arg.at, row.key).changes;
       tally.unsent -= canceled;
-      return canceled;
+      const message = messages.record(arg.accountKey, arg.id, arg.at);
+      return message && { canceled, message };
     },
   };
 }

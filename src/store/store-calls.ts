@@ -6,6 +6,7 @@ import type { Clock } from "../clock.ts";
 import type { ContentRef, Job } from "../mail/envelope.ts";
 import { jobsOf, packBatch, packMessage } from "./acceptance.ts";
 import type { Inserted } from "./acceptance.ts";
+import { runAnswered } from "./answering.ts";
 import type { Spool } from "./content.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
@@ -28,7 +29,11 @@ export interface CallParts {
   path: string;
   pragmas: PragmasReadBack;
   clock: Clock;
-  writer: GroupCommit;
+  writer: Pick<GroupCommit, "call">;
+  /** Clearing up in pieces once a write is done; at once where nothing else is given. */
+  after?: (work: () => Promise<void>) => Promise<void>;
+  /** Writes that go ahead of a write, in pieces; the writer itself where nothing else is given. */
+  ahead?: Pick<GroupCommit, "call">;
   reader: ReaderLink;
   lookups: Lookups;
   spool: Spool;
@@ -39,6 +44,7 @@ export interface CallParts {
 
 export function createCalls(parts: CallParts): Store {
   const { path, pragmas, clock, writer, reader, lookups, spool, space, listeners } = parts;
+  const { ahead = writer, after = (work) => work() } = parts;
   let closed: Promise<void> | null = null;
   const recent = createRecentContent(recentContentBytes);
   const rare = createRareRows();
@@ -137,6 +143,16 @@ export function createCalls(parts: CallParts): Store {
       return { kind: "accepted", jobs };
     },
     idempotent: async (accountKey, test, key, notBefore) => lookups.answer(accountKey, test, key, notBefore),
+    answered: (request, effect, answer) =>
+      rarely(
+        runAnswered(
+          writer,
+          (view) => createCalls({ ...parts, ...view, ahead: writer }),
+          request,
+          effect,
+          answer,
+        ),
+      ),
     message: async (accountKey, id) => lookups.messages.record(accountKey, id, clock.now()),
     async listMessages(accountKey, filter, page) {
       const [kind, shape] =
@@ -148,10 +164,7 @@ export function createCalls(parts: CallParts): Store {
       );
     },
     attempts: (accountKey, messageId) => reader.ask("attempts", { accountKey, messageId }),
-    async cancelMessage(accountKey, id, at) {
-      const canceled = await writer.call("cancelMessage", { accountKey, id, at });
-      return canceled === null ? null : { canceled };
-    },
+    cancelMessage: (accountKey, id, at) => writer.call("cancelMessage", { accountKey, id, at }),
 
     // queue
     lanes: (afterLane, limit) => reader.ask("lanes", { afterLane, limit }),
@@ -206,14 +219,13 @@ export function createCalls(parts: CallParts): Store {
       const endpoint = lookups.endpoint(accountKey, id);
       if (!endpoint) return null;
       const { key } = endpoint;
-      if (discardBacklog) await inPieces(() => writer.call("discardBacklog", { key }));
-      await writer.call("updateEndpoint", { key, change, discardBacklog });
-      return lookups.endpointByKey(key);
+      if (discardBacklog) await inPieces(() => ahead.call("discardBacklog", { key }));
+      return writer.call("updateEndpoint", { key, change, discardBacklog });
     },
     async deleteEndpoint(accountKey, id) {
       const key = await writer.call("deleteEndpoint", { accountKey, id });
       if (key === null) return false;
-      await inPieces(() => writer.call("dropDeliveries", { key }));
+      await after(() => inPieces(() => ahead.call("dropDeliveries", { key })));
       return true;
     },
     endpointsDue: async () => lookups.endpointsDue(),

@@ -144,6 +144,18 @@ export type AcceptResult =
   | { kind: "idempotency_conflict" }
   | { kind: "queue_full" };
 
+/** A request whose answer is kept: whose key it is, and SHA-256 over method, path and body bytes. */
+export interface AnswerRequest {
+  accountKey: number;
+  test: boolean;
+  key: string;
+  fingerprint: Uint8Array;
+  at: number;
+}
+
+export type AnsweredResult<T> =
+  { kind: "done"; result: T } | Extract<AcceptResult, { kind: "replayed" | "idempotency_conflict" }>;
+
 /** The answer to a request for several things at once, and whose key it stands under. */
 export interface BatchAnswer extends IdempotencyRecord {
   accountKey: number;
@@ -505,11 +517,25 @@ export interface Store {
     key: string,
     notBefore: number,
   ): Promise<{ fingerprint: Uint8Array; status: number; body: string } | null>;
+  /**
+   * Runs `effect` and keeps what `answer` makes of its result, in one transaction with what it wrote: at most one call
+   * of the store that it is given. What either throws is thrown on, and nothing is kept. Both may run again where
+   * another write came between, so nothing else may happen in them.
+   */
+  answered<T>(
+    request: AnswerRequest,
+    effect: (store: Store) => Promise<T>,
+    answer: (result: T) => { status: number; body: string },
+  ): Promise<AnsweredResult<T>>;
   message(accountKey: number, id: string): Promise<MessageRecord | null>;
   listMessages(accountKey: number, filter: MessageFilter, page: PageRequest): Promise<Page<MessageRecord>>;
   attempts(accountKey: number, messageId: string): Promise<AttemptView[]>;
-  /** Cancels every recipient that is scheduled, queued or deferred and not leased; `canceled` is how many. null: no such message. */
-  cancelMessage(accountKey: number, id: string, at: number): Promise<{ canceled: number } | null>;
+  /** Cancels every recipient that is scheduled, queued or deferred and not leased; `canceled` is how many, `message` as it is then. null: no such message. */
+  cancelMessage(
+    accountKey: number,
+    id: string,
+    at: number,
+  ): Promise<{ canceled: number; message: MessageRecord } | null>;
 
   // queue
   /** Lanes that hold waiting recipients, in lane order from after `afterLane`, each with its earliest due time. */

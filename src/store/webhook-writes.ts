@@ -37,6 +37,13 @@ export function createWebhookWrites(db: Database) {
   const find: Statement<[string, number], { key: number }> = db.prepare(
     "SELECT key FROM endpoints WHERE id = ? AND account_key = ?",
   );
+  const read: Statement<[number], Omit<Endpoint, "active"> & { active: number }> = db.prepare(
+    `SELECT key, id, account_key AS accountKey, url, event_mask AS eventMask, description, active, secret,
+       previous_secret AS previousSecret, previous_secret_until AS previousSecretUntil, created_at AS createdAt,
+       updated_at AS updatedAt, last_success_at AS lastSuccessAt, last_failure_at AS lastFailureAt,
+       consecutive_failures AS consecutiveFailures
+     FROM endpoints WHERE key = ?`,
+  );
   const remove = db.prepare("DELETE FROM endpoints WHERE key = ?");
   const dropAll = db.prepare(
     "DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN (SELECT event_seq FROM deliveries WHERE endpoint_key = @key LIMIT @limit)",
@@ -81,7 +88,8 @@ export function createWebhookWrites(db: Database) {
     createEndpoint(endpoint: Omit<Endpoint, "key">): number {
       return Number(insert.run({ ...endpoint, active: endpoint.active ? 1 : 0 }).lastInsertRowid);
     },
-    updateEndpoint(arg: { key: number; change: EndpointChange; discardBacklog: boolean }): void {
+    /** Answers the endpoint as it is then; null: it is gone. */
+    updateEndpoint(arg: { key: number; change: EndpointChange; discardBacklog: boolean }): Endpoint | null {
       const cells: Record<string, string | number | null> = {};
       for (const [name, value] of Object.entries(arg.change)) {
         if (value === undefined || !Object.hasOwn(changeable, name)) continue;
@@ -95,6 +103,8 @@ export function createWebhookWrites(db: Database) {
         key: arg.key,
       });
       if (arg.discardBacklog) discardPending(arg.key, -1);
+      const row = read.get(arg.key);
+      return row ? { ...row, active: row.active !== 0 } : null;
     },
     /** A piece of the backlog; answers how many went. */
     discardBacklog(arg: { key: number }): number {

@@ -3,7 +3,9 @@
 // neither begins nor ends.
 import type { Database, Statement } from "better-sqlite3";
 import { createAcceptance } from "./acceptance.ts";
+import { createAnswered } from "./answered.ts";
 import { createAnswers } from "./answers.ts";
+import type { Answers } from "./answers.ts";
 import { createAccessWrites } from "./access-writes.ts";
 import { createEventWrites } from "./event-writes.ts";
 import { createPurge } from "./purge.ts";
@@ -16,11 +18,17 @@ import { createWebhookWrites } from "./webhook-writes.ts";
 
 export function createWriter(db: Database) {
   const tally: Tally = { unsent: countUnsent(db), events: false };
+  const answers = createAnswers(db);
+  const writes = createWrites(db, tally, answers);
+  return { intents: { ...writes, ...createAnswered(db, tally, answers, writes) }, tally };
+}
+
+function createWrites(db: Database, tally: Tally, answers: Answers) {
   const events = createEventWrites(db, tally);
   const suppressions = createSuppressionWrites(db);
   const { addSuppression, ...suppressionIntents } = suppressions;
-  const intents = {
-    ...createAcceptance(db, tally, createAnswers(db)),
+  return {
+    ...createAcceptance(db, tally, answers),
     ...createAccessWrites(db),
     ...createQueueWrites(db, tally),
     ...createSettlementWrites(db, tally, {
@@ -36,9 +44,11 @@ export function createWriter(db: Database) {
     ...events,
     ...suppressionIntents,
   };
-  return { intents, tally };
 }
 
+/** The intents that write one thing each. */
+export type Writes = ReturnType<typeof createWrites>;
+export type WriteName = keyof Writes;
 export type Intents = ReturnType<typeof createWriter>["intents"];
 export type IntentName = keyof Intents;
 

@@ -64,7 +64,6 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       method: "POST",
       path: "/v1/messages",
       ...write,
-      idempotent: true,
       query: none,
       body: z.custom<Record<string, unknown>>(), // as it came: a copy by zod would lose a `__proto__` without a word
       async handle(call) {
@@ -79,7 +78,6 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       method: "POST",
       path: "/v1/messages/batch",
       ...write,
-      idempotent: true,
       query: none,
       body: batched,
       tokens: ({ messages }) => messages.length,
@@ -152,16 +150,18 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       body: noBody,
       bodyOptional: true,
       async handle(call) {
-        const id = call.param("id");
-        const result = await store.cancelMessage(call.account.key, id, clock.now());
-        if (!result) throw noMessage();
-        if (result.canceled === 0) {
-          throw new Refusal(
-            "message_not_cancelable",
-            "No recipient of the message is scheduled or queued any more.",
-          );
-        }
-        return json(200, messageBody(await find(call)));
+        return call.once(
+          async (writing) => {
+            const result = await writing.cancelMessage(call.account.key, call.param("id"), clock.now());
+            if (!result) throw noMessage();
+            if (result.canceled > 0) return result.message;
+            throw new Refusal(
+              "message_not_cancelable",
+              "No recipient of the message is scheduled or queued any more.",
+            );
+          },
+          (message) => json(200, messageBody(message)),
+        );
       },
     }),
   ];

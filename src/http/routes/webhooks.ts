@@ -60,17 +60,16 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       bucket: "webhooks-write",
       body: created,
       problems,
-      async handle({ account, body }) {
+      handle({ account, body, once }) {
         const now = clock.now();
-        const secret = makeSecret();
-        const endpoint = await store.createEndpoint({
+        const endpoint = {
           id: mint("whk", now),
           accountKey: account.key,
           url: body.url,
           eventMask: eventMask(body.events),
           description: body.description ?? null,
           active: body.active ?? true,
-          secret,
+          secret: makeSecret(),
           previousSecret: null,
           previousSecretUntil: null,
           createdAt: now,
@@ -78,8 +77,11 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
           lastSuccessAt: null,
           lastFailureAt: null,
           consecutiveFailures: 0,
-        });
-        return json(201, { ...endpointBody(endpoint), secret }, { location: `/v1/webhooks/${endpoint.id}` });
+        };
+        return once(
+          (writing) => writing.createEndpoint(endpoint),
+          (created) => json(201, withSecret(created), { location: `/v1/webhooks/${created.id}` }),
+        );
       },
     }),
     route({
@@ -110,15 +112,21 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
         const { url: newUrl, events: types, description: text, active, backlog } = call.body;
         const mask = types === undefined ? undefined : eventMask(types);
         const change = present({ url: newUrl, eventMask: mask, description: text, active });
-        const endpoint = await store.updateEndpoint(
-          call.account.key,
-          call.param("id"),
-          { ...change, updatedAt: clock.now() },
-          { discardBacklog: backlog === "discard" },
+        const reply = await call.once(
+          (writing) =>
+            writing.updateEndpoint(
+              call.account.key,
+              call.param("id"),
+              { ...change, updatedAt: clock.now() },
+              { discardBacklog: backlog === "discard" },
+            ),
+          (endpoint) => {
+            if (!endpoint) throw noEndpoint();
+            return json(200, endpointBody(endpoint));
+          },
         );
-        if (!endpoint) throw noEndpoint();
         if (active) webhooks.kick(); // what waited while it was paused goes out now
-        return json(200, endpointBody(endpoint));
+        return reply;
       },
     }),
     route({
@@ -127,8 +135,13 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       path: "/v1/webhooks/{id}",
       body: null,
       async handle(call) {
-        if (!(await store.deleteEndpoint(call.account.key, call.param("id")))) throw noEndpoint();
-        return { status: 204 };
+        return call.once(
+          (writing) => writing.deleteEndpoint(call.account.key, call.param("id")),
+          (deleted) => {
+            if (!deleted) throw noEndpoint();
+            return { status: 204 };
+          },
+        );
       },
     }),
     route({
@@ -143,10 +156,18 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
         const result = await webhooks.test(await find(call), call.body.event);
         const { delivered, status, durationMs, eventId, failure } = result;
         const told = { delivered, status, duration_ms: durationMs, event_id: eventId, error: failure };
-        return json(200, told);
+        return call.once(
+          () => Promise.resolve(told),
+          (kept) => json(200, kept),
+        );
       },
     }),
   ];
+}
+
+/** At creation and rotation only. */
+function withSecret(endpoint: Endpoint): Record<string, unknown> {
+  return { ...endpointBody(endpoint), secret: endpoint.secret };
 }
 
 function endpointBody(endpoint: Endpoint): Record<string, unknown> {

@@ -1,0 +1,56 @@
+// A write and the record of the answer that it is acknowledged with, in one transaction, for every route alike. What
+// the answer says depends on what the write finds, and is put into words by the door, not here: so the write is first
+// rehearsed (run and taken back), the door makes the answer of its result, and then it is run again for good, with the
+// answer, if its result is still the same. If another write got in between, it starts again. This is the writer's half; the loop's is answering.ts.
+import type { Database } from "better-sqlite3";
+import type { AnswerScope, Answers, Stored } from "./answers.ts";
+import type { Tally } from "./tally.ts";
+
+export interface AnsweredCall {
+  scope: AnswerScope;
+  /** null: the effect is not in this store, the answer stands alone. */
+  write: { intent: string; arg: unknown } | null;
+  /** null: a rehearsal. `expected`: JSON of the write's result that the answer was made of. */
+  answer: { status: number; body: string; expected: string } | null;
+}
+
+export type AnsweredOutcome =
+  { kind: "rehearsed"; result: unknown } | { kind: "kept" } | { kind: "changed" } | Stored;
+
+/** Of a write that is none. */
+export const noResult = "none";
+/** Results are plain values, the same on both sides of the thread. */
+export const resultText = (result: unknown): string => JSON.stringify(result) ?? noResult;
+
+/** `table`: every intent that writes one thing, by name. */
+export function createAnswered(
+  db: Database,
+  tally: Tally,
+  answers: Answers,
+  table: Record<string, (arg: never, blobs: readonly Buffer[]) => unknown>,
+) {
+  const begin = db.prepare("SAVEPOINT rehearsal");
+  const undo = db.prepare("ROLLBACK TO rehearsal");
+  const end = db.prepare("RELEASE rehearsal");
+
+  return {
+    answered({ scope, write, answer }: AnsweredCall, blobs: readonly Buffer[]): AnsweredOutcome {
+      const fingerprint = blobs[0];
+      if (!fingerprint) throw new Error("answered needs a fingerprint");
+      const stored = answers.find(scope, fingerprint);
+      if (stored) return stored;
+      const before = { ...tally };
+      begin.run();
+      const result = write === null ? undefined : table[write.intent]?.(write.arg as never, []);
+      if (answer !== null && answer.expected === resultText(result)) {
+        end.run();
+        answers.store(scope, fingerprint, answer, null);
+        return { kind: "kept" };
+      }
+      undo.run();
+      end.run();
+      Object.assign(tally, before);
+      return answer === null ? { kind: "rehearsed", result } : { kind: "changed" };
+    },
+  };
+}

@@ -1,0 +1,64 @@
+// The loop's side of a write that is kept with its answer (answered.ts): the effect runs over a view of the store whose
+// one write is a rehearsal, the answer is made of what came of it, and both are handed over to be kept.
+import { noResult, resultText } from "./answered.ts";
+import type { AnsweredCall } from "./answered.ts";
+import type { AnswerScope, Stored } from "./answers.ts";
+import type { GroupCommit } from "./group-commit.ts";
+import type { AnsweredResult, AnswerRequest, Store } from "./store.ts";
+import type { WriteName } from "./writer.ts";
+
+/** `viewOf`: the store as `effect` sees it, its writes going to that writer, its clearing up to `after`. */
+export async function runAnswered<T>(
+  writer: Pick<GroupCommit, "call">,
+  viewOf: (view: {
+    writer: Pick<GroupCommit, "call">;
+    after: (work: () => Promise<void>) => Promise<void>;
+  }) => Store,
+  request: AnswerRequest,
+  effect: (store: Store) => Promise<T>,
+  answer: (result: T) => { status: number; body: string },
+): Promise<AnsweredResult<T>> {
+  const { accountKey, key, at, fingerprint } = request;
+  const scope: AnswerScope = { accountKey, test: request.test ? 1 : 0, key, at };
+  const ask = (write: AnsweredCall["write"], reply: AnsweredCall["answer"]) =>
+    writer.call("answered", { scope, write, answer: reply }, [fingerprint]);
+
+  for (;;) {
+    let write: AnsweredCall["write"] = null;
+    let expected = noResult;
+    let stored: Stored | null = null;
+    const later: (() => Promise<void>)[] = [];
+    const rehearse = async (intent: WriteName, arg: unknown): Promise<unknown> => {
+      if (write !== null) throw new Error(`${intent}: an answered effect writes once`);
+      write = { intent, arg };
+      const rehearsed = await ask(write, null);
+      if (rehearsed.kind === "rehearsed") {
+        expected = resultText(rehearsed.result);
+        return rehearsed.result;
+      }
+      if (rehearsed.kind !== "replayed" && rehearsed.kind !== "idempotency_conflict")
+        throw new Error("a rehearsal that was kept");
+      stored = rehearsed;
+      throw new AnsweredBefore();
+    };
+    const view = viewOf({
+      writer: { call: rehearse as GroupCommit["call"] },
+      after: async (work) => void later.push(work),
+    });
+    try {
+      const result = await effect(view);
+      const reply = answer(result);
+      const outcome = await ask(write, { ...reply, expected });
+      if (outcome.kind === "changed" || outcome.kind === "rehearsed") continue;
+      if (outcome.kind !== "kept") return outcome;
+      for (const work of later) await work();
+      return { kind: "done", result };
+    } catch (error) {
+      if (error instanceof AnsweredBefore && stored !== null) return stored;
+      throw error;
+    }
+  }
+}
+
+/** Leads out of an effect whose key was answered meanwhile. */
+class AnsweredBefore extends Error {}
