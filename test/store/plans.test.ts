@@ -1,15 +1,22 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
+import { packMessage } from "../../src/store/acceptance.ts";
+import type { Spool } from "../../src/store/content.ts";
 import { createLookups } from "../../src/store/lookups.ts";
 import { migrate } from "../../src/store/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/open.ts";
+import { createPurge } from "../../src/store/purge.ts";
 import { createReader } from "../../src/store/reader.ts";
+import { prepareAtStart } from "../../src/store/start.ts";
 import type { EventFilter, MessageFilter } from "../../src/store/store.ts";
 import { createWriter } from "../../src/store/writer.ts";
-import { newDirectory } from "./fixtures.ts";
+import { mint, newDirectory, newEndpoint, newMessage } from "./fixtures.ts";
 
+const message = newMessage({ accountKey: 1, at: 1 });
+const endpoint = newEndpoint(1, 1);
+const noSpool = { sweep: () => 0 } as Partial<Spool> as Spool;
 let dataDir: string;
 let db: Database;
 
@@ -18,29 +25,56 @@ beforeAll(() => {
   const path = prepareFiles(dataDir);
   db = openWriting(path);
   migrate(db, path);
+  prepareAtStart(db, { now: 1, mint, spool: noSpool });
+  const { intents } = createWriter(db);
+  intents.createEndpoint(endpoint);
+  const { packed, blobs } = packMessage(message);
+  intents.acceptMessage(packed, blobs.map(Buffer.from));
 });
 afterAll(() => {
   db.close();
   rmSync(join(dataDir), { recursive: true });
 });
 
-/** The SQL that is prepared while `run` runs. */
-function prepared(run: () => void): string[] {
-  const spy = vi.spyOn(db, "prepare");
+/** The SQL that is prepared while `run` runs; `places` collects where, `file:line`. */
+function prepared(run: () => void, places = new Set<string>()): string[] {
+  const prepare = db.prepare.bind(db);
+  const spy = vi.spyOn(db, "prepare").mockImplementation((sql: string) => {
+    const place = /src\/store\/([\w-]+\.ts:\d+):/.exec(new Error().stack ?? "")?.[1];
+    if (place) places.add(place);
+    return prepare(sql);
+  });
   run();
   const texts = spy.mock.calls.map(([sql]) => String(sql));
   spy.mockRestore();
-  return texts.filter((sql) => /^\s*(SELECT|INSERT|UPDATE|DELETE)/i.test(sql));
+  return texts.filter((sql) => /^\s*(WITH|SELECT|INSERT|REPLACE|UPDATE|DELETE)/i.test(sql));
+}
+
+function planOf(sql: string): string[] {
+  const plan = db.prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql.replace(/@\w+|\?/g, "1")}`).all();
+  return plan.map(({ detail }) => detail);
 }
 
 /** Steps of a statement's plan that look at rows without a key, the walk of a JSON array excepted. */
 function scansOf(sql: string): string[] {
-  const plan = db.prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql.replace(/@\w+|\?/g, "1")}`).all();
-  return plan
-    .map(({ detail }) => detail)
-    .filter(
-      (detail) =>
-        detail.startsWith("SCAN") && !/json_each|VIRTUAL TABLE|CONSTANT ROW|\(subquery/.test(detail),
+  return planOf(sql).filter(
+    (detail) => detail.startsWith("SCAN") && !/json_each|VIRTUAL TABLE|CONSTANT ROW|\(subquery/.test(detail),
+  );
+}
+
+/** What one account, endpoint, lane or process has may be most of a table: its index is no narrower than a scan. */
+const wide = /^SEARCH .*\((account_key|endpoint_key|lane|lease_owner)[=>]\?\)$/;
+const growing =
+  /^SEARCH (messages|m|recipients|r|attempts|a|events|e|o|n|deliveries|d|suppressions|idempotency|i|inbox)\b/;
+
+/** Steps that take all of a growing table that belongs to one of these, in a statement that no LIMIT ends. */
+function unboundedIn(texts: string[]): string[] {
+  return texts
+    .filter((sql) => !/\bLIMIT\b/i.test(sql))
+    .flatMap((sql) =>
+      planOf(sql)
+        .filter((detail) => wide.test(detail) && growing.test(detail))
+        .map((detail) => `${detail}: ${sql.replace(/\s+/g, " ")}`),
     );
 }
 
@@ -55,8 +89,19 @@ test("a scan shows as one", () => {
 });
 
 test("no statement of the writer looks at rows without a key, but for the count when it starts", () => {
-  const found = scansIn(prepared(() => createWriter(db)));
-  expect(found.filter((line) => !line.includes("SELECT count(*) AS n FROM recipients"))).toEqual([]);
+  const found = scansIn(prepared(writer));
+  expect(
+    found.filter((line) => !/SELECT count\(\*\) AS n FROM recipients|^SCAN sqlite_sequence:/.test(line)),
+  ).toEqual([]);
+});
+
+test("retention reads in the order of keys: no walk sorts, whatever has gathered", () => {
+  const walks = prepared(() => createPurge(db)).filter((sql) => /^SELECT.* LIMIT \?$/s.test(sql));
+  expect(walks).toHaveLength(4);
+  const plans = walks.flatMap((sql) =>
+    db.prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql.replace(/\?/g, "1")}`).all(),
+  );
+  expect(plans.map(({ detail }) => detail).filter((detail) => !detail.startsWith("SEARCH"))).toEqual([]);
 });
 
 test("no look-up of the loop looks at rows without a key; the hourly one of domains is bounded by its limit", () => {
@@ -95,33 +140,39 @@ const eventFilters: EventFilter[] = [
   { types: ["message.delivered"], tag: "t", ipAddress: "192.0.2.1", occurredAfter: 1, occurredBefore: 2 },
   { deliveryStatus: "pending" },
   { deliveryStatus: "none" },
+  { messageId: message.message.id, to: "a@b.test", types: ["message.delivered"] },
+  { webhookId: endpoint.id, deliveryStatus: "dead_lettered" },
 ];
 
-test("no list is made by looking at every row, whatever the filter and the page", () => {
+/** Every list with every filter, from the start and from further on. */
+function lists(): void {
   const reader = createReader(db, db);
   for (const after of [null, [1, 1]]) {
-    for (const filter of messageFilters) {
-      const page = { limit: 10, after };
-      expect(scansIn(prepared(() => reader.listMessages({ accountKey: 1, filter, page, now: 1 })))).toEqual(
-        [],
-      );
-    }
-    for (const filter of eventFilters) {
-      const page = { limit: 10, after };
-      expect(scansIn(prepared(() => reader.listEvents({ accountKey: 1, filter, page })))).toEqual([]);
-    }
+    const page = { limit: 10, after };
+    for (const filter of messageFilters) reader.listMessages({ accountKey: 1, filter, page, now: 1 });
+    for (const filter of eventFilters) reader.listEvents({ accountKey: 1, filter, page });
   }
   const filter = { reason: "manual", domain: "d", emailPrefix: "p" } as const;
-  const page = { limit: 10, after: ["a"] };
-  expect(scansIn(prepared(() => reader.listSuppressions({ accountKey: 1, filter, page, now: 1 })))).toEqual(
-    [],
-  );
-  const views = scansIn(prepared(() => createReader(db, db)));
-  expect(
-    views.every((line) =>
-      /^SCAN recipients USING (COVERING )?INDEX recipients_(waiting|leased): SELECT .*count\(\*\)/.test(line),
-    ),
-  ).toBe(true);
+  reader.listSuppressions({ accountKey: 1, filter, page: { limit: 10, after: ["a"] }, now: 1 });
+}
+
+/** Every write, with the one that puts its statement together when it is called. */
+function writer(): void {
+  const { intents } = createWriter(db);
+  intents.updateEndpoint({ key: 1, change: { active: false, updatedAt: 1 }, discardBacklog: false });
+}
+
+function atStart(): void {
+  prepareAtStart(db, { now: 1, mint, spool: noSpool });
+}
+
+test("no list is made by looking at every row, whatever the filter and the page; counts walk the queue's indexes", () => {
+  const counts = /^SCAN recipients USING (COVERING )?INDEX recipients_(waiting|leased): SELECT .*count\(\*\)/;
+  expect(scansIn(prepared(lists)).filter((line) => !counts.test(line))).toEqual([]);
+});
+
+test("a start looks at no row without a key", () => {
+  expect(scansIn(prepared(atStart))).toEqual([]);
 });
 
 test("the event and message lists of one recipient go by the address's index, and in order without a sort of the table", () => {
@@ -141,4 +192,26 @@ test("the event and message lists of one recipient go by the address's index, an
     expect.stringContaining("recipients_address (account_key=? AND canonical=?)"),
     expect.stringContaining("INTEGER PRIMARY KEY"),
   ]);
+});
+
+test("without a LIMIT, only what is in flight, an emptied inbox and what a deleted endpoint left is taken whole", () => {
+  const texts = [writer, () => createLookups(db), lists, atStart].flatMap((run) => prepared(run));
+  const whole =
+    /INDEX recipients_leased |^SEARCH inbox .*: DELETE FROM inbox WHERE account_key = \?$|^SEARCH deliveries .*: DELETE FROM deliveries WHERE endpoint_key = \?$/;
+  expect(unboundedIn(texts).filter((line) => !whole.test(line))).toEqual([]);
+  expect(unboundedIn(["SELECT * FROM messages WHERE account_key = 1"])).toHaveLength(1);
+});
+
+test("every statement of the store is looked at here, those of transactions and migrations excepted", () => {
+  const places = new Set<string>();
+  for (const run of [writer, () => createLookups(db), lists, atStart]) prepared(run, places);
+  const folder = join(import.meta.dirname, "../../src/store");
+  const written = readdirSync(folder)
+    .filter((name) => name.endsWith(".ts") && name !== "batch.ts" && name !== "migrations.ts")
+    .flatMap((name) =>
+      readFileSync(join(folder, name), "utf8")
+        .split("\n")
+        .flatMap((line, i) => (/^(?!\s*(\/\/|\*)).*\.prepare\b/.test(line) ? `${name}:${i + 1}` : [])),
+    );
+  expect(written.filter((place) => !places.has(place))).toEqual([]);
 });
