@@ -45,9 +45,10 @@ export function createPurge(db: Database) {
   const giveBack = createGiveBack(db);
 
   return {
-    /** Each kind has a quarter of the limit, so that no backlog of one holds up the others. */
+    /** Each kind has its share of the limit, so that no backlog of one holds up the others. */
     purge({ now, limit, ...request }: PurgeRequest): PurgedRows {
-      const piece = (before: number) => ({ now, before, limit: Math.ceil(limit / 4) });
+      const share = Math.ceil(limit / 4);
+      const piece = (before: number) => ({ now, before, limit: share });
       const bare = walks.content(piece(request.contentBefore));
       const forgotten = bare.gone.filter(hasContent);
       remove.content(forgotten);
@@ -64,7 +65,7 @@ export function createPurge(db: Database) {
       const answers = walks.idempotency(piece(now - idempotencyLifeMs - 1));
       remove.answers(answers.gone);
 
-      const space = giveBack(now, limit);
+      const space = giveBack(now, share);
       return {
         content: forgotten.length,
         messages: messages.gone.length,

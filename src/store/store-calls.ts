@@ -241,6 +241,7 @@ export function createCalls(parts: CallParts): Store {
     // retention
     async purge(request) {
       const { files, shorter, ...purged } = await writer.call("purge", request);
+      if (purged.content > 0) recent.clear();
       await unlinkAll(spool, files);
       if (shorter) await reader.ask("checkpoint", null);
       return { ...purged, files: files.length };

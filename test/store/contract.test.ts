@@ -1,9 +1,11 @@
 import { rmSync } from "node:fs";
 import { ManualClock } from "../support/clock.ts";
 import { storeContract } from "./contract.ts";
+import type { OpenedStore } from "./contract.ts";
 import { newDirectory, openSqlite } from "./fixtures.ts";
+import { retentionContract } from "./retention-contract.ts";
 
-storeContract("SQLite", async () => {
+async function open(): Promise<OpenedStore> {
   const dataDir = newDirectory();
   const clock = new ManualClock();
   const store = await openSqlite(dataDir, clock);
@@ -15,4 +17,7 @@ storeContract("SQLite", async () => {
       rmSync(dataDir, { recursive: true });
     },
   };
-});
+}
+
+storeContract("SQLite", open);
+retentionContract("SQLite", open);
