@@ -83,6 +83,8 @@ export interface Config {
     minFreeShare: number;
     rates: Record<string, { burst: number; perSecond: number }>;
   };
+  /** Counted from the last recipient's end; events from their receipt or dead letter. `contentMs` may be 0. */
+  retention: { contentMs: number; messagesMs: number; eventsMs: number };
   operations: { email: string | null; from: string | null };
   log: { level: LogLevelName };
   /** `serve --dev`: nothing leaves the machine, every mail is caught in the local inbox. */
@@ -305,6 +307,11 @@ function assemble(
       maxQueue: value["limits.max_queue"],
       minFreeShare: value["limits.min_free_space"],
       rates: value["limits.rates"],
+    },
+    retention: {
+      contentMs: value["retention.content"],
+      messagesMs: value["retention.messages"],
+      eventsMs: value["retention.events"],
     },
     operations: { email: value["operations.email"], from: value["operations.from"] },
     log: { level: value["log.level"] },

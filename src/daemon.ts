@@ -5,6 +5,7 @@ import { writeSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
 import { createNotices } from "./care/notices.ts";
+import { createPrune } from "./care/prune.ts";
 import { createStatus } from "./care/status.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
@@ -260,8 +261,13 @@ async function build({
     if (error) log.error({ err: error }, "the new certificate is unusable; the old one stays");
     else log.info({}, "certificates were read again");
   };
+  const prune = createPrune({ store, retention: config.retention, clock, log: log.component("prune") });
   const jobs = createJobs(
-    jobList({ recheckDomains: () => domains.recheck(), renewCertificates: reload }),
+    jobList({
+      recheckDomains: () => domains.recheck(),
+      renewCertificates: reload,
+      prune: () => prune.run(),
+    }),
     clock,
     log.component("jobs"),
   );
@@ -323,7 +329,7 @@ async function build({
     },
   };
   return {
-    floors: [[outside], [webhooks, runner, jobs, ...(relay ? [relay] : []), inbound, http]],
+    floors: [[outside], [webhooks, runner, prune, jobs, ...(relay ? [relay] : []), inbound, http]],
     daemon: {
       addresses,
       reload,

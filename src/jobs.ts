@@ -22,10 +22,12 @@ export interface JobState {
 export function jobList(work: {
   recheckDomains(): Promise<void>;
   renewCertificates(): Promise<void>;
+  prune(): Promise<void>;
 }): Job[] {
   return [
     { name: "recheck-domains", cron: "*/10 * * * *", run: work.recheckDomains },
     { name: "renew-certificates", cron: "17 4 * * *", run: work.renewCertificates },
+    { name: "prune", cron: "* * * * *", run: work.prune },
   ];
 }
 

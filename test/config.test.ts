@@ -195,6 +195,13 @@ test.each([
   ["dns: {servers: [one.one]}", "dns.servers[0]"],
   ["public_url: http://mail.acme.example", "public_url: found"],
   ["data_dir: here", 'data_dir: found "here", expected an absolute path'],
+  ["retention: {content: 3}", "retention.content: found 3, expected a span from 0s to 3650d"],
+  ["retention: {messages: 0}", "retention.messages: found 0, expected a span from 1d to 3650d"],
+  ["retention: {events: 23h}", 'retention.events: found "23h", expected a span from 1d to 3650d'],
+  [
+    "retention: {audit: 90d}",
+    "retention.audit: found a key that is not available in this version yet, expected no such key",
+  ],
   ["operations: {email: nobody}", "operations.email: found"],
   ["tls: {mode: acme}", "acme is not available in this version yet"],
   [
@@ -272,6 +279,19 @@ test("plain HTTP is taken on loopback and behind a named proxy", () => {
   expect(
     load({ [user]: "{tls: {mode: off}, http: {trusted_proxies: [10.0.0.1]}}" }).http.trustedProxies,
   ).toEqual(["10.0.0.1/32"]);
+});
+
+test("content may be kept not at all, messages and events for a day at least", () => {
+  const none = { contentMs: 0, messagesMs: 7_776_000_000, eventsMs: 2_592_000_000 };
+  expect(load({ [user]: "hostname: a.example" }).retention).toEqual({ ...none, contentMs: 259_200_000 });
+  for (const text of ["0", '"0"', "0s", "0d"])
+    expect(load({ [user]: `retention: {content: ${text}}` }).retention).toEqual(none);
+  const env = { SVC_RETENTION_CONTENT: "0", SVC_RETENTION_MESSAGES: "1d", SVC_RETENTION_EVENTS: "400d" };
+  expect(load({}, { env }).retention).toEqual({
+    contentMs: 0,
+    messagesMs: 86_400_000,
+    eventsMs: 34_560_000_000,
+  });
 });
 
 test("a key without a value counts as not set, and YAML that asks for gigabytes is a fault", () => {

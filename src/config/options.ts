@@ -148,6 +148,21 @@ export const options = {
     "share of the disk below which new mail is refused; 0% switches that off",
   ),
   "limits.rates": option(kind.rates, {}, "rates of buckets: {messages-write: {burst: 200, per_second: 200}}"),
+  "retention.content": option(
+    kind.span("0s", "3650d"),
+    "3d",
+    "how long content stays after the last recipient is final; 0: no longer than that",
+  ),
+  "retention.messages": option(
+    kind.span("1d", "3650d"),
+    "90d",
+    "how long messages and their attempts stay after that",
+  ),
+  "retention.events": option(
+    kind.span("1d", "3650d"),
+    "30d",
+    "how long events stay after they were received, or dead-lettered",
+  ),
   "operations.email": optional(kind.mailAddress, "who is told of dead letters"),
   "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
   "log.level": option(
@@ -173,7 +188,7 @@ export const notYet: readonly string[] = [
   "tls.acme",
   "tracking",
   "dnsbl",
-  "retention",
+  "retention.audit",
   "backup",
   "guard",
   "metrics",

@@ -41,10 +41,12 @@ export const tlsMode = textKind(
   (text) => (["files", "self-signed", "off"] as const).find((word) => word === text),
 );
 
+/** Where `least` is no time at all, a bare 0 says so too. */
 export function span(least: string, most: string): z.ZodType<number> {
   const [min, max] = [parseSpan(least) ?? 0, parseSpan(most) ?? Infinity];
-  return textKind(`a span from ${least} to ${most}, such as 30s, 5m, 48h or 3d`, (text) => {
-    const ms = parseSpan(text);
+  return kind(`a span from ${least} to ${most}, such as 30s, 5m, 48h or 3d`, (raw) => {
+    if (min === 0 && (raw === 0 || raw === "0")) return 0;
+    const ms = typeof raw === "string" ? parseSpan(raw) : null;
     return ms !== null && ms >= min && ms <= max ? ms : undefined;
   });
 }

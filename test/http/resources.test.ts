@@ -266,6 +266,28 @@ describe("messages", () => {
     expect([status, text.length, text === body.toString()]).toEqual([200, body.length, true]);
   });
 
+  test("content that retention removed is a 404 that says so, and the message is still there", async () => {
+    const at = clock.now();
+    const message = newMessage({ accountKey, at, lease: true });
+    const [job] = await accept(store, message);
+    if (!job) throw new Error("no job");
+    await store.settle(settlementOf(job, at));
+    await store.purge({ now: at, contentBefore: at, messagesBefore: 0, eventsBefore: 0, limit: 100_000 });
+    const path = `/v1/messages/${message.message.id}`;
+    for (const accept of ["application/json", "message/rfc822"]) {
+      const gone = await ask("GET", `${path}/content`, undefined, { headers: { accept } });
+      expect([gone.status, gone.json["code"], gone.json["detail"]]).toEqual([
+        404,
+        "resource_not_found",
+        "The content of the message is not kept any more.",
+      ]);
+    }
+    expect((await ask("GET", path)).json).toMatchObject({ status: "delivered", subject: "Your order" });
+    expect((await ask("GET", `${path}/attempts`)).json["data"]).toMatchObject([
+      { outcome: "delivered", dialogue: [] },
+    ]);
+  });
+
   test("what waits is canceled once; what is over is not", async () => {
     const message = newMessage({ accountKey, at: clock.now(), sendAt: clock.now() + 3_600_000 });
     await accept(store, message);
