@@ -146,6 +146,8 @@ interface Sources {
 function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   const layers = [flagLayer(request.flags), environmentLayer(request.env), ...sources.layers];
   const faults = [...sources.faults, ...layers.flatMap((layer) => layer.faults)];
+  // What a file as a whole could not tell is not missing: only what was really given is judged then.
+  const unread = faults.some(({ path }) => path === "");
   const given = (path: OptionPath): Given | undefined =>
     layers.find((layer) => layer.given.has(path))?.given.get(path);
   const machineName = request.machineName ?? systemName();
@@ -169,6 +171,7 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   for (const issue of judged.error?.issues ?? []) {
     const [path, ...part] = issue.path as [OptionPath, ...PropertyKey[]];
     delete readable[path];
+    if (unread && given(path) === undefined) continue;
     const whole =
       given(path) === undefined ? `nothing (and this machine calls itself ${shown(raw[path])})` : null;
     const unknown = issue.code === "unrecognized_keys" ? `the unknown key ${issue.keys.join(", ")}` : null;
@@ -179,13 +182,9 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   const login = passwordOf(request.env, read["outbound.smart_host.password_file"] ?? null, readFile);
   if (login === undefined)
     wrong("outbound.smart_host.password_file", [], "more than one line of text", "a password of one line");
-  for (const one of crossChecks(read, {
-    dev: sources.dev,
-    readFile,
-    passwordGiven: login !== null,
-    isGiven: (path) => given(path) !== undefined,
-  }))
-    wrong(one.path, [], one.found, one.expected);
+  const isGiven = (path: OptionPath): boolean => given(path) !== undefined;
+  const surely = { dev: sources.dev, readFile, passwordGiven: login !== null, isGiven };
+  for (const one of unread ? [] : crossChecks(read, surely)) wrong(one.path, [], one.found, one.expected);
   const socket = socketPath.safeParse(
     request.flags.socket ?? request.env["SVC_SOCKET"] ?? standardSocket(sources.places, read.data_dir ?? "/"),
   );

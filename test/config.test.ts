@@ -315,6 +315,25 @@ test("a file that cannot be read is a fault, not a stack", () => {
   );
 });
 
+test.each([
+  ["hostname: x.test\nhostname: x.test", "Map keys must be unique"],
+  ["hostname: x.test\n\tdns: {}", "tab"],
+  ["hostname: a: b: c", "mapping"],
+])("of a file that is no YAML only that is said, not what it seems to lack: %j", (text, why) => {
+  const said = faults(text, { machineName: "laptop", env: { SVC_TLS_CERT: "/cert.pem" } });
+  expect(said.length).toBeGreaterThan(0);
+  for (const line of said) expect(line).toContain("found what is no YAML");
+  expect(said.join("\n").toLowerCase()).toContain(why.toLowerCase());
+});
+
+test("a file that is not there lets no other be blamed, and what is wrong elsewhere is still told", () => {
+  const over = { machineName: "laptop", flags: { config: "/none.yaml" }, env: { SVC_DNS_TRIES: "x" } };
+  expect(faults("", over)).toEqual([
+    "/none.yaml: found no file, expected a readable svc.yaml",
+    expect.stringContaining('environment: SVC_DNS_TRIES: found "x"'),
+  ]);
+});
+
 test("a socket path that the system would cut is refused", () => {
   expect(faults("", { flags: { socket: `/${"x".repeat(107)}` } }).join("\n")).toContain(
     "command line: socket: found",
