@@ -205,12 +205,10 @@ function history(copy: Copies, sizes: Sizes, { base, people, now }: Place & { pe
       rcpt_to: address,
       canonical: address,
       domain,
-      ...{
-        lane: `('default/' || ${domain})`,
-        last_attempt_at: at,
-        last_event_at: at,
-        updated_at: at,
-      },
+      lane: `('default/' || ${domain})`,
+      last_attempt_at: at,
+      last_event_at: at,
+      updated_at: at,
     },
     bind,
     messages,
@@ -241,10 +239,8 @@ function history(copy: Copies, sizes: Sizes, { base, people, now }: Place & { pe
       id: eventId,
       message_key: ofEvent(key),
       recipient: ofEvent(address),
-      ...{
-        occurred_at: ofEvent(at),
-        received_at: ofEvent(at),
-      },
+      occurred_at: ofEvent(at),
+      received_at: ofEvent(at),
       type: "iif(n % @each = 0, 'message.delivered', 'message.opened')",
       body: bodyOf(eventId, ofEvent(messageId), ofEvent(address)),
     },
@@ -282,15 +278,11 @@ function queue(copy: Copies, sizes: Sizes, { base, now }: Place): void {
     rcpt_to: address,
     canonical: address,
     domain,
-    ...{
-      lane: `('default/' || ${domain})`,
-      due_at: dueAt,
-    },
-    ...{
-      last_attempt_at: at,
-      last_event_at: at,
-      updated_at: at,
-    },
+    lane: `('default/' || ${domain})`,
+    due_at: dueAt,
+    last_attempt_at: at,
+    last_event_at: at,
+    updated_at: at,
   });
   copied("attempts", deferred.attempt, {
     key,
@@ -306,11 +298,9 @@ function queue(copy: Copies, sizes: Sizes, { base, now }: Place): void {
     id: eventId,
     message_key: key,
     recipient: address,
-    ...{
-      occurred_at: at,
-      received_at: at,
-      body: bodyOf(eventId, messageId, address),
-    },
+    occurred_at: at,
+    received_at: at,
+    body: bodyOf(eventId, messageId, address),
   });
 }
 

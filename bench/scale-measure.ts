@@ -112,13 +112,11 @@ export async function measureRun(tools: Tools, filled: Filled, messages: number)
         cpuMicros: party / messages,
         perSecond: messages / seconds,
         idleBytes,
-        ...{
-          peakBytes: memory.stop(),
-          others,
-          pages,
-          oneMessage,
-          post,
-        },
+        peakBytes: memory.stop(),
+        others,
+        pages,
+        oneMessage,
+        post,
       };
     } finally {
       await running.stop();
