@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { follow, startChain } from "../../src/dns/aliases.ts";
 import { decodeReply, encodeQuery, MalformedReply, queryableName } from "../../src/dns/message.ts";
+import { cpuMs } from "../support/cpu.ts";
 
 const question = { name: "a.test", type: "A" } as const;
 
@@ -81,9 +82,10 @@ test("long chains of pointers end soon", () => {
     record(65_280, pointers),
     ...Array.from({ length: 3000 }, () => record(1, Buffer.from([1, 2, 3, 4]), last)),
   ]);
-  const started = performance.now();
-  expect(() => decodeReply(reply({ answers: 3001 }, tail), 7, question)).toThrow("without end");
-  expect(performance.now() - started).toBeLessThan(1000);
+  const took = cpuMs(() => {
+    expect(() => decodeReply(reply({ answers: 3001 }, tail), 7, question)).toThrow("without end");
+  });
+  expect(took).toBeLessThan(2_000);
 });
 
 test("a full message of honest records is read", () => {

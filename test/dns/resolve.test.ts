@@ -17,7 +17,7 @@ const resolverOf = (
   servers: string[],
   tries = 1,
   clock: Clock = systemClock,
-  timeoutMs = 80,
+  timeoutMs = 400,
 ): CachingResolver => {
   const made = createResolver({ servers, timeoutMs, tries, clock, log: silentLog });
   others.push(() => made.stop());

@@ -26,7 +26,7 @@ beforeEach(async () => {
   dns = await startDnsServer();
   resolver = createResolver({
     servers: [dns.server],
-    timeoutMs: 80,
+    timeoutMs: 500,
     tries: 1,
     clock: systemClock,
     log: silentLog,
