@@ -90,7 +90,7 @@ test("the reason of a failure names what the server said", async () => {
   dns.fail("a.test", "timeout");
   expect(await resolver.mx("a.test")).toEqual({
     kind: "failed",
-    why: `${dns.server}: no answer within 80 ms`,
+    why: `${dns.server}: no answer within 400 ms`,
   });
 });
 
