@@ -135,6 +135,10 @@ CREATE TABLE retention_later (
   `
 ALTER TABLE recipients ADD COLUMN complained_at INTEGER;
 `,
+  // Webhooks in the form of Standard Webhooks.
+  `
+ALTER TABLE endpoints ADD COLUMN format TEXT NOT NULL DEFAULT 'svc';
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

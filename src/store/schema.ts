@@ -10,6 +10,7 @@ import type {
   RecipientState,
   Scope,
   SuppressionReason,
+  WebhookFormat,
 } from "./store.ts";
 
 export const accounts = sqliteTable("accounts", {
@@ -181,6 +182,7 @@ export const endpoints = sqliteTable("endpoints", {
   lastSuccessAt: integer("last_success_at"),
   lastFailureAt: integer("last_failure_at"),
   consecutiveFailures: integer("consecutive_failures").notNull(),
+  format: text("format").$type<WebhookFormat>().notNull().default("svc"),
 });
 
 /** One event to one endpoint. `due_at` 0: the first attempt waits; a time: a retry, or the end of a lease; null: final. */

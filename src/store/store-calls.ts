@@ -1,6 +1,6 @@
 // Each call of the Store, handed to the one that serves it: writes to the group commit, look-ups by key to the loop's
-// own connection, lists to the reader's thread. No SQL here; what a call means stands in store.ts. Longer than 200
-// lines because that interface is: a short function a call.
+// own connection, lists to the reader's thread. No SQL here; what a call means stands in store.ts. Over 300 lines
+// because that interface is long: a short function a call.
 import { statSync } from "node:fs";
 import type { Clock } from "../clock.ts";
 import type { ContentRef, Job } from "../mail/envelope.ts";
@@ -221,6 +221,10 @@ export function createCalls(parts: CallParts): Store {
       const { key } = endpoint;
       if (discardBacklog) await inPieces(() => ahead.call("discardBacklog", { key }));
       return writer.call("updateEndpoint", { key, change, discardBacklog });
+    },
+    async rotateSecret(accountKey, id, rotation) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      return endpoint && writer.call("rotateSecret", { key: endpoint.key, ...rotation });
     },
     async deleteEndpoint(accountKey, id) {
       const key = await writer.call("deleteEndpoint", { accountKey, id });

@@ -378,6 +378,9 @@ export interface EventRecord {
   }[];
 }
 
+/** Which signatures a webhook carries: our own, those of Standard Webhooks, or both. */
+export type WebhookFormat = "svc" | "standard" | "both";
+
 export interface Endpoint {
   key: number;
   id: string; // whk_…
@@ -396,6 +399,7 @@ export interface Endpoint {
   lastSuccessAt: number | null;
   lastFailureAt: number | null;
   consecutiveFailures: number;
+  format: WebhookFormat;
 }
 
 /** One event due at one endpoint; the attempt number is on disk before this is returned. */
@@ -599,13 +603,16 @@ export interface Store {
   updateEndpoint(
     accountKey: number,
     id: string,
-    change: Partial<
-      Pick<
-        Endpoint,
-        "url" | "eventMask" | "description" | "active" | "secret" | "previousSecret" | "previousSecretUntil"
-      >
-    > & { updatedAt: number },
+    change: Partial<Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "format">> & {
+      updatedAt: number;
+    },
     options?: { discardBacklog?: boolean },
+  ): Promise<Endpoint | null>;
+  /** Signs with `secret` from now on, and until `previousUntil` with the one before as well; null: no more. */
+  rotateSecret(
+    accountKey: number,
+    id: string,
+    rotation: { secret: string; previousUntil: number | null; at: number },
   ): Promise<Endpoint | null>;
   deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
   /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */

@@ -10,10 +10,7 @@ export const discardPiece = 5000;
 const lastAttempt = 10;
 
 export type EndpointChange = Partial<
-  Pick<
-    Endpoint,
-    "url" | "eventMask" | "description" | "active" | "secret" | "previousSecret" | "previousSecretUntil"
-  >
+  Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "format">
 > & { updatedAt: number };
 
 const changeable = {
@@ -21,18 +18,16 @@ const changeable = {
   eventMask: "event_mask",
   description: "description",
   active: "active",
-  secret: "secret",
-  previousSecret: "previous_secret",
-  previousSecretUntil: "previous_secret_until",
+  format: "format",
   updatedAt: "updated_at",
 } as const satisfies Record<keyof EndpointChange, string>;
 
 export function createWebhookWrites(db: Database) {
   const insert = db.prepare(
     `INSERT INTO endpoints (id, account_key, url, event_mask, description, active, secret, previous_secret, previous_secret_until,
-       created_at, updated_at, last_success_at, last_failure_at, consecutive_failures)
+       created_at, updated_at, last_success_at, last_failure_at, consecutive_failures, format)
      VALUES (@id, @accountKey, @url, @eventMask, @description, @active, @secret, @previousSecret, @previousSecretUntil,
-       @createdAt, @updatedAt, @lastSuccessAt, @lastFailureAt, @consecutiveFailures)`,
+       @createdAt, @updatedAt, @lastSuccessAt, @lastFailureAt, @consecutiveFailures, @format)`,
   );
   const find: Statement<[string, number], { key: number }> = db.prepare(
     "SELECT key FROM endpoints WHERE id = ? AND account_key = ?",
@@ -41,8 +36,12 @@ export function createWebhookWrites(db: Database) {
     `SELECT key, id, account_key AS accountKey, url, event_mask AS eventMask, description, active, secret,
        previous_secret AS previousSecret, previous_secret_until AS previousSecretUntil, created_at AS createdAt,
        updated_at AS updatedAt, last_success_at AS lastSuccessAt, last_failure_at AS lastFailureAt,
-       consecutive_failures AS consecutiveFailures
+       consecutive_failures AS consecutiveFailures, format
      FROM endpoints WHERE key = ?`,
+  );
+  const rotate = db.prepare(
+    `UPDATE endpoints SET previous_secret = iif(@previousUntil IS NULL, NULL, secret), previous_secret_until = @previousUntil,
+       secret = @secret, updated_at = @at WHERE key = @key`,
   );
   const remove = db.prepare("DELETE FROM endpoints WHERE key = ?");
   const dropAll = db.prepare(
@@ -84,6 +83,11 @@ export function createWebhookWrites(db: Database) {
 
   const discardPending = (key: number, limit: number): number => dropPending.run({ key, limit }).changes;
 
+  const endpointOf = (key: number): Endpoint | null => {
+    const row = read.get(key);
+    return row ? { ...row, active: row.active !== 0 } : null;
+  };
+
   return {
     createEndpoint(endpoint: Omit<Endpoint, "key">): number {
       return Number(insert.run({ ...endpoint, active: endpoint.active ? 1 : 0 }).lastInsertRowid);
@@ -103,8 +107,16 @@ export function createWebhookWrites(db: Database) {
         key: arg.key,
       });
       if (arg.discardBacklog) discardPending(arg.key, -1);
-      const row = read.get(arg.key);
-      return row ? { ...row, active: row.active !== 0 } : null;
+      return endpointOf(arg.key);
+    },
+    rotateSecret(arg: {
+      key: number;
+      secret: string;
+      previousUntil: number | null;
+      at: number;
+    }): Endpoint | null {
+      rotate.run(arg);
+      return endpointOf(arg.key);
     },
     /** A piece of the backlog; answers how many went. */
     discardBacklog(arg: { key: number }): number {

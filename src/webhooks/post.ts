@@ -69,7 +69,7 @@ export function createPost(deps: {
         "User-Agent": `svc/${__VERSION__}`,
         "X-Svc-Event-Id": event.id,
         "X-Svc-Delivery-Attempt": String(attempt),
-        ...signatureHeaders(endpoint, body, clock.now()),
+        ...signatureHeaders(endpoint, { id: event.id, body }, clock.now()),
       },
       body,
       signal,

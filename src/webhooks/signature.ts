@@ -10,20 +10,36 @@ export function signature(secret: string, timestamp: number, body: Uint8Array): 
   return `sha256=${digest}`;
 }
 
-/** The headers that prove a request; during a rotation's overlap the old secret signs too. */
+/** The same in the form of Standard Webhooks 1.0: over id, timestamp and body, in base64. */
+function standardSignature(secret: string, id: string, timestamp: number, body: Uint8Array): string {
+  return `v1,${createHmac("sha256", secret).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
+}
+
+type Signing = Pick<Endpoint, "secret" | "previousSecret" | "previousSecretUntil" | "format">;
+
+/** The headers that prove a request, in the endpoint's format; during a rotation's overlap the old secret signs too. */
 export function signatureHeaders(
-  endpoint: Pick<Endpoint, "secret" | "previousSecret" | "previousSecretUntil">,
-  body: Uint8Array,
+  endpoint: Signing,
+  event: { id: string; body: Uint8Array },
   nowMs: number,
 ): Record<string, string> {
   const timestamp = Math.floor(nowMs / 1000);
-  const headers: Record<string, string> = {
-    "X-Svc-Timestamp": String(timestamp),
-    "X-Svc-Signature": signature(endpoint.secret, timestamp, body),
-  };
-  const { previousSecret, previousSecretUntil } = endpoint;
-  if (previousSecret !== null && previousSecretUntil !== null && nowMs < previousSecretUntil) {
-    headers["X-Svc-Signature-Previous"] = signature(previousSecret, timestamp, body);
+  const { id, body } = event;
+  const { secret, previousSecret, previousSecretUntil, format } = endpoint;
+  const previous = previousSecretUntil !== null && nowMs < previousSecretUntil ? previousSecret : null;
+  const headers: Record<string, string> = {};
+  if (format !== "standard") {
+    headers["X-Svc-Timestamp"] = String(timestamp);
+    headers["X-Svc-Signature"] = signature(secret, timestamp, body);
+    if (previous !== null) headers["X-Svc-Signature-Previous"] = signature(previous, timestamp, body);
+  }
+  if (format !== "svc") {
+    const secrets = previous === null ? [secret] : [secret, previous];
+    headers["webhook-id"] = id;
+    headers["webhook-timestamp"] = String(timestamp);
+    headers["webhook-signature"] = secrets
+      .map((one) => standardSignature(one, id, timestamp, body))
+      .join(" ");
   }
   return headers;
 }

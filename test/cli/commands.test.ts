@@ -194,6 +194,19 @@ test("records come as a table, as a zone file and as JSON", async () => {
   expect((await records("xml")).code).toBe(2);
 });
 
+test("a rotated secret stands alone on stdout, and the end of the old one is told", async () => {
+  const previous = "2026-11-28T09:00:00.000Z";
+  const { socket, seen } = await fakeDaemon({
+    "POST /v1/webhooks/whk_1/rotate_secret": {
+      json: { id: "whk_1", secret: "n".repeat(64), previous_secret_until: previous },
+    },
+  });
+  const ran = await svc(["webhooks", "rotate", "whk_1", "--overlap", "3600"], { socket });
+  expect(ran.out).toBe(`${"n".repeat(64)}\n`);
+  expect(ran.err).toContain(`signs too until ${previous}`);
+  expect(seen[0]?.body).toEqual({ overlap_seconds: 3600 });
+});
+
 test("the secret of a new endpoint stands alone on stdout, and its events may be separated by commas", async () => {
   const { socket, seen } = await fakeDaemon({
     "POST /v1/webhooks": { status: 201, json: { id: "whk_1", secret: "s".repeat(64) } },

@@ -193,5 +193,6 @@ function endpointOf(types: typeof eventTypes): Endpoint {
     lastSuccessAt: null,
     lastFailureAt: null,
     consecutiveFailures: 0,
+    format: "svc",
   };
 }

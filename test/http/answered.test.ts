@@ -109,6 +109,11 @@ const cases: Record<string, Case> = {
     path: async () => `/v1/webhooks/${await newWebhook()}`,
     body: { active: false, backlog: "discard", description: "x" },
   },
+  "rotating a secret": {
+    method: "POST",
+    status: 200,
+    path: async () => `/v1/webhooks/${await newWebhook()}/rotate_secret`,
+  },
   "deleting a webhook": {
     method: "DELETE",
     status: 204,
@@ -186,6 +191,39 @@ test("a secret that was answered is answered again", async () => {
   expect([replayed(second), second.json]).toEqual([true, first.json]);
   expect(text(second.json["secret"])).toHaveLength(64);
   expect(second.headers["location"]).toBe(`/v1/webhooks/${text(first.json["id"])}`);
+});
+
+test("a rotation keeps the old secret for its overlap, a day unless it says otherwise, none for 0", async () => {
+  const hook = await newWebhook();
+  const at = async () => {
+    const endpoint = await store.endpoint(account, hook);
+    if (!endpoint) throw new Error("no endpoint");
+    return endpoint;
+  };
+  const old = (await at()).secret;
+  const rotate = (body?: unknown) => ask(null, "POST", `/v1/webhooks/${hook}/rotate_secret`, body);
+  const first = await rotate();
+  const secret = text(first.json["secret"]);
+  expect([first.status, secret.length, secret === old]).toEqual([200, 64, false]);
+  const until = clock.now() + 86_400_000;
+  expect(await at()).toMatchObject({ secret, previousSecret: old, previousSecretUntil: until });
+  expect(first.json["previous_secret_until"]).toBe(new Date(until).toISOString());
+  expect((await rotate({ overlap_seconds: 0 })).json["previous_secret_until"]).toBeNull();
+  expect(await at()).toMatchObject({ previousSecret: null, previousSecretUntil: null });
+  for (const seconds of [-1, 604_801, 1.5, "60", null])
+    expect((await rotate({ overlap_seconds: seconds })).json["field"]).toBe("overlap_seconds");
+  expect((await rotate({ overlap_seconds: 604_800 })).status).toBe(200);
+  expect((await ask(null, "POST", "/v1/webhooks/whk_none/rotate_secret")).status).toBe(404);
+});
+
+test("the format of a webhook is svc unless it says otherwise, and changes", async () => {
+  const made = await ask(null, "POST", "/v1/webhooks", { url: "https://f.example/", format: "standard" });
+  const path = `/v1/webhooks/${text(made.json["id"])}`;
+  expect([made.status, made.json["format"]]).toEqual([201, "standard"]);
+  expect((await ask(null, "PATCH", path, { format: "both" })).json["format"]).toBe("both");
+  expect((await ask(null, "PATCH", path, { format: "hex" })).json["field"]).toBe("format");
+  const plain = await ask(null, "GET", `/v1/webhooks/${await newWebhook()}`);
+  expect([plain.json["format"], plain.json["secret"]]).toEqual(["svc", undefined]);
 });
 
 test("a failure is not kept: the same key works once what was wrong is mended", async () => {

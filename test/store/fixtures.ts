@@ -204,6 +204,7 @@ export function newEndpoint(
     lastSuccessAt: null,
     lastFailureAt: null,
     consecutiveFailures: 0,
+    format: "svc",
     ...wishes,
   };
 }

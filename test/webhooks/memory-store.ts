@@ -37,6 +37,7 @@ export class MemoryStore implements DispatchStore {
       lastSuccessAt: null,
       lastFailureAt: null,
       consecutiveFailures: 0,
+      format: "svc",
       ...endpoint,
     };
     this.endpoints.set(full.key, full);

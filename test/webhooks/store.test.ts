@@ -38,6 +38,7 @@ async function wired() {
     lastSuccessAt: null,
     lastFailureAt: null,
     consecutiveFailures: 0,
+    format: "svc",
   });
   const recorder = createRecorder({ clock, mint });
   const letters: DeadLetter[] = [];

@@ -11,6 +11,7 @@ interface EndpointFlags {
   url?: string;
   events?: string[];
   description?: string;
+  format?: string;
 }
 
 export function register(webhooks: Command, cli: Cli): void {
@@ -20,6 +21,7 @@ export function register(webhooks: Command, cli: Cli): void {
     .description("add an endpoint")
     .option("--events <types>", "event types; repeat or separate by commas (all of them)", listed)
     .option("--description <text>", "what it is for")
+    .option("--format <name>", "signatures: svc, standard (Standard Webhooks) or both")
     .action(async (url: string, flags: EndpointFlags) => {
       const answer = await cli.client.call("POST", "/v1/webhooks", { body: { url, ...bodyOf(flags) } });
       if (cli.out.json) return cli.out.body(answer.text);
@@ -46,10 +48,11 @@ export function register(webhooks: Command, cli: Cli): void {
     .option("--url <url>", "where events go")
     .option("--events <types>", "event types; repeat or separate by commas", listed)
     .option("--description <text>", "what it is for")
+    .option("--format <name>", "signatures: svc, standard (Standard Webhooks) or both")
     .action(async (id: string, flags: EndpointFlags) => {
       const body = { ...(flags.url === undefined ? {} : { url: flags.url }), ...bodyOf(flags) };
       if (Object.keys(body).length === 0)
-        throw usage("nothing to change: give --url, --events or --description");
+        throw usage("nothing to change: give --url, --events, --description or --format");
       show(cli, await cli.client.call("PATCH", at(id), { body }));
     });
   for (const [verb, active] of [
@@ -62,6 +65,19 @@ export function register(webhooks: Command, cli: Cli): void {
         active ? "send again; what waited goes out oldest first" : "hold events back until it is resumed",
       )
       .action(async (id: string) => show(cli, await cli.client.call("PATCH", at(id), { body: { active } })));
+  webhooks
+    .command("rotate <id>")
+    .description("a new signing secret; the old one signs too for a day")
+    .option("--overlap <seconds>", "for how long the old one signs too, 0 to 604800", Number)
+    .action(async (id: string, flags: { overlap?: number }) => {
+      const body = flags.overlap === undefined ? {} : { overlap_seconds: flags.overlap };
+      const answer = await cli.client.call("POST", `${at(id)}/rotate_secret`, { body });
+      if (cli.out.json) return cli.out.body(answer.text);
+      const until = answer.json["previous_secret_until"];
+      const old = typeof until === "string" ? `signs too until ${until}` : "does not sign any more";
+      cli.out.note(`The old secret ${old}. The new one is shown this once:`);
+      cli.out.secret(String(answer.json["secret"]));
+    });
   webhooks
     .command("delete <id>")
     .description("remove an endpoint and what waits for it")
@@ -90,6 +106,7 @@ function bodyOf(flags: EndpointFlags): Record<string, unknown> {
   return {
     ...(flags.events ? { events: flags.events } : {}),
     ...(flags.description === undefined ? {} : { description: flags.description }),
+    ...(flags.format === undefined ? {} : { format: flags.format }),
   };
 }
 

@@ -19,13 +19,21 @@ const testTimeoutMs = 12_000;
 const url = z.string().min(1, "is empty").max(2048, "is longer than 2048 characters");
 const events = z.array(z.enum(eventTypes)).min(1, "names no event type");
 const description = z.string().max(500, "is longer than 500 characters").nullable();
+const format = z.enum(["svc", "standard", "both"]);
+const mostOverlapSeconds = 604_800;
+const overlap = `is a whole number from 0 to ${mostOverlapSeconds}`;
+const rotated = z.strictObject({
+  overlap_seconds: z.int(overlap).min(0, overlap).max(mostOverlapSeconds, overlap).default(86_400),
+});
 const created = z.strictObject({
+  format: format.optional(),
   url,
   events: events.optional(),
   description: description.optional(),
   active: z.boolean().optional(),
 });
 const changed = z.strictObject({
+  format: format.optional(),
   url: url.optional(),
   events: events.optional(),
   description: description.optional(),
@@ -77,6 +85,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
           lastSuccessAt: null,
           lastFailureAt: null,
           consecutiveFailures: 0,
+          format: body.format ?? ("svc" as const),
         };
         return once(
           (writing) => writing.createEndpoint(endpoint),
@@ -109,9 +118,9 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       body: changed,
       problems,
       async handle(call) {
-        const { url: newUrl, events: types, description: text, active, backlog } = call.body;
+        const { url: newUrl, events: types, description: text, active, backlog, format: form } = call.body;
         const mask = types === undefined ? undefined : eventMask(types);
-        const change = present({ url: newUrl, eventMask: mask, description: text, active });
+        const change = present({ url: newUrl, eventMask: mask, description: text, active, format: form });
         const reply = await call.once(
           (writing) =>
             writing.updateEndpoint(
@@ -140,6 +149,30 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
           (deleted) => {
             if (!deleted) throw noEndpoint();
             return { status: 204 };
+          },
+        );
+      },
+    }),
+    route({
+      ...common,
+      method: "POST",
+      path: "/v1/webhooks/{id}/rotate_secret",
+      body: rotated,
+      bodyOptional: true,
+      async handle(call) {
+        const at = clock.now();
+        const seconds = call.body.overlap_seconds;
+        const previousUntil = seconds === 0 ? null : at + seconds * 1000;
+        const secret = makeSecret();
+        return call.once(
+          (writing) =>
+            writing.rotateSecret(call.account.key, call.param("id"), { secret, previousUntil, at }),
+          (endpoint) => {
+            if (!endpoint) throw noEndpoint();
+            return json(200, {
+              ...withSecret(endpoint),
+              previous_secret_until: isoTimeOrNull(previousUntil),
+            });
           },
         );
       },
@@ -177,6 +210,7 @@ function endpointBody(endpoint: Endpoint): Record<string, unknown> {
     events: eventTypesOf(endpoint.eventMask),
     description: endpoint.description,
     active: endpoint.active,
+    format: endpoint.format,
     secret_hint: endpoint.secret.slice(-4),
     created_at: isoTime(endpoint.createdAt),
     updated_at: isoTime(endpoint.updatedAt),
