@@ -17,6 +17,7 @@ import { jobsOfClaim } from "./queue-writes.ts";
 import { createRareRows, createRecentContent } from "./recent.ts";
 import type { ReaderLink } from "./reader-link.ts";
 import { packSettlement } from "./settlement.ts";
+import type { ReplayedPiece, ReplayPiece } from "./replay.ts";
 import type { Space } from "./space.ts";
 import { ContentGone } from "./store.ts";
 import type { Commit, NewMessage, Page, PageRequest, Store, Suppression } from "./store.ts";
@@ -225,6 +226,19 @@ export function createCalls(parts: CallParts): Store {
     async rotateSecret(accountKey, id, rotation) {
       const endpoint = lookups.endpoint(accountKey, id);
       return endpoint && writer.call("rotateSecret", { key: endpoint.key, ...rotation });
+    },
+    async replayDeliveries(accountKey, id, which, at) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      if (!endpoint) return null;
+      let total = 0;
+      let from: number | null = 0;
+      while (from !== null) {
+        const piece: ReplayPiece = { accountKey, endpointKey: endpoint.key, which, afterSeq: from, at };
+        const done: ReplayedPiece = await ahead.call("replayDeliveries", piece);
+        total += done.queued;
+        from = done.next;
+      }
+      return total;
     },
     async deleteEndpoint(accountKey, id) {
       const key = await writer.call("deleteEndpoint", { accountKey, id });

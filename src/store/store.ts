@@ -402,6 +402,11 @@ export interface Endpoint {
   format: WebhookFormat;
 }
 
+/** `since` to before `until`: by when they occurred. `types`: what counts of all, whether it was sent there before or not. */
+export type ReplayRequest =
+  | { kind: "events"; ids: string[] }
+  | { kind: "range"; since: number | null; until: number | null; deadLettered: boolean; types: string[] };
+
 /** One event due at one endpoint; the attempt number is on disk before this is returned. */
 export interface DueDelivery {
   endpointKey: number;
@@ -614,6 +619,8 @@ export interface Store {
     id: string,
     rotation: { secret: string; previousUntil: number | null; at: number },
   ): Promise<Endpoint | null>;
+  /** Puts events in line again, with all their attempts; answers how many. What is in line already is left alone. null: no such endpoint. */
+  replayDeliveries(accountKey: number, id: string, which: ReplayRequest, at: number): Promise<number | null>;
   deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
   /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */
   endpointsDue(): Promise<{ endpointKey: number; dueAt: number }[]>;

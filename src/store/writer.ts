@@ -10,6 +10,7 @@ import { createAccessWrites } from "./access-writes.ts";
 import { createEventWrites } from "./event-writes.ts";
 import { createPurge } from "./purge.ts";
 import { createQueueWrites } from "./queue-writes.ts";
+import { createReplay } from "./replay.ts";
 import { createReportWrites } from "./report-writes.ts";
 import { createSettlementWrites } from "./settlement.ts";
 import { createSuppressionWrites } from "./suppression-writes.ts";
@@ -40,6 +41,7 @@ function createWrites(db: Database, tally: Tally, answers: Answers) {
       addSuppression,
     }),
     ...createWebhookWrites(db),
+    ...createReplay(db),
     ...createPurge(db),
     ...events,
     ...suppressionIntents,

@@ -207,6 +207,19 @@ test("a rotated secret stands alone on stdout, and the end of the old one is tol
   expect(seen[0]?.body).toEqual({ overlap_seconds: 3600 });
 });
 
+test("a replay names its events, or a stretch of time in the CLI's own words", async () => {
+  const { socket, seen } = await fakeDaemon({
+    "POST /v1/webhooks/whk_1/replay": { status: 202, json: { queued: 3 } },
+  });
+  const ran = await svc(["webhooks", "replay", "whk_1", "--event-id", "evt_1,evt_2"], { socket });
+  expect(ran.err).toContain("3 events are in line again");
+  await svc(["webhooks", "replay", "whk_1", "--since", "2026-11-26T00:00:00Z", "--all"], { socket });
+  expect(seen.map(({ body }) => body)).toEqual([
+    { event_ids: ["evt_1", "evt_2"] },
+    { since: "2026-11-26T00:00:00.000Z", status: "all" },
+  ]);
+});
+
 test("the secret of a new endpoint stands alone on stdout, and its events may be separated by commas", async () => {
   const { socket, seen } = await fakeDaemon({
     "POST /v1/webhooks": { status: 201, json: { id: "whk_1", secret: "s".repeat(64) } },

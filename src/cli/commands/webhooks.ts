@@ -6,6 +6,7 @@ import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";
+import { moment } from "../times.ts";
 
 interface EndpointFlags {
   url?: string;
@@ -78,6 +79,27 @@ export function register(webhooks: Command, cli: Cli): void {
       cli.out.note(`The old secret ${old}. The new one is shown this once:`);
       cli.out.secret(String(answer.json["secret"]));
     });
+  webhooks
+    .command("replay <id>")
+    .description("send events again: what was dead-lettered, unless told otherwise")
+    .option("--event-id <ids>", "these events; repeat or separate by commas", listed)
+    .option("--since <time>", "that occurred from then on")
+    .option("--until <time>", "that occurred before then")
+    .option("--all", "delivered ones too, of all types that the endpoint gets")
+    .action(
+      async (id: string, flags: { eventId?: string[]; since?: string; until?: string; all?: boolean }) => {
+        const now = cli.io.clock.now();
+        const body = {
+          ...(flags.eventId ? { event_ids: flags.eventId } : {}),
+          ...(flags.since === undefined ? {} : { since: moment(flags.since, "--since", "past", now) }),
+          ...(flags.until === undefined ? {} : { until: moment(flags.until, "--until", "past", now) }),
+          ...(flags.all === true ? { status: "all" } : {}),
+        };
+        const answer = await cli.client.call("POST", `${at(id)}/replay`, { body });
+        if (cli.out.json) return cli.out.body(answer.text);
+        cli.out.note(`${String(answer.json["queued"])} events are in line again`);
+      },
+    );
   webhooks
     .command("delete <id>")
     .description("remove an endpoint and what waits for it")

@@ -5,8 +5,8 @@ import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
-import type { Endpoint } from "../../store/store.ts";
-import { pageFields, present } from "../fields.ts";
+import type { Endpoint, ReplayRequest } from "../../store/store.ts";
+import { pageFields, present, time } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -25,6 +25,23 @@ const overlap = `is a whole number from 0 to ${mostOverlapSeconds}`;
 const rotated = z.strictObject({
   overlap_seconds: z.int(overlap).min(0, overlap).max(mostOverlapSeconds, overlap).default(86_400),
 });
+const mostReplayed = 1000;
+const replayed = z
+  .strictObject({
+    event_ids: z
+      .array(z.string())
+      .min(1, "is empty")
+      .max(mostReplayed, `has more than ${mostReplayed} ids`)
+      .optional(),
+    since: time.optional(),
+    until: time.optional(),
+    status: z.enum(["dead_lettered", "all"]).optional(),
+  })
+  .refine(
+    ({ event_ids: ids, since, until, status }) =>
+      ids === undefined || (since === undefined && until === undefined && status === undefined),
+    { path: ["event_ids"], message: "stands alone, without since, until or status" },
+  );
 const created = z.strictObject({
   format: format.optional(),
   url,
@@ -175,6 +192,31 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
             });
           },
         );
+      },
+    }),
+    route({
+      ...common,
+      method: "POST",
+      path: "/v1/webhooks/{id}/replay",
+      body: replayed,
+      bodyOptional: true,
+      async handle(call) {
+        const endpoint = await find(call);
+        const { event_ids: ids, since = null, until = null, status } = call.body;
+        const types = eventTypesOf(endpoint.eventMask);
+        const which: ReplayRequest =
+          ids === undefined
+            ? { kind: "range", since, until, deadLettered: status !== "all", types }
+            : { kind: "events", ids };
+        const reply = await call.once(
+          (writing) => writing.replayDeliveries(call.account.key, endpoint.id, which, clock.now()),
+          (queued) => {
+            if (queued === null) throw noEndpoint();
+            return json(202, { queued });
+          },
+        );
+        webhooks.kick();
+        return reply;
       },
     }),
     route({
