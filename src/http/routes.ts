@@ -2,6 +2,7 @@
 import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { domainRoutes } from "./routes/domains.ts";
+import { errorRoutes } from "./routes/errors.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
@@ -19,6 +20,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test, rotate_secret, replay
     ...domainRoutes(deps), // POST GET /v1/domains, GET DELETE {name}, POST {name}/verify
     ...suppressionRoutes(deps), // POST GET /v1/suppressions, GET DELETE {email}
+    ...errorRoutes(), // GET /errors/{code}
     ...healthRoutes(deps), // /healthz, /readyz; on the socket GET /v1/status
     // The operator's own, on the socket only:
     ...keyRoutes(deps), // GET POST /v1/keys, POST {id}/revoke, disable, enable, rotate

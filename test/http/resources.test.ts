@@ -511,6 +511,7 @@ describe("webhooks", () => {
       events: ["message.bounced"],
       description: null,
       active: true,
+      format: "svc",
       secret_hint: text(made.json["secret"]).slice(-4),
       created_at: new Date(clock.now()).toISOString(),
       updated_at: new Date(clock.now()).toISOString(),
