@@ -88,6 +88,7 @@ export function scaleTable(results: Map<string, SizeResult>): string {
         value: (size) => size.store[i]?.callsPerCommit ?? null,
         digits: 1,
       }),
+      row({ head: `${callers}: writer µs a message`, value: (size) => size.store[i]?.writerMicros ?? null }),
       row({ head: `${callers}: CPU µs a message`, value: (size) => size.store[i]?.cpuMicros ?? null }),
     ]),
     "",

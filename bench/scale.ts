@@ -146,6 +146,7 @@ async function once(name: string, result: SizeResult): Promise<void> {
     result.warm = measure.measureSuppression(one, 100_000, false);
     result.cold = measure.measureSuppression(one, 5000, true);
   }
+  measure.warmUp(one.dataDir);
   for (const callers of [1, 20, 100, 1000]) {
     const messages = Math.min(20_000, callers * 2000);
     const figures = await measureStore(one.dataDir, one.people, { callers, messages, sizeBytes: 4096 });
