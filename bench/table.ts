@@ -56,7 +56,7 @@ export function sectionOf({ row, rounds }: RowResult, about: string): string {
     "",
     ...targets,
     ...(targets.length > 0 ? [""] : []),
-    `${about}, ${rounds.length} rounds.`,
+    `${about}, ${rounds.length === 1 ? "1 round" : `${rounds.length} rounds`}.`,
     "",
   ].join("\n");
 }
