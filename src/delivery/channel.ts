@@ -43,6 +43,10 @@ export interface TlsTo {
   timeoutMs: number;
 }
 
+/** Up to here one copy costs less than a write of many pieces. */
+const copiedBytes = 16 * 1024;
+const mostPieces = 32;
+
 export class Channel {
   readonly #clock: Clock;
   #socket: Socket;
@@ -109,10 +113,24 @@ export class Channel {
     return this.#socket.write(bytes);
   }
 
-  /** Sends the end of a message, its final dot. */
-  commit(bytes: Buffer): void {
+  /** Sends the end of a message, its final dot last. */
+  commit(pieces: Buffer[]): void {
     this.#committed = true;
-    this.write(bytes, 1);
+    this.writePieces(pieces, 1);
+  }
+
+  /** `write` for bytes in pieces: a few small ones are copied into one write, large ones go out as they are. */
+  writePieces(pieces: Buffer[], replies: number): void {
+    if (this.#broken) return;
+    const size = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    if (size <= copiedBytes || pieces.length > mostPieces) {
+      this.write(Buffer.concat(pieces, size), replies);
+      return;
+    }
+    this.#due += replies;
+    this.#socket.cork();
+    for (const piece of pieces) this.#socket.write(piece);
+    this.#socket.uncork();
   }
 
   /** The next answer, within `timeoutMs` in all. */

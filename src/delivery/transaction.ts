@@ -215,7 +215,7 @@ async function sendWhole({ channel }: Session, request: AttemptRequest): Promise
   if (channel.broken) return channel.broken;
   if (!request.mayFinish()) return "abandoned";
   pieces.push(stuffer.end());
-  channel.commit(Buffer.concat(pieces));
+  channel.commit(pieces);
   return "sent";
 }
 
@@ -225,16 +225,16 @@ async function sendStreaming({ channel }: Session, request: AttemptRequest, bloc
   const stuffer = createStuffer();
   const signature: Buffer[] = [];
   stuffer.push(wire.signature, signature);
-  channel.write(Buffer.concat(signature), 0);
+  channel.writePieces(signature, 0);
   for await (const chunk of wire.open()) {
     const pieces: Buffer[] = [];
     stuffer.push(chunk, pieces);
-    channel.write(Buffer.concat(pieces), 0);
+    channel.writePieces(pieces, 0);
     const broken = await channel.drained(blockMs);
     if (broken) return broken;
   }
   if (!request.mayFinish()) return "abandoned";
-  channel.commit(stuffer.end());
+  channel.commit([stuffer.end()]);
   return "sent";
 }
 

@@ -74,7 +74,7 @@ export function createSpool(directory: string, onRefusal: (why: "full" | "failed
       try {
         for (;;) {
           const { done, value } = await iterator.next();
-          if (done) return { kind: "inline", bytes: new Uint8Array(Buffer.concat(held, size)) };
+          if (done) return { kind: "inline", bytes: Buffer.concat(held, size) };
           held.push(value);
           size += value.byteLength;
           if (size > inlineLimit) return await write(held, iterator);
