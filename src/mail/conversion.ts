@@ -100,6 +100,7 @@ class Planner implements MimeVisitor {
   #utf8: InstanceType<typeof TextDecoder> | null = null;
   #isUtf8 = true;
   #changed = false;
+  readonly #frames = new Look();
 
   constructor(wire: Wire) {
     this.#wire = wire;
@@ -107,6 +108,8 @@ class Planner implements MimeVisitor {
 
   part(part: Part): void {
     this.#close();
+    if (this.#wire === "ascii" && part.composite && hasWideBoundary(part))
+      throw unconvertible("a multipart's boundary");
     this.#index++;
     this.#part = part;
     this.#look = new Look();
@@ -127,7 +130,10 @@ class Planner implements MimeVisitor {
 
   /** What no reader shows: it may be changed where nothing signs it. */
   frame(bytes: Buffer, signed: boolean): void {
-    if (signed && this.#wire === "ascii" && has8Bit(bytes)) throw unconvertible("a signed part");
+    if (!signed) return;
+    if (this.#wire === "ascii" && has8Bit(bytes)) throw unconvertible("a signed part");
+    this.#frames.see(bytes);
+    if (this.#frames.longLine) throw unconvertible("a signed part");
   }
 
   section(section: Buffer, signed: boolean): void {
@@ -146,6 +152,8 @@ class Planner implements MimeVisitor {
     const part = this.#part;
     const change = part && this.#changeOf(part);
     if (!change) return;
+    // A label alone may stay: content in ASCII passes whatever it is called.
+    if (part.signed && !change.encoder) return;
     if (part.signed) throw unconvertible("a signed part");
     this.#changes.set(this.#index, change);
     if (this.#index > 0 || !change.encoder) return;
@@ -269,6 +277,11 @@ class Writer implements MimeVisitor {
 
 function sectionFor(section: Buffer, wire: Wire): Buffer {
   return foldSection(wire === "ascii" ? asciiSection(section) : section);
+}
+
+/** Its delimiter lines cannot be written in ASCII. */
+function hasWideBoundary({ contentType }: Part): boolean {
+  return contentType.parameters.some(([name, text]) => name === "boundary" && has8Bit(Buffer.from(text)));
 }
 
 function unconvertible(what: string): MailSyntaxError {

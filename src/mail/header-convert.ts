@@ -2,10 +2,12 @@
 // space (RFC 5322 §2.2.3: unfolding gives the same text back), octets above 127 are written in ASCII: by RFC 2231
 // in the parameters of MIME fields, as addresses with encoded names, else by RFC 2047. A section that is
 // narrow enough is given back as it is, the same Buffer. An address whose local part is not ASCII has no other form.
+import { isUtf8 } from "node:buffer";
 import { buildHeaderParam } from "nodemailer/lib/mime-funcs";
 import { parseAddressList } from "./address-list.ts";
 import { needsSmtpUtf8 } from "./address.ts";
-import { addressField, customField, foldField } from "./header-write.ts";
+import { decodeCharset, decodeWords } from "./encoded-word.ts";
+import { addressField, customField, foldField, textField } from "./header-write.ts";
 import { MailSyntaxError, parsePartSection, type HeaderField } from "./header.ts";
 import { readStructured } from "./structured.ts";
 
@@ -14,6 +16,7 @@ export type FieldChanges = Record<string, string>;
 
 const maxLineOctets = 998;
 const mimeFields = new Set(["content-type", "content-disposition"]);
+const plainParameter = /^[\x20-\x7e]{0,300}$/;
 const addressFields = new Set(
   "from sender reply-to to cc resent-from resent-sender resent-to resent-cc disposition-notification-to".split(
     " ",
@@ -101,8 +104,10 @@ function lastBreak(line: string): number {
 }
 
 function asciiField(field: HeaderField): string {
-  const { name, lower, value } = field;
+  const { name, lower } = field;
+  const value = textOf(field);
   if (mimeFields.has(lower)) return mimeField(name, value);
+  if (lower === "subject" || lower === "comments") return textField(name, decodeWords(value));
   if (!addressFields.has(lower)) return customField(name, value);
   const list = parseAddressList(value);
   if (!list.ok || list.value.some(({ address }) => needsSmtpUtf8(address)))
@@ -110,14 +115,23 @@ function asciiField(field: HeaderField): string {
   return addressField(name, list.value);
 }
 
+/** Octets that are no UTF-8 are read as most programs read them, so that nothing of them is lost. */
+function textOf({ raw, value }: HeaderField): string {
+  if (isUtf8(raw)) return value;
+  const text = decodeCharset("windows-1252", raw).replace(/\r\n(?=[ \t])/g, "");
+  return text.slice(text.indexOf(":") + 1).trim();
+}
+
 function mimeField(name: string, value: string): string {
   const { value: head, parameters } = readStructured(value);
-  const written = parameters.flatMap(([key, text]) =>
-    buildHeaderParam(key, text.toWellFormed(), 50).map((part) =>
-      part.key.endsWith("*")
-        ? `${part.key}=${part.value}`
-        : `${part.key}="${part.value.replace(/["\\]/g, "\\$&")}"`,
-    ),
-  );
+  const written = parameters.flatMap(([key, text]) => {
+    // A boundary in pieces (RFC 2231 §3) is more than many readers know.
+    if (plainParameter.test(text)) return [`${key}=${quoted(text)}`];
+    return buildHeaderParam(key, text.toWellFormed(), 50).map((part) =>
+      part.key.endsWith("*") ? `${part.key}=${part.value}` : `${part.key}=${quoted(part.value)}`,
+    );
+  });
   return foldField(name, [head, ...written].join("; "));
 }
+
+const quoted = (text: string): string => `"${text.replace(/["\\]/g, "\\$&")}"`;

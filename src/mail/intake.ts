@@ -27,8 +27,6 @@ export interface IntakeSummary {
   bodyBytes: number;
   /** There are octets above 127, in header or body. */
   eightBit: boolean;
-  /** There are octets above 127 in the header section. */
-  eightBitHeader: boolean;
   /** The body has a line of more than 998 octets. */
   longLine: boolean;
   /** SHA-256 of the relaxed body, 32 bytes. */
@@ -60,7 +58,6 @@ export class MailIntake {
   #bodyBytes = 0;
   #inBody = false;
   #eightBit = false;
-  #eightBitHeader = false;
   #longLine = false;
   /** The last octet was a CR. */
   #cr = false;
@@ -80,7 +77,6 @@ export class MailIntake {
       return { section: null, body: nothing };
     }
     this.#keepHeader(chunk.subarray(0, bodyStart));
-    this.#eightBitHeader = this.#eightBit;
     const body = chunk.subarray(bodyStart);
     this.#scan(body);
     return { section: this.#section(), body: this.#takeBody(body) };
@@ -95,7 +91,6 @@ export class MailIntake {
     if (this.#inBody) body = open ? this.#takeBody(crlf) : nothing;
     else {
       this.#inBody = true;
-      this.#eightBitHeader = this.#eightBit;
       this.#keepHeader(open ? Buffer.concat([crlf, crlf]) : crlf);
       section = this.#section();
     }
@@ -103,7 +98,6 @@ export class MailIntake {
       sizeBytes: this.#headerBytes + this.#bodyBytes,
       bodyBytes: this.#bodyBytes,
       eightBit: this.#eightBit,
-      eightBitHeader: this.#eightBitHeader,
       longLine: this.#longLine,
       bodyHash: this.#hasher.digest(),
     };

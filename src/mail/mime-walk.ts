@@ -3,7 +3,7 @@
 // is a message in base64, is a leaf. A delimiter of an outer multipart ends all inner ones, closed or not.
 // Depth and header sections are bounded; the number of parts is not, for none is remembered.
 import { MailSyntaxError, parsePartSection, type HeaderField } from "./header.ts";
-import { parameterOf, readStructured, type Structured } from "./structured.ts";
+import { readStructured, type Structured } from "./structured.ts";
 
 /** One part: the message itself is the first. */
 export interface Part {
@@ -48,7 +48,7 @@ interface Level {
 
 type State = "header" | "content" | "frame";
 
-/** Feed it the body of a mail whose header fields are known. Throws MailSyntaxError: too_deep, header_too_large. */
+/** Feed it the body of a mail whose header fields are known. Throws MailSyntaxError: too_deep, header_too_large, bad_header. */
 export class MimeWalk {
   readonly #visitor: MimeVisitor;
   readonly #levels: Level[] = [];
@@ -237,8 +237,14 @@ function valueOf(fields: HeaderField[], lower: string): string | null {
   return fields.find((field) => field.lower === lower)?.value ?? null;
 }
 
+/** Throws MailSyntaxError bad_header where readers would not agree on it: its parts would hide from one of them. */
 function boundaryOf(contentType: Structured): string | null {
-  const boundary = parameterOf(contentType, "boundary") ?? "";
+  const given = new Set(
+    contentType.parameters.filter(([name]) => name === "boundary").map(([, text]) => text),
+  );
+  const [boundary = ""] = given;
+  if (given.size > 1 || boundary.includes("\ufffd"))
+    throw new MailSyntaxError("bad_header", "a multipart has two boundaries, or one that is no text");
   // As the octets of a line would read.
   const octets = Buffer.from(boundary, "utf8").toString("latin1").trimEnd();
   return octets === "" || octets.length > maxBoundaryLength ? null : octets;

@@ -8,6 +8,7 @@ import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
 import { canonicalAddress, type Address } from "../mail/address.ts";
 import type { Composed } from "../mail/compose.ts";
+import { has8Bit } from "../mail/header-convert.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { Runner } from "../queue/runner.ts";
 import {
@@ -208,7 +209,7 @@ function messageOf(
 }
 
 function relayedMessageOf(
-  { header, author, options, domain, summary }: ReadMail,
+  { header, author, options, domain }: ReadMail,
   fitted: Fitted,
   made: Made,
   sender: Sender,
@@ -229,7 +230,7 @@ function relayedMessageOf(
     headerLength: fitted.headerLength,
     bodyHash: fitted.summary.bodyHash,
     eightBit: fitted.summary.eightBit,
-    smtpUtf8: summary.eightBitHeader,
+    smtpUtf8: has8Bit(header.section),
     queuedAt: options.sendAt ?? made.now,
     source: "smtp",
     apiKey: sender.apiKey,

@@ -168,6 +168,46 @@ test("what is signed is not changed: such a mail passes as it is or is refused",
     await expect(through(signed(content), wire)).rejects.toMatchObject({ code: "not_convertible" });
 });
 
+test("a long line between signed parts is refused as one within them is", async () => {
+  const mail = (preamble: string): string =>
+    `From: a@ok.test\r\n${mime}Content-Type: multipart/signed; boundary=s\r\n\r\n--s\r\nContent-Type: multipart/mixed; boundary=m\r\n\r\n${preamble}\r\n--m\r\n\r\nok\r\n--m--\r\n--s\r\nContent-Type: application/pgp-signature\r\n\r\nsig\r\n--s--\r\n`;
+  expect((await through(mail("p".repeat(900)), "lines", 50)).toString()).toBe(mail("p".repeat(900)));
+  await expect(through(mail("p".repeat(1_200)), "lines", 50)).rejects.toMatchObject({
+    code: "not_convertible",
+  });
+});
+
+test("a label is no reason to refuse what is signed: ASCII that is called 8bit keeps each byte", async () => {
+  const body = `--s\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: 8bit\r\n\r\nok\r\n--s\r\nContent-Type: application/pgp-signature\r\n\r\nsig\r\n--s--\r\n`;
+  const out = await through(
+    `From: a@ok.test\r\nSubject: Grüße\r\n${mime}Content-Type: multipart/signed; boundary=s\r\n\r\n${body}`,
+    "ascii",
+  );
+  expect(out.toString().endsWith(`\r\n\r\n${body}`)).toBe(true);
+});
+
+test("a boundary stays what the delimiters say, or the mail has no ASCII form", async () => {
+  const mail = (boundary: string): string =>
+    `From: a@ok.test\r\n${mime}Content-Type: multipart/mixed; boundary="${boundary}"; x="ü"\r\n\r\n--${boundary}\r\nContent-Type: text/plain\r\n\r\nx\r\n--${boundary}--\r\n`;
+  const long = "b".repeat(70);
+  expect((await through(mail(long), "ascii")).toString()).toContain(`boundary="${long}"`);
+  await expect(through(mail("bü"), "ascii")).rejects.toMatchObject({ code: "not_convertible" });
+});
+
+test("a subject that is half encoded keeps its words and spaces, and octets of Latin-1 are not lost", async () => {
+  const subjectOf = async (subject: Buffer): Promise<string | undefined> => {
+    const mail = Buffer.concat([
+      Buffer.from("From: a@ok.test\r\nSubject: "),
+      subject,
+      Buffer.from("\r\n\r\nx\r\n"),
+    ]);
+    return (await reading(await through(mail, "ascii"))).subject;
+  };
+  expect(await subjectOf(Buffer.from("=?UTF-8?Q?a?= ü"))).toBe("a ü");
+  expect(await subjectOf(Buffer.from("ü =?UTF-8?Q?b?= ü"))).toBe("ü b ü");
+  expect(await subjectOf(Buffer.from("Gr\xfc\xdfe\r\n aus K\xf6ln", "latin1"))).toBe("Grüße aus Köln");
+});
+
 test("an encoding that is not known is left alone, or refused where it cannot pass", async () => {
   const mail = (line: string): string =>
     `From: a@ok.test\r\n${mime}Content-Transfer-Encoding: x-uuencode\r\n\r\n${line}\r\n`;

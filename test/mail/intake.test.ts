@@ -59,7 +59,6 @@ test("parts header and body, and counts what came", () => {
     sizeBytes: 44,
     bodyBytes: 16,
     eightBit: true,
-    eightBitHeader: false,
   });
 });
 

@@ -86,6 +86,12 @@ test("what says it is multipart and has no boundary is a leaf", () => {
   ]);
 });
 
+test("a boundary that readers would not agree on is refused, for parts could hide behind it", () => {
+  for (const given of ["a; boundary=b", "a; boundary*=utf-8''b", '"\ufffd"'])
+    expect(() => walk(`${multipart("mixed", given)}--b\r\n\r\nx\r\n--b--\r\n`)).toThrow(/two boundaries/);
+  expect(walk(`${multipart("mixed", "a; boundary=a")}--a\r\n\r\nx\r\n--a--\r\n`).parts).toHaveLength(2);
+});
+
 test("tells what a signature covers", () => {
   const mail = `${multipart("mixed", "o")}--o\r\n${multipart("signed", "s")}--s\r\nContent-Type: text/x\r\n\r\nx\r\n--s\r\nContent-Type: application/pgp-signature\r\n\r\ny\r\n--s--\r\n--o\r\nContent-Type: a/b\r\n\r\nz\r\n--o--\r\n`;
   expect(walk(mail).signed).toEqual(["text/x", "application/pgp-signature"]);

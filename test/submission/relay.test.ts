@@ -125,6 +125,8 @@ describe("an accepted mail", () => {
     expect(rig.store.last().message).toMatchObject({ eightBit: true, smtpUtf8: false });
     await rig.relay(mail([from, "Subject: Grüße"]));
     expect(rig.store.last().message).toMatchObject({ eightBit: true, smtpUtf8: true, subject: "Grüße" });
+    await rig.relay(mail([from, "X-Svc-Tags: grün", "Bcc: Jürgen <j@x.test>"], "Grüße\r\n"));
+    expect(rig.store.last().message).toMatchObject({ eightBit: true, smtpUtf8: false });
   });
 
   test("can be signed from its stored header and body hash, whatever the chunks were", async () => {
