@@ -9,7 +9,7 @@ import { oneLine, quotedReply } from "./reply-text.ts";
 
 /** Openings that only a mail system writes; a mail that also marks itself as answered automatically needs one. */
 const forms: readonly (readonly [RegExp, string])[] = [
-  [/^Hi\. This is the .{1,100}\b(?:program|daemon|deliver\w*)\b/m, "qmail and its descendants"],
+  [/^Hi\. This is the .{1,100}\b(?:program|daemon|deliver\w{0,20})\b/m, "qmail and its descendants"],
   [/This message was created automatically by mail delivery software/, "Exim; GMX and others after it"],
   [/^Delivery to the following recipients? (?:failed|has been delayed)/m, "Gmail"],
   [/^This is the .{0,80}(?:Postfix.{0,20} program|mail system) at host/m, "Postfix"],
@@ -33,11 +33,11 @@ const forms: readonly (readonly [RegExp, string])[] = [
 ];
 
 const fromSystem =
-  /mailer-?daemon|post-?_?master|mail ?delivery ?(?:sub)?system|mail-?daemon|system administrator|delivery (?:service|notification)|\bmailer\b|^\s*<>\s*$|no-?reply@\S*(?:mail|ne\.jp)/i;
+  /mailer-?daemon|post-?_?master|mail ?delivery ?(?:sub)?system|mail-?daemon|system administrator|delivery (?:service|notification)|\bmailer\b|^\s*<>\s*$|no-?reply@\S{0,255}(?:mail|ne\.jp)/i;
 const subjectSays =
-  /undeliver|not be delivered|returned (?:e?mail|message|to sender)|mail (?:system )?(?:error|failure|failed)|failure notice|deliver\w* (?:has )?(?:fail|error|problem|status|unsuccess|notif)|(?:fail|error|problem)\w* (?:in )?deliver|unable to deliver|non.?deliver|mail delivery|bounce|rejected|message status|メールエラー|nicht zugestellt|non remis|unzustellbar/i;
+  /undeliver|not be delivered|returned (?:e?mail|message|to sender)|mail (?:system )?(?:error|failure|failed)|failure notice|deliver\w{0,20} (?:has )?(?:fail|error|problem|status|unsuccess|notif)|(?:fail|error|problem)\w{0,20} (?:in )?deliver|unable to deliver|non.?deliver|mail delivery|bounce|rejected|message status|メールエラー|nicht zugestellt|non remis|unzustellbar/i;
 const textSays =
-  /(?:can ?not|could ?n['’o]t|was ?n['’o]t|not|unable to) (?:been |be )?(?:success\w* )?deliver|undeliver|permanent(?:ly)?\b.{0,30}(?:fail|error)|deliver\w*.{0,60}(?:fail|error|reject|refus)|(?:fail|error)\w*.{0,60}deliver|(?:unknown|invalid|no such) (?:user|recipient|address|final)|user (?:unknown|not found)|does(?:n['’]t| not) exist|rejected by|mailbox (?:is )?full|returned to (?:the )?sender|not (?:recognized|listed)|recipient'?s? (?:rejected|refused)|did not receive|is no longer|has been (?:disabled|suspended)|no valid recipient|failed address|unknown host|host unknown/i;
+  /(?:can ?not|could ?n['’o]t|was ?n['’o]t|not|unable to) (?:been |be )?(?:success\w{0,20} )?deliver|undeliver|permanent(?:ly)?\b.{0,30}(?:fail|error)|deliver\w{0,20}.{0,60}(?:fail|error|reject|refus)|(?:fail|error)\w{0,20}.{0,60}deliver|(?:unknown|invalid|no such) (?:user|recipient|address|final)|user (?:unknown|not found)|does(?:n['’]t| not) exist|rejected by|mailbox (?:is )?full|returned to (?:the )?sender|not (?:recognized|listed)|recipient'?s? (?:rejected|refused)|did not receive|is no longer|has been (?:disabled|suspended)|no valid recipient|failed address|unknown host|host unknown/i;
 /** It is late and will be tried again: no failure. */
 const late =
   /this is a warning message only|you do not need to resend|(?:no action is required|not need to).{0,80}|has not yet been delivered|delivery attempts will continue|will (?:be retried|keep trying|continue to (?:be )?tr)|delayed \d+ hours|message delayed/i;
@@ -93,15 +93,17 @@ export function readProseBounce(root: MimePart, autoReply: string | null): Failu
   return failuresIn(text, listed, ownAddresses(root));
 }
 
-/** The lines of a text that speak of one of these recipients, each with what follows it; all where `only`. */
-export function wordsAbout(text: string, recipients: readonly string[], only: boolean): string {
-  if (only) return text.trim();
-  const wanted = new Set(recipients.map((address) => address.toLowerCase()));
-  return segmentsOf(text)
-    .filter(({ address }) => wanted.has(address.toLowerCase()))
-    .map(({ words }) => words)
-    .join("\n")
-    .trim();
+/** Gives the lines of a text that speak of one of some recipients, each with what follows it. Read once for all. */
+export function wordsIn(text: string): (recipients: readonly string[]) => string {
+  const segments = segmentsOf(text);
+  return (recipients) => {
+    const wanted = new Set(recipients.map((address) => address.toLowerCase()));
+    return segments
+      .filter(({ address }) => wanted.has(address.toLowerCase()))
+      .map(({ words }) => words)
+      .join("\n")
+      .trim();
+  };
 }
 
 function failuresIn(text: string, listed: string[], own: ReadonlySet<string>): Failure[] {
@@ -109,7 +111,8 @@ function failuresIn(text: string, listed: string[], own: ReadonlySet<string>): F
   const named = [...new Set(segments.map(({ address }) => address))].slice(0, maxAddresses);
   const recipients = listed.length > 0 ? listed : named;
   if (recipients.length < 2) return [failureFrom(text, recipients)];
-  return recipients.map((address) => failureFrom(wordsAbout(text, [address], false) || text, [address]));
+  const wordsAbout = wordsIn(text);
+  return recipients.map((address) => failureFrom(wordsAbout([address]) || text, [address]));
 }
 
 function failureFrom(words: string, recipients: string[]): Failure {
@@ -125,14 +128,15 @@ function failureFrom(words: string, recipients: string[]): Failure {
   };
 }
 
-const address = /[^\s<>"'`(),;:[\]|=]+@(?:[A-Za-z0-9_-]+\.)+[A-Za-z0-9-]{2,}/;
+/** Tried where a word begins and nowhere else: a long word without an `@` costs its length, not the square of it. */
+const address = /(?<![^\s<>"'`(),;:[\]|=])[^\s<>"'`(),;:[\]|=]+@(?:[A-Za-z0-9_-]+\.)+[A-Za-z0-9-]{2,}/;
 const everyAddress = new RegExp(address.source, "g");
 /** Lines whose address is somebody else's. */
 const elsewhere =
-  /mail ?from|^\s*(?:from|sender|sent by|reply-to|message-id|return-path|contact|subject)\b|https?:|postmaster@|mailer-daemon@|support@|contact|assistance|helpdesk|mailto:.*\?|x-sender|generated (?:from|by)/i;
+  /mail ?from|^\s*(?:from|sender|sent by|reply-to|message-id|return-path|contact|subject)\b|https?:|postmaster@|mailer-daemon@|support@|contact|assistance|helpdesk|mailto:.{0,320}\?|x-sender|generated (?:from|by)/i;
 
 /** A line of a transcript that says all of one recipient: `550 <a@b.test>... User unknown`. */
-const wholeReply = /^\s*[45]\d\d[ -].*<[^<>]+@[^<>]+>\.\.\./;
+const wholeReply = /^\s*[45]\d\d[ -].*<[^<>@]{1,320}@[^<>@]{1,320}>\.\.\./;
 
 /** The text cut at the lines that name a recipient. */
 function segmentsOf(text: string): { address: string; words: string }[] {

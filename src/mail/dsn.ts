@@ -2,7 +2,7 @@
 // recipient. Only Action `failed` is a failure; delayed, relayed, delivered and expanded change nothing. Where the
 // diagnosis is poor, the words that the report has for people are added, for servers put their reason there.
 import { parseAddress } from "./address.ts";
-import { humanText, wordsAbout } from "./bounce-text.ts";
+import { humanText, wordsIn } from "./bounce-text.ts";
 import { saysNothing } from "./classify.ts";
 import type { Failure } from "./failure.ts";
 import { allParts, fieldOf, readFields, textOf, type MimeField, type MimePart } from "./mime.ts";
@@ -10,6 +10,10 @@ import { oneLine, quotedReply, type QuotedReply } from "./reply-text.ts";
 
 const statusTypes = new Set(["message/delivery-status", "message/global-delivery-status"]);
 const maxRecipients = 100;
+/** Of one recipient, whose group may name it several times. */
+const maxNames = 20;
+const longestAddressField = 1_000;
+const longestDate = 200;
 const recipientFields = ["final-recipient", "original-recipient", "x-actual-recipient"];
 /** Fields that a group must have one of to speak of a recipient. */
 const groupMarks = new Set([...recipientFields, "action", "status", "diagnostic-code"]);
@@ -24,9 +28,9 @@ export function readDeliveryStatus(root: MimePart): Failure[] | null {
   if (groups.length === 0) return null;
   const failures: Failure[] = [];
   const words = humanText(root);
-  const about = groups.map(({ fields }) => fields);
+  const wordsAbout = groups.length === 1 ? () => words.trim() : wordsIn(words);
   for (const group of groups.slice(0, maxRecipients)) {
-    const failure = readGroup(group.fields, group.perMessage, words, about.length);
+    const failure = readGroup(group.fields, group.perMessage, wordsAbout);
     if (failure !== null) failures.push(failure);
   }
   return failures;
@@ -66,8 +70,7 @@ function groupsOf(text: string): { fields: MimeField[]; perMessage: MimeField[] 
 function readGroup(
   fields: MimeField[],
   perMessage: MimeField[],
-  words: string,
-  groups: number,
+  wordsAbout: (recipients: readonly string[]) => string,
 ): Failure | null {
   const action = /[a-z]+/i.exec(fieldOf(fields, "action"))?.[0]?.toLowerCase() ?? "";
   const told = /([245])\.\d{1,3}\.\d{1,3}/.exec(fieldOf(fields, "status"))?.[0] ?? null;
@@ -75,6 +78,7 @@ function readGroup(
   if (told?.startsWith("2")) return null;
   const recipients = recipientFields
     .flatMap((name) => fields.filter(({ lower }) => lower === name))
+    .slice(0, maxNames)
     .map(({ value }) => addressIn(value))
     .filter((address): address is string => address !== null);
   if (action === "" && told === null && recipients.length === 0) return null;
@@ -84,7 +88,7 @@ function readGroup(
   const diagnosis = utf8(fieldOf(fields, "diagnostic-code") || comment);
   const [, kind = "", said = diagnosis] = /^\s*([\w-]+)\s*;\s*([\s\S]*)$/.exec(diagnosis) ?? [];
   const reply = quotedReply(said);
-  const human = wordsAbout(words, recipients, groups === 1);
+  const human = wordsAbout(recipients);
   const fallback =
     reply.code === null && (said.trim() === "" || !/^smtp$/i.test(kind)) ? quotedReply(human) : null;
   // Many servers put their reason into the part for people: where the diagnosis says none, the judge hears both.
@@ -115,7 +119,7 @@ function preciseStatus(told: string | null, reply: QuotedReply | null): string |
 
 /** `rfc822; <a@b.test>`, with quotes, encodings and comments that are seen. */
 function addressIn(value: string): string | null {
-  const text = utf8(value).replace(/^\s*[\w-]*\s*;\s*/, "");
+  const text = utf8(value.slice(0, longestAddressField)).replace(/^\s*[\w-]*\s*;\s*/, "");
   const bracketed = /<([^<>\s]+@[^<>\s]+)>/.exec(text)?.[1];
   const bare = bracketed ?? /[^\s<>"'(),;:]+@[^\s<>"'(),;:]+/.exec(text)?.[0];
   if (bare === undefined || bare.length > 320) return null;
@@ -130,7 +134,12 @@ function hostIn(value: string): string | null {
 
 /** A date that is one, else null. */
 export function dateIn(value: string): number | null {
-  const ms = Date.parse(value.replace(/\([^)]*\)/g, "").trim());
+  const ms = Date.parse(
+    value
+      .slice(0, longestDate)
+      .replace(/\([^)]*\)/g, "")
+      .trim(),
+  );
   return Number.isFinite(ms) && ms > 0 && ms < 4_102_444_800_000 ? ms : null;
 }
 

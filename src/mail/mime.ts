@@ -136,7 +136,7 @@ function decodeBody(text: string, encoding: string): string {
   }
   if (encoding !== "quoted-printable") return text;
   return text
-    .replace(/[ \t]+$/gm, "")
+    .replace(/(?<![ \t])[ \t]+$/gm, "")
     .replace(/=\n/g, "")
     .replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     .replace(/\r\n?/g, "\n");

@@ -45,7 +45,7 @@ export function readReturned(bytes: Uint8Array): Returned {
   return { kind: "bounce", failures: prose, original: originalOf(root) };
 }
 
-const messageId = /^[ \t>]*message-id:[ \t]*\n?[ \t]*(<[^\s<>]{1,250}>)/gim;
+const messageId = /^[ \t>]*message-id:[ \t]*(?:\n[ \t]*)?(<[^\s<>]{1,250}>)/gim;
 const returnPath = /\b(b-[a-z2-7]{18,60})@/gi;
 const traceId = /\bmsg_[0-7][0-9a-hjkmnp-tv-z]{25}\b/g;
 const maxFound = 20;

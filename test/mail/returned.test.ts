@@ -378,6 +378,27 @@ test.each([
     "a megabyte of html",
     plainMail({ "Content-Type": "text/html", From: "MAILER-DAEMON" }, "<div>&nbsp;".repeat(90_000)),
   ],
+  ["one word of what bounces say, again and again", daemon("Mail", "deliver".repeat(14_000))],
+  ["a subject of such a word", daemon("problem".repeat(2_800), "could not be delivered")],
+  ["a long word where an address is looked for", daemon("Mail", `undeliverable\n${"a".repeat(99_000)}`)],
+  ["a long field where an address is looked for", `X-Failed-Recipients: ${"a".repeat(19_990)}\n\nx`],
+  ["a line of at-signs", daemon("Mail", `undeliverable\n550 a@b.test <${"@".repeat(90_000)}`)],
+  ["links that do not end", daemon("Mail", `undeliverable\n${"mailto:".repeat(14_000)}`)],
+  [
+    "quoted-printable with spaces inside of its lines",
+    daemon("Mail", `${" ".repeat(100_000)}x\n`.repeat(9), {
+      "Content-Transfer-Encoding": "quoted-printable",
+    }),
+  ],
+  ["a message id that never comes", arfMail({ to, returned: [`Message-ID:${" ".repeat(900_000)}x`] })],
+  ["a recipient without an at-sign", dsnMail({ to, recipient: "a".repeat(19_000) })],
+  [
+    "an open comment in a date",
+    dsnMail({ to, recipient: "a@far.test" }).replace(
+      "Action:",
+      `Last-Attempt-Date: ${"(".repeat(19_000)}\r\nAction:`,
+    ),
+  ],
   ["a megabyte of encoded words", `Subject: ${"=?utf-8?q?a?= ".repeat(70_000)}\n\nx`],
 ])("%s is read in time", (_, mail) => {
   const bytes = Buffer.from(mail);
