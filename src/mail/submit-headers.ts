@@ -1,8 +1,9 @@
 // What a submission server does to the header section of a mail that came by SMTP (RFC 6409 §8):
 // Bcc and our own X-Svc-* options are taken out (the envelope decides who gets it, RFC 5322 §3.6.3),
 // Return-Path too (RFC 5321 §4.4), Date and Message-ID are added where they lack, Received goes on top.
-// Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded. A field that RFC 5322 §3.6 allows once may stand
-// there once: two From fields show one author to the check and another to the reader.
+// Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded. A field that RFC 5322
+// §3.6 allows once may stand there once: two From fields show one author to the check and another to the reader. So may
+// an option: of two, one would be dropped.
 import { parseAddressList } from "./address-list.ts";
 import type { Mailbox } from "./address.ts";
 import { decodeWords } from "./encoded-word.ts";
@@ -23,7 +24,7 @@ export interface RewrittenHeaders {
   messageId: string;
   /** The mail came with a Date of its own. */
   hasDate: boolean;
-  /** Values of the X-Svc-* fields by lower-case name, e.g. `x-svc-tags`; of two the last. */
+  /** Values of the X-Svc-* fields by lower-case name, e.g. `x-svc-tags`. */
   svc: Map<string, string>;
 }
 
@@ -52,14 +53,12 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   const kept: HeaderField[] = [];
   const single = new Map<string, HeaderField>();
   for (const field of parseHeaderSection(section)) {
-    if (field.lower.startsWith("x-svc-")) svc.set(field.lower, decodeWords(field.value));
-    if (isRemoved(field)) continue;
-    kept.push(field);
-    if (!once.has(field.lower)) continue;
-    if (single.has(field.lower)) {
+    const own = field.lower.startsWith("x-svc-");
+    if (single.has(field.lower))
       throw new MailSyntaxError("field_repeated", `the mail has more than one ${field.name} field`);
-    }
-    single.set(field.lower, field);
+    if (own || once.has(field.lower)) single.set(field.lower, field);
+    if (own) svc.set(field.lower, decodeWords(field.value));
+    if (!isRemoved(field)) kept.push(field);
   }
   const messageId = single.get("message-id")?.value ?? "";
   const hasMessageId = messageIdForm.test(messageId);

@@ -62,6 +62,7 @@ test.each([
   ["two Subject fields", `${from}Subject: a\r\nSubject: b\r\n\r\n`, "field_repeated"],
   ["two Date fields", `${from}Date: a\r\nDate: b\r\n\r\n`, "field_repeated"],
   ["two Content-Type fields", `${from}Content-Type: a/b\r\nContent-Type: c/d\r\n\r\n`, "field_repeated"],
+  ["an option given twice", `${from}X-Svc-Tags: a\r\nx-svc-TAGS : b\r\n\r\n`, "field_repeated"],
   ["a folded name", `${from}Fr\r\n om: ceo@bank.test\r\n\r\n`, "bad_header"],
 ])("refuses a mail with %s", (_, section, code) => {
   expect(() => rewrite(section)).toThrow(expect.objectContaining({ code }));

@@ -98,7 +98,7 @@ describe("an accepted mail", () => {
           "Bcc: secret@x.test,",
           " other@x.test",
           "X-Svc-Tags: a",
-          "X-SVC-tags: b",
+          "X-SVC-metadata: {}",
           ...own.slice(3),
         ],
         "..dots\r\nlast",
