@@ -26,13 +26,17 @@ export function createReportWrites(db: Database, tally: Tally, parts: Settlement
     "UPDATE recipients SET complained_at = @at, updated_at = @at, last_event_at = @eventAt WHERE key = @recipientKey",
   );
 
-  /** A bounce ends what was delivered, or what waits because nobody knows how its last attempt ended. */
+  /**
+   * A bounce ends what was delivered, or what waits because nobody knows how its last attempt ended. Who was not
+   * written to has nothing to complain about: a report that names him knows the message from another recipient.
+   */
   const settle = (report: Report): ReportResult => {
     const now = standing.get(report.recipientKey, report.messageKey);
     if (!now) return "already";
     if (now.leased !== 0) return "busy";
     const mayBounce = now.state === "delivered" || (now.waits !== 0 && now.attempts > 0);
-    if (report.kind === "bounced" ? !mayBounce : now.complained !== 0) return "already";
+    const mayComplain = (now.state === "delivered" || now.attempts > 0) && now.complained === 0;
+    if (report.kind === "bounced" ? !mayBounce : !mayComplain) return "already";
     const { kind, recipientKey, at, smtpCode, smtpStatus, smtpResponse, event } = report;
     if (kind === "complained") complain.run({ recipientKey, at, eventAt: event.occurredAt });
     else {

@@ -326,6 +326,22 @@ test("a complaint that leaves open whose it is changes nothing", async () => {
   expect(await eventsOf(ann)).toEqual([]);
 });
 
+test("who was not written to yet cannot have complained", async () => {
+  const bob = `bob@d${++count}.test`;
+  const waiting = newMessage({ accountKey: account, to: [`ann@d${count}.test`, bob], at: clock.now() });
+  await accept(store, waiting);
+  const returned = [`Message-ID: <${waiting.message.id.slice(4)}@mail.test>`];
+  const report = [`Original-Rcpt-To: ${bob}`];
+  await arrive("fbl@mail.test", arfMail({ to: "fbl@mail.test", returned, report }));
+  expect(await store.suppression(account, bob, clock.now())).toBeNull();
+  const page = await store.listEvents(
+    account,
+    { messageId: waiting.message.id },
+    { limit: 50, cursor: null },
+  );
+  expect(page.rows).toEqual([]);
+});
+
 test("while the attempt is under way a bounce is asked to come again", async () => {
   const [job] = await accept(
     store,
@@ -351,6 +367,20 @@ test("mail to postmaster goes to the operator as a notice, so many an hour", asy
   expect(new Set(notices.map(({ cause }) => cause)).size).toBe(30);
   await clock.advance(3_600_000);
   expect(await arrive("abuse@mail.test", mail(31))).toBe("taken");
+});
+
+test.each([
+  [
+    "a notice of ours that the operator's server sends on",
+    { "Message-ID": "<01kb3x5n8e7qv2w4y6z8a0b2c4@Mail.Test>" },
+  ],
+  ["what answers by itself", { "Auto-Submitted": "auto-replied" }],
+])("%s is taken and makes no new notice", async (_, fields) => {
+  await clock.advance(3_600_000);
+  notices.length = 0;
+  const mail = plainMail({ From: "ops@acme.test", Subject: "[svc] x", ...fields }, "Hello");
+  expect(await arrive("postmaster@mail.test", mail)).toBe("taken");
+  expect(notices).toEqual([]);
 });
 
 test("postmaster needs no domain", async () => {
