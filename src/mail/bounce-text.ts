@@ -33,7 +33,7 @@ const forms: readonly (readonly [RegExp, string])[] = [
 ];
 
 const fromSystem =
-  /mailer-?daemon|post-?_?master|mail ?delivery ?(?:sub)?system|mail-?daemon|system administrator|delivery (?:service|notification)|\bmailer\b|^\s*<>\s*$|no-?reply@\S{0,255}(?:mail|ne\.jp)/i;
+  /mailer-?daemon|post-?_?master|mail ?delivery ?(?:sub)?system|mail-?daemon|system administrator|delivery (?:service|notification)|\bmailer\b|^\s*<>\s*$|no-?reply@\S{0,255}ne\.jp/i;
 const subjectSays =
   /undeliver|not be delivered|returned (?:e?mail|message|to sender)|mail (?:system )?(?:error|failure|failed)|failure notice|deliver\w{0,20} (?:has )?(?:fail|error|problem|status|unsuccess|notif)|(?:fail|error|problem)\w{0,20} (?:in )?deliver|unable to deliver|non.?deliver|mail delivery|bounce|rejected|message status|メールエラー|nicht zugestellt|non remis|unzustellbar/i;
 const textSays =

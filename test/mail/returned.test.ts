@@ -304,6 +304,14 @@ function timed(bytes: Uint8Array): void {
   if (took > longestMs) throw new Error(`${took} ms for ${bytes.length} bytes`);
 }
 
+test("an answer of a help desk that nobody is to reply to is no bounce", () => {
+  const answer = plainMail(
+    { From: "noreply@mail.far.test", To: to, Subject: "Your ticket was rejected" },
+    "Your message was not delivered to an agent because the account does not exist.",
+  );
+  expect(read(answer).kind).toBe("nothing");
+});
+
 test("line ends of any kind give the same answer", () => {
   for (const sample of samples) {
     const wanted = read(sample);
