@@ -143,11 +143,13 @@ async function relay(sink: Sink, filled: Filled, messages: number): Promise<void
 }
 
 const day = 86_400_000;
+/** A message of the younger half: an earlier run may have removed some of the other. */
+const younger = ({ messages }: Filled): number => Math.floor((messages * (1 + Math.random())) / 2);
 
 /** Filters that find what they look for, and such that find nothing and walk as far as a page may. */
 function pagePaths(filled: Filled): Record<string, () => string> {
   const person = (): string => personAddress(Math.floor(Math.random() * filled.people));
-  const id = (): string => historyId(Math.floor(Math.random() * Math.max(1, filled.messages)));
+  const id = (): string => historyId(younger(filled));
   const time = (): string => new Date(Date.now() - (6 + Math.random() * 20) * day).toISOString();
   return {
     "messages, newest": () => "/v1/messages?limit=200",
@@ -190,7 +192,7 @@ async function measurePages(running: RunningProduct, filled: Filled): Promise<Re
 async function measureOne(running: RunningProduct, filled: Filled): Promise<RunFigures["oneMessage"]> {
   const times: number[] = [];
   for (let i = 0; filled.messages > 0 && i < 1000; i++) {
-    const id = historyId(Math.floor(Math.random() * filled.messages));
+    const id = historyId(younger(filled));
     const began = performance.now();
     const { status } = await running.admin("GET", `/v1/messages/${id}`);
     times.push(performance.now() - began);
@@ -244,8 +246,10 @@ export interface PurgeFigures {
 export function measurePurge(filled: Filled, messages: number, limit: number): PurgeFigures {
   const db = openWriting(join(filled.dataDir, databaseName));
   const { intents } = createWriter(db);
-  const oldest = db.prepare<[number], { at: number }>("SELECT created_at AS at FROM messages WHERE key = ?");
-  const before = oldest.get(filled.base + Math.min(messages, filled.messages))?.at ?? 0;
+  const nth = db.prepare<[number, number], { at: number }>(
+    "SELECT created_at AS at FROM messages WHERE key > ? ORDER BY key LIMIT 1 OFFSET ?",
+  );
+  const before = nth.get(filled.base, messages)?.at ?? 0;
   const times: number[] = [];
   const sum = { messages: 0, events: 0 };
   for (let more = true; more;) {
