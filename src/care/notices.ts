@@ -13,8 +13,8 @@ import { defaultPool } from "../submission/checks.ts";
 import type { SenderDomain, Store } from "../store/store.ts";
 
 export interface Notices {
-  /** `cause` names what must not be told twice within the hour, e.g. `dead_letter`. Never throws. */
-  notify(cause: string, subject: string, text: string): Promise<void>;
+  /** `cause` names what must not be told twice within the hour, e.g. `dead_letter`. Never throws; false: it could not be queued. */
+  notify(cause: string, subject: string, text: string): Promise<boolean>;
 }
 
 export interface NoticesDeps {
@@ -136,12 +136,14 @@ export function createNotices(deps: NoticesDeps): Notices {
     async notify(cause, subject, text) {
       log.warn({ cause, subject }, "notice to the operator");
       const to = config.operations.email === null ? null : parseAddress(config.operations.email);
-      if (!to?.ok || recently(cause)) return;
+      if (!to?.ok || recently(cause)) return true;
       try {
         await send(to.value, subject, text);
+        return true;
       } catch (error) {
         toldAt.delete(cause);
         log.error({ cause, err: error }, "the notice could not be queued");
+        return false;
       }
     },
   };

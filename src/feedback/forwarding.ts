@@ -12,7 +12,7 @@ import type { FeedbackDeps } from "./mailbox.ts";
 
 export interface Forwarding {
   readonly open: boolean;
-  /** False: too many in this hour. True also for what makes no notice, lest one answers another. */
+  /** False: too many in this hour, or it could not be queued. True also for what makes no notice, lest one answers another. */
   forward(name: string, mail: Uint8Array): Promise<boolean>;
 }
 
@@ -42,12 +42,11 @@ export function createForwarding({
       const head = ["From", "To", "Date", "Subject", "Message-ID"].map(
         (field) => `${field}: ${fieldText(root.fields, field.toLowerCase()).slice(0, 500)}`,
       );
-      await notices.notify(
+      return notices.notify(
         `mail:${createHash("sha256").update(mail).digest("hex")}`,
         `mail to ${name}@${config.hostname}`,
         `${head.join("\n")}\n\n${humanText(root).slice(0, longestText)}\n`,
       );
-      return true;
     },
   };
 }

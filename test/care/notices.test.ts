@@ -165,7 +165,7 @@ describe("what goes wrong is logged and never thrown", () => {
     const { store, runner, logged, notices } = makeRig();
     runner.slots = 1;
     store.answer = new StoreUnavailable("full", "no room");
-    await notices.notify("a", "s", "t");
+    expect(await notices.notify("a", "s", "t")).toBe(false);
     expect(logged.at(-1)).toBe("error: the notice could not be queued");
     expect(runner.held.size).toBe(0);
     store.answer = null;

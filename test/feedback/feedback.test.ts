@@ -20,13 +20,20 @@ let secret: Uint8Array;
 let account = 0;
 let count = 0;
 
+let noticesFail = false;
 const feedbackWith = (email: string | null): Feedback =>
   createFeedback({
     store,
     recorder: createRecorder({ clock, mint }),
     verpSecret: secret,
     config: { hostname: "mail.test", operations: { email, from: null } },
-    notices: { notify: async (cause, subject, text) => void notices.push({ cause, subject, text }) },
+    notices: {
+      async notify(cause, subject, text) {
+        if (noticesFail) return false;
+        notices.push({ cause, subject, text });
+        return true;
+      },
+    },
     clock,
     log: silentLog,
   });
@@ -381,6 +388,17 @@ test.each([
   const mail = plainMail({ From: "ops@acme.test", Subject: "[svc] x", ...fields }, "Hello");
   expect(await arrive("postmaster@mail.test", mail)).toBe("taken");
   expect(notices).toEqual([]);
+});
+
+test("mail to postmaster that cannot be queued is not taken: its sender tries again", async () => {
+  await clock.advance(2 * 3_600_000);
+  noticesFail = true;
+  const before = notices.length;
+  const mail = "From: a@far.test\r\nSubject: hello\r\n\r\nAre you there?\r\n";
+  expect(await arrive("postmaster@mail.test", mail)).toBe("later");
+  noticesFail = false;
+  expect(await arrive("postmaster@mail.test", mail)).toBe("taken");
+  expect(notices.length).toBe(before + 1);
 });
 
 test("postmaster needs no domain", async () => {
