@@ -20,6 +20,8 @@ const large = "fifty bytes and their line end, again and again\r\n".repeat(megab
 /** Mails of up to 64 KB live in the database, larger ones in files. */
 const middling = large.slice(0, 200_000);
 
+const plenty = { burst: 100_000, per_second: 100_000 };
+
 let disk: SmallDisk;
 let world: World;
 let ledger: Ledger;
@@ -28,7 +30,10 @@ async function begin(minFreeSpace = "0%"): Promise<void> {
   world = await startWorld({
     port: 25_031,
     domains: { "one.test": "127.0.0.31" },
-    config: { limits: { min_free_space: minFreeSpace } },
+    // A refused send is answered at once, so that a loop of them would empty the bucket before the disk has room.
+    config: {
+      limits: { min_free_space: minFreeSpace, rates: { "messages-write": plenty, account: plenty } },
+    },
     dataDir: join(disk.path, "data"),
   });
 }
