@@ -91,10 +91,7 @@ async function measureOne(contender: Contender, what: string, tools: Tools): Pro
       for (let attempt = 0; attempt <= retries; attempt++) {
         await quiet(flags.quick ? 1 : 10);
         const measured = await contender.measure(ground, messages);
-        log(
-          `${what}: ${measured.perSecond.toFixed(0)}/s, ${measured.perCpuSecond.toFixed(0)} per CPU-s, ` +
-            `${measured.cpuMicros.toFixed(0)} µs${measured.fault === null ? "" : ` (${measured.fault})`}`,
-        );
+        log(`${what}: ${said(measured)}`);
         if (best === null || measured.others < best.others) best = measured;
         if (measured.fault === null || contender.fixedMessages !== undefined) break;
       }
@@ -106,6 +103,12 @@ async function measureOne(contender: Contender, what: string, tools: Tools): Pro
   } finally {
     await sink.stop();
   }
+}
+
+function said({ messages, perSecond, perCpuSecond, cpuMicros, peakBytes, fault }: Measured): string {
+  if (messages === 0) return `${(peakBytes / 1e6).toFixed(0)} MB`;
+  const rate = `${perSecond.toFixed(0)}/s, ${perCpuSecond.toFixed(0)} per CPU-s, ${cpuMicros.toFixed(0)} µs`;
+  return fault === null ? rate : `${rate} (${fault})`;
 }
 
 /** Warms it up, and says how many messages fill the time. */

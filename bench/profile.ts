@@ -21,7 +21,7 @@ import { readSamples, type Samples, type ThreadSamples } from "./stages.ts";
 import { compile, folder, startSink } from "./tools.ts";
 
 const warmUpMessages = 5_000;
-const samplesPerSecond = 1_999;
+const samplesPerSecond = 499;
 /** Threads whose stages are one. */
 const oneLine = new Map([
   ["libuv-worker", "RSA signatures; writing of the log"],
