@@ -1,7 +1,7 @@
 // The small C programs beside the bench: compiled once into the bench's folder, and how they are called.
 import { execFileSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdirSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { createGroup, type Group } from "./group.ts";
@@ -74,6 +74,7 @@ export async function startSink(tools: Tools, options: SinkOptions = {}): Promis
   );
   await firstOutput(child, "the sink");
   const handle = openSync(file, "r");
+  rmSync(file); // both sides hold it; nothing is left behind
   const read = (position: number, count: number): BigUint64Array => {
     const bytes = Buffer.alloc(count * 8);
     readSync(handle, bytes, 0, bytes.length, position);
@@ -161,6 +162,7 @@ export async function runSource(
   const [accepted = 0, refused = 0] = output.split(" ").map(Number);
   if (refused > 0) throw new Error(`${refused} mails were refused, ${accepted} accepted`);
   const bytes = readFileSync(file);
+  rmSync(file);
   return {
     beganNs,
     endedNs,
