@@ -16,9 +16,10 @@ import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Address } from "../mail/address.ts";
 import type { Sender, Submission } from "../submission/submission.ts";
 import type { Store } from "../store/store.ts";
+import { createAnswering } from "./answering.ts";
 import { drain, readData } from "./data.ts";
 import { arrivalOf, peerOf } from "./peer.ts";
-import { replyTo, SmtpReply } from "./replies.ts";
+import { SmtpReply } from "./replies.ts";
 import type { Desk } from "./smtp-connection.ts";
 
 export interface HandlerDeps {
@@ -47,12 +48,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
   const senders = new WeakMap<SMTPServerSession, Sender>();
 
   /** The reply for whatever was thrown; what nobody expected is logged under the session's id. */
-  const explain = (error: unknown, session: SMTPServerSession): SmtpReply => {
-    const reply = replyTo(error);
-    if (reply) return reply;
-    log.error({ err: error, session: session.id }, "a command failed unexpectedly");
-    return new SmtpReply(451, "4.3.0", `Internal trouble; quote ${session.id} to the operator`);
-  };
+  const { explain, answer } = createAnswering(log);
 
   const login = async (auth: SMTPServerAuthentication, session: SMTPServerSession): Promise<SmtpLogin> => {
     if (session.envelope.mailFrom)
@@ -161,20 +157,6 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       await data.return(undefined);
       await drain(stream);
     }
-  };
-
-  /** Runs a handler and hands its one result to smtp-server. */
-  const answer = <T>(
-    work: Promise<T>,
-    session: SMTPServerSession,
-    callback: (error: Error | null, result?: T) => void,
-  ): void => {
-    work
-      .then(
-        (result) => callback(null, result),
-        (error: unknown) => callback(explain(error, session)),
-      )
-      .catch((error: unknown) => log.error({ err: error, session: session.id }, "a reply failed"));
   };
 
   return {

@@ -7,21 +7,21 @@ import type {
   SMTPServerOptions,
   SMTPServerSession,
 } from "smtp-server";
-import { constants } from "node:crypto";
-import type { Clock, Timer } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Feedback } from "../feedback/feedback.ts";
 import type { Mailbox } from "../feedback/mailbox.ts";
 import type { Log } from "../log.ts";
-import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import type { Certificates } from "../tls/certificates.ts";
+import { createAnswering } from "./answering.ts";
 import { drain } from "./data.ts";
-import { dismissAll } from "./farewell.ts";
 import { createGate } from "./gate.ts";
+import { commonOptions, createListening, tlsOptions } from "./listening.ts";
+import type { Listening } from "./listening.ts";
 import { peerOf } from "./peer.ts";
 import { createPort } from "./port.ts";
-import { replyTo, SmtpReply } from "./replies.ts";
+import { SmtpReply } from "./replies.ts";
 import { RelayServer } from "./smtp-connection.ts";
 import type { Desk, RelayConnection } from "./smtp-connection.ts";
 
@@ -35,20 +35,16 @@ export interface InboundDeps {
   log: Log;
 }
 
-export type Inbound = Service & { addresses(): { name: string; address: string }[] };
-
 /** Some servers return all of a message with their report, and ours may have 25 MB. */
 export const maxReportBytes = 30_000_000;
 /** What is kept of it: the report stands first, the returned message behind it. */
 export const keptBytes = 1_048_576;
 const limits = { total: 500, perSource: 20 };
-const sweepMs = 5_000;
 /** Addresses that are none, in one session: who asks for more is guessing. */
 const maxRefused = 20;
-const maxRecipients = 100;
 const mailParameters = new Set(["SIZE", "BODY", "SMTPUTF8"]);
 
-export function createInbound(deps: InboundDeps): Inbound {
+export function createInbound(deps: InboundDeps): Listening {
   const { config, certificates, clock, log } = deps;
   let emptied: (() => void) | null = null;
   const desk: Desk = {
@@ -72,58 +68,29 @@ export function createInbound(deps: InboundDeps): Inbound {
     createPort("inbound", where, (socket) => void server.server.emit("connection", socket)),
   );
 
-  let timer: Timer | null = null;
-  let forget: (() => void) | null = null;
-  const sweep = (): void => {
-    for (const session of sessions()) session.expire();
-    timer = clock.after(sweepMs, sweep);
-  };
-  return {
+  return createListening({
     name: "inbound",
-    async start() {
-      try {
-        for (const port of ports) await port.open();
-      } catch (error) {
-        for (const port of ports) void port.close();
-        throw error;
-      }
-      forget =
-        certificates?.onChange(() =>
-          server.updateSecureContext({ ...certificates.current(), ...tlsOptions }),
-        ) ?? null;
-      timer = clock.after(sweepMs, sweep);
-    },
-    async stop() {
-      desk.stopping = true;
-      timer?.cancel();
-      forget?.();
-      const closed = ports.map((port) => port.close());
-      await dismissAll(clock, sessions, (run) => (emptied = run));
-      await Promise.all(closed);
-    },
-    addresses: () => ports.map((port) => ({ name: port.name, address: port.address() })),
-  };
+    ports,
+    desk,
+    clock,
+    sessions,
+    whenEmpty: (run) => (emptied = run),
+    followCertificates: () =>
+      certificates?.onChange(() =>
+        server.updateSecureContext({ ...certificates.current(), ...tlsOptions }),
+      ) ?? null,
+  });
 }
 
-const tlsOptions = { minVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
 const withoutTls = { hideSTARTTLS: true };
 
 function sessionOptions(hostname: string): SMTPServerOptions {
   return {
-    name: hostname,
-    heloResponse: "%s",
+    ...commonOptions(hostname),
     size: maxReportBytes,
-    authOptional: true,
     authMethods: [],
     disabledCommands: ["AUTH", "XCLIENT", "XFORWARD", "WIZ", "SHELL", "KILL"],
-    hideENHANCEDSTATUSCODES: false,
-    hideDSN: true,
-    hideREQUIRETLS: true,
-    maxRecipients,
     maxCommandLength: 4_096,
-    socketTimeout: 300_000,
-    disableReverseLookup: true,
-    logger: false,
   };
 }
 
@@ -166,22 +133,7 @@ function createHandlers({ feedback, store, log }: InboundDeps): Handlers {
     }
   };
 
-  const answer = <T>(
-    work: Promise<T>,
-    session: SMTPServerSession,
-    callback: (error: Error | null, result?: T) => void,
-  ): void => {
-    work
-      .then(
-        (result) => callback(null, result),
-        (error: unknown) => {
-          const reply = replyTo(error);
-          if (!reply) log.error({ err: error, session: session.id }, "a command failed unexpectedly");
-          callback(reply ?? new SmtpReply(451, "4.3.0", "Internal trouble; try again later"));
-        },
-      )
-      .catch((error: unknown) => log.error({ err: error, session: session.id }, "a reply failed"));
-  };
+  const { answer } = createAnswering(log);
 
   return {
     onMailFrom: (address, session, callback) =>

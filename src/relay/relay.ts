@@ -3,21 +3,20 @@
 // What a command meets is handlers.ts; what a mail must be is submission's.
 // The ports are our own and hand each socket to smtp-server, whose own listener stays unused: so several
 // ports share one set of sessions, and handshakes are limited before a session exists.
-import { constants } from "node:crypto";
 import type { SMTPServerOptions } from "smtp-server";
 import type { Access } from "../access/access.ts";
 import { createNetworks } from "../access/networks.ts";
-import type { Clock, Timer } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import { maxMessageBytes } from "../mail/intake.ts";
-import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
-import { dismissAll } from "./farewell.ts";
 import { createGate } from "./gate.ts";
 import { createHandlers } from "./handlers.ts";
+import { commonOptions, createListening, tlsOptions } from "./listening.ts";
+import type { Listening } from "./listening.ts";
 import { createPort } from "./port.ts";
 import { createProxyDoor } from "./proxy-door.ts";
 import { RelayServer } from "./smtp-connection.ts";
@@ -34,13 +33,7 @@ export interface RelayDeps {
   log: Log;
 }
 
-/** `addresses`: what it listens on, with the real ports; only while started. */
-export type Relay = Service & { addresses(): { name: string; address: string }[] };
-
-/** How often the time limits of the sessions are looked at. */
-const sweepMs = 5_000;
-
-export function createRelay(deps: RelayDeps): Relay {
+export function createRelay(deps: RelayDeps): Listening {
   const { config, certificates, clock, log } = deps;
   const limits = { total: config.relay.maxConnections, perSource: config.relay.maxConnectionsPerIp };
   let emptied: (() => void) | null = null;
@@ -89,63 +82,29 @@ export function createRelay(deps: RelayDeps): Relay {
     ),
   ];
 
-  let timer: Timer | null = null;
-  let forget: (() => void) | null = null;
-  const sweep = (): void => {
-    for (const session of sessions()) session.expire();
-    timer = clock.after(sweepMs, sweep);
-  };
-
-  return {
+  return createListening({
     name: "relay",
-    async start() {
-      try {
-        for (const port of ports) await port.open();
-      } catch (error) {
-        for (const port of ports) void port.close();
-        throw error;
-      }
-      forget = certificates.onChange(() => {
+    ports,
+    desk,
+    clock,
+    sessions,
+    whenEmpty: (run) => (emptied = run),
+    followCertificates: () =>
+      certificates.onChange(() => {
         plain.updateSecureContext(context());
         door.renew(context());
-      });
-      timer = clock.after(sweepMs, sweep);
-    },
-    async stop() {
-      desk.stopping = true;
-      timer?.cancel();
-      forget?.();
-      const closed = ports.map((port) => port.close());
-      await dismissAll(clock, sessions, (run) => (emptied = run));
-      door.close();
-      await Promise.all(closed);
-    },
-    addresses: () => ports.map((port) => ({ name: port.name, address: port.address() })),
-  };
+      }),
+    emptied: () => door.close(),
+  });
 }
-
-/** Renegotiation costs the server more than the client; TLS 1.3 has none. */
-const tlsOptions = { minVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
 
 function sessionOptions(hostname: string): SMTPServerOptions {
   return {
-    name: hostname,
-    heloResponse: "%s",
+    ...commonOptions(hostname),
     size: maxMessageBytes,
     authMethods: ["PLAIN", "LOGIN"],
-    // MAIL asks for the login (handlers.ts), because some networks need none.
-    authOptional: true,
     disabledCommands: ["XCLIENT", "XFORWARD", "WIZ", "SHELL", "KILL"],
-    hideENHANCEDSTATUSCODES: false,
-    hideDSN: true,
-    hideREQUIRETLS: true,
-    // RFC 5321 §4.5.3.1.8 asks for at least this many.
-    maxRecipients: 100,
     // The longest line is one of an AUTH exchange (RFC 4954 §4).
     maxCommandLength: 12_288,
-    // Silence, to smtp-server; that whole commands come in time is smtp-connection.ts.
-    socketTimeout: 300_000,
-    disableReverseLookup: true,
-    logger: false,
   };
 }

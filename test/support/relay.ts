@@ -7,7 +7,7 @@ import { silentLog } from "../../src/log.ts";
 import type { Log, LogFields } from "../../src/log.ts";
 import type { Address } from "../../src/mail/address.ts";
 import { createRelay } from "../../src/relay/relay.ts";
-import type { Relay } from "../../src/relay/relay.ts";
+import type { Listening } from "../../src/relay/listening.ts";
 import type { Account } from "../../src/store/store.ts";
 import type { Arrival, Sender, Submission } from "../../src/submission/submission.ts";
 import { ManualClock } from "./clock.ts";
@@ -34,7 +34,7 @@ export interface Received {
 }
 
 export interface RelayHarness {
-  relay: Relay;
+  relay: Listening;
   clock: ManualClock;
   /** Mails that submission took, in order. */
   mails: Received[];

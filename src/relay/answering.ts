@@ -1,0 +1,35 @@
+// One reply a command: a handler's result or what went wrong, handed to smtp-server exactly once. What is
+// no reply and no refusal is a fault of ours: logged with the session, and temporary to the client (RFC 5321 §4.2.1).
+import type { SMTPServerSession } from "smtp-server";
+import type { Log } from "../log.ts";
+import { replyTo, SmtpReply } from "./replies.ts";
+
+export interface Answering {
+  /** What the client is told of an error. */
+  explain(error: unknown, session: SMTPServerSession): SmtpReply;
+  answer<T>(
+    work: Promise<T>,
+    session: SMTPServerSession,
+    callback: (error: Error | null, result?: T) => void,
+  ): void;
+}
+
+export function createAnswering(log: Log): Answering {
+  const explain: Answering["explain"] = (error, session) => {
+    const reply = replyTo(error);
+    if (reply) return reply;
+    log.error({ err: error, session: session.id }, "a command failed unexpectedly");
+    return new SmtpReply(451, "4.3.0", `Internal trouble; quote ${session.id} to the operator`);
+  };
+  return {
+    explain,
+    answer(work, session, callback) {
+      work
+        .then(
+          (result) => callback(null, result),
+          (error: unknown) => callback(explain(error, session)),
+        )
+        .catch((error: unknown) => log.error({ err: error, session: session.id }, "a reply failed"));
+    },
+  };
+}
