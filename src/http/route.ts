@@ -48,6 +48,10 @@ export interface RouteOf<Query extends z.ZodObject, Body extends z.ZodType | nul
   method: Method;
   /** `/v1/messages/{id}` */
   path: string;
+  /** What it does, in one line of the API's description. */
+  summary?: string;
+  /** What it answers when it succeeds, by status; the shape of the body (http/shapes/), null where there is none. */
+  answers?: Record<number, z.ZodType | null>;
   /** Any one of these, admin always; the first is the `required_scope` of a refusal. `open`: no key is asked for. */
   scopes: readonly [Scope, ...Scope[]] | "open";
   bucket: RouteBucket;
