@@ -7,8 +7,14 @@ export function pageRequest(query: { limit: number; cursor?: string | undefined 
   return { limit: query.limit, cursor: query.cursor ?? null };
 }
 
-/** A page as the API shows it. */
-export function listBody<T>(page: Page<T>, show: (row: T) => unknown): unknown {
+/** A page as the API shows it (shapes/common.ts, list). */
+export interface ListBody<T> {
+  data: T[];
+  has_more: boolean;
+  next_cursor: string | null;
+}
+
+export function listBody<T, Shown>(page: Page<T>, show: (row: T) => Shown): ListBody<Shown> {
   return { data: page.rows.map(show), has_more: page.hasMore, next_cursor: page.next };
 }
 

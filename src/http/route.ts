@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 import type { z } from "zod";
 import type { Principal } from "../access/access.ts";
 import type { BucketState, RouteBucket } from "../access/buckets.ts";
-import type { Problem } from "../errors.ts";
+import type { ErrorCode, Problem } from "../errors.ts";
 import type { Account, Scope, Store } from "../store/store.ts";
 
 /** The HTTPS listeners, or the operator's Unix socket. */
@@ -19,6 +19,9 @@ export interface Reply {
   /** JSON text unless the headers name another Content-Type. */
   body?: string | Buffer | Readable;
 }
+
+/** The shape of a JSON body (shapes/), of bodies of several media types, or null where there is no body. */
+export type Answer = z.ZodType | Record<string, z.ZodType> | null;
 
 /** A request whose guards have passed, as its handler sees it. */
 export interface Call<Query, Body> {
@@ -50,8 +53,10 @@ export interface RouteOf<Query extends z.ZodObject, Body extends z.ZodType | nul
   path: string;
   /** What it does, in one line of the API's description. */
   summary?: string;
-  /** What it answers when it succeeds, by status; the shape of the body (http/shapes/), null where there is none. */
-  answers?: Record<number, z.ZodType | null>;
+  /** What it answers when it succeeds, by status. */
+  answers?: Record<number, Answer>;
+  /** The codes that its handler refuses with, beside those of its guards. */
+  refuses?: readonly ErrorCode[];
   /** Any one of these, admin always; the first is the `required_scope` of a refusal. `open`: no key is asked for. */
   scopes: readonly [Scope, ...Scope[]] | "open";
   bucket: RouteBucket;

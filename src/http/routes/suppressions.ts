@@ -10,13 +10,18 @@ import { domainName, pageFields, present, textFilter, time } from "../fields.ts"
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
+import {
+  suppressionListShape,
+  suppressionReasons,
+  suppressionsAddedShape,
+  suppressionShape,
+  suppressionSources,
+} from "../shapes/suppressions.ts";
 
-const reasons = ["hard_bounce", "complaint", "unsubscribe", "manual"] as const;
-const sources = ["system", "api", "cli", "import", "recipient", "smtp"] as const;
 const mostAddresses = 1000;
 const tooMany = `has more than ${mostAddresses} addresses`;
 
-const reason = z.enum(reasons).optional();
+const reason = z.enum(suppressionReasons).optional();
 const description = z.string().max(500, "is longer than 500 characters").nullable().optional();
 const entry = z.strictObject({ email: z.string(), reason, description });
 const added = z.strictObject({
@@ -31,7 +36,7 @@ type Added = z.output<typeof added>;
 
 const filters = z.object({
   reason,
-  source: z.enum(sources).optional(),
+  source: z.enum(suppressionSources).optional(),
   domain: domainName.optional(),
   email_prefix: textFilter,
   created_after: time.optional(),
@@ -47,6 +52,9 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       ...common,
       method: "POST",
       path: "/v1/suppressions",
+      summary: "Adds up to 1,000 addresses to the suppression list",
+      answers: { 200: suppressionsAddedShape, 201: suppressionsAddedShape },
+      refuses: ["invalid_email_address"],
       bucket: "suppressions-write",
       query: z.object({}),
       body: added,
@@ -70,6 +78,8 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       ...common,
       method: "GET",
       path: "/v1/suppressions",
+      summary: "Lists the suppressed addresses",
+      answers: { 200: suppressionListShape },
       bucket: "suppressions-list",
       query: filters,
       body: null,
@@ -90,6 +100,9 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       ...common,
       method: "GET",
       path: "/v1/suppressions/{email}",
+      summary: "Reads the entry of one address",
+      answers: { 200: suppressionShape },
+      refuses: ["resource_not_found"],
       bucket: "suppressions-read",
       query: z.object({}),
       body: null,
@@ -106,6 +119,9 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       ...common,
       method: "DELETE",
       path: "/v1/suppressions/{email}",
+      summary: "Takes an address off the list",
+      answers: { 204: null },
+      refuses: ["resource_not_found"],
       bucket: "suppressions-delete",
       query: z.object({}),
       body: null,
@@ -184,7 +200,7 @@ function readEntries(accountKey: number, source: NewSuppression["source"], body:
   return { entries: [...entries.values()], invalid };
 }
 
-function suppressionBody(entry: Suppression): unknown {
+function suppressionBody(entry: Suppression): z.input<typeof suppressionShape> {
   return {
     email: entry.email,
     reason: entry.reason,

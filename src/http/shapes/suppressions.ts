@@ -1,0 +1,34 @@
+// What /v1/suppressions answers.
+import { z } from "zod";
+import { count, emailAddress, idOf, list, smtpCode, smtpStatus, timestamp } from "./common.ts";
+
+export const suppressionReasons = ["hard_bounce", "complaint", "unsubscribe", "manual"] as const;
+export const suppressionSources = ["system", "api", "cli", "import", "recipient", "smtp"] as const;
+
+export const suppressionShape = z
+  .strictObject({
+    email: emailAddress.describe("In its first spelling."),
+    reason: z.enum(suppressionReasons),
+    source: z.enum(suppressionSources),
+    message_id: idOf("msg").nullable(),
+    event_id: idOf("evt").nullable(),
+    smtp_code: smtpCode.nullable(),
+    smtp_status: smtpStatus.nullable(),
+    description: z.string().nullable(),
+    created_at: timestamp,
+    updated_at: timestamp,
+    expires_at: timestamp.nullable(),
+  })
+  .meta({ id: "Suppression" });
+
+export const suppressionListShape = list(suppressionShape);
+
+export const suppressionsAddedShape = z
+  .strictObject({
+    added: count,
+    updated: count.describe("Entries whose reason became a stronger one."),
+    already_suppressed: count,
+    invalid: z.array(z.strictObject({ email: z.string(), issue: z.string() })),
+    data: z.array(suppressionShape),
+  })
+  .meta({ id: "SuppressionsAdded" });
