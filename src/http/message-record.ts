@@ -1,19 +1,23 @@
 // A message as the API shows it: the store's record in the door's names and times. A message has no state
 // of its own: its status is what its recipients have in common.
+import type { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../clock.ts";
 import type { AttemptView, MessageRecord, RecipientRecord, RecipientState } from "../store/store.ts";
+import type { attemptShape, messageShape, recipientShape } from "./shapes/messages.ts";
+
+type Message = z.input<typeof messageShape>;
 
 const finalStates: readonly RecipientState[] = ["delivered", "bounced", "canceled"];
 
 /** The common state; `partially_delivered` where all are final and differ, else `processing`. */
-export function messageStatus(recipients: readonly RecipientRecord[]): string {
+export function messageStatus(recipients: readonly RecipientRecord[]): Message["status"] {
   const states = new Set(recipients.map((recipient) => recipient.state));
   const [first] = states;
   if (states.size === 1 && first) return first;
   return [...states].every((state) => finalStates.includes(state)) ? "partially_delivered" : "processing";
 }
 
-export function messageBody(message: MessageRecord): unknown {
+export function messageBody(message: MessageRecord): Message {
   const { recipients } = message;
   return {
     id: message.id,
@@ -37,7 +41,7 @@ export function messageBody(message: MessageRecord): unknown {
   };
 }
 
-function recipientBody(recipient: RecipientRecord): unknown {
+function recipientBody(recipient: RecipientRecord): z.input<typeof recipientShape> {
   return {
     email: recipient.to,
     type: recipient.type,
@@ -61,7 +65,7 @@ function recipientBody(recipient: RecipientRecord): unknown {
   };
 }
 
-export function attemptBody(attempt: AttemptView): unknown {
+export function attemptBody(attempt: AttemptView): z.input<typeof attemptShape> {
   return {
     id: attempt.id,
     recipient: attempt.recipient,

@@ -62,6 +62,8 @@ export interface RouteOf<Query extends z.ZodObject, Body extends z.ZodType | nul
   bucket: RouteBucket;
   doors: "public" | "admin" | "both";
   query: Query;
+  /** What the body has to be, where `body` lets everything through and the handler reads it itself. */
+  asks?: z.ZodType;
   /** null: a body is neither wanted nor read. */
   body: Body;
   /** The body may be left out; the schema then sees `{}`. */

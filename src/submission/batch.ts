@@ -5,7 +5,7 @@ import type { Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 import { StoreUnavailable, type BatchAnswer, type Store } from "../store/store.ts";
 import { acceptAll, type Acceptable, type AcceptDeps } from "./accept.ts";
-import type { Arrival, Sender, Submission } from "./submission.ts";
+import type { Arrival, SendAnswer, Sender, Submission } from "./submission.ts";
 
 export interface BatchDeps<Judged> extends AcceptDeps {
   store: AcceptDeps["store"] & Pick<Store, "dropContent">;
@@ -15,10 +15,10 @@ export interface BatchDeps<Judged> extends AcceptDeps {
   /** Puts the content on disk. */
   keep(sender: Sender, judged: Judged): Promise<Acceptable>;
   /** What one send would be answered. */
-  answerOf(judged: Judged): Record<string, unknown>;
+  answerOf(judged: Judged): SendAnswer;
 }
 
-type Item = { refusal: Refusal } | { answer: Record<string, unknown>; mail: Acceptable };
+type Item = { refusal: Refusal } | { answer: SendAnswer; mail: Acceptable };
 
 export function createBatch<Judged>(deps: BatchDeps<Judged>): Submission["sendBatch"] {
   const read = async (sender: Sender, request: unknown, arrival: Arrival): Promise<Item> => {

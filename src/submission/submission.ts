@@ -19,6 +19,16 @@ export interface Arrival {
   protocol: string;
 }
 
+/** What an accepted send is answered, at the REST door. */
+export interface SendAnswer {
+  id: string;
+  status: "queued" | "scheduled";
+  created_at: string;
+  send_at: string | null;
+  recipients: { email: string; type: "to" | "cc" | "bcc" }[];
+  message_id_header: string;
+}
+
 export interface Acceptance {
   status: number;
   /** JSON text of the answer. */

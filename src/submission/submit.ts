@@ -35,7 +35,7 @@ import { withShortLines, type Fitted } from "./refit.ts";
 import { leastBytes, putChunks, render, type Made } from "./render.ts";
 import { readRequest, type ReadRequest } from "./request.ts";
 import { isRecord, type MessageRequest } from "./shape.ts";
-import type { Arrival, Sender, Submission } from "./submission.ts";
+import type { Arrival, SendAnswer, Sender, Submission } from "./submission.ts";
 
 export interface SubmissionDeps {
   store: AcceptDeps["store"] & Pick<Store, "suppressed" | "putContent" | "dropContent" | "openContent">;
@@ -260,7 +260,7 @@ function recorded(text: string): string {
 }
 
 /** The 202's body, which idempotency stores as it is. */
-function answerOf({ rendered: { request }, made }: Judged): Record<string, unknown> {
+function answerOf({ rendered: { request }, made }: Judged): SendAnswer {
   return {
     id: made.id,
     status: request.sendAt === null ? "queued" : "scheduled",

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { errorCatalog, Refusal, type ErrorCode, type Mender } from "../../errors.ts";
 import { route, type Route } from "../route.ts";
+import { htmlPage } from "../shapes/common.ts";
 
 const who: Record<Mender, string> = {
   client: "The one who sends the request.",
@@ -48,6 +49,9 @@ export function errorRoutes(): Route[] {
     route({
       method: "GET",
       path: "/errors/{code}",
+      summary: "Explains an error code",
+      answers: { 200: { "text/html": htmlPage } },
+      refuses: ["resource_not_found"],
       scopes: "open",
       bucket: "default",
       doors: "public",

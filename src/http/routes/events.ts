@@ -10,6 +10,7 @@ import { canonicalEmail, pageFields, present, textFilter, time } from "../fields
 import { pageRequest } from "../paging.ts";
 import { route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
+import { eventListShape } from "../shapes/events.ts";
 
 /** `a,b` → the types; a repeated parameter comes in joined the same way. */
 export const eventList = z.string().transform((text, context) => {
@@ -42,6 +43,8 @@ export function eventRoutes({ store }: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/events",
+      summary: "Lists events in the order in which they were recorded",
+      answers: { 200: eventListShape },
       scopes: ["reporting"],
       bucket: "events-read",
       doors: "both",

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { Refusal } from "../../errors.ts";
 import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
+import { aliveShape, readyShape, statusShape } from "../shapes/health.ts";
 
 const open = {
   method: "GET",
@@ -16,10 +17,18 @@ const open = {
 
 export function healthRoutes(deps: RouteDeps): Route[] {
   return [
-    route({ ...open, path: "/healthz", handle: () => Promise.resolve(json(200, { status: "ok" })) }),
+    route({
+      ...open,
+      path: "/healthz",
+      summary: "Says that the process is alive",
+      answers: { 200: aliveShape },
+      handle: () => Promise.resolve(json(200, { status: "ok" })),
+    }),
     route({
       ...open,
       path: "/readyz",
+      summary: "Says whether mail can be taken now",
+      answers: { 200: readyShape },
       async handle() {
         const now = await deps.status();
         if (!("ready" in now) || now.ready !== true)
@@ -30,6 +39,8 @@ export function healthRoutes(deps: RouteDeps): Route[] {
     route({
       ...open,
       path: "/v1/status",
+      summary: "Says how the service stands",
+      answers: { 200: statusShape },
       scopes: ["admin"],
       doors: "admin",
       handle: async () => json(200, await deps.status()),

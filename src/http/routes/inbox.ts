@@ -7,6 +7,7 @@ import { pageFields } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
+import { inboxClearedShape, inboxShape, type mailShape } from "../shapes/inbox.ts";
 
 const common = {
   path: "/v1/inbox",
@@ -21,6 +22,8 @@ export function inboxRoutes({ store }: RouteDeps): Route[] {
     route({
       ...common,
       method: "GET",
+      summary: "Lists the mail that was caught",
+      answers: { 200: inboxShape },
       query: z.object(pageFields()),
       async handle({ account, query }) {
         const page = await store.listInbox(account.key, pageRequest(query));
@@ -30,13 +33,15 @@ export function inboxRoutes({ store }: RouteDeps): Route[] {
     route({
       ...common,
       method: "DELETE",
+      summary: "Empties the inbox",
+      answers: { 200: inboxClearedShape },
       query: z.object({}),
       handle: async ({ account }) => json(200, { cleared: await store.clearInbox(account.key) }),
     }),
   ];
 }
 
-function mailBody(mail: InboxMail): unknown {
+function mailBody(mail: InboxMail): z.input<typeof mailShape> {
   return {
     message_id: mail.messageId,
     to: mail.to,

@@ -8,6 +8,7 @@ import { label, network, pageFields, time } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
+import { keyCreatedShape, keyListShape, keyShape } from "../shapes/access.ts";
 
 const created = z.strictObject({
   name: label,
@@ -25,6 +26,9 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       ...common,
       method: "POST",
       path: `/v1/keys/{id}/${verb}`,
+      summary: `Makes an API key ${status}`,
+      answers: { 200: keyShape },
+      refuses: ["resource_not_found", "conflict"],
       body: z.strictObject({}),
       bodyOptional: true,
       handle: async (call) =>
@@ -36,6 +40,8 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       ...common,
       method: "GET",
       path: "/v1/keys",
+      summary: "Lists the API keys of an account",
+      answers: { 200: keyListShape },
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {
@@ -47,6 +53,8 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       ...common,
       method: "POST",
       path: "/v1/keys",
+      summary: "Makes an API key",
+      answers: { 201: keyCreatedShape },
       body: created,
       async handle({ account, body }) {
         const { name, scope, test, allow_ips: allowIps, expires_at: expiresAt } = body;
@@ -65,6 +73,9 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       ...common,
       method: "POST",
       path: "/v1/keys/{id}/rotate",
+      summary: "Makes a second key like this one",
+      answers: { 201: keyCreatedShape },
+      refuses: ["resource_not_found", "conflict"],
       body: z.strictObject({}),
       bodyOptional: true,
       async handle(call) {
@@ -86,7 +97,7 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
   ];
 }
 
-function keyBody(key: ApiKey): Record<string, unknown> {
+function keyBody(key: ApiKey): z.input<typeof keyShape> {
   return {
     id: key.id,
     name: key.name,

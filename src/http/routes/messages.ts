@@ -10,21 +10,22 @@ import { attemptBody, messageBody } from "../message-record.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Reply, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
-
-const statuses = [
-  "scheduled",
-  "queued",
-  "sending",
-  "delivered",
-  "deferred",
-  "bounced",
-  "canceled",
-  "partially_delivered",
-  "processing",
-] as const;
+import {
+  attemptsShape,
+  batchRequestShape,
+  batchShape,
+  contentShape,
+  messageAcceptedShape,
+  messageListShape,
+  messageRequestShape,
+  messageShape,
+  messageStatuses,
+  rawMessage,
+  validShape,
+} from "../shapes/messages.ts";
 
 const filters = z.object({
-  status: z.enum(statuses).optional(),
+  status: z.enum(messageStatuses).optional(),
   from: textFilter,
   to: canonicalEmail.optional(),
   to_domain: domainName.optional(),
@@ -48,6 +49,16 @@ const batched = z.strictObject({
     .max(mostInBatch, `has more than ${mostInBatch} messages`),
 });
 const read = { scopes: ["send", "reporting"], bucket: "messages-read", doors: "both", body: null } as const;
+/** What submission finds wrong with a message. */
+const unsendable = [
+  "invalid_email_address",
+  "sender_not_verified",
+  "recipient_suppressed",
+  "ip_pool_not_found",
+  "scheduling_window_exceeded",
+  "invalid_attachment",
+  "tracking_disabled",
+] as const;
 const write = { scopes: ["send"], bucket: "messages-write", doors: "both" } as const;
 
 export function messageRoutes(deps: RouteDeps): Route[] {
@@ -63,8 +74,12 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "POST",
       path: "/v1/messages",
+      summary: "Sends a message",
+      answers: { 202: messageAcceptedShape },
+      refuses: ["account_paused", ...unsendable],
       ...write,
       query: none,
+      asks: messageRequestShape,
       body: z.custom<Record<string, unknown>>(), // as it came: a copy by zod would lose a `__proto__` without a word
       async handle(call) {
         const accepted = await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency);
@@ -77,8 +92,12 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "POST",
       path: "/v1/messages/batch",
+      summary: "Sends up to 100 messages, each accepted or refused by itself",
+      answers: { 200: batchShape },
+      refuses: ["account_paused"],
       ...write,
       query: none,
+      asks: batchRequestShape,
       body: batched,
       tokens: ({ messages }) => messages.length,
       async handle(call) {
@@ -91,8 +110,12 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "POST",
       path: "/v1/messages/validate",
+      summary: "Says whether a message would be taken, and sends nothing",
+      answers: { 200: validShape },
+      refuses: ["account_paused", ...unsendable],
       ...write,
       query: none,
+      asks: messageRequestShape,
       body: z.custom<Record<string, unknown>>(),
       async handle(call) {
         await submission.check(senderOf(call), call.body, arrivalOf(call));
@@ -102,6 +125,8 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/messages",
+      summary: "Lists messages, newest first",
+      answers: { 200: messageListShape },
       ...read,
       query: filters,
       async handle({ account, query }) {
@@ -112,6 +137,9 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/messages/{id}",
+      summary: "Reads a message and what became of each recipient",
+      answers: { 200: messageShape },
+      refuses: ["resource_not_found"],
       ...read,
       query: none,
       handle: async (call) => json(200, messageBody(await find(call))),
@@ -119,6 +147,9 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/messages/{id}/attempts",
+      summary: "Lists every attempt at delivery, with its dialogue",
+      answers: { 200: attemptsShape },
+      refuses: ["resource_not_found"],
       ...read,
       query: none,
       async handle(call) {
@@ -129,6 +160,9 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/messages/{id}/content",
+      summary: "Shows what a message says",
+      answers: { 200: { "application/json": contentShape, "message/rfc822": rawMessage } },
+      refuses: ["resource_not_found", "upstream_error"],
       ...read,
       scopes: ["send"],
       query: none,
@@ -145,6 +179,9 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "POST",
       path: "/v1/messages/{id}/cancel",
+      summary: "Cancels what is not on its way yet",
+      answers: { 200: messageShape },
+      refuses: ["resource_not_found", "message_not_cancelable"],
       ...write,
       query: none,
       body: noBody,
@@ -214,7 +251,7 @@ async function partsOf({ store, log }: RouteDeps, message: MessageRecord): Promi
   const { default: PostalMime } = await import("postal-mime");
   try {
     const mail = await PostalMime.parse(Buffer.concat(chunks));
-    return json(200, {
+    const body: z.input<typeof contentShape> = {
       text: mail.text ?? null,
       html: mail.html ?? null,
       headers: mail.headers.map(({ originalKey, value }) => ({ name: originalKey, value })),
@@ -223,7 +260,8 @@ async function partsOf({ store, log }: RouteDeps, message: MessageRecord): Promi
         content_type: mimeType,
         size_bytes: typeof content === "string" ? Buffer.byteLength(content) : content.byteLength,
       })),
-    });
+    };
+    return json(200, body);
   } catch (error) {
     log.warn({ message: message.id, err: String(error) }, "a stored message could not be taken apart");
     throw new Refusal(

@@ -9,6 +9,7 @@ import { label, pageFields } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
+import { credentialCreatedShape, credentialListShape, credentialShape } from "../shapes/access.ts";
 
 const common = { scopes: ["admin"], bucket: "default", doors: "admin", query: z.object({}) } as const;
 
@@ -17,6 +18,8 @@ export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route
     route({
       ...common,
       method: "GET",
+      summary: "Lists the SMTP credentials of an account",
+      answers: { 200: credentialListShape },
       path: "/v1/smtp_credentials",
       query: z.object(pageFields()),
       body: null,
@@ -32,6 +35,8 @@ export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route
       ...common,
       method: "POST",
       path: "/v1/smtp_credentials",
+      summary: "Makes an SMTP credential",
+      answers: { 201: credentialCreatedShape },
       body: z.strictObject({ name: label, test: z.boolean().default(false) }),
       async handle({ account, body }) {
         const { credential, password } = await access.createCredential(account, body);
@@ -42,6 +47,9 @@ export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route
       ...common,
       method: "POST",
       path: "/v1/smtp_credentials/{id}/rotate",
+      summary: "Makes a second credential like this one",
+      answers: { 201: credentialCreatedShape },
+      refuses: ["resource_not_found", "conflict"],
       body: z.strictObject({}),
       bodyOptional: true,
       async handle(call) {
@@ -53,6 +61,9 @@ export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route
       ...common,
       method: "POST",
       path: "/v1/smtp_credentials/{id}/revoke",
+      summary: "Revokes an SMTP credential",
+      answers: { 200: credentialShape },
+      refuses: ["resource_not_found"],
       body: z.strictObject({}),
       bodyOptional: true,
       async handle(call) {
@@ -64,7 +75,7 @@ export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route
   ];
 }
 
-function credentialBody(account: Account, credential: SmtpCredential): Record<string, unknown> {
+function credentialBody(account: Account, credential: SmtpCredential): z.input<typeof credentialShape> {
   return {
     id: credential.id,
     name: credential.name,

@@ -9,6 +9,7 @@ import { present } from "../fields.ts";
 import { route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Stream } from "../streams.ts";
+import { eventShape } from "../shapes/events.ts";
 import { eventList, eventText } from "./events.ts";
 
 const heartbeatMs = 15_000;
@@ -23,6 +24,8 @@ export function tailRoutes({ store, clock, streams, log }: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/events/tail",
+      summary: "Follows the events, one a line",
+      answers: { 200: { "application/x-ndjson": eventShape } },
       scopes: ["admin"],
       bucket: "default",
       doors: "admin",

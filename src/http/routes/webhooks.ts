@@ -2,7 +2,7 @@
 // URL may be an endpoint (HTTPS, no private network) is the webhooks room's to say.
 import { randomInt } from "node:crypto";
 import { z } from "zod";
-import { isoTime, isoTimeOrNull } from "../../clock.ts";
+import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
 import type { Endpoint, ReplayRequest } from "../../store/store.ts";
@@ -10,6 +10,16 @@ import { pageFields, present, time } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
+import { endpointBody, withSecret } from "../webhook-record.ts";
+import {
+  webhookCreatedShape,
+  webhookFormats,
+  webhookListShape,
+  webhookReplayedShape,
+  webhookRotatedShape,
+  webhookShape,
+  webhookTestedShape,
+} from "../shapes/webhooks.ts";
 
 const secretAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const secretLength = 64;
@@ -19,7 +29,7 @@ const testTimeoutMs = 12_000;
 const url = z.string().min(1, "is empty").max(2048, "is longer than 2048 characters");
 const events = z.array(z.enum(eventTypes)).min(1, "names no event type");
 const description = z.string().max(500, "is longer than 500 characters").nullable();
-const format = z.enum(["svc", "standard", "both"]);
+const format = z.enum(webhookFormats);
 const mostOverlapSeconds = 604_800;
 const overlap = `is a whole number from 0 to ${mostOverlapSeconds}`;
 const rotated = z.strictObject({
@@ -82,6 +92,8 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       ...common,
       method: "POST",
       path: "/v1/webhooks",
+      summary: "Makes an endpoint that events are sent to",
+      answers: { 201: webhookCreatedShape },
       bucket: "webhooks-write",
       body: created,
       problems,
@@ -114,6 +126,8 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       ...common,
       method: "GET",
       path: "/v1/webhooks",
+      summary: "Lists the endpoints",
+      answers: { 200: webhookListShape },
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {
@@ -125,6 +139,9 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       ...common,
       method: "GET",
       path: "/v1/webhooks/{id}",
+      summary: "Reads an endpoint",
+      answers: { 200: webhookShape },
+      refuses: ["resource_not_found"],
       body: null,
       handle: async (call) => json(200, endpointBody(await find(call))),
     }),
@@ -132,6 +149,9 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       ...common,
       method: "PATCH",
       path: "/v1/webhooks/{id}",
+      summary: "Changes, pauses or resumes an endpoint",
+      answers: { 200: webhookShape },
+      refuses: ["resource_not_found"],
       body: changed,
       problems,
       async handle(call) {
@@ -159,6 +179,9 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       ...common,
       method: "DELETE",
       path: "/v1/webhooks/{id}",
+      summary: "Deletes an endpoint",
+      answers: { 204: null },
+      refuses: ["resource_not_found"],
       body: null,
       async handle(call) {
         return call.once(
@@ -174,6 +197,9 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       ...common,
       method: "POST",
       path: "/v1/webhooks/{id}/rotate_secret",
+      summary: "Makes a new secret; the old one signs along for a while",
+      answers: { 200: webhookRotatedShape },
+      refuses: ["resource_not_found"],
       body: rotated,
       bodyOptional: true,
       async handle(call) {
@@ -186,10 +212,11 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
             writing.rotateSecret(call.account.key, call.param("id"), { secret, previousUntil, at }),
           (endpoint) => {
             if (!endpoint) throw noEndpoint();
-            return json(200, {
+            const rotated: z.input<typeof webhookRotatedShape> = {
               ...withSecret(endpoint),
               previous_secret_until: isoTimeOrNull(previousUntil),
-            });
+            };
+            return json(200, rotated);
           },
         );
       },
@@ -198,6 +225,9 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       ...common,
       method: "POST",
       path: "/v1/webhooks/{id}/replay",
+      summary: "Sends events again",
+      answers: { 202: webhookReplayedShape },
+      refuses: ["resource_not_found"],
       body: replayed,
       bodyOptional: true,
       async handle(call) {
@@ -223,6 +253,9 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       ...common,
       method: "POST",
       path: "/v1/webhooks/{id}/test",
+      summary: "Sends one made-up event now",
+      answers: { 200: webhookTestedShape },
+      refuses: ["resource_not_found"],
       body: tested,
       bodyOptional: true,
       timeoutMs: testTimeoutMs,
@@ -230,7 +263,13 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       async handle(call) {
         const result = await webhooks.test(await find(call), call.body.event);
         const { delivered, status, durationMs, eventId, failure } = result;
-        const told = { delivered, status, duration_ms: durationMs, event_id: eventId, error: failure };
+        const told: z.input<typeof webhookTestedShape> = {
+          delivered,
+          status,
+          duration_ms: durationMs,
+          event_id: eventId,
+          error: failure,
+        };
         return call.once(
           () => Promise.resolve(told),
           (kept) => json(200, kept),
@@ -238,28 +277,6 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       },
     }),
   ];
-}
-
-/** At creation and rotation only. */
-function withSecret(endpoint: Endpoint): Record<string, unknown> {
-  return { ...endpointBody(endpoint), secret: endpoint.secret };
-}
-
-function endpointBody(endpoint: Endpoint): Record<string, unknown> {
-  return {
-    id: endpoint.id,
-    url: endpoint.url,
-    events: eventTypesOf(endpoint.eventMask),
-    description: endpoint.description,
-    active: endpoint.active,
-    format: endpoint.format,
-    secret_hint: endpoint.secret.slice(-4),
-    created_at: isoTime(endpoint.createdAt),
-    updated_at: isoTime(endpoint.updatedAt),
-    last_success_at: isoTimeOrNull(endpoint.lastSuccessAt),
-    last_failure_at: isoTimeOrNull(endpoint.lastFailureAt),
-    consecutive_failures: endpoint.consecutiveFailures,
-  };
 }
 
 /** 64 printable ASCII characters of 6 random bits each; their bytes are the HMAC key. */

@@ -47,3 +47,17 @@ export function list<Of extends z.ZodType>(of: Of) {
   const name = of.meta()?.id;
   return name === undefined ? page : page.meta({ id: `${name}List` });
 }
+
+/** The TLS session of an attempt; null in clear. */
+export const tlsShape = z
+  .strictObject({
+    version: z.string().meta({ examples: ["TLSv1.3"] }),
+    cipher: z.string(),
+    verified: z.boolean().meta({
+      description: "The certificate is valid for the MX host, or matched a TLSA record.",
+    }),
+    policy: z.enum(["none", "require", "verify", "mta-sts", "dane"]),
+  })
+  .meta({ id: "Tls" });
+
+export const htmlPage = z.string().describe("A page for people.");

@@ -1,0 +1,54 @@
+// What /v1/webhooks answers.
+import { z } from "zod";
+import { eventTypes } from "../../events/catalog.ts";
+import { count, idOf, list, timestamp } from "./common.ts";
+
+export const webhookFormats = ["svc", "standard", "both"] as const;
+
+const fields = {
+  id: idOf("whk"),
+  url: z.string(),
+  events: z.array(z.enum(eventTypes)),
+  description: z.string().nullable(),
+  active: z.boolean(),
+  format: z
+    .enum(webhookFormats)
+    .describe("The headers that it gets: X-Svc-*, those of Standard Webhooks, or both."),
+  secret_hint: z.string().describe("The last four characters of the secret."),
+  created_at: timestamp,
+  updated_at: timestamp,
+  last_success_at: timestamp.nullable(),
+  last_failure_at: timestamp.nullable(),
+  consecutive_failures: count,
+};
+const secret = z
+  .string()
+  .length(64)
+  .describe("Shown at creation and rotation only. Its 64 bytes, as they stand here, are the HMAC key.");
+
+export const webhookShape = z.strictObject(fields).meta({ id: "Webhook" });
+export const webhookListShape = list(webhookShape);
+
+export const webhookCreatedShape = z.strictObject({ ...fields, secret }).meta({ id: "WebhookCreated" });
+
+export const webhookRotatedShape = z
+  .strictObject({
+    ...fields,
+    secret,
+    previous_secret_until: timestamp
+      .nullable()
+      .describe("Until then X-Svc-Signature-Previous is made with the secret before."),
+  })
+  .meta({ id: "WebhookSecretRotated" });
+
+export const webhookReplayedShape = z.strictObject({ queued: count }).meta({ id: "WebhookReplayed" });
+
+export const webhookTestedShape = z
+  .strictObject({
+    delivered: z.boolean(),
+    status: z.int().nullable().describe("What the receiver answered; null where it did not."),
+    duration_ms: z.number().min(0),
+    event_id: idOf("evt"),
+    error: z.string().nullable().describe("Why there was no answer."),
+  })
+  .meta({ id: "WebhookTested" });
