@@ -1,8 +1,8 @@
-// Keys, credentials, domains, installation secrets and the inbox: what changes rarely. A revocation is final; the
+// Keys, credentials, domains, installation secrets, maintenance and the inbox: what changes rarely. A revocation is final; the
 // look-ups read the row back after the commit.
 import { randomBytes } from "node:crypto";
 import type { Database, Statement } from "better-sqlite3";
-import type { ApiKey, KeyStatus, SenderDomain, SmtpCredential } from "./store.ts";
+import type { ApiKey, KeyStatus, MaintenanceWindow, SenderDomain, SmtpCredential } from "./store.ts";
 
 export type NewApiKey = Omit<ApiKey, "key" | "hash" | "lastUsedAt" | "revokedAt">;
 export type NewCredential = Omit<SmtpCredential, "key" | "hash" | "lastUsedAt" | "revokedAt">;
@@ -52,6 +52,10 @@ export function createAccessWrites(db: Database) {
   const findSecret: Statement<[string], { value: Buffer }> = db.prepare(
     "SELECT value FROM secrets WHERE name = ?",
   );
+  const closeDoor = db.prepare(
+    "INSERT OR REPLACE INTO maintenance (key, since, until) VALUES (1, @since, @until)",
+  );
+  const openDoor = db.prepare("DELETE FROM maintenance WHERE key = 1");
   const probe = db.prepare("INSERT OR REPLACE INTO probe (key, bytes) VALUES (1, zeroblob(65536))");
 
   return {
@@ -96,6 +100,10 @@ export function createAccessWrites(db: Database) {
       const row = findSecret.get(arg.name);
       if (!row) throw new Error("a secret that was just written is not there");
       return new Uint8Array(row.value);
+    },
+    setMaintenance(window: MaintenanceWindow | null): void {
+      if (window === null) openDoor.run();
+      else closeDoor.run(window);
     },
     /** Writes a little: the answer to whether writing works again. */
     probe(): void {

@@ -2,11 +2,12 @@
 // Every statement is prepared once and served by an index. The rows of rarely changed things are read through the
 // table types (schema.ts), those of the hot path by hand.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, isNull, lt, ne, or, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, lt, ne, or, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
+import { createHoldViews } from "./holds.ts";
 import { createMessageRows } from "./message-rows.ts";
 import { createSentRows } from "./sent-rows.ts";
-import { accounts, apiKeys, domains, endpoints, secrets, smtpCredentials } from "./schema.ts";
+import { accounts, apiKeys, domains, endpoints, maintenance, secrets, smtpCredentials } from "./schema.ts";
 import type { Suppression } from "./store.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 
@@ -29,6 +30,7 @@ export function createLookups(client: Database) {
     .from(accounts)
     .where(eq(accounts.id, placeholder("id")))
     .prepare();
+  const pausedAccounts = db.select().from(accounts).where(gt(accounts.pausedAt, 0)).prepare();
   const keyByHash = db
     .select()
     .from(apiKeys)
@@ -120,6 +122,11 @@ export function createLookups(client: Database) {
     .from(secrets)
     .where(eq(secrets.name, placeholder("name")))
     .prepare();
+  const maintenanceWindow = db
+    .select({ since: maintenance.since, until: maintenance.until })
+    .from(maintenance)
+    .where(eq(maintenance.key, 1))
+    .prepare();
 
   const suppression: Statement<[number, string, number], Suppression> = client.prepare(
     `SELECT ${suppressionColumns} FROM suppressions WHERE account_key = ? AND canonical = ? AND (expires_at IS NULL OR expires_at > ?)`,
@@ -148,6 +155,9 @@ export function createLookups(client: Database) {
     accountByName: (name: string) => byAccountName.get({ name }) ?? null,
     accountByKey: (key: number) => byAccountKey.get({ key }) ?? null,
     accountById: (id: string) => byAccountId.get({ id }) ?? null,
+    pausedAccounts: () => pausedAccounts.all(),
+    ...createHoldViews(client),
+    maintenance: () => maintenanceWindow.get() ?? null,
     apiKeyByHash: (hash: Uint8Array) => keyByHash.get({ hash: Buffer.from(hash) }) ?? null,
     apiKey: (accountKey: number, id: string) => keyById.get({ accountKey, id }) ?? null,
     apiKeys: (accountKey: number) => keysOf.all({ accountKey }),

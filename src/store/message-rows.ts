@@ -1,12 +1,13 @@
 // Messages with their recipients as the doors show them. The state that shows is made of the one last written, the
-// lease and the due time: no row is touched only because time has passed.
+// lease and the due time: no row is touched only because time has passed. What is on hold shows what it waits as.
 import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef } from "../mail/envelope.ts";
+import { isHeld, isLeased } from "./holds.ts";
 import type { TlsSummary } from "../mail/outcome.ts";
 import type { AttemptView, MessageRecord, RecipientRecord, RecipientState } from "./store.ts";
 
 /** SQL for the state that shows; `@now` is bound by the statement. */
-export const shownState = `CASE WHEN lease_owner IS NOT NULL THEN 'sending' WHEN state = 'scheduled' AND due_at <= @now THEN 'queued' ELSE state END`;
+export const shownState = `CASE WHEN ${isLeased} THEN 'sending' WHEN state = 'scheduled' AND (due_at <= @now OR ${isHeld}) THEN 'queued' ELSE state END`;
 
 export interface MessageRow {
   key: number;

@@ -139,6 +139,16 @@ ALTER TABLE recipients ADD COLUMN complained_at INTEGER;
   `
 ALTER TABLE endpoints ADD COLUMN format TEXT NOT NULL DEFAULT 'svc';
 `,
+  // Accounts whose sending is paused, how long their mail was on hold, and maintenance.
+  `
+ALTER TABLE accounts ADD COLUMN paused_at INTEGER;
+ALTER TABLE accounts ADD COLUMN pause_reason TEXT;
+ALTER TABLE accounts ADD COLUMN guarded TEXT;
+CREATE INDEX accounts_paused ON accounts (paused_at) WHERE paused_at IS NOT NULL;
+ALTER TABLE recipients ADD COLUMN held_ms INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE maintenance (key INTEGER PRIMARY KEY CHECK (key = 1), since INTEGER NOT NULL, until INTEGER) STRICT;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

@@ -1,6 +1,7 @@
 // The queue as it is looked at: which lanes have something waiting, and how much waits. Lanes are found by one seek
 // each; counts walk the index of what waits, for status and metrics only.
 import type { Database, Statement } from "better-sqlite3";
+import { isHeld, isLeased } from "./holds.ts";
 import type { QueueCounts } from "./store.ts";
 
 export function createQueueViews(db: Database) {
@@ -14,7 +15,10 @@ export function createQueueViews(db: Database) {
      FROM recipients INDEXED BY recipients_waiting WHERE due_at IS NOT NULL GROUP BY 1`,
   );
   const leased: Statement<[], { n: number }> = db.prepare(
-    "SELECT count(*) AS n FROM recipients INDEXED BY recipients_leased WHERE lease_owner IS NOT NULL",
+    `SELECT count(*) AS n FROM recipients INDEXED BY recipients_leased WHERE ${isLeased}`,
+  );
+  const held: Statement<[], { n: number }> = db.prepare(
+    `SELECT count(*) AS n FROM recipients INDEXED BY recipients_leased WHERE ${isHeld}`,
   );
   return {
     lanes(arg: { afterLane: string | null; limit: number }): { lane: string; dueAt: number }[] {
@@ -34,6 +38,7 @@ export function createQueueViews(db: Database) {
         queued: 0,
         deferred: 0,
         sending: leased.get()?.n ?? 0,
+        held: held.get()?.n ?? 0,
         oldestDueAt: null,
       };
       for (const { state, n, dueAt } of waiting.all(arg)) {

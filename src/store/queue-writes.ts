@@ -1,8 +1,10 @@
 // Claims and leases. A recipient that waits has a due time and no lease; one that is leased has no due time, so
 // that a row which is inserted leased and then settled touches only the small index of leases. The attempt number is
-// raised and written with the lease, before the attempt.
+// raised and written with the lease, before the attempt. What a paused account's turn comes to is not leased but put on
+// hold (holds.ts).
 import type { Database, Statement } from "better-sqlite3";
 import type { Job, QueuedMessage } from "../mail/envelope.ts";
+import { holderOf, isHeld, isLeased } from "./holds.ts";
 import { contentRefOf, createMessageRows } from "./message-rows.ts";
 import type { MessageRecord } from "./store.ts";
 import type { Tally } from "./tally.ts";
@@ -17,6 +19,13 @@ export interface ClaimedRecipient {
   lane: string;
   attempt: number;
   lastEventAt: number;
+  heldMs: number;
+}
+
+interface DueRecipient extends ClaimedRecipient {
+  accountKey: number;
+  /** 1: its account is paused. */
+  paused: number | null;
 }
 
 /** A row of `messages` as far as an attempt needs it. */
@@ -43,6 +52,9 @@ export interface ClaimedMessage {
   queuedAt: number;
 }
 
+/** What one claim puts on hold at most, so that no other write waits long for it. */
+const holdMost = 500;
+
 export interface Claim {
   owner: string;
   lane: string;
@@ -60,12 +72,17 @@ export const messageForAttempt = `SELECT key, id, account_key AS accountKey, tes
 
 export function createQueueWrites(db: Database, tally: Tally) {
   const messages = createMessageRows(db);
-  const due: Statement<[string, number, number], ClaimedRecipient> = db.prepare(
-    `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts + 1 AS attempt, last_event_at AS lastEventAt
+  const due: Statement<[string, number, number], DueRecipient> = db.prepare(
+    `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts + 1 AS attempt,
+       last_event_at AS lastEventAt, held_ms AS heldMs, account_key AS accountKey,
+       (SELECT paused_at IS NOT NULL FROM accounts WHERE key = account_key) AS paused
      FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
   );
   const lease = db.prepare(
     "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, lease_until = ? WHERE key = ?",
+  );
+  const hold = db.prepare(
+    "UPDATE recipients SET due_at = NULL, lease_owner = ?, lease_until = ? WHERE key = ?",
   );
   const message: Statement<[number], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE key = ?`);
   const earliest: Statement<[string], { dueAt: number }> = db.prepare(
@@ -77,14 +94,34 @@ export function createQueueWrites(db: Database, tally: Tally) {
   );
   const takeBack = db.prepare(
     `UPDATE recipients INDEXED BY recipients_leased SET due_at = @now, lease_owner = NULL, lease_until = NULL
-     WHERE lease_owner IS NOT NULL AND (lease_owner <> @owner OR lease_until <= @now)`,
+     WHERE ${isLeased} AND (lease_owner <> @owner OR lease_until <= @now)`,
   );
   const findMessage: Statement<[string, number], { key: number }> = db.prepare(
     "SELECT key FROM messages WHERE id = ? AND account_key = ?",
   );
   const cancel = db.prepare(
-    "UPDATE recipients SET state = 'canceled', due_at = NULL, updated_at = ? WHERE message_key = ? AND due_at IS NOT NULL",
+    `UPDATE recipients SET state = 'canceled', due_at = NULL, lease_owner = NULL, lease_until = NULL, updated_at = ?
+     WHERE message_key = ? AND (due_at IS NOT NULL OR ${isHeld})`,
   );
+
+  /** Leases what is due, oldest first. What is come upon of a paused account is put on hold, and more is looked at in its place. */
+  const leaseDue = ({ owner, lane, limit, now, leaseUntil }: Claim): ClaimedRecipient[] => {
+    const leased: ClaimedRecipient[] = [];
+    for (let held = 0; leased.length < limit && held < holdMost;) {
+      const before = held;
+      for (const { accountKey, paused, ...recipient } of due.all(lane, now, limit - leased.length)) {
+        if (paused === 1) {
+          hold.run(holderOf(accountKey), now, recipient.key);
+          held += 1;
+        } else {
+          lease.run(owner, leaseUntil, recipient.key);
+          leased.push(recipient);
+        }
+      }
+      if (held === before) break;
+    }
+    return leased;
+  };
 
   return {
     claimDue(claim: Claim): {
@@ -92,12 +129,11 @@ export function createQueueWrites(db: Database, tally: Tally) {
       messages: ClaimedMessage[];
       nextDueAt: number | null;
     } {
-      const recipients = due.all(claim.lane, claim.now, claim.limit);
+      const recipients = leaseDue(claim);
       const messages = new Map<number, ClaimedMessage>();
-      for (const recipient of recipients) {
-        lease.run(claim.owner, claim.leaseUntil, recipient.key);
-        if (messages.has(recipient.messageKey)) continue;
-        const row = message.get(recipient.messageKey);
+      for (const { messageKey } of recipients) {
+        if (messages.has(messageKey)) continue;
+        const row = message.get(messageKey);
         if (row) messages.set(row.key, row);
       }
       return {
@@ -137,9 +173,11 @@ export function jobsOfClaim(
 ): Job[] {
   const messages = new Map(found.messages.map((row) => [row.key, queuedMessageOf(row)]));
   const jobs: Job[] = [];
-  for (const { messageKey, ...recipient } of found.recipients) {
-    const message = messages.get(messageKey);
-    if (message) jobs.push({ ...recipient, message, leaseUntil });
+  for (const { messageKey, heldMs, ...recipient } of found.recipients) {
+    const accepted = messages.get(messageKey);
+    if (!accepted) continue;
+    const message = heldMs === 0 ? accepted : { ...accepted, queuedAt: accepted.queuedAt + heldMs };
+    jobs.push({ ...recipient, message, leaseUntil });
   }
   return jobs;
 }

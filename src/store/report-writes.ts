@@ -2,6 +2,7 @@
 // transaction with the event and the suppression, and once: a report that says the same again writes nothing.
 import type { Database, Statement } from "better-sqlite3";
 import type { SettlementParts } from "./settlement.ts";
+import { isHeld, isLeased } from "./holds.ts";
 import type { Report, ReportResult } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
@@ -15,11 +16,11 @@ interface Standing {
 
 export function createReportWrites(db: Database, tally: Tally, parts: SettlementParts) {
   const standing: Statement<[number, number], Standing> = db.prepare(
-    `SELECT state, attempts, lease_owner IS NOT NULL AS leased, due_at IS NOT NULL AS waits, complained_at IS NOT NULL AS complained
+    `SELECT state, attempts, coalesce(${isLeased}, 0) AS leased, (due_at IS NOT NULL OR coalesce(${isHeld}, 0)) AS waits, complained_at IS NOT NULL AS complained
      FROM recipients WHERE key = ? AND message_key = ?`,
   );
   const bounce = db.prepare(
-    `UPDATE recipients SET state = 'bounced', due_at = NULL, updated_at = @at, last_event_at = @eventAt,
+    `UPDATE recipients SET state = 'bounced', due_at = NULL, lease_owner = NULL, lease_until = NULL, updated_at = @at, last_event_at = @eventAt,
        smtp_code = @smtpCode, smtp_status = @smtpStatus, smtp_response = @smtpResponse WHERE key = @recipientKey`,
   );
   const complain = db.prepare(

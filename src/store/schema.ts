@@ -6,6 +6,7 @@ import type {
   DkimKey,
   DnsRecord,
   DomainStatus,
+  GuardBaseline,
   KeyStatus,
   RecipientState,
   Scope,
@@ -19,6 +20,9 @@ export const accounts = sqliteTable("accounts", {
   name: text("name").notNull(),
   status: text("status").$type<"active" | "suspended">().notNull(),
   createdAt: integer("created_at").notNull(),
+  pausedAt: integer("paused_at"),
+  pauseReason: text("pause_reason"),
+  guarded: text("guarded", { mode: "json" }).$type<GuardBaseline>(),
 });
 
 export const apiKeys = sqliteTable("api_keys", {
@@ -102,7 +106,10 @@ export const content = sqliteTable("content", {
   bytes: blob("bytes", { mode: "buffer" }).notNull(),
 });
 
-/** Waiting: `due_at` and no lease. Leased: a lease and no `due_at`. Final: neither. */
+/**
+ * Waiting: `due_at` and no lease. Leased: a lease and no `due_at`. On hold: leased to a holder (holds.ts), `lease_until`
+ * being since when. Final: neither.
+ */
 export const recipients = sqliteTable("recipients", {
   key: integer("key").primaryKey({ autoIncrement: true }),
   messageKey: integer("message_key").notNull(),
@@ -129,6 +136,8 @@ export const recipients = sqliteTable("recipients", {
   tls: text("tls"),
   updatedAt: integer("updated_at").notNull(),
   complainedAt: integer("complained_at"),
+  /** How long it was on hold, holds of now left out. */
+  heldMs: integer("held_ms").notNull().default(0),
 });
 
 export const attempts = sqliteTable("attempts", {
@@ -266,6 +275,13 @@ export const secrets = sqliteTable("secrets", {
   value: blob("value", { mode: "buffer" }).notNull(),
 });
 
+/** At most one row: the door is closed to clients since then. */
+export const maintenance = sqliteTable("maintenance", {
+  key: integer("key").primaryKey(),
+  since: integer("since").notNull(),
+  until: integer("until"),
+});
+
 /** One row that is written to find out whether writing works again. */
 export const probe = sqliteTable("probe", {
   key: integer("key").primaryKey(),
@@ -290,5 +306,6 @@ export const tables = {
   retentionWalks,
   retentionLater,
   secrets,
+  maintenance,
   probe,
 };

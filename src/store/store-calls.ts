@@ -179,6 +179,17 @@ export function createCalls(parts: CallParts): Store {
     settle: (settlement) => writer.call("settle", packSettlement(settlement)),
     queueCounts: () => reader.ask("queueCounts", { now: clock.now() }),
 
+    // holds
+    pauseAccount: (accountKey, at, reason) => rarely(writer.call("pauseAccount", { accountKey, at, reason })),
+    resumeAccount: (accountKey, guarded) => rarely(writer.call("resumeAccount", { accountKey, guarded })),
+    pausedAccounts: async () => lookups.pausedAccounts(),
+    accountsOnHold: async () => lookups.accountsOnHold(),
+    releaseHeld: (accountKey, at, limit) => writer.call("releaseHeld", { accountKey, at, limit }),
+
+    // maintenance
+    maintenance: async () => lookups.maintenance(),
+    setMaintenance: (window) => writer.call("setMaintenance", window),
+
     // reports
     sentMessage: async (of) => lookups.sent(of, clock.now()),
     settleReports: (reports) => writer.call("settleReports", reports),

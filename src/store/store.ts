@@ -15,6 +15,21 @@ export interface Account {
   name: string;
   status: "active" | "suspended";
   createdAt: number;
+  /** Sending is paused since then: what is due is held, and nothing new is taken. */
+  pausedAt: number | null;
+  /** As the operator is told it. */
+  pauseReason: string | null;
+  /** What the guard had counted when the account was last resumed; it counts on from there. */
+  guarded: GuardBaseline | null;
+}
+
+/** The figures from `from` on, as they stood at a resume. */
+export interface GuardBaseline {
+  from: number;
+  delivered: number;
+  bounced: number;
+  bouncedHard: number;
+  complained: number;
 }
 
 export interface ApiKey {
@@ -441,7 +456,15 @@ export interface QueueCounts {
   queued: number;
   deferred: number;
   sending: number;
+  /** Due, and not tried while the account's sending is paused. */
+  held: number;
   oldestDueAt: number | null;
+}
+
+/** The door is closed to clients, and until when; null: until the operator opens it. */
+export interface MaintenanceWindow {
+  since: number;
+  until: number | null;
 }
 
 /** What is to be kept: everything after these moments, and nothing that is still to be sent, however old. */
@@ -539,7 +562,7 @@ export interface Store {
   message(accountKey: number, id: string): Promise<MessageRecord | null>;
   listMessages(accountKey: number, filter: MessageFilter, page: PageRequest): Promise<Page<MessageRecord>>;
   attempts(accountKey: number, messageId: string): Promise<AttemptView[]>;
-  /** Cancels every recipient that is scheduled, queued or deferred and not leased; `canceled` is how many, `message` as it is then. null: no such message. */
+  /** Cancels every recipient that is scheduled, queued, deferred or on hold, and not leased; `canceled` is how many, `message` as it is then. null: no such message. */
   cancelMessage(
     accountKey: number,
     id: string,
@@ -566,6 +589,26 @@ export interface Store {
   /** Outcome, attempt, event, webhook rows, suppression and inbox copy in one transaction. False: the recipient was final already and nothing was written. */
   settle(settlement: Settlement): Promise<boolean>;
   queueCounts(): Promise<QueueCounts>;
+
+  // holds
+  /** From now on a claim puts what is due of the account on hold. False: it is paused already, or there is none. */
+  pauseAccount(accountKey: number, at: number, reason: string): Promise<boolean>;
+  /** Ends the pause; what is on hold stays there until it is released. False: it was not paused. */
+  resumeAccount(accountKey: number, guarded: GuardBaseline | null): Promise<boolean>;
+  pausedAccounts(): Promise<Account[]>;
+  /** Accounts of whose mail something is on hold. */
+  accountsOnHold(): Promise<number[]>;
+  /** Puts up to `limit` of what is on hold, the longest held first, back in line, unless the account is paused: how many, and their lanes. */
+  releaseHeld(
+    accountKey: number,
+    at: number,
+    limit: number,
+  ): Promise<{ released: number; lanes: { lane: string; dueAt: number }[] }>;
+
+  // maintenance
+  maintenance(): Promise<MaintenanceWindow | null>;
+  /** null ends it. */
+  setMaintenance(window: MaintenanceWindow | null): Promise<void>;
 
   // reports
   /** The recipients of a message, by its key or its id, in any account; null: no such message. */

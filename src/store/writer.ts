@@ -8,6 +8,7 @@ import { createAnswers } from "./answers.ts";
 import type { Answers } from "./answers.ts";
 import { createAccessWrites } from "./access-writes.ts";
 import { createEventWrites } from "./event-writes.ts";
+import { createHoldWrites } from "./holds.ts";
 import { createPurge } from "./purge.ts";
 import { createQueueWrites } from "./queue-writes.ts";
 import { createReplay } from "./replay.ts";
@@ -32,6 +33,7 @@ function createWrites(db: Database, tally: Tally, answers: Answers) {
     ...createAcceptance(db, tally, answers),
     ...createAccessWrites(db),
     ...createQueueWrites(db, tally),
+    ...createHoldWrites(db),
     ...createSettlementWrites(db, tally, {
       recordEvent: (event) => events.recordEvent(event),
       addSuppression,

@@ -16,6 +16,7 @@ import { silentLog, type Log } from "../../src/log.ts";
 import type { Account, ApiKey, Scope, Store } from "../../src/store/store.ts";
 import type { Submission } from "../../src/submission/submission.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
+import { newAccount } from "../support/account.ts";
 import { ManualClock } from "../support/clock.ts";
 
 export interface Answer {
@@ -95,13 +96,7 @@ export async function startHttp(
   const logged: Harness["logged"] = [];
   const log = recording(logged);
   const mint = createIdMint();
-  const made: Account = {
-    key: 1,
-    id: mint("acct", clock.now()),
-    name: "default",
-    status: "active",
-    createdAt: clock.now(),
-  };
+  const made = newAccount({ id: mint("acct", clock.now()), createdAt: clock.now() });
   const account = (await options.opened?.store.accountByName("default")) ?? made;
   const store = options.opened?.store ?? fake<Store>("store", { ...memoryKeys(account), ...options.store });
   const socket = join(mkdtempSync(join(tmpdir(), "svc-http-")), "admin.sock");

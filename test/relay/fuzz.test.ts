@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { makeRig, type Rig } from "../submission/rig.ts";
+import { newAccount } from "../support/account.ts";
 import { login, plainToken, startRelay, type RelayHarness } from "../support/relay.ts";
 import type { SmtpClient } from "../support/smtp-client.ts";
 
@@ -275,7 +276,7 @@ test.each(hostile)("%s never hold up the loop for 100 ms", async (_name, text) =
   const ticks = setInterval(lap, 1);
   const envelope = { mailFrom: "", rcptTo: [], smtpUtf8: false };
   const sender = {
-    account: { key: 1, id: "acct_1", name: "default", status: "active", createdAt: 0 } as const,
+    account: newAccount(),
     test: false,
     apiKey: null,
   };

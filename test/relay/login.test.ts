@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Refusal } from "../../src/errors.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
+import { newAccount } from "../support/account.ts";
 import { login, plainToken, startRelay } from "../support/relay.ts";
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
@@ -175,7 +176,7 @@ test("a trusted network whose account is missing or suspended sends nothing", as
   await client.command("EHLO client.test");
   house.on.accounts = [];
   expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^451 4\.3\.5 /);
-  house.on.accounts = [{ key: 1, id: "acct_1", name: "default", status: "suspended", createdAt: 0 }];
+  house.on.accounts = [newAccount({ status: "suspended" })];
   expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^535 5\.7\.8 /);
 });
 

@@ -16,6 +16,7 @@ import type {
 } from "../../src/store/store.ts";
 import type { Arrival, Sender, Submission } from "../../src/submission/submission.ts";
 import { createSubmission, type SubmissionDeps } from "../../src/submission/submit.ts";
+import { newAccount } from "../support/account.ts";
 import { ManualClock } from "../support/clock.ts";
 import { makeJob, makeMessage } from "../support/jobs.ts";
 
@@ -193,7 +194,7 @@ export function makeSuppression(email: string, over: Partial<Suppression> = {}):
 }
 
 export const liveSender: Sender = {
-  account: { key: 1, id: "acct_01jdkq4y8z0000000000000001", name: "default", status: "active", createdAt: 0 },
+  account: newAccount({ id: "acct_01jdkq4y8z0000000000000001" }),
   test: false,
   apiKey: 7,
 };

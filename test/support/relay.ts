@@ -10,6 +10,7 @@ import { createRelay } from "../../src/relay/relay.ts";
 import type { Listening } from "../../src/relay/listening.ts";
 import type { Account } from "../../src/store/store.ts";
 import type { Arrival, Sender, Submission } from "../../src/submission/submission.ts";
+import { newAccount } from "./account.ts";
 import { ManualClock } from "./clock.ts";
 import { connectSmtp } from "./smtp-client.ts";
 import type { SmtpClient } from "./smtp-client.ts";
@@ -19,7 +20,7 @@ const pem = (name: string): string =>
 export const certificate = { key: pem("mail.test.key"), cert: pem("mail.test.cert") };
 export const renewedCertificate = { key: pem("renewed.test.key"), cert: pem("renewed.test.cert") };
 
-export const account: Account = { key: 1, id: "acct_1", name: "default", status: "active", createdAt: 0 };
+export const account = newAccount();
 /** The login that the fake access takes. */
 export const login = { username: "smtp_01jdkq4y8z0000000000000001", password: "correct horse" };
 export const plainToken = Buffer.from(`\0${login.username}\0${login.password}`).toString("base64");

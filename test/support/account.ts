@@ -1,0 +1,16 @@
+// An account as the store gives it, with what a test cares about replaced.
+import type { Account } from "../../src/store/store.ts";
+
+export function newAccount(wishes: Partial<Account> = {}): Account {
+  return {
+    key: 1,
+    id: "acct_1",
+    name: "default",
+    status: "active",
+    createdAt: 0,
+    pausedAt: null,
+    pauseReason: null,
+    guarded: null,
+    ...wishes,
+  };
+}
