@@ -20,6 +20,7 @@ import { createJobs, jobList } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createSigner } from "./mail/dkim.ts";
 import { createDestinations } from "./queue/destinations.ts";
+import { createHolds } from "./queue/holds.ts";
 import { createRunner, type Runner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
@@ -208,11 +209,18 @@ async function build({
     random: Math.random,
     isCaught: destinations.isCaught,
   };
-  const queue = createRunner({
+  const holds = createHolds({
+    store,
+    note: (lane, dueAt) => queue.note(lane, dueAt),
+    clock,
+    log: log.component("queue"),
+  });
+  const queue: Runner = createRunner({
     store,
     destinationOf: destinations.destinationOf,
     suppressedSince: destinations.suppressedSince(store),
     settlementOf: (job, outcome, now) => settlementOf(settleDeps, job, outcome, now),
+    isPaused: (accountKey) => holds.isPaused(accountKey),
     shaping,
     owner,
     clock,
@@ -329,7 +337,7 @@ async function build({
     },
   };
   return {
-    floors: [[outside], [webhooks, runner, prune, jobs, ...(relay ? [relay] : []), inbound, http]],
+    floors: [[outside], [webhooks, holds, runner, prune, jobs, ...(relay ? [relay] : []), inbound, http]],
     daemon: {
       addresses,
       reload,

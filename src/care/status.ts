@@ -30,6 +30,7 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
         queued: queue.queued,
         deferred: queue.deferred,
         sending: queue.sending,
+        held: queue.held,
         oldest_due_at: isoTimeOrNull(queue.oldestDueAt),
       },
       store: {

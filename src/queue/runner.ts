@@ -29,6 +29,8 @@ export interface RunnerDeps {
   settlementOf(job: Job, outcome: Outcome, now: number): Settlement;
   /** A bounce without an attempt where the recipient was suppressed since acceptance; null: try. */
   suppressedSince(job: Job): Promise<Outcome | null>;
+  /** Nothing of the account is begun: it goes back, and the store puts it on hold. */
+  isPaused(accountKey: number): boolean;
   shaping: Shaping;
   /** Names this boot; leases of any other are taken back at start. */
   owner: string;
@@ -323,6 +325,10 @@ export function createRunner(deps: RunnerDeps): Runner {
 
   const attempt = async (group: Group, job: Job, to: Destination, fresh: boolean): Promise<void> => {
     const startedAt = now();
+    if (deps.isPaused(job.message.accountKey)) {
+      free(group);
+      return giveBack([job], startedAt);
+    }
     let outcome: Outcome;
     try {
       outcome = (fresh ? null : await deps.suppressedSince(job)) ?? (await to.attempt(job, mayFinish));

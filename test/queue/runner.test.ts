@@ -87,6 +87,7 @@ function bench(
     hangs?: string[];
     shaping?: unknown;
     suppressed?: (job: Job) => Outcome | null;
+    paused?: Set<number>;
     /** Runs before a lane is routed. */
     routing?: (lane: string) => Promise<void>;
     /** Runs before an outcome is turned into a settlement. */
@@ -113,6 +114,7 @@ function bench(
       return destination(lane);
     },
     suppressedSince: async (job) => options.suppressed?.(job) ?? null,
+    isPaused: (accountKey) => options.paused?.has(accountKey) ?? false,
     settlementOf: (job, outcome, now) => {
       options.settling?.(job);
       return {

@@ -19,7 +19,9 @@ export function register(status: Command, cli: Cli): void {
       ["memory", megabytes(memory)],
       [
         "queue",
-        ["scheduled", "queued", "deferred", "sending"].map((name) => `${cell(queue[name] ?? 0)} ${name}`),
+        ["scheduled", "queued", "deferred", "sending", "held"].map(
+          (name) => `${cell(queue[name] ?? 0)} ${name}`,
+        ),
       ],
       ["oldest due", queue["oldest_due_at"]],
       [
