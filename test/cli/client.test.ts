@@ -274,3 +274,29 @@ test("help and version go to stdout with exit 0", async () => {
     expect(ran.out).toContain("pause <id>");
   }
 });
+
+test("help api lists the clients to copy and what they read; help api LANGUAGE shows those of one", async () => {
+  const listed = await svc(["help", "api"]);
+  expect(listed.code).toBe(0);
+  const languages = [...listed.out.matchAll(/^ {2}([a-z]+) +(?:svc|client)\./gm)].map(([, name]) => name);
+  expect(languages).toEqual(["curl", "go", "node", "php", "python", "ruby"]);
+  expect(listed.out).toMatch(/SVC_BASE_URL +.*public_url/s);
+
+  const shown = await svc(["help", "api", "python"]);
+  expect(shown.code).toBe(0);
+  const files = [...shown.out.matchAll(/^==> python\/(\S+) <==$/gm)].map(([, name]) => name);
+  expect(files).toEqual(["svc.py", "events.py", "send.py", "webhook.py"]);
+  const text = readFileSync(join(import.meta.dirname, "../../examples/python/webhook.py"), "utf8");
+  expect(shown.out).toContain(text);
+  expect(shown.err).toContain("SVC_BASE_URL");
+});
+
+test.each([
+  [["help", "api", "cobol"], "there is one in curl, go, node, php, python, ruby"],
+  [["help", "api", "../src"], "found no client"],
+  [["help", "webhooks", "node"], 'found "node"'],
+])("%j is exit 2", async (args, said) => {
+  const ran = await svc(args);
+  expect(ran).toMatchObject({ code: 2, out: "" });
+  expect(ran.err).toContain(said);
+});

@@ -1,0 +1,26 @@
+// The client programs that come with the package, in its examples/ folder, as `svc help api` shows them: what languages
+// there are, and the files of one. What each of them does is examples/README.md's to say.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Two folders up from here as written, one from the bundle. */
+export const examplesFolder = join(
+  import.meta.dirname,
+  import.meta.url.endsWith(".ts") ? "../../examples" : "../examples",
+);
+
+export function exampleLanguages(): string[] {
+  return readdirSync(examplesFolder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .toSorted();
+}
+
+/** Name and text of each file, those that the others need first. */
+export function examplesOf(language: string): { name: string; text: string }[] {
+  const folder = join(examplesFolder, language);
+  const shared = (name: string): number => (/^(?:svc|client)\./.test(name) ? 0 : 1);
+  return readdirSync(folder)
+    .toSorted((a, b) => shared(a) - shared(b) || (a < b ? -1 : 1))
+    .map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }));
+}
