@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
+import { tellDomain } from "./care/domain-notice.ts";
 import { createNotices } from "./care/notices.ts";
 import { createPrune } from "./care/prune.ts";
 import { createStatus } from "./care/status.ts";
@@ -113,8 +114,8 @@ export async function initialise(options: { config: Config; log: Log; domain: st
       resolver: resolver.uncached,
       config: domainConfig(config),
       clock,
-      log,
       mint,
+      onStatus: () => undefined,
     });
     const account = await theAccount(store);
     const domain = options.domain === null ? null : await domains.add(account.key, options.domain);
@@ -181,8 +182,8 @@ async function build({
     resolver: resolver.uncached,
     config: domainConfig(config),
     clock,
-    log,
     mint,
+    onStatus: (domain, before) => void tellDomain(notices, log.component("domains"), domain, before),
   });
   const shaping = createShaping(
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
@@ -351,8 +352,8 @@ function resolverOf(config: Config, clock: Clock, log: Log): CachingResolver {
   return createResolver({ ...config.dns, clock, log: log.component("dns") });
 }
 
-function domainConfig(config: Config): { hostname: string; sources: string[] } {
-  return { hostname: config.hostname, sources: config.outbound.source };
+function domainConfig({ hostname, outbound, publicUrl }: Config) {
+  return { hostname, sources: outbound.source, publicHost: new URL(publicUrl).hostname };
 }
 
 async function theAccount(store: Store) {

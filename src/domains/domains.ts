@@ -1,9 +1,25 @@
 // Sender domains: records to publish, verification, DKIM keys.
 import type { SenderDomain, Store } from "../store/store.ts";
+import type { OwnDkim } from "./keys.ts";
+
+/** Where a change is written: the store, or the view of it that keeps a request's answer with the change. */
+export type DomainWriting = Pick<Store, "createDomain" | "saveDomain">;
+
+/** What of a domain can be set. `returnPathDomain` null: the one that a domain has where none is chosen. */
+export type DomainChange = Partial<
+  Pick<SenderDomain, "trackOpens" | "trackClicks" | "trackingDomain" | "allowSubdomains">
+> & { returnPathDomain?: string | null };
 
 export interface Domains {
   /** Makes the DKIM keys and the records to publish, and writes them with `into` where that is given. Throws Refusal validation_failed or conflict. */
-  add(accountKey: number, name: string, into?: Pick<Store, "createDomain">): Promise<SenderDomain>;
+  add(accountKey: number, name: string, into?: DomainWriting, dkim?: OwnDkim): Promise<SenderDomain>;
+  /** Sets what is given; its new records are looked at with the next round of re-checks. Throws Refusal validation_failed or conflict. */
+  update(domain: SenderDomain, change: DomainChange, into?: DomainWriting): Promise<SenderDomain>;
+  /** New keys of both kinds, pending until they are seen in the DNS; those that were pending are dropped. Throws Refusal validation_failed or conflict. */
+  rotate(domain: SenderDomain, dkim: OwnDkim, into?: DomainWriting): Promise<SenderDomain>;
+  /** The operator's word: it sends no more, until it is resumed and verified again. Throws Refusal conflict. */
+  suspend(domain: SenderDomain, into?: DomainWriting): Promise<SenderDomain>;
+  resume(domain: SenderDomain, into?: DomainWriting): Promise<SenderDomain>;
   /** Asks the DNS and saves what it saw. */
   verify(domain: SenderDomain): Promise<SenderDomain>;
   /** The verified (or degraded) domain that may send for `fromDomain`: itself or a parent (relaxed alignment); else why not. */
@@ -11,6 +27,6 @@ export interface Domains {
     accountKey: number,
     fromDomain: string,
   ): Promise<{ ok: true; domain: SenderDomain } | { ok: false; domain: SenderDomain | null }>;
-  /** Re-checks what is due: pending hourly, others daily. For jobs.ts. */
+  /** Re-checks what is due: what waits for the DNS hourly, others daily. For jobs.ts. */
   recheck(): Promise<void>;
 }

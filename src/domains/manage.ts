@@ -2,84 +2,151 @@
 // for each message. A domain sends once it is verified, and for 72 hours more while it is degraded.
 import type { Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
-import { Refusal } from "../errors.ts";
+import { Refusal, type Problem } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
-import type { Log } from "../log.ts";
 import { parseDomain } from "../mail/address.ts";
-import { generateDkimKey } from "../mail/dkim.ts";
-import type { DkimKey, SenderDomain, Store } from "../store/store.ts";
+import type { DomainStatus, SenderDomain, Store } from "../store/store.ts";
 import { checkRecords, statusAfter } from "./check.ts";
-import type { Domains } from "./domains.ts";
-import { longestPrefix, recordsFor, returnPathDomain } from "./records.ts";
+import type { Domains, DomainWriting } from "./domains.ts";
+import { keysAfter, makeKeys } from "./keys.ts";
+import { dkimName, longestPrefix, recordsFor, returnPathDomain } from "./records.ts";
 import type { SendingHost } from "./records.ts";
 
 export interface DomainsDeps {
-  store: Pick<Store, "createDomain" | "domainByName" | "domainsToCheck" | "saveDomainCheck">;
+  store: Pick<Store, "createDomain" | "domainByName" | "domainsToCheck" | "saveDomain">;
   /** Without a cache of its own (`resolver.uncached`): whoever verifies has just changed a record. */
   resolver: Resolver;
   config: SendingHost;
   clock: Clock;
-  log: Log;
   mint: IdMint;
+  /** A look at the DNS changed what the domain is. */
+  onStatus(domain: SenderDomain, before: DomainStatus): void;
 }
 
 const hourMs = 3_600_000;
 /** Domains of one round of re-checks; the rest waits for the next. */
 const recheckLimit = 200;
+/** Looks at a domain that is changed again and again while it is looked at. */
+const mostLooks = 3;
 
 export function createDomains(deps: DomainsDeps): Domains {
-  const { store, clock, log } = deps;
-  const host: SendingHost = { hostname: deps.config.hostname.toLowerCase(), sources: deps.config.sources };
+  const { store, clock } = deps;
+  const host: SendingHost = {
+    hostname: deps.config.hostname.toLowerCase(),
+    sources: deps.config.sources,
+    publicHost: deps.config.publicHost.toLowerCase(),
+  };
   let rechecking = false;
 
-  const verify = async (domain: SenderDomain): Promise<SenderDomain> => {
+  /** What the DNS says of a domain as it was read. */
+  const look = async (domain: SenderDomain): Promise<SenderDomain> => {
     // Made afresh: the host name or the addresses may have changed since.
-    const records = await checkRecords(deps.resolver, recordsFor(domain.name, domain.dkimKeys, host), host);
+    const seen = await checkRecords(deps.resolver, recordsFor(domain, host), host);
     const now = clock.now();
-    const checked = {
-      ...domain,
-      records,
-      ...statusAfter(domain, records, now),
-      checkedAt: now,
-      updatedAt: now,
-    };
-    await store.saveDomainCheck(checked);
-    if (checked.status !== domain.status) tellChange(log, domain, checked);
-    return checked;
+    const dkimKeys = keysAfter(domain.dkimKeys, seen, domain.name, now);
+    const records = recordsFor({ ...domain, dkimKeys }, host, seen);
+    const status = statusAfter(domain, records, now);
+    return { ...domain, dkimKeys, records, ...status, checkedAt: now, updatedAt: now };
+  };
+
+  /** Where it was changed while the DNS was asked, what it is now is looked at. */
+  const verify = async (given: SenderDomain): Promise<SenderDomain> => {
+    let domain = given;
+    for (let tries = 0; tries < mostLooks; tries++) {
+      const checked = await look(domain);
+      if (await store.saveDomain(checked)) {
+        if (checked.status !== domain.status) deps.onStatus(checked, domain.status);
+        return { ...checked, revision: checked.revision + 1 };
+      }
+      const now = await store.domainByName(domain.accountKey, domain.name);
+      if (now === null) throw new Refusal("resource_not_found", "There is no such domain.");
+      domain = now;
+    }
+    throw changedMeanwhile(domain.name);
+  };
+
+  /** Saves what was made of a domain, with the records that it then publishes. */
+  const change = async (
+    domain: SenderDomain,
+    changes: Partial<SenderDomain>,
+    into: DomainWriting,
+  ): Promise<SenderDomain> => {
+    const changed = { ...domain, ...changes, updatedAt: clock.now() };
+    const records = recordsFor(changed, host, domain.records);
+    const unseen = records.some((record) => record.status === "unchecked");
+    const next = { ...changed, records, checkedAt: unseen ? null : changed.checkedAt };
+    if (!(await into.saveDomain(next))) throw changedMeanwhile(domain.name);
+    return { ...next, revision: next.revision + 1 };
   };
 
   return {
-    async add(accountKey, given, into = store) {
+    async add(accountKey, given, into = store, dkim = {}) {
       const name = checkedName(given);
+      checkSelector(dkim.selector, name, "dkim.selector");
       if (await store.domainByName(accountKey, name)) throw duplicate(name);
-      const dkimKeys = await makeKeys();
+      const dkimKeys = await makeKeys(dkim, [], "active");
+      if (dkimKeys === null) throw new Error("a domain without keys has a selector taken");
       const now = clock.now();
+      const published = { name, dkimKeys, returnPathDomain: returnPathDomain(name), trackingDomain: null };
       const created = await into.createDomain({
+        ...published,
         id: deps.mint("dom", now),
         accountKey,
-        name,
         status: "pending",
-        returnPathDomain: returnPathDomain(name),
-        records: recordsFor(name, dkimKeys, host),
-        dkimKeys,
+        records: recordsFor(published, host),
         createdAt: now,
         updatedAt: now,
         verifiedAt: null,
         checkedAt: null,
         failingSince: null,
+        trackOpens: false,
+        trackClicks: false,
+        allowSubdomains: true,
+        revision: 0,
       });
       if (!created) throw duplicate(name);
       return created;
     },
 
+    async update(domain, { returnPathDomain: wanted, ...changes }, into = store) {
+      const next = {
+        ...changes,
+        returnPathDomain:
+          wanted === null ? returnPathDomain(domain.name) : (wanted ?? domain.returnPathDomain),
+      };
+      refuseNames(domain, next);
+      return change(domain, next, into);
+    },
+
+    async rotate(domain, dkim, into = store) {
+      checkSelector(dkim.selector, domain.name, "selector");
+      const made = await makeKeys(dkim, domain.dkimKeys, "pending");
+      if (made === null)
+        throw invalid(
+          "selector",
+          "is, with the letter e or r behind it, the name of a key that is published",
+        );
+      const kept = domain.dkimKeys.filter((key) => key.status !== "pending");
+      return change(domain, { dkimKeys: [...kept, ...made] }, into);
+    },
+
+    suspend: (domain, into = store) => change(domain, { status: "suspended" }, into),
+    async resume(domain, into = store) {
+      if (domain.status !== "suspended") return domain;
+      return change(domain, { status: "pending", checkedAt: null, failingSince: null }, into);
+    },
+
     verify,
 
     async senderFor(accountKey, fromDomain) {
+      const from = fromDomain.toLowerCase();
       let nearest: SenderDomain | null = null;
-      for (const name of selfAndParents(fromDomain.toLowerCase())) {
+      for (const name of selfAndParents(from)) {
         const domain = await store.domainByName(accountKey, name);
-        if (domain?.status === "verified" || domain?.status === "degraded") return { ok: true, domain };
-        nearest ??= domain;
+        const speaks = domain !== null && (name === from || domain.allowSubdomains);
+        if (speaks && (domain.status === "verified" || domain.status === "degraded"))
+          return { ok: true, domain };
+        if (speaks) nearest ??= domain;
         if (domain?.status === "suspended") break; // what the operator stopped does not send by its parent
       }
       return { ok: false, domain: nearest };
@@ -91,24 +158,12 @@ export function createDomains(deps: DomainsDeps): Domains {
       try {
         const now = clock.now();
         for (const domain of await store.domainsToCheck(now - hourMs, now - 24 * hourMs, recheckLimit))
-          await verify(domain);
+          await verify(domain).catch(ifNotChanged);
       } finally {
         rechecking = false;
       }
     },
   };
-}
-
-/** RSA for every receiver there is, Ed25519 beside it (RFC 8463 §5). */
-async function makeKeys(): Promise<DkimKey[]> {
-  const [rsa, ed25519] = await Promise.all([
-    generateDkimKey("rsa-sha256"),
-    generateDkimKey("ed25519-sha256"),
-  ]);
-  return [
-    { selector: "svc1", algorithm: "rsa-sha256", ...rsa, status: "active" },
-    { selector: "svc1e", algorithm: "ed25519-sha256", ...ed25519, status: "active" },
-  ];
 }
 
 /** A-label form, lower case. Throws Refusal validation_failed. */
@@ -120,8 +175,57 @@ function checkedName(given: string): string {
       ? "is too long for the names of its DKIM records"
       : null;
   if (parsed.ok && issue === null) return parsed.value;
-  const errors = [{ field: "name", code: "validation_failed" as const, issue: issue ?? "is no domain name" }];
-  throw new Refusal("validation_failed", `The domain name ${issue ?? "is not valid"}.`, { errors });
+  throw invalid("name", issue ?? "is no domain name");
+}
+
+/** Sub-domains of RFC 6376 §3.1; a letter is put behind it for the second key. Throws Refusal validation_failed. */
+function checkSelector(selector: string | undefined, name: string, field: string): void {
+  if (selector === undefined) return;
+  if (!/^[a-z0-9](?:[a-z0-9-]{0,60}[a-z0-9])?$/.test(selector))
+    throw invalid(field, "is not a selector: 1 to 62 letters, digits and hyphens in lower case");
+  if (dkimName(`${selector}e`, name).length > 253)
+    throw invalid(field, "is too long for the name of a DNS record");
+}
+
+/** The names that were chosen for it. Throws Refusal validation_failed. */
+function refuseNames(domain: SenderDomain, next: Partial<SenderDomain>): void {
+  const { name } = domain;
+  const { returnPathDomain: returnPath, trackingDomain: tracking } = { ...domain, ...next };
+  const errors: Problem[] = [];
+  const refuse = (field: string, issue: string): void =>
+    void errors.push({ field, code: "validation_failed", issue });
+  // Aligned with the From domain (RFC 7489 §3.1), and not the domain itself, whose MX is its mailboxes'.
+  if (!isBelow(returnPath, name)) refuse("return_path_domain", below(name));
+  if (tracking !== null && !isBelow(tracking, name)) refuse("tracking_domain", below(name));
+  // A CNAME stands alone at its name (RFC 1034 §3.6.2).
+  if (tracking === returnPath)
+    refuse("tracking_domain", "is the return path's name, which has other records");
+  const [first] = errors;
+  if (first) throw new Refusal("validation_failed", `${first.field} ${first.issue}.`, { errors });
+}
+
+/** What is left of an address (RFC 5321 §4.5.3.1) beside the longest local part. */
+const longestBelow = 189;
+const below = (name: string): string => `is not a name of at most ${longestBelow} characters below ${name}`;
+
+function isBelow(given: string, name: string): boolean {
+  return given.endsWith(`.${name}`) && (given.length <= longestBelow || given === returnPathDomain(name));
+}
+
+function invalid(field: string, issue: string): Refusal {
+  const errors = [{ field, code: "validation_failed" as const, issue }];
+  return new Refusal("validation_failed", `${field} ${issue}.`, { errors });
+}
+
+function changedMeanwhile(name: string): Refusal {
+  return new Refusal("conflict", `${name} was changed by somebody else meanwhile; try again.`, {
+    domain: name,
+  });
+}
+
+/** Whatever is changed or deleted while a round asks after it is the next round's. */
+function ifNotChanged(error: unknown): void {
+  if (!(error instanceof Refusal)) throw error;
 }
 
 function duplicate(name: string): Refusal {
@@ -133,13 +237,4 @@ function selfAndParents(name: string): string[] {
   const labels = name.split(".");
   const last = Math.max(1, labels.length - 1);
   return Array.from({ length: last }, (_, from) => labels.slice(from).join("."));
-}
-
-function tellChange(log: Log, before: SenderDomain, after: SenderDomain): void {
-  const failing = after.records
-    .filter((record) => record.required && record.status !== "ok")
-    .map((record) => record.issue);
-  const fields = { domain: after.name, before: before.status, status: after.status, failing };
-  if (after.status === "verified") log.info(fields, "a sender domain is verified");
-  else log.warn(fields, "a sender domain fails its DNS checks");
 }

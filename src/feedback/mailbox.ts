@@ -6,6 +6,11 @@ import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import type { Store } from "../store/store.ts";
 
+/** Where feedback loops send complaints; `fbl+yahoo@…` names the loop. */
+export function complaintsAddress(hostname: string): string {
+  return `fbl@${hostname.toLowerCase()}`;
+}
+
 export type Mailbox =
   | { kind: "return_path"; messageKey: number; recipientKey: number }
   | { kind: "complaints"; source: string | null }

@@ -15,7 +15,7 @@ export interface DevCredentials {
 
 export async function makeDevCredentials(
   deps: {
-    store: Pick<Store, "domainByName" | "saveDomainCheck">;
+    store: Pick<Store, "domainByName" | "saveDomain">;
     domains: Domains;
     access: Access;
     clock: Clock;
@@ -28,7 +28,7 @@ export async function makeDevCredentials(
   const now = deps.clock.now();
   const records = domain.records.map((record) => ({ ...record, status: "ok" as const, issue: null }));
   const verified = { updatedAt: now, verifiedAt: now, checkedAt: now, failingSince: null };
-  await store.saveDomainCheck({ ...domain, status: "verified", records, ...verified });
+  await store.saveDomain({ ...domain, status: "verified", records, ...verified });
   const wanted = { name: "serve --dev", test: true };
   const key = await access.createKey(account.key, {
     ...wanted,

@@ -1,15 +1,11 @@
-// Keys, credentials, domains, installation secrets, maintenance and the inbox: what changes rarely. A revocation is final; the
+// Keys, credentials, installation secrets, maintenance and the inbox: what changes rarely. A revocation is final; the
 // look-ups read the row back after the commit.
 import { randomBytes } from "node:crypto";
 import type { Database, Statement } from "better-sqlite3";
-import type { ApiKey, KeyStatus, MaintenanceWindow, SenderDomain, SmtpCredential } from "./store.ts";
+import type { ApiKey, KeyStatus, MaintenanceWindow, SmtpCredential } from "./store.ts";
 
 export type NewApiKey = Omit<ApiKey, "key" | "hash" | "lastUsedAt" | "revokedAt">;
 export type NewCredential = Omit<SmtpCredential, "key" | "hash" | "lastUsedAt" | "revokedAt">;
-export type DomainCheck = Pick<
-  SenderDomain,
-  "key" | "status" | "records" | "updatedAt" | "verifiedAt" | "checkedAt" | "failingSince"
->;
 
 export function createAccessWrites(db: Database) {
   const insertKey = db.prepare(
@@ -33,18 +29,6 @@ export function createAccessWrites(db: Database) {
   const credentialUsed = db.prepare(
     "UPDATE smtp_credentials SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE key = ?",
   );
-  const insertDomain = db.prepare(
-    `INSERT INTO domains (id, account_key, name, status, return_path_domain, records, dkim_keys, created_at, updated_at,
-       verified_at, checked_at, failing_since)
-     VALUES (@id, @accountKey, @name, @status, @returnPathDomain, @records, @dkimKeys, @createdAt, @updatedAt,
-       @verifiedAt, @checkedAt, @failingSince)
-     ON CONFLICT (account_key, name) DO NOTHING`,
-  );
-  const saveDomain = db.prepare(
-    `UPDATE domains SET status = @status, records = @records, updated_at = @updatedAt, verified_at = @verifiedAt,
-       checked_at = @checkedAt, failing_since = @failingSince WHERE key = @key`,
-  );
-  const deleteDomain = db.prepare("DELETE FROM domains WHERE account_key = ? AND name = ?");
   const clearInbox = db.prepare("DELETE FROM inbox WHERE account_key = ?");
   const insertSecret = db.prepare(
     "INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
@@ -76,21 +60,6 @@ export function createAccessWrites(db: Database) {
     noteUse(use: { apiKeys: number[]; smtpCredentials: number[]; at: number }): void {
       for (const key of use.apiKeys) keyUsed.run(use.at, key);
       for (const key of use.smtpCredentials) credentialUsed.run(use.at, key);
-    },
-    createDomain(domain: Omit<SenderDomain, "key">): number | null {
-      const row = {
-        ...domain,
-        records: JSON.stringify(domain.records),
-        dkimKeys: JSON.stringify(domain.dkimKeys),
-      };
-      const { changes, lastInsertRowid } = insertDomain.run(row);
-      return changes > 0 ? Number(lastInsertRowid) : null;
-    },
-    saveDomainCheck(check: DomainCheck): void {
-      saveDomain.run({ ...check, records: JSON.stringify(check.records) });
-    },
-    deleteDomain(arg: { accountKey: number; name: string }): boolean {
-      return deleteDomain.run(arg.accountKey, arg.name).changes > 0;
     },
     clearInbox(arg: { accountKey: number }): number {
       return clearInbox.run(arg.accountKey).changes;

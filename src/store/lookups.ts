@@ -13,6 +13,12 @@ import { suppressionColumns } from "./suppression-writes.ts";
 
 const { placeholder } = sql;
 
+/** A domain or one of its keys is not yet seen in the DNS. */
+const waitsForDns = or(
+  eq(domains.status, "pending"),
+  sql`EXISTS (SELECT 1 FROM json_each(${domains.dkimKeys}) WHERE value ->> 'status' = 'pending')`,
+);
+
 export function createLookups(client: Database) {
   const db = drizzle({ client });
   const byAccountName = db
@@ -93,8 +99,8 @@ export function createLookups(client: Database) {
         ne(domains.status, "suspended"),
         or(
           isNull(domains.checkedAt),
-          and(eq(domains.status, "pending"), lt(domains.checkedAt, placeholder("pendingBefore"))),
-          and(ne(domains.status, "pending"), lt(domains.checkedAt, placeholder("othersBefore"))),
+          and(waitsForDns, lt(domains.checkedAt, placeholder("pendingBefore"))),
+          lt(domains.checkedAt, placeholder("othersBefore")),
         ),
       ),
     )

@@ -149,6 +149,14 @@ ALTER TABLE recipients ADD COLUMN held_ms INTEGER NOT NULL DEFAULT 0;
 
 CREATE TABLE maintenance (key INTEGER PRIMARY KEY CHECK (key = 1), since INTEGER NOT NULL, until INTEGER) STRICT;
 `,
+  // What is set of a sender domain.
+  `
+ALTER TABLE domains ADD COLUMN track_opens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE domains ADD COLUMN track_clicks INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE domains ADD COLUMN tracking_domain TEXT;
+ALTER TABLE domains ADD COLUMN allow_subdomains INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE domains ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

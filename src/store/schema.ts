@@ -71,6 +71,11 @@ export const domains = sqliteTable("domains", {
   verifiedAt: integer("verified_at"),
   checkedAt: integer("checked_at"),
   failingSince: integer("failing_since"),
+  trackOpens: integer("track_opens", { mode: "boolean" }).notNull(),
+  trackClicks: integer("track_clicks", { mode: "boolean" }).notNull(),
+  trackingDomain: text("tracking_domain"),
+  allowSubdomains: integer("allow_subdomains", { mode: "boolean" }).notNull(),
+  revision: integer("revision").notNull(),
 });
 
 export const messages = sqliteTable("messages", {

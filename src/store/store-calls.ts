@@ -104,20 +104,7 @@ export function createCalls(parts: CallParts): Store {
     listDomains: async (accountKey) => lookups.domains(accountKey),
     domainsToCheck: async (pendingBefore, othersBefore, limit) =>
       lookups.domainsToCheck(pendingBefore, othersBefore, limit),
-    async saveDomainCheck(check) {
-      const { key, status, records, updatedAt, verifiedAt, checkedAt, failingSince } = check;
-      await rarely(
-        writer.call("saveDomainCheck", {
-          key,
-          status,
-          records,
-          updatedAt,
-          verifiedAt,
-          checkedAt,
-          failingSince,
-        }),
-      );
-    },
+    saveDomain: (domain) => rarely(writer.call("saveDomain", domain)),
     deleteDomain: (accountKey, name) => rarely(writer.call("deleteDomain", { accountKey, name })),
 
     // content and messages

@@ -75,7 +75,10 @@ export interface DkimKey {
   privatePem: string;
   /** The `p=` value of the DNS record, base64. */
   publicKey: string;
+  /** `pending`: published, and signs once it is seen in the DNS. `retired`: signs no more, and is published a while longer. */
   status: "active" | "pending" | "retired";
+  /** When it was retired; absent where it is not. */
+  retiredAt?: number;
 }
 
 export interface DnsRecord {
@@ -105,6 +108,15 @@ export interface SenderDomain {
   checkedAt: number | null;
   /** When a verified domain began to fail; null while it holds. */
   failingSince: number | null;
+  /** What is tracked in messages that do not say, once tracking is enabled. */
+  trackOpens: boolean;
+  trackClicks: boolean;
+  /** The host of tracked links; null: none of its own. */
+  trackingDomain: string | null;
+  /** Its subdomains may send by it (relaxed alignment). */
+  allowSubdomains: boolean;
+  /** Raised by each change: one that was made of an older state is not kept. */
+  revision: number;
 }
 
 export type RecipientState =
@@ -522,14 +534,10 @@ export interface Store {
   createDomain(domain: Omit<SenderDomain, "key">): Promise<SenderDomain | null>;
   domainByName(accountKey: number, name: string): Promise<SenderDomain | null>;
   listDomains(accountKey: number): Promise<SenderDomain[]>;
-  /** Every domain whose status should be looked at again: pending ones checked before `pendingBefore`, others before `othersBefore`. */
+  /** Every domain that should be looked at again: those that wait for the DNS (pending, or with a pending key) checked before `pendingBefore`, others before `othersBefore`. */
   domainsToCheck(pendingBefore: number, othersBefore: number, limit: number): Promise<SenderDomain[]>;
-  saveDomainCheck(
-    check: Pick<
-      SenderDomain,
-      "key" | "status" | "records" | "updatedAt" | "verifiedAt" | "checkedAt" | "failingSince"
-    >,
-  ): Promise<void>;
+  /** Everything of it that can change. False: it was changed or deleted since it was read, and nothing was written. */
+  saveDomain(domain: SenderDomain): Promise<boolean>;
   deleteDomain(accountKey: number, name: string): Promise<boolean>;
 
   // content and messages

@@ -7,6 +7,7 @@ import { createAnswered } from "./answered.ts";
 import { createAnswers } from "./answers.ts";
 import type { Answers } from "./answers.ts";
 import { createAccessWrites } from "./access-writes.ts";
+import { createDomainWrites } from "./domain-writes.ts";
 import { createEventWrites } from "./event-writes.ts";
 import { createHoldWrites } from "./holds.ts";
 import { createPurge } from "./purge.ts";
@@ -32,6 +33,7 @@ function createWrites(db: Database, tally: Tally, answers: Answers) {
   return {
     ...createAcceptance(db, tally, answers),
     ...createAccessWrites(db),
+    ...createDomainWrites(db),
     ...createQueueWrites(db, tally),
     ...createHoldWrites(db),
     ...createSettlementWrites(db, tally, {

@@ -498,3 +498,46 @@ test("the status of the service fits one screen, and says when new mail is refus
   expect(ran.out.split("\n").length).toBeLessThan(24);
   expect(ran.err).toContain("New mail is refused");
 });
+
+test("keys of a domain are rotated with a key of one's own, and what is new is shown to publish", async () => {
+  const file = join(scratch(), "own.pem");
+  writeFileSync(file, "-----BEGIN PRIVATE KEY-----");
+  const dkim = (name: string, status: string) => ({
+    purpose: "dkim",
+    type: "TXT",
+    name,
+    value: "v=DKIM1",
+    required: status === "ok",
+    status,
+    issue: null,
+  });
+  const { socket, seen } = await fakeDaemon({
+    "POST /v1/domains/acme.example/dkim/rotate": {
+      json: { records: [dkim("old.acme.example", "ok"), dkim("new.acme.example", "unchecked")] },
+    },
+  });
+  const args = ["domains", "dkim", "rotate", "acme.example", "--selector", "y2027", "--key-file", file];
+  const ran = await svc(args, { socket });
+  expect(ran.code).toBe(0);
+  expect(ran.out).toContain("new.acme.example");
+  expect(ran.out).not.toContain("old.acme.example");
+  expect(seen[0]?.body).toEqual({ selector: "y2027", private_key: "-----BEGIN PRIVATE KEY-----" });
+});
+
+test("a domain is updated, suspended and resumed", async () => {
+  const json = { records: [], status: "suspended" };
+  const { socket, seen } = await fakeDaemon({
+    "PATCH /v1/domains/acme.example": { json },
+    "POST /v1/domains/acme.example/suspend": { json },
+  });
+  const update = (...flags: string[]) => svc(["domains", "update", "acme.example", ...flags], { socket });
+  await update("--return-path", "none", "--track-opens", "on", "--subdomains", "off");
+  expect(seen[0]?.body).toEqual({
+    return_path_domain: null,
+    tracking: { opens: true },
+    allow_subdomains: false,
+  });
+  expect((await update()).code).toBe(2);
+  expect((await update("--track-clicks", "maybe")).err).toContain("--track-clicks");
+  expect((await svc(["domains", "suspend", "acme.example"], { socket })).err).toContain("suspended");
+});

@@ -5,7 +5,11 @@ import type { Verdict } from "../../src/domains/judge.ts";
 import { recordsFor } from "../../src/domains/records.ts";
 import type { DkimKey, DnsRecord } from "../../src/store/store.ts";
 
-const host = { hostname: "mail.host.test", sources: ["192.0.2.10", "2001:db8::10"] };
+const host = {
+  hostname: "mail.host.test",
+  publicHost: "www.host.test",
+  sources: ["192.0.2.10", "2001:db8::10"],
+};
 const rsa = "MIIB".padEnd(392, "k");
 const key = (
   selector: string,
@@ -20,7 +24,8 @@ const key = (
   status,
 });
 const keys = [key("svc1", "rsa-sha256", rsa), key("svc1e", "ed25519-sha256", "edKey=")];
-const records = recordsFor("a.test", keys, host);
+const published = { name: "a.test", dkimKeys: keys, returnPathDomain: "bounce.a.test", trackingDomain: null };
+const records = recordsFor(published, host);
 const recordAt = (name: string, type: DnsRecord["type"] = "TXT"): DnsRecord => {
   const found = records.find((record) => record.name === name && record.type === type);
   if (!found) throw new Error(`no record ${name}`);
@@ -81,12 +86,13 @@ test("a domain publishes two keys, the MX and SPF of its return path, and is adv
   ]);
 });
 
-test("a key that waits is shown and not yet required, a retired one is not shown", () => {
-  const rotating = recordsFor(
-    "a.test",
-    [...keys, key("svc2", "rsa-sha256", rsa, "pending"), key("svc0", "rsa-sha256", rsa, "retired")],
-    host,
-  );
+test("a key that waits is published and not yet required, a retired one no more", () => {
+  const dkimKeys = [
+    ...keys,
+    key("svc2", "rsa-sha256", rsa, "pending"),
+    key("svc0", "rsa-sha256", rsa, "retired"),
+  ];
+  const rotating = recordsFor({ ...published, dkimKeys }, host);
   expect(
     rotating
       .filter((record) => record.purpose === "dkim")
@@ -95,6 +101,29 @@ test("a key that waits is shown and not yet required, a retired one is not shown
     ["svc1", true],
     ["svc1e", true],
     ["svc2", false],
+    ["svc0", false],
+  ]);
+});
+
+test("a name of its own for tracked links leads to the public host, and mail does without", () => {
+  expect(recordsFor({ ...published, trackingDomain: "go.a.test" }, host).at(-1)).toMatchObject({
+    purpose: "tracking",
+    type: "CNAME",
+    name: "go.a.test",
+    value: "www.host.test",
+    required: false,
+  });
+});
+
+test("what was seen of a record is kept for as long as it stands", () => {
+  const seen = records.map((record) => ({ ...record, status: "ok" as const, found: [record.value] }));
+  const moved = recordsFor({ ...published, returnPathDomain: "rp.a.test" }, host, seen);
+  expect(moved.map(({ purpose, status }) => `${purpose} ${status}`)).toEqual([
+    "dkim ok",
+    "dkim ok",
+    "return_path unchecked",
+    "spf unchecked",
+    "dmarc ok",
   ]);
 });
 

@@ -12,6 +12,7 @@ import { createIdMint } from "../../src/ids.ts";
 import { silentLog } from "../../src/log.ts";
 import type { DomainStatus, SenderDomain } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
+import { asAdded } from "../support/domains.ts";
 import { startDnsServer } from "../support/dns-server.ts";
 import type { DnsServer, Failure } from "../support/dns-server.ts";
 
@@ -21,6 +22,7 @@ let resolver: CachingResolver;
 let clock: ManualClock;
 let store: ReturnType<typeof memoryStore>;
 let domains: Domains;
+let told: string[];
 
 beforeEach(async () => {
   dns = await startDnsServer();
@@ -33,6 +35,7 @@ beforeEach(async () => {
   });
   clock = new ManualClock();
   store = memoryStore();
+  told = [];
   domains = open();
 });
 afterEach(async () => {
@@ -40,10 +43,15 @@ afterEach(async () => {
   await dns.stop();
 });
 
-const open = (
-  config: DomainsDeps["config"] = { hostname: "Mail.Host.Test", sources: ["192.0.2.10"] },
-): Domains =>
-  createDomains({ store, resolver: resolver.uncached, config, clock, log: silentLog, mint: createIdMint() });
+const open = (config: Partial<DomainsDeps["config"]> = {}): Domains =>
+  createDomains({
+    store,
+    resolver: resolver.uncached,
+    config: { hostname: "Mail.Host.Test", sources: ["192.0.2.10"], publicHost: "www.host.test", ...config },
+    clock,
+    mint: createIdMint(),
+    onStatus: (domain, before) => void told.push(`${before} -> ${domain.status}`),
+  });
 
 /** The four calls of the store that this room makes, in memory. */
 function memoryStore(): DomainsDeps["store"] & { rows: SenderDomain[]; limits: number[] } {
@@ -71,11 +79,10 @@ function memoryStore(): DomainsDeps["store"] & { rows: SenderDomain[]; limits: n
           .slice(0, limit),
       );
     },
-    saveDomainCheck(check) {
-      const at = rows.findIndex((row) => row.key === check.key);
-      const row = rows[at];
-      if (row) rows[at] = { ...row, ...check };
-      return Promise.resolve();
+    saveDomain(domain) {
+      const at = rows.findIndex(({ key, revision }) => key === domain.key && revision === domain.revision);
+      if (at >= 0) rows[at] = { ...domain, revision: domain.revision + 1 };
+      return Promise.resolve(at >= 0);
     },
   };
 }
@@ -101,6 +108,7 @@ async function put(name: string, status: DomainStatus, accountKey = 1): Promise<
     verifiedAt: status === "pending" ? null : clock.now(),
     checkedAt: null,
     failingSince: null,
+    ...asAdded,
   });
   if (!row) throw new Error(`${name} is there already`);
   return row;

@@ -7,6 +7,7 @@ import type { Store } from "../../src/store/store.ts";
 import { accept, mint, newDirectory, newMessage, newSuppression, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Harness } from "./harness.ts";
+import { asAdded } from "../support/domains.ts";
 
 const high = { burst: 1e9, perSecond: 1e9 };
 const buckets = ["messages-write", "suppressions-write", "suppressions-delete", "webhooks-write"];
@@ -55,6 +56,7 @@ beforeAll(async () => {
           verifiedAt: null,
           checkedAt: null,
           failingSince: null,
+          ...asAdded,
         });
         if (!domain) throw new Refusal("conflict", "The account has this domain already.");
         return domain;

@@ -104,6 +104,7 @@ export async function startHttp(
   const config = {
     publicUrl: options.config?.publicUrl ?? "https://mail.acme.example",
     socket,
+    hostname: "mail.acme.example",
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     limits: { maxQueue: 0, minFreeShare: 0, rates: options.config?.rates ?? {} },
   };

@@ -16,6 +16,7 @@ import {
 } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Ask, type Harness } from "./harness.ts";
+import { asAdded } from "../support/domains.ts";
 
 const high = { burst: 1e9, perSecond: 1e9 };
 const rates = Object.fromEntries(
@@ -111,6 +112,7 @@ const newDomain = (account: number, name: string): Omit<SenderDomain, "key"> => 
   verifiedAt: null,
   checkedAt: null,
   failingSince: null,
+  ...asAdded,
 });
 const ask = (method: string, path: string, body?: unknown, more: Ask = {}): Promise<Answer> =>
   door.ask({ method, path, ...(body === undefined ? {} : { body }), ...more });

@@ -20,6 +20,7 @@ import {
   readAll,
   settlementOf,
 } from "./fixtures.ts";
+import { asAdded } from "../support/domains.ts";
 
 export interface OpenedStore {
   store: Store;
@@ -152,6 +153,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         verifiedAt: null,
         checkedAt: null,
         failingSince: null,
+        ...asAdded,
         ...wishes,
       });
 
@@ -165,13 +167,36 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await store.domainByName(account, name)).toBeNull();
       });
 
-      test("what should be looked at again: never checked, pending and others by their own age, suspended never", async () => {
-        const names = ["never", "old-pending", "new-pending", "old-verified", "new-verified", "suspended"];
-        const rows = [null, 100, 300, 10, 30, 1];
-        const states = ["pending", "pending", "pending", "verified", "verified", "suspended"] as const;
+      test("what should be looked at again: never checked, what waits for the DNS and others by their own age, suspended never", async () => {
+        const names = [
+          "never",
+          "old-pending",
+          "new-pending",
+          "old-verified",
+          "new-verified",
+          "suspended",
+          "rotating",
+        ];
+        const rows = [null, 100, 300, 10, 30, 1, 100];
+        const states = [
+          "pending",
+          "pending",
+          "pending",
+          "verified",
+          "verified",
+          "suspended",
+          "verified",
+        ] as const;
+        const dkimKeys = [
+          { selector: "s2", algorithm: "rsa-sha256", privatePem: "p", publicKey: "p", status: "pending" },
+        ] as SenderDomain["dkimKeys"];
         for (const [i, label] of names.entries()) {
           await store.createDomain(
-            newDomain(`${label}.check.test`, { status: states[i] ?? "pending", checkedAt: rows[i] ?? null }),
+            newDomain(`${label}.check.test`, {
+              status: states[i] ?? "pending",
+              checkedAt: rows[i] ?? null,
+              ...(label === "rotating" ? { dkimKeys } : {}),
+            }),
           );
         }
         const due = await store.domainsToCheck(200, 20, 100);
@@ -180,10 +205,11 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
           "never.check.test",
           "old-pending.check.test",
           "old-verified.check.test",
+          "rotating.check.test",
         ]);
       });
 
-      test("a check is saved whole", async () => {
+      test("a domain is saved whole", async () => {
         const made = await store.createDomain(newDomain(freshDomain()));
         if (!made) throw new Error("not made");
         const record = {
@@ -196,20 +222,42 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
           found: ["v"],
           issue: null,
         } as const;
-        await store.saveDomainCheck({
+        const saved = await store.saveDomain({
           ...made,
           status: "verified",
           records: [{ ...record, found: ["v"] }],
           updatedAt: 9,
           verifiedAt: 9,
           checkedAt: 9,
+          returnPathDomain: "other.test",
+          trackClicks: true,
+          trackingDomain: "t.test",
+          allowSubdomains: false,
         });
+        expect(saved).toBe(true);
         expect(await store.domainByName(account, made.name)).toMatchObject({
           status: "verified",
           records: [record],
           checkedAt: 9,
           createdAt: 1,
+          returnPathDomain: "other.test",
+          trackOpens: false,
+          trackClicks: true,
+          trackingDomain: "t.test",
+          allowSubdomains: false,
+          revision: 1,
         });
+      });
+
+      test("a change that was made of an older state, or of a domain that is gone, writes nothing", async () => {
+        const made = await store.createDomain(newDomain(freshDomain()));
+        if (!made) throw new Error("not made");
+        expect(await store.saveDomain({ ...made, status: "verified" })).toBe(true);
+        expect(await store.saveDomain({ ...made, status: "failed" })).toBe(false);
+        expect(await store.domainByName(account, made.name)).toMatchObject({ status: "verified" });
+        await store.deleteDomain(account, made.name);
+        expect(await store.saveDomain({ ...made, revision: 1 })).toBe(false);
+        expect(await store.domainByName(account, made.name)).toBeNull();
       });
     });
 

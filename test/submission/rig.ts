@@ -19,6 +19,7 @@ import { createSubmission, type SubmissionDeps } from "../../src/submission/subm
 import { newAccount } from "../support/account.ts";
 import { ManualClock } from "../support/clock.ts";
 import { makeJob, makeMessage } from "../support/jobs.ts";
+import { asAdded } from "../support/domains.ts";
 
 export class FakeStore {
   accepted: NewMessage[] = [];
@@ -159,6 +160,7 @@ export function makeDomain(name: string, over: Partial<SenderDomain> = {}): Send
     verifiedAt: 0,
     checkedAt: 0,
     failingSince: null,
+    ...asAdded,
     ...over,
   };
 }

@@ -1,7 +1,7 @@
 // `svc domains`: the domains that mail is sent from, and the DNS records that prove them.
 import type { Command } from "commander";
 import { agreeByName } from "../ask.ts";
-import { segment, type Cli } from "../cli.ts";
+import { readInputFile, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
@@ -9,6 +9,18 @@ import { field, type Row } from "../output.ts";
 import { spanMs } from "../times.ts";
 import { cell } from "../text.ts";
 import { showRecords, zoneLines } from "../records.ts";
+
+interface KeyFlags {
+  selector?: string;
+  keyFile?: string;
+}
+interface UpdateFlags {
+  returnPath?: string;
+  trackingDomain?: string;
+  trackOpens?: string;
+  trackClicks?: string;
+  subdomains?: string;
+}
 
 const formats = ["table", "bind", "json"];
 const pollMs = 10_000;
@@ -18,8 +30,12 @@ export function register(domains: Command, cli: Cli): void {
   domains
     .command("add <domain>")
     .description("make its DKIM keys and the records to publish")
-    .action(async (name: string) => {
-      const answer = await cli.client.call("POST", "/v1/domains", { body: { name } });
+    .option("--selector <name>", "of the DKIM keys (svc1)")
+    .option("--key-file <file>", "a DKIM key of your own: PEM, RSA from 2048 bits on or Ed25519")
+    .action(async (name: string, flags: KeyFlags) => {
+      const dkim = dkimOf(flags);
+      const body = { name, ...(Object.keys(dkim).length === 0 ? {} : { dkim }) };
+      const answer = await cli.client.call("POST", "/v1/domains", { body });
       if (cli.out.json) return cli.out.body(answer.text);
       cli.out.note(`Publish these records for ${name}:`);
       showRecords(cli, recordsOf(answer.json));
@@ -66,6 +82,55 @@ export function register(domains: Command, cli: Cli): void {
       showRecords(cli, recordsOf(answer.json));
     });
   domains
+    .command("update <domain>")
+    .description("change what is set of it")
+    .option("--return-path <domain>", "where bounces come back, below the domain; none: bounce.DOMAIN")
+    .option("--tracking-domain <domain>", "host of tracked links, below the domain; none: no own")
+    .option("--track-opens <on|off>", "of messages that do not say")
+    .option("--track-clicks <on|off>", "of messages that do not say")
+    .option("--subdomains <on|off>", "whether its subdomains may send by it")
+    .action(async (name: string, flags: UpdateFlags) => {
+      const body = updateOf(flags);
+      if (Object.keys(body).length === 0)
+        throw usage(
+          "nothing to change: give --return-path, --tracking-domain, --track-opens, --track-clicks or --subdomains",
+        );
+      const answer = await cli.client.call("PATCH", `/v1/domains/${segment(name)}`, { body });
+      if (cli.out.json) return cli.out.body(answer.text);
+      showRecords(cli, recordsOf(answer.json));
+      cli.out.next(`Publish what is new, then: ${cli.program} domains verify ${name}`);
+    });
+  for (const verb of ["suspend", "resume"])
+    domains
+      .command(`${verb} <domain>`)
+      .description(
+        verb === "suspend"
+          ? "refuse mail from it until it is resumed"
+          : "let a suspended one be verified again",
+      )
+      .action(async (name: string) => {
+        const answer = await cli.client.call("POST", `/v1/domains/${segment(name)}/${verb}`);
+        if (cli.out.json) return cli.out.body(answer.text);
+        cli.out.note(`${name} is ${cell(answer.json["status"])}`);
+        if (verb === "resume")
+          cli.out.next(`It sends once it is verified: ${cli.program} domains verify ${name}`);
+      });
+  domains
+    .command("dkim")
+    .description("its DKIM keys")
+    .command("rotate <domain>")
+    .description("make new keys, which sign once they are seen in the DNS")
+    .option("--selector <name>", "of the new keys")
+    .option("--key-file <file>", "a key of your own: PEM, RSA from 2048 bits on or Ed25519")
+    .action(async (name: string, flags: KeyFlags) => {
+      const path = `/v1/domains/${segment(name)}/dkim/rotate`;
+      const answer = await cli.client.call("POST", path, { body: dkimOf(flags) });
+      if (cli.out.json) return cli.out.body(answer.text);
+      cli.out.note(`Publish the new keys of ${name}, and leave the old ones where they are:`);
+      showRecords(cli, recordsOf(answer.json).filter(isNewKey));
+      cli.out.next(`The old keys sign until the new ones are seen: ${cli.program} domains verify ${name}`);
+    });
+  domains
     .command("delete <domain>")
     .description("remove it and its keys; mail from it is refused from then on")
     .option("--confirm <domain>", "do not ask")
@@ -110,4 +175,43 @@ async function verify(cli: Cli, name: string, wait: string | true | undefined): 
 function recordsOf(domain: Row): Row[] {
   const records = domain["records"];
   return Array.isArray(records) ? (records as Row[]) : [];
+}
+
+function isNewKey(record: Row): boolean {
+  return record["purpose"] === "dkim" && record["required"] === false && record["status"] === "unchecked";
+}
+
+function dkimOf(flags: KeyFlags): Record<string, string> {
+  return {
+    ...(flags.selector === undefined ? {} : { selector: flags.selector }),
+    ...(flags.keyFile === undefined
+      ? {}
+      : { private_key: readInputFile(flags.keyFile, "--key-file").toString() }),
+  };
+}
+
+function updateOf(flags: UpdateFlags): Row {
+  const opens = switchOf(flags.trackOpens, "--track-opens");
+  const clicks = switchOf(flags.trackClicks, "--track-clicks");
+  const subdomains = switchOf(flags.subdomains, "--subdomains");
+  const tracking = {
+    ...(opens === null ? {} : { opens }),
+    ...(clicks === null ? {} : { clicks }),
+  };
+  return {
+    ...(flags.returnPath === undefined ? {} : { return_path_domain: orNone(flags.returnPath) }),
+    ...(flags.trackingDomain === undefined ? {} : { tracking_domain: orNone(flags.trackingDomain) }),
+    ...(Object.keys(tracking).length === 0 ? {} : { tracking }),
+    ...(subdomains === null ? {} : { allow_subdomains: subdomains }),
+  };
+}
+
+function orNone(given: string): string | null {
+  return given === "none" ? null : given;
+}
+
+function switchOf(given: string | undefined, flag: string): boolean | null {
+  if (given === undefined) return null;
+  if (given === "on" || given === "off") return given === "on";
+  throw usage(`${flag}: found "${given}", expected on or off`);
 }

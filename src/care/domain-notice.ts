@@ -1,0 +1,31 @@
+// What the operator is told when a look at the DNS changed what a sender domain is: that it fails while it still
+// sends, with the records to mend, and that its time is up. That it holds is only logged.
+import { graceMs } from "../domains/check.ts";
+import type { Log } from "../log.ts";
+import type { DomainStatus, SenderDomain } from "../store/store.ts";
+import type { Notices } from "./notices.ts";
+
+export async function tellDomain(
+  notices: Pick<Notices, "notify">,
+  log: Log,
+  domain: SenderDomain,
+  before: DomainStatus,
+): Promise<void> {
+  const { name, status } = domain;
+  const failing = domain.records.filter((record) => record.required && record.status !== "ok");
+  const issues = failing.map(({ issue }) => issue);
+  const fields = { domain: name, before, status, failing: issues };
+  if (status === "verified") return log.info(fields, "a sender domain is verified");
+  log.warn(fields, "a sender domain fails its DNS checks");
+  const what =
+    status === "degraded"
+      ? `It goes on sending for ${graceMs / 3_600_000} hours; unless it is mended by then, mail from it is refused.`
+      : "Mail from it is refused until it is mended.";
+  await notices.notify(
+    `domain:${domain.id}:${status}`,
+    `the domain ${name} is ${status}: its DNS records do not hold`,
+    `The DNS records of the sender domain ${name} were asked for, and do not hold. ${what}\n\n` +
+      `${failing.map((record) => `- ${record.issue ?? record.name}\n`).join("")}\n` +
+      `What to do: publish what is missing (svc domains records ${name}), then run: svc domains verify ${name}\n`,
+  );
+}

@@ -1,0 +1,7 @@
+// What a sender domain has that nobody chose.
+import type { SenderDomain } from "../../src/store/store.ts";
+
+export const asAdded: Pick<
+  SenderDomain,
+  "trackOpens" | "trackClicks" | "trackingDomain" | "allowSubdomains" | "revision"
+> = { trackOpens: false, trackClicks: false, trackingDomain: null, allowSubdomains: true, revision: 0 };
