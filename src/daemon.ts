@@ -5,6 +5,7 @@ import { writeSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
 import { tellDomain } from "./care/domain-notice.ts";
+import { createMaintenance } from "./care/maintenance.ts";
 import { createNotices } from "./care/notices.ts";
 import { createPrune } from "./care/prune.ts";
 import { createStatus } from "./care/status.ts";
@@ -174,6 +175,8 @@ async function build({
           clock,
           log,
         });
+  const maintenance = createMaintenance({ store, clock });
+  await maintenance.reload();
   const recorder = createRecorder({ clock, mint });
   const signHeader = createSigner();
   const access = createAccess({ store, clock, log, mint });
@@ -283,7 +286,16 @@ async function build({
   const relay =
     certificates === null
       ? null
-      : createRelay({ config, certificates, access, submission, store, clock, log: log.component("relay") });
+      : createRelay({
+          config,
+          certificates,
+          access,
+          submission,
+          store,
+          maintenance,
+          clock,
+          log: log.component("relay"),
+        });
   const feedback = createFeedback({
     store,
     recorder,
@@ -298,6 +310,7 @@ async function build({
     certificates,
     feedback,
     store,
+    maintenance,
     clock,
     log: log.component("inbound"),
   });
@@ -309,12 +322,14 @@ async function build({
     submission,
     domains,
     webhooks,
+    maintenance,
     clock,
     log: log.component("http"),
     mint,
     status: createStatus({
       store,
       config,
+      maintenance,
       clock,
       version: __VERSION__,
       startedAt,

@@ -2,6 +2,7 @@
 // process, in the API's own spelling.
 import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Maintenance } from "./maintenance.ts";
 import type { Store } from "../store/store.ts";
 
 export interface StatusDeps {
@@ -10,6 +11,7 @@ export interface StatusDeps {
   clock: Clock;
   version: string;
   startedAt: number;
+  maintenance: Pick<Maintenance, "window">;
   listeners(): { name: string; address: string }[];
   jobs(): object[];
 }
@@ -17,6 +19,7 @@ export interface StatusDeps {
 export function createStatus(deps: StatusDeps): () => Promise<object> {
   const { store, config, clock } = deps;
   return async () => {
+    const window = deps.maintenance.window();
     const [queue, health] = await Promise.all([store.queueCounts(), store.health()]);
     return {
       version: deps.version,
@@ -24,7 +27,8 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
       dev: config.dev,
       started_at: isoTime(deps.startedAt),
       uptime_seconds: Math.max(0, Math.round((clock.now() - deps.startedAt) / 1000)),
-      ready: health.writable && !store.full(),
+      ready: health.writable && !store.full() && window === null,
+      maintenance: window && { since: isoTime(window.since), until: isoTimeOrNull(window.until) },
       queue: {
         scheduled: queue.scheduled,
         queued: queue.queued,

@@ -20,6 +20,11 @@ export const nouns: Noun[] = [
   },
   { name: "serve", about: "run the service; --dev to try it out", load: () => import("./commands/serve.ts") },
   { name: "status", about: "how the service does", load: () => import("./commands/status.ts") },
+  {
+    name: "maintenance",
+    about: "close the door to clients for a while: on, off",
+    load: () => import("./commands/maintenance.ts"),
+  },
   { name: "send", about: "send a message", load: () => import("./commands/send.ts") },
   {
     name: "messages",

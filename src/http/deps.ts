@@ -1,5 +1,6 @@
 // What the HTTP door is given, and what it hands to its routes.
 import type { Access } from "../access/access.ts";
+import type { Maintenance } from "../care/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Domains } from "../domains/domains.ts";
@@ -20,6 +21,7 @@ export interface HttpDeps {
   submission: Submission;
   domains: Domains;
   webhooks: Webhooks;
+  maintenance: Maintenance;
   clock: Clock;
   log: Log;
   mint: IdMint;

@@ -1,11 +1,13 @@
-// What every request passes before its handler runs, in the order in which refusals win: transport,
+// What every request passes before its handler runs, in the order in which refusals win: maintenance, transport,
 // lock-out 403, 401, disabled and allowlist 403 (the last four are access's own order), route 404, method
-// 405, scope 403, rate 429, headers 400 and 415, size 413, JSON 400, key reuse 409, shape 422, and 429 once more where
+// 405, scope 403, rate 429, a paused account 403, headers 400 and 415, size 413, JSON 400, key reuse 409, shape 422, and 429 once more where
 // the body costs more tokens. The list at the end is that order; nothing else decides it. A guard throws a
 // Refusal, or answers with a Reply.
 import type { Access, Principal } from "../access/access.ts";
 import type { Buckets, BucketState } from "../access/buckets.ts";
 import type { Networks } from "../access/networks.ts";
+import { refusePaused } from "../access/paused.ts";
+import type { Maintenance } from "../care/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import { Refusal, type Problem } from "../errors.ts";
 import { shapeWords } from "../errors/expected.ts";
@@ -41,6 +43,7 @@ export interface GuardDeps {
   /** `proxy`: TLS ends at a trusted proxy, which must say so; `local`: no TLS at all, from this machine only. */
   transport: "tls" | "proxy" | "local";
   draining(): boolean;
+  maintenance: Pick<Maintenance, "refusal">;
 }
 
 type Guard = (x: Exchange, deps: GuardDeps) => void | Reply | Promise<void | Reply>;
@@ -58,6 +61,13 @@ export function accountOf(x: Exchange): Account {
 const staysOpen: Guard = (_x, deps) => {
   if (deps.draining())
     throw new Refusal("service_overloaded", "The service is shutting down.", { retry_after_seconds: 5 });
+};
+
+/** What is open to anybody stays so: health, descriptions, and the links of mail that was sent. */
+const isNoMaintenance: Guard = (x, deps) => {
+  if (x.door === "admin" || routeOf(x)?.scopes === "open") return;
+  const refusal = deps.maintenance.refusal();
+  if (refusal) throw refusal;
 };
 
 const usesHttps: Guard = (x, deps) => {
@@ -139,6 +149,10 @@ function refuseRate(x: Exchange, why = "is empty"): never {
     bucket: state?.bucket ?? "default",
   });
 }
+
+const mayStillSend: Guard = (x) => {
+  if (routeOf(x)?.refuses?.includes("account_paused")) refusePaused(accountOf(x));
+};
 
 const hasGoodHeaders: Guard = (x) => {
   if (x.match.kind === "malformed")
@@ -250,12 +264,14 @@ export const handlerTimeoutMs = 30_000;
 
 export const guards: readonly Guard[] = [
   staysOpen, // 503
+  isNoMaintenance, // 503
   usesHttps, // 400
   authenticate, // 403 source_ip_locked, 401 (429 where the source's bucket is empty), 403 key_disabled, 403 ip_not_allowed
   knowsRoute, // 404
   knowsMethod, // 405
   hasScope, // 403 scope_insufficient
   hasTokens, // 429
+  mayStillSend, // 403 account_paused
   hasGoodHeaders, // 400 X-API-Version, Idempotency-Key, Content-Type missing; 415
   hasGoodQuery, // 400 limit, cursor, filters
   bringsItsBody, // 413

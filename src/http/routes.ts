@@ -7,6 +7,7 @@ import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
 import { keyRoutes } from "./routes/keys.ts";
+import { maintenanceRoutes } from "./routes/maintenance.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { smtpCredentialRoutes } from "./routes/smtp-credentials.ts";
 import { suppressionRoutes } from "./routes/suppressions.ts";
@@ -27,5 +28,6 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...smtpCredentialRoutes(deps), // GET POST /v1/smtp_credentials, POST {id}/rotate, revoke
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
+    ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
   ];
 }

@@ -41,6 +41,7 @@ export function createHttp(deps: HttpDeps): Http {
     trustedProxies: createNetworks(config.http.trustedProxies),
     transport: certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local",
     draining: () => draining,
+    maintenance: deps.maintenance,
   };
 
   /** A request that never became one still gets the form and the headers of every other answer. */

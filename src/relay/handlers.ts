@@ -10,6 +10,8 @@ import type {
 } from "smtp-server";
 import type { Access, SmtpLogin } from "../access/access.ts";
 import { readSmtpUsername } from "../access/credentials.ts";
+import { refusePaused } from "../access/paused.ts";
+import type { Maintenance } from "../care/maintenance.ts";
 import { Refusal } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
@@ -28,6 +30,7 @@ export interface HandlerDeps {
   store: Pick<Store, "accountByName" | "full">;
   log: Log;
   desk: Pick<Desk, "stopping">;
+  maintenance: Pick<Maintenance, "refusal">;
   /** Name of the account as which a peer sends without a login; null: it needs one. */
   trustedAccount(ip: string): string | null;
 }
@@ -115,7 +118,10 @@ export function createHandlers(deps: HandlerDeps): Handlers {
   };
 
   const mail = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
+    const closed = deps.maintenance.refusal();
+    if (closed) throw closed;
     const sender = await senderOf(session);
+    refusePaused(sender.account);
     const unknown = Object.keys(address.args || {}).find((key) => !mailParameters.has(key));
     if (unknown !== undefined) throw new SmtpReply(555, "5.5.4", `Parameter ${unknown} is not supported`);
     const parsed = parseAddress(address.address);

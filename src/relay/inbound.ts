@@ -7,6 +7,7 @@ import type {
   SMTPServerOptions,
   SMTPServerSession,
 } from "smtp-server";
+import type { Maintenance } from "../care/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Feedback } from "../feedback/feedback.ts";
@@ -31,6 +32,7 @@ export interface InboundDeps {
   certificates: Certificates | null;
   feedback: Feedback;
   store: Pick<Store, "full">;
+  maintenance: Pick<Maintenance, "refusal">;
   clock: Clock;
   log: Log;
 }
@@ -96,12 +98,13 @@ function sessionOptions(hostname: string): SMTPServerOptions {
 
 type Handlers = Required<Pick<SMTPServerOptions, "onSecure" | "onMailFrom" | "onRcptTo" | "onData">>;
 
-function createHandlers({ feedback, store, log }: InboundDeps): Handlers {
+function createHandlers({ feedback, store, maintenance, log }: InboundDeps): Handlers {
   const mailboxes = new WeakMap<SMTPServerSession, Map<string, Mailbox>>();
   const refused = new WeakMap<SMTPServerSession, number>();
 
   const mail = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
     refuseParameters(address, mailParameters);
+    if (maintenance.refusal()) throw new SmtpReply(451, "4.3.2", "In maintenance; try again later");
     if (store.full()) throw new SmtpReply(452, "4.3.1", "There is no room now; try again later");
     mailboxes.set(session, new Map());
   };

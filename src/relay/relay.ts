@@ -6,6 +6,7 @@
 import type { SMTPServerOptions } from "smtp-server";
 import type { Access } from "../access/access.ts";
 import { createNetworks } from "../access/networks.ts";
+import type { Maintenance } from "../care/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
@@ -29,6 +30,7 @@ export interface RelayDeps {
   access: Pick<Access, "authenticateSmtp" | "renewSmtp">;
   submission: Pick<Submission, "refuseRecipient" | "relay">;
   store: Pick<Store, "accountByName" | "full">;
+  maintenance: Pick<Maintenance, "refusal">;
   clock: Clock;
   log: Log;
 }
@@ -43,6 +45,7 @@ export function createRelay(deps: RelayDeps): Listening {
     peerOf: (socket) => front.peerOf(socket),
     sessions: createGate(limits),
     stopping: false,
+    closed: () => deps.maintenance.refusal() !== null,
     left: () => void (sessions().length === 0 && emptied?.()),
   };
   const trusted = config.relay.trusted.map(({ network, account }) => ({

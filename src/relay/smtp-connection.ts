@@ -22,6 +22,8 @@ export interface Desk {
   peerOf?(socket: Socket): string;
   /** From stop() on: every next reply is the farewell. */
   stopping: boolean;
+  /** Nobody is let in now: the greeting is 421. */
+  closed?(): boolean;
   /** Called after a session has gone. */
   left(): void;
 }
@@ -81,6 +83,7 @@ export class RelayConnection extends SMTPConnection {
 
   override init(): void {
     this._setListeners(() => {
+      if (this.#desk.closed?.()) return this.send(421, "4.3.2 In maintenance; try again later");
       this.#leave = this.#desk.sessions.enter(this.remoteAddress);
       if (this.#leave) this.connectionReady();
       else this.send(421, "4.7.0 Too many connections; try again later");

@@ -6,6 +6,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAccess, type Access } from "../../src/access/access.ts";
+import { createMaintenance } from "../../src/care/maintenance.ts";
 import type { Clock } from "../../src/clock.ts";
 import type { Config } from "../../src/config.ts";
 import type { Domains } from "../../src/domains/domains.ts";
@@ -116,6 +117,7 @@ export async function startHttp(
     submission: fake<Submission>("submission", options.submission ?? {}),
     domains: fake<Domains>("domains", options.domains ?? {}),
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
+    maintenance: createMaintenance({ store, clock }),
     clock: clock satisfies Clock,
     log,
     mint,

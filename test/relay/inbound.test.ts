@@ -1,6 +1,7 @@
 // The inbound port on loopback, with a feedback of the test's own: who gets in, what is refused, when 250 is said.
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
+import { Refusal } from "../../src/errors.ts";
 import type { Mailbox } from "../../src/feedback/mailbox.ts";
 import { silentLog } from "../../src/log.ts";
 import { createInbound, keptBytes, maxReportBytes } from "../../src/relay/inbound.ts";
@@ -16,7 +17,7 @@ afterEach(async () => {
   for (let close = closers.pop(); close; close = closers.pop()) await close();
 });
 
-async function start(options: { tls?: boolean; full?: boolean } = {}) {
+async function start(options: { tls?: boolean; full?: boolean; closed?: boolean } = {}) {
   const taken: { mail: Buffer; mailboxes: readonly Mailbox[] }[] = [];
   const on: { take: () => Promise<"taken" | "later"> } = { take: async () => "taken" };
   const inbound = createInbound({
@@ -37,6 +38,7 @@ async function start(options: { tls?: boolean; full?: boolean } = {}) {
       },
     },
     store: { full: () => options.full ?? false },
+    maintenance: { refusal: () => (options.closed ? new Refusal("maintenance", "In maintenance") : null) },
     clock: new ManualClock(),
     log: silentLog,
   });
@@ -156,4 +158,12 @@ test("parameters that were not offered are refused", async () => {
   const smtp = await (await start()).client();
   await smtp.text("EHLO mx.far.test");
   expect(await smtp.text("MAIL FROM:<> RET=HDRS")).toMatch(/^555 5\.5\.4/);
+});
+
+test("in maintenance what comes back is asked to come again later", async () => {
+  const { client, taken } = await start({ closed: true });
+  const smtp = await client();
+  await smtp.text("EHLO mx.far.test");
+  expect(await smtp.text("MAIL FROM:<>")).toMatch(/^451 4\.3\.2 /);
+  expect(taken).toEqual([]);
 });

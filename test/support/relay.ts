@@ -52,6 +52,8 @@ export interface RelayHarness {
     /** After it was read in full; the mail counts when this resolves. */
     commit: (mail: Received) => Promise<void>;
     full: boolean;
+    /** What maintenance refuses with. */
+    closed: Refusal | null;
     accounts: Account[];
   };
   setCertificate(pair: { key: string; cert: string }): void;
@@ -95,6 +97,7 @@ export async function startRelay(
     begin: async () => undefined,
     commit: async () => undefined,
     full: false,
+    closed: null,
     accounts: [account],
   };
   const relay = createRelay({
@@ -138,6 +141,7 @@ export async function startRelay(
       accountByName: async (name) => on.accounts.find((one) => one.name === name) ?? null,
       full: () => on.full,
     },
+    maintenance: { refusal: () => on.closed },
     clock,
     log,
   });

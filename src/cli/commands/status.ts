@@ -11,6 +11,7 @@ export function register(status: Command, cli: Cli): void {
     const { version, hostname, dev, ready, uptime_seconds: uptime, memory_bytes: memory } = answer.json;
     const queue = rowOf(answer.json["queue"]);
     const store = rowOf(answer.json["store"]);
+    const maintenance = rowOf(answer.json["maintenance"]);
     cli.out.fields([
       ["version", `${String(version)}${dev === true ? ", --dev: nothing leaves this machine" : ""}`],
       ["host name", hostname],
@@ -31,6 +32,8 @@ export function register(status: Command, cli: Cli): void {
       ["free", megabytes(store["free_bytes"])],
       ["write-ahead log", megabytes(store["wal_bytes"])],
     ]);
+    if (typeof maintenance["since"] === "string")
+      cli.out.note(`In maintenance since ${maintenance["since"]}: clients are not let in.`);
     if (store["writable"] === false || store["full"] === true)
       cli.out.note("New mail is refused: the store cannot be written, or the disk is too full.");
     cli.out.line("");

@@ -30,6 +30,8 @@ export function healthRoutes(deps: RouteDeps): Route[] {
       summary: "Says whether mail can be taken now",
       answers: { 200: readyShape },
       async handle() {
+        const closed = deps.maintenance.refusal();
+        if (closed) throw closed;
         const now = await deps.status();
         if (!("ready" in now) || now.ready !== true)
           throw new Refusal("service_overloaded", "The service cannot take mail right now.");

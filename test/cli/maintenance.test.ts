@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { fakeDaemon, svc } from "./world.ts";
+
+test("maintenance is begun until a time or for a span, and ended", async () => {
+  const until = "2026-11-27T10:00:00.000Z";
+  const { socket, seen } = await fakeDaemon({
+    "POST /v1/maintenance": ({ body }) => ({
+      json: { active: true, since: "s", until: null, ...Object(body) },
+    }),
+    "DELETE /v1/maintenance": { status: 204 },
+  });
+  const ran = await svc(["maintenance", "on", "--until", until], { socket });
+  expect([ran.code, ran.out]).toEqual([0, `in maintenance until ${until}\n`]);
+  expect(ran.err).toContain("maintenance off");
+  expect((await svc(["maintenance", "on"], { socket })).out).toBe("in maintenance until it is ended\n");
+  expect((await svc(["maintenance", "on", "--until", "soon"], { socket })).code).toBe(2);
+  expect((await svc(["maintenance", "off"], { socket })).code).toBe(0);
+  expect(seen.map(({ method, body }) => [method, body])).toEqual([
+    ["POST", { until }],
+    ["POST", {}],
+    ["DELETE", undefined],
+  ]);
+});

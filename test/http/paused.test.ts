@@ -1,0 +1,66 @@
+// What a paused account may still do, over HTTP and with the real store.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Store } from "../../src/store/store.ts";
+import { accept, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
+import { ManualClock } from "../support/clock.ts";
+import { startHttp, text, type Ask, type Harness } from "./harness.ts";
+
+const clock = new ManualClock();
+let store: Store;
+let door: Harness;
+let id: string;
+beforeAll(async () => {
+  store = await openSqlite(newDirectory(), clock);
+  door = await startHttp({ opened: { store, clock } });
+  const message = newMessage({ accountKey: door.account.key, at: clock.now() });
+  await accept(store, message);
+  ({ id } = message.message);
+  await store.pauseAccount(door.account.key, clock.now(), "12.5 % hard bounces");
+});
+afterAll(() => door.stop());
+
+const sends: Ask[] = [
+  { method: "POST", path: "/v1/messages", body: {} },
+  { method: "POST", path: "/v1/messages/batch", body: { messages: [{}, {}] } },
+  { method: "POST", path: "/v1/messages/validate", body: {} },
+];
+
+test.each(sends)("a send is 403 account_paused, with why and what ends it: $path", async (ask) => {
+  const { status, json, headers } = await door.ask(ask);
+  expect([status, headers["content-type"]]).toEqual([403, "application/json"]);
+  expect(json["error"]).toMatchObject({
+    code: "account_paused",
+    message:
+      "Sending is paused: 12.5 % hard bounces. The operator ends that with: svc accounts resume default",
+  });
+});
+
+test.each(sends)("for test keys and the operator too: $path", async (ask) => {
+  const { value } = await door.key("send", { test: true });
+  expect((await door.ask({ ...ask, key: value })).status).toBe(403);
+  expect((await door.ask({ ...ask, admin: true })).status).toBe(403);
+});
+
+test("the scope and the rate are judged before it, headers, JSON and a replay after it", async () => {
+  const reader = await door.key("reporting");
+  const send = { method: "POST", path: "/v1/messages", body: {} };
+  expect((await door.ask({ ...send, key: reader.value })).json["error"]).toMatchObject({
+    code: "scope_insufficient",
+  });
+  const sender = await door.key("send");
+  const headers = { "content-type": "text/plain", "x-api-version": "1999-01" };
+  const codes = new Set<string>();
+  for (let n = 0; n < 201; n++) {
+    const { json } = await door.ask({ ...send, key: sender.value, headers, raw: "{" });
+    codes.add(text(json["error"]?.["code"]));
+  }
+  expect([...codes]).toEqual(["account_paused", "rate_limit_exceeded"]);
+});
+
+test("everything else goes on: reading, canceling, suppressing", async () => {
+  expect((await door.ask({ path: `/v1/messages/${id}` })).status).toBe(200);
+  const canceled = await door.ask({ method: "POST", path: `/v1/messages/${id}/cancel`, body: {} });
+  expect([canceled.status, canceled.json["status"]]).toEqual([200, "canceled"]);
+  const body = { emails: ["a@x.test"] };
+  expect((await door.ask({ method: "POST", path: "/v1/suppressions", body })).status).toBe(201);
+});
