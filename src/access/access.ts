@@ -4,7 +4,7 @@
 import { isoTime, type Clock } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
-import type { Account, ApiKey, KeyStatus, Scope, SmtpCredential, Store } from "../store/store.ts";
+import type { Account, ApiKey, KeyStatus, Limits, Scope, SmtpCredential, Store } from "../store/store.ts";
 import { readSmtpUsername, smtpUsername } from "./credentials.ts";
 import { hashSecret, makeKey, makePassword, wellFormedKey } from "./keys.ts";
 import { createLockout } from "./lockout.ts";
@@ -33,20 +33,31 @@ export interface Access {
   authenticateSmtp(username: string, password: string, ip: string): Promise<SmtpLogin>;
   /** A login of before as it is now. Throws Refusal: invalid_api_key (revoked since), key_disabled (suspended). */
   renewSmtp(login: SmtpLogin): Promise<SmtpLogin>;
-  createKey(
-    accountKey: number,
-    wanted: { name: string; scope: Scope; test: boolean; allowIps: string[]; expiresAt: number | null },
-  ): Promise<{ key: ApiKey; value: string }>;
-  setKeyStatus(accountKey: number, id: string, status: KeyStatus): Promise<ApiKey>;
+  /** `into`: the store that it is written with, where not its own. Throws Refusal: validation_failed. */
+  createKey(accountKey: number, wanted: WantedKey, into?: Store): Promise<{ key: ApiKey; value: string }>;
+  /** Throws Refusal: resource_not_found; conflict where the key is revoked. */
+  setKeyStatus(accountKey: number, id: string, status: KeyStatus, into?: Store): Promise<ApiKey>;
   createCredential(
     account: Account,
     wanted: { name: string; test: boolean },
-  ): Promise<{ credential: SmtpCredential; username: string; password: string }>;
-  /** Makes a new password under the same name and revokes the old one. */
-  rotateCredential(
-    account: Account,
-    id: string,
-  ): Promise<{ credential: SmtpCredential; username: string; password: string }>;
+    into?: Store,
+  ): Promise<MadeCredential>;
+  /** Makes a new password under the same name and revokes the old one. Throws Refusal: resource_not_found, conflict. */
+  rotateCredential(account: Account, id: string, into?: Store): Promise<MadeCredential>;
+}
+
+export interface WantedKey extends Partial<Limits> {
+  name: string;
+  scope: Scope;
+  test: boolean;
+  allowIps: string[];
+  expiresAt: number | null;
+}
+
+export interface MadeCredential {
+  credential: SmtpCredential;
+  username: string;
+  password: string;
 }
 
 export interface AccessDeps {
@@ -150,11 +161,13 @@ export function createAccess(deps: AccessDeps): Access {
       return { ...login, account: await activeAccount(account.key) };
     },
 
-    async createKey(accountKey, wanted) {
+    async createKey(accountKey, wanted, into = store) {
       const now = clock.now();
       if (wanted.expiresAt !== null && wanted.expiresAt <= now) throw alreadyExpired(wanted.expiresAt);
       const { value, hash, hint } = makeKey(wanted.test);
-      const key = await store.createApiKey({
+      const key = await into.createApiKey({
+        rates: {},
+        dailyQuota: null,
         ...wanted,
         id: mint("key", now),
         accountKey,
@@ -163,55 +176,43 @@ export function createAccess(deps: AccessDeps): Access {
         status: "active",
         createdAt: now,
       });
-      log.info({ audit: "key_created", key: key.id, scope: key.scope }, "created an API key");
       return { key, value };
     },
 
-    async setKeyStatus(accountKey, id, status) {
-      const key = await store.setApiKeyStatus(accountKey, id, status, clock.now());
+    async setKeyStatus(accountKey, id, status, into = store) {
+      const key = await into.setApiKeyStatus(accountKey, id, status, clock.now());
       if (!key) throw new Refusal("resource_not_found", "There is no such API key.");
       if (key.status !== status)
         throw new Refusal("conflict", "The API key is revoked, and that cannot be undone.");
-      log.info({ audit: `key_${status}`, key: key.id }, "changed the status of an API key");
       return key;
     },
 
-    createCredential: (account, wanted) => addCredential(account, wanted),
+    async createCredential(account, wanted, into = store) {
+      const { value, hash, hint } = makePassword();
+      const now = clock.now();
+      const credential = await into.createSmtpCredential({
+        ...wanted,
+        id: mint("cred", now),
+        accountKey: account.key,
+        hash,
+        hint,
+        status: "active",
+        createdAt: now,
+      });
+      return { credential, username: smtpUsername(account.id, wanted.test), password: value };
+    },
 
-    async rotateCredential(account, id) {
-      const old = (await store.listSmtpCredentials(account.key)).find((credential) => credential.id === id);
-      if (!old) throw new Refusal("resource_not_found", "There is no such SMTP credential.");
-      if (old.status !== "active")
+    async rotateCredential(account, id, into = store) {
+      const { value, hash, hint } = makePassword();
+      const at = clock.now();
+      const fresh = { id: mint("cred", at), hash, hint };
+      const credential = await into.rotateSmtpCredential(account.key, id, fresh, at);
+      if (!credential) throw new Refusal("resource_not_found", "There is no such SMTP credential.");
+      if (credential.id !== fresh.id)
         throw new Refusal("conflict", "The SMTP credential is revoked; create a new one.");
-      // The new one first: a crash between the two leaves both valid and locks nobody out.
-      const made = await addCredential(account, { name: old.name, test: old.test });
-      await store.revokeSmtpCredential(account.key, id, clock.now());
-      log.info(
-        { audit: "credential_revoked", credential: id },
-        "revoked an SMTP credential after its rotation",
-      );
-      return made;
+      return { credential, username: smtpUsername(account.id, credential.test), password: value };
     },
   };
-
-  async function addCredential(
-    account: Account,
-    wanted: { name: string; test: boolean },
-  ): ReturnType<Access["createCredential"]> {
-    const { value, hash, hint } = makePassword();
-    const now = clock.now();
-    const credential = await store.createSmtpCredential({
-      ...wanted,
-      id: mint("cred", now),
-      accountKey: account.key,
-      hash,
-      hint,
-      status: "active",
-      createdAt: now,
-    });
-    log.info({ audit: "credential_created", credential: credential.id }, "created an SMTP credential");
-    return { credential, username: smtpUsername(account.id, wanted.test), password: value };
-  }
 }
 
 /** The token of `Bearer <token>`; the scheme in any case and spaces as RFC 9110 §11.4 has them. Several headers arrive joined by a comma and are none. */

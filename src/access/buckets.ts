@@ -3,12 +3,8 @@
 // table is the API's own (README, "Rate limits"); `limits.rates` of the configuration overrides it.
 // A bucket that is full again is the same as none, so it is forgotten: memory is bounded.
 import type { Clock } from "../clock.ts";
+import type { Rate } from "../store/store.ts";
 import { sourceOf } from "./networks.ts";
-
-export interface Rate {
-  burst: number;
-  perSecond: number;
-}
 
 export const rateTable = {
   "messages-write": { burst: 200, perSecond: 200 },
@@ -30,6 +26,13 @@ export const rateTable = {
 export type BucketName = keyof typeof rateTable;
 /** Buckets that a route may draw on. */
 export type RouteBucket = Exclude<BucketName, "account" | "unauthenticated">;
+
+/** Those of a route: what may be raised for one key. */
+export const routeBuckets = Object.keys(rateTable).filter(
+  (name): name is RouteBucket => name !== "account" && name !== "unauthenticated",
+);
+/** What may be raised for one account. */
+export const accountBuckets = [...routeBuckets, "account"] as const;
 
 export interface BucketState {
   allowed: boolean;

@@ -45,9 +45,15 @@ export const nouns: Noun[] = [
     load: () => import("./commands/domains.ts"),
   },
   {
+    name: "accounts",
+    alias: "account",
+    about: "create, list, show, set, suspend, resume, delete",
+    load: () => import("./commands/accounts.ts"),
+  },
+  {
     name: "keys",
     alias: "key",
-    about: "API keys: create, list, show, rotate, revoke, disable, enable",
+    about: "API keys: create, list, show, set, rotate, revoke, disable, enable",
     load: () => import("./commands/keys.ts"),
   },
   {

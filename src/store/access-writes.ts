@@ -1,20 +1,34 @@
 // Keys, credentials, installation secrets, maintenance and the inbox: what changes rarely. A revocation is final; the
-// look-ups read the row back after the commit.
+// row as it is then is the answer.
 import { randomBytes } from "node:crypto";
 import type { Database, Statement } from "better-sqlite3";
-import type { ApiKey, KeyStatus, MaintenanceWindow, SmtpCredential } from "./store.ts";
+import { changedRates, type Flat } from "./account-writes.ts";
+import type { ApiKey, ApiKeyChange, KeyStatus, MaintenanceWindow, SmtpCredential } from "./store.ts";
 
-export type NewApiKey = Omit<ApiKey, "key" | "hash" | "lastUsedAt" | "revokedAt">;
-export type NewCredential = Omit<SmtpCredential, "key" | "hash" | "lastUsedAt" | "revokedAt">;
+export type NewKeyRow = Omit<ApiKey, "key" | "lastUsedAt" | "revokedAt">;
+export type NewCredentialRow = Omit<SmtpCredential, "key" | "lastUsedAt" | "revokedAt">;
 
 export function createAccessWrites(db: Database) {
   const insertKey = db.prepare(
-    `INSERT INTO api_keys (id, account_key, name, test, scope, hash, hint, allow_ips, status, created_at, expires_at)
-     VALUES (@id, @accountKey, @name, @test, @scope, @hash, @hint, @allowIps, @status, @createdAt, @expiresAt)`,
+    `INSERT INTO api_keys (id, account_key, name, test, scope, hash, hint, allow_ips, status, created_at, expires_at, rates, daily_quota)
+     VALUES (@id, @accountKey, @name, @test, @scope, @hash, @hint, @allowIps, @status, @createdAt, @expiresAt, @rates, @dailyQuota)`,
   );
   const setKeyStatus = db.prepare(
     `UPDATE api_keys SET status = @status, revoked_at = iif(@status = 'revoked', @at, NULL)
      WHERE id = @id AND account_key = @accountKey AND status <> 'revoked'`,
+  );
+  const findKey: Statement<[string, number], Flat<ApiKey>> = db.prepare(
+    `SELECT key, id, account_key AS accountKey, name, test, scope, hint, allow_ips AS allowIps, status, created_at AS createdAt,
+       expires_at AS expiresAt, last_used_at AS lastUsedAt, revoked_at AS revokedAt, rates, daily_quota AS dailyQuota
+     FROM api_keys WHERE id = ? AND account_key = ?`,
+  );
+  const changeKey = db.prepare(
+    "UPDATE api_keys SET name = @name, allow_ips = @allowIps, rates = @rates, daily_quota = @dailyQuota WHERE key = @key",
+  );
+  const findCredential: Statement<[string, number], Flat<SmtpCredential>> = db.prepare(
+    `SELECT key, id, account_key AS accountKey, name, test, hint, status, created_at AS createdAt,
+       last_used_at AS lastUsedAt, revoked_at AS revokedAt
+     FROM smtp_credentials WHERE id = ? AND account_key = ?`,
   );
   const insertCredential = db.prepare(
     `INSERT INTO smtp_credentials (id, account_key, name, test, hash, hint, status, created_at)
@@ -42,20 +56,72 @@ export function createAccessWrites(db: Database) {
   const openDoor = db.prepare("DELETE FROM maintenance WHERE key = 1");
   const probe = db.prepare("INSERT OR REPLACE INTO probe (key, bytes) VALUES (1, zeroblob(65536))");
 
+  const keyOf = (accountKey: number, id: string): ApiKey | null => {
+    const row = findKey.get(id, accountKey);
+    if (!row) return null;
+    const { test, allowIps, rates } = row;
+    return { ...row, test: test === 1, allowIps: JSON.parse(allowIps), rates: JSON.parse(rates) };
+  };
+  const credentialOf = (accountKey: number, id: string): SmtpCredential | null => {
+    const row = findCredential.get(id, accountKey);
+    return row ? { ...row, test: row.test === 1 } : null;
+  };
+
   return {
-    createApiKey(key: NewApiKey, blobs: readonly Buffer[]): number {
-      const row = { ...key, test: key.test ? 1 : 0, allowIps: JSON.stringify(key.allowIps), hash: blobs[0] };
-      return Number(insertKey.run(row).lastInsertRowid);
+    createApiKey(key: NewKeyRow, blobs: readonly Buffer[]): number {
+      const test = key.test ? 1 : 0;
+      const texts = { allowIps: JSON.stringify(key.allowIps), rates: JSON.stringify(key.rates) };
+      return Number(insertKey.run({ ...key, ...texts, test, hash: blobs[0] }).lastInsertRowid);
     },
-    setApiKeyStatus(arg: { accountKey: number; id: string; status: KeyStatus; at: number }): void {
+    /** The key as it is then: one that is revoked stays so. */
+    setApiKeyStatus(arg: { accountKey: number; id: string; status: KeyStatus; at: number }): ApiKey | null {
       setKeyStatus.run(arg);
+      return keyOf(arg.accountKey, arg.id);
     },
-    createSmtpCredential(credential: NewCredential, blobs: readonly Buffer[]): number {
+    changeApiKey(arg: { accountKey: number; id: string; change: ApiKeyChange }): ApiKey | null {
+      const { accountKey, id, change } = arg;
+      const key = keyOf(accountKey, id);
+      if (!key) return null;
+      const { name, allowIps, dailyQuota } = { ...key, ...change };
+      const rates = changedRates(key.rates, change.rates);
+      changeKey.run({
+        key: key.key,
+        name,
+        dailyQuota,
+        allowIps: JSON.stringify(allowIps),
+        rates: JSON.stringify(rates),
+      });
+      return { ...key, name, allowIps, rates, dailyQuota };
+    },
+    createSmtpCredential(credential: NewCredentialRow, blobs: readonly Buffer[]): number {
       const row = { ...credential, test: credential.test ? 1 : 0, hash: blobs[0] };
       return Number(insertCredential.run(row).lastInsertRowid);
     },
-    revokeSmtpCredential(arg: { accountKey: number; id: string; at: number }): void {
+    rotateSmtpCredential(
+      arg: { accountKey: number; id: string; fresh: { id: string; hint: string }; at: number },
+      blobs: readonly Buffer[],
+    ): SmtpCredential | null {
+      const { accountKey, id, fresh, at } = arg;
+      const old = findCredential.get(id, accountKey);
+      if (old?.status === "active") {
+        const { name, test } = old;
+        insertCredential.run({
+          ...fresh,
+          accountKey,
+          name,
+          test,
+          hash: blobs[0],
+          status: "active",
+          createdAt: at,
+        });
+        revokeCredential.run({ accountKey, id, at });
+        return credentialOf(accountKey, fresh.id);
+      }
+      return credentialOf(accountKey, id);
+    },
+    revokeSmtpCredential(arg: { accountKey: number; id: string; at: number }): SmtpCredential | null {
       revokeCredential.run(arg);
+      return credentialOf(arg.accountKey, arg.id);
     },
     noteUse(use: { apiKeys: number[]; smtpCredentials: number[]; at: number }): void {
       for (const key of use.apiKeys) keyUsed.run(use.at, key);

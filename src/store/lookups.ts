@@ -2,7 +2,7 @@
 // Every statement is prepared once and served by an index. The rows of rarely changed things are read through the
 // table types (schema.ts), those of the hot path by hand.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, gt, isNull, lt, ne, or, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gt, isNull, lt, ne, or, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { createHoldViews } from "./holds.ts";
 import { createMessageRows } from "./message-rows.ts";
@@ -24,7 +24,7 @@ export function createLookups(client: Database) {
   const byAccountName = db
     .select()
     .from(accounts)
-    .where(eq(accounts.name, placeholder("name")))
+    .where(and(eq(accounts.name, placeholder("name")), ne(accounts.status, "deleted")))
     .prepare();
   const byAccountKey = db
     .select()
@@ -37,24 +37,32 @@ export function createLookups(client: Database) {
     .where(eq(accounts.id, placeholder("id")))
     .prepare();
   const pausedAccounts = db.select().from(accounts).where(gt(accounts.pausedAt, 0)).prepare();
-  const keyByHash = db
+  const accountsAfter = db
     .select()
+    .from(accounts)
+    .where(and(gt(accounts.key, placeholder("after")), ne(accounts.status, "deleted")))
+    .orderBy(asc(accounts.key))
+    .limit(placeholder("limit"))
+    .prepare();
+  const keyByHash = db
+    .select(withoutHash(apiKeys))
     .from(apiKeys)
     .where(eq(apiKeys.hash, placeholder("hash")))
     .prepare();
   const keyById = db
-    .select()
+    .select(withoutHash(apiKeys))
     .from(apiKeys)
     .where(and(eq(apiKeys.id, placeholder("id")), eq(apiKeys.accountKey, placeholder("accountKey"))))
     .prepare();
   const keysOf = db
-    .select()
+    .select(withoutHash(apiKeys))
     .from(apiKeys)
-    .where(eq(apiKeys.accountKey, placeholder("accountKey")))
+    .where(and(eq(apiKeys.accountKey, placeholder("accountKey")), gt(apiKeys.key, placeholder("after"))))
     .orderBy(asc(apiKeys.key))
+    .limit(placeholder("limit"))
     .prepare();
   const credentialByHash = db
-    .select()
+    .select(withoutHash(smtpCredentials))
     .from(smtpCredentials)
     .where(
       and(
@@ -64,18 +72,8 @@ export function createLookups(client: Database) {
       ),
     )
     .prepare();
-  const credentialById = db
-    .select()
-    .from(smtpCredentials)
-    .where(
-      and(
-        eq(smtpCredentials.id, placeholder("id")),
-        eq(smtpCredentials.accountKey, placeholder("accountKey")),
-      ),
-    )
-    .prepare();
   const credentialsOf = db
-    .select()
+    .select(withoutHash(smtpCredentials))
     .from(smtpCredentials)
     .where(eq(smtpCredentials.accountKey, placeholder("accountKey")))
     .orderBy(asc(smtpCredentials.key))
@@ -164,12 +162,12 @@ export function createLookups(client: Database) {
     pausedAccounts: () => pausedAccounts.all(),
     ...createHoldViews(client),
     maintenance: () => maintenanceWindow.get() ?? null,
+    accounts: (after: number, limit: number) => accountsAfter.all({ after, limit }),
     apiKeyByHash: (hash: Uint8Array) => keyByHash.get({ hash: Buffer.from(hash) }) ?? null,
     apiKey: (accountKey: number, id: string) => keyById.get({ accountKey, id }) ?? null,
-    apiKeys: (accountKey: number) => keysOf.all({ accountKey }),
+    apiKeys: (accountKey: number, after: number, limit: number) => keysOf.all({ accountKey, after, limit }),
     credentialByHash: (accountKey: number, test: boolean, hash: Uint8Array) =>
       credentialByHash.get({ accountKey, test: Number(test), hash: Buffer.from(hash) }) ?? null,
-    credential: (accountKey: number, id: string) => credentialById.get({ accountKey, id }) ?? null,
     credentials: (accountKey: number) => credentialsOf.all({ accountKey }),
     domainByName: (accountKey: number, name: string) => domainByName.get({ accountKey, name }) ?? null,
     domains: (accountKey: number) => domainsOf.all({ accountKey }),
@@ -192,6 +190,12 @@ export function createLookups(client: Database) {
       return due;
     },
   };
+}
+
+/** The columns of a table without the hash that its rows are found by. */
+function withoutHash<T extends typeof apiKeys | typeof smtpCredentials>(table: T) {
+  const { hash: _hash, ...columns } = getTableColumns(table);
+  return columns;
 }
 
 export type Lookups = ReturnType<typeof createLookups>;

@@ -157,6 +157,13 @@ ALTER TABLE domains ADD COLUMN tracking_domain TEXT;
 ALTER TABLE domains ADD COLUMN allow_subdomains INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE domains ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
 `,
+  // Limits of one account or key: rates by bucket, and how many messages it may send a day.
+  `
+ALTER TABLE accounts ADD COLUMN rates TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE accounts ADD COLUMN daily_quota INTEGER;
+ALTER TABLE api_keys ADD COLUMN rates TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE api_keys ADD COLUMN daily_quota INTEGER;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

@@ -4,11 +4,13 @@
 // Over 300 lines: it is one list, a line a column.
 import { blob, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type {
+  Account,
   DkimKey,
   DnsRecord,
   DomainStatus,
   GuardBaseline,
   KeyStatus,
+  Rates,
   RecipientState,
   Scope,
   SuppressionReason,
@@ -19,11 +21,13 @@ export const accounts = sqliteTable("accounts", {
   key: integer("key").primaryKey(),
   id: text("id").notNull(),
   name: text("name").notNull(),
-  status: text("status").$type<"active" | "suspended">().notNull(),
+  status: text("status").$type<Account["status"]>().notNull(),
   createdAt: integer("created_at").notNull(),
   pausedAt: integer("paused_at"),
   pauseReason: text("pause_reason"),
   guarded: text("guarded", { mode: "json" }).$type<GuardBaseline>(),
+  rates: text("rates", { mode: "json" }).$type<Rates>().notNull().default({}),
+  dailyQuota: integer("daily_quota"),
 });
 
 export const apiKeys = sqliteTable("api_keys", {
@@ -41,6 +45,8 @@ export const apiKeys = sqliteTable("api_keys", {
   expiresAt: integer("expires_at"),
   lastUsedAt: integer("last_used_at"),
   revokedAt: integer("revoked_at"),
+  rates: text("rates", { mode: "json" }).$type<Rates>().notNull().default({}),
+  dailyQuota: integer("daily_quota"),
 });
 
 export const smtpCredentials = sqliteTable("smtp_credentials", {

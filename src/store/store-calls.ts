@@ -13,6 +13,7 @@ import type { PageAt, PageFound } from "./cursor.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { Lookups } from "./lookups.ts";
 import type { PragmasReadBack } from "./open.ts";
+import type { UnsentPiece } from "./queue-views.ts";
 import { jobsOfClaim } from "./queue-writes.ts";
 import { createRareRows, createRecentContent } from "./recent.ts";
 import type { ReaderLink } from "./reader-link.ts";
@@ -66,32 +67,55 @@ export function createCalls(parts: CallParts): Store {
     accountByName: async (name) => rare.get(`name ${name}`, () => lookups.accountByName(name)),
     accountByKey: async (key) => rare.get(`key ${key}`, () => lookups.accountByKey(key)),
     accountById: async (id) => rare.get(`id ${id}`, () => lookups.accountById(id)),
-    async createApiKey(key) {
-      const { hash, ...rest } = key;
+    createAccount: (account) => rarely(writer.call("createAccount", account)),
+    async listAccounts(page) {
+      const after = Number(decodeCursor("c", page.cursor, ["number"])?.[0] ?? 0);
+      return pageOf("c", pageFound(lookups.accounts(after, page.limit + 1), page.limit));
+    },
+    changeAccount: (id, change) => rarely(writer.call("changeAccount", { id, change })),
+    async hasUnsent(accountKey) {
+      for (let before: UnsentPiece["next"] = null; ;) {
+        const piece: UnsentPiece = await reader.ask("unsentOf", { accountKey, before });
+        if (piece.unsent || piece.next === null) return piece.unsent;
+        before = piece.next;
+      }
+    },
+    async deleteAccount(id, at) {
+      const deleted = await rarely(writer.call("deleteAccount", { id, at }));
+      if (deleted === null) return false;
+      const { key: accountKey, endpoints } = deleted;
+      await after(async () => {
+        for (const key of endpoints) await inPieces(() => ahead.call("dropDeliveries", { key }));
+        await inPieces(() => ahead.call("dropSuppressions", { accountKey }));
+      });
+      return true;
+    },
+    async createApiKey({ hash, ...key }) {
       return {
         ...key,
-        key: await writer.call("createApiKey", rest, [hash]),
+        key: await writer.call("createApiKey", key, [hash]),
         lastUsedAt: null,
         revokedAt: null,
       };
     },
     apiKeyByHash: async (hash) => lookups.apiKeyByHash(hash),
-    listApiKeys: async (accountKey) => lookups.apiKeys(accountKey),
-    async setApiKeyStatus(accountKey, id, status, at) {
-      await writer.call("setApiKeyStatus", { accountKey, id, status, at });
-      return lookups.apiKey(accountKey, id);
+    apiKey: async (accountKey, id) => lookups.apiKey(accountKey, id),
+    async listApiKeys(accountKey, page) {
+      const after = Number(decodeCursor("k", page.cursor, ["number"])?.[0] ?? 0);
+      return pageOf("k", pageFound(lookups.apiKeys(accountKey, after, page.limit + 1), page.limit));
     },
-    async createSmtpCredential(credential) {
-      const { hash, ...rest } = credential;
-      const key = await writer.call("createSmtpCredential", rest, [hash]);
+    changeApiKey: (accountKey, id, change) => writer.call("changeApiKey", { accountKey, id, change }),
+    setApiKeyStatus: (accountKey, id, status, at) =>
+      writer.call("setApiKeyStatus", { accountKey, id, status, at }),
+    async createSmtpCredential({ hash, ...credential }) {
+      const key = await writer.call("createSmtpCredential", credential, [hash]);
       return { ...credential, key, lastUsedAt: null, revokedAt: null };
     },
     smtpCredentialByHash: async (accountKey, test, hash) => lookups.credentialByHash(accountKey, test, hash),
     listSmtpCredentials: async (accountKey) => lookups.credentials(accountKey),
-    async revokeSmtpCredential(accountKey, id, at) {
-      await writer.call("revokeSmtpCredential", { accountKey, id, at });
-      return lookups.credential(accountKey, id);
-    },
+    rotateSmtpCredential: (accountKey, id, { hash, ...fresh }, at) =>
+      writer.call("rotateSmtpCredential", { accountKey, id, fresh, at }, [hash]),
+    revokeSmtpCredential: (accountKey, id, at) => writer.call("revokeSmtpCredential", { accountKey, id, at }),
     noteUse: (use) => writer.call("noteUse", use),
 
     // domains
@@ -306,6 +330,13 @@ async function unlinkAll(spool: Spool, names: string[]): Promise<void> {
 
 function pageAt(kind: string, page: PageRequest, shape: ("string" | "number")[]): PageAt {
   return { limit: page.limit, after: decodeCursor(kind, page.cursor, shape) };
+}
+
+/** `rows`: in the order of their keys, one more than the page holds where there are more. */
+function pageFound<T extends { key: number }>(rows: T[], limit: number): PageFound<T> {
+  const shown = rows.slice(0, limit);
+  const last = rows.length > limit ? shown.at(-1) : undefined;
+  return { rows: shown, next: last ? [last.key] : null, hasMore: last !== undefined };
 }
 
 function pageOf<T>(kind: string, { rows, next, hasMore }: PageFound<T>): Page<T> {

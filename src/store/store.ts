@@ -9,11 +9,31 @@ import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
 export type Scope = "send" | "suppressions" | "reporting" | "admin";
 export type KeyStatus = "active" | "disabled" | "revoked";
 
-export interface Account {
+/** Burst and refill of a rate bucket. */
+export interface Rate {
+  burst: number;
+  perSecond: number;
+}
+/** By the bucket's name (access/buckets.ts): what differs from the rates of everybody. */
+export type Rates = Record<string, Rate>;
+
+export interface Limits {
+  rates: Rates;
+  /** Messages accepted in a day of UTC; null: any number. */
+  dailyQuota: number | null;
+}
+/** A bucket that is null goes back to the rate of everybody. */
+export interface LimitsChange {
+  rates?: Record<string, Rate | null>;
+  dailyQuota?: number | null;
+}
+
+export interface Account extends Limits {
   key: number;
   id: string; // acct_…
   name: string;
-  status: "active" | "suspended";
+  /** Of a deleted one the row stays, since what it sent outlives it: its key is never given again. */
+  status: "active" | "suspended" | "deleted";
   createdAt: number;
   /** Sending is paused since then: what is due is held, and nothing new is taken. */
   pausedAt: number | null;
@@ -32,15 +52,13 @@ export interface GuardBaseline {
   complained: number;
 }
 
-export interface ApiKey {
+export interface ApiKey extends Limits {
   key: number;
   id: string; // key_…
   accountKey: number;
   name: string;
   test: boolean;
   scope: Scope;
-  /** SHA-256 of the whole key, 32 bytes. */
-  hash: Uint8Array;
   /** The last four characters, to tell keys apart. */
   hint: string;
   /** CIDR networks; empty: any address. */
@@ -52,19 +70,26 @@ export interface ApiKey {
   revokedAt: number | null;
 }
 
+/** `hash`: SHA-256 of the whole key, 32 bytes; a key is found by it, and it is never read back. */
+export type NewApiKey = Omit<ApiKey, "key" | "lastUsedAt" | "revokedAt"> & { hash: Uint8Array };
+export type ApiKeyChange = Partial<Pick<ApiKey, "name" | "allowIps">> & LimitsChange;
+
 export interface SmtpCredential {
   key: number;
   id: string; // cred_…
   accountKey: number;
   name: string;
   test: boolean;
-  hash: Uint8Array;
   hint: string;
   status: "active" | "revoked";
   createdAt: number;
   lastUsedAt: number | null;
   revokedAt: number | null;
 }
+/** `hash`: SHA-256 of the password, 32 bytes. */
+export type NewSmtpCredential = Omit<SmtpCredential, "key" | "lastUsedAt" | "revokedAt"> & {
+  hash: Uint8Array;
+};
 
 export type DomainStatus = "pending" | "verified" | "degraded" | "failed" | "suspended";
 
@@ -515,16 +540,40 @@ export interface Store {
   accountByName(name: string): Promise<Account | null>;
   accountByKey(key: number): Promise<Account | null>;
   accountById(id: string): Promise<Account | null>;
-  createApiKey(key: Omit<ApiKey, "key" | "lastUsedAt" | "revokedAt">): Promise<ApiKey>;
+  /** null: there is an account of this name. */
+  createAccount(account: Pick<Account, "id" | "name" | "createdAt">): Promise<Account | null>;
+  /** In the order in which they were made, without those that were deleted. */
+  listAccounts(page: PageRequest): Promise<Page<Account>>;
+  /** The account as it is then; null: no such account, or it was deleted. */
+  changeAccount(
+    id: string,
+    change: { status?: "active" | "suspended" } & LimitsChange,
+  ): Promise<Account | null>;
+  /** Whether any mail of the account is still to be sent. */
+  hasUnsent(accountKey: number): Promise<boolean>;
+  /**
+   * A suspended account, for good: keys and logins are revoked; domains, webhooks and suppressions go; its name is
+   * free. Messages and events stay for their retention. False: there is none that is suspended.
+   */
+  deleteAccount(id: string, at: number): Promise<boolean>;
+  createApiKey(key: NewApiKey): Promise<ApiKey>;
   apiKeyByHash(hash: Uint8Array): Promise<ApiKey | null>;
-  listApiKeys(accountKey: number): Promise<ApiKey[]>;
+  apiKey(accountKey: number, id: string): Promise<ApiKey | null>;
+  /** In the order in which they were made. */
+  listApiKeys(accountKey: number, page: PageRequest): Promise<Page<ApiKey>>;
+  changeApiKey(accountKey: number, id: string, change: ApiKeyChange): Promise<ApiKey | null>;
   /** Revoked is final: answers the key as it is now, null where there is none. */
   setApiKeyStatus(accountKey: number, id: string, status: KeyStatus, at: number): Promise<ApiKey | null>;
-  createSmtpCredential(
-    credential: Omit<SmtpCredential, "key" | "lastUsedAt" | "revokedAt">,
-  ): Promise<SmtpCredential>;
+  createSmtpCredential(credential: NewSmtpCredential): Promise<SmtpCredential>;
   smtpCredentialByHash(accountKey: number, test: boolean, hash: Uint8Array): Promise<SmtpCredential | null>;
   listSmtpCredentials(accountKey: number): Promise<SmtpCredential[]>;
+  /** A credential in place of an active one, which is revoked: the new one; the old one where it was revoked before; null: there is none. */
+  rotateSmtpCredential(
+    accountKey: number,
+    id: string,
+    fresh: Pick<NewSmtpCredential, "id" | "hash" | "hint">,
+    at: number,
+  ): Promise<SmtpCredential | null>;
   revokeSmtpCredential(accountKey: number, id: string, at: number): Promise<SmtpCredential | null>;
   /** Notes uses, coarsely: callers send a key at most once a minute. */
   noteUse(use: { apiKeys: number[]; smtpCredentials: number[]; at: number }): Promise<void>;

@@ -6,6 +6,7 @@ import { createAcceptance } from "./acceptance.ts";
 import { createAnswered } from "./answered.ts";
 import { createAnswers } from "./answers.ts";
 import type { Answers } from "./answers.ts";
+import { createAccountWrites } from "./account-writes.ts";
 import { createAccessWrites } from "./access-writes.ts";
 import { createDomainWrites } from "./domain-writes.ts";
 import { createEventWrites } from "./event-writes.ts";
@@ -32,6 +33,7 @@ function createWrites(db: Database, tally: Tally, answers: Answers) {
   const { addSuppression, ...suppressionIntents } = suppressions;
   return {
     ...createAcceptance(db, tally, answers),
+    ...createAccountWrites(db),
     ...createAccessWrites(db),
     ...createDomainWrites(db),
     ...createQueueWrites(db, tally),

@@ -61,7 +61,7 @@ test("the store never holds a key or a password, only their hashes", async () =>
   const kept = JSON.stringify([
     key,
     credential,
-    await store.listApiKeys(account.key),
+    await store.listApiKeys(account.key, { limit: 10, cursor: null }),
     await store.listSmtpCredentials(account.key),
   ]);
   expect(kept).not.toContain(value.slice(9, 40));

@@ -99,8 +99,8 @@ test("keys unused for a span are found over all pages", async () => {
   ]);
 });
 
-test("a key is shown from the list; one that is not there is exit 3", async () => {
-  const { socket } = await fakeDaemon({ "GET /v1/keys": page([{ id: "key_1", name: "shop" }]) });
+test("a key is shown by its id; one that is not there is exit 3", async () => {
+  const { socket } = await fakeDaemon({ "GET /v1/keys/key_1": { json: { id: "key_1", name: "shop" } } });
   expect((await svc(["keys", "show", "key_1"], { socket })).out).toContain("shop");
   expect((await svc(["keys", "show", "key_2"], { socket })).code).toBe(3);
 });

@@ -209,18 +209,19 @@ function recording(logged: Harness["logged"]): Log {
 
 /** The part of a store that authentication needs. */
 function memoryKeys(account: Account): Partial<Store> {
-  const keys: ApiKey[] = [];
+  const keys: (ApiKey & { hash: Uint8Array })[] = [];
   return {
     secret: () => Promise.resolve(Buffer.alloc(32, 7)),
     accountByName: (name) => Promise.resolve(name === account.name ? account : null),
     accountByKey: (key) => Promise.resolve(key === account.key ? account : null),
     createApiKey(wanted) {
-      const key: ApiKey = { ...wanted, key: keys.length + 1, lastUsedAt: null, revokedAt: null };
+      const key = { ...wanted, key: keys.length + 1, lastUsedAt: null, revokedAt: null };
       keys.push(key);
       return Promise.resolve(key);
     },
     apiKeyByHash: (hash) => Promise.resolve(keys.find((key) => Buffer.compare(key.hash, hash) === 0) ?? null),
-    listApiKeys: () => Promise.resolve(keys),
+    listApiKeys: () => Promise.resolve({ rows: keys, next: null, hasMore: false }),
+    apiKey: (_account, id) => Promise.resolve(keys.find((key) => key.id === id) ?? null),
     setApiKeyStatus(_account, id, status, at) {
       const key = keys.find((other) => other.id === id);
       if (!key) return Promise.resolve(null);

@@ -846,7 +846,7 @@ describe("a key's life", () => {
     await clock.advance(4_000);
     expect(await use()).toBe(200);
     await store.noteUse({ apiKeys: [], smtpCredentials: [], at: 0 }); // whatever was being written is on disk after this
-    const row = (await store.listApiKeys(accountKey)).find(({ id }) => id === key.id);
+    const row = await store.apiKey(accountKey, key.id);
     expect(row?.lastUsedAt).toBe(firstUse);
     await clock.advance(1_000);
     expect(await use()).toBe(401);

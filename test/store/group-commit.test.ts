@@ -140,7 +140,11 @@ test("a call beyond four megabytes of its neighbours goes in a batch of its own,
       allowIps: [],
       status: "active",
     } as const;
-    return writer.call("createApiKey", { ...key, allowIps: [], createdAt: 1, expiresAt: null }, [hash]);
+    return writer.call(
+      "createApiKey",
+      { ...key, allowIps: [], createdAt: 1, expiresAt: null, rates: {}, dailyQuota: null },
+      [hash],
+    );
   };
   const db = openWriting(path);
   db.prepare(

@@ -11,6 +11,8 @@ export function newAccount(wishes: Partial<Account> = {}): Account {
     pausedAt: null,
     pauseReason: null,
     guarded: null,
+    rates: {},
+    dailyQuota: null,
     ...wishes,
   };
 }

@@ -3,8 +3,9 @@ import type { Command } from "commander";
 import { agree } from "../ask.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
-import { CliFault, usage } from "../fault.ts";
-import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { usage } from "../fault.ts";
+import { addLimitOptions, limitsOf, type LimitFlags } from "../limits.ts";
+import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { moment, spanMs } from "../times.ts";
 
@@ -59,9 +60,18 @@ export function register(keys: Command, cli: Cli): void {
     .command("show <id>")
     .description("one key")
     .action(async (id: string) => {
-      const row = await findKey(cli, id);
-      if (cli.out.json) return cli.out.body(JSON.stringify(row));
-      cli.out.fields(Object.entries(row));
+      showKey(cli, await cli.client.call("GET", `/v1/keys/${segment(id)}`));
+    });
+  addLimitOptions(keys.command("set <id>").description("change what a key may do, from the next request on"))
+    .option("--allow-ip <network>", "usable from these networks only; any: from everywhere", listed)
+    .option("--name <name>", "what it is for")
+    .action(async (id: string, flags: LimitFlags & { allowIp?: string[]; name?: string }) => {
+      const { allowIp, name } = flags;
+      const body = limitsOf(flags, ["--rate", "--quota", "--allow-ip", "--name"], {
+        ...(name === undefined ? {} : { name }),
+        ...(allowIp ? { allow_ips: allowIp.join() === "any" ? [] : allowIp } : {}),
+      });
+      showKey(cli, await cli.client.call("PATCH", `/v1/keys/${segment(id)}`, { body }));
     });
   keys
     .command("rotate <id>")
@@ -98,6 +108,11 @@ function showNewKey(cli: Cli, answer: Answer): void {
   if (scope === "send") cli.out.next("Use it: POST /v1/messages with the header Authorization: Bearer KEY");
 }
 
+function showKey(cli: Cli, answer: Answer): void {
+  if (cli.out.json) return cli.out.body(answer.text);
+  cli.out.fields(Object.entries(answer.json));
+}
+
 function showStatus(cli: Cli, id: string, answer: Answer): void {
   if (cli.out.json) return cli.out.body(answer.text);
   cli.out.line(`${id} is ${String(answer.json["status"])}`);
@@ -105,18 +120,4 @@ function showStatus(cli: Cli, id: string, answer: Answer): void {
 
 function lastUse(row: Row): number {
   return Date.parse(String(row["last_used_at"] ?? row["created_at"]));
-}
-
-/** The API lists keys and shows none alone. */
-async function findKey(cli: Cli, id: string): Promise<Row> {
-  let cursor: string | undefined;
-  for (;;) {
-    const { json } = await cli.client.call("GET", "/v1/keys", { query: { cursor, limit: 200 } });
-    const row = rowsOf(json).find((one) => one["id"] === id);
-    if (row) return row;
-    const next = json["has_more"] === true ? json["next_cursor"] : null;
-    if (typeof next !== "string" || next === cursor) break;
-    cursor = next;
-  }
-  throw new CliFault(3, `there is no key ${id}`, [`See them all: ${cli.program} keys list`]);
 }

@@ -36,7 +36,11 @@ export function inboxRoutes({ store }: RouteDeps): Route[] {
       summary: "Empties the inbox",
       answers: { 200: inboxClearedShape },
       query: z.object({}),
-      handle: async ({ account }) => json(200, { cleared: await store.clearInbox(account.key) }),
+      handle: ({ account, once }) =>
+        once(
+          (writing) => writing.clearInbox(account.key),
+          (cleared) => json(200, { cleared }),
+        ),
     }),
   ];
 }

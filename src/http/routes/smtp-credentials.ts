@@ -1,6 +1,7 @@
 // /v1/smtp_credentials, on the operator's socket only. One user name an account, as many passwords as
 // there are programs that send; a password is shown once, where it is made.
 import { z } from "zod";
+import type { MadeCredential } from "../../access/access.ts";
 import { smtpUsername } from "../../access/credentials.ts";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
@@ -38,24 +39,26 @@ export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route
       summary: "Makes an SMTP credential",
       answers: { 201: credentialCreatedShape },
       body: z.strictObject({ name: label, test: z.boolean().default(false) }),
-      async handle({ account, body }) {
-        const { credential, password } = await access.createCredential(account, body);
-        return json(201, { ...credentialBody(account, credential), password });
-      },
+      handle: ({ account, body, once }) =>
+        once(
+          (writing) => access.createCredential(account, body, writing),
+          (made) => json(201, withPassword(account, made)),
+        ),
     }),
     route({
       ...common,
       method: "POST",
       path: "/v1/smtp_credentials/{id}/rotate",
-      summary: "Makes a second credential like this one",
+      summary: "Gives an SMTP credential a new password and ends the old one",
       answers: { 201: credentialCreatedShape },
       refuses: ["resource_not_found", "conflict"],
       body: z.strictObject({}),
       bodyOptional: true,
-      async handle(call) {
-        const { credential, password } = await access.rotateCredential(call.account, call.param("id"));
-        return json(201, { ...credentialBody(call.account, credential), password });
-      },
+      handle: ({ account, param, once }) =>
+        once(
+          (writing) => access.rotateCredential(account, param("id"), writing),
+          (made) => json(201, withPassword(account, made)),
+        ),
     }),
     route({
       ...common,
@@ -66,13 +69,24 @@ export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route
       refuses: ["resource_not_found"],
       body: z.strictObject({}),
       bodyOptional: true,
-      async handle(call) {
-        const credential = await store.revokeSmtpCredential(call.account.key, call.param("id"), clock.now());
-        if (!credential) throw new Refusal("resource_not_found", "There is no such SMTP credential.");
-        return json(200, credentialBody(call.account, credential));
-      },
+      handle: ({ account, param, once }) =>
+        once(
+          (writing) => writing.revokeSmtpCredential(account.key, param("id"), clock.now()),
+          (credential) => {
+            if (!credential) throw new Refusal("resource_not_found", "There is no such SMTP credential.");
+            return json(200, credentialBody(account, credential));
+          },
+        ),
     }),
   ];
+}
+
+/** Where it is made, only. */
+function withPassword(
+  account: Account,
+  { credential, password }: MadeCredential,
+): z.input<typeof credentialCreatedShape> {
+  return { ...credentialBody(account, credential), password };
 }
 
 function credentialBody(account: Account, credential: SmtpCredential): z.input<typeof credentialShape> {

@@ -1,15 +1,53 @@
-// What the operator's socket answers about keys and SMTP credentials.
+// What the operator's socket answers about accounts, keys and SMTP credentials.
 import { z } from "zod";
+import { accountBuckets } from "../../access/buckets.ts";
+import type { Limits } from "../../store/store.ts";
 import { idOf, list, timestamp } from "./common.ts";
+
+export const keyScopes = ["send", "suppressions", "reporting", "admin"] as const;
+
+const limitFields = {
+  rates: z
+    .partialRecord(
+      z.enum(accountBuckets),
+      z.strictObject({ burst: z.int().min(1), per_second: z.int().min(1) }),
+    )
+    .describe("Those that differ from the rates of everybody, by bucket.")
+    .meta({ id: "Rates" }),
+  daily_quota: z.int().min(0).nullable().describe("Messages accepted in a day of UTC; null: any number."),
+};
+const limitsShape = z.strictObject(limitFields);
+
+export function limitsBody({ rates, dailyQuota }: Limits): z.input<typeof limitsShape> {
+  const shown = Object.entries(rates).map(([bucket, { burst, perSecond }]) => [
+    bucket,
+    { burst, per_second: perSecond },
+  ]);
+  return { rates: Object.fromEntries(shown), daily_quota: dailyQuota };
+}
+
+export const accountShape = z
+  .strictObject({
+    id: idOf("acct"),
+    name: z.string(),
+    status: z.enum(["active", "suspended"]),
+    paused_at: timestamp.nullable().describe("Sending is paused since then, and queued mail is held."),
+    pause_reason: z.string().nullable(),
+    ...limitFields,
+    created_at: timestamp,
+  })
+  .meta({ id: "Account" });
+export const accountListShape = list(accountShape);
 
 const keyFields = {
   id: idOf("key"),
   name: z.string(),
-  scope: z.enum(["send", "suppressions", "reporting", "admin"]),
+  scope: z.enum(keyScopes),
   test: z.boolean(),
   hint: z.string(),
   allow_ips: z.array(z.string()),
   status: z.enum(["active", "disabled", "revoked"]),
+  ...limitFields,
   created_at: timestamp,
   expires_at: timestamp.nullable(),
   last_used_at: timestamp.nullable(),

@@ -1,0 +1,68 @@
+// `svc accounts`: several senders on one server, each with keys, domains, suppressions and limits of its own.
+import type { Command } from "commander";
+import { agreeByName } from "../ask.ts";
+import { segment, type Cli } from "../cli.ts";
+import type { Answer } from "../client.ts";
+import { addLimitOptions, limitsOf, type LimitFlags } from "../limits.ts";
+import { addListOptions, printList, type ListFlags } from "../lists.ts";
+import { field } from "../output.ts";
+
+export function register(accounts: Command, cli: Cli): void {
+  accounts
+    .command("create <name>")
+    .description("make an account")
+    .action(async (name: string) => {
+      const answer = await cli.client.call("POST", "/v1/accounts", { body: { name } });
+      show(cli, answer);
+      cli.out.next(`Its first key: ${cli.program} --account ${name} keys create --name NAME --scope send`);
+    });
+  addListOptions(accounts.command("list").description("all accounts"), false).action((flags: ListFlags) =>
+    printList(cli, flags, {
+      path: "/v1/accounts",
+      columns: ["name", "id", "status", "daily_quota", "rates", "created_at"].map((name) => field(name)),
+      empty: "There is no account.",
+    }),
+  );
+  accounts
+    .command("show <account>")
+    .description("one account, by its name or id")
+    .action(async (account: string) => show(cli, await cli.client.call("GET", pathOf(account))));
+  addLimitOptions(
+    accounts.command("set <account>").description("raise or lower what an account may do"),
+  ).action(async (account: string, flags: LimitFlags) => {
+    const body = limitsOf(flags, ["--rate", "--quota"]);
+    show(cli, await cli.client.call("PATCH", pathOf(account), { body }));
+  });
+  for (const verb of ["suspend", "resume"] as const)
+    accounts
+      .command(`${verb} <account>`)
+      .description(
+        verb === "suspend"
+          ? "refuse all its keys and logins; what it has queued goes on"
+          : "let its keys and logins work again",
+      )
+      .action(async (account: string) => {
+        const answer = await cli.client.call("POST", `${pathOf(account)}/${verb}`);
+        if (cli.out.json) return cli.out.body(answer.text);
+        cli.out.line(`${account} is ${String(answer.json["status"])}`);
+      });
+  accounts
+    .command("delete <account>")
+    .description(
+      "remove a suspended account that has nothing left to send, with its keys, domains and webhooks",
+    )
+    .option("--confirm <account>", "do not ask")
+    .action(async (account: string, flags: { confirm?: string }) => {
+      const question = `Delete the account ${account} with its keys, domains, webhooks and suppressions?`;
+      await agreeByName(cli, question, account, flags.confirm);
+      await cli.client.call("DELETE", pathOf(account));
+      cli.out.note(`${account} is deleted`);
+    });
+}
+
+const pathOf = (account: string): string => `/v1/accounts/${segment(account)}`;
+
+function show(cli: Cli, answer: Answer): void {
+  if (cli.out.json) return cli.out.body(answer.text);
+  cli.out.fields(Object.entries(answer.json));
+}
