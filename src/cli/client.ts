@@ -23,6 +23,8 @@ export interface Answer {
 
 export interface Client {
   call(method: string, path: string, call?: Call): Promise<Answer>;
+  /** A body of any length, in pieces as they come. */
+  chunks(path: string, call: Call): AsyncIterable<Buffer>;
   /** Lines of an NDJSON stream as they come; empty ones (heartbeats) are left out. */
   lines(path: string, query: NonNullable<Call["query"]>): AsyncIterable<string>;
 }
@@ -77,6 +79,15 @@ export function createClient(target: Target): Client {
       const answer = await readAnswer(response);
       if (answer.status >= 200 && answer.status < 300) return answer;
       throw refusal(answer, target.program);
+    },
+    async *chunks(path, call) {
+      const response = await open("GET", path, call);
+      if (response.statusCode !== 200) throw refusal(await readAnswer(response), target.program);
+      try {
+        yield* response as AsyncIterable<Buffer>;
+      } catch (error) {
+        throw new CliFault(6, `the answer broke off: ${messageOf(error)}`);
+      }
     },
     async *lines(path, query) {
       const response = await open("GET", path, { query, accept: "application/x-ndjson" });

@@ -303,6 +303,14 @@ export type ReportResult = "recorded" | "already" | "busy";
 
 export type SuppressionReason = "complaint" | "hard_bounce" | "unsubscribe" | "manual";
 
+/** A stronger reason replaces a weaker one. */
+export const reasonStrength: Readonly<Record<SuppressionReason, number>> = {
+  manual: 1,
+  unsubscribe: 2,
+  hard_bounce: 3,
+  complaint: 4,
+};
+
 export interface NewSuppression {
   accountKey: number;
   canonical: string;

@@ -1,18 +1,12 @@
 // What changes the suppression list. A stronger reason replaces a weaker one, the first spelling stays, as does a
 // description that no other replaces, and a suppression never ends earlier because another one came.
 import type { Database, Statement } from "better-sqlite3";
-import type { NewSuppression, Suppression, SuppressionReason } from "./store.ts";
+import { reasonStrength } from "./store.ts";
+import type { NewSuppression, Suppression } from "./store.ts";
 
 /** The columns of `suppressions` under the names of Suppression. */
 export const suppressionColumns = `account_key AS accountKey, canonical, email, reason, source, description, message_id AS messageId,
   event_id AS eventId, CAST(smtp_code AS TEXT) AS smtpCode, smtp_status AS smtpStatus, expires_at AS expiresAt, created_at AS createdAt, updated_at AS updatedAt`;
-
-const strength: Record<SuppressionReason, number> = {
-  manual: 1,
-  unsubscribe: 2,
-  hard_bounce: 3,
-  complaint: 4,
-};
 
 export interface SuppressionChange {
   change: "added" | "updated" | "unchanged";
@@ -57,7 +51,7 @@ function merge(old: Suppression | undefined, entry: NewSuppression, at: number):
   const expiresAt =
     old.expiresAt === null || entry.expiresAt === null ? null : Math.max(old.expiresAt, entry.expiresAt);
   const description = entry.description ?? old.description;
-  if (strength[entry.reason] > strength[old.reason]) {
+  if (reasonStrength[entry.reason] > reasonStrength[old.reason]) {
     return {
       change: "updated",
       row: { ...entry, email: old.email, description, expiresAt, createdAt: old.createdAt, updatedAt: at },

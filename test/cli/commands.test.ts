@@ -541,3 +541,21 @@ test("a domain is updated, suspended and resumed", async () => {
   expect((await update("--track-clicks", "maybe")).err).toContain("--track-clicks");
   expect((await svc(["domains", "suspend", "acme.example"], { socket })).err).toContain("suspended");
 });
+
+test("the suppression list is exported as it comes, with what it was filtered by", async () => {
+  const file = `email,reason\r\n${"a@x.test,manual\r\n".repeat(20_000)}`;
+  const { socket, seen } = await fakeDaemon({ "GET /v1/suppressions": { text: file, type: "text/csv" } });
+  const args = ["suppressions", "export", "--reason", "manual", "--since", "2026-11-01T00:00:00Z"];
+  const ran = await svc(args, { socket });
+  expect([ran.code, ran.out === file]).toEqual([0, true]);
+  expect(seen[0]?.headers.accept).toBe("text/csv");
+  expect(seen[0]?.query).toEqual({ reason: "manual", created_after: "2026-11-01T00:00:00.000Z" });
+});
+
+test("an export that breaks off is no success", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/suppressions": { text: "email,reason\r\n", type: "text/csv", cut: true },
+  });
+  const ran = await svc(["suppressions", "export"], { socket });
+  expect([ran.code, ran.err]).toEqual([6, expect.stringContaining("broke off")]);
+});

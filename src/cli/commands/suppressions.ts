@@ -53,25 +53,46 @@ export function register(suppressions: Command, cli: Cli): void {
       if (cli.out.json) return cli.out.body(answer.text);
       cli.out.fields(Object.entries(answer.json));
     });
-  addListOptions(suppressions.command("list").description("all of them, newest first"), true)
+  addFilters(
+    addListOptions(suppressions.command("list").description("all of them, by address"), true),
+  ).action((flags: FilterFlags) =>
+    printList(cli, flags, {
+      path: "/v1/suppressions",
+      query: queryOf(flags),
+      times,
+      columns: ["email", "reason", "source", "created_at", "expires_at", "description"].map((name) =>
+        field(name),
+      ),
+      empty: "No address is suppressed.",
+    }),
+  );
+  addFilters(suppressions.command("export").description("all of them as CSV, on standard output"))
+    .option("--since <time>", "added from then on: a time, or a span such as 24h")
+    .option("--until <time>", "added before then")
+    .action(async (flags: FilterFlags) => {
+      const now = cli.io.clock.now();
+      const query = {
+        ...queryOf(flags),
+        ...(flags.since === undefined ? {} : { [times.since]: moment(flags.since, "--since", "past", now) }),
+        ...(flags.until === undefined ? {} : { [times.until]: moment(flags.until, "--until", "past", now) }),
+      };
+      for await (const chunk of cli.client.chunks("/v1/suppressions", { query, accept: "text/csv" })) {
+        cli.io.stdout.write(chunk);
+        await cli.out.drained();
+      }
+    });
+}
+
+const times = { since: "created_after", until: "created_before" };
+
+function addFilters(command: Command): Command {
+  return command
     .option("--reason <reason>", "hard_bounce, complaint, unsubscribe or manual")
     .option("--source <source>", "system, api, cli, import, recipient or smtp")
     .option("--domain <domain>", "addresses of this domain")
-    .option("--prefix <text>", "addresses that begin so")
-    .action((flags: FilterFlags) =>
-      printList(cli, flags, {
-        path: "/v1/suppressions",
-        query: {
-          reason: flags.reason,
-          source: flags.source,
-          domain: flags.domain,
-          email_prefix: flags.prefix,
-        },
-        times: { since: "created_after", until: "created_before" },
-        columns: ["email", "reason", "source", "created_at", "expires_at", "description"].map((name) =>
-          field(name),
-        ),
-        empty: "No address is suppressed.",
-      }),
-    );
+    .option("--prefix <text>", "addresses that begin so");
+}
+
+function queryOf({ reason, source, domain, prefix }: FilterFlags): Record<string, string | undefined> {
+  return { reason, source, domain, email_prefix: prefix };
 }

@@ -1,11 +1,17 @@
 // /v1/suppressions: addresses that are not written to. An entry is found by its whole address in
 // canonical form, whatever its spelling in the path. A bulk add is all or nothing unless it says
-// `on_invalid: "skip"`.
+// `on_invalid: "skip"`. Who asks for text/csv gets the whole list that the filters leave.
 import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { canonicalAddress, parseAddress } from "../../mail/address.ts";
-import type { NewSuppression, Suppression } from "../../store/store.ts";
+import {
+  reasonStrength,
+  type NewSuppression,
+  type PageRequest,
+  type Suppression,
+} from "../../store/store.ts";
+import { csvReply, type Cell } from "../csv.ts";
 import { domainName, pageFields, present, textFilter, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
@@ -83,15 +89,19 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       bucket: "suppressions-list",
       query: filters,
       body: null,
-      async handle({ account, query }) {
+      async handle({ account, query, prefers }) {
         const filter = present({
           reason: query.reason,
           source: query.source,
           domain: query.domain,
-          emailPrefix: query.email_prefix?.toLowerCase(),
+          emailPrefix: query.email_prefix?.normalize("NFC").toLowerCase(),
           createdAfter: query.created_after,
           createdBefore: query.created_before,
         });
+        if (prefers("text/csv")) {
+          const pageOf = (page: PageRequest) => store.listSuppressions(account.key, filter, page);
+          return csvReply("suppressions", csvColumns, pageOf, csvCells);
+        }
         const page = await store.listSuppressions(account.key, filter, pageRequest(query));
         return json(200, listBody(page, suppressionBody));
       },
@@ -168,7 +178,7 @@ function emailOf(value: unknown): unknown {
   return typeof value === "object" && value !== null && "email" in value ? value.email : undefined;
 }
 
-/** The entries of a body, each address once; those that are none are told apart. */
+/** The entries of a body, each address once and for the strongest of its reasons; those that are none are told apart. */
 function readEntries(accountKey: number, source: NewSuppression["source"], body: Added) {
   const wanted =
     body.suppressions ??
@@ -182,12 +192,14 @@ function readEntries(accountKey: number, source: NewSuppression["source"], body:
       continue;
     }
     const canonical = canonicalAddress(address.value);
-    if (entries.has(canonical)) continue;
+    const before = entries.get(canonical);
+    const wantedReason = ownReason ?? body.reason ?? "manual";
+    if (before && reasonStrength[before.reason] >= reasonStrength[wantedReason]) continue;
     entries.set(canonical, {
       accountKey,
       canonical,
-      email: address.value.email,
-      reason: ownReason ?? body.reason ?? "manual",
+      email: before?.email ?? address.value.email,
+      reason: wantedReason,
       source,
       description: ownText ?? body.description ?? null,
       messageId: null,
@@ -198,6 +210,13 @@ function readEntries(accountKey: number, source: NewSuppression["source"], body:
     });
   }
   return { entries: [...entries.values()], invalid };
+}
+
+const csvColumns = Object.keys(suppressionShape.shape) as (keyof z.input<typeof suppressionShape>)[];
+
+function csvCells(entry: Suppression): Cell[] {
+  const body = suppressionBody(entry);
+  return csvColumns.map((column) => body[column]);
 }
 
 function suppressionBody(entry: Suppression): z.input<typeof suppressionShape> {
