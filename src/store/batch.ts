@@ -6,6 +6,7 @@ import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import Sqlite from "better-sqlite3";
 import type { Database, Statement } from "better-sqlite3";
+import type { Clock } from "../clock.ts";
 import {
   frameBytes,
   restartAgainAfterBytes,
@@ -29,22 +30,22 @@ export interface Call {
 }
 
 export interface Batch {
-  id: number;
   calls: Call[];
   bytes: Uint8Array;
 }
 
 export type BatchResult =
   | {
-      id: number;
       kind: "committed";
       results: unknown[];
       /** The calls that were undone, by place. */
       failures: [index: number, message: string][];
       events: boolean;
       wal: WalState;
+      /** How long COMMIT took, its sync above all. */
+      commitMs: number;
     }
-  | { id: number; kind: "refused"; why: "full" | "failed"; detail: string };
+  | { kind: "refused"; why: "full" | "failed"; detail: string };
 
 /** Free space under which a failed write is put down to want of room. */
 const scarceBytes = 1024 * 1024;
@@ -73,7 +74,7 @@ export interface BatchRunner {
   close(): void;
 }
 
-export function createBatchRunner(path: string): BatchRunner {
+export function createBatchRunner(path: string, clock: Clock): BatchRunner {
   let session: Session | null = null;
   let restartPast = restartAtBytes;
   const opened = (): Session => (session ??= openSession(path));
@@ -98,10 +99,10 @@ export function createBatchRunner(path: string): BatchRunner {
     }
   };
 
-  const refuse = (id: number, error: unknown): BatchResult => {
+  const refuse = (error: unknown): BatchResult => {
     const why = causeOf(error, path);
     giveUp(error);
-    return { id, kind: "refused", why, detail: error instanceof Error ? error.message : String(error) };
+    return { kind: "refused", why, detail: error instanceof Error ? error.message : String(error) };
   };
 
   return {
@@ -109,18 +110,18 @@ export function createBatchRunner(path: string): BatchRunner {
     run(batch) {
       try {
         const current = opened();
-        const { results, failures } = runAll(current, batch);
+        const { results, failures, commitMs } = runAll(current, batch, clock);
         const { events } = current.tally;
         return {
-          id: batch.id,
           kind: "committed",
           results,
           failures,
           events,
           wal: readWal(current),
+          commitMs,
         };
       } catch (error) {
-        return refuse(batch.id, error);
+        return refuse(error);
       }
     },
     tidy() {
@@ -164,8 +165,8 @@ function openSession(path: string): Session {
 }
 
 /** All calls without savepoints first, which cost a tenth; where one fails by its own fault, all again with one each. */
-function runAll(session: Session, batch: Batch): Outcome {
-  const outcome = attempt(session, batch, false) ?? attempt(session, batch, true);
+function runAll(session: Session, batch: Batch, clock: Clock): Outcome {
+  const outcome = attempt(session, batch, clock, false) ?? attempt(session, batch, clock, true);
   if (!outcome) throw new Error("a batch of isolated calls took itself back");
   return outcome;
 }
@@ -173,13 +174,14 @@ function runAll(session: Session, batch: Batch): Outcome {
 interface Outcome {
   results: unknown[];
   failures: [number, string][];
+  commitMs: number;
 }
 
 /** Null: a call failed by its own fault and, not being isolated, took all back. Throws what the engine throws. */
-function attempt(session: Session, batch: Batch, isolated: boolean): Outcome | null {
+function attempt(session: Session, batch: Batch, clock: Clock, isolated: boolean): Outcome | null {
   const { db, tally, intents } = session;
   const { calls, bytes } = batch;
-  const outcome: Outcome = { results: [], failures: [] };
+  const outcome: Outcome = { results: [], failures: [], commitMs: 0 };
   const unsentBefore = tally.unsent;
   tally.events = false;
   session.begin.run();
@@ -205,7 +207,9 @@ function attempt(session: Session, batch: Batch, isolated: boolean): Outcome | n
       }
       if (isolated) session.releaseSavepoint.run();
     }
+    const before = clock.monotonic();
     session.commit.run();
+    outcome.commitMs = clock.monotonic() - before;
     return outcome;
   } catch (error) {
     tally.unsent = unsentBefore;

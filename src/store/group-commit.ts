@@ -1,8 +1,10 @@
-// Group commit, the loop's side: calls wait for each other and for nothing else. A batch leaves as soon as fewer than
-// two are under way, with all that has gathered, up to 1,000 calls or 4 MB, as ONE message whose bytes are one buffer
+// Group commit, the loop's side: calls wait for each other. What has gathered leaves as one batch (gathering.ts says
+// when), up to 1,000 calls or 4 MB, as ONE message whose bytes are one buffer
 // that is handed over. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
 import type { Worker } from "node:worker_threads";
+import type { Clock, Timer } from "../clock.ts";
 import type { Batch, Call } from "./batch.ts";
+import { gatheringMs } from "./gathering.ts";
 import type { PragmasReadBack } from "./open.ts";
 import type { Log } from "../log.ts";
 import { StoreUnavailable } from "./store.ts";
@@ -14,7 +16,6 @@ import type { IntentName, Intents } from "./writer.ts";
 
 const mostCalls = 1000;
 const mostBytes = 4 * 1024 * 1024;
-const mostInFlight = 2;
 
 type Arg<K extends IntentName> = Intents[K] extends (arg: infer A, ...rest: never[]) => unknown
   ? A
@@ -51,10 +52,17 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
-export function createGroupCommit(path: string, log: Log, listeners: GroupCommitListeners): GroupCommit {
+export function createGroupCommit(
+  path: string,
+  clock: Clock,
+  log: Log,
+  listeners: GroupCommitListeners,
+): GroupCommit {
+  let last = { calls: 0, commitMs: 0 };
   let waiting: Waiting[] = [];
-  const inFlight = new Map<number, Waiting[]>();
-  let batchId = 0;
+  let patience: Timer | null = null;
+  /** The calls of the batch that is at the writer. */
+  let inFlight: Waiting[] | null = null;
   let flushing = false;
   let closing = false;
   let idle: (() => void) | null = null;
@@ -74,9 +82,12 @@ export function createGroupCommit(path: string, log: Log, listeners: GroupCommit
       standing = true;
       return opening.resolve(report.pragmas);
     }
-    const calls = inFlight.get(report.id) ?? [];
-    inFlight.delete(report.id);
-    flush(); // the writer's next work first, then the answers
+    const calls = inFlight ?? [];
+    inFlight = null;
+    if (report.kind === "committed") last = { calls: calls.length, commitMs: report.commitMs };
+    if (gatheringMs(last, waiting.length) === 0)
+      flush(); // the writer's next work first, then the answers
+    else schedule();
     if (report.kind === "refused") {
       refuseAll(calls, new StoreUnavailable(report.why, report.detail));
       listeners.onRefusal(report.why, report.detail);
@@ -96,8 +107,8 @@ export function createGroupCommit(path: string, log: Log, listeners: GroupCommit
     worker = null;
     const detail = error ? error.message : "the writer's thread ended";
     opening.reject(error ?? new Error(detail));
-    const lost = [...inFlight.values()].flat();
-    inFlight.clear();
+    const lost = inFlight ?? [];
+    inFlight = null;
     const hadBegun = standing;
     standing = false;
     if (lost.length > 0 && hadBegun) {
@@ -114,7 +125,7 @@ export function createGroupCommit(path: string, log: Log, listeners: GroupCommit
   };
 
   const settleIdle = (): void => {
-    if (inFlight.size === 0 && waiting.length === 0) idle?.();
+    if (!inFlight && waiting.length === 0) idle?.();
   };
 
   const start = (): Worker =>
@@ -124,17 +135,23 @@ export function createGroupCommit(path: string, log: Log, listeners: GroupCommit
 
   const flush = (): void => {
     flushing = false;
-    while (waiting.length > 0 && inFlight.size < mostInFlight) {
-      const taken = takeBatch(waiting);
-      waiting = waiting.slice(taken.length);
-      const { batch, buffer } = packBatch(++batchId, taken);
-      inFlight.set(batch.id, taken);
-      post(batch, [buffer]);
-    }
+    patience?.cancel();
+    patience = null;
+    if (waiting.length === 0 || inFlight) return;
+    const taken = takeBatch(waiting);
+    waiting = waiting.slice(taken.length);
+    const { batch, buffer } = packBatch(taken);
+    inFlight = taken;
+    post(batch, [buffer]);
   };
 
   const schedule = (): void => {
-    if (flushing || inFlight.size >= mostInFlight) return;
+    if (flushing || waiting.length === 0 || inFlight) return;
+    const waitMs = gatheringMs(last, waiting.length);
+    if (waitMs > 0) {
+      patience ??= clock.after(waitMs, flush);
+      return;
+    }
     flushing = true;
     setImmediate(flush);
   };
@@ -157,7 +174,7 @@ export function createGroupCommit(path: string, log: Log, listeners: GroupCommit
     ready: () => opening.promise,
     async drain() {
       closing = true;
-      if (inFlight.size > 0 || waiting.length > 0) await new Promise<void>((resolve) => (idle = resolve));
+      if (inFlight || waiting.length > 0) await new Promise<void>((resolve) => (idle = resolve));
     },
     async close() {
       closing = true;
@@ -182,7 +199,7 @@ function takeBatch(waiting: Waiting[]): Waiting[] {
 }
 
 /** Copies the blobs into one buffer of the batch's own: that one may be handed over, small Buffers share a pool. */
-function packBatch(id: number, taken: Waiting[]): { batch: Batch; buffer: ArrayBuffer } {
+function packBatch(taken: Waiting[]): { batch: Batch; buffer: ArrayBuffer } {
   const total = taken.reduce((sum, item) => sum + item.bytes, 0);
   const buffer = new ArrayBuffer(total);
   const bytes = new Uint8Array(buffer);
@@ -195,5 +212,5 @@ function packBatch(id: number, taken: Waiting[]): { batch: Batch; buffer: ArrayB
     }
     return call;
   });
-  return { batch: { id, calls, bytes }, buffer };
+  return { batch: { calls, bytes }, buffer };
 }

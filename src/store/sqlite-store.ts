@@ -1,6 +1,7 @@
 // Opens the Store on SQLite: lock, schema, and three ways in: the writer's thread, the reader's thread, the loop's own
 // connection for look-ups by key. What each call does with them is in store-calls.ts.
 import { join } from "node:path";
+import { systemClock } from "../clock.ts";
 import type { Clock } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
@@ -67,7 +68,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         )
         .finally(() => (checkpointing = false));
     };
-    const writer = createGroupCommit(path, log, {
+    const writer = createGroupCommit(path, systemClock, log, {
       onCommit(commit, wal) {
         space.noteSuccess();
         for (const listener of listeners) listener(commit);

@@ -1,5 +1,6 @@
 // The writer's thread: batches in, results out. All that it does is in batch.ts.
 import { parentPort, workerData } from "node:worker_threads";
+import { systemClock } from "../clock.ts";
 import { createBatchRunner } from "./batch.ts";
 import type { Batch, BatchResult } from "./batch.ts";
 import type { PragmasReadBack } from "./open.ts";
@@ -10,7 +11,7 @@ export type WriterReport = BatchResult | { kind: "ready"; pragmas: PragmasReadBa
 const port = parentPort;
 if (!port) throw new Error("writer-thread is started by the store, not by hand");
 const { path } = workerData as { path: string };
-const runner = createBatchRunner(path);
+const runner = createBatchRunner(path, systemClock);
 const report = (message: WriterReport): void => port.postMessage(message);
 
 report({ kind: "ready", pragmas: runner.pragmas() });

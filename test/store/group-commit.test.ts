@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import type { Clock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
 import { packMessage } from "../../src/store/acceptance.ts";
 import { createBatchRunner } from "../../src/store/batch.ts";
@@ -36,21 +38,25 @@ function makeDatabase(): void {
   db.close();
 }
 
-const start = (): GroupCommit =>
-  (open = createGroupCommit(path, silentLog, { onCommit: vi.fn(), onLost: vi.fn(), onRefusal: vi.fn() }));
+const start = (clock: Clock = systemClock): GroupCommit =>
+  (open = createGroupCommit(path, clock, silentLog, {
+    onCommit: vi.fn(),
+    onLost: vi.fn(),
+    onRefusal: vi.fn(),
+  }));
 
 function suppress(name: string): Call {
   const arg = { entries: [newSuppression(1, `${name}@x.test`)], at: 1 };
   return { intent: "addSuppressions", arg, at: 0, lengths: [] };
 }
-const batchOf = (calls: Call[]): Batch => ({ id: 1, calls, bytes: new Uint8Array(0) });
+const batchOf = (calls: Call[]): Batch => ({ calls, bytes: new Uint8Array(0) });
 /** An event whose id stands already: its own fault, met in the middle of a batch. */
 const event = newEvent({ accountKey: 1, receivedAt: 1, id: "evt_twice" });
 const record: Call = { intent: "recordEvent", arg: event, at: 0, lengths: [] };
 
 test("a call that fails leaves nothing of itself, and everything of the others, in the one commit", () => {
   makeDatabase();
-  const runner = createBatchRunner(path);
+  const runner = createBatchRunner(path, systemClock);
   const result = runner.run(batchOf([suppress("a"), record, suppress("b"), record, suppress("c")]));
   expect(result).toMatchObject({
     kind: "committed",
@@ -70,7 +76,7 @@ test("a call that fails leaves nothing of itself, and everything of the others, 
 
 test("the queue's length leaves out what was undone", () => {
   makeDatabase();
-  const runner = createBatchRunner(path);
+  const runner = createBatchRunner(path, systemClock);
   const messageCall = (id: string | null, maxQueue: number) => {
     const message = newMessage({ accountKey: 1, at: 1, maxQueue });
     if (id !== null) message.message.id = id;
@@ -86,7 +92,6 @@ test("the queue's length leaves out what was undone", () => {
       return call;
     });
     return runner.run({
-      id: 1,
       calls,
       bytes: new Uint8Array(Buffer.concat(messages.flatMap(({ blobs }) => blobs))),
     });
@@ -107,6 +112,26 @@ test("a database that cannot be opened fails the calls it had; the thread is sta
   );
   makeDatabase();
   expect(await writer.call("clearInbox", { accountKey: 1 })).toBe(0);
+});
+
+test("after a batch of two, a caller is joined by a second one or leaves when the wait is over", async () => {
+  makeDatabase();
+  const clock = new ManualClock();
+  const writer = start(clock);
+  const add = (name: string) => {
+    const entries = [newSuppression(1, `${name}@x.test`)];
+    return writer.call("addSuppressions", { entries, at: 1 });
+  };
+  const settled: string[] = [];
+  await Promise.all([add("a"), add("b")]);
+  const [third, fourth] = [add("c"), add("d")];
+  await Promise.all([third, fourth]); // as many as before: nothing waits for the clock
+  const alone = add("e").then(() => settled.push("e"));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(settled).toEqual([]);
+  await clock.advance(60_000); // half of a sync, however long that took
+  await alone;
+  await add("f"); // the last batch had one caller: no wait
 });
 
 test("more calls than a batch holds are all answered, each its own answer, in order of arrival", async () => {
