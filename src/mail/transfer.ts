@@ -27,22 +27,16 @@ export function encodeText(text: string): EncodedText {
 
 /** The text with CRLF line ends if it is printable ASCII in lines of at most 78; else null. */
 function plainLines(text: string): Buffer | null {
-  const out = Buffer.allocUnsafe(text.length * 2);
-  let at = 0;
-  let column = 0;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (code === 13 || code === 10) {
-      if (code === 13 && text.charCodeAt(i + 1) === 10) i++;
-      out[at++] = 13;
-      out[at++] = 10;
-      column = 0;
-      continue;
-    }
-    if (code > 126 || (code < 32 && code !== 9) || ++column > wishedLength) return null;
-    out[at++] = code;
+  if (/[^\t\n\r -~]/.test(text)) return null;
+  const lines = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
+  let start = 0;
+  while (start <= lines.length) {
+    const end = lines.indexOf("\n", start);
+    if ((end < 0 ? lines.length : end) - start > wishedLength) return null;
+    if (end < 0) break;
+    start = end + 1;
   }
-  return out.subarray(0, at);
+  return Buffer.from(lines.replaceAll("\n", "\r\n"), "latin1");
 }
 
 /** Of text with CRLF line ends. In slices, so that a long text is not held three times. */

@@ -47,6 +47,10 @@ export const messageFields = {
 } as const;
 
 export type FieldName = keyof typeof messageFields;
+const fieldNames = Object.keys(messageFields) as FieldName[];
+/** Fields that any string fits, and any list of strings: so is most of what comes, and it needs no second look. */
+const takesText = new Set(fieldNames.filter((field) => messageFields[field].safeParse("x").success));
+const takesTexts = new Set(fieldNames.filter((field) => messageFields[field].safeParse(["x"]).success));
 export type Field<F extends FieldName> = z.infer<(typeof messageFields)[F]>;
 export type Party = z.infer<typeof party>;
 
@@ -62,12 +66,15 @@ const longestName = 100;
  * or blank, so that the rules still see the others; undefined where nothing is left to see.
  */
 export function readShape<F extends FieldName>(field: F, value: unknown, add: Add): Field<F> | undefined {
+  if (typeof value === "string" && takesText.has(field)) return value as Field<F>;
   const keys = isRecord(value) ? Object.keys(value) : [];
   const entries = Array.isArray(value) ? value.length : keys.length;
   if (entries > mostEntries) {
     add(field, `has ${entries} entries, far more than any message may have`);
     return undefined;
   }
+  if (takesTexts.has(field) && Array.isArray(value) && value.every((entry) => typeof entry === "string"))
+    return value as Field<F>;
   // A key that zod leaves out of a record without a word.
   if (keys.includes("__proto__")) add(`${field}.__proto__`, "is not a name that can be used");
   const read = messageFields[field].safeParse(value, { error: shapeWords });
