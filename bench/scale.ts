@@ -18,6 +18,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { databaseName, openWriting } from "../src/store/open.ts";
+import { takeMachine } from "./group.ts";
 import { intoReadme } from "./readme.ts";
 import { fill, type Filled, type Sizes } from "./scale-fill.ts";
 import { sendOne } from "./scale-load.ts";
@@ -49,6 +50,7 @@ const leastQueued = 400;
 /** What a finished message with its events takes. */
 const guess = { bytesOfMessage: 4600, bytesOfQueued: 6000, bytesOfSuppressed: 220, secondsOfMessage: 70e-6 };
 const home = join(folder, "scale");
+await takeMachine(folder);
 const startedAt = new Date().toISOString();
 const tools = compile();
 const results = new Map<string, SizeResult>();
