@@ -17,7 +17,7 @@ export function hasBody(req: IncomingMessage): boolean {
   return req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > 0;
 }
 
-/** Throws 400 for a missing Content-Type or a transfer coding beside chunked (RFC 9112 §6.1), 415 for any other than JSON in UTF-8 without a Content-Encoding. */
+/** Throws 400 for no Content-Type or two of them, and for a transfer coding beside chunked (RFC 9112 §6.1), 415 for any other than JSON in UTF-8 without a Content-Encoding. */
 export function checkBodyHeaders(req: IncomingMessage): void {
   const coding = req.headers["transfer-encoding"];
   if (coding !== undefined && coding.trim().toLowerCase() !== "chunked") {
@@ -32,6 +32,11 @@ export function checkBodyHeaders(req: IncomingMessage): void {
       "The request has a body, so it needs Content-Type: application/json.",
       { field: "Content-Type" },
     );
+  }
+  if ((req.headersDistinct["content-type"]?.length ?? 0) > 1) {
+    throw new Refusal("invalid_request", "The request has more than one Content-Type.", {
+      field: "Content-Type", // of two that differ, a proxy before us may have believed the other
+    });
   }
   const [media = "", ...parameters] = type.split(";").map((part) => part.trim().toLowerCase());
   if (media !== "application/json") {

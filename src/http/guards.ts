@@ -161,6 +161,10 @@ const hasGoodHeaders: Guard = (x) => {
   if (x.req.headers.host === undefined && x.req.httpVersion === "1.1") {
     throw new Refusal("invalid_request", "The request has no Host header.", { field: "Host" }); // RFC 9112 §3.2
   }
+  const expectation = header(x, "expect");
+  if (expectation !== undefined && expectation.toLowerCase() !== "100-continue") {
+    throw new Refusal("invalid_request", "Expect may be 100-continue only.", { field: "Expect" }); // RFC 9110 §10.1.1
+  }
   const version = header(x, "x-api-version");
   if (version !== undefined && version !== apiVersion) {
     throw new Refusal("invalid_request", "This X-API-Version does not exist.", {

@@ -96,13 +96,20 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
   };
   server.on("request", onRequest);
   server.on("checkContinue", onRequest); // the body reader asks for the body once the guards have passed
+  server.on("checkExpectation", onRequest); // the guards refuse any other expectation in our own form
   server.on(certificates ? "secureConnection" : "connection", onConnection);
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (leaving.has(socket) && error.code?.startsWith("HPE_")) return; // more of what was refused
-    const begun = inFlight.get(socket)?.headersSent ?? false;
-    if (!socket.writable || begun || error.code === "ECONNRESET") return void socket.destroy();
-    socket.write(deps.malformed(statusOf(error), socket.remoteAddress ?? ""));
-    linger(socket);
+    const current = inFlight.get(socket);
+    const refuse = (): void => {
+      if (!socket.writable) return; // the answer before was the connection's last
+      socket.write(deps.malformed(statusOf(error), socket.remoteAddress ?? ""));
+      linger(socket);
+    };
+    if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
+    if (current?.req.complete) return void current.once("finish", refuse); // what came behind it; its own answer comes first
+    if (current?.headersSent) return void socket.destroy();
+    refuse();
   });
   server.timeout = idleSocketMs;
   await listening(server, options);

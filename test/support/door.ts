@@ -1,0 +1,167 @@
+// The whole program in the test's own process: every room as the daemon wires them, a store on disk, a made-up DNS, and
+// the HTTP door on loopback behind a trusted proxy, so that a test says where its requests come from. Nothing leaves the
+// machine. Fast enough for thousands of requests; nothing of it is faked but the network.
+import { mkdtempSync, rmSync } from "node:fs";
+import { Agent, request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { rateTable } from "../../src/access/buckets.ts";
+import { faultText, loadConfig } from "../../src/config.ts";
+import { serve } from "../../src/daemon.ts";
+import type { RouteDeps } from "../../src/http/deps.ts";
+import type { Route } from "../../src/http/route.ts";
+import { allRoutes } from "../../src/http/routes.ts";
+import { silentLog, type Log } from "../../src/log.ts";
+import { startDnsServer, type DnsServer } from "./dns-server.ts";
+import { publish } from "./publish.ts";
+
+export interface Asked {
+  method: string;
+  /** As it stands in the request line. */
+  target: string;
+  headers?: Record<string, string>;
+  body?: Buffer | string;
+  door?: "public" | "admin";
+}
+
+export interface Told {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+}
+
+export interface Door {
+  dns: DnsServer;
+  port: number;
+  /** What was logged as an error, and as a warning. */
+  failures: { fields: Record<string, unknown>; text: string }[];
+  ask(asked: Asked): Promise<Told>;
+  /** Parsed, over the admin socket; fails where it is not 2xx. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into bodies of many shapes
+  admin(method: string, path: string, body?: unknown, account?: string): Promise<any>;
+  /** Raw bytes to the public port; everything that comes until the server closes, or until `enough`. */
+  raw(bytes: (string | Buffer)[], enough?: (answer: string) => boolean): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Every route, as data: their handlers are not to be called. */
+export function routesAsData(): Route[] {
+  const nothing: unknown = new Proxy(() => undefined, { get: () => nothing, apply: () => nothing });
+  return allRoutes(nothing as RouteDeps);
+}
+
+export async function startDoor(): Promise<Door> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-door-"));
+  const socket = join(dir, "admin.sock");
+  const dns = await startDnsServer();
+  const high = { burst: 1e6, per_second: 1e6 };
+  const settings = {
+    hostname: "mail.svc.test",
+    public_url: "https://mail.svc.test",
+    data_dir: join(dir, "data"),
+    tls: { mode: "off" },
+    http: { listen: ["127.0.0.1:0"], trusted_proxies: ["127.0.0.0/8"] },
+    relay: { starttls: [], implicit_tls: [] },
+    inbound: { listen: [] },
+    dns: { servers: [dns.server], timeout: "1s" },
+    limits: {
+      min_free_space: "0%",
+      rates: Object.fromEntries(Object.keys(rateTable).map((name) => [name, high])),
+    },
+  };
+  const file = join(dir, "svc.yaml");
+  const loaded = loadConfig({
+    flags: { config: file, socket },
+    env: {},
+    home: dir,
+    uid: 1000,
+    readFile: (path) => (path === file ? JSON.stringify(settings) : null),
+    listDir: () => [],
+  });
+  if ("faults" in loaded) throw new Error(loaded.faults.map(faultText).join("\n"));
+
+  const failures: Door["failures"] = [];
+  const log: Log = {
+    ...silentLog,
+    error: (fields, text) => void failures.push({ fields, text }),
+    component: () => log,
+  };
+  const daemon = await serve({ config: loaded.config, log });
+  const port = Number(/:(\d+)$/.exec(addressOf(daemon.addresses()))?.[1]);
+  const agents = { public: new Agent({ keepAlive: true }), admin: new Agent({ keepAlive: true }) };
+
+  const ask = ({ method, target, headers = {}, body, door = "public" }: Asked): Promise<Told> =>
+    new Promise((resolve, reject) => {
+      const where = door === "admin" ? { socketPath: socket } : { host: "127.0.0.1", port };
+      const own = door === "admin" ? {} : { "x-forwarded-proto": "https" };
+      const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+      const req = httpRequest(
+        { ...where, method, path: target, headers: { ...own, ...length, ...headers }, agent: agents[door] },
+        (res) => {
+          const chunks: Buffer[] = [];
+          res.on("data", (chunk: Buffer) => chunks.push(chunk)).on("error", reject);
+          res.on("end", () =>
+            resolve({
+              status: res.statusCode ?? 0,
+              headers: res.headers,
+              text: Buffer.concat(chunks).toString(),
+            }),
+          );
+        },
+      );
+      req.on("error", reject);
+      req.end(body);
+    });
+
+  const admin: Door["admin"] = async (method, path, body, account = "default") => {
+    const content = body === undefined ? {} : { body: JSON.stringify(body) };
+    const headers = { "x-svc-account": account, "content-type": "application/json" };
+    const told = await ask({ method, target: path, headers, ...content, door: "admin" });
+    if (told.status >= 300) throw new Error(`${method} ${path}: ${told.status} ${told.text}`);
+    return told.text === "" ? null : JSON.parse(told.text);
+  };
+  const adminAsks = async (method: string, path: string, body?: unknown) => {
+    const json: unknown = await admin(method, path, body);
+    return { status: method === "POST" && body !== undefined ? 201 : 200, headers: {}, text: "", json };
+  };
+  await publish({ admin: adminAsks }, dns, "ok.test");
+
+  return {
+    dns,
+    port,
+    failures,
+    ask,
+    admin,
+    raw: (pieces, enough = () => false) => exchange(port, pieces, enough),
+    async stop() {
+      for (const agent of Object.values(agents)) agent.destroy();
+      await daemon.stop();
+      await dns.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function addressOf(addresses: { name: string; address: string }[]): string {
+  return addresses.find(({ name }) => name === "http")?.address ?? "";
+}
+
+function exchange(
+  port: number,
+  pieces: (string | Buffer)[],
+  enough: (answer: string) => boolean,
+): Promise<string> {
+  return new Promise((resolve) => {
+    let answer = "";
+    const socket = connect(port, "127.0.0.1", () => {
+      for (const piece of pieces) socket.write(piece);
+    });
+    socket.on("data", (chunk) => {
+      answer += chunk.toString("latin1");
+      if (enough(answer)) socket.destroy();
+    });
+    socket.on("error", () => undefined);
+    socket.on("close", () => resolve(answer));
+  });
+}
