@@ -50,6 +50,8 @@ export interface BucketState {
 export interface Buckets {
   /** Takes tokens (1) of the key's bucket and of its account's; takes none where either has fewer. */
   take(keyKey: number, accountKey: number, bucket: RouteBucket, tokens?: number): BucketState;
+  /** Puts back a token that `take` took. */
+  giveBack(keyKey: number, accountKey: number, bucket: RouteBucket): BucketState;
   /** Takes a token of a source without a valid key. */
   takeUnauthenticated(ip: string): BucketState;
   /** The state of a source's bucket; nothing is taken. */
@@ -110,6 +112,12 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
       if (shared.tokens < tokens) return state(shared, "account", false, tokens);
       draw(ownId, own, tokens);
       draw(sharedId, shared, tokens);
+      return state(own, bucket, true);
+    },
+    giveBack(keyKey, accountKey, bucket) {
+      const own = level(`k${keyKey}:${bucket}`, bucket);
+      for (const from of [own, level(`a${accountKey}:${bucket}`, "account")])
+        from.tokens = Math.min(from.rate.burst, from.tokens + 1);
       return state(own, bucket, true);
     },
     takeUnauthenticated(ip) {

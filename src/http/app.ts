@@ -10,6 +10,7 @@ import type { Buckets } from "../access/buckets.ts";
 import { Refusal } from "../errors.ts";
 import { accepts, prefers } from "./accept.ts";
 import { ClientGone } from "./body.ts";
+import { readConditionally } from "./conditional.ts";
 import { clientIp } from "./client-ip.ts";
 import { within } from "./deadline.ts";
 import { accountOf, apiVersion, drawOn, guards, handlerTimeoutMs, type GuardDeps } from "./guards.ts";
@@ -100,7 +101,7 @@ async function perform(x: Exchange, deps: AppDeps): Promise<Reply> {
     }
     if (x.match.kind !== "route") throw new Error("a request without a route passed the guards");
     const { route } = x.match;
-    work = route.handle(callOf(x, deps));
+    work = readConditionally(x, route, deps, () => route.handle(callOf(x, deps)));
     work.then(cleanUp, cleanUp);
     return await within(deps.clock, route.timeoutMs ?? handlerTimeoutMs, work, discard);
   } finally {
@@ -167,7 +168,7 @@ function respond(x: Exchange, reply: Reply, deps: AppDeps): HTTPResponse {
     if (x.method === "HEAD") body.destroy();
     return new HTTPResponse(x.method === "HEAD" ? null : body, { status: reply.status, headers });
   }
-  if (reply.status === 204) delete headers["content-type"];
+  if (reply.status === 204 || reply.status === 304) delete headers["content-type"];
   else headers["content-length"] = String(Buffer.byteLength(body ?? ""));
   return new HTTPResponse(body ?? null, { status: reply.status, headers });
 }

@@ -142,6 +142,12 @@ export function drawOn(x: Exchange, buckets: Buckets): BucketState {
   return buckets.take(x.principal.key.key, x.principal.account.key, routeOf(x)?.bucket ?? "default");
 }
 
+/** The token of a request that turned out to cost none. */
+export function giveBackToken(x: Exchange, buckets: Buckets): void {
+  if (x.principal?.kind !== "key") return;
+  x.bucket = buckets.giveBack(x.principal.key.key, x.principal.account.key, routeOf(x)?.bucket ?? "default");
+}
+
 function refuseRate(x: Exchange, why = "is empty"): never {
   const state = x.bucket;
   throw new Refusal("rate_limit_exceeded", `The bucket ${state?.bucket ?? "default"} ${why}.`, {

@@ -17,6 +17,14 @@ export function messageStatus(recipients: readonly RecipientRecord[]): Message["
   return [...states].every((state) => finalStates.includes(state)) ? "partially_delivered" : "processing";
 }
 
+/** When what the record shows last changed: the last write to one of its recipients, or that the time of one has come. */
+export function lastChangeOf({ createdAt, recipients }: MessageRecord, now: number): number {
+  return recipients.reduce((latest, { updatedAt, nextAttemptAt }) => {
+    const due = nextAttemptAt !== null && nextAttemptAt <= now ? nextAttemptAt : 0;
+    return Math.max(latest, updatedAt, due);
+  }, createdAt);
+}
+
 export function messageBody(message: MessageRecord): Message {
   const { recipients } = message;
   return {

@@ -7,7 +7,7 @@ import type { z } from "zod";
 import type { Principal } from "../access/access.ts";
 import type { BucketState, RouteBucket } from "../access/buckets.ts";
 import type { ErrorCode, Problem } from "../errors.ts";
-import type { Account, Scope, Store } from "../store/store.ts";
+import type { Account, Resource, Scope, Store } from "../store/store.ts";
 
 /** The HTTPS listeners, or the operator's Unix socket. */
 export type Door = "public" | "admin";
@@ -16,6 +16,8 @@ export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 export interface Reply {
   status: number;
   headers?: Record<string, string>;
+  /** Of a GET that shows one thing: when that was last written, where it changes at nothing else. The list's time counts otherwise. */
+  lastModified?: number;
   /** JSON text unless the headers name another Content-Type. */
   body?: string | Buffer | Readable;
 }
@@ -47,7 +49,16 @@ export interface Call<Query, Body> {
   onClose(listener: () => void): void;
 }
 
-export interface RouteOf<Query extends z.ZodObject, Body extends z.ZodType | null> {
+/**
+ * What a GET shows, for Last-Modified and 304: all that its answers are made of. None: it is the same for as long as the
+ * program runs. `always`: it is new each time.
+ */
+export type Shows = readonly Resource[] | "always";
+
+export type RouteOf<Query extends z.ZodObject, Body extends z.ZodType | null> = AnyRoute<Query, Body> &
+  ({ method: "GET"; changes: Shows } | { method: Exclude<Method, "GET"> });
+
+interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   method: Method;
   /** `/v1/messages/{id}` */
   path: string;

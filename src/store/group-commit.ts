@@ -36,6 +36,8 @@ export interface GroupCommit {
 }
 
 export interface GroupCommitListeners {
+  /** A call was committed; it is answered after this. */
+  onWritten(intent: IntentName, arg: unknown, result: unknown): void;
   /** A batch was committed; its calls are answered. */
   onCommit(commit: Commit, wal: WalState): void;
   /** The thread ended with calls under way: nobody knows which of them were kept, and they are never answered. */
@@ -95,8 +97,10 @@ export function createGroupCommit(
       const failures = new Map(report.failures);
       calls.forEach(({ call, resolve, reject }, index) => {
         const failure = failures.get(index);
-        if (failure === undefined) resolve(report.results[index]);
-        else reject(new Error(`${call.intent}: ${failure}`));
+        if (failure !== undefined) return reject(new Error(`${call.intent}: ${failure}`));
+        const result = report.results[index];
+        listeners.onWritten(call.intent, call.arg, result);
+        resolve(result);
       });
       listeners.onCommit({ events: report.events }, report.wal);
     }

@@ -8,7 +8,7 @@ import { createHoldViews } from "./holds.ts";
 import { createMessageRows } from "./message-rows.ts";
 import { createSentRows } from "./sent-rows.ts";
 import { accounts, apiKeys, domains, endpoints, maintenance, secrets, smtpCredentials } from "./schema.ts";
-import type { Suppression } from "./store.ts";
+import type { Resource, Suppression } from "./store.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 
 const { placeholder } = sql;
@@ -153,6 +153,13 @@ export function createLookups(client: Database) {
     "SELECT active FROM endpoints WHERE key = ? AND active = 1",
   );
 
+  const expired: Statement<[number, number], { at: number | null }> = client.prepare(
+    "SELECT max(expires_at) AS at FROM suppressions WHERE account_key = ? AND expires_at <= ?",
+  );
+  const becameDue: Statement<[number, number], { at: number | null }> = client.prepare(
+    "SELECT max(due_at) AS at FROM recipients WHERE account_key = ? AND due_at <= ? AND state = 'scheduled'",
+  );
+
   return {
     messages: createMessageRows(client),
     sent: createSentRows(client),
@@ -182,6 +189,14 @@ export function createLookups(client: Database) {
     answer: (accountKey: number, test: boolean, key: string, notBefore: number) =>
       answer.get(accountKey, test ? 1 : 0, key, notBefore) ?? null,
     content: (messageKey: number) => content.get(messageKey)?.bytes ?? null,
+    /** When an entry of the list last ended, or the time of mail came, with no row written for it. */
+    lastPassed(accountKey: number, of: readonly Resource[], now: number): number | null {
+      const passed = [
+        of.includes("suppressions") ? expired.get(accountKey, now)?.at : null,
+        of.includes("messages") ? becameDue.get(accountKey, now)?.at : null,
+      ].filter((at) => at !== null && at !== undefined);
+      return passed.length === 0 ? null : Math.max(...passed);
+    },
     endpointsDue(): { endpointKey: number; dueAt: number }[] {
       const due: { endpointKey: number; dueAt: number }[] = [];
       for (let next = nextEndpoint.get(0); next; next = nextEndpoint.get(next.endpointKey)) {

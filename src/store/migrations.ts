@@ -164,6 +164,11 @@ ALTER TABLE accounts ADD COLUMN daily_quota INTEGER;
 ALTER TABLE api_keys ADD COLUMN rates TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE api_keys ADD COLUMN daily_quota INTEGER;
 `,
+  // Conditional reads: what a list shows changes when a suppression ends, and when the time of scheduled mail comes.
+  `
+CREATE INDEX suppressions_expiry ON suppressions (account_key, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX recipients_scheduled ON recipients (account_key, due_at) WHERE state = 'scheduled' AND due_at IS NOT NULL;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

@@ -79,7 +79,7 @@ export function createQueueWrites(db: Database, tally: Tally) {
      FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
   );
   const lease = db.prepare(
-    "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, lease_until = ? WHERE key = ?",
+    "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, lease_until = ?, updated_at = ? WHERE key = ?",
   );
   const hold = db.prepare(
     "UPDATE recipients SET due_at = NULL, lease_owner = ?, lease_until = ? WHERE key = ?",
@@ -105,22 +105,24 @@ export function createQueueWrites(db: Database, tally: Tally) {
   );
 
   /** Leases what is due, oldest first. What is come upon of a paused account is put on hold, and more is looked at in its place. */
-  const leaseDue = ({ owner, lane, limit, now, leaseUntil }: Claim): ClaimedRecipient[] => {
+  const leaseDue = ({ owner, lane, limit, now, leaseUntil }: Claim) => {
     const leased: ClaimedRecipient[] = [];
+    const heldOf = new Set<number>();
     for (let held = 0; leased.length < limit && held < holdMost;) {
       const before = held;
       for (const { accountKey, paused, ...recipient } of due.all(lane, now, limit - leased.length)) {
         if (paused === 1) {
           hold.run(holderOf(accountKey), now, recipient.key);
+          heldOf.add(accountKey);
           held += 1;
         } else {
-          lease.run(owner, leaseUntil, recipient.key);
+          lease.run(owner, leaseUntil, now, recipient.key);
           leased.push(recipient);
         }
       }
       if (held === before) break;
     }
-    return leased;
+    return { leased, heldOf: [...heldOf] };
   };
 
   return {
@@ -128,8 +130,10 @@ export function createQueueWrites(db: Database, tally: Tally) {
       recipients: ClaimedRecipient[];
       messages: ClaimedMessage[];
       nextDueAt: number | null;
+      /** Accounts of which mail was put on hold. */
+      heldOf: number[];
     } {
-      const recipients = leaseDue(claim);
+      const { leased: recipients, heldOf } = leaseDue(claim);
       const messages = new Map<number, ClaimedMessage>();
       for (const { messageKey } of recipients) {
         if (messages.has(messageKey)) continue;
@@ -138,6 +142,7 @@ export function createQueueWrites(db: Database, tally: Tally) {
       }
       return {
         recipients,
+        heldOf,
         messages: [...messages.values()],
         nextDueAt: earliest.get(claim.lane)?.dueAt ?? null,
       };

@@ -5,6 +5,7 @@ import { systemClock } from "../clock.ts";
 import type { Clock } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
+import { createChanges } from "./changes.ts";
 import { createSpool } from "./content.ts";
 import { asDamage, refuseLostDatabase } from "./damage.ts";
 import { createGroupCommit } from "./group-commit.ts";
@@ -68,7 +69,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         )
         .finally(() => (checkpointing = false));
     };
+    const changes = createChanges(clock);
     const writer = createGroupCommit(path, systemClock, log, {
+      onWritten: (intent, arg, result) => changes.note(intent, arg, result),
       onCommit(commit, wal) {
         space.noteSuccess();
         for (const listener of listeners) listener(commit);
@@ -102,6 +105,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       writer,
       reader,
       lookups: createLookups(lookupsDb),
+      changes,
       spool,
       space,
       listeners,

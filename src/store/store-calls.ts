@@ -7,6 +7,7 @@ import type { ContentRef, Job } from "../mail/envelope.ts";
 import { jobsOf, packBatch, packMessage } from "./acceptance.ts";
 import type { Inserted } from "./acceptance.ts";
 import { runAnswered } from "./answering.ts";
+import type { Changes } from "./changes.ts";
 import type { Spool } from "./content.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
@@ -38,6 +39,7 @@ export interface CallParts {
   ahead?: Pick<GroupCommit, "call">;
   reader: ReaderLink;
   lookups: Lookups;
+  changes: Pick<Changes, "last">;
   spool: Spool;
   space: Space;
   listeners: Set<(commit: Commit) => void>;
@@ -45,7 +47,7 @@ export interface CallParts {
 }
 
 export function createCalls(parts: CallParts): Store {
-  const { path, pragmas, clock, writer, reader, lookups, spool, space, listeners } = parts;
+  const { path, pragmas, clock, writer, reader, lookups, changes, spool, space, listeners } = parts;
   const { ahead = writer, after = (work) => work() } = parts;
   let closed: Promise<void> | null = null;
   const recent = createRecentContent(recentContentBytes);
@@ -242,12 +244,12 @@ export function createCalls(parts: CallParts): Store {
       const endpoint = lookups.endpoint(accountKey, id);
       if (!endpoint) return null;
       const { key } = endpoint;
-      if (discardBacklog) await inPieces(() => ahead.call("discardBacklog", { key }));
-      return writer.call("updateEndpoint", { key, change, discardBacklog });
+      if (discardBacklog) await inPieces(() => ahead.call("discardBacklog", { accountKey, key }));
+      return writer.call("updateEndpoint", { accountKey, key, change, discardBacklog });
     },
     async rotateSecret(accountKey, id, rotation) {
       const endpoint = lookups.endpoint(accountKey, id);
-      return endpoint && writer.call("rotateSecret", { key: endpoint.key, ...rotation });
+      return endpoint && writer.call("rotateSecret", { accountKey, key: endpoint.key, ...rotation });
     },
     async replayDeliveries(accountKey, id, which, at) {
       const endpoint = lookups.endpoint(accountKey, id);
@@ -295,6 +297,12 @@ export function createCalls(parts: CallParts): Store {
       walBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
       writable: closed === null && space.writable(),
     }),
+    async lastChange(accountKey, of) {
+      const change = changes.last(accountKey, of);
+      // Some of it changes with time alone, and no row is touched by that.
+      const passed = lookups.lastPassed(accountKey, of, clock.now());
+      return { ...change, at: Math.max(change.at, passed === null ? 0 : secondAfter(passed)) };
+    },
     full: () => space.full(),
     onCommit(listener) {
       listeners.add(listener);
@@ -312,6 +320,11 @@ async function* openInline(
 ): AsyncIterable<Buffer> {
   if (!bytes) throw new ContentGone(`the content of message ${ref.id} was removed`);
   if (offset < bytes.byteLength) yield bytes.subarray(offset);
+}
+
+/** The start of the second after a moment. */
+function secondAfter(ms: number): number {
+  return (Math.floor(ms / 1000) + 1) * 1000;
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

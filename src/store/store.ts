@@ -469,6 +469,7 @@ export type ReplayRequest =
 
 /** One event due at one endpoint; the attempt number is on disk before this is returned. */
 export interface DueDelivery {
+  accountKey: number;
   endpointKey: number;
   eventSeq: number;
   eventId: string;
@@ -477,6 +478,7 @@ export interface DueDelivery {
 }
 
 export interface DeliveryResult {
+  accountKey: number;
   endpointKey: number;
   eventSeq: number;
   attempt: number;
@@ -536,6 +538,30 @@ export interface Purged {
   files: number;
   /** There is more to remove, or space to give back: call again. */
   more: boolean;
+}
+
+/** What can change apart from the rest: the lists of the API. */
+export const resources = [
+  "messages",
+  "events", // with their deliveries
+  "suppressions",
+  "webhooks",
+  "domains",
+  "keys",
+  "smtp_credentials",
+  "inbox",
+  "accounts",
+] as const;
+export type Resource = (typeof resources)[number];
+
+/**
+ * When what was asked for last changed: `at`, a whole second that no answer before the change could name. A row's own
+ * time may stand for it where the row changes at nothing else, not before `late` and counted from the end of the second
+ * after it: rows are written before they are seen.
+ */
+export interface LastChange {
+  at: number;
+  late: number;
 }
 
 /** What a commit brought; told to listeners right after it, on the loop. */
@@ -761,6 +787,8 @@ export interface Store {
     walBytes: number;
     writable: boolean;
   }>;
+  /** When anything of these kinds, of the account or of all of them, last changed; to be asked before it is read. */
+  lastChange(accountKey: number, of: readonly Resource[]): Promise<LastChange>;
   /** True while free space is under the low-water mark or the last write failed for want of room. */
   full(): boolean;
   onCommit(listener: (commit: Commit) => void): () => void;

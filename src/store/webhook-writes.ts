@@ -51,8 +51,8 @@ export function createWebhookWrites(db: Database) {
     `DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN
        (SELECT event_seq FROM deliveries INDEXED BY deliveries_due WHERE endpoint_key = @key AND due_at IS NOT NULL LIMIT @limit)`,
   );
-  const isActive: Statement<[number], { active: number }> = db.prepare(
-    "SELECT active FROM endpoints WHERE key = ? AND active = 1",
+  const activeOf: Statement<[number], { accountKey: number }> = db.prepare(
+    "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
   );
   const due: Statement<[number, number, number], { seq: number }> = db.prepare(
     `SELECT event_seq AS seq FROM deliveries INDEXED BY deliveries_due
@@ -93,7 +93,12 @@ export function createWebhookWrites(db: Database) {
       return Number(insert.run({ ...endpoint, active: endpoint.active ? 1 : 0 }).lastInsertRowid);
     },
     /** Answers the endpoint as it is then; null: it is gone. */
-    updateEndpoint(arg: { key: number; change: EndpointChange; discardBacklog: boolean }): Endpoint | null {
+    updateEndpoint(arg: {
+      accountKey: number;
+      key: number;
+      change: EndpointChange;
+      discardBacklog: boolean;
+    }): Endpoint | null {
       const cells: Record<string, string | number | null> = {};
       for (const [name, value] of Object.entries(arg.change)) {
         if (value === undefined || !Object.hasOwn(changeable, name)) continue;
@@ -110,6 +115,7 @@ export function createWebhookWrites(db: Database) {
       return endpointOf(arg.key);
     },
     rotateSecret(arg: {
+      accountKey: number;
       key: number;
       secret: string;
       previousUntil: number | null;
@@ -119,7 +125,7 @@ export function createWebhookWrites(db: Database) {
       return endpointOf(arg.key);
     },
     /** A piece of the backlog; answers how many went. */
-    discardBacklog(arg: { key: number }): number {
+    discardBacklog(arg: { accountKey: number; key: number }): number {
       return discardPending(arg.key, discardPiece);
     },
     /** The endpoint itself: from here on nothing is fanned out to it or claimed for it. Answers its key. */
@@ -138,13 +144,15 @@ export function createWebhookWrites(db: Database) {
       nextDueAt: number | null;
     } {
       const { endpointKey } = arg;
-      if (!isActive.get(endpointKey)) return { deliveries: [], nextDueAt: null };
+      const endpoint = activeOf.get(endpointKey);
+      if (!endpoint) return { deliveries: [], nextDueAt: null };
       const deliveries: DueDelivery[] = [];
       for (const { seq } of due.all(endpointKey, arg.now, arg.limit)) {
         const row = event.get(seq);
         const raised = lease.get(arg.leaseUntil, arg.now, endpointKey, seq);
         if (row && raised)
           deliveries.push({
+            accountKey: endpoint.accountKey,
             endpointKey,
             eventSeq: seq,
             eventId: row.id,

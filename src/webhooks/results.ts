@@ -32,7 +32,7 @@ export function resultOf(
   const { eventSeq, eventId, attempt } = delivery;
   const { status } = answer;
   const finished = (result: DeliveryResult["result"], letter: DeadLetter | null): Finished => ({
-    result: { endpointKey: endpoint.key, eventSeq, attempt, at, status, result },
+    result: { accountKey: endpoint.accountKey, endpointKey: endpoint.key, eventSeq, attempt, at, status, result },
     letter,
   });
   if (answer.delivered) return finished({ kind: "delivered" }, null);

@@ -230,5 +230,6 @@ function memoryKeys(account: Account): Partial<Store> {
       return Promise.resolve(key);
     },
     noteUse: () => Promise.resolve(),
+    lastChange: () => Promise.resolve({ at: 0, late: 0 }),
   };
 }

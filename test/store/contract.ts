@@ -1089,6 +1089,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         const { deliveries } = await claimAll(all.key);
         expect(deliveries).toEqual([
           {
+            accountKey: account,
             endpointKey: all.key,
             eventSeq: expect.any(Number),
             eventId: event.id,

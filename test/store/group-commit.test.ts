@@ -40,6 +40,7 @@ function makeDatabase(): void {
 
 const start = (clock: Clock = systemClock): GroupCommit =>
   (open = createGroupCommit(path, clock, silentLog, {
+    onWritten: vi.fn(),
     onCommit: vi.fn(),
     onLost: vi.fn(),
     onRefusal: vi.fn(),

@@ -159,7 +159,12 @@ function lists(): void {
 /** Every write, with the one that puts its statement together when it is called. */
 function writer(): void {
   const { intents } = createWriter(db);
-  intents.updateEndpoint({ key: 1, change: { active: false, updatedAt: 1 }, discardBacklog: false });
+  intents.updateEndpoint({
+    accountKey: 1,
+    key: 1,
+    change: { active: false, updatedAt: 1 },
+    discardBacklog: false,
+  });
 }
 
 function atStart(): void {

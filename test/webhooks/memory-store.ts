@@ -90,6 +90,7 @@ export class MemoryStore implements DispatchStore {
       row.attempts++;
       row.dueAt = leaseUntil;
       return {
+        accountKey: 1,
         endpointKey,
         eventSeq: row.eventSeq,
         eventId: row.eventId,

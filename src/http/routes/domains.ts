@@ -92,6 +92,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       path: "/v1/domains",
       summary: "Lists the domains",
       answers: { 200: domainListShape },
+      changes: ["domains"],
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {
@@ -106,6 +107,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       summary: "Reads one domain, with what the DNS showed of its records when they were last looked at",
       answers: { 200: domainShape },
       refuses: ["resource_not_found"],
+      changes: ["domains"],
       body: null,
       handle: async (call) => json(200, body(await find(call))),
     }),

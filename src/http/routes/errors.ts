@@ -52,6 +52,7 @@ export function errorRoutes(): Route[] {
       summary: "Explains an error code",
       answers: { 200: { "text/html": htmlPage } },
       refuses: ["resource_not_found"],
+      changes: [],
       scopes: "open",
       bucket: "default",
       doors: "public",

@@ -45,6 +45,7 @@ export function eventRoutes({ store }: RouteDeps): Route[] {
       path: "/v1/events",
       summary: "Lists events in the order in which they were recorded",
       answers: { 200: eventListShape },
+      changes: ["events"],
       scopes: ["reporting"],
       bucket: "events-read",
       doors: "both",

@@ -8,6 +8,7 @@ import { aliveShape, readyShape, statusShape } from "../shapes/health.ts";
 
 const open = {
   method: "GET",
+  changes: "always",
   scopes: "open",
   bucket: "default",
   doors: "both",

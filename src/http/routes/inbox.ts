@@ -24,6 +24,7 @@ export function inboxRoutes({ store }: RouteDeps): Route[] {
       method: "GET",
       summary: "Lists the mail that was caught",
       answers: { 200: inboxShape },
+      changes: ["inbox"],
       query: z.object(pageFields()),
       async handle({ account, query }) {
         const page = await store.listInbox(account.key, pageRequest(query));

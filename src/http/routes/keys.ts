@@ -68,6 +68,7 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       path: "/v1/keys",
       summary: "Lists the account's API keys, the oldest first",
       answers: { 200: keyListShape },
+      changes: ["keys"],
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {
@@ -91,6 +92,7 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       method: "GET",
       path: "/v1/keys/{id}",
       summary: "Shows an API key",
+      changes: ["keys"],
       answers: { 200: keyShape },
       refuses: ["resource_not_found"],
       body: null,

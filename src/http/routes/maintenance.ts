@@ -22,6 +22,7 @@ export function maintenanceRoutes({ store, maintenance, clock }: RouteDeps): Rou
       ...common,
       method: "GET",
       summary: "Says whether the service is in maintenance",
+      changes: "always",
       answers: { 200: maintenanceShape },
       body: null,
       handle: () => Promise.resolve(json(200, maintenanceBody(maintenance.window()))),

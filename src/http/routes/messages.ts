@@ -6,7 +6,7 @@ import { Refusal } from "../../errors.ts";
 import { ContentGone, type MessageFilter, type MessageRecord } from "../../store/store.ts";
 import type { Arrival, Sender } from "../../submission/submission.ts";
 import { canonicalEmail, domainName, pageFields, present, textFilter, time } from "../fields.ts";
-import { attemptBody, messageBody } from "../message-record.ts";
+import { attemptBody, lastChangeOf, messageBody } from "../message-record.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Reply, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -127,6 +127,7 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       path: "/v1/messages",
       summary: "Lists messages, newest first",
       answers: { 200: messageListShape },
+      changes: ["messages"],
       ...read,
       query: filters,
       async handle({ account, query }) {
@@ -140,9 +141,13 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       summary: "Reads a message and what became of each recipient",
       answers: { 200: messageShape },
       refuses: ["resource_not_found"],
+      changes: ["messages"],
       ...read,
       query: none,
-      handle: async (call) => json(200, messageBody(await find(call))),
+      async handle(call) {
+        const message = await find(call);
+        return { ...json(200, messageBody(message)), lastModified: lastChangeOf(message, call.now) };
+      },
     }),
     route({
       method: "GET",
@@ -150,6 +155,7 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       summary: "Lists every attempt at delivery, with its dialogue",
       answers: { 200: attemptsShape },
       refuses: ["resource_not_found"],
+      changes: ["messages"],
       ...read,
       query: none,
       async handle(call) {
@@ -163,13 +169,15 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       summary: "Shows what a message says",
       answers: { 200: { "application/json": contentShape, "message/rfc822": rawMessage } },
       refuses: ["resource_not_found", "upstream_error"],
+      changes: ["messages"],
       ...read,
       scopes: ["send"],
       query: none,
       async handle(call) {
         const message = await find(call);
         try {
-          return await (call.prefers("message/rfc822") ? rawContent(deps, message) : partsOf(deps, message));
+          const shown = call.prefers("message/rfc822") ? rawContent(deps, message) : partsOf(deps, message);
+          return { ...(await shown), lastModified: message.createdAt }; // never edited; once it is gone, 404
         } catch (error) {
           if (error instanceof ContentGone) throw contentGone();
           throw error;

@@ -22,6 +22,7 @@ export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route
       summary: "Lists the SMTP credentials of an account",
       answers: { 200: credentialListShape },
       path: "/v1/smtp_credentials",
+      changes: ["smtp_credentials"],
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {

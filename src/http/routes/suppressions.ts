@@ -84,6 +84,7 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       ...common,
       method: "GET",
       path: "/v1/suppressions",
+      changes: ["suppressions"],
       summary: "Lists the suppressed addresses",
       answers: { 200: suppressionListShape },
       bucket: "suppressions-list",
@@ -110,6 +111,7 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       ...common,
       method: "GET",
       path: "/v1/suppressions/{email}",
+      changes: ["suppressions"],
       summary: "Reads the entry of one address",
       answers: { 200: suppressionShape },
       refuses: ["resource_not_found"],
@@ -122,7 +124,7 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
           address.ok &&
           (await store.suppression(call.account.key, canonicalAddress(address.value), clock.now()));
         if (!found) throw notSuppressed();
-        return json(200, suppressionBody(found));
+        return { ...json(200, suppressionBody(found)), lastModified: found.updatedAt };
       },
     }),
     route({

@@ -26,6 +26,7 @@ export function tailRoutes({ store, clock, streams, log }: RouteDeps): Route[] {
       path: "/v1/events/tail",
       summary: "Follows the events, one a line",
       answers: { 200: { "application/x-ndjson": eventShape } },
+      changes: "always",
       scopes: ["admin"],
       bucket: "default",
       doors: "admin",

@@ -128,6 +128,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       path: "/v1/webhooks",
       summary: "Lists the endpoints",
       answers: { 200: webhookListShape },
+      changes: ["webhooks"],
       query: z.object(pageFields()),
       body: null,
       async handle({ account, query }) {
@@ -142,8 +143,14 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       summary: "Reads an endpoint",
       answers: { 200: webhookShape },
       refuses: ["resource_not_found"],
+      changes: ["webhooks"],
       body: null,
-      handle: async (call) => json(200, endpointBody(await find(call))),
+      async handle(call) {
+        const endpoint = await find(call);
+        const { updatedAt, lastSuccessAt, lastFailureAt } = endpoint;
+        const lastModified = Math.max(updatedAt, lastSuccessAt ?? 0, lastFailureAt ?? 0);
+        return { ...json(200, endpointBody(endpoint)), lastModified };
+      },
     }),
     route({
       ...common,

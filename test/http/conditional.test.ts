@@ -1,0 +1,557 @@
+// Last-Modified and If-Modified-Since on every GET of both doors, over a real store: nothing after a quiet second, all of
+// it after any change, and no token spent on what had not changed.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Job } from "../../src/mail/envelope.ts";
+import type { RouteDeps } from "../../src/http/deps.ts";
+import { allRoutes } from "../../src/http/routes.ts";
+import type { Endpoint, NewSuppression, Resource, Store } from "../../src/store/store.ts";
+import {
+  accept,
+  minute,
+  mint,
+  newDirectory,
+  newEndpoint,
+  newEvent,
+  newMessage,
+  newSuppression,
+  openSqlite,
+  owner,
+  settlementOf,
+} from "../store/fixtures.ts";
+import { ManualClock } from "../support/clock.ts";
+import { fake, startHttp, text, type Answer, type Harness } from "./harness.ts";
+
+let door: Harness;
+let store: Store;
+let clock: ManualClock;
+let account: number;
+let hook: Endpoint;
+/** Delivered once to each of two. */
+let sent: Job[];
+let messageId: string;
+let keyId: string;
+
+const routes = allRoutes(fake<RouteDeps>("deps", {})).filter(({ method }) => method === "GET");
+
+/** A request of every GET route; a new route needs its line here. */
+const asks = (): Record<string, string> => ({
+  "/v1/messages": "/v1/messages?limit=10",
+  "/v1/messages/{id}": `/v1/messages/${messageId}`,
+  "/v1/messages/{id}/attempts": `/v1/messages/${messageId}/attempts`,
+  "/v1/messages/{id}/content": `/v1/messages/${messageId}/content`,
+  "/v1/events": "/v1/events",
+  "/v1/webhooks": "/v1/webhooks",
+  "/v1/webhooks/{id}": `/v1/webhooks/${hook.id}`,
+  "/v1/domains": "/v1/domains",
+  "/v1/domains/{name}": "/v1/domains/shop.example",
+  "/v1/suppressions": "/v1/suppressions",
+  "/v1/suppressions/{email}": "/v1/suppressions/listed@a.test",
+  "/errors/{code}": "/errors/conflict",
+  "/healthz": "/healthz",
+  "/readyz": "/readyz",
+  "/v1/status": "/v1/status",
+  "/v1/accounts": "/v1/accounts",
+  "/v1/accounts/{account}": "/v1/accounts/default",
+  "/v1/maintenance": "/v1/maintenance",
+  "/v1/keys": "/v1/keys",
+  "/v1/keys/{id}": `/v1/keys/${keyId}`,
+  "/v1/smtp_credentials": "/v1/smtp_credentials",
+  "/v1/inbox": "/v1/inbox",
+  "/v1/events/tail": "/v1/events/tail",
+});
+
+beforeAll(async () => {
+  clock = new ManualClock();
+  store = await openSqlite(newDirectory(), clock);
+  door = await startHttp({ opened: { store, clock } });
+  account = door.account.key;
+  keyId = (await door.key("send")).key.id;
+  hook = await store.createEndpoint(newEndpoint(account, clock.now()));
+  const message = newMessage({
+    accountKey: account,
+    at: clock.now(),
+    to: ["ann@a.test", "bob@b.test"],
+    lease: true,
+  });
+  messageId = message.message.id;
+  sent = await accept(store, message);
+  for (const job of sent) await store.settle(settlementOf(job, clock.now(), { catchInInbox: true }));
+  await store.addSuppressions([newSuppression(account, "listed@a.test")], clock.now());
+  await store.createDomain({
+    id: mint("dom", clock.now()),
+    accountKey: account,
+    name: "shop.example",
+    status: "pending",
+    returnPathDomain: "",
+    records: [],
+    dkimKeys: [],
+    createdAt: clock.now(),
+    updatedAt: clock.now(),
+    verifiedAt: null,
+    checkedAt: null,
+    failingSince: null,
+    trackOpens: false,
+    trackClicks: false,
+    trackingDomain: null,
+    allowSubdomains: true,
+    revision: 0,
+  });
+});
+afterAll(() => door.stop());
+beforeEach(() => clock.advance(5000));
+
+const routeOf = (path: string) => {
+  const found = routes.find((route) => route.path === path);
+  if (!found || found.method !== "GET") throw new Error(`there is no GET ${path}`);
+  return found;
+};
+const get = (
+  path: string,
+  since?: string,
+  more: { method?: string; headers?: Record<string, string>; admin?: boolean } = {},
+) =>
+  door.ask({
+    method: more.method ?? "GET",
+    path: asks()[path] ?? path,
+    admin: more.admin === true || routes.find((route) => route.path === path)?.doors === "admin",
+    headers: { ...(since === undefined ? {} : { "if-modified-since": since }), ...more.headers },
+  });
+const stampOf = (answer: Answer): string => text(answer.headers["last-modified"]);
+const second = (ms: number): string => new Date(ms).toUTCString();
+/** Last-Modified of an answer of a while ago. */
+const read = async (path: string, admin = false): Promise<string> => {
+  const answer = await get(path, undefined, { admin });
+  expect([path, answer.status]).toEqual([path, 200]);
+  return stampOf(answer);
+};
+const conditional = (of?: Resource): string[] =>
+  routes
+    .filter((route) => route.method === "GET" && route.changes !== "always")
+    .filter((route) => of === undefined || (route.method === "GET" && route.changes.includes(of)))
+    .map(({ path }) => path);
+
+test("the table above has every GET route", () => {
+  expect(routes.map(({ path }) => path).toSorted()).toEqual(Object.keys(asks()).toSorted());
+});
+
+describe.each(routes.filter(({ path }) => path !== "/v1/events/tail").map(({ path }) => path))(
+  "GET %s",
+  (path) => {
+    test("says when it last changed, and never a time to come", async () => {
+      const stamp = await read(path);
+      expect(stamp).toBe(second(Date.parse(stamp)));
+      expect(Date.parse(stamp)).toBeLessThanOrEqual(clock.now());
+    });
+
+    test("is 304 after a quiet second, without a body, and costs no token", async () => {
+      await read(path); // a key's first use in a minute is a change itself
+      await clock.advance(3000);
+      const first = await get(path);
+      const again = await get(path, stampOf(first));
+      if (routeOf(path).changes === "always") return expect(again.status).toBe(200);
+      expect(again.status).toBe(304);
+      expect(again.text).toBe("");
+      expect(again.headers["content-type"]).toBeUndefined();
+      expect(again.headers["content-length"]).toBeUndefined();
+      expect(again.headers["last-modified"]).toBe(first.headers["last-modified"]);
+      expect(again.headers["x-request-id"]).toMatch(/^req_/);
+      expect(again.headers["x-api-version-used"]).toBe("2026-11");
+      for (const name of ["limit", "remaining", "reset", "bucket"])
+        expect(again.headers[`x-ratelimit-${name}`]).toBe(first.headers[`x-ratelimit-${name}`]);
+      const head = await get(path, stampOf(first), { method: "HEAD" });
+      expect([head.status, head.headers["x-ratelimit-remaining"]]).toEqual([
+        304,
+        first.headers["x-ratelimit-remaining"],
+      ]);
+    });
+  },
+);
+
+/** What changes, what it changes, and what of that is not shown by a route. */
+const changes: [name: string, of: Resource[], change: () => Promise<unknown>, not?: string[]][] = [
+  [
+    "a message is accepted",
+    ["messages"],
+    () => accept(store, newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now() })),
+    ["/v1/messages/{id}", "/v1/messages/{id}/content"],
+  ],
+  [
+    "a recipient's outcome is settled",
+    ["messages", "events", "suppressions", "inbox"],
+    async () => {
+      const [job] = await accept(
+        store,
+        newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now(), lease: true }),
+      );
+      if (!job) throw new Error("no job");
+      const suppression = newSuppression(account, "settled@a.test");
+      await store.settle(settlementOf(job, clock.now(), { suppression, catchInInbox: true }));
+    },
+    ["/v1/messages/{id}", "/v1/messages/{id}/content", "/v1/suppressions/{email}"],
+  ],
+  [
+    "a report comes back",
+    ["messages", "events", "suppressions"],
+    () => report("complained", newSuppression(account, "ann@a.test")),
+    ["/v1/messages/{id}/content", "/v1/suppressions/{email}"],
+  ],
+  [
+    "due mail is claimed",
+    ["messages"],
+    async () => {
+      await accept(
+        store,
+        newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now(), lane: "claimed.test" }),
+      );
+      await clock.advance(2000);
+      await read("/v1/messages", true);
+      await clock.advance(2000);
+      const claim = { owner, lane: "claimed.test", limit: 5, now: clock.now(), leaseUntil: clock.now() + 1 };
+      expect((await store.claimDue(claim)).jobs).toHaveLength(1);
+    },
+    ["/v1/messages/{id}", "/v1/messages/{id}/content"],
+  ],
+  [
+    "an event is recorded",
+    ["events"],
+    () => store.recordEvent(newEvent({ accountKey: account, receivedAt: clock.now() })),
+  ],
+  [
+    "a webhook is created",
+    ["webhooks"],
+    () => store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 256 })),
+    ["/v1/webhooks/{id}"],
+  ],
+  [
+    "a webhook is changed",
+    ["webhooks"],
+    () => store.updateEndpoint(account, hook.id, { description: "x", updatedAt: clock.now() }),
+  ],
+  [
+    "its secret is rotated",
+    ["webhooks"],
+    () =>
+      store.rotateSecret(account, hook.id, { secret: "t".repeat(64), previousUntil: null, at: clock.now() }),
+  ],
+  [
+    "its backlog is dropped",
+    ["webhooks", "events"],
+    () => store.updateEndpoint(account, hook.id, { updatedAt: clock.now() }, { discardBacklog: true }),
+  ],
+  [
+    "an event is sent to it again",
+    ["events"],
+    () =>
+      store.replayDeliveries(
+        account,
+        hook.id,
+        { kind: "range", since: null, until: null, deadLettered: false, types: ["message.delivered"] },
+        clock.now(),
+      ),
+  ],
+  ["a delivery is claimed", ["events"], async () => expect((await claimOne()).attempt).toBe(1)],
+  [
+    "a delivery is settled",
+    ["events", "webhooks"],
+    async () => {
+      const delivery = await claimOne();
+      await clock.advance(2000);
+      await Promise.all(["/v1/events", "/v1/webhooks", "/v1/webhooks/{id}"].map((path) => read(path, true)));
+      await clock.advance(2000);
+      await store.settleDeliveries([
+        { ...delivery, at: clock.now(), status: 200, result: { kind: "delivered" } },
+      ]);
+    },
+  ],
+  [
+    "a webhook is deleted",
+    ["webhooks", "events"],
+    async () => {
+      const other = await store.createEndpoint(newEndpoint(account, clock.now()));
+      await clock.advance(2000);
+      await Promise.all(["/v1/events", "/v1/webhooks"].map((path) => read(path, true)));
+      await clock.advance(2000);
+      await store.deleteEndpoint(account, other.id);
+    },
+    ["/v1/webhooks/{id}"],
+  ],
+  ["an address is suppressed", ["suppressions"], () => add("other@a.test"), ["/v1/suppressions/{email}"]],
+  ["its entry gets a stronger reason", ["suppressions"], () => add("listed@a.test", { reason: "complaint" })],
+  [
+    "an entry is removed",
+    ["suppressions"],
+    () => store.removeSuppression(account, "other@a.test"),
+    ["/v1/suppressions/{email}"],
+  ],
+  ["a key is made", ["keys"], () => door.key("send")],
+  ["a key is used", ["keys"], () => store.noteUse({ apiKeys: [1], smtpCredentials: [], at: clock.now() })],
+  [
+    "an SMTP login is made",
+    ["smtp_credentials"],
+    () => door.access.createCredential(door.account, { name: "x", test: false }),
+  ],
+  ["a domain is looked at", ["domains"], checkDomain],
+  ["the inbox is cleared", ["inbox"], () => store.clearInbox(account)],
+];
+
+test.each(changes)(
+  "after %s, what shows it is read anew, and nothing else is",
+  async (_name, of, change, not = []) => {
+    await changeOthers();
+    await clock.advance(3000);
+    // Over the socket, where no key is used.
+    const paths = conditional().filter((path) => routeOf(path).doors !== "public");
+    const stamps = new Map<string, string>();
+    for (const path of paths) stamps.set(path, await read(path, true));
+    await clock.advance(3000);
+    await change();
+    await clock.advance(3000);
+    const changed: string[] = [];
+    for (const [path, stamp] of stamps)
+      if ((await get(path, stamp, { admin: true })).status === 200) changed.push(path);
+    const shown = new Set(of.flatMap((resource) => conditional(resource)));
+    expect(changed).toEqual([...stamps.keys()].filter((path) => shown.has(path) && !not.includes(path)));
+  },
+);
+
+test("what retention removes is gone from a conditional list too", async () => {
+  const messages = await read("/v1/messages");
+  const events = await read("/v1/events");
+  await clock.advance(3000);
+  const at = clock.now() - 1000;
+  await store.purge({
+    now: clock.now(),
+    contentBefore: at,
+    messagesBefore: at,
+    eventsBefore: 0,
+    limit: 1000,
+  });
+  expect((await get("/v1/messages", messages)).status).toBe(200);
+  expect((await get("/v1/events", events)).status).toBe(304);
+  await store.updateEndpoint(account, hook.id, { updatedAt: clock.now() }, { discardBacklog: true });
+  await clock.advance(3000);
+  const rest = await read("/v1/events");
+  await clock.advance(3000);
+  const old = { now: clock.now(), contentBefore: 0, messagesBefore: 0, limit: 1000 };
+  expect(await store.purge({ ...old, eventsBefore: 0 })).toMatchObject({ events: 0 });
+  expect((await get("/v1/events", rest)).status).toBe(304);
+  expect((await store.purge({ ...old, eventsBefore: at })).events).toBeGreaterThan(0);
+  expect((await get("/v1/events", rest)).status).toBe(200);
+});
+
+describe("within a second", () => {
+  test.each([0, 1, 400, 999])(
+    "a change %i ms after an answer is never hidden behind its date",
+    async (ms) => {
+      await clock.advance(1000 - (clock.now() % 1000));
+      await add(`one${ms}@a.test`);
+      const stamp = await read("/v1/suppressions");
+      expect(stamp).toBe(second(clock.now()));
+      await clock.advance(ms);
+      await add(`two${ms}@a.test`);
+      for (const wait of [0, 1000, 60_000]) {
+        await clock.advance(wait);
+        expect((await get("/v1/suppressions", stamp)).status).toBe(200);
+      }
+      await clock.advance(2000);
+      expect((await get("/v1/suppressions", await read("/v1/suppressions"))).status).toBe(304);
+    },
+  );
+
+  test("nor behind the Date of one that was older", async () => {
+    await clock.advance(1000 - (clock.now() % 1000));
+    await read("/v1/suppressions");
+    const date = second(clock.now());
+    await clock.advance(10);
+    await add("dated@a.test");
+    await clock.advance(5000);
+    expect((await get("/v1/suppressions", date)).status).toBe(200);
+  });
+
+  test("an entry is shown anew when it changes twice in one", async () => {
+    await clock.advance(1000 - (clock.now() % 1000));
+    await add("twice@a.test", { expiresAt: clock.now() + minute });
+    const path = "/v1/suppressions/twice@a.test";
+    const stamp = stampOf(await get(path));
+    await clock.advance(500);
+    await add("twice@a.test", { expiresAt: clock.now() + 2 * minute });
+    await clock.advance(10_000);
+    expect((await get(path, stamp)).status).toBe(200);
+  });
+
+  test("an outcome that was written late is not taken for an old one", async () => {
+    await clock.advance(1000 - (clock.now() % 1000));
+    const at = clock.now();
+    const message = newMessage({ accountKey: account, to: ["carol@c.test"], at, lease: true });
+    const [job] = await accept(store, message);
+    if (!job) throw new Error("no job");
+    await clock.advance(4000);
+    await add("busy@a.test");
+    await accept(store, newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now() }));
+    const path = `/v1/messages/${message.message.id}`;
+    const stamp = stampOf(await get(path));
+    await clock.advance(3000);
+    await store.settle(settlementOf(job, at + 10)); // the store had refused it for a while
+    await clock.advance(3000);
+    expect((await get(path, stamp)).status).toBe(200);
+  });
+
+  test("304 waits until the second of the change is over", async () => {
+    await clock.advance(1000 - (clock.now() % 1000));
+    await add("over@a.test");
+    const stamp = await read("/v1/suppressions");
+    await clock.advance(999);
+    expect((await get("/v1/suppressions", stamp)).status).toBe(200);
+    await clock.advance(1);
+    expect((await get("/v1/suppressions", stamp)).status).toBe(304);
+  });
+});
+
+describe("what changes with time alone", () => {
+  test("the end of a suppression is a change of the list", async () => {
+    await add("brief@a.test", { expiresAt: clock.now() + 10_500 });
+    await clock.advance(3000);
+    const stamp = await read("/v1/suppressions");
+    await clock.advance(5000);
+    expect((await get("/v1/suppressions", stamp)).status).toBe(304);
+    await clock.advance(5000);
+    expect((await get("/v1/suppressions", stamp)).status).toBe(200);
+    const after = await read("/v1/suppressions");
+    expect((await get("/v1/suppressions", after)).status).toBe(304);
+  });
+
+  test("mail whose time has come is queued, without a write", async () => {
+    const sendAt = clock.now() + 10_500;
+    const message = newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now(), sendAt });
+    await accept(store, message);
+    const path = `/v1/messages/${message.message.id}`;
+    await clock.advance(3000);
+    const stamps = [await read("/v1/messages"), stampOf(await get(path))] as const;
+    await clock.advance(5000);
+    expect([(await get("/v1/messages", stamps[0])).status, (await get(path, stamps[1])).status]).toEqual([
+      304, 304,
+    ]);
+    await clock.advance(5000);
+    expect((await get("/v1/messages", stamps[0])).status).toBe(200);
+    expect((await get(path, stamps[1])).json["status"]).toBe("queued");
+  });
+});
+
+describe("If-Modified-Since", () => {
+  const path = "/v1/domains";
+  const since = async (write: (at: Date) => string): Promise<number> => {
+    const at = new Date(clock.now() - 1000);
+    return (await get(path, write(at))).status;
+  };
+  const iso = (at: Date, from: number, to: number): string => at.toISOString().slice(from, to);
+
+  test("counts in the form of today and in both old ones", async () => {
+    expect(await since((at) => at.toUTCString())).toBe(304);
+    expect(
+      await since(
+        (at) =>
+          `${at.toLocaleDateString("en-US", { weekday: "long", timeZone: "UTC" })}, ${at.toUTCString().slice(5, 11).replaceAll(" ", "-")}-${iso(at, 2, 4)} ${iso(at, 11, 19)} GMT`,
+      ),
+    ).toBe(304);
+    expect(
+      await since((at) => {
+        const [weekday, day, month, year, time] = at.toUTCString().replace(",", "").split(" ");
+        return `${weekday} ${month} ${String(Number(day)).padStart(2)} ${time} ${year}`;
+      }),
+    ).toBe(304);
+  });
+
+  test.each([
+    ["a time to come", (at: Date) => new Date(at.getTime() + 60_000).toUTCString()],
+    ["another zone", (at: Date) => at.toUTCString().replace("GMT", "UTC")],
+    ["ISO 8601", (at: Date) => at.toISOString()],
+    [
+      "a wrong weekday",
+      (at: Date) => at.toUTCString().replace(/^\w{3}/, (day) => (day === "Mon" ? "Tue" : "Mon")),
+    ],
+    ["a day that does not exist", () => "Mon, 30 Feb 2026 00:00:00 GMT"],
+    ["a number", (at: Date) => String(at.getTime())],
+    ["nothing", () => ""],
+  ])("is ignored where it is %s", async (_name, write) => {
+    expect(await since(write)).toBe(200);
+  });
+
+  test("is ignored beside If-None-Match, and where it comes twice", async () => {
+    const stamp = await read(path);
+    expect((await get(path, stamp)).status).toBe(304);
+    expect((await get(path, stamp, { headers: { "if-none-match": '"x"' } })).status).toBe(200);
+    const twice = { path, headers: { "if-modified-since": [stamp, stamp] } };
+    expect((await door.ask(twice)).status).toBe(200);
+  });
+
+  test("makes no 304 of a refusal: what is not there is 404, a bad filter 400, an empty bucket 429", async () => {
+    const now = second(clock.now());
+    expect((await get("/v1/messages/msg_00000000000000000000000000", now)).status).toBe(404);
+    expect((await get("/v1/events?order=sideways", now)).status).toBe(400);
+    await clock.advance(60_000);
+    const stamp = await read("/v1/events");
+    for (let i = 0; i < 29; i++) await read("/v1/events");
+    expect((await get("/v1/events", stamp)).status).toBe(429);
+    await clock.advance(100);
+    for (let i = 0; i < 40; i++) expect((await get("/v1/events", stamp)).status).toBe(304);
+    expect((await get("/v1/events")).headers["x-ratelimit-remaining"]).toBe("0");
+  });
+
+  test("of another process is answered in full once: its start counts as a change", async () => {
+    const stamp = await read(path);
+    await clock.advance(60_000);
+    const next = await openSqlite(newDirectory(), clock);
+    const { at } = await next.lastChange(account, ["domains"]);
+    await next.close();
+    expect(at).toBeGreaterThan(Date.parse(stamp));
+  });
+
+  test("does not tell one account of another's changes", async () => {
+    const stamp = await read("/v1/suppressions");
+    await clock.advance(3000);
+    await store.addSuppressions([newSuppression(account + 1, "x@a.test")], clock.now());
+    await clock.advance(3000);
+    expect((await get("/v1/suppressions", stamp)).status).toBe(304);
+  });
+});
+
+async function add(email: string, wishes: Partial<NewSuppression> = {}): Promise<void> {
+  await store.addSuppressions([newSuppression(account, email, wishes)], clock.now());
+}
+
+/** From here on a single thing is dated by itself: its list has changed since. */
+async function changeOthers(): Promise<void> {
+  await add(`${mint("req", 1)}@a.test`);
+  await accept(store, newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now() }));
+  await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 256 }));
+}
+
+async function claimOne() {
+  const now = clock.now();
+  const { deliveries } = await store.claimDeliveries({
+    endpointKey: hook.key,
+    limit: 1,
+    now,
+    leaseUntil: now + minute,
+  });
+  const [delivery] = deliveries;
+  if (!delivery) throw new Error("nothing is due");
+  return delivery;
+}
+
+async function report(kind: "complained", suppression: NewSuppression): Promise<void> {
+  const [job] = sent;
+  if (!job) throw new Error("no job");
+  const at = clock.now();
+  const event = newEvent({ accountKey: account, messageKey: job.message.key, receivedAt: at });
+  const reply = { smtpCode: null, smtpStatus: null, smtpResponse: null };
+  const keys = { recipientKey: job.key, messageKey: job.message.key };
+  expect(await store.settleReports([{ kind, ...keys, at, ...reply, event, suppression }])).toEqual([
+    "recorded",
+  ]);
+}
+
+async function checkDomain(): Promise<void> {
+  const domain = await store.domainByName(account, "shop.example");
+  if (domain) await store.saveDomain({ ...domain, checkedAt: clock.now(), updatedAt: clock.now() });
+}
