@@ -33,6 +33,7 @@ import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.t
 import type { Service } from "./service.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import type { SenderDomain, Store } from "./store/store.ts";
+import { createSecondLooks } from "./suppressions/second-look.ts";
 import { createSubmission } from "./submission/submit.ts";
 import { openCertificates } from "./tls/open.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
@@ -274,9 +275,16 @@ async function build({
     else log.info({}, "certificates were read again");
   };
   const prune = createPrune({ store, retention: config.retention, clock, log: log.component("prune") });
+  const secondLooks = createSecondLooks({
+    store,
+    resolver: resolver.uncached,
+    clock,
+    log: log.component("suppressions"),
+  });
   const jobs = createJobs(
     jobList({
       recheckDomains: () => domains.recheck(),
+      secondLooks: () => secondLooks.run(),
       renewCertificates: reload,
       prune: () => prune.run(),
     }),

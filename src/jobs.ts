@@ -22,11 +22,13 @@ export interface JobState {
 export function jobList(work: {
   recheckDomains(): Promise<void>;
   renewCertificates(): Promise<void>;
+  secondLooks(): Promise<void>;
   prune(): Promise<void>;
 }): Job[] {
   return [
     { name: "recheck-domains", cron: "*/10 * * * *", run: work.recheckDomains },
     { name: "renew-certificates", cron: "17 4 * * *", run: work.renewCertificates },
+    { name: "second-looks", cron: "* * * * *", run: work.secondLooks },
     { name: "prune", cron: "* * * * *", run: work.prune },
   ];
 }

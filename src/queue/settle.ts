@@ -6,6 +6,7 @@ import type { Job } from "../mail/envelope.ts";
 import type { Outcome } from "../mail/outcome.ts";
 import type { AttemptRecord, NewEvent, Settlement } from "../store/store.ts";
 import { suppressionFor, suppresses } from "../suppressions/policy.ts";
+import { secondLookFor } from "../suppressions/second-look.ts";
 import { nextAttemptAt, type NextAttempt, type RetrySchedule } from "./schedule.ts";
 
 export interface SettleDeps {
@@ -39,6 +40,7 @@ export function settlementOf(deps: SettleDeps, job: Job, outcome: Outcome, now: 
     smtpResponse: outcome.reply.text,
     event,
     suppression: suppressionFor(job, outcome, event.id),
+    secondLook: secondLookFor(job, outcome, event.id, event.occurredAt),
     catchInInbox: state === "delivered" && deps.isCaught(job),
   };
 }

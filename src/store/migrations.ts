@@ -169,6 +169,14 @@ ALTER TABLE api_keys ADD COLUMN daily_quota INTEGER;
 CREATE INDEX suppressions_expiry ON suppressions (account_key, expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX recipients_scheduled ON recipients (account_key, due_at) WHERE state = 'scheduled' AND due_at IS NOT NULL;
 `,
+  // Addresses whose domain did not exist, until a second look.
+  `
+CREATE TABLE second_looks (
+  account_key INTEGER NOT NULL, canonical TEXT NOT NULL, domain TEXT NOT NULL, known_name TEXT NOT NULL, since INTEGER NOT NULL,
+  due_at INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (account_key, canonical)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX second_looks_due ON second_looks (due_at);
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

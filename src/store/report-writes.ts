@@ -14,7 +14,11 @@ interface Standing {
   complained: number;
 }
 
-export function createReportWrites(db: Database, tally: Tally, parts: SettlementParts) {
+export function createReportWrites(
+  db: Database,
+  tally: Tally,
+  parts: Omit<SettlementParts, "askSecondLook">,
+) {
   const standing: Statement<[number, number], Standing> = db.prepare(
     `SELECT state, attempts, coalesce(${isLeased}, 0) AS leased, (due_at IS NOT NULL OR coalesce(${isHeld}, 0)) AS waits, complained_at IS NOT NULL AS complained
      FROM recipients WHERE key = ? AND message_key = ?`,

@@ -243,6 +243,20 @@ export const suppressions = sqliteTable(
 );
 
 /** The answer to an idempotent request, by the message that it accepted. */
+export const secondLooks = sqliteTable(
+  "second_looks",
+  {
+    accountKey: integer("account_key").notNull(),
+    canonical: text("canonical").notNull(),
+    domain: text("domain").notNull(),
+    knownName: text("known_name").notNull(),
+    since: integer("since").notNull(),
+    dueAt: integer("due_at").notNull(),
+    entry: text("entry").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountKey, table.canonical] })],
+);
+
 export const idempotency = sqliteTable("idempotency", {
   messageKey: integer("message_key").primaryKey(),
   accountKey: integer("account_key").notNull(),
@@ -313,6 +327,7 @@ export const tables = {
   endpoints,
   deliveries,
   suppressions,
+  secondLooks,
   idempotency,
   inbox,
   retentionWalks,

@@ -1,7 +1,7 @@
 // What an outcome changes, in one transaction: the recipient, the attempt, the event with its webhook rows, the
 // suppression and the inbox copy. A recipient that is final stays as it is: a second outcome writes nothing.
 import type { Database } from "better-sqlite3";
-import type { NewEvent, NewSuppression, Settlement } from "./store.ts";
+import type { NewEvent, NewSuppression, SecondLook, Settlement } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
 /** A settlement with what is nested in it turned to text on the loop, where it is made. */
@@ -34,6 +34,7 @@ export interface PackedSettlement {
   trace: string | null;
   event: NewEvent;
   suppression: NewSuppression | null;
+  secondLook: SecondLook | null;
   catchInInbox: boolean;
 }
 
@@ -66,6 +67,7 @@ export function packSettlement(s: Settlement): PackedSettlement {
     trace: record ? JSON.stringify({ mx: record.mx, dialogue: record.dialogue }) : null,
     event: s.event,
     suppression: s.suppression,
+    secondLook: s.secondLook,
     catchInInbox: s.catchInInbox,
   };
 }
@@ -73,6 +75,7 @@ export function packSettlement(s: Settlement): PackedSettlement {
 export interface SettlementParts {
   recordEvent(event: NewEvent): void;
   addSuppression(entry: NewSuppression, at: number): unknown;
+  askSecondLook(look: SecondLook): void;
 }
 
 export function createSettlementWrites(db: Database, tally: Tally, parts: SettlementParts) {
@@ -106,6 +109,7 @@ export function createSettlementWrites(db: Database, tally: Tally, parts: Settle
       if (s.tried === 1) insertAttempt.run(s);
       parts.recordEvent(s.event);
       if (s.suppression) parts.addSuppression(s.suppression, s.at);
+      if (s.secondLook) parts.askSecondLook(s.secondLook);
       if (s.catchInInbox) catchMail.run(s);
       return true;
     },

@@ -234,6 +234,9 @@ export function createCalls(parts: CallParts): Store {
       return { added: count("added"), updated: count("updated"), unchanged: count("unchanged"), rows };
     },
     removeSuppression: (accountKey, canonical) => writer.call("removeSuppression", { accountKey, canonical }),
+    secondLooksDue: (now, limit) => reader.ask("secondLooksDue", { now, limit }),
+    settleSecondLooks: (looks) => writer.call("settleSecondLooks", looks),
+    domainsDelivered: (limit) => reader.ask("domainsDelivered", { limit }),
 
     // webhooks
     createEndpoint: async (endpoint) => ({ ...endpoint, key: await writer.call("createEndpoint", endpoint) }),

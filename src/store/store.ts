@@ -271,6 +271,7 @@ export interface Settlement {
   smtpResponse: string | null;
   event: NewEvent;
   suppression: NewSuppression | null;
+  secondLook: SecondLook | null;
   /** Put a copy into the local inbox (test keys, --dev). */
   catchInInbox: boolean;
 }
@@ -324,6 +325,18 @@ export interface NewSuppression {
   smtpCode: string | null;
   smtpStatus: string | null;
   expiresAt: number | null;
+}
+
+/** An address whose domain did not exist: it is suppressed when a later look agrees. */
+export interface SecondLook {
+  domain: string;
+  /** A name that the DNS has shown before. */
+  knownName: string;
+  /** The bounce. */
+  since: number;
+  dueAt: number;
+  /** The suppression that it comes to; it names the bounce. */
+  entry: NewSuppression;
 }
 
 export interface Suppression extends NewSuppression {
@@ -732,6 +745,18 @@ export interface Store {
     at: number,
   ): Promise<{ added: number; updated: number; unchanged: number; rows: Suppression[] }>;
   removeSuppression(accountKey: number, canonical: string): Promise<boolean>;
+  /** Looks that are due, the oldest first. */
+  secondLooksDue(now: number, limit: number): Promise<SecondLook[]>;
+  /** `suppress`: agreed, `drop`: there is nothing to it, `later`: due again at `dueAt`. */
+  settleSecondLooks(looks: {
+    suppress: SecondLook[];
+    drop: SecondLook[];
+    later: SecondLook[];
+    at: number;
+    dueAt: number;
+  }): Promise<void>;
+  /** Domains that took mail lately, in any account; of the newest thousand recipients. */
+  domainsDelivered(limit: number): Promise<string[]>;
 
   // webhooks
   createEndpoint(endpoint: Omit<Endpoint, "key">): Promise<Endpoint>;

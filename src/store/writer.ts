@@ -15,6 +15,7 @@ import { createPurge } from "./purge.ts";
 import { createQueueWrites } from "./queue-writes.ts";
 import { createReplay } from "./replay.ts";
 import { createReportWrites } from "./report-writes.ts";
+import { createSecondLookWrites } from "./second-look-writes.ts";
 import { createSettlementWrites } from "./settlement.ts";
 import { createSuppressionWrites } from "./suppression-writes.ts";
 import type { Tally } from "./tally.ts";
@@ -31,6 +32,7 @@ function createWrites(db: Database, tally: Tally, answers: Answers) {
   const events = createEventWrites(db, tally);
   const suppressions = createSuppressionWrites(db);
   const { addSuppression, ...suppressionIntents } = suppressions;
+  const { askSecondLook, ...lookIntents } = createSecondLookWrites(db, addSuppression);
   return {
     ...createAcceptance(db, tally, answers),
     ...createAccountWrites(db),
@@ -41,6 +43,7 @@ function createWrites(db: Database, tally: Tally, answers: Answers) {
     ...createSettlementWrites(db, tally, {
       recordEvent: (event) => events.recordEvent(event),
       addSuppression,
+      askSecondLook,
     }),
     ...createReportWrites(db, tally, {
       recordEvent: (event) => events.recordEvent(event),
@@ -51,6 +54,7 @@ function createWrites(db: Database, tally: Tally, answers: Answers) {
     ...createPurge(db),
     ...events,
     ...suppressionIntents,
+    ...lookIntents,
   };
 }
 

@@ -20,9 +20,8 @@ const never: Verdict = () => false;
 const verdicts = {
   invalid_recipient: always, // the mailbox does not exist (5.1.1): every further mail costs reputation
   inactive_mailbox: always, // the mailbox was closed or disabled (5.2.1)
-  // 556: the domain publishes that it takes no mail (null MX, RFC 7505). An NXDOMAIN is not enough: one broken
-  // resolver would eat the list, so it counts only when a second look at least 15 minutes later agrees,
-  // which is not this bounce's to say.
+  // 556: the domain publishes that it takes no mail (null MX, RFC 7505). That there is no such domain is not this
+  // bounce's to say: a second look has to agree (second-look.ts).
   invalid_domain: (reply) => reply.code === 556,
   mailbox_full: never, // the owner may clear it
   spam_content: never, // about this message
@@ -46,9 +45,14 @@ const verdicts = {
   unclassified: never, // undecided wording suppresses nobody
 } satisfies Record<Classification, Verdict>;
 
-/** True where the outcome puts the recipient on the list. Test messages never leave the machine and prove nothing. */
+/** Test messages never leave the machine: what becomes of them proves nothing. */
+export function playsOutcomes(job: Job): boolean {
+  return job.message.test || job.domain === simulatorDomain;
+}
+
+/** True where the outcome puts the recipient on the list. */
 export function suppresses(job: Job, outcome: Outcome): boolean {
-  if (outcome.kind !== "bounced" || job.message.test || job.domain === simulatorDomain) return false;
+  if (outcome.kind !== "bounced" || playsOutcomes(job)) return false;
   return isPermanent(outcome.reply) && verdicts[outcome.classification](outcome.reply);
 }
 

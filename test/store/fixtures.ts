@@ -158,6 +158,7 @@ export function settlementOf(job: Job, at: number, wishes: Partial<Settlement> =
       receivedAt: at,
     }),
     suppression: null,
+    secondLook: null,
     catchInInbox: false,
     ...wishes,
   };
