@@ -90,6 +90,9 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
     for (const { accountKey } of entries) touch(accountKey, "suppressions", at);
   },
   removeSuppression: (touch, { accountKey }) => touch(accountKey, "suppressions", removed),
+  settleSecondLooks(touch, { suppress, at }) {
+    for (const { entry } of suppress) touch(entry.accountKey, "suppressions", at);
+  },
 
   // what changes rarely
   createAccount: (touch) => touch(everyone, "accounts"),
