@@ -1,5 +1,5 @@
 // Bundles the product into dist/: one small entry for the CLI, chunks that are
-// loaded when they are needed, and the store's two threads as files of their own.
+// loaded when they are needed, and the threads as files of their own.
 import { readFileSync } from "node:fs";
 import { defineConfig } from "tsup";
 
@@ -15,6 +15,7 @@ export default defineConfig({
     svc: "bin/svc.ts",
     "writer-thread": "src/store/writer-thread.ts",
     "reader-thread": "src/store/reader-thread.ts",
+    "signing-thread": "src/signing/signing-thread.ts",
   },
   format: ["esm"],
   target: "node24",

@@ -20,7 +20,6 @@ import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs, jobList } from "./jobs.ts";
 import type { Log } from "./log.ts";
-import { createSigner } from "./mail/dkim.ts";
 import { createDestinations } from "./queue/destinations.ts";
 import { createHolds } from "./queue/holds.ts";
 import { createRunner, type Runner } from "./queue/runner.ts";
@@ -31,6 +30,7 @@ import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
 import type { Service } from "./service.ts";
+import { createSigning } from "./signing/signing.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import type { SenderDomain, Store } from "./store/store.ts";
 import { createSecondLooks } from "./suppressions/second-look.ts";
@@ -179,7 +179,8 @@ async function build({
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
   const recorder = createRecorder({ clock, mint });
-  const signHeader = createSigner();
+  const signing = createSigning(log.component("signing"));
+  const { signHeader } = signing;
   const access = createAccess({ store, clock, log, mint });
   const domains = createDomains({
     store,
@@ -357,6 +358,7 @@ async function build({
     async stop() {
       unsubscribe();
       await delivery.stop();
+      await signing.stop();
       resolver.stop();
     },
   };

@@ -8,8 +8,8 @@ const root = resolve(import.meta.dirname, "..");
 
 /** Tiers from the bottom up: a room imports from its own tier (never in a circle) and from those below. */
 const tiers: string[][] = [
-  ["mail", "errors", "clock", "ids", "log", "service", "config"],
-  ["store", "dns", "tls"],
+  ["mail", "errors", "clock", "ids", "log", "service", "thread", "config"],
+  ["store", "dns", "tls", "signing"],
   ["access", "domains", "events", "suppressions"],
   ["submission", "queue", "delivery", "feedback", "webhooks", "sandbox", "care"],
   ["http", "relay", "cli"],

@@ -1,8 +1,8 @@
 // DKIM signatures (RFC 6376, Ed25519 by RFC 8463): relaxed/relaxed, SHA-256, one signature a key.
 // From, Subject and To are oversigned (§5.4.2, §8.15), so that a second one breaks the signature.
-// The body is hashed once a message (body-hash.ts); what is left is a header's work an attempt.
-// RSA goes to libuv's pool, off the loop; Ed25519 costs less than the hop and stays on it.
-import { createHash, createPrivateKey, generateKeyPair, sign, type KeyObject } from "node:crypto";
+// The body is hashed once a message (body-hash.ts); what is left is a header's work an attempt, which signing/ does off
+// the loop.
+import { createPrivateKey, generateKeyPair, hash, sign, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import { parseHeaderSection, type HeaderField } from "./header.ts";
 
@@ -47,8 +47,8 @@ const signedWherePresent = [
 ];
 const maxCachedKeys = 1_000;
 
-/** Makes a signer with its own bounded cache of parsed keys; one a process is enough. */
-export function createSigner(): SignHeader {
+/** Makes a signer with its own bounded cache of parsed keys. An RSA signature holds its thread for 0.2 to 0.5 ms. */
+export function createSigner(): (input: SignInput) => Buffer {
   const parsed = new Map<string, KeyObject>();
 
   const keyObject = (pem: string): KeyObject => {
@@ -65,16 +65,16 @@ export function createSigner(): SignHeader {
     return fresh;
   };
 
-  return async ({ headerSection, bodyHash, keys, signedAt }) => {
+  return ({ headerSection, bodyHash, keys, signedAt }) => {
     const signed = selectFields(parseHeaderSection(headerSection));
     const bodyHashText = Buffer.from(bodyHash).toString("base64");
-    const fields = keys.map(async (key) => {
+    const fields = keys.map((key) => {
       const unsigned = signatureField(key, signed.names, bodyHashText, signedAt);
       const data = Buffer.from(signed.canonical + relaxedField(unsigned), "latin1");
-      const value = await signData(key.algorithm, data, keyObject(key.privatePem));
+      const value = signData(key.algorithm, data, keyObject(key.privatePem));
       return `${unsigned}${foldBase64(value.toString("base64"))}\r\n`;
     });
-    return Buffer.from((await Promise.all(fields)).join(""), "latin1");
+    return Buffer.from(fields.join(""), "latin1");
   };
 }
 
@@ -140,14 +140,10 @@ function foldBase64(text: string): string {
   return (text.match(/.{1,72}/g) ?? []).join("\r\n ");
 }
 
-function signData(algorithm: SigningKey["algorithm"], data: Buffer, key: KeyObject): Promise<Buffer> {
-  if (algorithm === "ed25519-sha256") {
-    // RFC 8463 §3: PureEdDSA over the SHA-256 of the data.
-    return Promise.resolve(sign(null, createHash("sha256").update(data).digest(), key));
-  }
-  return new Promise((resolve, reject) => {
-    sign("sha256", data, key, (error, signature) => (error ? reject(error) : resolve(signature)));
-  });
+function signData(algorithm: SigningKey["algorithm"], data: Buffer, key: KeyObject): Buffer {
+  // RFC 8463 §3: PureEdDSA over the SHA-256 of the data.
+  if (algorithm === "ed25519-sha256") return sign(null, hash("sha256", data, "buffer"), key);
+  return sign("sha256", data, key);
 }
 
 const generate = promisify(generateKeyPair);

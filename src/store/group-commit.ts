@@ -7,9 +7,9 @@ import type { Batch, Call } from "./batch.ts";
 import { gatheringMs } from "./gathering.ts";
 import type { PragmasReadBack } from "./open.ts";
 import type { Log } from "../log.ts";
+import { startThread } from "../thread.ts";
 import { StoreUnavailable } from "./store.ts";
 import type { Commit } from "./store.ts";
-import { startThread } from "./thread.ts";
 import type { WalState } from "./wal.ts";
 import type { WriterReport, WriterRequest } from "./writer-thread.ts";
 import type { IntentName, Intents } from "./writer.ts";
@@ -133,7 +133,7 @@ export function createGroupCommit(
   };
 
   const start = (): Worker =>
-    (worker ??= startThread<WriterReport>("writer-thread", { path }, { onReport, onEnd }));
+    (worker ??= startThread<WriterReport>("writer-thread", import.meta.url, { path }, { onReport, onEnd }));
   const post = (request: WriterRequest, transfer: ArrayBuffer[] = []): void =>
     start().postMessage(request, transfer);
 

@@ -1,9 +1,9 @@
 // The loop's side of the reader's thread: a question is a promise.
 import type { Worker } from "node:worker_threads";
 import type { Log } from "../log.ts";
+import { startThread } from "../thread.ts";
 import type { QuestionName, Questions } from "./reader.ts";
 import type { ReaderReport, ReaderRequest } from "./reader-thread.ts";
-import { startThread } from "./thread.ts";
 
 export interface ReaderLink {
   ask<K extends QuestionName>(name: K, arg: Parameters<Questions[K]>[0]): Promise<ReturnType<Questions[K]>>;
@@ -47,7 +47,7 @@ export function createReaderLink(path: string, log: Log): ReaderLink {
     ended?.();
   };
   const start = (): Worker =>
-    (worker ??= startThread<ReaderReport>("reader-thread", { path }, { onReport, onEnd }));
+    (worker ??= startThread<ReaderReport>("reader-thread", import.meta.url, { path }, { onReport, onEnd }));
   const post = (request: ReaderRequest): void => start().postMessage(request);
 
   start();

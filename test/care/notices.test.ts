@@ -49,7 +49,7 @@ function makeRig({ email = "ops@x.test", from = null, domain = null, sign = true
       asked.push(name);
       return domain?.name === name ? domain : null;
     },
-    signHeader: createSigner(),
+    signHeader: async (input) => createSigner()(input),
     clock,
     mint: createIdMint(),
     log,

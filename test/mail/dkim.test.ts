@@ -46,7 +46,7 @@ const body = "Hello\t Ann, \r\n\r\n  grüße  \r\n\r\n\r\n";
 async function sign(section: string, text: string, with_: SigningKey[] = keys): Promise<string> {
   const hasher = new BodyHasher();
   hasher.update(Buffer.from(text));
-  const signature = await createSigner()({
+  const signature = createSigner()({
     headerSection: Buffer.from(section),
     bodyHash: hasher.digest(),
     keys: with_,

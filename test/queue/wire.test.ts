@@ -102,7 +102,7 @@ test("what goes over the wire verifies", async () => {
         yield bodyMail;
       },
     },
-    signHeader: createSigner(),
+    signHeader: async (input) => createSigner()(input),
     clock: new ManualClock(),
     sign: true,
   });

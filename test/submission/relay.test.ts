@@ -143,7 +143,7 @@ describe("an accepted mail", () => {
       );
       const { headerLength, bodyHash } = rig.store.last().message;
       const bytes = rig.store.bytes();
-      const signature = await sign({
+      const signature = sign({
         headerSection: bytes.subarray(0, headerLength),
         bodyHash,
         keys: [

@@ -1,8 +1,8 @@
-// Starts the store's threads. A thread that ends before it is told to is started again by the next call: a fault in it
+// Starts a thread of a room. One that ends before it is told to is started again by the room's next call: a fault in it
 // fails the calls it had, and nothing else.
 import { Worker } from "node:worker_threads";
 
-export type ThreadName = "writer-thread" | "reader-thread";
+export type ThreadName = "writer-thread" | "reader-thread" | "signing-thread";
 
 export interface ThreadHandlers<Report> {
   onReport(report: Report): void;
@@ -10,14 +10,15 @@ export interface ThreadHandlers<Report> {
   onEnd(error: Error | null): void;
 }
 
-/** Beside this file: as built (`.js`), or as written (`.ts`, types stripped by Node) when the source runs. */
+/** `beside`: the URL of the room's file; as built the thread is a `.js` beside it, and a `.ts` when the source runs. */
 export function startThread<Report>(
   name: ThreadName,
+  beside: string,
   workerData: unknown,
   handlers: ThreadHandlers<Report>,
 ): Worker {
-  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  const worker = new Worker(new URL(`./${name}.${extension}`, import.meta.url), {
+  const extension = beside.endsWith(".ts") ? "ts" : "js";
+  const worker = new Worker(new URL(`./${name}.${extension}`, beside), {
     workerData,
     name,
     execArgv: [],
