@@ -24,12 +24,14 @@ export function jobList(work: {
   renewCertificates(): Promise<void>;
   secondLooks(): Promise<void>;
   prune(): Promise<void>;
+  foldStats(): Promise<void>;
 }): Job[] {
   return [
     { name: "recheck-domains", cron: "*/10 * * * *", run: work.recheckDomains },
     { name: "renew-certificates", cron: "17 4 * * *", run: work.renewCertificates },
     { name: "second-looks", cron: "* * * * *", run: work.secondLooks },
     { name: "prune", cron: "* * * * *", run: work.prune },
+    { name: "fold-stats", cron: "*/10 * * * * *", run: work.foldStats },
   ];
 }
 

@@ -13,9 +13,11 @@ import type { Job } from "../mail/envelope.ts";
 import type { BounceType, Failure } from "../mail/failure.ts";
 import { classifyFailure, failureType, replyOf } from "../mail/failure.ts";
 import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
+import { mailFacts } from "../store/counters.ts";
 import type { Endpoint, NewEvent } from "../store/store.ts";
 import type { EventType } from "./catalog.ts";
 import { eventCatalog, eventTypesOf } from "./catalog.ts";
+import { countersMask, type CountedData } from "./counted.ts";
 import { sampleData, sampleJob, sampleReplies, sampleTrace } from "./sample.ts";
 
 export type Delivered = Extract<Outcome, { kind: "delivered" }>;
@@ -23,13 +25,14 @@ export type Deferred = Extract<Outcome, { kind: "deferred" }>;
 export type Bounced = Extract<Outcome, { kind: "bounced" }>;
 
 export interface Recorder {
-  delivered(job: Job, outcome: Delivered): NewEvent;
+  /** `provider`, here and below: the group of MX hosts that was tried, under which the event is counted. */
+  delivered(job: Job, outcome: Delivered, provider?: string | null): NewEvent;
   /** `nextAttemptAt`: when the next try is due, milliseconds since 1970. */
-  deferred(job: Job, outcome: Deferred, nextAttemptAt: number): NewEvent;
+  deferred(job: Job, outcome: Deferred, nextAttemptAt: number, provider?: string | null): NewEvent;
   /** `suppressed`: this bounce puts the recipient on the suppression list (suppressions/policy.ts). */
-  bounced(job: Job, outcome: Bounced, options: { suppressed: boolean }): NewEvent;
+  bounced(job: Job, outcome: Bounced, options: { suppressed: boolean }, provider?: string | null): NewEvent;
   /** The message grew too old. `last` is the deferral that ended it, its reply kept; null where no try was made now. */
-  expired(job: Job, last: Deferred | null): NewEvent;
+  expired(job: Job, last: Deferred | null, provider?: string | null): NewEvent;
   /** A report (DSN) says that the delivery failed. */
   reported(job: Job, failure: Failure, sent: Handover, options: { suppressed: boolean }): NewEvent;
   /** The recipient's provider reported the message. `source`: the feedback loop. */
@@ -42,6 +45,14 @@ export interface Recorder {
 export interface Handover {
   receivingMta: string | null;
   sendingIp: string | null;
+  provider: string | null;
+}
+
+/** What of an event is counted where. */
+interface CountedEvent extends CountedData {
+  sendingIp: string | null;
+  provider: string | null;
+  classification?: Classification;
 }
 
 export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
@@ -51,6 +62,7 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
     happenedAt: number,
     data: string,
     job: Job | null,
+    counted: CountedEvent = uncounted,
   ): NewEvent => {
     const now = deps.clock.now();
     // A clock that was set back must not let an event seem older than the one before it, nor
@@ -67,37 +79,52 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
       receivedAt,
       messageKey: job === null ? null : job.message.key,
       recipient: job === null ? null : job.canonical,
+      counters: job === null ? 0 : countersMask(type, counted),
+      facts: job === null ? "" : factsOf(job, counted),
       body: `{"event":"${type}","event_id":"${id}","occurred_at":"${isoTime(occurredAt)}","received_at":"${isoTime(receivedAt)}","data":{${data}}}`,
     };
   };
-  const ofMessage = (type: EventType, job: Job, happenedAt: number, own: string): NewEvent =>
-    write(type, job.message.accountKey, happenedAt, `${common(job)},${own}`, job);
+  const ofMessage = (
+    type: EventType,
+    job: Job,
+    happenedAt: number,
+    own: string,
+    counted: CountedEvent,
+  ): NewEvent => write(type, job.message.accountKey, happenedAt, `${common(job)},${own}`, job, counted);
 
   const recorder: Omit<Recorder, "test"> = {
-    delivered: (job, { reply, trace }) =>
-      ofMessage("message.delivered", job, trace.endedAt, `${replied(reply, trace)},${tried(job, trace)}`),
-    deferred: (job, { reply, trace, classification }, nextAttemptAt) =>
+    delivered: (job, { reply, trace }, provider = null) =>
+      ofMessage("message.delivered", job, trace.endedAt, `${replied(reply, trace)},${tried(job, trace)}`, {
+        sendingIp: trace.sendingIp,
+        provider,
+      }),
+    deferred: (job, { reply, trace, classification }, nextAttemptAt, provider = null) =>
       ofMessage(
         "message.deferred",
         job,
         trace.endedAt,
         `${replied(reply, trace)},${tried(job, trace)},"next_attempt_at":"${isoTime(nextAttemptAt)}",${cause("soft", classification)}`,
+        { sendingIp: trace.sendingIp, provider },
       ),
-    bounced: (job, { reply, trace, classification, source }, { suppressed }) =>
+    bounced: (job, { reply, trace, classification, source }, { suppressed }, provider = null) =>
       ofMessage(
         "message.bounced",
         job,
         trace.endedAt,
         ended(job, bounceType(reply.code), classification, reply, trace, source, suppressed),
+        { bounceType: bounceType(reply.code), classification, sendingIp: trace.sendingIp, provider },
       ),
     reported: (job, failure, sent, { suppressed }) => {
-      const by = { host: failure.mta ?? sent.receivingMta, sendingIp: sent.sendingIp };
+      const { sendingIp, provider } = sent;
+      const by = { host: failure.mta ?? sent.receivingMta, sendingIp };
+      const [type, classification] = [failureType(failure), classifyFailure(failure)];
       return ofMessage(
         "message.bounced",
         job,
         deps.clock.now(),
-        `${cause(failureType(failure), classifyFailure(failure))},${replied(reportedReply(failure), by)},` +
+        `${cause(type, classification)},${replied(reportedReply(failure), by)},` +
           `"attempt":${job.attempt},"source":"dsn","suppressed":${suppressed},"reported_at":${timeText(failure.reportedAt)}`,
+        { bounceType: type, classification, sendingIp, provider },
       );
     },
     complained: (job, complaint, sent, source) =>
@@ -107,8 +134,9 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
         deps.clock.now(),
         `"complaint_source":${JSON.stringify(source)},"complaint_type":"${complaint.type}","feedback_type":${JSON.stringify(complaint.feedbackType)},` +
           `"reported_at":${timeText(complaint.reportedAt ?? deps.clock.now())},"sending_ip":${JSON.stringify(sent.sendingIp ?? complaint.sendingIp)}`,
+        sent,
       ),
-    expired: (job, last) =>
+    expired: (job, last, provider = null) =>
       ofMessage(
         "message.bounced",
         job,
@@ -122,6 +150,12 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
           "local",
           false,
         ),
+        {
+          bounceType: "soft",
+          classification: "message_expired",
+          sendingIp: last?.trace.sendingIp ?? null,
+          provider,
+        },
       ),
   };
   return {
@@ -162,12 +196,29 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
           case "ip.delisted":
             return write(type, endpoint.accountKey, now, sampleData(type, now), null);
           default:
-            return ofMessage(type, job, now, sampleData(type, now));
+            return ofMessage(type, job, now, sampleData(type, now), uncounted);
         }
       })();
-      return { ...event, messageKey: null, recipient: null };
+      return { ...event, messageKey: null, recipient: null, counters: 0, facts: "" };
     },
   };
+}
+
+const uncounted: CountedEvent = { sendingIp: null, provider: null };
+
+function factsOf({ message, domain }: Job, by: CountedEvent): string {
+  const { accountKey, test, signingDomain, ipPool, tagsJson } = message;
+  return mailFacts({
+    accountKey,
+    test,
+    domain: signingDomain,
+    pool: ipPool,
+    tagsJson,
+    recipientDomain: domain,
+    ip: by.sendingIp,
+    provider: by.provider,
+    classification: by.classification ?? null,
+  });
 }
 
 const expiredUntried: OutcomeReply = {

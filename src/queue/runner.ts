@@ -26,7 +26,7 @@ export interface RunnerDeps {
   /** Routes a lane as of now; cheap when it is known. Never rejects for what a network does. */
   destinationOf(lane: string): Promise<Destination>;
   /** What the outcome of a job changes. */
-  settlementOf(job: Job, outcome: Outcome, now: number): Settlement;
+  settlementOf(job: Job, outcome: Outcome, now: number, group: string): Settlement;
   /** A bounce without an attempt where the recipient was suppressed since acceptance; null: try. */
   suppressedSince(job: Job): Promise<Outcome | null>;
   /** Nothing of the account is begun: it goes back, and the store puts it on hold. */
@@ -340,7 +340,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     if (outcome.kind !== "delivered" && outcome.classification === "rate_limited") group.pace.slowDown();
     free(group);
     if (stopping && wasCutShort(outcome)) await giveBack([job], now());
-    else await settle(job, outcome, now());
+    else await settle(job, outcome, now(), to.group);
   };
 
   const free = (group: Group): void => {
@@ -353,11 +353,11 @@ export function createRunner(deps: RunnerDeps): Runner {
   };
 
   /** Made within the write, so that an outcome which cannot be put into words is kept too, and not sent again. */
-  const settle = (job: Job, outcome: Outcome, at: number): Promise<void> => {
+  const settle = (job: Job, outcome: Outcome, at: number, group: string): Promise<void> => {
     let settlement: Settlement | null = null;
     return writes.add({
       call: "settle",
-      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at))),
+      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at, group))),
       tried() {
         const dueAt = settlement?.nextAttemptAt ?? null;
         if (dueAt !== null) note(job.lane, dueAt);

@@ -20,10 +20,17 @@ export interface SettleDeps {
   isCaught(job: Job): boolean;
 }
 
-/** `now`: by the queue's clock, which never goes back. */
-export function settlementOf(deps: SettleDeps, job: Job, outcome: Outcome, now: number): Settlement {
+/** `now`: by the queue's clock, which never goes back. `group`: of the destination that was tried. */
+export function settlementOf(
+  deps: SettleDeps,
+  job: Job,
+  outcome: Outcome,
+  now: number,
+  group: string,
+): Settlement {
   const next = outcome.kind === "deferred" ? retryOf(deps, job, outcome, now) : null;
-  const event = eventOf(deps.recorder, job, outcome, next);
+  const provider = wasTried(outcome) ? group : null;
+  const event = eventOf(deps.recorder, job, outcome, next, provider);
   const state = outcome.kind === "deferred" ? (next ? "deferred" : "bounced") : outcome.kind;
   return {
     recipientKey: job.key,
@@ -35,6 +42,7 @@ export function settlementOf(deps: SettleDeps, job: Job, outcome: Outcome, now: 
     at: event.occurredAt,
     attempt: job.attempt,
     record: recordOf(deps.mint, outcome, next),
+    provider,
     smtpCode: outcome.reply.code,
     smtpStatus: outcome.reply.status,
     smtpResponse: outcome.reply.text,
@@ -55,15 +63,23 @@ function retryOf(
   return nextAttemptAt(deps.schedule, job.attempt, job.message.queuedAt, now, named);
 }
 
-function eventOf(recorder: Recorder, job: Job, outcome: Outcome, next: NextAttempt | null): NewEvent {
+function eventOf(
+  recorder: Recorder,
+  job: Job,
+  outcome: Outcome,
+  next: NextAttempt | null,
+  provider: string | null,
+): NewEvent {
   switch (outcome.kind) {
     case "delivered":
-      return recorder.delivered(job, outcome);
+      return recorder.delivered(job, outcome, provider);
     case "deferred":
-      return next ? recorder.deferred(job, outcome, next.at) : recorder.expired(job, outcome);
+      return next
+        ? recorder.deferred(job, outcome, next.at, provider)
+        : recorder.expired(job, outcome, provider);
     case "bounced": {
       const made = wasTried(outcome) ? job : { ...job, attempt: job.attempt - 1 };
-      return recorder.bounced(made, outcome, { suppressed: suppresses(job, outcome) });
+      return recorder.bounced(made, outcome, { suppressed: suppresses(job, outcome) }, provider);
     }
   }
 }

@@ -5,6 +5,7 @@ import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
 import type { BatchAnswer, NewMessage, Suppression } from "./store.ts";
 import type { Answers, Stored } from "./answers.ts";
+import { counterMask, mailFacts } from "./counters.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 import type { Tally } from "./tally.ts";
 
@@ -15,6 +16,10 @@ export interface PackedMessage {
   test: number;
   createdAt: number;
   maxQueue: number;
+  /** What its recipients are counted under, but for their own domains. */
+  domain: string | null;
+  pool: string;
+  tagsJson: string;
   /** In the order of `insertMessage`'s columns, the body hash left out. */
   row: Cell[];
   inline: boolean;
@@ -52,8 +57,11 @@ export type BatchAccepted =
 /** Blobs of one packed message. */
 const blobsAMessage = 3;
 
-/** Where `canonical` stands in a packed recipient. */
+/** Where they stand in a packed recipient. */
 const canonicalAt = 4;
+const domainAt = 5;
+
+const accepted = counterMask(["accepted"]);
 
 /** The message as rows, and its bytes: [body hash, fingerprint or nothing, content or nothing]. */
 export function packMessage(input: NewMessage): { packed: PackedMessage; blobs: Uint8Array[] } {
@@ -83,6 +91,9 @@ export function packMessage(input: NewMessage): { packed: PackedMessage; blobs: 
       test,
       createdAt,
       maxQueue: input.maxQueue,
+      domain: m.signingDomain,
+      pool: m.ipPool,
+      tagsJson: m.tagsJson,
       row,
       inline,
       recipients,
@@ -144,6 +155,12 @@ export function packBatch(
   };
 }
 
+function factsOf({ accountKey, test, domain, pool, tagsJson }: PackedMessage, recipient: Cell[]): string {
+  const recipientDomain = String(recipient[domainAt]);
+  const unknown = { ip: null, provider: null, classification: null };
+  return mailFacts({ accountKey, test: test === 1, domain, pool, tagsJson, recipientDomain, ...unknown });
+}
+
 /** The writer's half. */
 export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
   const findSuppression: Statement<[number, Cell, number], Suppression> = db.prepare(
@@ -185,6 +202,8 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
       Number(insertRecipient.run(row, messageKey).lastInsertRowid),
     );
     tally.unsent += recipientKeys.length;
+    for (const recipient of p.recipients)
+      tally.counted.push({ facts: factsOf(p, recipient), at: p.createdAt, counters: accepted, times: 1 });
     return { messageKey, recipientKeys };
   };
 

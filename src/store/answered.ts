@@ -40,6 +40,7 @@ export function createAnswered(
       const stored = answers.find(scope, fingerprint);
       if (stored) return stored;
       const before = { ...tally };
+      const counted = tally.counted.length;
       begin.run();
       const result = write === null ? undefined : table[write.intent]?.(write.arg as never, []);
       if (answer !== null && answer.expected === resultText(result)) {
@@ -50,6 +51,7 @@ export function createAnswered(
       undo.run();
       end.run();
       Object.assign(tally, before);
+      tally.counted.length = counted;
       return answer === null ? { kind: "rehearsed", result } : { kind: "changed" };
     },
   };

@@ -55,6 +55,8 @@ interface Session {
   /** Every intent, called the same way; the types are held where the call is made (group-commit.ts). */
   intents: Record<IntentName, (arg: never, blobs: readonly Buffer[]) => unknown>;
   tally: Tally;
+  /** Writes what the transaction has counted, just before it ends. */
+  flushCounts(): void;
   begin: Statement;
   commit: Statement;
   rollback: Statement;
@@ -149,11 +151,12 @@ export function createBatchRunner(path: string, clock: Clock): BatchRunner {
 
 function openSession(path: string): Session {
   const db = openWriting(path);
-  const { intents, tally } = createWriter(db);
+  const { intents, tally, flushCounts } = createWriter(db);
   return {
     db,
     intents,
     tally,
+    flushCounts,
     begin: db.prepare("BEGIN IMMEDIATE"),
     commit: db.prepare("COMMIT"),
     rollback: db.prepare("ROLLBACK"),
@@ -184,16 +187,19 @@ function attempt(session: Session, batch: Batch, clock: Clock, isolated: boolean
   const outcome: Outcome = { results: [], failures: [], commitMs: 0 };
   const unsentBefore = tally.unsent;
   tally.events = false;
+  tally.counted.length = 0;
   session.begin.run();
   try {
     for (const [index, call] of calls.entries()) {
       const unsent = tally.unsent;
+      const counted = tally.counted.length;
       if (isolated) session.savepoint.run();
       try {
         outcome.results.push(intents[call.intent](call.arg as never, blobsOf(call, bytes)));
       } catch (error) {
         if (isEngineFault(error) || !db.inTransaction) throw error;
         tally.unsent = isolated ? unsent : unsentBefore;
+        tally.counted.length = counted;
         if (!isolated) {
           session.rollback.run();
           return null;
@@ -207,6 +213,7 @@ function attempt(session: Session, batch: Batch, clock: Clock, isolated: boolean
       }
       if (isolated) session.releaseSavepoint.run();
     }
+    session.flushCounts();
     const before = clock.monotonic();
     session.commit.run();
     outcome.commitMs = clock.monotonic() - before;

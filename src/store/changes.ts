@@ -116,6 +116,10 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
   deleteDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
   clearInbox: (touch, { accountKey }) => touch(accountKey, "inbox"),
 
+  // statistics: what shows them is made anew each time
+  count: nothing,
+  foldStats: nothing,
+
   // retention, and the store's own
   purge(touch, _request, result) {
     if (!result) return;

@@ -26,6 +26,8 @@ export function createEventWrites(db: Database, tally: Tally) {
       );
       fanOut.run(lastInsertRowid, e.accountKey, e.typeBit);
       tally.events = true;
+      if (e.counters !== 0)
+        tally.counted.push({ facts: e.facts, at: e.occurredAt, counters: e.counters, times: 1 });
     },
   };
 }

@@ -144,6 +144,9 @@ export function createLookups(client: Database) {
   const content: Statement<[number], { bytes: Buffer }> = client.prepare(
     "SELECT bytes FROM content WHERE message_key = ?",
   );
+  const counted: Statement<[], { seq: number }> = client.prepare(
+    "SELECT seq FROM stats_waiting UNION ALL SELECT seq FROM stats_sorted LIMIT 1",
+  );
   // One seek an endpoint that has something pending.
   const nextEndpoint: Statement<[number], { endpointKey: number; dueAt: number }> = client.prepare(
     `SELECT endpoint_key AS endpointKey, due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
@@ -197,6 +200,8 @@ export function createLookups(client: Database) {
       ].filter((at) => at !== null && at !== undefined);
       return passed.length === 0 ? null : Math.max(...passed);
     },
+    /** Something was counted that is not folded yet. */
+    countsWait: () => counted.get() !== undefined,
     endpointsDue(): { endpointKey: number; dueAt: number }[] {
       const due: { endpointKey: number; dueAt: number }[] = [];
       for (let next = nextEndpoint.get(0); next; next = nextEndpoint.get(next.endpointKey)) {

@@ -177,6 +177,26 @@ CREATE TABLE second_looks (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX second_looks_due ON second_looks (due_at);
 `,
+  // Statistics. What a day counted is together, so that a fold writes few pages and retention takes a stretch; the
+  // quarters of an hour are one text a row and day: most hold little, and one reading gives the edge of any time zone's day.
+  `
+CREATE TABLE stats_waiting (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE stats_sorted (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE stats_days (
+  day INTEGER NOT NULL, account_key INTEGER NOT NULL, test INTEGER NOT NULL, kind INTEGER NOT NULL, scope INTEGER NOT NULL,
+  scope_key TEXT NOT NULL, key TEXT NOT NULL, accepted INTEGER NOT NULL, delivered INTEGER NOT NULL, deferred INTEGER NOT NULL,
+  bounced INTEGER NOT NULL, bounced_hard INTEGER NOT NULL, bounced_soft INTEGER NOT NULL, complained INTEGER NOT NULL,
+  opened INTEGER NOT NULL, unique_opened INTEGER NOT NULL, clicked INTEGER NOT NULL, unique_clicked INTEGER NOT NULL,
+  unsubscribed INTEGER NOT NULL, suppressed_rejections INTEGER NOT NULL, attempts INTEGER NOT NULL, failed INTEGER NOT NULL,
+  dead_lettered INTEGER NOT NULL, PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE stats_quarters (
+  day INTEGER NOT NULL, account_key INTEGER NOT NULL, test INTEGER NOT NULL, kind INTEGER NOT NULL, scope INTEGER NOT NULL,
+  scope_key TEXT NOT NULL, key TEXT NOT NULL, counts TEXT NOT NULL,
+  PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE recipients ADD COLUMN provider TEXT;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

@@ -1,10 +1,11 @@
 // What retention removes, and with what: content with the dialogues and inbox copies that show it; messages with
-// recipients and attempts; events with their deliveries; answers that are too old to be replayed. Nothing that is still
+// recipients and attempts; events with their deliveries; answers that are too old to be replayed; old statistics. Nothing that is still
 // to be sent or posted. Each call is a small piece (`limit`), so that no other write waits long; files are the caller's
 // to unlink, after the commit. Which rows it is about, purge-walk.ts finds.
 import type { Database, Statement } from "better-sqlite3";
 import { idempotencyLifeMs } from "./answers.ts";
 import { createGiveBack } from "./give-back.ts";
+import { createStatsPurge } from "./stats-purge.ts";
 import { createWalks } from "./purge-walk.ts";
 import type { Aged } from "./purge-walk.ts";
 import type { Purged, PurgeRequest } from "./store.ts";
@@ -43,6 +44,7 @@ export function createPurge(db: Database) {
   const remove = createRemoval(db);
   const walks = createAgings(db);
   const giveBack = createGiveBack(db);
+  const oldStats = createStatsPurge(db);
 
   return {
     /** Each kind has its share of the limit, so that no backlog of one holds up the others. */
@@ -65,6 +67,8 @@ export function createPurge(db: Database) {
       const answers = walks.idempotency(piece(now - idempotencyLifeMs - 1));
       remove.answers(answers.gone);
 
+      const stats = oldStats(now, share);
+
       const space = giveBack(now, share);
       return {
         content: forgotten.length,
@@ -72,8 +76,9 @@ export function createPurge(db: Database) {
         events: events.gone.length,
         deliveries,
         idempotency: answers.gone.length,
+        stats: stats.rows,
         files: forgotten.flatMap(({ contentName }) => contentName ?? []),
-        more: [bare, messages, events, answers, space].some(({ more }) => more),
+        more: [bare, messages, events, answers, stats, space].some(({ more }) => more),
         shorter: space.pages > 0 && !space.more,
       };
     },

@@ -7,6 +7,7 @@ import { createInboxLists } from "./inbox-lists.ts";
 import { createMessageLists } from "./message-lists.ts";
 import { createAttemptRows } from "./message-rows.ts";
 import { createQueueViews } from "./queue-views.ts";
+import { createStatsViews } from "./stats-views.ts";
 import { createSuppressionLists } from "./suppression-lists.ts";
 import type { AttemptView } from "./store.ts";
 
@@ -18,6 +19,7 @@ export function createReader(db: Database, checkpointer: Database) {
     ...createSuppressionLists(db),
     ...createInboxLists(db),
     ...createQueueViews(db),
+    ...createStatsViews(db),
     attempts: (arg: { accountKey: number; messageId: string }): AttemptView[] =>
       attempts(arg.accountKey, arg.messageId),
     /** PASSIVE: waits for nobody and is in nobody's way. */

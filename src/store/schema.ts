@@ -150,6 +150,7 @@ export const recipients = sqliteTable("recipients", {
   complainedAt: integer("complained_at"),
   /** How long it was on hold, holds of now left out. */
   heldMs: integer("held_ms").notNull().default(0),
+  provider: text("provider"),
 });
 
 export const attempts = sqliteTable("attempts", {
@@ -296,6 +297,60 @@ export const retentionLater = sqliteTable(
   (table) => [primaryKey({ columns: [table.kind, table.since, table.key] })],
 );
 
+/** What was counted and is not folded yet: WaitingCounts[] as JSON. */
+export const statsWaiting = sqliteTable("stats_waiting", {
+  seq: integer("seq").primaryKey(),
+  body: text("body").notNull(),
+});
+
+/** What is being folded, by the rows that it changes: SortedRow[] as JSON. */
+export const statsSorted = sqliteTable("stats_sorted", {
+  seq: integer("seq").primaryKey(),
+  body: text("body").notNull(),
+});
+
+const statsRow = {
+  day: integer("day").notNull(),
+  accountKey: integer("account_key").notNull(),
+  test: integer("test").notNull(),
+  kind: integer("kind").notNull(),
+  scope: integer("scope").notNull(),
+  scopeKey: text("scope_key").notNull(),
+  key: text("key").notNull(),
+};
+
+/** Sums of a UTC day, of one thing. */
+export const statsDays = sqliteTable(
+  "stats_days",
+  {
+    ...statsRow,
+    accepted: integer("accepted").notNull(),
+    delivered: integer("delivered").notNull(),
+    deferred: integer("deferred").notNull(),
+    bounced: integer("bounced").notNull(),
+    bouncedHard: integer("bounced_hard").notNull(),
+    bouncedSoft: integer("bounced_soft").notNull(),
+    complained: integer("complained").notNull(),
+    opened: integer("opened").notNull(),
+    uniqueOpened: integer("unique_opened").notNull(),
+    clicked: integer("clicked").notNull(),
+    uniqueClicked: integer("unique_clicked").notNull(),
+    unsubscribed: integer("unsubscribed").notNull(),
+    suppressedRejections: integer("suppressed_rejections").notNull(),
+    attempts: integer("attempts").notNull(),
+    failed: integer("failed").notNull(),
+    deadLettered: integer("dead_lettered").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.day, t.accountKey, t.test, t.kind, t.scope, t.scopeKey, t.key] })],
+);
+
+/** The same by quarters of an hour: QuarterCounts[] as JSON. */
+export const statsQuarters = sqliteTable(
+  "stats_quarters",
+  { ...statsRow, counts: text("counts").notNull() },
+  (t) => [primaryKey({ columns: [t.day, t.accountKey, t.test, t.kind, t.scope, t.scopeKey, t.key] })],
+);
+
 export const secrets = sqliteTable("secrets", {
   name: text("name").primaryKey(),
   value: blob("value", { mode: "buffer" }).notNull(),
@@ -332,6 +387,10 @@ export const tables = {
   inbox,
   retentionWalks,
   retentionLater,
+  statsWaiting,
+  statsSorted,
+  statsDays,
+  statsQuarters,
   secrets,
   maintenance,
   probe,

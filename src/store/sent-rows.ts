@@ -18,6 +18,7 @@ interface Row {
   state: RecipientState;
   receivingMta: string | null;
   sendingIp: string | null;
+  provider: string | null;
 }
 
 export function createSentRows(db: Database) {
@@ -25,7 +26,7 @@ export function createSentRows(db: Database) {
   const byId: Statement<[string], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE id = ?`);
   const recipientsOf: Statement<[{ key: number; now: number }], Row> = db.prepare(
     `SELECT key, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts AS attempt, last_event_at AS lastEventAt,
-       ${shownState} AS state, receiving_mta AS receivingMta, sending_ip AS sendingIp
+       ${shownState} AS state, receiving_mta AS receivingMta, sending_ip AS sendingIp, provider
      FROM recipients WHERE message_key = @key ORDER BY key`,
   );
   return (of: { key: number } | { id: string }, now: number): SentRecipient[] | null => {
@@ -34,11 +35,12 @@ export function createSentRows(db: Database) {
     const message = queuedMessageOf(row);
     return recipientsOf
       .all({ key: message.key, now })
-      .map(({ state, receivingMta, sendingIp, ...recipient }) => ({
+      .map(({ state, receivingMta, sendingIp, provider, ...recipient }) => ({
         job: { ...recipient, message, leaseUntil: 0 },
         state,
         receivingMta,
         sendingIp,
+        provider,
       }));
   };
 }

@@ -26,6 +26,7 @@ export interface PackedSettlement {
   startedAt: number | null;
   endedAt: number | null;
   sendingIp: string | null;
+  provider: string | null;
   host: string | null;
   address: string | null;
   tls: string | null;
@@ -59,6 +60,7 @@ export function packSettlement(s: Settlement): PackedSettlement {
     startedAt: record ? record.startedAt : null,
     endedAt: record ? record.endedAt : null,
     sendingIp: record ? record.sendingIp : null,
+    provider: s.provider,
     host: record ? record.host : null,
     address: record ? record.address : null,
     tls: record?.tls ? JSON.stringify(record.tls) : null,
@@ -88,7 +90,7 @@ export function createSettlementWrites(db: Database, tally: Tally, parts: Settle
        lease_until = iif(${keepsLease}, lease_until, NULL),
        last_attempt_at = iif(@tried, @startedAt, last_attempt_at),
        smtp_code = @smtpCode, smtp_status = @smtpStatus, smtp_response = @smtpResponse,
-       receiving_mta = iif(@tried, @host, receiving_mta), sending_ip = iif(@tried, @sendingIp, sending_ip), tls = iif(@tried, @tls, tls)
+       receiving_mta = iif(@tried, @host, receiving_mta), sending_ip = iif(@tried, @sendingIp, sending_ip), provider = iif(@tried, @provider, provider), tls = iif(@tried, @tls, tls)
      WHERE key = @recipientKey AND (due_at IS NOT NULL OR lease_owner IS NOT NULL)`,
   );
   const insertAttempt = db.prepare(

@@ -16,6 +16,7 @@ import { databaseName, openReading, openWriting, prepareFiles } from "./open.ts"
 import { createReaderLink } from "./reader-link.ts";
 import { createSpace } from "./space.ts";
 import { prepareAtStart } from "./start.ts";
+import { createStatsCalls } from "./stats-calls.ts";
 import { createCalls } from "./store-calls.ts";
 import type { Commit, Store } from "./store.ts";
 import { checkpointAtBytes, restartAtBytes } from "./wal.ts";
@@ -96,6 +97,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     });
     closers.push(() => space.stop());
     closers.push(() => writer.drain());
+    const lookups = createLookups(lookupsDb);
+    const stats = createStatsCalls({ writer, reader, lookups, clock, log });
+    closers.push(() => stats.stop());
     const [pragmas] = await Promise.all([writer.ready(), reader.ready()]);
     setup.close();
     return createCalls({
@@ -104,10 +108,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       clock,
       writer,
       reader,
-      lookups: createLookups(lookupsDb),
+      lookups,
       changes,
       spool,
       space,
+      stats,
       listeners,
       close: closeAll,
     });

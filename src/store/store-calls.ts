@@ -21,6 +21,7 @@ import type { ReaderLink } from "./reader-link.ts";
 import { packSettlement } from "./settlement.ts";
 import type { ReplayedPiece, ReplayPiece } from "./replay.ts";
 import type { Space } from "./space.ts";
+import type { StatsCalls } from "./stats-calls.ts";
 import { ContentGone } from "./store.ts";
 import type { Commit, NewMessage, Page, PageRequest, Store, Suppression } from "./store.ts";
 import { discardPiece } from "./webhook-writes.ts";
@@ -42,12 +43,13 @@ export interface CallParts {
   changes: Pick<Changes, "last">;
   spool: Spool;
   space: Space;
+  stats: StatsCalls;
   listeners: Set<(commit: Commit) => void>;
   close(): Promise<void>;
 }
 
 export function createCalls(parts: CallParts): Store {
-  const { path, pragmas, clock, writer, reader, lookups, changes, spool, space, listeners } = parts;
+  const { path, pragmas, clock, writer, reader, lookups, changes, spool, space, stats, listeners } = parts;
   const { ahead = writer, after = (work) => work() } = parts;
   let closed: Promise<void> | null = null;
   const recent = createRecentContent(recentContentBytes);
@@ -282,6 +284,13 @@ export function createCalls(parts: CallParts): Store {
       return pageOf("i", await reader.ask("listInbox", { accountKey, page: pageAt("i", page, ["number"]) }));
     },
     clearInbox: (accountKey) => writer.call("clearInbox", { accountKey }),
+
+    // statistics
+    countRejection: (rejection) => stats.countRejection(rejection),
+    statsTotals: (accountKey, range) => stats.statsTotals(accountKey, range),
+    statsSums: (of, bounds) => stats.statsSums(of, bounds),
+    statsList: (of, range) => stats.statsList(of, range),
+    foldStats: () => stats.foldStats(),
 
     // retention
     async purge(request) {

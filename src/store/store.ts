@@ -5,6 +5,7 @@
 // Over 300 lines: it is the whole language between the rooms and what is kept, read as one list.
 import type { DialogueLine, TlsSummary } from "../mail/outcome.ts";
 import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
+import type { MailFacts, StatsKind, StatsScope, Totals } from "./counters.ts";
 
 export type Scope = "send" | "suppressions" | "reporting" | "admin";
 export type KeyStatus = "active" | "disabled" | "revoked";
@@ -249,6 +250,9 @@ export interface NewEvent {
   messageKey: number | null;
   /** Canonical recipient address, for filters. */
   recipient: string | null;
+  /** The counters that it raises (counterMask), by the facts of counters.ts; 0: none. */
+  counters: number;
+  facts: string;
   /** The JSON envelope {event, event_id, occurred_at, received_at, data}. */
   body: string;
 }
@@ -266,6 +270,8 @@ export interface Settlement {
   attempt: number;
   /** null where no attempt was made (a suppressed recipient, an expiry without a try). */
   record: AttemptRecord | null;
+  /** The group of MX hosts that was tried; null where none was. */
+  provider: string | null;
   smtpCode: number | null;
   smtpStatus: string | null;
   smtpResponse: string | null;
@@ -283,6 +289,8 @@ export interface SentRecipient {
   state: RecipientState;
   receivingMta: string | null;
   sendingIp: string | null;
+  /** The group of MX hosts of its last attempt. */
+  provider: string | null;
 }
 
 /** What a report that came back changes for one recipient. */
@@ -547,6 +555,8 @@ export interface Purged {
   deliveries: number;
   /** Answers to idempotent requests that are too old to be replayed. */
   idempotency: number;
+  /** Rows of the statistics. */
+  stats: number;
   /** Spool files. */
   files: number;
   /** There is more to remove, or space to give back: call again. */
@@ -575,6 +585,29 @@ export type Resource = (typeof resources)[number];
 export interface LastChange {
   at: number;
   late: number;
+}
+
+/** One row of the statistics: an account, or one tag, domain, pool, address, … of it. */
+export interface StatsOf {
+  accountKey: number;
+  test: boolean;
+  kind: StatsKind;
+  /** Of the kind `account`: empty. */
+  key: string;
+}
+
+/** A list of the statistics: every tag, say, of an account, or of what one sending domain or one pool sent. */
+export interface StatsListOf {
+  accountKey: number;
+  test: boolean;
+  kind: Exclude<StatsKind, "account">;
+  scope: { of: StatsScope; key: string };
+}
+
+/** Recipients that were refused for being suppressed. */
+export interface Rejection extends Pick<MailFacts, "accountKey" | "test" | "domain" | "pool" | "tagsJson"> {
+  recipientDomains: string[];
+  at: number;
 }
 
 /** What a commit brought; told to listeners right after it, on the loop. */
@@ -795,6 +828,18 @@ export interface Store {
   // inbox
   listInbox(accountKey: number, page: PageRequest): Promise<Page<InboxMail>>;
   clearInbox(accountKey: number): Promise<number>;
+
+  // statistics
+  /** Counts a refusal, at the latest a second later, together with those of that second. */
+  countRejection(rejection: Rejection): void;
+  /** What an account counted from `from` until before `to`, both widened to quarters of an hour. Not for every message. */
+  statsTotals(accountKey: number, range: { from: number; to: number; test: boolean }): Promise<Totals>;
+  /** The sums between each two neighbours of `bounds`, ascending times at quarters of an hour. */
+  statsSums(of: StatsOf, bounds: number[]): Promise<Totals[]>;
+  /** Every key of a list that was counted from `from` until before `to`, times at quarters of an hour; in no order. */
+  statsList(of: StatsListOf, range: { from: number; to: number }): Promise<{ key: string; totals: Totals }[]>;
+  /** Sorts what was counted into the rows that statistics are read from. Every reading does it too; done often, it is little. */
+  foldStats(): Promise<void>;
 
   // retention
   /** Removes a piece of what is too old, the oldest first, and gives space back that has lain idle. */

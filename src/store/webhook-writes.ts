@@ -2,7 +2,9 @@
 // order before any retry; a delivery in flight is due again when its lease ends. Deliveries of a deleted endpoint,
 // or of a discarded backlog, go in pieces, so that no transaction grows with a backlog.
 import type { Database, Statement } from "better-sqlite3";
+import { counterMask, webhookFacts } from "./counters.ts";
 import type { DeliveryResult, DueDelivery, Endpoint } from "./store.ts";
+import type { Tally } from "./tally.ts";
 
 /** Rows that one transaction deletes at most. */
 export const discardPiece = 5000;
@@ -22,7 +24,13 @@ const changeable = {
   updatedAt: "updated_at",
 } as const satisfies Record<keyof EndpointChange, string>;
 
-export function createWebhookWrites(db: Database) {
+const counted = {
+  delivered: counterMask(["attempts", "delivered"]),
+  retry: counterMask(["attempts", "failed"]),
+  dead_lettered: counterMask(["attempts", "failed", "deadLettered"]),
+} as const satisfies Record<DeliveryResult["result"]["kind"], number>;
+
+export function createWebhookWrites(db: Database, tally: Tally) {
   const insert = db.prepare(
     `INSERT INTO endpoints (id, account_key, url, event_mask, description, active, secret, previous_secret, previous_secret_until,
        created_at, updated_at, last_success_at, last_failure_at, consecutive_failures, format)
@@ -80,6 +88,18 @@ export function createWebhookWrites(db: Database) {
   const noteFailure = db.prepare(
     "UPDATE endpoints SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1 WHERE key = ?",
   );
+
+  const owner: Statement<[number, number], { accountKey: number; id: string; test: number | null }> =
+    db.prepare(
+      `SELECT w.account_key AS accountKey, w.id, m.test FROM endpoints w LEFT JOIN events e ON e.seq = ?
+       LEFT JOIN messages m ON m.key = e.message_key WHERE w.key = ?`,
+    );
+  const count = ({ endpointKey, eventSeq, at, result }: DeliveryResult): void => {
+    const of = owner.get(eventSeq, endpointKey);
+    if (!of) return;
+    const facts = webhookFacts(of.accountKey, of.test === 1, of.id);
+    tally.counted.push({ facts, at, counters: counted[result.kind], times: 1 });
+  };
 
   const discardPending = (key: number, limit: number): number => dropPending.run({ key, limit }).changes;
 
@@ -163,11 +183,13 @@ export function createWebhookWrites(db: Database) {
       return { deliveries, nextDueAt: earliest.get(endpointKey)?.dueAt ?? null };
     },
     settleDeliveries(results: DeliveryResult[]): void {
-      for (const { result, ...rest } of results) {
+      for (const one of results) {
+        const { result, ...rest } = one;
         const state = result.kind === "retry" ? "pending" : result.kind;
         const dueAt = result.kind === "retry" ? Math.max(1, result.dueAt) : null; // 0 would make it a first attempt again
         if (settle.run({ ...rest, state, dueAt }).changes === 0) continue;
         (result.kind === "delivered" ? noteSuccess : noteFailure).run(rest.at, rest.endpointKey);
+        count(one);
       }
     },
   };

@@ -17,18 +17,26 @@ import { createReplay } from "./replay.ts";
 import { createReportWrites } from "./report-writes.ts";
 import { createSecondLookWrites } from "./second-look-writes.ts";
 import { createSettlementWrites } from "./settlement.ts";
+import { createStatsFold } from "./stats-fold.ts";
+import { createStatsGather } from "./stats-gather.ts";
+import type { StatsGather } from "./stats-gather.ts";
 import { createSuppressionWrites } from "./suppression-writes.ts";
 import type { Tally } from "./tally.ts";
 import { createWebhookWrites } from "./webhook-writes.ts";
 
 export function createWriter(db: Database) {
-  const tally: Tally = { unsent: countUnsent(db), events: false };
+  const tally: Tally = { unsent: countUnsent(db), events: false, counted: [] };
   const answers = createAnswers(db);
-  const writes = createWrites(db, tally, answers);
-  return { intents: { ...writes, ...createAnswered(db, tally, answers, writes) }, tally };
+  const gather = createStatsGather(db, tally);
+  const writes = createWrites(db, tally, answers, gather);
+  return {
+    intents: { ...writes, ...createAnswered(db, tally, answers, writes) },
+    tally,
+    flushCounts: () => gather.flush(),
+  };
 }
 
-function createWrites(db: Database, tally: Tally, answers: Answers) {
+function createWrites(db: Database, tally: Tally, answers: Answers, gather: StatsGather) {
   const events = createEventWrites(db, tally);
   const suppressions = createSuppressionWrites(db);
   const { addSuppression, ...suppressionIntents } = suppressions;
@@ -49,9 +57,11 @@ function createWrites(db: Database, tally: Tally, answers: Answers) {
       recordEvent: (event) => events.recordEvent(event),
       addSuppression,
     }),
-    ...createWebhookWrites(db),
+    ...createWebhookWrites(db, tally),
     ...createReplay(db),
     ...createPurge(db),
+    ...gather.intents,
+    ...createStatsFold(db),
     ...events,
     ...suppressionIntents,
     ...lookIntents,

@@ -33,7 +33,7 @@ function settle(job: Job, outcome: Outcome, over: Partial<SettleDeps> = {}) {
     isCaught: () => false,
     ...over,
   };
-  const settlement = settlementOf(deps, job, outcome, now);
+  const settlement = settlementOf(deps, job, outcome, now, "provider.test");
   const body = JSON.parse(settlement.event.body) as { event: string; data: Record<string, unknown> };
   return { settlement, event: body.event, data: body.data };
 }

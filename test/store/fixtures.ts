@@ -115,6 +115,8 @@ export function newEvent(wishes: Partial<NewEvent> & { accountKey: number; recei
     occurredAt: wishes.receivedAt,
     messageKey: null,
     recipient: null,
+    counters: 0,
+    facts: "",
     body: JSON.stringify({ event: type, event_id: id, data: { tags: ["orders"], ip_address: "192.0.2.1" } }),
     ...wishes,
   };
@@ -146,6 +148,7 @@ export function settlementOf(job: Job, at: number, wishes: Partial<Settlement> =
       dialogue: [{ at_ms: 3, from: "them", text: "220 mx.a.test" }],
       decidedBy: outcome === "deferred" ? "schedule" : "final",
     },
+    provider: "mx.a.test",
     smtpCode: outcome === "delivered" ? 250 : 550,
     smtpStatus: outcome === "delivered" ? "2.0.0" : "5.1.1",
     smtpResponse: "as told",

@@ -43,7 +43,7 @@ export function retentionContract(name: string, open: () => Promise<OpenedStore>
       store.purge(requestOf(now, retention, limit));
 
     const purge = async (now: number, retention = kept, limit = 1000): Promise<Omit<Purged, "more">> => {
-      const sum = { content: 0, messages: 0, events: 0, deliveries: 0, idempotency: 0, files: 0 };
+      const sum = { content: 0, messages: 0, events: 0, deliveries: 0, idempotency: 0, stats: 0, files: 0 };
       for (let more = true; more;) {
         const { more: again, ...counts } = await piece(now, retention, limit);
         for (const kind of Object.keys(counts) as (keyof typeof sum)[]) sum[kind] += counts[kind];
@@ -52,7 +52,7 @@ export function retentionContract(name: string, open: () => Promise<OpenedStore>
       return sum;
     };
 
-    const nothing = { content: 0, messages: 0, events: 0, deliveries: 0, idempotency: 0, files: 0 };
+    const nothing = { content: 0, messages: 0, events: 0, deliveries: 0, idempotency: 0, stats: 0, files: 0 };
 
     const send = async (at: number, wishes: Partial<MessageWishes> = {}): Promise<Job[]> =>
       accept(store, newMessage({ accountKey: account, at, lease: true, ...wishes }));

@@ -63,7 +63,7 @@ async function send(to: string, outcome: Outcome): Promise<void> {
     random: () => 0,
     isCaught: () => false,
   };
-  await store.settle(settlementOf(deps, job, outcome, clock.now()));
+  await store.settle(settlementOf(deps, job, outcome, clock.now(), "local"));
 }
 
 const run = (): Promise<void> =>

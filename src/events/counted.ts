@@ -1,0 +1,45 @@
+// Which counters an event raises, each by one, on the day it occurred. One event is one recipient's, so counts are per
+// recipient. A bounce whose kind is not known is a bounce and neither hard nor soft. Loads by machines count among the
+// opens and clicks, and not among the unique ones: those are the first that a person made.
+import { counterMask, type CounterName } from "../store/counters.ts";
+import type { EventType } from "./catalog.ts";
+
+/** What of an event's data decides. */
+export interface CountedData {
+  bounceType?: "hard" | "soft" | "undetermined";
+  /** Of an open or click: the first of its recipient that is no machine's, or of machines the first. */
+  first?: boolean;
+  machine?: boolean;
+}
+
+export function countersOf(type: EventType, data: CountedData = {}): CounterName[] {
+  const unique = data.first === true && data.machine !== true;
+  switch (type) {
+    case "message.delivered":
+      return ["delivered"];
+    case "message.deferred":
+      return ["deferred"];
+    case "message.bounced":
+      return data.bounceType === "hard"
+        ? ["bounced", "bouncedHard"]
+        : data.bounceType === "soft"
+          ? ["bounced", "bouncedSoft"]
+          : ["bounced"];
+    case "message.complained":
+      return ["complained"];
+    case "message.unsubscribed":
+      return ["unsubscribed"];
+    case "message.opened":
+      return unique ? ["opened", "uniqueOpened"] : ["opened"];
+    case "message.clicked":
+      return unique ? ["clicked", "uniqueClicked"] : ["clicked"];
+    case "ip.blacklisted":
+    case "ip.delisted":
+      return [];
+  }
+}
+
+/** The same as an event carries it. */
+export function countersMask(type: EventType, data: CountedData = {}): number {
+  return counterMask(countersOf(type, data));
+}

@@ -1,0 +1,27 @@
+// How long statistics are kept: quarters of an hour for 90 days, so that the days of every time zone are exact so far
+// back, and UTC days for 400, so that a year can be laid beside the one before.
+import type { Database } from "better-sqlite3";
+
+export const quartersKeptDays = 90;
+export const daysKept = 400;
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+export function createStatsPurge(db: Database) {
+  const row = "day, account_key, test, kind, scope, scope_key, key";
+  const removeFrom = (table: string) =>
+    db.prepare(
+      `DELETE FROM ${table} WHERE (${row}) IN (SELECT ${row} FROM ${table} WHERE day < ? ORDER BY day LIMIT ?)`,
+    );
+  const kept = [
+    { remove: removeFrom("stats_quarters"), days: quartersKeptDays },
+    { remove: removeFrom("stats_days"), days: daysKept },
+  ];
+  /** A piece of about `limit` rows. */
+  return (now: number, limit: number): { rows: number; more: boolean } => {
+    const today = Math.floor(now / dayMs);
+    const share = Math.ceil(limit / kept.length);
+    const removed = kept.map(({ remove, days }) => remove.run(today - days, share).changes);
+    return { rows: removed.reduce((sum, rows) => sum + rows, 0), more: removed.includes(share) };
+  };
+}
