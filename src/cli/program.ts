@@ -32,6 +32,12 @@ export const nouns: Noun[] = [
     about: "list, show, trace, raw, cancel",
     load: () => import("./commands/messages.ts"),
   },
+  {
+    name: "recipients",
+    alias: "recipient",
+    about: "forget: one person out of all that is kept",
+    load: () => import("./commands/recipients.ts"),
+  },
   { name: "events", alias: "event", about: "list, show, tail", load: () => import("./commands/events.ts") },
   {
     name: "inbox",

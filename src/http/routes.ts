@@ -10,6 +10,7 @@ import { inboxRoutes } from "./routes/inbox.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { maintenanceRoutes } from "./routes/maintenance.ts";
 import { messageRoutes } from "./routes/messages.ts";
+import { recipientRoutes } from "./routes/recipients.ts";
 import { smtpCredentialRoutes } from "./routes/smtp-credentials.ts";
 import { suppressionRoutes } from "./routes/suppressions.ts";
 import { tailRoutes } from "./routes/tail.ts";
@@ -31,5 +32,6 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
+    ...recipientRoutes(deps), // POST /v1/recipients/forget
   ];
 }

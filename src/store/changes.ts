@@ -129,6 +129,9 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
     }
     if (result.events > 0) touch(everyone, "events", removed);
   },
+  forgetRecipient(touch, { accountKey }) {
+    for (const resource of ["messages", "events", "inbox"] as const) touch(accountKey, resource, removed);
+  },
   secret: nothing,
   probe: nothing,
   setMaintenance: nothing, // the answers that show it are made anew each time

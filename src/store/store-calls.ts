@@ -285,6 +285,18 @@ export function createCalls(parts: CallParts): Store {
     },
     clearInbox: (accountKey) => writer.call("clearInbox", { accountKey }),
 
+    // one person
+    async forgetRecipient(accountKey, canonical, afterKey) {
+      const { files, ...forgotten } = await writer.call("forgetRecipient", {
+        accountKey,
+        canonical,
+        afterKey,
+      });
+      if (forgotten.content > 0) recent.clear();
+      await unlinkAll(spool, files);
+      return forgotten;
+    },
+
     // statistics
     countRejection: (rejection) => stats.countRejection(rejection),
     statsTotals: (accountKey, range) => stats.statsTotals(accountKey, range),

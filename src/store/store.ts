@@ -535,6 +535,23 @@ export interface MaintenanceWindow {
   until: number | null;
 }
 
+/** What was removed of one person, and what was not. */
+export interface Forgotten {
+  /** Records of it as a recipient; `canceled` of them were still to be sent. */
+  recipients: number;
+  canceled: number;
+  /** That were to nobody else: removed whole. */
+  messages: number;
+  /** Of messages, those to others among them. */
+  content: number;
+  events: number;
+  inbox: number;
+  /** Being sent now, and left: ask again. */
+  underWay: number;
+  /** Messages that others still wait for: their content, which may show the address, stays as long as any other's. */
+  contentKept: string[];
+}
+
 /** What is to be kept: everything after these moments, and nothing that is still to be sent, however old. */
 export interface PurgeRequest {
   now: number;
@@ -840,6 +857,17 @@ export interface Store {
   statsList(of: StatsListOf, range: { from: number; to: number }): Promise<{ key: string; totals: Totals }[]>;
   /** Sorts what was counted into the rows that statistics are read from. Every reading does it too; done often, it is little. */
   foldStats(): Promise<void>;
+
+  // one person
+  /**
+   * Removes a piece of what an account keeps of an address, but for its suppressions; `afterKey`: 0, then the `next` of
+   * the piece before, until that is null.
+   */
+  forgetRecipient(
+    accountKey: number,
+    canonical: string,
+    afterKey: number,
+  ): Promise<Forgotten & { next: number | null }>;
 
   // retention
   /** Removes a piece of what is too old, the oldest first, and gives space back that has lain idle. */

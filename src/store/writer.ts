@@ -10,6 +10,7 @@ import { createAccountWrites } from "./account-writes.ts";
 import { createAccessWrites } from "./access-writes.ts";
 import { createDomainWrites } from "./domain-writes.ts";
 import { createEventWrites } from "./event-writes.ts";
+import { createForget } from "./forget.ts";
 import { createHoldWrites } from "./holds.ts";
 import { createPurge } from "./purge.ts";
 import { createQueueWrites } from "./queue-writes.ts";
@@ -48,6 +49,7 @@ function createWrites(db: Database, tally: Tally, answers: Answers, gather: Stat
     ...createDomainWrites(db),
     ...createQueueWrites(db, tally),
     ...createHoldWrites(db),
+    ...createForget(db, tally),
     ...createSettlementWrites(db, tally, {
       recordEvent: (event) => events.recordEvent(event),
       addSuppression,
