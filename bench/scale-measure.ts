@@ -255,7 +255,7 @@ export function measurePurge(filled: Filled, messages: number, limit: number): P
   for (let more = true; more;) {
     const began = performance.now();
     db.exec("BEGIN IMMEDIATE");
-    const bounds = { contentBefore: 0, messagesBefore: before, eventsBefore: before };
+    const bounds = { contentBefore: 0, messagesBefore: before, eventsBefore: before, auditBefore: 0 };
     const purged = intents.purge({ now: Date.now(), limit, ...bounds });
     db.exec("COMMIT");
     times.push(performance.now() - began);

@@ -84,7 +84,7 @@ export interface Config {
     rates: Record<string, { burst: number; perSecond: number }>;
   };
   /** Counted from the last recipient's end; events from their receipt or dead letter. `contentMs` may be 0. */
-  retention: { contentMs: number; messagesMs: number; eventsMs: number };
+  retention: { contentMs: number; messagesMs: number; eventsMs: number; auditMs: number };
   operations: { email: string | null; from: string | null };
   log: { level: LogLevelName };
   /** `serve --dev`: nothing leaves the machine, every mail is caught in the local inbox. */
@@ -311,6 +311,7 @@ function assemble(
       contentMs: value["retention.content"],
       messagesMs: value["retention.messages"],
       eventsMs: value["retention.events"],
+      auditMs: value["retention.audit"],
     },
     operations: { email: value["operations.email"], from: value["operations.from"] },
     log: { level: value["log.level"] },

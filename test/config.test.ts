@@ -199,8 +199,8 @@ test.each([
   ["retention: {messages: 0}", "retention.messages: found 0, expected a span from 1d to 3650d"],
   ["retention: {events: 23h}", 'retention.events: found "23h", expected a span from 1d to 3650d'],
   [
-    "retention: {audit: 90d}",
-    "retention.audit: found a key that is not available in this version yet, expected no such key",
+    "backup: {at: x}",
+    "backup: found a key that is not available in this version yet, expected no such key",
   ],
   ["operations: {email: nobody}", "operations.email: found"],
   ["tls: {mode: acme}", "acme is not available in this version yet"],
@@ -282,7 +282,7 @@ test("plain HTTP is taken on loopback and behind a named proxy", () => {
 });
 
 test("content may be kept not at all, messages and events for a day at least", () => {
-  const none = { contentMs: 0, messagesMs: 7_776_000_000, eventsMs: 2_592_000_000 };
+  const none = { contentMs: 0, messagesMs: 7_776_000_000, eventsMs: 2_592_000_000, auditMs: 7_776_000_000 };
   expect(load({ [user]: "hostname: a.example" }).retention).toEqual({ ...none, contentMs: 259_200_000 });
   for (const text of ["0", '"0"', "0s", "0d"])
     expect(load({ [user]: `retention: {content: ${text}}` }).retention).toEqual(none);
@@ -291,6 +291,7 @@ test("content may be kept not at all, messages and events for a day at least", (
     contentMs: 0,
     messagesMs: 86_400_000,
     eventsMs: 34_560_000_000,
+    auditMs: 7_776_000_000,
   });
 });
 

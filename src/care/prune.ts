@@ -40,6 +40,7 @@ export function createPrune({ store, retention, clock, log }: PruneDeps): Prune 
       contentBefore: now - retention.contentMs,
       messagesBefore: now - retention.messagesMs,
       eventsBefore: now - retention.eventsMs,
+      auditBefore: now - retention.auditMs,
       limit,
     });
     const tookMs = clock.monotonic() - began;
@@ -60,7 +61,16 @@ export function createPrune({ store, retention, clock, log }: PruneDeps): Prune 
     });
 
   const all = async (): Promise<void> => {
-    const sum = { content: 0, messages: 0, events: 0, deliveries: 0, idempotency: 0, stats: 0, files: 0 };
+    const sum = {
+      content: 0,
+      messages: 0,
+      events: 0,
+      deliveries: 0,
+      idempotency: 0,
+      audit: 0,
+      stats: 0,
+      files: 0,
+    };
     for (let more = true; more && !stopping;) {
       const purged = await piece();
       for (const kind of Object.keys(sum) as (keyof typeof sum)[]) sum[kind] += purged[kind];

@@ -56,6 +56,7 @@ export const nouns: Noun[] = [
     about: "create, list, show, set, suspend, resume, delete",
     load: () => import("./commands/accounts.ts"),
   },
+  { name: "audit", about: "list: who did what, from where", load: () => import("./commands/audit.ts") },
   {
     name: "keys",
     alias: "key",

@@ -163,6 +163,7 @@ export const options = {
     "30d",
     "how long events stay after they were received, or dead-lettered",
   ),
+  "retention.audit": option(kind.span("1d", "3650d"), "90d", "how long the audit log is kept"),
   "operations.email": optional(kind.mailAddress, "who is told of dead letters"),
   "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
   "log.level": option(
@@ -188,7 +189,6 @@ export const notYet: readonly string[] = [
   "tls.acme",
   "tracking",
   "dnsbl",
-  "retention.audit",
   "backup",
   "guard",
   "metrics",

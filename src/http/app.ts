@@ -12,6 +12,7 @@ import { accepts, prefers } from "./accept.ts";
 import { ClientGone } from "./body.ts";
 import { readConditionally } from "./conditional.ts";
 import { clientIp } from "./client-ip.ts";
+import { actOf } from "./audit.ts";
 import { within } from "./deadline.ts";
 import { accountOf, apiVersion, drawOn, guards, handlerTimeoutMs, type GuardDeps } from "./guards.ts";
 import { keepAnswer } from "./idempotency.ts";
@@ -84,6 +85,7 @@ function exchangeOf(
     json: undefined,
     body: undefined,
     idempotency: null,
+    told: false,
     cleanup: [],
   };
 }
@@ -101,12 +103,20 @@ async function perform(x: Exchange, deps: AppDeps): Promise<Reply> {
     }
     if (x.match.kind !== "route") throw new Error("a request without a route passed the guards");
     const { route } = x.match;
-    work = readConditionally(x, route, deps, () => route.handle(callOf(x, deps)));
+    work = readConditionally(x, route, deps, () => handle(x, route, deps));
     work.then(cleanUp, cleanUp);
     return await within(deps.clock, route.timeoutMs ?? handlerTimeoutMs, work, discard);
   } finally {
     if (!work) cleanUp();
   }
+}
+
+/** An act that its handler did not write down with its effect is written down behind it. */
+async function handle(x: Exchange, route: Route, deps: AppDeps): Promise<Reply> {
+  const reply = await route.handle(callOf(x, deps));
+  const act = x.told || reply.headers?.["idempotency-replayed"] ? null : actOf(x, deps.clock.now());
+  if (act) await deps.store.recordAudit([act(reply)]);
+  return reply;
 }
 
 function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unknown> {
@@ -125,7 +135,11 @@ function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unkno
     param: (name) => decodeURIComponent(x.params[name] ?? ""),
     ip: x.ip,
     prefers: (mediaType) => prefers(x.req.headers.accept, mediaType),
-    once: (effect, answer) => keepAnswer(deps.store, answerRequestOf(x, deps), effect, answer),
+    once(effect, answer) {
+      const act = actOf(x, deps.clock.now());
+      x.told = true;
+      return keepAnswer(deps.store, answerRequestOf(x, deps), act, effect, answer);
+    },
     idempotency: x.idempotency,
     onClose: (listener) => void x.res.once("close", listener),
     now: deps.clock.now(),

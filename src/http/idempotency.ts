@@ -4,7 +4,7 @@
 // by `keepAnswer`, which every handler reaches as `call.once`. A refusal is thrown, so nothing of it is kept.
 import { createHash } from "node:crypto";
 import { Refusal } from "../errors.ts";
-import type { AnswerRequest, Store } from "../store/store.ts";
+import type { AnswerRequest, AuditEntry, Store } from "../store/store.ts";
 import type { Reply, Route } from "./route.ts";
 
 export const idempotencyKeptMs = 24 * 60 * 60_000;
@@ -34,20 +34,21 @@ export function takesKey({ method, doors }: Pick<Route, "method" | "doors">): bo
   return method !== "GET" && doors !== "admin";
 }
 
-/** Runs the effect and answers; where the request has a key, both are kept together. */
+/** Runs the effect and answers; where the request has a key or is told to the audit log, all is kept together. */
 export async function keepAnswer<T>(
   store: Store,
   request: AnswerRequest | null,
+  act: ((reply: Reply) => AuditEntry) | null,
   effect: (store: Store) => Promise<T>,
   answer: (result: T) => Reply,
 ): Promise<Reply> {
-  if (!request) return answer(await effect(store));
+  if (!request && !act) return answer(await effect(store));
   let reply: Reply = { status: 500 };
   const kept = await store.answered(request, effect, (result) => {
     reply = answer(result);
     const { status, body = "" } = reply;
     if (typeof body !== "string") throw new Error("an answer that is kept is text");
-    return { status, body };
+    return { status, body, audit: act?.(reply) ?? null };
   });
   if (kept.kind === "done") return reply;
   if (kept.kind === "idempotency_conflict") throw reused();

@@ -68,6 +68,10 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   answers?: Record<number, Answer>;
   /** The codes that its handler refuses with, beside those of its guards. */
   refuses?: readonly ErrorCode[];
+  /** Its name in the audit log, where it is not that of its path (audit.ts); null: it changes nothing. */
+  act?: string | null;
+  /** Members of the body whose values the audit log may keep: no secrets, no addresses of people. */
+  shows?: readonly string[];
   /** Any one of these, admin always; the first is the `required_scope` of a refusal. `open`: no key is asked for. */
   scopes: readonly [Scope, ...Scope[]] | "open";
   bucket: RouteBucket;
@@ -132,6 +136,8 @@ export interface Exchange {
   json: unknown;
   body: unknown;
   idempotency: { key: string; fingerprint: Buffer } | null;
+  /** The audit log was told, with the effect. */
+  told: boolean;
   /** Run once the work is really over, even where the client was answered before. */
   cleanup: (() => void)[];
 }

@@ -1,6 +1,7 @@
 // Every endpoint, on one screen. A new one is an entry in routes/<resource>.ts, and nothing else.
 import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
+import { auditRoutes } from "./routes/audit.ts";
 import { accountRoutes } from "./routes/accounts.ts";
 import { domainRoutes } from "./routes/domains.ts";
 import { errorRoutes } from "./routes/errors.ts";
@@ -29,6 +30,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...accountRoutes(deps), // GET POST /v1/accounts, GET PATCH DELETE {account}, POST {account}/suspend, resume
     ...keyRoutes(deps), // GET POST /v1/keys, GET PATCH {id}, POST {id}/revoke, disable, enable, rotate
     ...smtpCredentialRoutes(deps), // GET POST /v1/smtp_credentials, POST {id}/rotate, revoke
+    ...auditRoutes(deps), // GET /v1/audit
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance

@@ -1,17 +1,20 @@
-// A write and the record of the answer that it is acknowledged with, in one transaction, for every route alike. What
-// the answer says depends on what the write finds, and is put into words by the door, not here: so the write is first
+// A write and the record of the answer that it is acknowledged with, and what the audit log is told of it, in one
+// transaction, for every route alike. What the answer says depends on what the write finds, and is put into words by the door, not here: so the write is first
 // rehearsed (run and taken back), the door makes the answer of its result, and then it is run again for good, with the
 // answer, if its result is still the same. If another write got in between, it starts again. This is the writer's half; the loop's is answering.ts.
 import type { Database } from "better-sqlite3";
 import type { AnswerScope, Answers, Stored } from "./answers.ts";
+import type { AuditWrites } from "./audit-rows.ts";
+import type { KeptAnswer } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
 export interface AnsweredCall {
-  scope: AnswerScope;
+  /** null: the request has no key, and its answer is not kept. */
+  scope: AnswerScope | null;
   /** null: the effect is not in this store, the answer stands alone. */
   write: { intent: string; arg: unknown } | null;
   /** null: a rehearsal. `expected`: JSON of the write's result that the answer was made of. */
-  answer: { status: number; body: string; expected: string } | null;
+  answer: (KeptAnswer & { expected: string }) | null;
 }
 
 export type AnsweredOutcome =
@@ -26,7 +29,7 @@ export const resultText = (result: unknown): string => JSON.stringify(result) ??
 export function createAnswered(
   db: Database,
   tally: Tally,
-  answers: Answers,
+  { answers, audit }: { answers: Answers; audit: AuditWrites },
   table: Record<string, (arg: never, blobs: readonly Buffer[]) => unknown>,
 ) {
   const begin = db.prepare("SAVEPOINT rehearsal");
@@ -34,18 +37,20 @@ export function createAnswered(
   const end = db.prepare("RELEASE rehearsal");
 
   return {
+    /** `blobs`: the request's fingerprint, empty without a key, and those of the write. */
     answered({ scope, write, answer }: AnsweredCall, blobs: readonly Buffer[]): AnsweredOutcome {
-      const fingerprint = blobs[0];
+      const [fingerprint, ...own] = blobs;
       if (!fingerprint) throw new Error("answered needs a fingerprint");
-      const stored = answers.find(scope, fingerprint);
+      const stored = scope && answers.find(scope, fingerprint);
       if (stored) return stored;
       const before = { ...tally };
       const counted = tally.counted.length;
       begin.run();
-      const result = write === null ? undefined : table[write.intent]?.(write.arg as never, []);
+      const result = write === null ? undefined : table[write.intent]?.(write.arg as never, own);
       if (answer !== null && answer.expected === resultText(result)) {
         end.run();
-        answers.store(scope, fingerprint, answer, null);
+        if (scope) answers.store(scope, fingerprint, answer, null);
+        if (answer.audit) audit.record(answer.audit);
         return { kind: "kept" };
       }
       undo.run();

@@ -4,7 +4,7 @@ import { noResult, resultText } from "./answered.ts";
 import type { AnsweredCall } from "./answered.ts";
 import type { AnswerScope, Stored } from "./answers.ts";
 import type { GroupCommit } from "./group-commit.ts";
-import type { AnsweredResult, AnswerRequest, Store } from "./store.ts";
+import type { AnsweredResult, AnswerRequest, KeptAnswer, Store } from "./store.ts";
 import type { WriteName } from "./writer.ts";
 
 /** `viewOf`: the store as `effect` sees it, its writes going to that writer, its clearing up to `after`. */
@@ -14,24 +14,35 @@ export async function runAnswered<T>(
     writer: Pick<GroupCommit, "call">;
     after: (work: () => Promise<void>) => Promise<void>;
   }) => Store,
-  request: AnswerRequest,
+  request: AnswerRequest | null,
   effect: (store: Store) => Promise<T>,
-  answer: (result: T) => { status: number; body: string },
+  answer: (result: T) => KeptAnswer,
 ): Promise<AnsweredResult<T>> {
-  const { accountKey, key, at, fingerprint } = request;
-  const scope: AnswerScope = { accountKey, test: request.test ? 1 : 0, key, at };
-  const ask = (write: AnsweredCall["write"], reply: AnsweredCall["answer"]) =>
-    writer.call("answered", { scope, write, answer: reply }, [fingerprint]);
+  const scope: AnswerScope | null = request && {
+    accountKey: request.accountKey,
+    test: request.test ? 1 : 0,
+    key: request.key,
+    at: request.at,
+  };
+  const fingerprint = request?.fingerprint ?? new Uint8Array(0);
 
   for (;;) {
     let write: AnsweredCall["write"] = null;
+    let blobs: readonly Uint8Array[] = [];
+    const ask = (reply: AnsweredCall["answer"]) =>
+      writer.call("answered", { scope, write, answer: reply }, [fingerprint, ...blobs]);
     let expected = noResult;
     let stored: Stored | null = null;
     const later: (() => Promise<void>)[] = [];
-    const rehearse = async (intent: WriteName, arg: unknown): Promise<unknown> => {
+    const rehearse = async (
+      intent: WriteName,
+      arg: unknown,
+      own: readonly Uint8Array[] = [],
+    ): Promise<unknown> => {
       if (write !== null) throw new Error(`${intent}: an answered effect writes once`);
       write = { intent, arg };
-      const rehearsed = await ask(write, null);
+      blobs = own;
+      const rehearsed = await ask(null);
       if (rehearsed.kind === "rehearsed") {
         expected = resultText(rehearsed.result);
         return rehearsed.result;
@@ -48,7 +59,7 @@ export async function runAnswered<T>(
     try {
       const result = await effect(view);
       const reply = answer(result);
-      const outcome = await ask(write, { ...reply, expected });
+      const outcome = await ask({ ...reply, expected });
       if (outcome.kind === "changed" || outcome.kind === "rehearsed") continue;
       if (outcome.kind !== "kept") return outcome;
       for (const work of later) await work();

@@ -135,6 +135,7 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
   secret: nothing,
   probe: nothing,
   setMaintenance: nothing, // the answers that show it are made anew each time
+  recordAudit: nothing, // the same
 };
 
 /** The same, as it is called: the types are held above. */

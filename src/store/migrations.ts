@@ -197,6 +197,15 @@ CREATE TABLE stats_quarters (
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE recipients ADD COLUMN provider TEXT;
 `,
+  // The audit log. Uses of a key are told once a day for each address.
+  `
+CREATE TABLE audit (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, account_key INTEGER, actor_kind TEXT NOT NULL, actor TEXT,
+  source_ip TEXT, request_id TEXT, action TEXT NOT NULL, target TEXT, times INTEGER NOT NULL, detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_time ON audit (at);
+CREATE UNIQUE INDEX audit_uses ON audit (actor, source_ip, at / 86400000) WHERE action IN ('keys.used', 'smtp_credentials.used');
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

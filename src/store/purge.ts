@@ -3,6 +3,7 @@
 // to be sent or posted. Each call is a small piece (`limit`), so that no other write waits long; files are the caller's
 // to unlink, after the commit. Which rows it is about, purge-walk.ts finds.
 import type { Database, Statement } from "better-sqlite3";
+import type { AuditWrites } from "./audit-rows.ts";
 import { idempotencyLifeMs } from "./answers.ts";
 import { createGiveBack } from "./give-back.ts";
 import { createStatsPurge } from "./stats-purge.ts";
@@ -40,7 +41,7 @@ const mostSlackMs = 600_000;
 const notBefore = (row: Aged, now: number): number =>
   now + Math.min(mostSlackMs, Math.max(leastSlackMs, Math.floor((now - row.at) / 8)));
 
-export function createPurge(db: Database) {
+export function createPurge(db: Database, audit: Pick<AuditWrites, "purge">) {
   const remove = createRemoval(db);
   const walks = createAgings(db);
   const giveBack = createGiveBack(db);
@@ -68,6 +69,7 @@ export function createPurge(db: Database) {
       remove.answers(answers.gone);
 
       const stats = oldStats(now, share);
+      const told = audit.purge(request.auditBefore, share);
 
       const space = giveBack(now, share);
       return {
@@ -77,8 +79,9 @@ export function createPurge(db: Database) {
         deliveries,
         idempotency: answers.gone.length,
         stats: stats.rows,
+        audit: told,
         files: forgotten.flatMap(({ contentName }) => contentName ?? []),
-        more: [bare, messages, events, answers, stats, space].some(({ more }) => more),
+        more: told === share || [bare, messages, events, answers, stats, space].some(({ more }) => more),
         shorter: space.pages > 0 && !space.more,
       };
     },

@@ -2,6 +2,7 @@
 // write-ahead log into the database beside the writer. A question is one read transaction, so that no snapshot
 // outlives a page.
 import type { Database } from "better-sqlite3";
+import { createAuditLists } from "./audit-rows.ts";
 import { createEventLists } from "./event-lists.ts";
 import { createInboxLists } from "./inbox-lists.ts";
 import { createMessageLists } from "./message-lists.ts";
@@ -18,6 +19,7 @@ export function createReader(db: Database, checkpointer: Database) {
     ...createEventLists(db),
     ...createSuppressionLists(db),
     ...createInboxLists(db),
+    ...createAuditLists(db),
     ...createQueueViews(db),
     ...createStatsViews(db),
     attempts: (arg: { accountKey: number; messageId: string }): AttemptView[] =>

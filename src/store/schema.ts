@@ -5,6 +5,7 @@
 import { blob, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type {
   Account,
+  AuditEntry,
   DkimKey,
   DnsRecord,
   DomainStatus,
@@ -278,6 +279,21 @@ export const inbox = sqliteTable("inbox", {
   caughtAt: integer("caught_at").notNull(),
 });
 
+/** Who did what, from where; `detail` is JSON. */
+export const audit = sqliteTable("audit", {
+  seq: integer("seq").primaryKey({ autoIncrement: true }),
+  at: integer("at").notNull(),
+  accountKey: integer("account_key"),
+  actorKind: text("actor_kind").$type<AuditEntry["actorKind"]>().notNull(),
+  actor: text("actor"),
+  sourceIp: text("source_ip"),
+  requestId: text("request_id"),
+  action: text("action").notNull(),
+  target: text("target"),
+  times: integer("times").notNull(),
+  detail: text("detail").notNull(),
+});
+
 export type RetentionKind = "content" | "messages" | "events" | "idempotency";
 
 /** How far retention has walked: rows up to `passed` are gone, or stand in `retention_later`. */
@@ -385,6 +401,7 @@ export const tables = {
   secondLooks,
   idempotency,
   inbox,
+  audit,
   retentionWalks,
   retentionLater,
   statsWaiting,

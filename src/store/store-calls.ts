@@ -279,6 +279,13 @@ export function createCalls(parts: CallParts): Store {
     claimDeliveries: (claim) => writer.call("claimDeliveries", claim),
     settleDeliveries: (results) => writer.call("settleDeliveries", results),
 
+    // audit
+    recordAudit: (entries) => writer.call("recordAudit", { entries }),
+    async listAudit(filter, page) {
+      const at = pageAt("u", page, ["number", "number"]);
+      return pageOf("u", await reader.ask("listAudit", { filter, page: at }));
+    },
+
     // inbox
     async listInbox(accountKey, page) {
       return pageOf("i", await reader.ask("listInbox", { accountKey, page: pageAt("i", page, ["number"]) }));

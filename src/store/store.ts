@@ -206,6 +206,49 @@ export interface AnswerRequest {
   at: number;
 }
 
+/** What the audit log keeps of an act, or of something that was noticed. */
+export interface AuditEntry {
+  at: number;
+  /** null: the whole appliance. */
+  accountKey: number | null;
+  /** `none`: nobody that is known. */
+  actorKind: "operator" | "key" | "smtp_credential" | "system" | "none";
+  /** The operator's name, or the id of the key or credential. */
+  actor: string | null;
+  sourceIp: string | null;
+  requestId: string | null;
+  /** `keys.create`, `domains.verify`, `security.scope_mismatch`, … */
+  action: string;
+  /** Id or name of what it was done to. */
+  target: string | null;
+  /** How often, where several are told in one. */
+  times: number;
+  detail: Record<string, unknown>;
+}
+
+export interface AuditRecord extends AuditEntry {
+  seq: number;
+  /** Name of the account. */
+  account: string | null;
+}
+
+export interface AuditFilter {
+  accountKey?: number;
+  actor?: string;
+  target?: string;
+  /** `keys.*`: all that begin so. */
+  action?: string;
+  since?: number;
+  until?: number;
+}
+
+/** An answer that is kept, and what the audit log is told with it. */
+export interface KeptAnswer {
+  status: number;
+  body: string;
+  audit: AuditEntry | null;
+}
+
 export type AnsweredResult<T> =
   { kind: "done"; result: T } | Extract<AcceptResult, { kind: "replayed" | "idempotency_conflict" }>;
 
@@ -561,6 +604,8 @@ export interface PurgeRequest {
   messagesBefore: number;
   /** Events received by then that no delivery waits for and that were not dead-lettered since, with their deliveries. */
   eventsBefore: number;
+  /** Rows of the audit log from before then. */
+  auditBefore: number;
   /** About how many rows, and pages of content, one call removes: other writes wait for as long. */
   limit: number;
 }
@@ -574,6 +619,7 @@ export interface Purged {
   idempotency: number;
   /** Rows of the statistics. */
   stats: number;
+  audit: number;
   /** Spool files. */
   files: number;
   /** There is more to remove, or space to give back: call again. */
@@ -704,14 +750,15 @@ export interface Store {
     notBefore: number,
   ): Promise<{ fingerprint: Uint8Array; status: number; body: string } | null>;
   /**
-   * Runs `effect` and keeps what `answer` makes of its result, in one transaction with what it wrote: at most one call
-   * of the store that it is given. What either throws is thrown on, and nothing is kept. Both may run again where
-   * another write came between, so nothing else may happen in them.
+   * Runs `effect` and keeps what `answer` makes of its result, under the request's key where it has one, with what the
+   * audit log is told: in one transaction with what it wrote, at most one call of the store that it is given. What
+   * either throws is thrown on, and nothing is kept. Both may run again where another write came between, so nothing
+   * else may happen in them.
    */
   answered<T>(
-    request: AnswerRequest,
+    request: AnswerRequest | null,
     effect: (store: Store) => Promise<T>,
-    answer: (result: T) => { status: number; body: string },
+    answer: (result: T) => KeptAnswer,
   ): Promise<AnsweredResult<T>>;
   message(accountKey: number, id: string): Promise<MessageRecord | null>;
   listMessages(accountKey: number, filter: MessageFilter, page: PageRequest): Promise<Page<MessageRecord>>;
@@ -841,6 +888,11 @@ export interface Store {
     leaseUntil: number;
   }): Promise<{ deliveries: DueDelivery[]; nextDueAt: number | null }>;
   settleDeliveries(results: DeliveryResult[]): Promise<void>;
+
+  // audit
+  recordAudit(entries: AuditEntry[]): Promise<void>;
+  /** Newest first. */
+  listAudit(filter: AuditFilter, page: PageRequest): Promise<Page<AuditRecord>>;
 
   // inbox
   listInbox(accountKey: number, page: PageRequest): Promise<Page<InboxMail>>;

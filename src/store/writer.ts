@@ -9,6 +9,8 @@ import type { Answers } from "./answers.ts";
 import { createAccountWrites } from "./account-writes.ts";
 import { createAccessWrites } from "./access-writes.ts";
 import { createDomainWrites } from "./domain-writes.ts";
+import { createAuditWrites } from "./audit-rows.ts";
+import type { AuditWrites } from "./audit-rows.ts";
 import { createEventWrites } from "./event-writes.ts";
 import { createForget } from "./forget.ts";
 import { createHoldWrites } from "./holds.ts";
@@ -22,22 +24,28 @@ import { createStatsFold } from "./stats-fold.ts";
 import { createStatsGather } from "./stats-gather.ts";
 import type { StatsGather } from "./stats-gather.ts";
 import { createSuppressionWrites } from "./suppression-writes.ts";
+import type { AuditEntry } from "./store.ts";
 import type { Tally } from "./tally.ts";
 import { createWebhookWrites } from "./webhook-writes.ts";
 
 export function createWriter(db: Database) {
   const tally: Tally = { unsent: countUnsent(db), events: false, counted: [] };
   const answers = createAnswers(db);
+  const audit = createAuditWrites(db);
   const gather = createStatsGather(db, tally);
-  const writes = createWrites(db, tally, answers, gather);
+  const writes = createWrites(db, tally, { answers, audit, gather });
   return {
-    intents: { ...writes, ...createAnswered(db, tally, answers, writes) },
+    intents: { ...writes, ...createAnswered(db, tally, { answers, audit }, writes) },
     tally,
     flushCounts: () => gather.flush(),
   };
 }
 
-function createWrites(db: Database, tally: Tally, answers: Answers, gather: StatsGather) {
+function createWrites(
+  db: Database,
+  tally: Tally,
+  { answers, audit, gather }: { answers: Answers; audit: AuditWrites; gather: StatsGather },
+) {
   const events = createEventWrites(db, tally);
   const suppressions = createSuppressionWrites(db);
   const { addSuppression, ...suppressionIntents } = suppressions;
@@ -61,7 +69,10 @@ function createWrites(db: Database, tally: Tally, answers: Answers, gather: Stat
     }),
     ...createWebhookWrites(db, tally),
     ...createReplay(db),
-    ...createPurge(db),
+    ...createPurge(db, audit),
+    recordAudit(arg: { entries: AuditEntry[] }): void {
+      for (const entry of arg.entries) audit.record(entry);
+    },
     ...gather.intents,
     ...createStatsFold(db),
     ...events,

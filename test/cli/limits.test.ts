@@ -68,3 +68,23 @@ test("an account is deleted only by who names it a second time", async () => {
   expect((await svc(["accounts", "delete", "shop", "--confirm", "shop"], { socket })).code).toBe(0);
   expect(seen).toHaveLength(1);
 });
+
+test("the audit log of one account is listed by who did what, and all of it comes as CSV", async () => {
+  const row = {
+    at: "2026-11-27T09:00:00.000Z",
+    actor: { kind: "operator", name: "ann" },
+    action: "keys.create",
+  };
+  const { socket, seen } = await fakeDaemon({
+    "GET /v1/audit": ({ headers }) =>
+      headers.accept === "text/csv" ? { text: "at,actor\r\n", type: "text/csv" } : page([row]),
+  });
+  const ran = await svc(["--account", "shop", "audit", "list", "--action", "keys.*", "--since", "1h"], {
+    socket,
+  });
+  expect(ran.out).toContain("ann\tkeys.create");
+  expect(seen[0]?.query).toEqual({ account: "shop", action: "keys.*", since: "2026-11-27T08:00:00.000Z" });
+  const all = await svc(["audit", "list", "--csv", "--actor", "ann", "--until", "1h"], { socket });
+  expect(all.out).toBe("at,actor\r\n");
+  expect(seen[1]?.query).toEqual({ actor: "ann", until: "2026-11-27T08:00:00.000Z" });
+});

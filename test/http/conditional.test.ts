@@ -51,6 +51,7 @@ const asks = (): Record<string, string> => ({
   "/readyz": "/readyz",
   "/v1/status": "/v1/status",
   "/v1/accounts": "/v1/accounts",
+  "/v1/audit": "/v1/audit",
   "/v1/accounts/{account}": "/v1/accounts/default",
   "/v1/maintenance": "/v1/maintenance",
   "/v1/keys": "/v1/keys",
@@ -324,6 +325,7 @@ test("what retention removes is gone from a conditional list too", async () => {
     contentBefore: at,
     messagesBefore: at,
     eventsBefore: 0,
+    auditBefore: 0,
     limit: 1000,
   });
   expect((await get("/v1/messages", messages)).status).toBe(200);
@@ -332,7 +334,7 @@ test("what retention removes is gone from a conditional list too", async () => {
   await clock.advance(3000);
   const rest = await read("/v1/events");
   await clock.advance(3000);
-  const old = { now: clock.now(), contentBefore: 0, messagesBefore: 0, limit: 1000 };
+  const old = { now: clock.now(), contentBefore: 0, messagesBefore: 0, auditBefore: 0, limit: 1000 };
   expect(await store.purge({ ...old, eventsBefore: 0 })).toMatchObject({ events: 0 });
   expect((await get("/v1/events", rest)).status).toBe(304);
   expect((await store.purge({ ...old, eventsBefore: at })).events).toBeGreaterThan(0);

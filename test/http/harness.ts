@@ -99,7 +99,17 @@ export async function startHttp(
   const mint = createIdMint();
   const made = newAccount({ id: mint("acct", clock.now()), createdAt: clock.now() });
   const account = (await options.opened?.store.accountByName("default")) ?? made;
-  const store = options.opened?.store ?? fake<Store>("store", { ...memoryKeys(account), ...options.store });
+  const store: Store =
+    options.opened?.store ??
+    fake<Store>("store", {
+      ...memoryKeys(account),
+      async answered(_request, effect, answer) {
+        const result = await effect(store);
+        answer(result);
+        return { kind: "done", result };
+      },
+      ...options.store,
+    });
   const socket = join(mkdtempSync(join(tmpdir(), "svc-http-")), "admin.sock");
   const access = createAccess({ store, clock, log, mint });
   const config = {
@@ -231,5 +241,6 @@ function memoryKeys(account: Account): Partial<Store> {
     },
     noteUse: () => Promise.resolve(),
     lastChange: () => Promise.resolve({ at: 0, late: 0 }),
+    recordAudit: () => Promise.resolve(),
   };
 }

@@ -274,7 +274,14 @@ describe("messages", () => {
     const [job] = await accept(store, message);
     if (!job) throw new Error("no job");
     await store.settle(settlementOf(job, at));
-    await store.purge({ now: at, contentBefore: at, messagesBefore: 0, eventsBefore: 0, limit: 100_000 });
+    await store.purge({
+      now: at,
+      contentBefore: at,
+      messagesBefore: 0,
+      eventsBefore: 0,
+      auditBefore: 0,
+      limit: 100_000,
+    });
     const path = `/v1/messages/${message.message.id}`;
     for (const accept of ["application/json", "message/rfc822"]) {
       const gone = await ask("GET", `${path}/content`, undefined, { headers: { accept } });

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
 import { packMessage } from "../../src/store/acceptance.ts";
+import { createAuditWrites } from "../../src/store/audit-rows.ts";
 import type { Spool } from "../../src/store/content.ts";
 import { createLookups } from "../../src/store/lookups.ts";
 import { migrate } from "../../src/store/migrations.ts";
@@ -65,7 +66,7 @@ function scansOf(sql: string): string[] {
 /** What one account, endpoint, lane or process has may be most of a table: its index is no narrower than a scan. */
 const wide = /^SEARCH .*\((account_key|endpoint_key|lane|lease_owner)[=>]\?\)$/;
 const growing =
-  /^SEARCH (messages|m|recipients|r|attempts|a|events|e|o|n|deliveries|d|suppressions|idempotency|i|inbox)\b/;
+  /^SEARCH (messages|m|recipients|r|attempts|a|audit|events|e|o|n|deliveries|d|suppressions|idempotency|i|inbox)\b/;
 
 /** Steps that take all of a growing table that belongs to one of these, in a statement that no LIMIT ends. */
 function unboundedIn(texts: string[]): string[] {
@@ -101,7 +102,9 @@ test("no statement of the writer looks at rows without a key, but for the count 
 });
 
 test("retention reads in the order of keys: no walk sorts, whatever has gathered", () => {
-  const walks = prepared(() => createPurge(db)).filter((sql) => /^SELECT.* LIMIT \?$/s.test(sql));
+  const walks = prepared(() => createPurge(db, createAuditWrites(db))).filter((sql) =>
+    /^SELECT.* LIMIT \?$/s.test(sql),
+  );
   expect(walks).toHaveLength(4);
   const plans = walks.flatMap((sql) =>
     db.prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql.replace(/\?/g, "1")}`).all(),
@@ -157,6 +160,7 @@ function lists(): void {
     for (const filter of messageFilters) reader.listMessages({ accountKey: 1, filter, page, now: 1 });
     for (const filter of eventFilters) reader.listEvents({ accountKey: 1, filter, page });
   }
+  reader.listAudit({ filter: {}, page: { limit: 10, after: [1, 1] } });
   const filter = { reason: "manual", domain: "d", emailPrefix: "p" } as const;
   reader.listSuppressions({ accountKey: 1, filter, page: { limit: 10, after: ["a"] }, now: 1 });
 }

@@ -43,6 +43,7 @@ const purge = (now: number, wishes: { content?: number; limit?: number } = {}): 
     contentBefore: now - (wishes.content ?? 3 * day),
     messagesBefore: now - 90 * day,
     eventsBefore: now - 30 * day,
+    auditBefore: now - 90 * day,
     limit: wishes.limit ?? 1000,
   });
 

@@ -21,7 +21,7 @@ import type { MessageWishes } from "./fixtures.ts";
 
 const hour = 60 * minute;
 const day = 24 * hour;
-const kept = { contentMs: 3 * day, messagesMs: 90 * day, eventsMs: 30 * day };
+const kept = { contentMs: 3 * day, messagesMs: 90 * day, eventsMs: 30 * day, auditMs: 90 * day };
 const page = { limit: 50, cursor: null };
 
 export function retentionContract(name: string, open: () => Promise<OpenedStore>): void {
@@ -43,7 +43,16 @@ export function retentionContract(name: string, open: () => Promise<OpenedStore>
       store.purge(requestOf(now, retention, limit));
 
     const purge = async (now: number, retention = kept, limit = 1000): Promise<Omit<Purged, "more">> => {
-      const sum = { content: 0, messages: 0, events: 0, deliveries: 0, idempotency: 0, stats: 0, files: 0 };
+      const sum = {
+        content: 0,
+        messages: 0,
+        events: 0,
+        deliveries: 0,
+        idempotency: 0,
+        audit: 0,
+        stats: 0,
+        files: 0,
+      };
       for (let more = true; more;) {
         const { more: again, ...counts } = await piece(now, retention, limit);
         for (const kind of Object.keys(counts) as (keyof typeof sum)[]) sum[kind] += counts[kind];
@@ -52,7 +61,16 @@ export function retentionContract(name: string, open: () => Promise<OpenedStore>
       return sum;
     };
 
-    const nothing = { content: 0, messages: 0, events: 0, deliveries: 0, idempotency: 0, stats: 0, files: 0 };
+    const nothing = {
+      content: 0,
+      messages: 0,
+      events: 0,
+      deliveries: 0,
+      idempotency: 0,
+      audit: 0,
+      stats: 0,
+      files: 0,
+    };
 
     const send = async (at: number, wishes: Partial<MessageWishes> = {}): Promise<Job[]> =>
       accept(store, newMessage({ accountKey: account, at, lease: true, ...wishes }));
@@ -333,7 +351,7 @@ export function retentionContract(name: string, open: () => Promise<OpenedStore>
           mail.waiting = mail.waiting.filter((other) => other !== job);
           mail.finalAt = now;
         } else if (kind === "purge") {
-          const retention = { contentMs: ms, messagesMs: ms * 3, eventsMs: ms };
+          const retention = { contentMs: ms, messagesMs: ms * 3, eventsMs: ms, auditMs: ms };
           if (pick % 2 === 0) await purge(now, retention, limit);
           else await piece(now, retention, limit);
           for (const each of mails) {
@@ -371,6 +389,7 @@ function requestOf(now: number, retention: typeof kept, limit: number): PurgeReq
     contentBefore: now - retention.contentMs,
     messagesBefore: now - retention.messagesMs,
     eventsBefore: now - retention.eventsMs,
+    auditBefore: now - retention.auditMs,
     limit,
   };
 }

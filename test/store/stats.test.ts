@@ -130,7 +130,7 @@ test("a request that is rehearsed, kept and replayed counts once", async () => {
     await store.answered(
       request,
       (writing) => writing.recordEvent(countedEvent()),
-      () => ({ status: 200, body: "{}" }),
+      () => ({ status: 200, body: "{}", audit: null }),
     );
   expect(await dayTotals()).toEqual({ delivered: 1 });
 });

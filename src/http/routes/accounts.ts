@@ -24,7 +24,13 @@ const created = z.strictObject({
 const noBody = z.strictObject({});
 /** Made at the first start, and again were they missing. */
 const lasting = ["default", "operations"];
-const common = { scopes: ["admin"], bucket: "default", doors: "admin", query: z.object({}) } as const;
+const common = {
+  scopes: ["admin"],
+  bucket: "default",
+  doors: "admin",
+  query: z.object({}),
+  shows: ["name", "rates", "daily_quota"],
+} as const;
 const statusAfter = {
   suspend: ["suspended", "Refuses every key and login of an account; what it has queued goes on"],
   resume: ["active", "Lets a suspended account's keys and logins work again"],

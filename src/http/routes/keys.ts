@@ -25,7 +25,13 @@ const changed = z.strictObject({
   allow_ips: allowIps.optional(),
   ...limitFields(routeBuckets),
 });
-const common = { scopes: ["admin"], bucket: "default", doors: "admin", query: z.object({}) } as const;
+const common = {
+  scopes: ["admin"],
+  bucket: "default",
+  doors: "admin",
+  query: z.object({}),
+  shows: ["name", "scope", "test", "allow_ips", "expires_at", "rates", "daily_quota"],
+} as const;
 const statusAfter = {
   revoke: ["revoked", "Ends a key at once, for good"],
   disable: ["disabled", "Stops a key until it is enabled again"],

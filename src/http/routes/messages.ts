@@ -92,6 +92,7 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "POST",
       path: "/v1/messages/batch",
+      act: "messages.batch",
       summary: "Sends up to 100 messages, each accepted or refused by itself",
       answers: { 200: batchShape },
       refuses: ["account_paused"],
@@ -110,6 +111,7 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     route({
       method: "POST",
       path: "/v1/messages/validate",
+      act: null,
       summary: "Says whether a message would be taken, and sends nothing",
       answers: { 200: validShape },
       refuses: ["account_paused", ...unsendable],

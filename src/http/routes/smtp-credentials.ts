@@ -12,7 +12,13 @@ import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
 import { credentialCreatedShape, credentialListShape, credentialShape } from "../shapes/access.ts";
 
-const common = { scopes: ["admin"], bucket: "default", doors: "admin", query: z.object({}) } as const;
+const common = {
+  scopes: ["admin"],
+  bucket: "default",
+  doors: "admin",
+  query: z.object({}),
+  shows: ["name", "test"],
+} as const;
 
 export function smtpCredentialRoutes({ store, access, clock }: RouteDeps): Route[] {
   return [

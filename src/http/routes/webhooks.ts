@@ -68,7 +68,8 @@ const changed = z.strictObject({
   backlog: z.literal("discard").optional(),
 });
 const tested = z.strictObject({ event: z.enum(eventTypes).optional() });
-const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}) } as const;
+const shows = ["events", "active", "format", "backlog", "overlap_seconds", "event"];
+const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}), shows } as const;
 
 export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Route[] {
   const find = async (call: Call<unknown, unknown>): Promise<Endpoint> => {
