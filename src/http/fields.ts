@@ -48,6 +48,55 @@ export const domainName = z
     return z.NEVER;
   });
 
+/** The operator's filters: text in which an asterisk stands for any text. */
+export const pattern = z
+  .string()
+  .min(1, "is empty")
+  .max(200, "is longer than 200 characters")
+  .transform((text) => text.toLowerCase());
+
+/** Who writes an asterisk means a pattern, though one may stand in an address. */
+const wild = pattern.refine((text) => text.includes("*"));
+export const emailOrPattern = z.union([wild, canonicalEmail], {
+  error: "is no address and no pattern with *",
+});
+export const domainOrPattern = z.union([wild, domainName], { error: "is no domain and no pattern with *" });
+
+/** The parameters that lists of messages and events have on the operator's socket beside their own. */
+export const patternFields = {
+  to: emailOrPattern.optional(),
+  from: pattern.optional(),
+  tag: textFilter,
+  domain: domainOrPattern.optional(),
+  ip: pattern.optional(),
+  pool: pattern.optional(),
+  type: pattern.optional(),
+  code: pattern.optional(),
+  enhanced: pattern.optional(),
+  key: pattern.optional(),
+};
+
+/** What of them is for the store to match, and what it looks up. */
+export function patternsOf(query: z.output<z.ZodObject<typeof patternFields>>) {
+  const { to, from, tag, domain, ip, pool, type, code, enhanced, key } = query;
+  const like = (text: string | undefined) => (text?.includes("*") === true ? text : undefined);
+  const exact = (text: string | undefined) => (like(text) === undefined ? text : undefined);
+  return present({
+    to: exact(to),
+    toLike: like(to),
+    fromLike: from,
+    tag: exact(tag),
+    tagLike: like(tag)?.toLowerCase(),
+    domain,
+    ip,
+    pool,
+    type,
+    code,
+    enhanced,
+    key,
+  });
+}
+
 /** A name that a person gives to a thing. */
 export const label = z.string().trim().min(1, "is empty").max(100, "is longer than 100 characters");
 

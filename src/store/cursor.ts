@@ -1,5 +1,6 @@
 // Positions in lists, opaque to callers: base64url of the kind of list and the last place seen. One that was not made
 // here, or for another list, is refused.
+import { createHash } from "node:crypto";
 import { Refusal } from "../errors.ts";
 
 export type Position = (string | number)[];
@@ -14,6 +15,16 @@ export interface PageFound<T> {
   rows: T[];
   next: Position | null;
   hasMore: boolean;
+}
+
+/** A list's kind with what it is filtered by: a cursor goes on in the list that gave it. Times are left out, for whoever asks for "the last hour" means another one each time. */
+export function kindOf(kind: string, filter: object): string {
+  const given = Object.entries(filter)
+    .filter(([name, value]) => value !== undefined && !/(?:After|Before)$/.test(name))
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (given.length === 0) return kind;
+  const hash = createHash("sha256").update(JSON.stringify(given)).digest("base64url");
+  return `${kind}.${hash.slice(0, 8)}`;
 }
 
 export function encodeCursor(kind: string, position: Position): string {
@@ -38,7 +49,7 @@ export function decodeCursor(
   if (!fits) {
     throw new Refusal(
       "invalid_request",
-      "The cursor is not one that this list gave: start without one, or use next_cursor as it is.",
+      "The cursor is not one that this list gave: start without one, or use next_cursor as it is, with the same filter.",
       {
         field: "cursor",
       },

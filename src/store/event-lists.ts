@@ -4,7 +4,9 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { Cell } from "./acceptance.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
+import { globsOf } from "./globs.ts";
 import { walkLimit } from "./message-lists.ts";
+import { patternNames } from "./store.ts";
 import type { EventFilter, EventRecord } from "./store.ts";
 
 type Params = Record<string, Cell>;
@@ -14,6 +16,20 @@ const addressed = `e.seq IN (
   SELECT o.seq FROM recipients r CROSS JOIN events o ON o.message_key = r.message_key AND o.recipient = r.canonical
     WHERE r.account_key = @accountKey AND r.canonical = @to
   UNION SELECT n.seq FROM events n INDEXED BY events_address WHERE n.message_key IS NULL AND n.account_key = @accountKey AND n.recipient = @to)`;
+
+const messageOf = "EXISTS (SELECT 1 FROM messages m WHERE m.key = e.message_key";
+const patterns: Record<(typeof patternNames)[number], string> = {
+  toLike: "e.recipient GLOB @toLike",
+  fromLike: "lower(json_extract(e.body, '$.data.from')) GLOB @fromLike",
+  tagLike: "EXISTS (SELECT 1 FROM json_each(e.body, '$.data.tags') WHERE lower(value) GLOB @tagLike)",
+  domain: "e.recipient GLOB '*@' || @domain",
+  ip: "coalesce(json_extract(e.body, '$.data.sending_ip'), json_extract(e.body, '$.data.ip_address')) GLOB @ip",
+  pool: `${messageOf} AND m.ip_pool GLOB @pool)`,
+  type: "e.type GLOB @type",
+  code: "json_extract(e.body, '$.data.smtp_code') GLOB @code",
+  enhanced: "json_extract(e.body, '$.data.smtp_status') GLOB @enhanced",
+  key: `${messageOf} AND EXISTS (SELECT 1 FROM api_keys k WHERE k.key = m.api_key AND k.id GLOB @key))`,
+};
 
 export function createEventLists(db: Database) {
   const messageKey: Statement<[string, number], { key: number }> = db.prepare(
@@ -69,6 +85,8 @@ export function createEventLists(db: Database) {
       add("e.occurred_at >= @occurredAfter", { occurredAfter: filter.occurredAfter });
     if (filter.occurredBefore !== undefined)
       add("e.occurred_at < @occurredBefore", { occurredBefore: filter.occurredBefore });
+    for (const name of patternNames) if (filter[name] !== undefined) where.push(patterns[name]);
+    Object.assign(params, globsOf(filter, patternNames));
     if (filter.webhookId !== undefined || filter.deliveryStatus !== undefined) {
       const endpoint = filter.webhookId === undefined ? null : endpointKey.get(filter.webhookId, accountKey);
       if (endpoint === undefined) return null;

@@ -5,6 +5,8 @@ import type { Cell } from "./acceptance.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
 import { createMessageRows, finalStates, messageColumns, shownState } from "./message-rows.ts";
 import type { MessageRow } from "./message-rows.ts";
+import { globsOf } from "./globs.ts";
+import { patternNames } from "./store.ts";
 import type { MessageFilter, MessageRecord } from "./store.ts";
 
 /** Rows that a page looks at where a filter has no index. */
@@ -15,7 +17,16 @@ const messageStatus = `(SELECT CASE WHEN min(s) = max(s) THEN min(s)
     WHEN sum(s NOT IN (${finalStates.map((state) => `'${state}'`).join(", ")})) = 0 THEN 'partially_delivered' ELSE 'processing' END
   FROM (SELECT ${shownState} AS s FROM recipients WHERE message_key = m.key))`;
 
-const conditions: { [K in keyof MessageFilter]-?: string } = {
+/** What one recipient of the message, `o`, has to be all of. */
+const ofRecipient = {
+  toLike: "o.canonical GLOB @toLike",
+  domain: "o.domain GLOB @domain",
+  ip: "o.sending_ip GLOB @ip",
+  code: "CAST(o.smtp_code AS TEXT) GLOB @code",
+  enhanced: "o.smtp_status GLOB @enhanced",
+};
+
+const conditions: { [K in Exclude<keyof MessageFilter, keyof typeof ofRecipient>]-?: string } = {
   status: `${messageStatus} = @status`,
   from: "m.from_address = @from COLLATE NOCASE",
   to: "", // chooses the index instead
@@ -26,6 +37,11 @@ const conditions: { [K in keyof MessageFilter]-?: string } = {
   source: "m.source = @source",
   createdAfter: "m.created_at >= @createdAfter",
   createdBefore: "m.created_at < @createdBefore",
+  fromLike: "lower(m.from_address) GLOB @fromLike",
+  tagLike: "EXISTS (SELECT 1 FROM json_each(m.tags) WHERE lower(value) GLOB @tagLike)",
+  pool: "m.ip_pool GLOB @pool",
+  type: "EXISTS (SELECT 1 FROM events v WHERE v.message_key = m.key AND v.type GLOB @type)",
+  key: "EXISTS (SELECT 1 FROM api_keys k WHERE k.key = m.api_key AND k.id GLOB @key)",
 };
 
 type Params = Record<string, Cell>;
@@ -148,11 +164,17 @@ export function createMessageLists(db: Database) {
 function read(filter: MessageFilter, served: (keyof MessageFilter)[]): { others: string[]; params: Params } {
   const others: string[] = [];
   const params: Params = {};
-  for (const name of Object.keys(conditions) as (keyof MessageFilter)[]) {
+  for (const name of Object.keys(conditions) as (keyof typeof conditions)[]) {
     const value = filter[name];
     if (value === undefined) continue;
     params[name] = value;
     if (name !== "to" && !served.includes(name)) others.push(conditions[name]);
   }
-  return { others, params };
+  const names = Object.keys(ofRecipient) as (keyof typeof ofRecipient)[];
+  const one = names.filter((name) => filter[name] !== undefined).map((name) => ofRecipient[name]);
+  if (one.length > 0) {
+    if (filter.to !== undefined) one.push("o.canonical = @to");
+    others.push(`EXISTS (SELECT 1 FROM recipients o WHERE o.message_key = m.key AND ${one.join(" AND ")})`);
+  }
+  return { others, params: { ...params, ...globsOf(filter, patternNames) } };
 }

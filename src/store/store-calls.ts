@@ -9,7 +9,7 @@ import type { Inserted } from "./acceptance.ts";
 import { runAnswered } from "./answering.ts";
 import type { Changes } from "./changes.ts";
 import type { Spool } from "./content.ts";
-import { decodeCursor, encodeCursor } from "./cursor.ts";
+import { decodeCursor, encodeCursor, kindOf } from "./cursor.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { Lookups } from "./lookups.ts";
@@ -171,9 +171,8 @@ export function createCalls(parts: CallParts): Store {
       ),
     message: async (accountKey, id) => lookups.messages.record(accountKey, id, clock.now()),
     async listMessages(accountKey, filter, page) {
-      const [kind, shape] =
-        filter.to === undefined ? (["m", ["number", "number"]] as const) : (["t", ["number"]] as const);
-      const at = pageAt(kind, page, [...shape]);
+      const kind = kindOf("m", filter);
+      const at = pageAt(kind, page, filter.to === undefined ? ["number", "number"] : ["number"]);
       return pageOf(
         kind,
         await reader.ask("listMessages", { accountKey, filter, page: at, now: clock.now() }),
@@ -223,9 +222,10 @@ export function createCalls(parts: CallParts): Store {
       return entries.filter((entry): entry is Suppression => entry !== null);
     },
     async listSuppressions(accountKey, filter, page) {
-      const at = pageAt("s", page, ["string"]);
+      const kind = kindOf("s", filter);
+      const at = pageAt(kind, page, ["string"]);
       return pageOf(
-        "s",
+        kind,
         await reader.ask("listSuppressions", { accountKey, filter, page: at, now: clock.now() }),
       );
     },

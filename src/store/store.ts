@@ -459,7 +459,36 @@ export interface PageRequest {
   cursor: string | null;
 }
 
-export interface MessageFilter {
+/** Patterns in lower case, in which an asterisk stands for any text; all that concern a recipient hold for the same one. */
+export interface Patterns {
+  toLike?: string;
+  fromLike?: string;
+  tagLike?: string;
+  domain?: string;
+  ip?: string;
+  pool?: string;
+  /** Of an event. */
+  type?: string;
+  code?: string;
+  enhanced?: string;
+  /** An API key's id. */
+  key?: string;
+}
+
+export const patternNames = [
+  "toLike",
+  "fromLike",
+  "tagLike",
+  "domain",
+  "ip",
+  "pool",
+  "type",
+  "code",
+  "enhanced",
+  "key",
+] as const satisfies (keyof Patterns)[];
+
+export interface MessageFilter extends Patterns {
   status?: RecipientState | "partially_delivered" | "processing";
   from?: string;
   to?: string; // canonical
@@ -474,7 +503,7 @@ export interface MessageFilter {
 
 export type DeliveryStatus = "pending" | "delivered" | "dead_lettered";
 
-export interface EventFilter {
+export interface EventFilter extends Patterns {
   types?: string[];
   eventId?: string;
   messageId?: string;

@@ -11,6 +11,7 @@ import { openWriting, prepareFiles } from "../../src/store/open.ts";
 import { createPurge } from "../../src/store/purge.ts";
 import { createReader } from "../../src/store/reader.ts";
 import { prepareAtStart } from "../../src/store/start.ts";
+import { patternNames } from "../../src/store/store.ts";
 import type { EventFilter, MessageFilter } from "../../src/store/store.ts";
 import { createWriter } from "../../src/store/writer.ts";
 import { mint, newDirectory, newEndpoint, newMessage } from "./fixtures.ts";
@@ -124,7 +125,10 @@ test("no look-up of the loop looks at rows without a key; the hourly one of doma
   ).toEqual([]);
 });
 
+const patterns = Object.fromEntries(patternNames.map((name) => [name, "a*"]));
 const messageFilters: MessageFilter[] = [
+  patterns,
+  { ...patterns, to: "a@b.test" },
   {},
   { to: "a@b.test" },
   {
@@ -141,6 +145,7 @@ const messageFilters: MessageFilter[] = [
   { to: "a@b.test", status: "processing", createdAfter: 1 },
 ];
 const eventFilters: EventFilter[] = [
+  patterns,
   {},
   { order: "desc" },
   { to: "a@b.test" },

@@ -5,10 +5,18 @@ import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
 import { shapeWords } from "../../errors/expected.ts";
 import { eventTypes, isEventType } from "../../events/catalog.ts";
-import type { EventFilter, EventRecord } from "../../store/store.ts";
-import { canonicalEmail, pageFields, present, textFilter, time } from "../fields.ts";
+import type { Account, EventFilter, EventRecord, PageRequest } from "../../store/store.ts";
+import {
+  canonicalEmail,
+  pageFields,
+  patternFields,
+  patternsOf,
+  present,
+  textFilter,
+  time,
+} from "../fields.ts";
 import { pageRequest } from "../paging.ts";
-import { route, type Route } from "../route.ts";
+import { route, type Reply, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
 import { eventListShape } from "../shapes/events.ts";
 
@@ -38,23 +46,41 @@ const filters = z.object({
   ...pageFields(100, 1000),
 });
 
+const listed = {
+  method: "GET",
+  path: "/v1/events",
+  summary: "Lists events in the order in which they were recorded",
+  answers: { 200: eventListShape },
+  changes: ["events"],
+  scopes: ["reporting"],
+  bucket: "events-read",
+  body: null,
+} as const;
+
 export function eventRoutes({ store }: RouteDeps): Route[] {
+  const page = async (account: Account, filter: EventFilter, at: PageRequest): Promise<Reply> => {
+    const { rows, hasMore, next } = await store.listEvents(account.key, filter, at);
+    const data = rows.map(eventText).join(",");
+    return {
+      status: 200,
+      body: `{"data":[${data}],"has_more":${hasMore},"next_cursor":${JSON.stringify(next)}}`,
+    };
+  };
+
   return [
     route({
-      method: "GET",
-      path: "/v1/events",
-      summary: "Lists events in the order in which they were recorded",
-      answers: { 200: eventListShape },
-      changes: ["events"],
-      scopes: ["reporting"],
-      bucket: "events-read",
-      doors: "both",
+      ...listed,
+      doors: "public",
       query: filters,
-      body: null,
-      async handle({ account, query }) {
-        const page = await store.listEvents(account.key, filterOf(query), pageRequest(query));
-        const [data, next] = [page.rows.map(eventText).join(","), JSON.stringify(page.next)];
-        return { status: 200, body: `{"data":[${data}],"has_more":${page.hasMore},"next_cursor":${next}}` };
+      handle: ({ account, query }) => page(account, filterOf(query), pageRequest(query)),
+    }),
+    route({
+      ...listed,
+      doors: "admin",
+      query: filters.extend(patternFields),
+      handle({ account, query: { to, tag, ...query } }) {
+        const filter = { ...filterOf(query), ...patternsOf({ ...query, to, tag }) };
+        return page(account, filter, pageRequest(query));
       },
     }),
   ];
@@ -72,7 +98,7 @@ export function eventText(event: EventRecord): string {
   return `${event.body.slice(0, event.body.lastIndexOf("}"))},"deliveries":${JSON.stringify(deliveries)}}`;
 }
 
-function filterOf(query: z.output<typeof filters>): EventFilter {
+function filterOf(query: Omit<z.output<typeof filters>, "limit">): EventFilter {
   return present({
     types: query.event,
     eventId: query.event_id,

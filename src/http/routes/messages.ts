@@ -3,9 +3,24 @@
 import { Readable } from "node:stream";
 import { z } from "zod";
 import { Refusal } from "../../errors.ts";
-import { ContentGone, type MessageFilter, type MessageRecord } from "../../store/store.ts";
+import {
+  ContentGone,
+  type Account,
+  type MessageFilter,
+  type MessageRecord,
+  type PageRequest,
+} from "../../store/store.ts";
 import type { Arrival, Sender } from "../../submission/submission.ts";
-import { canonicalEmail, domainName, pageFields, present, textFilter, time } from "../fields.ts";
+import {
+  canonicalEmail,
+  domainName,
+  pageFields,
+  patternFields,
+  patternsOf,
+  present,
+  textFilter,
+  time,
+} from "../fields.ts";
 import { attemptBody, lastChangeOf, messageBody } from "../message-record.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Reply, type Route } from "../route.ts";
@@ -59,6 +74,14 @@ const unsendable = [
   "invalid_attachment",
   "tracking_disabled",
 ] as const;
+const listed = {
+  method: "GET",
+  path: "/v1/messages",
+  summary: "Lists messages, newest first",
+  answers: { 200: messageListShape },
+  changes: ["messages"],
+  ...read,
+} as const;
 const write = { scopes: ["send"], bucket: "messages-write", doors: "both" } as const;
 
 export function messageRoutes(deps: RouteDeps): Route[] {
@@ -69,6 +92,8 @@ export function messageRoutes(deps: RouteDeps): Route[] {
     if (!message) throw noMessage();
     return message;
   };
+  const page = async (account: Account, filter: MessageFilter, at: PageRequest): Promise<Reply> =>
+    json(200, listBody(await store.listMessages(account.key, filter, at), messageBody));
 
   return [
     route({
@@ -125,16 +150,18 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       },
     }),
     route({
-      method: "GET",
-      path: "/v1/messages",
-      summary: "Lists messages, newest first",
-      answers: { 200: messageListShape },
-      changes: ["messages"],
-      ...read,
+      ...listed,
+      doors: "public",
       query: filters,
-      async handle({ account, query }) {
-        const page = await store.listMessages(account.key, filterOf(query), pageRequest(query));
-        return json(200, listBody(page, messageBody));
+      handle: ({ account, query }) => page(account, filterOf(query), pageRequest(query)),
+    }),
+    route({
+      ...listed,
+      doors: "admin",
+      query: filters.extend(patternFields),
+      handle({ account, query: { to, from, tag, ...query } }) {
+        const filter = { ...filterOf(query), ...patternsOf({ ...query, to, from, tag }) };
+        return page(account, filter, pageRequest(query));
       },
     }),
     route({
@@ -223,7 +250,7 @@ function arrivalOf({ ip }: Call<unknown, unknown>): Arrival {
   return { ip, helo: null, protocol: "HTTP" };
 }
 
-function filterOf(query: z.output<typeof filters>): MessageFilter {
+function filterOf(query: Omit<z.output<typeof filters>, "limit">): MessageFilter {
   return present({
     status: query.status,
     from: query.from,
