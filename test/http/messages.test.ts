@@ -81,7 +81,7 @@ async function settle(jobs: Job[], outcome: (job: Job) => Outcome): Promise<void
     random: () => 0,
     isCaught: () => false,
   };
-  for (const job of jobs) await store.settle(settlementOf(deps, job, outcome(job), clock.now()));
+  for (const job of jobs) await store.settle(settlementOf(deps, job, outcome(job), clock.now(), "x.test"));
 }
 const trace = (sendingIp = "192.0.2.1") =>
   makeTrace({ startedAt: clock.now(), endedAt: clock.now(), sendingIp });
