@@ -1,15 +1,8 @@
 // /v1/messages: what is sent and what became of it. The fields of a send are submission's to judge, behind
 // both doors alike; here it is parsed JSON that is passed on.
-import { Readable } from "node:stream";
 import { z } from "zod";
 import { Refusal } from "../../errors.ts";
-import {
-  ContentGone,
-  type Account,
-  type MessageFilter,
-  type MessageRecord,
-  type PageRequest,
-} from "../../store/store.ts";
+import { type Account, type MessageFilter, type MessageRecord, type PageRequest } from "../../store/store.ts";
 import type { Arrival, Sender } from "../../submission/submission.ts";
 import {
   canonicalEmail,
@@ -21,6 +14,7 @@ import {
   textFilter,
   time,
 } from "../fields.ts";
+import { contentOf } from "../message-content.ts";
 import { attemptBody, lastChangeOf, messageBody } from "../message-record.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Reply, type Route } from "../route.ts";
@@ -204,13 +198,8 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       query: none,
       async handle(call) {
         const message = await find(call);
-        try {
-          const shown = call.prefers("message/rfc822") ? rawContent(deps, message) : partsOf(deps, message);
-          return { ...(await shown), lastModified: message.createdAt }; // never edited; once it is gone, 404
-        } catch (error) {
-          if (error instanceof ContentGone) throw contentGone();
-          throw error;
-        }
+        const shown = await contentOf(deps, message, call.prefers("message/rfc822"));
+        return { ...shown, lastModified: message.createdAt }; // never edited; once it is gone, 404
       },
     }),
     route({
@@ -265,53 +254,6 @@ function filterOf(query: Omit<z.output<typeof filters>, "limit">): MessageFilter
   });
 }
 
-/** The bytes as they were accepted, streamed; the first chunk is fetched before the answer begins, so that what is gone is a 404. */
-async function rawContent({ store }: RouteDeps, message: MessageRecord): Promise<Reply> {
-  if (!message.content) throw contentGone();
-  const chunks = store.openContent(message.content)[Symbol.asyncIterator]();
-  const first = await chunks.next();
-  const rest = async function* (): AsyncGenerator<Buffer> {
-    try {
-      for (let next = first; !next.done; next = await chunks.next()) yield next.value;
-    } finally {
-      await chunks.return?.();
-    }
-  };
-  const headers = { "content-type": "message/rfc822", "content-length": String(message.content.sizeBytes) };
-  return { status: 200, headers, body: Readable.from(rest(), { objectMode: false }) };
-}
-
-async function partsOf({ store, log }: RouteDeps, message: MessageRecord): Promise<Reply> {
-  if (!message.content) throw contentGone();
-  const chunks: Buffer[] = [];
-  for await (const chunk of store.openContent(message.content)) chunks.push(chunk);
-  const { default: PostalMime } = await import("postal-mime");
-  try {
-    const mail = await PostalMime.parse(Buffer.concat(chunks));
-    const body: z.input<typeof contentShape> = {
-      text: mail.text ?? null,
-      html: mail.html ?? null,
-      headers: mail.headers.map(({ originalKey, value }) => ({ name: originalKey, value })),
-      attachments: mail.attachments.map(({ filename, mimeType, content }) => ({
-        filename,
-        content_type: mimeType,
-        size_bytes: typeof content === "string" ? Buffer.byteLength(content) : content.byteLength,
-      })),
-    };
-    return json(200, body);
-  } catch (error) {
-    log.warn({ message: message.id, err: String(error) }, "a stored message could not be taken apart");
-    throw new Refusal(
-      "upstream_error",
-      "The message cannot be shown in parts; ask for it with Accept: message/rfc822.",
-    );
-  }
-}
-
 function noMessage(): Refusal {
   return new Refusal("resource_not_found", "There is no such message.");
-}
-
-function contentGone(): Refusal {
-  return new Refusal("resource_not_found", "The content of the message is not kept any more.");
 }

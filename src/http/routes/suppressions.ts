@@ -17,6 +17,7 @@ import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
 import {
+  suppressionFile,
   suppressionListShape,
   suppressionReasons,
   suppressionsAddedShape,
@@ -86,7 +87,7 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       path: "/v1/suppressions",
       changes: ["suppressions"],
       summary: "Lists the suppressed addresses",
-      answers: { 200: suppressionListShape },
+      answers: { 200: { "application/json": suppressionListShape, "text/csv": suppressionFile } },
       bucket: "suppressions-list",
       query: filters,
       body: null,

@@ -23,6 +23,12 @@ export const suppressionShape = z
 
 export const suppressionListShape = list(suppressionShape);
 
+/** The list as a file. */
+export const suppressionFile = z.string().meta({
+  description:
+    "All that the filters leave, whatever the limit (RFC 4180); its columns are the entry's fields.",
+});
+
 export const suppressionsAddedShape = z
   .strictObject({
     added: count,
