@@ -85,6 +85,8 @@ export interface Config {
   };
   /** Counted from the last recipient's end; events from their receipt or dead letter. `contentMs` may be 0. */
   retention: { contentMs: number; messagesMs: number; eventsMs: number; auditMs: number };
+  /** Shares past which an account's sending is paused; null: none is. */
+  guard: { hardBounceShare: number; complaintShare: number } | null;
   operations: { email: string | null; from: string | null };
   log: { level: LogLevelName };
   /** `serve --dev`: nothing leaves the machine, every mail is caught in the local inbox. */
@@ -313,6 +315,7 @@ function assemble(
       eventsMs: value["retention.events"],
       auditMs: value["retention.audit"],
     },
+    guard: value.guard,
     operations: { email: value["operations.email"], from: value["operations.from"] },
     log: { level: value["log.level"] },
     dev: given.dev,

@@ -5,6 +5,7 @@ import { writeSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
 import { tellDomain } from "./care/domain-notice.ts";
+import { createGuard } from "./care/guard.ts";
 import { createMaintenance } from "./care/maintenance.ts";
 import { createNotices } from "./care/notices.ts";
 import { createPrune } from "./care/prune.ts";
@@ -251,6 +252,14 @@ async function build({
     mint,
     log: log.component("notices"),
   });
+  const guard = createGuard({
+    store,
+    holds,
+    notices,
+    shares: config.guard,
+    clock,
+    log: log.component("guard"),
+  });
   const webhooks = createWebhooks({
     store,
     recorder,
@@ -289,6 +298,8 @@ async function build({
       renewCertificates: reload,
       prune: () => prune.run(),
       foldStats: () => store.foldStats(),
+      guard: () => guard.check(),
+      releaseHeld: () => holds.release(),
     }),
     clock,
     log.component("jobs"),
@@ -333,6 +344,7 @@ async function build({
     domains,
     webhooks,
     maintenance,
+    guard,
     clock,
     log: log.component("http"),
     mint,

@@ -25,6 +25,8 @@ export function jobList(work: {
   secondLooks(): Promise<void>;
   prune(): Promise<void>;
   foldStats(): Promise<void>;
+  guard(): Promise<void>;
+  releaseHeld(): Promise<void>;
 }): Job[] {
   return [
     { name: "recheck-domains", cron: "*/10 * * * *", run: work.recheckDomains },
@@ -32,6 +34,8 @@ export function jobList(work: {
     { name: "second-looks", cron: "* * * * *", run: work.secondLooks },
     { name: "prune", cron: "* * * * *", run: work.prune },
     { name: "fold-stats", cron: "*/10 * * * * *", run: work.foldStats },
+    { name: "guard", cron: "* * * * *", run: work.guard },
+    { name: "release-held", cron: "* * * * *", run: work.releaseHeld },
   ];
 }
 

@@ -380,3 +380,17 @@ test.each([
 test("shows a span in its largest whole unit", () => {
   expect([90_000, 5_400_000, 172_800_000, 1, 0].map(spanText)).toEqual(["90s", "90m", "2d", "1ms", "0ms"]);
 });
+
+test("the guard has its two shares, each by itself, and false switches it off", () => {
+  const guardOf = (text: string, env = {}) =>
+    load({ [user]: `hostname: mail.acme.example\n${text}` }, { env }).guard;
+  expect(guardOf("")).toEqual({ hardBounceShare: 0.1, complaintShare: 0.003 });
+  expect(guardOf("guard: {hard_bounce: 5%}")).toEqual({ hardBounceShare: 0.05, complaintShare: 0.003 });
+  expect(guardOf("guard: {complaint: 0.1%}")).toEqual({ hardBounceShare: 0.1, complaintShare: 0.001 });
+  expect(guardOf("guard: false")).toBeNull();
+  expect(guardOf("", { SVC_GUARD: "false" })).toBeNull();
+  for (const wrong of ["true", "10%", "{hard_bounce: 10}", "{hard_bounce: 101%}", "{bounces: 5%}"])
+    expect(faults(`hostname: mail.acme.example\nguard: ${wrong}`), wrong).toEqual([
+      expect.stringMatching(/:2: guard.*expected false, or two shares such as/),
+    ]);
+});

@@ -164,6 +164,11 @@ export const options = {
     "how long events stay after they were received, or dead-lettered",
   ),
   "retention.audit": option(kind.span("1d", "3650d"), "90d", "how long the audit log is kept"),
+  guard: option(
+    kind.guard,
+    { hard_bounce: "10%", complaint: "0.3%" },
+    "shares of hard bounces and complaints within a day past which an account's sending is paused; false: never",
+  ),
   "operations.email": optional(kind.mailAddress, "who is told of dead letters"),
   "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
   "log.level": option(
@@ -182,7 +187,11 @@ export const someOptions = z.object(options);
 export const allOptions = someOptions.required();
 
 /** Written as one structure in an environment variable, in YAML's flow form. */
-export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>(["relay.trusted", "limits.rates"]);
+export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>([
+  "relay.trusted",
+  "limits.rates",
+  "guard",
+]);
 
 /** Keys of coming versions: a file that holds one is refused, so that nobody relies on what does not work yet. */
 export const notYet: readonly string[] = [
@@ -190,7 +199,6 @@ export const notYet: readonly string[] = [
   "tracking",
   "dnsbl",
   "backup",
-  "guard",
   "metrics",
   "log.format",
 ];

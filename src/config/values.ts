@@ -199,3 +199,18 @@ export const rates: z.ZodType<Record<string, { burst: number; perSecond: number 
   rate,
   `rates such as {messages-write: {burst: 200, per_second: 200}}, of the buckets ${bucketNames.join(", ")}`,
 );
+
+const guardShares = "false, or two shares such as {hard_bounce: 10%, complaint: 0.3%}";
+/** Shares past which an account is paused; false: none is. */
+export const guard: z.ZodType<{ hardBounceShare: number; complaintShare: number } | null> = z.union(
+  [
+    z.literal(false).transform(() => null),
+    z
+      .strictObject({ hard_bounce: percent.optional(), complaint: percent.optional() }, guardShares)
+      .transform(({ hard_bounce: hardBounceShare = 0.1, complaint: complaintShare = 0.003 }) => ({
+        hardBounceShare,
+        complaintShare,
+      })),
+  ],
+  guardShares,
+);

@@ -1,5 +1,6 @@
 // What the HTTP door is given, and what it hands to its routes.
 import type { Access } from "../access/access.ts";
+import type { Guard } from "../care/guard.ts";
 import type { Maintenance } from "../care/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -22,6 +23,7 @@ export interface HttpDeps {
   domains: Domains;
   webhooks: Webhooks;
   maintenance: Maintenance;
+  guard: Pick<Guard, "resume">;
   clock: Clock;
   log: Log;
   mint: IdMint;

@@ -39,6 +39,12 @@ export function createEventLists(db: Database) {
     "SELECT key FROM endpoints WHERE id = ? AND account_key = ?",
   );
   const newest: Statement<[], { seq: number | null }> = db.prepare("SELECT max(seq) AS seq FROM events");
+  const nextAccount: Statement<[number], { accountKey: number }> = db.prepare(
+    "SELECT account_key AS accountKey FROM events WHERE account_key > ? ORDER BY account_key LIMIT 1",
+  );
+  const newestOf: Statement<[number], { seq: number }> = db.prepare(
+    "SELECT seq FROM events WHERE account_key = ? ORDER BY seq DESC LIMIT 1",
+  );
   const manyMessages: Statement<[number, string, number], { n: number }> = db.prepare(
     "SELECT 1 AS n FROM recipients WHERE account_key = ? AND canonical = ? ORDER BY message_key LIMIT 1 OFFSET ?",
   );
@@ -99,6 +105,17 @@ export function createEventLists(db: Database) {
   };
 
   return {
+    /** Two seeks an account. */
+    accountsWithEvents({ afterSeq }: { afterSeq: number }): { accounts: number[]; lastSeq: number } {
+      const accounts: number[] = [];
+      let lastSeq = afterSeq;
+      for (let next = nextAccount.get(0); next; next = nextAccount.get(next.accountKey)) {
+        const seq = newestOf.get(next.accountKey)?.seq ?? 0;
+        if (seq > afterSeq) accounts.push(next.accountKey);
+        lastSeq = Math.max(lastSeq, seq);
+      }
+      return { accounts, lastSeq };
+    },
     listEvents(arg: { accountKey: number; filter: EventFilter; page: PageAt }): PageFound<EventRecord> {
       const { accountKey, filter, page } = arg;
       const ascending = filter.order !== "desc";

@@ -210,6 +210,7 @@ export function createCalls(parts: CallParts): Store {
 
     // events
     recordEvent: (event) => writer.call("recordEvent", event),
+    accountsWithEvents: (afterSeq) => reader.ask("accountsWithEvents", { afterSeq }),
     async listEvents(accountKey, filter, page) {
       const at = pageAt("e", page, ["number"]);
       return pageOf("e", await reader.ask("listEvents", { accountKey, filter, page: at }));

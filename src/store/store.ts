@@ -848,6 +848,8 @@ export interface Store {
 
   // events
   recordEvent(event: NewEvent): Promise<void>;
+  /** Accounts that have an event after this one, and the last event of all. */
+  accountsWithEvents(afterSeq: number): Promise<{ accounts: number[]; lastSeq: number }>;
   listEvents(accountKey: number, filter: EventFilter, page: PageRequest): Promise<Page<EventRecord>>;
 
   // suppressions

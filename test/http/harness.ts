@@ -88,6 +88,7 @@ export async function startHttp(
     submission?: Partial<Submission>;
     webhooks?: Partial<Webhooks>;
     domains?: Partial<Domains>;
+    guard?: HttpDeps["guard"];
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
     certificates?: HttpDeps["certificates"];
@@ -128,6 +129,7 @@ export async function startHttp(
     domains: fake<Domains>("domains", options.domains ?? {}),
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
     maintenance: createMaintenance({ store, clock }),
+    guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
     log,
     mint,

@@ -1,5 +1,8 @@
 // What a paused account may still do, over HTTP and with the real store.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createGuard } from "../../src/care/guard.ts";
+import { silentLog } from "../../src/log.ts";
+import { createHolds } from "../../src/queue/holds.ts";
 import type { Store } from "../../src/store/store.ts";
 import { accept, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -11,7 +14,11 @@ let door: Harness;
 let id: string;
 beforeAll(async () => {
   store = await openSqlite(newDirectory(), clock);
-  door = await startHttp({ opened: { store, clock } });
+  const deps = { store, clock, log: silentLog };
+  const holds = createHolds({ ...deps, note: () => undefined });
+  const notices = { notify: () => Promise.resolve(true) };
+  const guard = createGuard({ ...deps, holds, notices, shares: null });
+  door = await startHttp({ opened: { store, clock }, guard });
   const message = newMessage({ accountKey: door.account.key, at: clock.now() });
   await accept(store, message);
   ({ id } = message.message);
@@ -63,4 +70,31 @@ test("everything else goes on: reading, canceling, suppressing", async () => {
   expect([canceled.status, canceled.json["status"]]).toEqual([200, "canceled"]);
   const body = { emails: ["a@x.test"] };
   expect((await door.ask({ method: "POST", path: "/v1/suppressions", body })).status).toBe(201);
+});
+
+test("the operator sees why, and a resume ends the pause and a suspension with it; held mail follows", async () => {
+  const held = newMessage({ accountKey: door.account.key, at: clock.now(), lane: "held.test" });
+  await accept(store, held);
+  const claim = {
+    owner: "boot",
+    lane: "held.test",
+    limit: 5,
+    now: clock.now(),
+    leaseUntil: clock.now() + 1000,
+  };
+  expect((await store.claimDue(claim)).jobs).toEqual([]);
+  const operator = (method: string, verb = "") =>
+    door.ask({ admin: true, method, path: `/v1/accounts/default${verb}` });
+  await operator("POST", "/suspend");
+  expect((await operator("GET")).json).toMatchObject({
+    status: "suspended",
+    paused_at: new Date(clock.now()).toISOString(),
+    pause_reason: "12.5 % hard bounces",
+  });
+  const { status, json } = await operator("POST", "/resume");
+  expect([status, json["status"], json["paused_at"]]).toEqual([200, "active", null]);
+  expect((await door.ask({ method: "POST", path: "/v1/messages", body: [] })).status).toBe(422);
+  while ((await store.queueCounts()).held > 0) await clock.advance(1);
+  expect((await store.claimDue(claim)).jobs.map(({ message }) => message.id)).toEqual([held.message.id]);
+  expect((await operator("POST", "/resume")).status, "twice is no fault").toBe(200);
 });

@@ -39,7 +39,7 @@ export function register(accounts: Command, cli: Cli): void {
       .description(
         verb === "suspend"
           ? "refuse all its keys and logins; what it has queued goes on"
-          : "let its keys and logins work again",
+          : "let its keys and logins work again, and end the pause of its sending: held mail follows",
       )
       .action(async (account: string) => {
         const answer = await cli.client.call("POST", `${pathOf(account)}/${verb}`);

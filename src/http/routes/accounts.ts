@@ -33,10 +33,10 @@ const common = {
 } as const;
 const statusAfter = {
   suspend: ["suspended", "Refuses every key and login of an account; what it has queued goes on"],
-  resume: ["active", "Lets a suspended account's keys and logins work again"],
+  resume: ["active", "Ends the suspension of an account, and the pause of its sending"],
 } as const;
 
-export function accountRoutes({ store, clock, mint }: RouteDeps): Route[] {
+export function accountRoutes({ store, guard, clock, mint }: RouteDeps): Route[] {
   const find = async (call: Call<unknown, unknown>): Promise<Account> => {
     const text = call.param("account");
     const account = isId("acct", text) ? await store.accountById(text) : await store.accountByName(text);
@@ -66,6 +66,7 @@ export function accountRoutes({ store, clock, mint }: RouteDeps): Route[] {
       async handle(call) {
         if (status === "suspended" && (await find(call)).name === "operations")
           throw new Refusal("conflict", "The account operations sends the appliance's own mail and stays.");
+        if (status === "active") await guard.resume(await find(call));
         return change(call, { status });
       },
     }),

@@ -1,0 +1,115 @@
+// The guard against a stolen key or a rotten list: an account of whose recipients too many bounced hard, or too many
+// complained, within a day is paused for sending, and the operator is told. What a pause does to its mail is the
+// queue's (queue/holds.ts), what a send meets then the doors' (access/paused.ts). Only accounts to whose mail something
+// happened since the last look are looked at; what had been counted when an account was resumed does not count again.
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Log } from "../log.ts";
+import type { Holds } from "../queue/holds.ts";
+import type { Account, GuardBaseline, Store } from "../store/store.ts";
+import { operationsAccount, type Notices } from "./notices.ts";
+
+type Figures = Omit<GuardBaseline, "from">;
+
+export interface Guard {
+  /** Pauses whoever has passed a share. */
+  check(): Promise<void>;
+  /** Ends an account's pause; what was counted until now is forgiven. False: it is not paused. */
+  resume(account: Account): Promise<boolean>;
+}
+
+export interface GuardDeps {
+  store: Pick<Store, "accountByKey" | "accountsWithEvents" | "statsTotals">;
+  holds: Pick<Holds, "pause" | "resume">;
+  notices: Notices;
+  shares: Config["guard"];
+  clock: Clock;
+  log: Log;
+}
+
+const dayMs = 86_400_000;
+/** Counters are kept by quarters of an hour. */
+const quarterMs = 900_000;
+/** Fewer say nothing. */
+const leastEnded = 200;
+const leastDelivered = 1000;
+
+export function createGuard({ store, holds, notices, shares, clock, log }: GuardDeps): Guard {
+  /** The last event that was looked at; none: after a start every account is. */
+  let seen = 0;
+
+  /** Live mail alone: test traffic has counters of its own. */
+  const figuresOf = async (accountKey: number, from: number): Promise<Figures> => {
+    const range = { from, to: clock.now() + 1, test: false };
+    const { delivered, bounced, bouncedHard, complained } = await store.statsTotals(accountKey, range);
+    return { delivered, bounced, bouncedHard, complained };
+  };
+
+  /** Of the last day, or since the account was resumed. */
+  const recent = async ({ key, guarded }: Account): Promise<Figures> => {
+    const dayAgo = clock.now() - dayMs;
+    if (!guarded || guarded.from < dayAgo) return figuresOf(key, dayAgo);
+    const now = await figuresOf(key, guarded.from);
+    return {
+      delivered: now.delivered - guarded.delivered,
+      bounced: now.bounced - guarded.bounced,
+      bouncedHard: now.bouncedHard - guarded.bouncedHard,
+      complained: now.complained - guarded.complained,
+    };
+  };
+
+  const look = async (accountKey: number): Promise<void> => {
+    const account = await store.accountByKey(accountKey);
+    if (!shares || !account || account.pausedAt !== null || account.name === operationsAccount) return;
+    const reason = whatIsWrong(await recent(account), shares);
+    if (reason === null || !(await holds.pause(accountKey, reason))) return;
+    log.warn({ audit: "account_paused", account: account.id, reason }, "paused the sending of an account");
+    await notices.notify(
+      `account_paused:${account.id}`,
+      `sending of the account ${account.name} is paused`,
+      noticeText(account.name, reason),
+    );
+  };
+
+  return {
+    async check() {
+      if (!shares) return;
+      const { accounts, lastSeq } = await store.accountsWithEvents(seen);
+      for (const accountKey of accounts) await look(accountKey);
+      seen = lastSeq;
+    },
+    async resume(account) {
+      const from = Math.floor(clock.now() / quarterMs) * quarterMs;
+      const resumed = await holds.resume(account.key, { from, ...(await figuresOf(account.key, from)) });
+      if (resumed)
+        log.info({ audit: "account_resumed", account: account.id }, "resumed the sending of an account");
+      return resumed;
+    },
+  };
+}
+
+/** Why the account is to be paused, as the operator and the account's clients are told it; null: nothing is wrong. */
+function whatIsWrong(figures: Figures, shares: NonNullable<Config["guard"]>): string | null {
+  const { delivered, bounced, bouncedHard, complained } = figures;
+  const ended = delivered + bounced;
+  if (ended >= leastEnded && bouncedHard > shares.hardBounceShare * ended)
+    return `${percent(bouncedHard, ended)} of ${ended} recipients within a day bounced hard, more than ${percent(shares.hardBounceShare, 1)}`;
+  if (delivered >= leastDelivered && complained > shares.complaintShare * delivered)
+    return `${percent(complained, delivered)} of ${delivered} recipients within a day complained, more than ${percent(shares.complaintShare, 1)}`;
+  return null;
+}
+
+function percent(part: number, whole: number): string {
+  return `${Number(((part / whole) * 100).toFixed(2))} %`;
+}
+
+function noticeText(name: string, reason: string): string {
+  return (
+    `Sending of the account ${name} is paused: ${reason}.\n\n` +
+    `Its queued mail is on hold: it is not sent, and it does not expire. A send is refused with 403 account_paused, ` +
+    `by SMTP with 451 4.7.1. Other accounts are not touched.\n\n` +
+    `What to do: look at what bounced with: svc events list --account ${name} --event message.bounced\n` +
+    `If a key was stolen: svc keys revoke, svc smtp-credentials revoke. What must not go out: svc messages cancel\n` +
+    `Once it is mended: svc accounts resume ${name}\n`
+  );
+}
