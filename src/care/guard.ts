@@ -6,7 +6,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { Holds } from "../queue/holds.ts";
-import type { Account, GuardBaseline, Store } from "../store/store.ts";
+import type { Account, AuditEntry, GuardBaseline, Store } from "../store/store.ts";
 import { operationsAccount, type Notices } from "./notices.ts";
 
 type Figures = Omit<GuardBaseline, "from">;
@@ -19,7 +19,7 @@ export interface Guard {
 }
 
 export interface GuardDeps {
-  store: Pick<Store, "accountByKey" | "accountsWithEvents" | "statsTotals">;
+  store: Pick<Store, "accountByKey" | "accountsWithEvents" | "statsTotals" | "recordAudit">;
   holds: Pick<Holds, "pause" | "resume">;
   notices: Notices;
   shares: Config["guard"];
@@ -63,7 +63,8 @@ export function createGuard({ store, holds, notices, shares, clock, log }: Guard
     if (!shares || !account || account.pausedAt !== null || account.name === operationsAccount) return;
     const reason = whatIsWrong(await recent(account), shares);
     if (reason === null || !(await holds.pause(accountKey, reason))) return;
-    log.warn({ audit: "account_paused", account: account.id, reason }, "paused the sending of an account");
+    log.warn({ account: account.id, reason }, "paused the sending of an account");
+    await store.recordAudit([pauseEntry(account, reason, clock.now())]);
     await notices.notify(
       `account_paused:${account.id}`,
       `sending of the account ${account.name} is paused`,
@@ -81,8 +82,7 @@ export function createGuard({ store, holds, notices, shares, clock, log }: Guard
     async resume(account) {
       const from = Math.floor(clock.now() / quarterMs) * quarterMs;
       const resumed = await holds.resume(account.key, { from, ...(await figuresOf(account.key, from)) });
-      if (resumed)
-        log.info({ audit: "account_resumed", account: account.id }, "resumed the sending of an account");
+      if (resumed) log.info({ account: account.id }, "resumed the sending of an account");
       return resumed;
     },
   };
@@ -97,6 +97,21 @@ function whatIsWrong(figures: Figures, shares: NonNullable<Config["guard"]>): st
   if (delivered >= leastDelivered && complained > shares.complaintShare * delivered)
     return `${percent(complained, delivered)} of ${delivered} recipients within a day complained, more than ${percent(shares.complaintShare, 1)}`;
   return null;
+}
+
+function pauseEntry({ key, name }: Account, reason: string, at: number): AuditEntry {
+  return {
+    at,
+    accountKey: key,
+    actorKind: "system",
+    actor: null,
+    sourceIp: null,
+    requestId: null,
+    action: "accounts.pause",
+    target: name,
+    times: 1,
+    detail: { reason },
+  };
 }
 
 function percent(part: number, whole: number): string {

@@ -194,14 +194,7 @@ export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>([
 ]);
 
 /** Keys of coming versions: a file that holds one is refused, so that nobody relies on what does not work yet. */
-export const notYet: readonly string[] = [
-  "tls.acme",
-  "tracking",
-  "dnsbl",
-  "backup",
-  "metrics",
-  "log.format",
-];
+export const notYet: readonly string[] = ["tls.acme", "tracking", "dnsbl", "backup", "metrics", "log.format"];
 
 export function environmentName(path: string): string {
   return `SVC_${path.replaceAll(".", "_").toUpperCase()}`;

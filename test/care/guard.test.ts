@@ -46,6 +46,7 @@ async function rig(shares: GuardDeps["shares"] = { hardBounceShare: 0.1, complai
   });
   return {
     clock,
+    store,
     told,
     looked,
     holds,
@@ -79,7 +80,7 @@ async function rig(shares: GuardDeps["shares"] = { hardBounceShare: 0.1, complai
 }
 
 test("hard bounces past their share pause the account, and the operator is told why and what to do", async () => {
-  const { happens, isPaused, told, find, holds, clock } = await rig();
+  const { happens, isPaused, told, find, holds, store, clock } = await rig();
   await happens({ delivered: 180, hard: 20 });
   expect(await isPaused(), "a tenth is not more than a tenth").toBe(false);
   await happens({ hard: 1 });
@@ -96,6 +97,9 @@ test("hard bounces past their share pause the account, and the operator is told 
   await happens({ hard: 9 });
   await isPaused();
   expect(told, "it is told once").toHaveLength(1);
+  expect((await store.listAudit({}, { limit: 10, cursor: null })).rows).toMatchObject([
+    { action: "accounts.pause", actorKind: "system", target: "default", detail: { reason } },
+  ]);
 });
 
 test("complaints past theirs do too", async () => {

@@ -33,6 +33,8 @@ export function maintenanceRoutes({ store, maintenance, clock }: RouteDeps): Rou
       summary: "Closes the door to clients, or changes until when it is closed",
       answers: { 200: maintenanceShape },
       refuses: ["validation_failed"],
+      act: "maintenance.on",
+      shows: ["until"],
       body: z.strictObject({
         until: time.optional().describe("It ends by itself then; left out, it lasts until it is ended."),
       }),
@@ -50,6 +52,7 @@ export function maintenanceRoutes({ store, maintenance, clock }: RouteDeps): Rou
       method: "DELETE",
       summary: "Opens the door again",
       answers: { 204: null },
+      act: "maintenance.off",
       body: null,
       async handle() {
         await store.setMaintenance(null);

@@ -32,6 +32,7 @@ export function recipientRoutes({ store, clock, log }: RouteDeps): Route[] {
       path: "/v1/recipients/forget",
       summary: "Removes a person from all that the account keeps, but for the suppression list",
       answers: { 200: forgottenShape },
+      act: "recipients.forget",
       scopes: ["admin"],
       bucket: "default",
       doors: "admin",
@@ -39,7 +40,7 @@ export function recipientRoutes({ store, clock, log }: RouteDeps): Route[] {
       body: z.strictObject({ email: canonicalEmail }),
       async handle({ account, body: { email } }) {
         const { underWay, contentKept, hasMore, ...counts } = await forget(account.key, email);
-        log.info({ audit: "recipient_forgotten", account: account.id, ...counts }, "removed a recipient");
+        log.info({ account: account.id, ...counts }, "removed a person");
         const body: z.input<typeof forgottenShape> = {
           email,
           ...counts,
