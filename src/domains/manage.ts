@@ -2,14 +2,14 @@
 // for each message. A domain sends once it is verified, and for 72 hours more while it is degraded.
 import type { Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
-import { Refusal, type Problem } from "../errors.ts";
+import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
-import { parseDomain } from "../mail/address.ts";
-import type { DomainStatus, SenderDomain, Store } from "../store/store.ts";
+import type { DnsRecord, DomainStatus, SenderDomain, Store } from "../store/store.ts";
 import { checkRecords, statusAfter } from "./check.ts";
 import type { Domains, DomainWriting } from "./domains.ts";
 import { keysAfter, makeKeys } from "./keys.ts";
-import { dkimName, longestPrefix, recordsFor, returnPathDomain } from "./records.ts";
+import { checkedName, checkNames, checkSelector, invalid } from "./names.ts";
+import { recordsFor, returnPathDomain } from "./records.ts";
 import type { SendingHost } from "./records.ts";
 
 export interface DomainsDeps {
@@ -46,7 +46,8 @@ export function createDomains(deps: DomainsDeps): Domains {
     const dkimKeys = keysAfter(domain.dkimKeys, seen, domain.name, now);
     const records = recordsFor({ ...domain, dkimKeys }, host, seen);
     const status = statusAfter(domain, records, now);
-    return { ...domain, dkimKeys, records, ...status, checkedAt: now, updatedAt: now };
+    const returnPathBefore = records.every(holdsForReturns) ? null : domain.returnPathBefore;
+    return { ...domain, dkimKeys, returnPathBefore, records, ...status, checkedAt: now, updatedAt: now };
   };
 
   /** Where it was changed while the DNS was asked, what it is now is looked at. */
@@ -99,6 +100,7 @@ export function createDomains(deps: DomainsDeps): Domains {
         verifiedAt: null,
         checkedAt: null,
         failingSince: null,
+        returnPathBefore: null,
         trackOpens: false,
         trackClicks: false,
         allowSubdomains: true,
@@ -114,8 +116,8 @@ export function createDomains(deps: DomainsDeps): Domains {
         returnPathDomain:
           wanted === null ? returnPathDomain(domain.name) : (wanted ?? domain.returnPathDomain),
       };
-      refuseNames(domain, next);
-      return change(domain, next, into);
+      checkNames(domain, next);
+      return change(domain, { ...next, returnPathBefore: beforeOf(domain, next.returnPathDomain) }, into);
     },
 
     async rotate(domain, dkim, into = store) {
@@ -166,55 +168,15 @@ export function createDomains(deps: DomainsDeps): Domains {
   };
 }
 
-/** A-label form, lower case. Throws Refusal validation_failed. */
-function checkedName(given: string): string {
-  const parsed = parseDomain(given.trim().replace(/\.$/, ""));
-  const issue = !parsed.ok
-    ? parsed.issue
-    : parsed.value.length + longestPrefix > 253
-      ? "is too long for the names of its DKIM records"
-      : null;
-  if (parsed.ok && issue === null) return parsed.value;
-  throw invalid("name", issue ?? "is no domain name");
+/** Mail that is sent meanwhile keeps the return path that is known to work. */
+function beforeOf(domain: SenderDomain, next: string): string | null {
+  const { status, returnPathDomain: now, returnPathBefore: before } = domain;
+  const inUse = before ?? (status === "verified" || status === "degraded" ? now : null);
+  return inUse === next ? null : inUse;
 }
 
-/** Sub-domains of RFC 6376 §3.1; a letter is put behind it for the second key. Throws Refusal validation_failed. */
-function checkSelector(selector: string | undefined, name: string, field: string): void {
-  if (selector === undefined) return;
-  if (!/^[a-z0-9](?:[a-z0-9-]{0,60}[a-z0-9])?$/.test(selector))
-    throw invalid(field, "is not a selector: 1 to 62 letters, digits and hyphens in lower case");
-  if (dkimName(`${selector}e`, name).length > 253)
-    throw invalid(field, "is too long for the name of a DNS record");
-}
-
-/** The names that were chosen for it. Throws Refusal validation_failed. */
-function refuseNames(domain: SenderDomain, next: Partial<SenderDomain>): void {
-  const { name } = domain;
-  const { returnPathDomain: returnPath, trackingDomain: tracking } = { ...domain, ...next };
-  const errors: Problem[] = [];
-  const refuse = (field: string, issue: string): void =>
-    void errors.push({ field, code: "validation_failed", issue });
-  // Aligned with the From domain (RFC 7489 §3.1), and not the domain itself, whose MX is its mailboxes'.
-  if (!isBelow(returnPath, name)) refuse("return_path_domain", below(name));
-  if (tracking !== null && !isBelow(tracking, name)) refuse("tracking_domain", below(name));
-  // A CNAME stands alone at its name (RFC 1034 §3.6.2).
-  if (tracking === returnPath)
-    refuse("tracking_domain", "is the return path's name, which has other records");
-  const [first] = errors;
-  if (first) throw new Refusal("validation_failed", `${first.field} ${first.issue}.`, { errors });
-}
-
-/** What is left of an address (RFC 5321 §4.5.3.1) beside the longest local part. */
-const longestBelow = 189;
-const below = (name: string): string => `is not a name of at most ${longestBelow} characters below ${name}`;
-
-function isBelow(given: string, name: string): boolean {
-  return given.endsWith(`.${name}`) && (given.length <= longestBelow || given === returnPathDomain(name));
-}
-
-function invalid(field: string, issue: string): Refusal {
-  const errors = [{ field, code: "validation_failed" as const, issue }];
-  return new Refusal("validation_failed", `${field} ${issue}.`, { errors });
+function holdsForReturns({ purpose, status }: DnsRecord): boolean {
+  return (purpose !== "return_path" && purpose !== "spf") || status === "ok";
 }
 
 function changedMeanwhile(name: string): Refusal {

@@ -21,6 +21,11 @@ export function returnPathDomain(name: string): string {
   return `bounce.${name}`;
 }
 
+/** The domain of the return paths that mail carries now. */
+export function returnPathInUse(domain: Pick<SenderDomain, "returnPathDomain" | "returnPathBefore">): string {
+  return domain.returnPathBefore ?? domain.returnPathDomain;
+}
+
 /** Names of the DKIM records that are made here are at most this much longer than the domain. */
 export const longestPrefix = dkimName("svc999e", "").length;
 

@@ -6,16 +6,16 @@ import type { SenderDomain } from "./store.ts";
 export function createDomainWrites(db: Database) {
   const insert = db.prepare(
     `INSERT INTO domains (id, account_key, name, status, return_path_domain, records, dkim_keys, created_at, updated_at,
-       verified_at, checked_at, failing_since, track_opens, track_clicks, tracking_domain, allow_subdomains, revision)
+       verified_at, checked_at, failing_since, track_opens, track_clicks, tracking_domain, allow_subdomains, return_path_before, revision)
      VALUES (@id, @accountKey, @name, @status, @returnPathDomain, @records, @dkimKeys, @createdAt, @updatedAt,
-       @verifiedAt, @checkedAt, @failingSince, @trackOpens, @trackClicks, @trackingDomain, @allowSubdomains, @revision)
+       @verifiedAt, @checkedAt, @failingSince, @trackOpens, @trackClicks, @trackingDomain, @allowSubdomains, @returnPathBefore, @revision)
      ON CONFLICT (account_key, name) DO NOTHING`,
   );
   const save = db.prepare(
     `UPDATE domains SET status = @status, return_path_domain = @returnPathDomain, records = @records, dkim_keys = @dkimKeys,
        updated_at = @updatedAt, verified_at = @verifiedAt, checked_at = @checkedAt, failing_since = @failingSince,
        track_opens = @trackOpens, track_clicks = @trackClicks, tracking_domain = @trackingDomain,
-       allow_subdomains = @allowSubdomains, revision = revision + 1
+       allow_subdomains = @allowSubdomains, return_path_before = @returnPathBefore, revision = revision + 1
      WHERE key = @key AND revision = @revision`,
   );
   const remove = db.prepare("DELETE FROM domains WHERE account_key = ? AND name = ?");

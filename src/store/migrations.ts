@@ -206,6 +206,10 @@ CREATE TABLE audit (
 CREATE INDEX audit_time ON audit (at);
 CREATE UNIQUE INDEX audit_uses ON audit (actor, source_ip, at / 86400000) WHERE action IN ('keys.used', 'smtp_credentials.used');
 `,
+  // A sender domain's return path of before, until the new one is seen.
+  `
+ALTER TABLE domains ADD COLUMN return_path_before TEXT;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

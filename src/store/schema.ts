@@ -71,6 +71,7 @@ export const domains = sqliteTable("domains", {
   name: text("name").notNull(),
   status: text("status").$type<DomainStatus>().notNull(),
   returnPathDomain: text("return_path_domain").notNull(),
+  returnPathBefore: text("return_path_before"),
   records: text("records", { mode: "json" }).$type<DnsRecord[]>().notNull(),
   dkimKeys: text("dkim_keys", { mode: "json" }).$type<DkimKey[]>().notNull(),
   createdAt: integer("created_at").notNull(),

@@ -126,6 +126,8 @@ export interface SenderDomain {
   name: string;
   status: DomainStatus;
   returnPathDomain: string;
+  /** The one before it, which mail carries until the records of the new one are seen; null: they are. */
+  returnPathBefore: string | null;
   records: DnsRecord[];
   dkimKeys: DkimKey[];
   createdAt: number;

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Domains } from "../domains/domains.ts";
+import { returnPathInUse } from "../domains/records.ts";
 import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
 import { canonicalAddress, type Address } from "../mail/address.ts";
@@ -191,7 +192,7 @@ function messageOf(
     from: request.from.address.email,
     fromName: request.from.name,
     signingDomain: domain.name,
-    returnPathDomain: domain.returnPathDomain,
+    returnPathDomain: returnPathInUse(domain),
     subject: request.subject,
     tagsJson: JSON.stringify(request.tags),
     metadataJson: JSON.stringify(request.metadata),
@@ -221,7 +222,7 @@ function relayedMessageOf(
     from: author.address.email,
     fromName: author.name && recorded(author.name),
     signingDomain: domain.name,
-    returnPathDomain: domain.returnPathDomain,
+    returnPathDomain: returnPathInUse(domain),
     subject: recorded(header.subject),
     tagsJson: JSON.stringify(options.tags),
     metadataJson: JSON.stringify(options.metadata),

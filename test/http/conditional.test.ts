@@ -20,6 +20,7 @@ import {
 } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { fake, startHttp, text, type Answer, type Harness } from "./harness.ts";
+import { asAdded } from "../support/domains.ts";
 
 let door: Harness;
 let store: Store;
@@ -91,11 +92,7 @@ beforeAll(async () => {
     verifiedAt: null,
     checkedAt: null,
     failingSince: null,
-    trackOpens: false,
-    trackClicks: false,
-    trackingDomain: null,
-    allowSubdomains: true,
-    revision: 0,
+    ...asAdded,
   });
 });
 afterAll(() => door.stop());

@@ -131,6 +131,7 @@ test("what is set of a domain is kept, and its records follow and are looked at 
     status: "verified",
     checked_at: null,
   });
+  expect(set.json["return_path_in_use"]).toBe(`bounce.${name}`);
   expect(rows(set.json, "return_path")).toEqual([[`rp.${name}`, true, "unchecked"]]);
   expect(rows(set.json, "spf")).toEqual([[`rp.${name}`, true, "unchecked"]]);
   expect(rows(set.json, "tracking")).toEqual([[`go.${name}`, false, "unchecked"]]);
@@ -145,6 +146,28 @@ test("what is set of a domain is kept, and its records follow and are looked at 
   expect(back.json).toMatchObject({ tracking_domain: null, return_path_domain: `bounce.${name}` });
   expect(back.json["tracking"]).toEqual(change.tracking);
   expect(rows(back.json, "tracking")).toEqual([]);
+});
+
+test("mail keeps the return path that works until the records of the new one are seen, each of them", async () => {
+  await ask("POST", "/v1/domains", { name });
+  await ask("PATCH", at(), { return_path_domain: `early.${name}` }); // it never sent: nothing to keep
+  expect((await get())["return_path_in_use"]).toBe(`early.${name}`);
+  publish(await get());
+  await verify();
+  const inUse = async (): Promise<unknown> => (await get())["return_path_in_use"];
+  const { json } = await ask("PATCH", at(), { return_path_domain: `rp.${name}` });
+  await verify();
+  expect(await inUse()).toBe(`early.${name}`);
+  publish(json, (record) => text(record["purpose"]) === "return_path");
+  await verify();
+  expect(await inUse()).toBe(`early.${name}`);
+  const again = await ask("PATCH", at(), { return_path_domain: `rp2.${name}` });
+  expect(again.json["return_path_in_use"]).toBe(`early.${name}`);
+  publish(again.json);
+  expect(await verify()).toMatchObject({ status: "verified", return_path_in_use: `rp2.${name}` });
+  await ask("PATCH", at(), { return_path_domain: `rp3.${name}` });
+  const back = await ask("PATCH", at(), { return_path_domain: `rp2.${name}` });
+  expect(back.json["return_path_in_use"]).toBe(`rp2.${name}`);
 });
 
 test("tracking cannot be enabled before there is anything that tracks", async () => {

@@ -3,5 +3,12 @@ import type { SenderDomain } from "../../src/store/store.ts";
 
 export const asAdded: Pick<
   SenderDomain,
-  "trackOpens" | "trackClicks" | "trackingDomain" | "allowSubdomains" | "revision"
-> = { trackOpens: false, trackClicks: false, trackingDomain: null, allowSubdomains: true, revision: 0 };
+  "returnPathBefore" | "trackOpens" | "trackClicks" | "trackingDomain" | "allowSubdomains" | "revision"
+> = {
+  returnPathBefore: null,
+  trackOpens: false,
+  trackClicks: false,
+  trackingDomain: null,
+  allowSubdomains: true,
+  revision: 0,
+};

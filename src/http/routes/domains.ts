@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
+import { returnPathInUse } from "../../domains/records.ts";
 import { complaintsAddress } from "../../feedback/mailbox.ts";
 import { parseDomain } from "../../mail/address.ts";
 import { readDkimKey } from "../../mail/dkim-key.ts";
@@ -252,6 +253,7 @@ function domainBody(domain: SenderDomain, hostname: string): z.input<typeof doma
     tracking: { enabled: false, opens: domain.trackOpens, clicks: domain.trackClicks },
     tracking_domain: domain.trackingDomain,
     return_path_domain: domain.returnPathDomain,
+    return_path_in_use: returnPathInUse(domain),
     allow_subdomains: domain.allowSubdomains,
     feedback_address: complaintsAddress(hostname),
     created_at: isoTime(domain.createdAt),

@@ -44,6 +44,9 @@ export const domainShape = z
     }),
     tracking_domain: z.string().nullable(),
     return_path_domain: z.string(),
+    return_path_in_use: z
+      .string()
+      .describe("A new one is in use once its records are seen; until then it is the one before."),
     allow_subdomains: z.boolean().describe("Subdomains that are no domain of their own may send by it."),
     feedback_address: emailAddress.describe("Where feedback loops send complaints."),
     created_at: timestamp,
