@@ -164,13 +164,15 @@ test("verifying a domain is exit 7 while a record is missing, naming it, and 0 o
   expect((await svc(["domains", "verify", "acme.example"], { socket })).code).toBe(0);
 });
 
-test("verify --wait asks again until the time is over", async () => {
+test("verify --wait asks again until the time is over, where the resolver fails too", async () => {
   const { ManualClock } = await import("../support/clock.ts");
   const clock = new ManualClock();
   let asked = 0;
   const { socket } = await fakeDaemon({
     "POST /v1/domains/acme.example/verify": () => {
       asked += 1;
+      if (asked === 2)
+        return { status: 502, json: { code: "upstream_error", detail: "The resolver failed." } };
       return { json: { status: asked > 2 ? "verified" : "pending", records: [] } };
     },
   });

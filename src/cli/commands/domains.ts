@@ -150,9 +150,15 @@ async function verify(cli: Cli, name: string, wait: string | true | undefined): 
   const until =
     wait === undefined ? 0 : cli.io.clock.monotonic() + spanMs(wait === true ? "10m" : wait, "--wait");
   for (;;) {
-    const answer = await cli.client.call("POST", `/v1/domains/${segment(name)}/verify`);
-    const verified = answer.json["status"] === "verified";
-    if (!verified && cli.io.clock.monotonic() + pollMs <= until) {
+    const mayWait = cli.io.clock.monotonic() + pollMs <= until;
+    const answer = await cli.client
+      .call("POST", `/v1/domains/${segment(name)}/verify`)
+      .catch((error: unknown) => {
+        if (mayWait && error instanceof CliFault && error.exit === 1) return null; // the resolver failed
+        throw error;
+      });
+    const verified = answer?.json["status"] === "verified";
+    if (answer === null || (!verified && cli.io.clock.monotonic() + pollMs <= until)) {
       await new Promise<void>((resolve) => void cli.io.clock.after(pollMs, resolve));
       continue;
     }

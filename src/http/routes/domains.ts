@@ -163,6 +163,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       upstream: true,
       async handle(call) {
         const domain = await domains.verify(await find(call)); // asks the network, and saves what it saw before the answer
+        refuseUnseen(domain);
         return call.once(
           () => Promise.resolve(domain),
           (verified) => json(200, body(verified)),
@@ -203,6 +204,16 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       }),
     ),
   ];
+}
+
+/** Where of no record anything could be told, it is the resolver that failed, and nothing was found out. */
+function refuseUnseen({ name, records }: SenderDomain): void {
+  const required = records.filter((record) => record.required);
+  if (required.length === 0 || required.some((record) => record.status !== "unknown")) return;
+  throw new Refusal(
+    "upstream_error",
+    `The DNS could be asked about none of the records of ${name}. ${required[0]?.issue ?? ""}`,
+  );
 }
 
 /** Mail of the simulator's domain is played by it, under any account's test key. */
