@@ -2,6 +2,7 @@
 // reverse. The only file that knows them all; what they do is theirs. Over 300 lines: the wiring is one list.
 import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
+import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
 import { tellDomain } from "./care/domain-notice.ts";
@@ -391,7 +392,9 @@ function resolverOf(config: Config, clock: Clock, log: Log): CachingResolver {
 }
 
 function domainConfig({ hostname, outbound, publicUrl }: Config) {
-  return { hostname, sources: outbound.source, publicHost: new URL(publicUrl).hostname };
+  const host = new URL(publicUrl).hostname;
+  const isName = isIP(host) === 0 && !host.startsWith("["); // a CNAME leads to a name
+  return { hostname, sources: outbound.source, publicHost: isName ? host : hostname };
 }
 
 async function theAccount(store: Store) {

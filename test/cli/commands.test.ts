@@ -561,3 +561,19 @@ test("an export that breaks off is no success", async () => {
   const ran = await svc(["suppressions", "export"], { socket });
   expect([ran.code, ran.err]).toEqual([6, expect.stringContaining("broke off")]);
 });
+
+test("a domain is shown with its keys by name", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/domains/acme.example": {
+      json: {
+        name: "acme.example",
+        records: [],
+        dkim: [{ selector: "svc2", algorithm: "rsa-sha256", status: "pending", retired_at: null }],
+        tracking: { enabled: false, opens: true, clicks: false },
+      },
+    },
+  });
+  const { out } = await svc(["domains", "show", "acme.example"], { socket });
+  expect(out).toContain("svc2 (rsa-sha256, pending)");
+  expect(out).toMatch(/tracking opens +yes/);
+});

@@ -77,7 +77,15 @@ export function register(domains: Command, cli: Cli): void {
     .action(async (name: string) => {
       const answer = await one(name);
       if (cli.out.json) return cli.out.body(answer.text);
-      cli.out.fields(Object.entries(answer.json).filter(([key]) => key !== "records"));
+      const { records: _records, dkim, tracking, ...plain } = answer.json;
+      cli.out.fields([
+        ...Object.entries(plain),
+        ["dkim", keysOf(dkim)],
+        ...Object.entries((tracking ?? {}) as Row).map(([key, value]): [string, unknown] => [
+          `tracking ${key}`,
+          value,
+        ]),
+      ]);
       cli.out.line("");
       showRecords(cli, recordsOf(answer.json));
     });
@@ -181,6 +189,13 @@ async function verify(cli: Cli, name: string, wait: string | true | undefined): 
 function recordsOf(domain: Row): Row[] {
   const records = domain["records"];
   return Array.isArray(records) ? (records as Row[]) : [];
+}
+
+/** `svc1 (rsa-sha256, active)` */
+function keysOf(dkim: unknown): string[] {
+  return (Array.isArray(dkim) ? (dkim as Row[]) : []).map(
+    ({ selector, algorithm, status }) => `${cell(selector)} (${cell(algorithm)}, ${cell(status)})`,
+  );
 }
 
 function isNewKey(record: Row): boolean {
