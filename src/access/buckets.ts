@@ -1,9 +1,10 @@
 // Rate limits: a token bucket per key and bucket, one per account and bucket above it, and one per
 // source address for requests without a valid key. Refill is continuous on the monotonic clock. The
-// table is the API's own (README, "Rate limits"); `limits.rates` of the configuration overrides it.
+// table is the API's own (README, "Rate limits"); `limits.rates` of the configuration stands above it, an account's
+// rates above that, a key's above all. A changed rate holds from the next request on: what was spent stays spent.
 // A bucket that is full again is the same as none, so it is forgotten: memory is bounded.
 import type { Clock } from "../clock.ts";
-import type { Rate } from "../store/store.ts";
+import type { Rate, Rates } from "../store/store.ts";
 import { sourceOf } from "./networks.ts";
 
 export const rateTable = {
@@ -36,7 +37,8 @@ export const accountBuckets = [...routeBuckets, "account"] as const;
 
 export interface BucketState {
   allowed: boolean;
-  bucket: BucketName;
+  /** `quota`: the messages of a day (quotas.ts). */
+  bucket: BucketName | "quota";
   /** Burst capacity. */
   limit: number;
   /** Whole tokens left. */
@@ -47,11 +49,17 @@ export interface BucketState {
   retryAfterSeconds: number;
 }
 
+/** A key or an account: who it is, and what was raised for it. */
+export interface Spender {
+  key: number;
+  rates: Rates;
+}
+
 export interface Buckets {
   /** Takes tokens (1) of the key's bucket and of its account's; takes none where either has fewer. */
-  take(keyKey: number, accountKey: number, bucket: RouteBucket, tokens?: number): BucketState;
+  take(key: Spender, account: Spender, bucket: RouteBucket, tokens?: number): BucketState;
   /** Puts back a token that `take` took. */
-  giveBack(keyKey: number, accountKey: number, bucket: RouteBucket): BucketState;
+  giveBack(key: Spender, account: Spender, bucket: RouteBucket): BucketState;
   /** Takes a token of a source without a valid key. */
   takeUnauthenticated(ip: string): BucketState;
   /** The state of a source's bucket; nothing is taken. */
@@ -74,14 +82,23 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
   const levels = new Map<string, Level>();
   let untilSweep = sweepEvery;
 
-  const level = (id: string, bucket: BucketName): Level => {
+  const level = (id: string, rate: Rate): Level => {
     const now = clock.monotonic();
     const old = levels.get(id);
-    if (!old) return { tokens: rates[bucket].burst, at: now, rate: rates[bucket] };
-    old.tokens = Math.min(old.rate.burst, old.tokens + ((now - old.at) / 1000) * old.rate.perSecond);
+    if (!old) return { tokens: rate.burst, at: now, rate };
+    const { burst, perSecond } = old.rate;
+    old.tokens = Math.min(burst, old.tokens + ((now - old.at) / 1000) * perSecond);
     old.at = now;
+    if (burst !== rate.burst || perSecond !== rate.perSecond) {
+      old.tokens = Math.max(0, old.tokens + rate.burst - burst);
+      old.rate = rate;
+    }
     return old;
   };
+  const ownLevel = (id: string, key: Spender, account: Spender, bucket: RouteBucket): Level =>
+    level(id, key.rates[bucket] ?? account.rates[bucket] ?? rates[bucket]);
+  const sharedLevel = (id: string, account: Spender): Level =>
+    level(id, account.rates["account"] ?? rates.account);
   const draw = (id: string, from: Level, tokens = 1): void => {
     from.tokens -= tokens;
     levels.delete(id); // the young end is where it was last used
@@ -103,32 +120,32 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
   });
 
   return {
-    take(keyKey, accountKey, bucket, tokens = 1) {
-      const ownId = `k${keyKey}:${bucket}`;
-      const sharedId = `a${accountKey}:${bucket}`;
-      const own = level(ownId, bucket);
-      const shared = level(sharedId, "account");
+    take(key, account, bucket, tokens = 1) {
+      const ownId = `k${key.key}:${bucket}`;
+      const sharedId = `a${account.key}:${bucket}`;
+      const own = ownLevel(ownId, key, account, bucket);
+      const shared = sharedLevel(sharedId, account);
       if (own.tokens < tokens) return state(own, bucket, false, tokens);
       if (shared.tokens < tokens) return state(shared, "account", false, tokens);
       draw(ownId, own, tokens);
       draw(sharedId, shared, tokens);
       return state(own, bucket, true);
     },
-    giveBack(keyKey, accountKey, bucket) {
-      const own = level(`k${keyKey}:${bucket}`, bucket);
-      for (const from of [own, level(`a${accountKey}:${bucket}`, "account")])
+    giveBack(key, account, bucket) {
+      const own = ownLevel(`k${key.key}:${bucket}`, key, account, bucket);
+      for (const from of [own, sharedLevel(`a${account.key}:${bucket}`, account)])
         from.tokens = Math.min(from.rate.burst, from.tokens + 1);
       return state(own, bucket, true);
     },
     takeUnauthenticated(ip) {
       const id = `s${sourceOf(ip)}`;
-      const own = level(id, "unauthenticated");
+      const own = level(id, rates.unauthenticated);
       if (own.tokens < 1) return state(own, "unauthenticated", false);
       draw(id, own);
       return state(own, "unauthenticated", true);
     },
     peekUnauthenticated(ip) {
-      const own = level(`s${sourceOf(ip)}`, "unauthenticated");
+      const own = level(`s${sourceOf(ip)}`, rates.unauthenticated);
       return state(own, "unauthenticated", own.tokens >= 1);
     },
     get size() {

@@ -102,6 +102,7 @@ export function createNotices(deps: NoticesDeps): Notices {
       createdAt: now,
       sendAt: null,
       idempotency: null,
+      quotas: [],
     });
   };
 

@@ -7,6 +7,7 @@ import { Readable } from "node:stream";
 import type { IdMint } from "../ids.ts";
 import type { AnswerRequest } from "../store/store.ts";
 import type { Buckets } from "../access/buckets.ts";
+import { OverQuota } from "../access/quotas.ts";
 import { Refusal } from "../errors.ts";
 import { accepts, prefers } from "./accept.ts";
 import { ClientGone } from "./body.ts";
@@ -153,6 +154,7 @@ function answerRequestOf(x: Exchange, deps: AppDeps): AnswerRequest | null {
 }
 
 function refuse(x: Exchange, error: unknown, deps: AppDeps): Reply {
+  if (error instanceof OverQuota) x.bucket = error.state;
   const refusal = refusalOf(error, x.match.kind === "route" && x.match.route.upstream === true);
   if (error instanceof ClientGone) deps.log.debug({ request_id: x.id, path: x.path }, "the client went away");
   else if (!(error instanceof Refusal)) {

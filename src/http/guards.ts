@@ -2,11 +2,12 @@
 // lock-out 403, 401, disabled and allowlist 403 (the last four are access's own order), route 404, method
 // 405, scope 403, rate 429, a paused account 403, headers 400 and 415, size 413, JSON 400, key reuse 409, shape 422, and 429 once more where
 // the body costs more tokens. The list at the end is that order; nothing else decides it. A guard throws a
-// Refusal, or answers with a Reply.
+// Refusal, or answers with a Reply. Over 300 lines: one guard after the other, read as that list.
 import type { Access, Principal } from "../access/access.ts";
 import type { Buckets, BucketState } from "../access/buckets.ts";
 import type { Networks } from "../access/networks.ts";
 import { refusePaused } from "../access/paused.ts";
+import { quotasOf, refuseSpentQuotas } from "../access/quotas.ts";
 import type { Maintenance } from "../care/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import { Refusal, type Problem } from "../errors.ts";
@@ -139,13 +140,13 @@ const hasTokens: Guard = (x, deps) => {
 /** Draws a token for a request: of its key's bucket, of its source's where it has no key. */
 export function drawOn(x: Exchange, buckets: Buckets): BucketState {
   if (x.principal?.kind !== "key") return buckets.takeUnauthenticated(x.ip);
-  return buckets.take(x.principal.key.key, x.principal.account.key, routeOf(x)?.bucket ?? "default");
+  return buckets.take(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");
 }
 
 /** The token of a request that turned out to cost none. */
 export function giveBackToken(x: Exchange, buckets: Buckets): void {
   if (x.principal?.kind !== "key") return;
-  x.bucket = buckets.giveBack(x.principal.key.key, x.principal.account.key, routeOf(x)?.bucket ?? "default");
+  x.bucket = buckets.giveBack(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");
 }
 
 function refuseRate(x: Exchange, why = "is empty"): never {
@@ -156,8 +157,10 @@ function refuseRate(x: Exchange, why = "is empty"): never {
   });
 }
 
+const isSend = (x: Exchange): boolean => routeOf(x)?.refuses?.includes("account_paused") === true;
+
 const mayStillSend: Guard = (x) => {
-  if (routeOf(x)?.refuses?.includes("account_paused")) refusePaused(accountOf(x));
+  if (isSend(x)) refusePaused(accountOf(x));
 };
 
 const hasGoodHeaders: Guard = (x) => {
@@ -237,6 +240,13 @@ const isNoReplay: Guard = async (x, deps) => {
   x.idempotency = { key, fingerprint };
 };
 
+/** Behind the replay, so that whoever lost the answer to the day's last message still gets it. */
+const hasQuota: Guard = async (x, deps) => {
+  if (x.principal?.kind !== "key" || !isSend(x)) return;
+  const quotas = quotasOf(x.principal.account, x.principal.key);
+  if (quotas.length > 0) await refuseSpentQuotas(deps.store, quotas, deps.clock.now());
+};
+
 const hasGoodShape: Guard = async (x, deps) => {
   const route = routeOf(x);
   if (!route?.body) return;
@@ -266,7 +276,7 @@ const hasTokensForAll: Guard = (x, deps) => {
   const more = route.tokens(x.body) - 1;
   if (more < 1) return;
   const { key, account } = x.principal;
-  x.bucket = deps.buckets.take(key.key, account.key, route.bucket, more);
+  x.bucket = deps.buckets.take(key, account, route.bucket, more);
   if (!x.bucket.allowed) refuseRate(x, "has too few tokens");
 };
 
@@ -287,6 +297,7 @@ export const guards: readonly Guard[] = [
   bringsItsBody, // 413
   isJson, // 400
   isNoReplay, // 409, or the stored answer
+  hasQuota, // 429 of a day's messages
   hasGoodShape, // 422
   hasTokensForAll, // 429 of what costs more than a token, counted in its body
 ];

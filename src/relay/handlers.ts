@@ -10,8 +10,10 @@ import type {
 } from "smtp-server";
 import type { Access, SmtpLogin } from "../access/access.ts";
 import { readSmtpUsername } from "../access/credentials.ts";
+import { quotasOf, refuseSpentQuotas } from "../access/quotas.ts";
 import { refusePaused } from "../access/paused.ts";
 import type { Maintenance } from "../care/maintenance.ts";
+import type { Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
@@ -27,7 +29,8 @@ import type { Desk } from "./smtp-connection.ts";
 export interface HandlerDeps {
   access: Pick<Access, "authenticateSmtp" | "renewSmtp">;
   submission: Pick<Submission, "refuseRecipient" | "relay">;
-  store: Pick<Store, "accountByName" | "full">;
+  store: Pick<Store, "accountByName" | "full" | "spentQuota">;
+  clock: Clock;
   log: Log;
   desk: Pick<Desk, "stopping">;
   maintenance: Pick<Maintenance, "refusal">;
@@ -47,7 +50,7 @@ const localSender =
   /^[\w!#$%&'*+\-/=?^`{|}~.]{1,64}@(?:[a-z0-9-]{1,63}|\[[0-9a-f.:]{2,45}\]|\[ipv6:[0-9a-f.:]{2,45}\])$/i;
 
 export function createHandlers(deps: HandlerDeps): Handlers {
-  const { access, submission, store, log, desk } = deps;
+  const { access, submission, store, clock, log, desk } = deps;
   const senders = new WeakMap<SMTPServerSession, Sender>();
 
   /** The reply for whatever was thrown; what nobody expected is logged under the session's id. */
@@ -96,7 +99,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     const user = loginOf(session);
     if (user) {
       const { account, test } = await renewed(user, session);
-      return { account, test, apiKey: null };
+      return { account, test, apiKey: null, quotas: quotasOf(account, null) };
     }
     const name = deps.trustedAccount(peerOf(session));
     if (name === null)
@@ -114,7 +117,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     }
     if (account.status !== "active")
       throw new Refusal("key_disabled", "The account of this network is suspended");
-    return { account, test: false, apiKey: null };
+    return { account, test: false, apiKey: null, quotas: quotasOf(account, null) };
   };
 
   const mail = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
@@ -128,6 +131,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     if (address.address !== "" && !parsed.ok && !localSender.test(address.address))
       throw new SmtpReply(553, "5.1.7", `The sender ${parsed.issue}`);
     requireSmtpUtf8(address.address, wantsSmtpUtf8(address));
+    if (sender.quotas.length > 0) await refuseSpentQuotas(store, sender.quotas, clock.now());
     if (store.full())
       throw new SmtpReply(452, "4.3.1", "There is no room for more mail now; try again later");
     senders.set(session, sender);

@@ -29,7 +29,7 @@ export interface RelayDeps {
   certificates: Certificates;
   access: Pick<Access, "authenticateSmtp" | "renewSmtp">;
   submission: Pick<Submission, "refuseRecipient" | "relay">;
-  store: Pick<Store, "accountByName" | "full">;
+  store: Pick<Store, "accountByName" | "full" | "spentQuota">;
   maintenance: Pick<Maintenance, "refusal">;
   clock: Clock;
   log: Log;

@@ -3,7 +3,8 @@
 // flat rows (cheap to hand to a thread), the writer runs them.
 import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
-import type { BatchAnswer, NewMessage, Suppression } from "./store.ts";
+import { createQuotas } from "./quotas.ts";
+import type { BatchAnswer, NewMessage, Quota, Suppression } from "./store.ts";
 import type { Answers, Stored } from "./answers.ts";
 import { counterMask, mailFacts } from "./counters.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
@@ -16,6 +17,8 @@ export interface PackedMessage {
   test: number;
   createdAt: number;
   maxQueue: number;
+  /** null: none, which is what most have. */
+  quotas: Quota[] | null;
   /** What its recipients are counted under, but for their own domains. */
   domain: string | null;
   pool: string;
@@ -37,7 +40,8 @@ export interface Inserted {
 /** What the commit itself finds against a message. */
 export type Refused = { kind: "suppressed"; entries: Suppression[] } | { kind: "queue_full" };
 
-export type Accepted = ({ kind: "accepted" } & Inserted) | Refused | Stored;
+export type OverQuota = { kind: "over_quota"; quota: Quota };
+export type Accepted = ({ kind: "accepted" } & Inserted) | Refused | OverQuota | Stored;
 
 export interface PackedBatch {
   messages: PackedMessage[];
@@ -52,7 +56,10 @@ export interface PackedBatch {
 }
 
 export type BatchAccepted =
-  { kind: "accepted"; messages: Inserted[] } | { kind: "refused"; refusals: (Refused | null)[] } | Stored;
+  | { kind: "accepted"; messages: Inserted[] }
+  | { kind: "refused"; refusals: (Refused | null)[] }
+  | OverQuota
+  | Stored;
 
 /** Blobs of one packed message. */
 const blobsAMessage = 3;
@@ -91,6 +98,7 @@ export function packMessage(input: NewMessage): { packed: PackedMessage; blobs: 
       test,
       createdAt,
       maxQueue: input.maxQueue,
+      quotas: input.quotas.length > 0 ? input.quotas : null,
       domain: m.signingDomain,
       pool: m.ipPool,
       tagsJson: m.tagsJson,
@@ -163,6 +171,7 @@ function factsOf({ accountKey, test, domain, pool, tagsJson }: PackedMessage, re
 
 /** The writer's half. */
 export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
+  const quotas = createQuotas(db);
   const findSuppression: Statement<[number, Cell, number], Suppression> = db.prepare(
     `SELECT ${suppressionColumns} FROM suppressions
      WHERE account_key = ? AND canonical = ? AND (expires_at IS NULL OR expires_at > ?)`,
@@ -195,6 +204,11 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
     return p.maxQueue > 0 && tally.unsent >= p.maxQueue ? { kind: "queue_full" } : null;
   };
 
+  const overQuotaOf = ({ quotas: own, createdAt }: PackedMessage, times: number): OverQuota | null => {
+    const quota = own && quotas.passed(own, createdAt, times);
+    return quota && { kind: "over_quota", quota };
+  };
+
   const insert = (p: PackedMessage, bodyHash: Buffer, bytes: Buffer): Inserted => {
     const messageKey = Number(insertMessage.run(p.row, bodyHash).lastInsertRowid);
     if (p.inline) insertContent.run(messageKey, bytes);
@@ -202,6 +216,7 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
       Number(insertRecipient.run(row, messageKey).lastInsertRowid),
     );
     tally.unsent += recipientKeys.length;
+    if (p.quotas) quotas.use(p.quotas, p.createdAt);
     for (const recipient of p.recipients)
       tally.counted.push({ facts: factsOf(p, recipient), at: p.createdAt, counters: accepted, times: 1 });
     return { messageKey, recipientKeys };
@@ -215,7 +230,7 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
       const scope = idempotency && { accountKey, test, key: idempotency.key, at };
       const stored = scope && answers.find(scope, fingerprint);
       if (stored) return stored;
-      const refusal = refusalOf(p);
+      const refusal = refusalOf(p) ?? overQuotaOf(p, 1);
       if (refusal) return refusal;
       const inserted = insert(p, bodyHash, bytes);
       if (scope) answers.store(scope, fingerprint, idempotency, inserted.messageKey);
@@ -230,6 +245,8 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
       if (stored) return stored;
       const refusals = messages.map(refusalOf);
       if (refusals.some((refusal) => refusal !== null)) return { kind: "refused", refusals };
+      const over = messages[0] ? overQuotaOf(messages[0], messages.length) : null; // they are one sender's
+      if (over) return over;
       const inserted = messages.map((message, index) => {
         const [bodyHash, bytes] = [blobs[index * blobsAMessage], blobs[index * blobsAMessage + 2]];
         if (!bodyHash || !bytes) throw new Error("acceptMessages needs three blobs a message");

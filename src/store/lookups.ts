@@ -8,7 +8,8 @@ import { createHoldViews } from "./holds.ts";
 import { createMessageRows } from "./message-rows.ts";
 import { createSentRows } from "./sent-rows.ts";
 import { accounts, apiKeys, domains, endpoints, maintenance, secrets, smtpCredentials } from "./schema.ts";
-import type { Resource, Suppression } from "./store.ts";
+import { createQuotaView } from "./quotas.ts";
+import type { Quota, Resource, Suppression } from "./store.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 
 const { placeholder } = sql;
@@ -163,6 +164,7 @@ export function createLookups(client: Database) {
     "SELECT max(due_at) AS at FROM recipients WHERE account_key = ? AND due_at <= ? AND state = 'scheduled'",
   );
 
+  const passed = createQuotaView(client);
   return {
     messages: createMessageRows(client),
     sent: createSentRows(client),
@@ -171,6 +173,7 @@ export function createLookups(client: Database) {
     accountById: (id: string) => byAccountId.get({ id }) ?? null,
     pausedAccounts: () => pausedAccounts.all(),
     ...createHoldViews(client),
+    spentQuota: (quotas: Quota[], at: number) => passed(quotas, at, 1),
     maintenance: () => maintenanceWindow.get() ?? null,
     accounts: (after: number, limit: number) => accountsAfter.all({ after, limit }),
     apiKeyByHash: (hash: Uint8Array) => keyByHash.get({ hash: Buffer.from(hash) }) ?? null,

@@ -210,6 +210,12 @@ CREATE UNIQUE INDEX audit_uses ON audit (actor, source_ip, at / 86400000) WHERE 
   `
 ALTER TABLE domains ADD COLUMN return_path_before TEXT;
 `,
+  // How many messages of the day were accepted, where somebody has a quota.
+  `
+CREATE TABLE quota_uses (
+  kind TEXT NOT NULL, owner INTEGER NOT NULL, day INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (kind, owner)
+) STRICT, WITHOUT ROWID;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

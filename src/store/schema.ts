@@ -11,6 +11,7 @@ import type {
   DomainStatus,
   GuardBaseline,
   KeyStatus,
+  Quota,
   Rates,
   RecipientState,
   Scope,
@@ -280,6 +281,18 @@ export const inbox = sqliteTable("inbox", {
   caughtAt: integer("caught_at").notNull(),
 });
 
+/** Messages that a key or account with a quota had accepted on `day`, counted from 1970. */
+export const quotaUses = sqliteTable(
+  "quota_uses",
+  {
+    kind: text("kind").$type<Quota["kind"]>().notNull(),
+    owner: integer("owner").notNull(),
+    day: integer("day").notNull(),
+    used: integer("used").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.owner] })],
+);
+
 /** Who did what, from where; `detail` is JSON. */
 export const audit = sqliteTable("audit", {
   seq: integer("seq").primaryKey({ autoIncrement: true }),
@@ -402,6 +415,7 @@ export const tables = {
   secondLooks,
   idempotency,
   inbox,
+  quotaUses,
   audit,
   retentionWalks,
   retentionLater,

@@ -142,6 +142,7 @@ export function createCalls(parts: CallParts): Store {
       ref.kind === "spool"
         ? spool.open(ref.name, offset)
         : openInline(recent.find(ref.id) ?? lookups.content(ref.id), ref, offset),
+    spentQuota: async (quotas, at) => lookups.spentQuota(quotas, at),
     async acceptMessage(message) {
       const { packed, blobs } = packMessage(message);
       const accepted = await writer.call("acceptMessage", packed, blobs);

@@ -29,6 +29,13 @@ export interface LimitsChange {
   dailyQuota?: number | null;
 }
 
+/** How many messages a key or an account may have accepted in a day of UTC. `owner`: its integer key. */
+export interface Quota {
+  kind: "key" | "account";
+  owner: number;
+  limit: number;
+}
+
 export interface Account extends Limits {
   key: number;
   id: string; // acct_…
@@ -184,6 +191,8 @@ export interface NewMessage {
   sendAt: number | null;
   recipients: NewRecipient[];
   idempotency: IdempotencyRecord | null;
+  /** Refuse with `over_quota` what would pass one of these; of a batch, all of it. */
+  quotas: Quota[];
   /** Refuse with `queue_full` when this many recipients are unsent; 0: no limit. */
   maxQueue: number;
 }
@@ -197,7 +206,8 @@ export type AcceptResult =
   | { kind: "suppressed"; entries: Suppression[] }
   | { kind: "replayed"; status: number; body: string }
   | { kind: "idempotency_conflict" }
-  | { kind: "queue_full" };
+  | { kind: "queue_full" }
+  | { kind: "over_quota"; quota: Quota };
 
 /** A request whose answer is kept: whose key it is, and SHA-256 over method, path and body bytes. */
 export interface AnswerRequest {
@@ -265,7 +275,7 @@ export interface BatchAnswer extends IdempotencyRecord {
 export type BatchAcceptResult =
   | { kind: "accepted"; jobs: Job[][] /* of each message, those inserted leased */ }
   | { kind: "refused"; refusals: (Extract<AcceptResult, { kind: "suppressed" | "queue_full" }> | null)[] }
-  | Extract<AcceptResult, { kind: "replayed" | "idempotency_conflict" }>;
+  | Extract<AcceptResult, { kind: "replayed" | "idempotency_conflict" | "over_quota" }>;
 
 export interface AttemptRecord {
   id: string; // att_…
@@ -770,6 +780,8 @@ export interface Store {
   dropContent(content: PutContent): Promise<void>;
   /** The bytes from `offset` on, in chunks. Throws ContentGone where retention removed it. */
   openContent(ref: ContentRef, offset?: number): AsyncIterable<Buffer>;
+  /** The first of the quotas that is used up on the day of `at`; null: none is. */
+  spentQuota(quotas: Quota[], at: number): Promise<Quota | null>;
   acceptMessage(message: NewMessage): Promise<AcceptResult>;
   /** All of the messages (their own idempotency records are null) and the one answer, in one transaction, or nothing. */
   acceptMessages(messages: NewMessage[], answer: BatchAnswer | null): Promise<BatchAcceptResult>;

@@ -1,5 +1,6 @@
 // The last step of every acceptance: one transaction that holds the message, its recipients and
 // what proves it, and then the start of those that have a slot. Both doors end here.
+import { OverQuota } from "../access/quotas.ts";
 import type { Config } from "../config.ts";
 import { Refusal } from "../errors.ts";
 import type { Address } from "../mail/address.ts";
@@ -14,6 +15,7 @@ import type {
   NewMessage,
   NewRecipient,
   PutContent,
+  Quota,
   Store,
 } from "../store/store.ts";
 import { noRoom, problemsRefusal, suppressedProblems } from "./refusals.ts";
@@ -31,6 +33,7 @@ export interface Acceptable {
   createdAt: number;
   sendAt: number | null;
   idempotency: IdempotencyRecord | null;
+  quotas: Quota[];
 }
 
 type Replayed = { kind: "replayed"; status: number; body: string };
@@ -42,7 +45,7 @@ interface Held {
   reservation: Reservation | null;
 }
 
-/** Throws Refusal: recipient_suppressed, duplicate_idempotency_key, service_overloaded; StoreUnavailable. */
+/** Throws Refusal: recipient_suppressed, duplicate_idempotency_key, rate_limit_exceeded, service_overloaded; StoreUnavailable. */
 export async function accept(deps: AcceptDeps, mail: Acceptable): Promise<Accepted> {
   const result = await withSlots(deps, [mail], async ([held]) => {
     const found = await deps.store.acceptMessage(newMessage(deps, mail, held ?? []));
@@ -50,6 +53,7 @@ export async function accept(deps: AcceptDeps, mail: Acceptable): Promise<Accept
   });
   if (result.kind === "accepted") return { kind: "accepted" };
   if (result.kind === "replayed") return result;
+  if (result.kind === "over_quota") throw new OverQuota(result.quota, mail.createdAt);
   throw result.kind === "idempotency_conflict" ? reusedKey() : refusalOf(result, result.held);
 }
 
@@ -57,7 +61,7 @@ export async function accept(deps: AcceptDeps, mail: Acceptable): Promise<Accept
 export type BatchAccepted =
   { kind: "accepted" } | { kind: "refused"; refusals: (Refusal | null)[] } | Replayed;
 
-/** All of them and their answer, or nothing. Throws Refusal: duplicate_idempotency_key, service_overloaded; StoreUnavailable. */
+/** All of them and their answer, or nothing. Throws Refusal: duplicate_idempotency_key, rate_limit_exceeded, service_overloaded; StoreUnavailable. */
 export async function acceptAll(
   deps: AcceptDeps,
   mails: Acceptable[],
@@ -72,6 +76,7 @@ export async function acceptAll(
   });
   if (result.kind === "accepted") return { kind: "accepted" };
   if (result.kind === "idempotency_conflict") throw reusedKey();
+  if (result.kind === "over_quota") throw new OverQuota(result.quota, mails[0]?.createdAt ?? 0);
   return result;
 }
 

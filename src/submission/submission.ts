@@ -1,7 +1,7 @@
 // The one door behind both doors: what REST and SMTP accept passes the same checks and ends in
 // one transaction.
 import type { Address } from "../mail/address.ts";
-import type { Account } from "../store/store.ts";
+import type { Account, Quota } from "../store/store.ts";
 import type { Refusal } from "../errors.ts";
 
 export interface Sender {
@@ -9,6 +9,8 @@ export interface Sender {
   test: boolean;
   /** Integer key of the API key, null for SMTP and the operator. */
   apiKey: number | null;
+  /** What it may send in a day (access/quotas.ts). */
+  quotas: Quota[];
 }
 
 /** How a message came in, for its Received field (RFC 5321 §4.4). */

@@ -80,6 +80,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       createdAt: made.now,
       sendAt,
       idempotency: null,
+      quotas: sender.quotas,
     };
   };
 
@@ -123,6 +124,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       createdAt: made.now,
       sendAt: mail.options.sendAt,
       idempotency: onceOnly(mail, envelope.rcptTo, made.id),
+      quotas: sender.quotas,
     });
     return { id: accepted.kind === "replayed" ? replayedId(accepted.body) : made.id };
   };

@@ -279,6 +279,7 @@ test.each(hostile)("%s never hold up the loop for 100 ms", async (_name, text) =
     account: newAccount(),
     test: false,
     apiKey: null,
+    quotas: [],
   };
   const arrival = { ip: "192.0.2.1", helo: null, protocol: "ESMTPSA" };
   await rig.submission.relay(sender, envelope, data, arrival).catch((error: unknown) => {

@@ -53,6 +53,7 @@ export interface MessageWishes {
   idempotency?: NewMessage["idempotency"];
   content?: NewMessage["content"];
   maxQueue?: number;
+  quotas?: NewMessage["quotas"];
 }
 
 export function newMessage(wishes: MessageWishes): NewMessage {
@@ -87,6 +88,7 @@ export function newMessage(wishes: MessageWishes): NewMessage {
     sendAt,
     recipients: (wishes.to ?? ["ann@a.test"]).map((to) => newRecipient(to, at, wishes)),
     idempotency: wishes.idempotency ?? null,
+    quotas: wishes.quotas ?? [],
     maxQueue: wishes.maxQueue ?? 0,
   };
 }

@@ -199,6 +199,7 @@ export const liveSender: Sender = {
   account: newAccount({ id: "acct_01jdkq4y8z0000000000000001" }),
   test: false,
   apiKey: 7,
+  quotas: [],
 };
 export const testSender: Sender = { ...liveSender, test: true };
 export const http: Arrival = { ip: "192.0.2.9", helo: null, protocol: "HTTP" };

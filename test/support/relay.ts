@@ -140,6 +140,7 @@ export async function startRelay(
     store: {
       accountByName: async (name) => on.accounts.find((one) => one.name === name) ?? null,
       full: () => on.full,
+      spentQuota: async (quotas) => quotas.find(({ limit }) => mails.length >= limit) ?? null,
     },
     maintenance: { refusal: () => on.closed },
     clock,

@@ -1,6 +1,7 @@
 // /v1/messages: what is sent and what became of it. The fields of a send are submission's to judge, behind
 // both doors alike; here it is parsed JSON that is passed on.
 import { z } from "zod";
+import { quotasOf } from "../../access/quotas.ts";
 import { Refusal } from "../../errors.ts";
 import { type Account, type MessageFilter, type MessageRecord, type PageRequest } from "../../store/store.ts";
 import type { Arrival, Sender } from "../../submission/submission.ts";
@@ -232,7 +233,12 @@ export function messageRoutes(deps: RouteDeps): Route[] {
 
 function senderOf({ account, principal }: Call<unknown, unknown>): Sender {
   const key = principal.kind === "key" ? principal.key : null;
-  return { account, test: key?.test ?? false, apiKey: key?.key ?? null };
+  return {
+    account,
+    test: key?.test ?? false,
+    apiKey: key?.key ?? null,
+    quotas: key ? quotasOf(account, key) : [],
+  };
 }
 
 function arrivalOf({ ip }: Call<unknown, unknown>): Arrival {
