@@ -377,7 +377,10 @@ async function build({
     },
   };
   return {
-    floors: [[outside], [webhooks, holds, runner, prune, jobs, ...(relay ? [relay] : []), inbound, http]],
+    floors: [
+      [outside, access.security],
+      [webhooks, holds, runner, prune, jobs, ...(relay ? [relay] : []), inbound, http],
+    ],
     daemon: {
       addresses,
       reload,

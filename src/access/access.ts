@@ -7,8 +7,9 @@ import type { Log } from "../log.ts";
 import type { Account, ApiKey, KeyStatus, Limits, Scope, SmtpCredential, Store } from "../store/store.ts";
 import { readSmtpUsername, smtpUsername } from "./credentials.ts";
 import { hashSecret, makeKey, makePassword, wellFormedKey } from "./keys.ts";
-import { createLockout } from "./lockout.ts";
+import { createLockout, lockoutRule } from "./lockout.ts";
 import { createNetworks } from "./networks.ts";
+import { createSecurity, type Notice, type Security } from "./security.ts";
 import { Refusal } from "../errors.ts";
 
 export type Principal =
@@ -24,10 +25,13 @@ export interface SmtpLogin {
 }
 
 export interface Access {
+  /** What is noticed goes to the audit log; its minute's sum is written when it is stopped. */
+  security: Security;
   /** Throws Refusal: source_ip_locked, invalid_api_key, key_disabled, ip_not_allowed, in that order. */
   authenticateKey(
     authorization: string | undefined,
     ip: string,
+    requestId?: string | null,
   ): Promise<Extract<Principal, { kind: "key" }>>;
   /** Throws Refusal: source_ip_locked, invalid_api_key (535), key_disabled (suspended account). */
   authenticateSmtp(username: string, password: string, ip: string): Promise<SmtpLogin>;
@@ -70,6 +74,10 @@ export interface AccessDeps {
 /** A use is written down at most this often for each key. */
 const noteEveryMs = 60_000;
 
+function suspended(): Refusal {
+  return new Refusal("key_disabled", "The account is suspended.");
+}
+
 function alreadyExpired(at: number): Refusal {
   const issue = `is past: ${isoTime(at)}`;
   return new Refusal("validation_failed", `expires_at ${issue}; a key that expires needs a time to come.`, {
@@ -91,12 +99,12 @@ export function createAccess(deps: AccessDeps): Access {
       });
     }
   };
-  const fail = (ip: string, detail: string): Refusal => {
-    if (lockout.failed(ip))
-      log.warn(
-        { audit: "source_locked", ip },
-        "locked out a source address after repeated failed authentications",
-      );
+  const security = createSecurity({ store, clock, log });
+  const fail = (ip: string, detail: string, requestId: string | null = null): Refusal => {
+    if (lockout.failed(ip)) {
+      const { failures, lockMs } = lockoutRule;
+      security.notice("source_locked", null, { ip, requestId, detail: { failures, seconds: lockMs / 1000 } });
+    }
     return new Refusal("invalid_api_key", detail);
   };
   const noteUse = (kind: "apiKeys" | "smtpCredentials", key: number): void => {
@@ -110,29 +118,47 @@ export function createAccess(deps: AccessDeps): Access {
   };
   const activeAccount = async (accountKey: number): Promise<Account> => {
     const account = await store.accountByKey(accountKey);
-    if (account?.status !== "active") throw new Refusal("key_disabled", "The account is suspended.");
+    if (account?.status !== "active") throw suspended();
     return account;
+  };
+  /** What stands against a key that was found; what is noticed of it. */
+  const refusalOf = (key: ApiKey, account: Account | null, ip: string): [Notice, Refusal | string] | null => {
+    if (key.status === "revoked") return ["revoked_key", "The API key does not exist or was revoked."];
+    if (key.expiresAt !== null && key.expiresAt <= clock.now())
+      return ["expired_key", "The API key has expired."];
+    if (key.status === "disabled")
+      return ["disabled_key", new Refusal("key_disabled", "The API key was disabled by the operator.")];
+    if (account?.status !== "active") return ["suspended_account", suspended()];
+    if (key.allowIps.length === 0 || createNetworks(key.allowIps).has(ip)) return null;
+    return [
+      "ip_not_allowed",
+      new Refusal("ip_not_allowed", "The API key may not be used from this address."),
+    ];
   };
 
   return {
-    async authenticateKey(authorization, ip) {
+    security,
+
+    async authenticateKey(authorization, ip, requestId = null) {
       refuseLocked(ip);
       const value = bearerToken(authorization);
       if (value === null)
-        throw fail(ip, "The request has no Authorization header of the form `Bearer <API key>`.");
-      if (!wellFormedKey(value)) throw fail(ip, "The API key is malformed.");
+        throw fail(ip, "The request has no Authorization header of the form `Bearer <API key>`.", requestId);
+      if (!wellFormedKey(value)) throw fail(ip, "The API key is malformed.", requestId);
       const key = await store.apiKeyByHash(hashSecret(value));
-      if (!key || key.status === "revoked") throw fail(ip, "The API key does not exist or was revoked.");
-      if (key.expiresAt !== null && key.expiresAt <= clock.now()) throw fail(ip, "The API key has expired.");
-      if (key.status === "disabled")
-        throw new Refusal("key_disabled", "The API key was disabled by the operator.");
-      const account = await activeAccount(key.accountKey);
-      if (key.allowIps.length > 0 && !createNetworks(key.allowIps).has(ip)) {
-        log.warn({ audit: "ip_not_allowed", key: key.id, ip }, "a key was used from outside its allowlist");
-        throw new Refusal("ip_not_allowed", "The API key may not be used from this address.");
+      if (!key) throw fail(ip, "The API key does not exist or was revoked.", requestId);
+      const account = await store.accountByKey(key.accountKey);
+      const bearer = { kind: "key" as const, id: key.id, accountKey: key.accountKey };
+      const refusal = refusalOf(key, account, ip);
+      if (refusal) {
+        const [what, why] = refusal;
+        security.notice(what, bearer, { ip, requestId });
+        throw typeof why === "string" ? fail(ip, why, requestId) : why;
       }
+      if (!account) throw new Error("a key whose account is missing passed");
       lockout.succeeded(ip);
       noteUse("apiKeys", key.key);
+      security.used(bearer, { ip, requestId });
       return { kind: "key", account, key };
     },
 
@@ -142,11 +168,20 @@ export function createAccess(deps: AccessDeps): Access {
       const owner = name && (await store.accountById(name.accountId));
       const passwordHash = hashSecret(password);
       const credential = owner && (await store.smtpCredentialByHash(owner.key, name.test, passwordHash));
-      if (!owner || credential?.status !== "active")
+      if (!owner || !credential) throw fail(ip, "The SMTP user name or password is wrong.");
+      const bearer = { kind: "smtp_credential" as const, id: credential.id, accountKey: owner.key };
+      const occasion = { ip, requestId: null };
+      if (credential.status !== "active") {
+        security.notice("revoked_credential", bearer, occasion);
         throw fail(ip, "The SMTP user name or password is wrong.");
-      if (owner.status !== "active") throw new Refusal("key_disabled", "The account is suspended.");
+      }
+      if (owner.status !== "active") {
+        security.notice("suspended_account", bearer, occasion);
+        throw suspended();
+      }
       lockout.succeeded(ip);
       noteUse("smtpCredentials", credential.key);
+      security.used(bearer, occasion);
       return { account: owner, test: name.test, credentialKey: credential.key, passwordHash };
     },
 

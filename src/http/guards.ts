@@ -89,7 +89,11 @@ const authenticate: Guard = async (x, deps) => {
   if (route?.scopes === "open") return;
   if (route === null && x.path !== "/v1" && !x.path.startsWith("/v1/")) return; // no key is asked for outside of the API
   try {
-    x.principal = await deps.access.authenticateKey(x.req.headersDistinct["authorization"]?.join(", "), x.ip);
+    x.principal = await deps.access.authenticateKey(
+      x.req.headersDistinct["authorization"]?.join(", "),
+      x.ip,
+      x.id,
+    );
   } catch (error) {
     x.bucket = deps.buckets.takeUnauthenticated(x.ip);
     if (error instanceof Refusal && error.code === "invalid_api_key" && !x.bucket.allowed) refuseRate(x);
@@ -118,11 +122,16 @@ const knowsMethod: Guard = (x) => {
 const hasScope: Guard = (x, deps) => {
   const scopes = routeOf(x)?.scopes;
   if (x.principal?.kind !== "key" || scopes === undefined || scopes === "open") return;
-  const { scope, id } = x.principal.key;
+  const { scope, id, accountKey } = x.principal.key;
   if (scope === "admin" || scopes.includes(scope)) return;
-  deps.log.warn(
-    { audit: "scope_mismatch", key: id, scope, required: scopes[0], method: x.method, path: x.path },
-    "a key was used beyond its scope",
+  deps.access.security.notice(
+    "scope_mismatch",
+    { kind: "key", id, accountKey },
+    {
+      ip: x.ip,
+      requestId: x.id,
+      detail: { scope, required: scopes[0], method: x.method, path: routeOf(x)?.path },
+    },
   );
   throw new Refusal("scope_insufficient", `The key's scope is ${scope}; this needs ${scopes[0]}.`, {
     required_scope: scopes[0],

@@ -1,0 +1,187 @@
+// What is noticed of keys and logins, for the audit log: lock-outs, scope mismatches, addresses outside of an allowlist,
+// keys that are revoked, expired or disabled, and the first use of a key from an address on a day. An attacker decides
+// how often these happen, never how much is written: of one kind, source and key the first is written at once, what
+// follows is summed up each minute, and beyond some rows a minute the rest is one row a kind. Sources are an IPv4
+// address or an IPv6 /64, as for lock-outs.
+import type { Clock, Timer } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { Service } from "../service.ts";
+import type { AuditEntry, Store } from "../store/store.ts";
+import { sourceOf } from "./networks.ts";
+
+export type Notice =
+  | "source_locked"
+  | "scope_mismatch"
+  | "ip_not_allowed"
+  | "revoked_key"
+  | "expired_key"
+  | "disabled_key"
+  | "revoked_credential"
+  | "suspended_account";
+
+/** Whose it is. */
+export interface Bearer {
+  kind: "key" | "smtp_credential";
+  id: string;
+  accountKey: number;
+}
+
+export interface Occasion {
+  ip: string;
+  requestId: string | null;
+  detail?: Record<string, unknown>;
+}
+
+export interface Security extends Service {
+  /** `bearer` null: nobody that is known. */
+  notice(what: Notice, bearer: Bearer | null, occasion: Occasion): void;
+  /** A key or login was used. */
+  used(bearer: Bearer, occasion: Occasion): void;
+}
+
+export const securityRule = {
+  everyMs: 60_000,
+  /** Rows at once in a minute, and rows of what was summed up in it. */
+  mostRows: 20,
+  /** Kinds, sources and keys that are told apart. */
+  mostTold: 10_000,
+  /** Addresses of one key that are told on a day, and pairs that are remembered. */
+  mostAddresses: 100,
+  mostPairs: 100_000,
+};
+
+interface Told {
+  entry: AuditEntry;
+  /** Since a row was written. */
+  more: number;
+}
+
+interface Use {
+  day: number;
+  lastIp: string;
+  sources: Set<string>;
+}
+
+const dayMs = 86_400_000;
+
+export function createSecurity(
+  deps: { store: Pick<Store, "recordAudit">; clock: Clock; log: Log },
+  rule = securityRule,
+): Security {
+  const { store, clock, log } = deps;
+  const told = new Map<string, Told>();
+  /** What is not told apart, by action. */
+  const rest = new Map<string, number>();
+  const uses = new Map<string, Use>();
+  let pairs = 0;
+  let atOnce = 0;
+  let timer: Timer | null = null;
+  let writing: Promise<void> = Promise.resolve();
+
+  const write = (entries: AuditEntry[]): void => {
+    if (entries.length === 0) return;
+    writing = store
+      .recordAudit(entries)
+      .catch((error: unknown) => log.warn({ err: String(error) }, "the audit log was not written"));
+  };
+  const entryOf = (
+    action: string,
+    bearer: Bearer | null,
+    { ip, requestId, detail = {} }: Occasion,
+  ): AuditEntry => ({
+    at: clock.now(),
+    accountKey: bearer?.accountKey ?? null,
+    actorKind: bearer?.kind ?? "none",
+    actor: bearer?.id ?? null,
+    sourceIp: sourceOf(ip),
+    requestId,
+    action,
+    target: bearer?.id ?? null,
+    times: 1,
+    detail,
+  });
+  const arm = (): void => {
+    timer ??= clock.after(rule.everyMs, () => {
+      timer = null;
+      sumUp();
+      if (told.size > 0) arm();
+    });
+  };
+  const sumUp = (): void => {
+    atOnce = 0;
+    const now = clock.now();
+    const rows: AuditEntry[] = [];
+    for (const [id, one] of told) {
+      const { entry, more } = one;
+      if (more === 0) {
+        told.delete(id);
+        continue;
+      }
+      one.more = 0;
+      if (rows.length < rule.mostRows) rows.push({ ...entry, at: now, times: more });
+      else rest.set(entry.action, (rest.get(entry.action) ?? 0) + more);
+    }
+    for (const [action, times] of rest) {
+      const everybody = { ip: "", requestId: null, detail: { sources: "many" } };
+      rows.push({ ...entryOf(action, null, everybody), sourceIp: null, times });
+    }
+    rest.clear();
+    write(rows);
+  };
+
+  return {
+    name: "security",
+    async start() {},
+    async stop() {
+      timer?.cancel();
+      timer = null;
+      sumUp();
+      await writing;
+    },
+    notice(what, bearer, occasion) {
+      const action = `security.${what}`;
+      const entry = entryOf(action, bearer, occasion);
+      const id = `${action} ${entry.sourceIp} ${entry.actor}`;
+      const before = told.get(id);
+      arm();
+      if (before) before.more += 1;
+      else if (told.size >= rule.mostTold) rest.set(action, (rest.get(action) ?? 0) + 1);
+      else if (atOnce >= rule.mostRows) told.set(id, { entry, more: 1 });
+      else {
+        atOnce += 1;
+        told.set(id, { entry, more: 0 });
+        write([entry]);
+        const { ip, requestId, detail } = occasion;
+        log.warn({ audit: what, ip, actor: entry.actor, request_id: requestId, ...detail }, sentences[what]);
+      }
+    },
+    used(bearer, occasion) {
+      const day = Math.floor(clock.now() / dayMs);
+      const known = uses.get(bearer.id);
+      if (known?.day === day && known.lastIp === occasion.ip) return;
+      if (pairs >= rule.mostPairs) {
+        uses.clear();
+        pairs = 0;
+      }
+      const use = known?.day === day ? known : { day, lastIp: "", sources: new Set<string>() };
+      use.lastIp = occasion.ip;
+      uses.set(bearer.id, use);
+      const source = sourceOf(occasion.ip);
+      if (use.sources.has(source) || use.sources.size >= rule.mostAddresses) return;
+      use.sources.add(source);
+      pairs += 1;
+      write([entryOf(bearer.kind === "key" ? "keys.used" : "smtp_credentials.used", bearer, occasion)]);
+    },
+  };
+}
+
+const sentences: Record<Notice, string> = {
+  source_locked: "locked out a source address after repeated failed authentications",
+  scope_mismatch: "a key was used beyond its scope",
+  ip_not_allowed: "a key was used from outside its allowlist",
+  revoked_key: "a revoked key was used",
+  expired_key: "an expired key was used",
+  disabled_key: "a disabled key was used",
+  revoked_credential: "a revoked SMTP login was used",
+  suspended_account: "a key or login of a suspended account was used",
+};
