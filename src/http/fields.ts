@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/networks.ts";
 import type { Problem } from "../errors.ts";
+import { shapeWords } from "../errors/expected.ts";
 import { canonicalAddress, parseAddress, parseDomain } from "../mail/address.ts";
 
 const digits = /^[0-9]{1,9}$/;
@@ -18,6 +19,19 @@ export function pageFields(standard = 50, most = 200) {
 
 /** A filter that is compared as text. */
 export const textFilter = z.string().max(998).optional();
+
+/** `a,b` → the words, each one of `known`; a repeated parameter comes in joined the same way. */
+export function wordList<Word extends string>(known: readonly Word[]) {
+  return z.string().transform((text, context) => {
+    const given = text.split(",").map((word) => word.trim());
+    const words = given.flatMap((word) => known.find((one) => one === word) ?? []);
+    const unknown = given.find((word) => !known.some((one) => one === word));
+    if (unknown === undefined) return words;
+    const message = shapeWords({ code: "invalid_value", input: unknown, values: [...known] });
+    context.addIssue({ code: "custom", message: message ?? "is unknown" });
+    return z.NEVER;
+  });
+}
 
 /** ISO 8601 with a zone, or a date (its start in UTC) → milliseconds. */
 export const time = z

@@ -21,7 +21,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
   return [
     ...messageRoutes(deps), // POST GET /v1/messages, POST batch, validate, GET {id}, {id}/attempts, {id}/content, POST {id}/cancel
     ...eventRoutes(deps), // GET /v1/events
-    ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test, rotate_secret, replay
+    ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test, rotate_secret, replay, GET {id}/deliveries
     ...domainRoutes(deps), // POST GET /v1/domains, GET PATCH DELETE {name}, POST {name}/verify, {name}/dkim/rotate; on the socket suspend, resume
     ...suppressionRoutes(deps), // POST GET /v1/suppressions, GET DELETE {email}
     ...errorRoutes(), // GET /errors/{code}

@@ -1,9 +1,9 @@
-// A webhook endpoint as the API shows it. Its secret is shown at creation and rotation only.
+// A webhook endpoint as the API shows it, and an attempt at it. Its secret is shown at creation and rotation only.
 import type { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../clock.ts";
 import { eventTypesOf } from "../events/catalog.ts";
-import type { Endpoint } from "../store/store.ts";
-import type { webhookCreatedShape, webhookShape } from "./shapes/webhooks.ts";
+import type { DeliveryAttempt, Endpoint } from "../store/store.ts";
+import type { webhookCreatedShape, webhookDeliveryShape, webhookShape } from "./shapes/webhooks.ts";
 
 /** At creation and rotation only. */
 export function withSecret(endpoint: Endpoint): z.input<typeof webhookCreatedShape> {
@@ -24,5 +24,19 @@ export function endpointBody(endpoint: Endpoint): z.input<typeof webhookShape> {
     last_success_at: isoTimeOrNull(endpoint.lastSuccessAt),
     last_failure_at: isoTimeOrNull(endpoint.lastFailureAt),
     consecutive_failures: endpoint.consecutiveFailures,
+  };
+}
+
+export function deliveryBody(attempt: DeliveryAttempt): z.input<typeof webhookDeliveryShape> {
+  return {
+    event_id: attempt.eventId,
+    attempt: attempt.attempt,
+    status: attempt.status,
+    response_status: attempt.responseStatus,
+    response_body: attempt.responseBody,
+    error: attempt.error,
+    duration_ms: attempt.durationMs,
+    attempted_at: isoTime(attempt.attemptedAt),
+    next_attempt_at: isoTimeOrNull(attempt.nextAttemptAt),
   };
 }

@@ -71,6 +71,10 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
     touch(accountKey, "webhooks", removed);
     touch(accountKey, "events", removed);
   },
+  giveBackDeliveries(touch, { deliveries }) {
+    for (const { accountKey } of deliveries) touch(accountKey, "events");
+  },
+  dropAttempts: nothing,
   dropDeliveries: nothing, // they went from sight with their endpoint
   discardBacklog: (touch, { accountKey }) => touch(accountKey, "events"),
   replayDeliveries: (touch, { accountKey }) => touch(accountKey, "events"),

@@ -216,6 +216,15 @@ CREATE TABLE quota_uses (
   kind TEXT NOT NULL, owner INTEGER NOT NULL, day INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (kind, owner)
 ) STRICT, WITHOUT ROWID;
 `,
+  // Every attempt at an endpoint. The success that ended a delivery stays a part of its row.
+  `
+ALTER TABLE deliveries ADD COLUMN duration_ms INTEGER;
+CREATE TABLE delivery_attempts (
+  endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, attempted_at INTEGER NOT NULL, attempt INTEGER NOT NULL,
+  status TEXT NOT NULL, response_status INTEGER, error TEXT, duration_ms INTEGER NOT NULL, next_attempt_at INTEGER, response_body TEXT,
+  PRIMARY KEY (endpoint_key, event_seq, attempted_at, attempt)
+) STRICT, WITHOUT ROWID;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

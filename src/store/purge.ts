@@ -110,8 +110,9 @@ function createAgings(db: Database) {
     row.contentKind === "inline" ? Math.ceil(row.sizeBytes / pageBytes) : 0;
 
   const event = "e.seq AS key, e.account_key AS accountKey, e.received_at AS at";
-  const endpoints: Statement<[number], { n: number }> = db.prepare(
-    "SELECT count(*) AS n FROM endpoints WHERE account_key = ?",
+  const deliveries: Statement<[number, number], { n: number }> = db.prepare(
+    `SELECT total(2 + (SELECT count(*) FROM delivery_attempts a WHERE a.endpoint_key = w.key AND a.event_seq = ?)) AS n
+     FROM endpoints w WHERE w.account_key = ?`,
   );
   const unsettled: Statement<[number, number], { pending: number | null; deadAt: number | null }> =
     db.prepare(
@@ -135,7 +136,7 @@ function createAgings(db: Database) {
       kind: "events",
       next: db.prepare(`SELECT ${event} FROM events e WHERE e.seq > ? ORDER BY e.seq LIMIT ?`),
       of: db.prepare(`SELECT ${event} FROM json_each(?) j CROSS JOIN events e ON e.seq = j.value`),
-      weight: (row) => 4 + 2 * (endpoints.get(row.accountKey)?.n ?? 0),
+      weight: (row) => 4 + (deliveries.get(row.key, row.accountKey)?.n ?? 0),
       since(row, now) {
         const { pending, deadAt } = unsettled.get(row.key, row.accountKey) ?? {};
         return pending ? notBefore(row, now) : Math.max(row.at, deadAt ?? row.at);
@@ -171,6 +172,9 @@ function createRemoval(db: Database) {
     "SELECT key FROM endpoints WHERE account_key = ?",
   );
   const delivery = db.prepare(`DELETE FROM deliveries WHERE endpoint_key = ? AND event_seq IN ${keys}`);
+  const attempts = db.prepare(
+    `DELETE FROM delivery_attempts WHERE endpoint_key = ? AND event_seq IN ${keys}`,
+  );
   return {
     content: all(
       `DELETE FROM content WHERE message_key IN ${keys}`,
@@ -189,7 +193,10 @@ function createRemoval(db: Database) {
     deliveries(rows: AgedEvent[]): number {
       let removed = 0;
       for (const [accountKey, own] of Map.groupBy(rows, (row) => row.accountKey))
-        for (const { key } of endpointsOf.all(accountKey)) removed += delivery.run(key, listOf(own)).changes;
+        for (const { key } of endpointsOf.all(accountKey)) {
+          removed += delivery.run(key, listOf(own)).changes;
+          attempts.run(key, listOf(own));
+        }
       return removed;
     },
   };

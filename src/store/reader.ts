@@ -3,6 +3,7 @@
 // outlives a page.
 import type { Database } from "better-sqlite3";
 import { createAuditLists } from "./audit-rows.ts";
+import { createDeliveryLists } from "./delivery-lists.ts";
 import { createEventLists } from "./event-lists.ts";
 import { createInboxLists } from "./inbox-lists.ts";
 import { createMessageLists } from "./message-lists.ts";
@@ -17,6 +18,7 @@ export function createReader(db: Database, checkpointer: Database) {
   return {
     ...createMessageLists(db),
     ...createEventLists(db),
+    ...createDeliveryLists(db),
     ...createSuppressionLists(db),
     ...createInboxLists(db),
     ...createAuditLists(db),

@@ -40,6 +40,12 @@ export function createReplay(db: Database) {
      LEFT JOIN deliveries d ON d.endpoint_key = @endpointKey AND d.event_seq = e.seq
      WHERE e.account_key = @accountKey AND e.seq > @afterSeq ORDER BY e.seq LIMIT @limit`,
   );
+  // A success shows as the delivery itself: what takes its place must not lose it.
+  const keepSuccess = db.prepare(
+    `INSERT OR REPLACE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, response_status, duration_ms)
+     SELECT endpoint_key, event_seq, last_attempt_at - coalesce(duration_ms, 0), attempts, status, last_status, coalesce(duration_ms, 0)
+     FROM deliveries WHERE endpoint_key = ? AND event_seq = ? AND status = 'delivered'`,
+  );
   const put = db.prepare(
     "INSERT OR REPLACE INTO deliveries (endpoint_key, event_seq, status, attempts, due_at, leased) VALUES (?, ?, 'pending', 0, ?, 0)",
   );
@@ -52,6 +58,7 @@ export function createReplay(db: Database) {
       let queued = 0;
       const queue = ({ seq, status }: Found): void => {
         if (status === "pending") return;
+        if (status === "delivered") keepSuccess.run(endpointKey, seq);
         put.run(endpointKey, seq, at);
         queued++;
       };

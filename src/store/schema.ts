@@ -222,8 +222,28 @@ export const deliveries = sqliteTable(
     leased: integer("leased").notNull(),
     lastAttemptAt: integer("last_attempt_at"),
     lastStatus: integer("last_status"),
+    /** Of the last attempt. */
+    durationMs: integer("duration_ms"),
   },
   (table) => [primaryKey({ columns: [table.endpointKey, table.eventSeq] })],
+);
+
+/** Attempts that failed, and successes after which the event was sent again; the last success is the delivery's own row. */
+export const deliveryAttempts = sqliteTable(
+  "delivery_attempts",
+  {
+    endpointKey: integer("endpoint_key").notNull(),
+    eventSeq: integer("event_seq").notNull(),
+    attemptedAt: integer("attempted_at").notNull(),
+    attempt: integer("attempt").notNull(),
+    status: text("status").$type<"delivered" | "failed" | "dead_lettered">().notNull(),
+    responseStatus: integer("response_status"),
+    error: text("error"),
+    durationMs: integer("duration_ms").notNull(),
+    nextAttemptAt: integer("next_attempt_at"),
+    responseBody: text("response_body"),
+  },
+  (table) => [primaryKey({ columns: [table.endpointKey, table.eventSeq, table.attemptedAt, table.attempt] })],
 );
 
 export const suppressions = sqliteTable(
@@ -411,6 +431,7 @@ export const tables = {
   events,
   endpoints,
   deliveries,
+  deliveryAttempts,
   suppressions,
   secondLooks,
   idempotency,

@@ -45,6 +45,10 @@ function takeBackDeliveries(db: Database, now: number): number {
   );
   const exists = db.prepare("SELECT 1 FROM endpoints WHERE key = ?");
   const drop = db.prepare("DELETE FROM deliveries WHERE endpoint_key = ?");
+  const nextTried: Statement<[number], { key: number }> = db.prepare(
+    "SELECT endpoint_key AS key FROM delivery_attempts WHERE endpoint_key > ? ORDER BY endpoint_key LIMIT 1",
+  );
+  const dropTried = db.prepare("DELETE FROM delivery_attempts WHERE endpoint_key = ?");
   const takeBack = db.prepare(
     `UPDATE deliveries INDEXED BY deliveries_due SET due_at = ?, leased = 0 WHERE endpoint_key = ? AND due_at > 0 AND leased = 1`,
   );
@@ -53,5 +57,7 @@ function takeBackDeliveries(db: Database, now: number): number {
     if (exists.get(row.key)) back += takeBack.run(Math.max(1, now), row.key).changes;
     else drop.run(row.key);
   }
+  for (let row = nextTried.get(0); row; row = nextTried.get(row.key))
+    if (!exists.get(row.key)) dropTried.run(row.key);
   return back;
 }

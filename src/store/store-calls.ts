@@ -24,7 +24,7 @@ import type { Space } from "./space.ts";
 import type { StatsCalls } from "./stats-calls.ts";
 import { ContentGone } from "./store.ts";
 import type { Commit, NewMessage, Page, PageRequest, Store, Suppression } from "./store.ts";
-import { discardPiece } from "./webhook-writes.ts";
+import { attemptsPiece, discardPiece } from "./webhook-writes.ts";
 
 /** Enough for what is in flight; a message that is deferred is read back when its time comes. */
 const recentContentBytes = 8 * 1024 * 1024;
@@ -56,6 +56,12 @@ export function createCalls(parts: CallParts): Store {
   const rare = createRareRows();
   /** A write to what `rare` holds. */
   const rarely = <T>(write: Promise<T>): Promise<T> => write.finally(() => rare.clear());
+
+  /** What a deleted endpoint left. */
+  const dropDeliveries = async (key: number): Promise<void> => {
+    await inPieces(() => ahead.call("dropDeliveries", { key }));
+    await inPieces(() => ahead.call("dropAttempts", { key }), attemptsPiece);
+  };
 
   /** The jobs of a message that is on disk; what their first attempts are about to read is kept at hand. */
   const started = (message: NewMessage, inserted: Inserted): Job[] => {
@@ -89,7 +95,7 @@ export function createCalls(parts: CallParts): Store {
       if (deleted === null) return false;
       const { key: accountKey, endpoints } = deleted;
       await after(async () => {
-        for (const key of endpoints) await inPieces(() => ahead.call("dropDeliveries", { key }));
+        for (const key of endpoints) await dropDeliveries(key);
         await inPieces(() => ahead.call("dropSuppressions", { accountKey }));
       });
       return true;
@@ -274,12 +280,24 @@ export function createCalls(parts: CallParts): Store {
     async deleteEndpoint(accountKey, id) {
       const key = await writer.call("deleteEndpoint", { accountKey, id });
       if (key === null) return false;
-      await after(() => inPieces(() => ahead.call("dropDeliveries", { key })));
+      await after(() => dropDeliveries(key));
       return true;
     },
     endpointsDue: async () => lookups.endpointsDue(),
     claimDeliveries: (claim) => writer.call("claimDeliveries", claim),
     settleDeliveries: (results) => writer.call("settleDeliveries", results),
+    giveBackDeliveries: (deliveries, at) =>
+      writer.call("giveBackDeliveries", {
+        at,
+        deliveries: deliveries.map(({ body: _body, eventId: _id, ...delivery }) => delivery),
+      }),
+    async listDeliveries(accountKey, id, filter, page) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      if (!endpoint) return null;
+      const at = pageAt("d", page, ["number", "number", "number"]);
+      const endpointKey = endpoint.key;
+      return pageOf("d", await reader.ask("listDeliveries", { accountKey, endpointKey, filter, page: at }));
+    },
 
     // audit
     recordAudit: (entries) => writer.call("recordAudit", { entries }),
@@ -364,8 +382,8 @@ function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-async function inPieces(piece: () => Promise<number>): Promise<void> {
-  while ((await piece()) === discardPiece) continue;
+async function inPieces(piece: () => Promise<number>, size = discardPiece): Promise<void> {
+  while ((await piece()) === size) continue;
 }
 
 /** All of them, whatever one says; what stays is an orphan, swept at the next start. */

@@ -590,7 +590,33 @@ export interface DeliveryResult {
   at: number;
   /** HTTP status of the answer; null where there was none. */
   status: number | null;
+  durationMs: number;
+  /** Of a failure: why there was no answer, and the start of the one that there was. */
+  error: string | null;
+  responseBody: string | null;
   result: { kind: "delivered" } | { kind: "retry"; dueAt: number } | { kind: "dead_lettered" };
+}
+
+/** One attempt at an endpoint that has ended. */
+export interface DeliveryAttempt {
+  eventId: string;
+  attempt: number;
+  /** `failed`: another attempt followed, or is to. */
+  status: "delivered" | "failed" | "dead_lettered";
+  responseStatus: number | null;
+  /** The first 4 KB of what was answered; of failures, and not of all where they are many. */
+  responseBody: string | null;
+  /** Why there was no answer. */
+  error: string | null;
+  durationMs: number | null;
+  attemptedAt: number;
+  /** As it was planned when the attempt failed. */
+  nextAttemptAt: number | null;
+}
+
+export interface DeliveryAttemptFilter {
+  statuses?: DeliveryAttempt["status"][];
+  eventId?: string;
 }
 
 export interface InboxMail {
@@ -933,6 +959,15 @@ export interface Store {
     leaseUntil: number;
   }): Promise<{ deliveries: DueDelivery[]; nextDueAt: number | null }>;
   settleDeliveries(results: DeliveryResult[]): Promise<void>;
+  /** Puts back what was claimed and not tried: its attempt does not count. */
+  giveBackDeliveries(deliveries: DueDelivery[], at: number): Promise<void>;
+  /** Attempts of the endpoint: events newest first, of each the last attempt first. null: no such endpoint. */
+  listDeliveries(
+    accountKey: number,
+    id: string,
+    filter: DeliveryAttemptFilter,
+    page: PageRequest,
+  ): Promise<Page<DeliveryAttempt> | null>;
 
   // audit
   recordAudit(entries: AuditEntry[]): Promise<void>;

@@ -8,6 +8,8 @@ import type { Tally } from "./tally.ts";
 
 /** Rows that one transaction deletes at most. */
 export const discardPiece = 5000;
+/** The same of attempts, which may hold 4 KB each. */
+export const attemptsPiece = 500;
 /** Attempts of one delivery, as the schedule has them. */
 const lastAttempt = 10;
 
@@ -79,8 +81,23 @@ export function createWebhookWrites(db: Database, tally: Tally) {
   );
   // What a holder that lost its lease has to say counts only where it is good news.
   const settle = db.prepare(
-    `UPDATE deliveries SET status = @state, due_at = @dueAt, leased = 0, last_attempt_at = @at, last_status = @status
+    `UPDATE deliveries SET status = @state, due_at = @dueAt, leased = 0, last_attempt_at = @at, last_status = @status, duration_ms = @durationMs
      WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND due_at IS NOT NULL AND (attempts = @attempt OR @state = 'delivered')`,
+  );
+  const keepFailure = db.prepare(
+    `INSERT OR REPLACE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, response_status, error,
+       duration_ms, next_attempt_at, response_body)
+     VALUES (@endpointKey, @eventSeq, @startedAt, @attempt, @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
+  );
+  // A first attempt waits with the first ones again, a later one with the retries; it was last tried when its last failure was.
+  const giveBack = db.prepare(
+    `UPDATE deliveries SET attempts = attempts - 1, leased = 0, due_at = iif(attempts = 1, 0, @dueAt), last_attempt_at =
+         (SELECT max(attempted_at + duration_ms) FROM delivery_attempts WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq)
+     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND leased = 1 AND due_at IS NOT NULL`,
+  );
+  const dropAttempts = db.prepare(
+    `DELETE FROM delivery_attempts WHERE endpoint_key = @key AND (event_seq, attempted_at, attempt) IN
+       (SELECT event_seq, attempted_at, attempt FROM delivery_attempts WHERE endpoint_key = @key LIMIT ${attemptsPiece})`,
   );
   const noteSuccess = db.prepare(
     "UPDATE endpoints SET last_success_at = ?, consecutive_failures = 0 WHERE key = ?",
@@ -159,6 +176,10 @@ export function createWebhookWrites(db: Database, tally: Tally) {
     dropDeliveries(arg: { key: number }): number {
       return dropAll.run({ key: arg.key, limit: discardPiece }).changes;
     },
+    /** The same of its attempts. */
+    dropAttempts(arg: { key: number }): number {
+      return dropAttempts.run(arg).changes;
+    },
     claimDeliveries(arg: { endpointKey: number; limit: number; now: number; leaseUntil: number }): {
       deliveries: DueDelivery[];
       nextDueAt: number | null;
@@ -190,7 +211,17 @@ export function createWebhookWrites(db: Database, tally: Tally) {
         if (settle.run({ ...rest, state, dueAt }).changes === 0) continue;
         (result.kind === "delivered" ? noteSuccess : noteFailure).run(rest.at, rest.endpointKey);
         count(one);
+        if (result.kind === "delivered") continue;
+        const outcome = result.kind === "retry" ? "failed" : result.kind;
+        keepFailure.run({ ...rest, dueAt, outcome, startedAt: rest.at - rest.durationMs });
       }
+    },
+    giveBackDeliveries(arg: {
+      at: number;
+      deliveries: Pick<DueDelivery, "accountKey" | "endpointKey" | "eventSeq" | "attempt">[];
+    }): void {
+      for (const { endpointKey, eventSeq, attempt } of arg.deliveries)
+        giveBack.run({ endpointKey, eventSeq, attempt, dueAt: Math.max(1, arg.at) });
     },
   };
 }

@@ -2,9 +2,11 @@
 // 32 attempts in flight, so that one that hangs delays nobody else's. Within a lane first attempts start in event order,
 // before retries. No more is claimed than there is a slot for; the attempt number and its lease are on disk before the
 // attempt, so what a crash interrupts comes back. While results cannot be written nothing is claimed. One timer wakes for
-// the earliest due time of all. What an attempt is, post.ts knows; what it came to, results.ts.
+// the earliest due time of all. A fault that one endpoint brings out is logged, and that one left alone for a while: it
+// holds up no other. What an attempt is, post.ts knows; what it came to, results.ts.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
+import { StoreUnavailable } from "../store/store.ts";
 import type { DueDelivery, Endpoint, Store } from "../store/store.ts";
 import type { Lane } from "./lanes.ts";
 import { createLanes } from "./lanes.ts";
@@ -15,7 +17,7 @@ import { maxAttempts } from "./schedule.ts";
 
 export type DispatchStore = Pick<
   Store,
-  "endpointsDue" | "endpointByKey" | "claimDeliveries" | "settleDeliveries"
+  "endpointsDue" | "endpointByKey" | "claimDeliveries" | "settleDeliveries" | "giveBackDeliveries"
 >;
 
 export interface DispatcherDeps {
@@ -41,6 +43,8 @@ const leaseMarginMs = 20_000;
 const longestSleepMs = 30_000;
 const troublePauseMs = 1000;
 const stopGraceMs = 3000;
+/** An endpoint with which something goes wrong that is not the store's trouble is left alone for so long. */
+const restMs = 30_000;
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { store, clock, log } = deps;
@@ -123,6 +127,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   const results = createResultWriter({
     store,
+    log,
     onDeadLetter: (letter) => deps.onDeadLetter(letter),
     onRetry: wakeAt,
   });
@@ -131,15 +136,25 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const fill = (lane: Lane, more: boolean): void => {
     lane.more ||= more;
     if (lane.claiming || !lane.more || !running || troubled !== null || lanes.freeSlots(lane) <= 0) return;
+    if (lane.restsUntil > time()) return wakeAt(lane.restsUntil);
     lane.claiming = true;
     hold(
       claim(lane)
-        .catch((error: unknown) => trouble(error, "claiming webhooks"))
+        .catch((error: unknown) => {
+          if (error instanceof StoreUnavailable) trouble(error, "claiming webhooks");
+          else rest(lane, error);
+        })
         .finally(() => {
           lane.claiming = false;
           fill(lane, false);
         }),
     );
+  };
+
+  /** A fault of our own that one endpoint brings out must not hold up the others. */
+  const rest = (lane: Lane, error: unknown): void => {
+    lane.restsUntil = time() + restMs;
+    log.error({ endpointKey: lane.key, error: String(error) }, "an endpoint is left alone for a while");
   };
 
   const claim = async (lane: Lane): Promise<void> => {
@@ -156,7 +171,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       lane.more ||= nextDueAt !== null && nextDueAt <= now;
       // Read after the claim: the secret and URL of now, and nothing for an endpoint that is gone or paused.
       const endpoint = await store.endpointByKey(lane.key);
-      if (!endpoint?.active) return;
+      if (!endpoint?.active) return await store.giveBackDeliveries(deliveries, now);
       for (const delivery of deliveries) begin(lane, endpoint, delivery);
     } finally {
       lanes.take(-limit);
@@ -171,11 +186,12 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     }
     const current = { ...delivery };
     if (current.attempt > maxAttempts(deps.scheduleMs)) {
-      finish(endpoint, current, {
+      finish(lane, endpoint, current, {
         delivered: false,
         status: null,
         durationMs: 0,
         failure: "the last attempt was interrupted",
+        body: null,
       });
       return;
     }
@@ -183,11 +199,13 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     lane.usedAt = time();
     lanes.take(1);
     hold(
-      attempt(lane, endpoint, current).finally(() => {
-        lane.flights.delete(current.eventSeq);
-        lanes.take(-1);
-        fill(lane, false);
-      }),
+      attempt(lane, endpoint, current)
+        .catch((error: unknown) => rest(lane, error))
+        .finally(() => {
+          lane.flights.delete(current.eventSeq);
+          lanes.take(-1);
+          fill(lane, false);
+        }),
     );
   };
 
@@ -200,11 +218,13 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       delivery.attempt,
     );
     // An attempt that stop() cut short proves nothing: its lease runs out and it is made again.
-    if (answer.delivered || !cutShort) finish(endpoint, delivery, answer);
+    if (answer.delivered || !cutShort) finish(lane, endpoint, delivery, answer);
   };
 
-  const finish = (endpoint: Endpoint, delivery: DueDelivery, answer: Answer): void => {
-    const finished = resultOf(endpoint, delivery, answer, time(), deps.scheduleMs);
+  const finish = (lane: Lane, endpoint: Endpoint, delivery: DueDelivery, answer: Answer): void => {
+    const now = time();
+    const body = answer.body !== null && lanes.mayKeepAnswer(lane, now) ? answer.body : null;
+    const finished = resultOf(endpoint, delivery, { ...answer, body }, now, deps.scheduleMs);
     const { status, failure } = answer;
     const fields = {
       endpoint: endpoint.id,

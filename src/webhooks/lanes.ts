@@ -11,6 +11,9 @@ const totalSlots = 1024;
 /** A lane may take this part of what is free, at most. */
 const shareOfFree = 1 / 8;
 const idleMs = 60_000;
+/** Of an endpoint that fails en masse a sample of its answers is kept, so that it cannot fill the disk with them. */
+const mostAnswers = 100;
+const answersPerSecond = 1;
 
 export interface Lane {
   readonly key: number;
@@ -21,6 +24,10 @@ export interface Lane {
   claiming: boolean;
   /** The store holds more that is due now. */
   more: boolean;
+  /** How many answers may still be kept, as of when. */
+  answers: { left: number; at: number };
+  /** Something went wrong with it alone: until then it is left alone. */
+  restsUntil: number;
 }
 
 export interface Lanes {
@@ -30,6 +37,8 @@ export interface Lanes {
   take(slots: number): void;
   /** Connections to where the endpoint is now; those to where it was end with their last attempt. */
   connect(lane: Lane, endpoint: Endpoint): Pool;
+  /** True where the text of one more answer may be kept. */
+  mayKeepAnswer(lane: Lane, now: number): boolean;
   closeIdle(now: number): void;
   /** Cuts off what is in flight. */
   closeAll(): void;
@@ -46,7 +55,16 @@ export function createLanes(post: Pick<Post, "open">): Lanes {
     of(key, now) {
       const known = lanes.get(key);
       if (known) return known;
-      const lane = { key, flights: new Map(), connections: null, usedAt: now, claiming: false, more: false };
+      const lane: Lane = {
+        key,
+        flights: new Map(),
+        connections: null,
+        usedAt: now,
+        claiming: false,
+        more: false,
+        answers: { left: mostAnswers, at: now },
+        restsUntil: 0,
+      };
       lanes.set(key, lane);
       return lane;
     },
@@ -62,6 +80,13 @@ export function createLanes(post: Pick<Post, "open">): Lanes {
       const pool = post.open(url, laneSlots);
       lane.connections = { origin: url.origin, pool };
       return pool;
+    },
+    mayKeepAnswer({ answers }, now) {
+      answers.left = Math.min(mostAnswers, answers.left + ((now - answers.at) / 1000) * answersPerSecond);
+      answers.at = now;
+      if (answers.left < 1) return false;
+      answers.left -= 1;
+      return true;
     },
     closeIdle(now) {
       for (const lane of lanes.values()) {

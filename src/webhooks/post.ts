@@ -8,6 +8,7 @@ import { Pool } from "undici";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Endpoint } from "../store/store.ts";
+import { answerText, longestText } from "./answer-text.ts";
 import type { Guard } from "./guard.ts";
 import { signatureHeaders } from "./signature.ts";
 
@@ -23,6 +24,8 @@ export interface Answer {
   durationMs: number;
   /** Why there was no answer, on one short line; null where there was one. */
   failure: string | null;
+  /** How an answer that is no success begins (answer-text.ts). */
+  body: string | null;
 }
 
 export interface Post {
@@ -56,7 +59,7 @@ export function createPost(deps: {
     event: { id: string; body: string },
     attempt: number,
     signal: AbortSignal,
-  ): Promise<number> => {
+  ): Promise<Pick<Answer, "status" | "body">> => {
     const url = new URL(endpoint.url);
     const refusal = guard.literalRefusal(url);
     if (refusal !== null) throw new Error(refusal);
@@ -74,8 +77,10 @@ export function createPost(deps: {
       body,
       signal,
     });
+    const { statusCode: status } = answer;
+    if (!isSuccess(status)) return { status, body: answerText(await startOf(answer.body)) };
     await answer.body.dump({ limit: longestAnswer, signal });
-    return answer.statusCode;
+    return { status, body: null };
   };
 
   return {
@@ -93,21 +98,37 @@ export function createPost(deps: {
       const deadline = clock.after(config.timeoutMs, () =>
         abort.abort(new Error(`no answer within ${config.timeoutMs} ms`)),
       );
-      const ended = (status: number | null, failure: string | null): Answer => ({
-        delivered: status !== null && status >= 200 && status < 300,
-        status,
+      const ended = (came: Pick<Answer, "status" | "body">, failure: string | null): Answer => ({
+        ...came,
+        delivered: isSuccess(came.status),
         durationMs: Math.round(clock.monotonic() - startedAt),
         failure,
       });
       try {
         return ended(await exchange(connect, endpoint, event, attempt, abort.signal), null);
       } catch (error) {
-        return ended(null, reasonOf(error));
+        return ended({ status: null, body: null }, reasonOf(error));
       } finally {
         deadline.cancel();
       }
     },
   };
+}
+
+function isSuccess(status: number | null): boolean {
+  return status !== null && status >= 200 && status < 300;
+}
+
+/** Reads an answer as far as `dump` would, and keeps how it begins. Rejects where the request is aborted. */
+async function startOf(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const kept: Buffer[] = [];
+  let seen = 0;
+  for await (const chunk of body) {
+    if (seen < longestText) kept.push(chunk.subarray(0, longestText - seen));
+    seen += chunk.length;
+    if (seen > longestAnswer) break; // the connection ends with the loop
+  }
+  return Buffer.concat(kept);
 }
 
 const longestReason = 200;

@@ -1,6 +1,9 @@
 // What an attempt came to, and how it is written down: delivered, due again, or dead after the last attempt.
 // Results are written in batches that form by themselves: what ends while one is written is the next. A batch that the
-// store refuses stays and goes first when it takes writes again. A dead letter is told only once it is on disk.
+// store refuses stays and goes first when it takes writes again; a result that cannot be written by its own fault is left
+// out. A dead letter is told only once it is on disk.
+import type { Log } from "../log.ts";
+import { StoreUnavailable } from "../store/store.ts";
 import type { DeliveryResult, DueDelivery, Endpoint, Store } from "../store/store.ts";
 import type { Answer } from "./post.ts";
 import { maxAttempts, nextAttemptAt } from "./schedule.ts";
@@ -29,10 +32,11 @@ export function resultOf(
   at: number,
   scheduleMs: readonly number[],
 ): Finished {
-  const { eventSeq, eventId, attempt } = delivery;
-  const { status } = answer;
+  const { accountKey, eventSeq, eventId, attempt } = delivery;
+  const { status, durationMs, failure: error, body: responseBody } = answer;
+  const came = { status, durationMs, error, responseBody };
   const finished = (result: DeliveryResult["result"], letter: DeadLetter | null): Finished => ({
-    result: { accountKey: endpoint.accountKey, endpointKey: endpoint.key, eventSeq, attempt, at, status, result },
+    result: { accountKey, endpointKey: endpoint.key, eventSeq, attempt, at, ...came, result },
     letter,
   });
   if (answer.delivered) return finished({ kind: "delivered" }, null);
@@ -54,11 +58,56 @@ export interface ResultWriter {
 
 export function createResultWriter(deps: {
   store: Pick<Store, "settleDeliveries">;
+  log: Log;
   onDeadLetter(letter: DeadLetter): void;
   /** A delivery is due again at that time. */
   onRetry(dueAt: number): void;
 }): ResultWriter {
+  const { store, log } = deps;
   const waiting: Finished[] = [];
+
+  /** False: it cannot be written, by its own fault; its lease brings the delivery back. */
+  const writeOne = async ({ result }: Finished): Promise<boolean> => {
+    // The likeliest fault is in what a stranger has said.
+    for (const bare of [result, { ...result, error: null, responseBody: null }]) {
+      try {
+        await store.settleDeliveries([bare]);
+        return true;
+      } catch (error) {
+        if (error instanceof StoreUnavailable) throw error;
+        const { endpointKey, eventSeq, attempt } = result;
+        log.error(
+          { endpointKey, eventSeq, attempt, error: String(error) },
+          "a webhook's result was not kept",
+        );
+      }
+    }
+    return false;
+  };
+
+  /** Written together; where one of them cannot be written, each by itself, so that it harms no other. */
+  const writeAll = async (batch: Finished[]): Promise<Finished[]> => {
+    try {
+      await store.settleDeliveries(batch.map(({ result }) => result));
+      return batch;
+    } catch (error) {
+      if (error instanceof StoreUnavailable) throw error;
+    }
+    const written: Finished[] = [];
+    for (const finished of batch) if (await writeOne(finished)) written.push(finished);
+    return written;
+  };
+
+  const tell = ({ result, letter }: Finished): void => {
+    if (result.result.kind === "retry") deps.onRetry(result.result.dueAt);
+    if (letter === null) return;
+    try {
+      deps.onDeadLetter(letter);
+    } catch (error) {
+      log.error({ endpoint: letter.endpoint.id, error: String(error) }, "a dead letter was not told");
+    }
+  };
+
   return {
     add: (finished) => void waiting.push(finished),
     waiting: () => waiting.length,
@@ -66,12 +115,9 @@ export function createResultWriter(deps: {
     async write() {
       while (waiting.length > 0) {
         const batch = waiting.slice(0, largestBatch);
-        await deps.store.settleDeliveries(batch.map(({ result }) => result));
+        const written = await writeAll(batch);
         waiting.splice(0, batch.length);
-        for (const { result, letter } of batch) {
-          if (letter !== null) deps.onDeadLetter(letter);
-          if (result.result.kind === "retry") deps.onRetry(result.result.dueAt);
-        }
+        written.forEach(tell);
       }
     },
   };

@@ -66,7 +66,8 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       const event = deps.recorder.test(endpoint, type === undefined ? undefined : knownType(type));
       const pool = post.open(readEndpointUrl(endpoint.url), 1);
       try {
-        return { ...(await post.post(() => pool, endpoint, event, 1)), eventId: event.id };
+        const { body: _body, ...answer } = await post.post(() => pool, endpoint, event, 1);
+        return { ...answer, eventId: event.id };
       } finally {
         void pool.destroy();
       }

@@ -17,6 +17,7 @@ import {
   openSqlite,
   owner,
   settlementOf,
+  took,
 } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { fake, startHttp, text, type Answer, type Harness } from "./harness.ts";
@@ -45,6 +46,7 @@ const asks = (): Record<string, string> => ({
   "/v1/events": "/v1/events",
   "/v1/webhooks": "/v1/webhooks",
   "/v1/webhooks/{id}": `/v1/webhooks/${hook.id}`,
+  "/v1/webhooks/{id}/deliveries": `/v1/webhooks/${hook.id}/deliveries`,
   "/v1/domains": "/v1/domains",
   "/v1/domains/{name}": "/v1/domains/shop.example",
   "/v1/suppressions": "/v1/suppressions",
@@ -259,7 +261,7 @@ const changes: [name: string, of: Resource[], change: () => Promise<unknown>, no
       await Promise.all(["/v1/events", "/v1/webhooks", "/v1/webhooks/{id}"].map((path) => read(path, true)));
       await clock.advance(2000);
       await store.settleDeliveries([
-        { ...delivery, at: clock.now(), status: 200, result: { kind: "delivered" } },
+        { ...took, ...delivery, at: clock.now(), status: 200, result: { kind: "delivered" } },
       ]);
     },
   ],

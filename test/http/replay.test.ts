@@ -1,7 +1,7 @@
 // POST /v1/webhooks/{id}/replay over a real store: what is put in line again, and what is not.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Endpoint, Store } from "../../src/store/store.ts";
-import { newDirectory, newEndpoint, newEvent, openSqlite } from "../store/fixtures.ts";
+import { newDirectory, newEndpoint, newEvent, openSqlite, took } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, type Answer, type Harness } from "./harness.ts";
 
@@ -48,7 +48,7 @@ const claim = async (limit = 100) =>
 const end = async (count: number, kind: "delivered" | "dead_lettered"): Promise<void> => {
   for (const delivery of await claim(count))
     await store.settleDeliveries([
-      { ...delivery, at: clock.now(), status: kind === "delivered" ? 200 : 500, result: { kind } },
+      { ...took, ...delivery, at: clock.now(), status: kind === "delivered" ? 200 : 500, result: { kind } },
     ]);
 };
 const replay = (body?: unknown, id = hook.id, key?: string): Promise<Answer> =>

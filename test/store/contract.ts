@@ -19,6 +19,7 @@ import {
   owner,
   readAll,
   settlementOf,
+  took,
 } from "./fixtures.ts";
 import { asAdded } from "../support/domains.ts";
 
@@ -1110,7 +1111,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         const [first] = (await claimAll(endpoint.key, at, at + minute, 1)).deliveries;
         if (!first) throw new Error("nothing claimed");
         await store.settleDeliveries([
-          { ...first, at, status: 500, result: { kind: "retry", dueAt: at + 5 } },
+          { ...took, ...first, at, status: 500, result: { kind: "retry", dueAt: at + 5 } },
         ]);
         expect(await store.endpointsDue()).toContainEqual({ endpointKey: endpoint.key, dueAt: 0 });
         const next = await claimAll(endpoint.key, at + 5, at + 20);
@@ -1124,6 +1125,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(again.deliveries.map(({ attempt }) => attempt).sort((a, b) => a - b)).toEqual([2, 2, 3]);
         const done = again.deliveries.map((delivery) => ({
           ...delivery,
+          ...took,
           at: at + 21,
           status: 200,
           result: { kind: "delivered" } as const,
@@ -1149,7 +1151,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
           (await store.listEvents(account, { eventId: event.id }, { limit: 1, cursor: null })).rows[0]
             ?.deliveries;
         await store.settleDeliveries([
-          { ...(await claimed()), at: 5, status: 500, result: { kind: "retry", dueAt: at } },
+          { ...took, ...(await claimed()), at: 5, status: 500, result: { kind: "retry", dueAt: at } },
         ]);
         expect(await store.endpointByKey(endpoint.key)).toMatchObject({
           lastFailureAt: 5,
@@ -1160,14 +1162,18 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
           { webhookId: endpoint.id, status: "pending", attempts: 1, lastAttemptAt: 5, lastStatus: 500 },
         ]);
         await store.settleDeliveries([
-          { ...(await claimed()), at: 6, status: null, result: { kind: "dead_lettered" } },
+          { ...took, ...(await claimed()), at: 6, status: null, result: { kind: "dead_lettered" } },
         ]);
         expect(await shown()).toMatchObject([{ status: "dead_lettered", attempts: 2, lastStatus: null }]);
         expect(await store.endpointByKey(endpoint.key)).toMatchObject({ consecutiveFailures: 2 });
         const other = await record();
         const late = await claimed();
-        await store.settleDeliveries([{ ...late, at: 7, status: 204, result: { kind: "delivered" } }]);
-        await store.settleDeliveries([{ ...late, at: 8, status: 500, result: { kind: "retry", dueAt: at } }]);
+        await store.settleDeliveries([
+          { ...took, ...late, at: 7, status: 204, result: { kind: "delivered" } },
+        ]);
+        await store.settleDeliveries([
+          { ...took, ...late, at: 8, status: 500, result: { kind: "retry", dueAt: at } },
+        ]);
         expect(await store.endpointByKey(endpoint.key)).toMatchObject({
           lastSuccessAt: 7,
           consecutiveFailures: 0,

@@ -215,6 +215,9 @@ export function newEndpoint(
   };
 }
 
+/** How an attempt at a webhook went, where a test does not care. */
+export const took = { durationMs: 5, error: null, responseBody: null };
+
 export async function accept(store: Store, message: NewMessage): Promise<Job[]> {
   const result = await store.acceptMessage(message);
   if (result.kind !== "accepted") throw new Error(`not accepted: ${result.kind}`);

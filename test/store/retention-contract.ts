@@ -16,6 +16,7 @@ import {
   owner,
   readAll,
   settlementOf,
+  took,
 } from "./fixtures.ts";
 import type { MessageWishes } from "./fixtures.ts";
 
@@ -221,7 +222,13 @@ export function retentionContract(name: string, open: () => Promise<OpenedStore>
         const younger = await record(t0 + 1);
         const deliveries = await claimed(endpoint.key, t0);
         await store.settleDeliveries(
-          deliveries.map((one) => ({ ...one, at: t0 + 5, status: 200, result: { kind: "delivered" } })),
+          deliveries.map((one) => ({
+            ...took,
+            ...one,
+            at: t0 + 5,
+            status: 200,
+            result: { kind: "delivered" },
+          })),
         );
         expect(await purge(t0 + 30 * day - 1)).toEqual(nothing);
         expect(await purge(t0 + 30 * day)).toEqual({ ...nothing, events: 1, deliveries: 1 });
@@ -235,7 +242,7 @@ export function retentionContract(name: string, open: () => Promise<OpenedStore>
         if (!delivery) throw new Error("nothing claimed");
         const deadAt = t0 + day;
         await store.settleDeliveries([
-          { ...delivery, at: deadAt, status: 500, result: { kind: "dead_lettered" } },
+          { ...took, ...delivery, at: deadAt, status: 500, result: { kind: "dead_lettered" } },
         ]);
         await store.updateEndpoint(account, endpoint.id, { active: false, updatedAt: t0 });
         const waiting = await record(t0);

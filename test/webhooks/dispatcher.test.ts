@@ -34,7 +34,7 @@ function bench() {
       post: (_connect, endpoint, event, attempt) =>
         new Promise<Answer>((resolve) => {
           const answer = (status: number): void =>
-            resolve({ delivered: status < 300, status, durationMs: 1, failure: null });
+            resolve({ delivered: status < 300, status, durationMs: 1, failure: null, body: null });
           started.push({ endpoint: endpoint.key, event: event.id, attempt, secret: endpoint.secret, answer });
         }),
     },

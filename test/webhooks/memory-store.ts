@@ -1,6 +1,6 @@
-// The four calls of the Store that the dispatcher makes, in memory, with what their comments promise:
+// The five calls of the Store that the dispatcher makes, in memory, with what their comments promise:
 // first attempts in event order before retries, the attempt number raised and a lease taken at the claim.
-import type { DeliveryResult, Endpoint, StoreUnavailable } from "../../src/store/store.ts";
+import type { DeliveryResult, DueDelivery, Endpoint, StoreUnavailable } from "../../src/store/store.ts";
 import type { DispatchStore } from "../../src/webhooks/dispatcher.ts";
 
 export interface Row {
@@ -101,6 +101,15 @@ export class MemoryStore implements DispatchStore {
     this.claims.push({ endpointKey, limit, claimed: deliveries.length });
     const rest = this.#pending(endpointKey).map((row) => row.dueAt);
     return { deliveries, nextDueAt: rest.length === 0 ? null : Math.min(...rest) };
+  }
+  async giveBackDeliveries(deliveries: DueDelivery[], at: number) {
+    this.#refuse();
+    for (const { endpointKey, eventSeq, attempt } of deliveries) {
+      const row = this.rows.find((other) => other.endpointKey === endpointKey && other.eventSeq === eventSeq);
+      if (row?.attempts !== attempt) continue;
+      row.attempts--;
+      row.dueAt = row.attempts === 0 ? 0 : at;
+    }
   }
   async settleDeliveries(results: DeliveryResult[]) {
     this.#refuse();

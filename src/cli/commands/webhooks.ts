@@ -5,7 +5,7 @@ import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
-import { field } from "../output.ts";
+import { field, type Row } from "../output.ts";
 import { moment } from "../times.ts";
 
 interface EndpointFlags {
@@ -79,6 +79,36 @@ export function register(webhooks: Command, cli: Cli): void {
       cli.out.note(`The old secret ${old}. The new one is shown this once:`);
       cli.out.secret(String(answer.json["secret"]));
     });
+  addListOptions(
+    webhooks.command("deliveries <id>").description("every attempt, of the newest event first"),
+    false,
+  )
+    .option("--failed", "those that failed")
+    .option("--dead", "those after which the event was given up")
+    .option("--event-id <id>", "those of one event")
+    .action((id: string, flags: ListFlags & { failed?: boolean; dead?: boolean; eventId?: string }) => {
+      const statuses = [
+        ...(flags.failed ? ["failed"] : []),
+        ...(flags.failed || flags.dead ? ["dead_lettered"] : []),
+      ];
+      return printList(cli, flags, {
+        path: `${at(id)}/deliveries`,
+        query: {
+          status: statuses.length === 0 ? undefined : statuses.join(","),
+          event_id: flags.eventId,
+        },
+        columns: [
+          field("attempted_at", "at"),
+          field("event_id", "event"),
+          field("attempt"),
+          field("status"),
+          { title: "answer", of: answerOf },
+          field("duration_ms", "ms"),
+          field("next_attempt_at", "next"),
+        ],
+        empty: "No attempt was found.",
+      });
+    });
   webhooks
     .command("replay <id>")
     .description("send events again: what was dead-lettered, unless told otherwise")
@@ -130,6 +160,12 @@ function bodyOf(flags: EndpointFlags): Record<string, unknown> {
     ...(flags.description === undefined ? {} : { description: flags.description }),
     ...(flags.format === undefined ? {} : { format: flags.format }),
   };
+}
+
+/** Of an attempt: the status and how the answer begins, or why there was none. */
+function answerOf({ response_status: status, response_body: body, error }: Row): unknown {
+  if (typeof status !== "number") return error;
+  return typeof body === "string" && body !== "" ? `${status} ${body.slice(0, 200)}` : status;
 }
 
 function answerText(status: unknown, error: unknown): string {

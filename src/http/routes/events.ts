@@ -3,8 +3,7 @@
 // runs on commit order, so polling the last one for ever is the way to tail.
 import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
-import { shapeWords } from "../../errors/expected.ts";
-import { eventTypes, isEventType } from "../../events/catalog.ts";
+import { eventTypes } from "../../events/catalog.ts";
 import type { Account, EventFilter, EventRecord, PageRequest } from "../../store/store.ts";
 import {
   canonicalEmail,
@@ -14,22 +13,14 @@ import {
   present,
   textFilter,
   time,
+  wordList,
 } from "../fields.ts";
 import { pageRequest } from "../paging.ts";
 import { route, type Reply, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
 import { eventListShape } from "../shapes/events.ts";
 
-/** `a,b` → the types; a repeated parameter comes in joined the same way. */
-export const eventList = z.string().transform((text, context) => {
-  const given = text.split(",").map((type) => type.trim());
-  const known = given.filter(isEventType);
-  const unknown = given.find((type) => !isEventType(type));
-  if (unknown === undefined) return known;
-  const message = shapeWords({ code: "invalid_value", input: unknown, values: eventTypes });
-  context.addIssue({ code: "custom", message: message ?? "is not an event type" });
-  return z.NEVER;
-});
+export const eventList = wordList(eventTypes);
 
 const filters = z.object({
   event: eventList.optional(),

@@ -1,18 +1,20 @@
 // /v1/webhooks: endpoints that events are sent to. The secret is shown once, when it is made. Whether a
-// URL may be an endpoint (HTTPS, no private network) is the webhooks room's to say.
+// URL may be an endpoint (HTTPS, no private network) is the webhooks room's to say. Over 300 lines: nine routes, an entry each.
 import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
 import type { Endpoint, ReplayRequest } from "../../store/store.ts";
-import { pageFields, present, time } from "../fields.ts";
+import { pageFields, present, textFilter, time, wordList } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
-import { endpointBody, withSecret } from "../webhook-record.ts";
+import { deliveryBody, endpointBody, withSecret } from "../webhook-record.ts";
 import {
+  attemptStatuses,
   webhookCreatedShape,
+  webhookDeliveryListShape,
   webhookFormats,
   webhookListShape,
   webhookReplayedShape,
@@ -151,6 +153,27 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
         const { updatedAt, lastSuccessAt, lastFailureAt } = endpoint;
         const lastModified = Math.max(updatedAt, lastSuccessAt ?? 0, lastFailureAt ?? 0);
         return { ...json(200, endpointBody(endpoint)), lastModified };
+      },
+    }),
+    route({
+      ...common,
+      method: "GET",
+      path: "/v1/webhooks/{id}/deliveries",
+      summary: "Lists the attempts at an endpoint, those of the newest event first",
+      answers: { 200: webhookDeliveryListShape },
+      refuses: ["resource_not_found"],
+      changes: ["events"],
+      query: z.object({
+        status: wordList(attemptStatuses).optional(),
+        event_id: textFilter,
+        ...pageFields(),
+      }),
+      body: null,
+      async handle({ account, query, param }) {
+        const filter = present({ statuses: query.status, eventId: query.event_id });
+        const page = await store.listDeliveries(account.key, param("id"), filter, pageRequest(query));
+        if (!page) throw noEndpoint();
+        return json(200, listBody(page, deliveryBody));
       },
     }),
     route({

@@ -41,6 +41,33 @@ export const webhookRotatedShape = z
   })
   .meta({ id: "WebhookSecretRotated" });
 
+export const attemptStatuses = ["delivered", "failed", "dead_lettered"] as const;
+
+export const webhookDeliveryShape = z
+  .strictObject({
+    event_id: idOf("evt"),
+    attempt: z
+      .int()
+      .min(1)
+      .describe("As X-Svc-Delivery-Attempt said; it starts anew where an event is replayed."),
+    status: z
+      .enum(attemptStatuses)
+      .describe("failed: another attempt followed or is to; dead_lettered: it was the last one."),
+    response_status: z.int().nullable().describe("What the receiver answered; null where it did not."),
+    response_body: z
+      .string()
+      .nullable()
+      .describe(
+        "How the answer to a failed attempt begins, at most 4 KB; of many failures in a row not every one.",
+      ),
+    error: z.string().nullable().describe("Why there was no answer."),
+    duration_ms: z.int().min(0).nullable(),
+    attempted_at: timestamp,
+    next_attempt_at: timestamp.nullable().describe("As it was planned when the attempt failed."),
+  })
+  .meta({ id: "WebhookDelivery" });
+export const webhookDeliveryListShape = list(webhookDeliveryShape);
+
 export const webhookReplayedShape = z.strictObject({ queued: count }).meta({ id: "WebhookReplayed" });
 
 export const webhookTestedShape = z
