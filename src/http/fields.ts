@@ -5,6 +5,7 @@ import { parseNetwork } from "../access/networks.ts";
 import type { Problem } from "../errors.ts";
 import { shapeWords } from "../errors/expected.ts";
 import { canonicalAddress, parseAddress, parseDomain } from "../mail/address.ts";
+import { shortName } from "../submission/shape.ts";
 
 const digits = /^[0-9]{1,9}$/;
 
@@ -151,7 +152,7 @@ export function problemsOf(error: z.ZodError): Problem[] {
     if (issue.code !== "unrecognized_keys")
       return [{ field, code: "validation_failed", issue: issue.message }];
     return issue.keys.map((key) => ({
-      field: z.core.toDotPath([...issue.path, key]),
+      field: z.core.toDotPath([...issue.path, shortName(key)]),
       code: "validation_failed",
       issue: "is not a field of this request",
     }));

@@ -14,7 +14,7 @@ import { Refusal, type Problem } from "../errors.ts";
 import { shapeWords } from "../errors/expected.ts";
 import type { Log } from "../log.ts";
 import type { Account, Store } from "../store/store.ts";
-import { checkBodyHeaders, hasBody, parseJson, readBody } from "./body.ts";
+import { checkBodyHeaders, hasBody, hasMoreValues, parseJson, readBody } from "./body.ts";
 import { forwardedHttps, isLoopback } from "./client-ip.ts";
 import { within } from "./deadline.ts";
 import { problemsOf } from "./fields.ts";
@@ -229,8 +229,19 @@ const bringsItsBody: Guard = async (x, deps) => {
 };
 
 const isJson: Guard = (x) => {
-  if (routeOf(x)?.body) x.json = x.raw === null ? {} : parseJson(x.raw);
+  const route = routeOf(x);
+  if (!route?.body) return;
+  const most = route.mostValues ?? mostValues;
+  if (x.raw && hasMoreValues(x.raw, most)) {
+    throw new Refusal("validation_failed", `The body holds more than ${most} values.`);
+  }
+  x.json = x.raw === null ? {} : parseJson(x.raw);
 };
+
+/** No request that can be granted comes near: 1,000 suppressions of three fields are 6,000. */
+const mostValues = 20_000;
+/** More rows of a refusal help nobody, and would make a small request's answer a large one. */
+const mostProblems = 1000;
 
 const isNoReplay: Guard = async (x, deps) => {
   const route = routeOf(x);
@@ -274,7 +285,9 @@ const hasGoodShape: Guard = async (x, deps) => {
     : [];
   const errors = [...(parsed.success ? [] : problemsOf(parsed.error)), ...others];
   const first = errors[0];
-  if (first) throw new Refusal(first.code, `${first.field} ${first.issue}`, { errors });
+  if (first) {
+    throw new Refusal(first.code, `${first.field} ${first.issue}`, { errors: errors.slice(0, mostProblems) });
+  }
   x.body = parsed.data;
 };
 

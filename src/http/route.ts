@@ -81,6 +81,8 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   asks?: z.ZodType;
   /** null: a body is neither wanted nor read. */
   body: Body;
+  /** A body with more values in it is refused unparsed; 20,000 where it is not given. */
+  mostValues?: number;
   /** The body may be left out; the schema then sees `{}`. */
   bodyOptional?: boolean;
   /** The member of a created resource's body that its path ends in, where it is not `id`. */

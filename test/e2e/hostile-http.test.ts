@@ -163,7 +163,7 @@ test.each<[string, () => Promise<string>, number, string]>([
   ],
   ["invalid UTF-8", () => post(Buffer.from('{"subject":"\xff"}', "latin1")), 400, "invalid_request"],
   ["no JSON", () => post("{'from':1}"), 400, "invalid_request"],
-  ["100,000 open brackets", () => post("[".repeat(100_000)), 400, "invalid_request"],
+  ["100,000 open brackets", () => post("[".repeat(100_000)), 422, "validation_failed"],
   [
     "an object nested 100,000 deep",
     () => post(mail(`,"metadata":${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`)),

@@ -329,7 +329,7 @@ describe("a body", () => {
     ["a number", "1e400", 422],
     ["invalid UTF-8", Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), 400],
     ["a NUL after it", "{}\0", 400],
-    ["100,000 open brackets", "[".repeat(100_000), 400],
+    ["100,000 open brackets", "[".repeat(100_000), 422],
     ["100,000 nested arrays", "[".repeat(100_000) + "]".repeat(100_000), 422],
   ])("that is %s gives its 4xx", async (_name, raw, status) => expect((await post(raw)).status).toBe(status));
 

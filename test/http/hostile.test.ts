@@ -190,6 +190,38 @@ describe("bodies", () => {
     expect(got).toBe(status);
   });
 
+  const many = (text: string): string => Array<string>(300_000).fill(text).join();
+  const distinct = Array.from({ length: 300_000 }, (_, i) => `"${i}":1`).join();
+  test.each<[string, string, string]>([
+    ["array of numbers", "/v1/webhooks", `{"url":"https://hook.test/","events":[${many("1")}]}`],
+    ["array of objects", "/v1/suppressions", `{"suppressions":[${many("{}")}]}`],
+    ["object of unknown fields", "/v1/domains", `{"name":"a.test",${distinct}}`],
+    ["object in a message", "/v1/messages", `{"metadata":{${distinct}}}`],
+    ["message in a batch", "/v1/messages/batch", `{"messages":[{${distinct}}]}`],
+    ["pile of brackets", "/v1/messages", "[".repeat(300_000)],
+  ])("a large %s is refused in a short answer, unparsed", async (_name, path, body) => {
+    const [told] = answersIn(await door.raw(post(body, json, path)));
+    expect([told?.status, codeOf(told as Told)], path).toEqual([422, "validation_failed"]);
+    expect(told?.text).toMatch(/The body holds more than \d+ values/);
+    expect(told?.text.length).toBeLessThan(1000);
+  });
+
+  test("a refusal is never much larger than what it refuses, and a long name is told in short", async () => {
+    const types = many("1").slice(0, 2 * 19_000);
+    const [told] = answersIn(await door.raw(post(`{"events":[${types}1]}`, json, "/v1/webhooks")));
+    expect((asRecord(parsed(told?.text ?? ""))["errors"] as unknown[]).length).toBe(1000);
+    const [long] = answersIn(
+      await door.raw(post(`{"url":"https://hook.test/","${"n".repeat(9000)}":1}`, json, "/v1/webhooks")),
+    );
+    expect(asRecord(parsed(long?.text ?? ""))["field"]).toBe(`["${"n".repeat(100)}…"]`);
+  });
+
+  test("what looks like values within a string is none", async () => {
+    const text = JSON.stringify('[{"a":1},\\"'.repeat(30_000));
+    const body = sound.replace('"text":"x"', `"text":${text}`);
+    expect(await judged("POST", post(body))).toEqual([202, undefined]);
+  });
+
   test("nothing of a body reaches the prototype of anything", () => {
     const probe: Record<string, unknown> = {};
     expect([probe["subject"], probe["x"], Object.keys(Object.prototype)]).toEqual([undefined, undefined, []]);

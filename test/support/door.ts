@@ -111,6 +111,7 @@ export async function startDoor(): Promise<Door> {
         },
       );
       req.on("error", reject);
+      req.setTimeout(20_000, () => req.destroy(new Error(`no answer within 20 s: ${method} ${target}`)));
       req.end(body);
     });
 

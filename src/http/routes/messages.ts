@@ -113,6 +113,7 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       method: "POST",
       path: "/v1/messages/batch",
       act: "messages.batch",
+      mostValues: mostInBatch * 2000,
       summary: "Sends up to 100 messages, each accepted or refused by itself",
       answers: { 200: batchShape },
       refuses: ["account_paused"],
