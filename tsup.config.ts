@@ -24,6 +24,11 @@ export default defineConfig({
   clean: true,
   silent: true,
   banner: { js: banner },
+  // Names stay, so that a stack says where it was; what the engine would keep of the text for nothing goes.
+  esbuildOptions(options) {
+    options.minifyWhitespace = true;
+    options.minifySyntax = true;
+  },
   noExternal: [/^(?!better-sqlite3$)/],
   define: { __VERSION__: JSON.stringify(version), "process.env.NODE_ENV": '"production"' },
 });
