@@ -1,6 +1,6 @@
 // Bundles the product into dist/: one small entry for the CLI, chunks that are
-// loaded when they are needed, and the threads as files of their own.
-import { readFileSync } from "node:fs";
+// loaded when they are needed, the threads as files of their own, and the script of /docs beside them.
+import { copyFileSync, readFileSync } from "node:fs";
 import { defineConfig } from "tsup";
 
 const version = JSON.parse(readFileSync("package.json", "utf8")).version as string;
@@ -30,5 +30,6 @@ export default defineConfig({
     options.minifySyntax = true;
   },
   noExternal: [/^(?!better-sqlite3$)/],
+  onSuccess: async () => copyFileSync("node_modules/redoc/bundles/redoc.standalone.js", "dist/redoc.js"),
   define: { __VERSION__: JSON.stringify(version), "process.env.NODE_ENV": '"production"' },
 });

@@ -3,6 +3,7 @@ import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { accountRoutes } from "./routes/accounts.ts";
+import { descriptionRoutes } from "./routes/description.ts";
 import { domainRoutes } from "./routes/domains.ts";
 import { errorRoutes } from "./routes/errors.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -18,7 +19,7 @@ import { tailRoutes } from "./routes/tail.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 
 export function allRoutes(deps: RouteDeps): Route[] {
-  return [
+  const routes = [
     ...messageRoutes(deps), // POST GET /v1/messages, POST batch, validate, GET {id}, {id}/attempts, {id}/content, POST {id}/cancel
     ...eventRoutes(deps), // GET /v1/events
     ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test, rotate_secret, replay, GET {id}/deliveries
@@ -36,4 +37,5 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...recipientRoutes(deps), // POST /v1/recipients/forget
   ];
+  return [...routes, ...descriptionRoutes(deps, routes)]; // GET /openapi.json, /docs
 }

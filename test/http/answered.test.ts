@@ -34,7 +34,7 @@ beforeAll(async () => {
           delivered: true,
           status: 200,
           durationMs: ++tests,
-          eventId: "evt_1",
+          eventId: `evt_${"0".repeat(26)}`,
           failure: null,
         }),
     },

@@ -5,7 +5,16 @@ import { databaseName, openReading } from "../../src/store/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
-import { list, startHttp, text, type Answer, type Ask, type Harness, type Json } from "./harness.ts";
+import {
+  acceptance,
+  list,
+  startHttp,
+  text,
+  type Answer,
+  type Ask,
+  type Harness,
+  type Json,
+} from "./harness.ts";
 import { join } from "node:path";
 
 let door: Harness;
@@ -16,7 +25,7 @@ beforeEach(async () => {
   clock = new ManualClock();
   dataDir = newDirectory();
   store = await openSqlite(dataDir, clock);
-  const sent = { status: 202, body: '{"id":"msg_1"}', id: "msg_1", replayed: false };
+  const sent = acceptance();
   door = await startHttp({
     opened: { store, clock },
     webhooks: { checkUrl: () => Promise.resolve(), kick: () => undefined },
@@ -135,7 +144,7 @@ test("what an operator sends or takes off the list is told, though its route ser
   await operator("DELETE", "/v1/suppressions/gone@x.test");
   expect(await audit()).toMatchObject([
     { action: "suppressions.delete", target: "gone@x.test" },
-    { action: "messages.create", target: "msg_1" },
+    { action: "messages.create", target: acceptance().id },
   ]);
 });
 

@@ -52,6 +52,9 @@ const asks = (): Record<string, string> => ({
   "/v1/suppressions": "/v1/suppressions",
   "/v1/suppressions/{email}": "/v1/suppressions/listed@a.test",
   "/errors/{code}": "/errors/conflict",
+  "/openapi.json": "/openapi.json",
+  "/docs": "/docs",
+  "/docs/redoc.js": "/docs/redoc.js",
   "/healthz": "/healthz",
   "/readyz": "/readyz",
   "/v1/status": "/v1/status",
@@ -133,7 +136,7 @@ const conditional = (of?: Resource): string[] =>
     .map(({ path }) => path);
 
 test("the table above has every GET route", () => {
-  expect(routes.map(({ path }) => path).toSorted()).toEqual(Object.keys(asks()).toSorted());
+  expect([...new Set(routes.map(({ path }) => path))].toSorted()).toEqual(Object.keys(asks()).toSorted());
 });
 
 describe.each(routes.filter(({ path }) => path !== "/v1/events/tail").map(({ path }) => path))(

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StoreUnavailable, type Scope, type Store } from "../../src/store/store.ts";
-import { list, startHttp, type Ask, type Harness } from "./harness.ts";
+import { acceptance, list, startHttp, type Ask, type Harness } from "./harness.ts";
 
-const accepted = { status: 202, body: '{"id":"msg_1"}', id: "msg_1", replayed: false };
+const accepted = acceptance();
 const emptyPage = () => Promise.resolve({ rows: [], next: null, hasMore: false });
 const store: Partial<Store> = {
   idempotent: () => Promise.resolve(null),

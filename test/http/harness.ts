@@ -1,4 +1,4 @@
-// A running HTTP door on loopback without TLS, a small store in memory where none is given, and fakes of
+// A running HTTP door on loopback without TLS, every answer of which is held against the API's description, a small store in memory where none is given, and fakes of
 // the rooms below that a test replaces by what it needs. Requests go through node:http, so that a test
 // says every header itself.
 import { mkdtempSync } from "node:fs";
@@ -11,14 +11,20 @@ import type { Clock } from "../../src/clock.ts";
 import type { Config } from "../../src/config.ts";
 import type { Domains } from "../../src/domains/domains.ts";
 import type { HttpDeps } from "../../src/http/deps.ts";
+import { createDocument } from "../../src/http/openapi/document.ts";
+import type { Door } from "../../src/http/route.ts";
+import { allRoutes } from "../../src/http/routes.ts";
+import { pageOf } from "../../src/http/paging.ts";
 import { createHttp, type Http } from "../../src/http/server.ts";
+import { createStreams } from "../../src/http/streams.ts";
 import { createIdMint } from "../../src/ids.ts";
 import { silentLog, type Log } from "../../src/log.ts";
 import type { Account, ApiKey, Scope, Store } from "../../src/store/store.ts";
-import type { Submission } from "../../src/submission/submission.ts";
+import type { Acceptance, SendAnswer, Submission } from "../../src/submission/submission.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import { newAccount } from "../support/account.ts";
 import { ManualClock } from "../support/clock.ts";
+import { createConformance, type Conformance } from "../support/conformance.ts";
 
 export interface Answer {
   status: number;
@@ -120,7 +126,7 @@ export async function startHttp(
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     limits: { maxQueue: 0, minFreeShare: 0, rates: options.config?.rates ?? {} },
   };
-  const http = createHttp({
+  const deps: HttpDeps = {
     config: config as Config,
     certificates: options.certificates ?? null,
     store,
@@ -134,7 +140,8 @@ export async function startHttp(
     log,
     mint,
     status: options.status ?? (() => Promise.resolve({ ready: true })),
-  });
+  };
+  const http = createHttp(deps);
   await http.start();
   const port = Number(/:(\d+)$/.exec(http.addresses()[0]?.address ?? "")?.[1]);
   const wanted = { name: "admin", scope: "admin" as const, test: false, allowIps: [], expiresAt: null };
@@ -155,9 +162,11 @@ export async function startHttp(
         allowIps: more.allowIps ?? [],
         expiresAt: more.expiresAt ?? null,
       }),
-    ask(ask) {
+    async ask(ask) {
       const key = ask.key === undefined ? adminKey : ask.key;
-      return send(ask, { key: ask.admin === true ? null : key, port, socket });
+      const answer = await send(ask, { key: ask.admin === true ? null : key, port, socket });
+      conforms(ask, answer, deps);
+      return answer;
     },
     async stop() {
       await http.stop();
@@ -165,6 +174,40 @@ export async function startHttp(
     },
   };
   return harness;
+}
+
+/** What an accepted send is answered, the nth of a test. */
+export function acceptance(n = 1): Acceptance & { id: string } {
+  const id = `msg_${String(n).padStart(26, "0")}`;
+  const answer: SendAnswer = {
+    id,
+    status: "queued",
+    created_at: "2026-11-27T09:15:22.123Z",
+    send_at: null,
+    recipients: [{ email: "ann@a.test", type: "to" }],
+    message_id_header: "<1@mail.acme.example>",
+  };
+  return { status: 202, body: JSON.stringify(answer), id, replayed: false };
+}
+
+const described = new Map<Door, Conformance>();
+
+/** Throws where an answer departs from what its door says of itself. */
+function conforms(ask: Ask, answer: Answer, deps: HttpDeps): void {
+  const door = ask.admin === true ? "admin" : "public";
+  const conformance =
+    described.get(door) ??
+    createConformance(
+      createDocument(allRoutes({ ...deps, streams: createStreams() }), {
+        door,
+        publicUrl: "",
+      }),
+    );
+  described.set(door, conformance);
+  const { method = "GET", path = "/" } = ask;
+  const faults = conformance.faultsOf({ ...answer, method, path });
+  if (faults.length > 0)
+    throw new Error(`${method} ${path} departs from the description: ${faults.join("; ").slice(0, 1500)}`);
 }
 
 /** One request; its answer is never thrown. */
@@ -232,7 +275,7 @@ function memoryKeys(account: Account): Partial<Store> {
       return Promise.resolve(key);
     },
     apiKeyByHash: (hash) => Promise.resolve(keys.find((key) => Buffer.compare(key.hash, hash) === 0) ?? null),
-    listApiKeys: () => Promise.resolve({ rows: keys, next: null, hasMore: false }),
+    listApiKeys: (_account, page) => Promise.resolve(pageOf(keys, page)),
     apiKey: (_account, id) => Promise.resolve(keys.find((key) => key.id === id) ?? null),
     setApiKeyStatus(_account, id, status, at) {
       const key = keys.find((other) => other.id === id);

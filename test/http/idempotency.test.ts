@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import { Refusal } from "../../src/errors.ts";
 import type { Acceptance } from "../../src/submission/submission.ts";
 import { settle } from "../support/clock.ts";
-import { startHttp, type Harness } from "./harness.ts";
+import { acceptance, startHttp, type Harness } from "./harness.ts";
 
 let door: Harness | null = null;
 afterEach(async () => {
@@ -33,12 +33,12 @@ async function start() {
           sends.push({
             key: idempotency?.key ?? null,
             answer() {
-              const body = `{"id":"msg_${sends.length}"}`;
+              const accepted = acceptance(sends.length);
               if (idempotency) {
-                const record = { ...idempotency, status: 202, body, at: running.clock.now() };
+                const record = { ...idempotency, status: 202, body: accepted.body, at: running.clock.now() };
                 stored.set(`${sender.account.key}:${sender.test}:${idempotency.key}`, record);
               }
-              resolve({ status: 202, body, id: `msg_${sends.length}`, replayed: false });
+              resolve(accepted);
             },
             refuse: reject,
           });
@@ -67,7 +67,11 @@ test("the same request again is answered from what was stored, with a new reques
   (await begun(1)).answer();
   const one = await first;
   const two = await post("k1", { a: 1 });
-  expect([two.status, two.text, two.headers["location"]]).toEqual([202, one.text, "/v1/messages/msg_1"]);
+  expect([two.status, two.text, two.headers["location"]]).toEqual([
+    202,
+    one.text,
+    `/v1/messages/${acceptance().id}`,
+  ]);
   expect(two.headers["idempotency-replayed"]).toBe("true");
   expect(one.headers["idempotency-replayed"]).toBeUndefined();
   expect(two.headers["x-request-id"]).not.toBe(one.headers["x-request-id"]);

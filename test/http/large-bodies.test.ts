@@ -2,7 +2,7 @@
 import { request, type ClientRequest } from "node:http";
 import { afterEach, expect, test } from "vitest";
 import { settle } from "../support/clock.ts";
-import { startHttp, type Harness } from "./harness.ts";
+import { acceptance, startHttp, type Harness } from "./harness.ts";
 
 let door: Harness | null = null;
 afterEach(async () => {
@@ -26,7 +26,7 @@ async function start() {
           const size = JSON.stringify(body).length;
           sends.push({
             size,
-            answer: () => resolve({ status: 202, body: '{"id":"msg_1"}', id: "msg_1", replayed: false }),
+            answer: () => resolve(acceptance()),
           });
         }),
     },

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { startHttp, type Ask, type Harness } from "./harness.ts";
+import { acceptance, startHttp, type Ask, type Harness } from "./harness.ts";
 
 let door: Harness | null = null;
 afterEach(async () => {
@@ -8,7 +8,7 @@ afterEach(async () => {
 });
 
 const emptyPage = () => Promise.resolve({ rows: [], next: null, hasMore: false });
-const accepted = { status: 202, body: '{"id":"msg_1"}', id: "msg_1", replayed: false };
+const accepted = acceptance();
 const store = {
   listMessages: emptyPage,
   listSuppressions: emptyPage,

@@ -2,6 +2,9 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { isEventType } from "../../src/events/catalog.ts";
+import { createRecorder } from "../../src/events/record.ts";
 import { createIdMint } from "../../src/ids.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Job } from "../../src/mail/envelope.ts";
@@ -119,9 +122,20 @@ export function newEvent(wishes: Partial<NewEvent> & { accountKey: number; recei
     recipient: null,
     counters: 0,
     facts: "",
-    body: JSON.stringify({ event: type, event_id: id, data: { tags: ["orders"], ip_address: "192.0.2.1" } }),
+    body: eventBody(type, id, wishes.receivedAt),
     ...wishes,
   };
+}
+
+/** A body as events/record.ts writes it, tagged `orders` where it is a message's. */
+function eventBody(type: string, id: string, at: number): string {
+  if (!isEventType(type)) throw new Error(`${type} is no type of event`);
+  const recorder = createRecorder({
+    clock: { ...systemClock, now: () => at },
+    mint: (prefix, now) => (prefix === "evt" ? id : mint(prefix, now)),
+  });
+  const { body } = recorder.test({ accountKey: 1, eventMask: 0 } as Endpoint, type);
+  return body.replace('"tags":["webhook-test"]', '"tags":["orders"]').replace(',"test":true', "");
 }
 
 export function settlementOf(job: Job, at: number, wishes: Partial<Settlement> = {}): Settlement {

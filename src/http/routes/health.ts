@@ -30,6 +30,7 @@ export function healthRoutes(deps: RouteDeps): Route[] {
       path: "/readyz",
       summary: "Says whether mail can be taken now",
       answers: { 200: readyShape },
+      refuses: ["maintenance"],
       async handle() {
         const closed = deps.maintenance.refusal();
         if (closed) throw closed;

@@ -1,0 +1,81 @@
+// The API's description (OpenAPI 3.1), made of the routes that serve it: nothing in it is written twice. What an operation
+// holds: operation.ts; how answers look: responses.ts; shapes as JSON Schema: schemas.ts.
+import { apiVersion } from "../guards.ts";
+import type { Door, Route } from "../route.ts";
+import { headersFor, requestHeaders } from "./headers.ts";
+import { operationIdOf, operationOf } from "./operation.ts";
+import { createResponses } from "./responses.ts";
+import { createSchemas, type Json } from "./schemas.ts";
+import { tagList, tagOf } from "./tags.ts";
+import { webhooksOf } from "./webhooks.ts";
+
+export interface DescribedDoor {
+  door: Door;
+  /** Base address without a trailing slash. */
+  publicUrl: string;
+}
+
+/** Throws where two operations or two shapes would share a name. */
+export function createDocument(routes: readonly Route[], { door, publicUrl }: DescribedDoor): Json {
+  const shown = routes.filter((route) => route.doors === "both" || route.doors === door);
+  const schemas = createSchemas();
+  const responses = createResponses(door, schemas);
+  const twice = [...Map.groupBy(shown, operationIdOf)].find(([, own]) => own.length > 1);
+  if (twice) throw new Error(`two operations of the API are called ${twice[0]}`);
+
+  const byPath = Map.groupBy(shown, ({ path }) => path);
+  const paths = Object.fromEntries(
+    [...byPath].map(([path, own]) => [
+      path,
+      Object.fromEntries(
+        own.map((route) => [route.method.toLowerCase(), operationOf(route, door, schemas, responses)]),
+      ),
+    ]),
+  );
+  const webhooks = door === "public" ? webhooksOf(schemas) : {};
+  const usedHeaders = new Set(
+    JSON.stringify([paths, responses.named()]).match(/(?<=components\/headers\/)[\w-]+/g),
+  );
+  const usedParameters = new Set(JSON.stringify(paths).match(/(?<=components\/parameters\/)\w+/g));
+  return {
+    openapi: "3.1.0",
+    info: { title: "svc", version: apiVersion, license: { name: "MIT", identifier: "MIT" }, description },
+    servers: [{ url: door === "public" ? publicUrl : "/" }],
+    tags: tagList(new Set(shown.map(({ path }) => tagOf(path)))),
+    paths,
+    webhooks,
+    components: {
+      ...(door === "public"
+        ? {
+            securitySchemes: {
+              apiKey: { type: "http", scheme: "bearer", description: "An API key: svc_live_… or svc_test_…" },
+            },
+          }
+        : {}),
+      parameters: only(requestHeaders, usedParameters),
+      headers: only(headersFor(door), usedHeaders),
+      responses: responses.named(),
+      schemas: schemas.named(),
+    },
+  };
+}
+
+function only(all: Record<string, unknown>, used: ReadonlySet<string>): Json {
+  return Object.fromEntries(Object.entries(all).filter(([name]) => used.has(name)));
+}
+
+const description = `Sends email, says what became of it, and keeps the list of those who are not written to.
+
+**Keys.** Every request to /v1 carries \`Authorization: Bearer <key>\`. A key has one scope: send, suppressions, reporting or admin, which may do all. Nothing of a test key leaves the machine.
+
+**Bodies** are JSON in UTF-8. Times are ISO 8601 in UTC with milliseconds. A field that is not known is refused; a query parameter that is not known is ignored.
+
+**Errors.** Branch on \`code\`, never on titles or details. 401, 403 and 429 have the envelope form, unless Accept names application/problem+json; all others are problem details (RFC 9457). A 422 lists every problem of the request at once in \`errors\`.
+
+**Repeating.** Every POST, PATCH and DELETE takes an Idempotency-Key. Send again on 429 and 503 after Retry-After, on 500, 502 and 504 with a growing delay, with the same key, at most 5 times; never on another 4xx.
+
+**Rate limits** are token buckets, one for each key and bucket; every answer carries the state of the one that was drawn on.
+
+**Lists** are \`{data, has_more, next_cursor}\`. A page may hold fewer rows than \`limit\`, even none, while has_more is true.
+
+**HEAD** is GET without the body.`;

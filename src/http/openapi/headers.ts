@@ -1,0 +1,103 @@
+// The headers of answers, each described once, and those that a request may carry.
+import { rateTable } from "../../access/buckets.ts";
+import { apiVersion } from "../guards.ts";
+import type { Door } from "../route.ts";
+import type { Json } from "./schemas.ts";
+
+interface Header {
+  description: string;
+  required: boolean;
+  schema: Json;
+}
+
+const header = (description: string, schema: Json, required = true): Header => ({
+  description,
+  required,
+  schema,
+});
+
+/** By name, as answers carry them. */
+const answerHeaders: Record<string, Header> = {
+  "X-Request-Id": header("Names this request to the operator; also in the body of an error.", {
+    type: "string",
+    pattern: "^req_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+  }),
+  "X-API-Version-Used": header("The version that processed the request.", {
+    type: "string",
+    enum: [apiVersion],
+  }),
+  "X-RateLimit-Limit": header("The burst capacity of the bucket.", { type: "integer", minimum: 0 }),
+  "X-RateLimit-Remaining": header("The tokens that are left.", { type: "integer", minimum: 0 }),
+  "X-RateLimit-Reset": header("When the bucket is full again, in seconds since 1970.", {
+    type: "integer",
+    minimum: 0,
+  }),
+  "X-RateLimit-Bucket": header("The bucket that was drawn on.", {
+    type: "string",
+    examples: Object.keys(rateTable).slice(0, 1),
+  }),
+  "Last-Modified": header("When anything that this could show last changed; an HTTP date.", {
+    type: "string",
+  }),
+  Location: header("The path of what was made.", { type: "string" }),
+  "Idempotency-Replayed": header(
+    "The request was answered before under this key; nothing was done again.",
+    { type: "string", enum: ["true"] },
+    false,
+  ),
+  "WWW-Authenticate": header("Bearer, and the realm.", { type: "string" }),
+  Allow: header("The methods that the path takes.", { type: "string", examples: ["GET, HEAD, POST"] }),
+  "Retry-After": header("Seconds to wait.", { type: "integer", minimum: 1 }),
+};
+
+const always = ["X-Request-Id", "X-API-Version-Used"];
+const limits = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Bucket"];
+
+/** Not all that the operator makes has a path of its own. */
+export function headersFor(door: Door): Record<string, Header> {
+  const { Location, ...others } = answerHeaders;
+  return door === "public" || !Location
+    ? answerHeaders
+    : { ...others, Location: { ...Location, required: false } };
+}
+
+/** References to these headers and to those that every answer carries; on the operator's socket nothing is limited. */
+export function headersOf(door: Door, names: readonly string[]): Json {
+  const all = [...always, ...(door === "public" ? limits : []), ...names];
+  return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+export const requestHeaders: Record<string, Json> = {
+  ApiVersion: {
+    name: "X-API-Version",
+    in: "header",
+    description: "Pins the version; left out it is the newest.",
+    schema: { type: "string", enum: [apiVersion] },
+  },
+  IfModifiedSince: {
+    name: "If-Modified-Since",
+    in: "header",
+    description:
+      "The Last-Modified of an earlier answer: where nothing changed since then it is 304, which costs no token.",
+    schema: { type: "string" },
+  },
+  IdempotencyKey: {
+    name: "Idempotency-Key",
+    in: "header",
+    description:
+      "One for each operation, best a UUID. For 24 hours the same request under the same key is answered as before and does nothing again; another request under it is 409.",
+    schema: { type: "string", pattern: "^[\\x20-\\x7e]{1,255}$" },
+  },
+  Account: {
+    name: "X-Svc-Account",
+    in: "header",
+    description: "The account by its name; left out it is default.",
+    schema: { type: "string" },
+  },
+  Operator: {
+    name: "X-Svc-Operator",
+    in: "header",
+    description: "Who acts, for the audit log.",
+    schema: { type: "string", maxLength: 64 },
+  },
+};
