@@ -7,6 +7,7 @@ import { createQuotas } from "./quotas.ts";
 import type { BatchAnswer, NewMessage, Quota, Suppression } from "./store.ts";
 import type { Answers, Stored } from "./answers.ts";
 import { counterMask, mailFacts } from "./counters.ts";
+import { createQueueLimit } from "./queue-limit.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 import type { Tally } from "./tally.ts";
 
@@ -189,6 +190,8 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
   );
 
+  const isFull = createQueueLimit(tally);
+
   const suppressedOf = (p: PackedMessage): Suppression[] => {
     const found: Suppression[] = [];
     for (const recipient of p.recipients) {
@@ -201,7 +204,7 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
   const refusalOf = (p: PackedMessage): Refused | null => {
     const entries = suppressedOf(p);
     if (entries.length > 0) return { kind: "suppressed", entries };
-    return p.maxQueue > 0 && tally.unsent >= p.maxQueue ? { kind: "queue_full" } : null;
+    return isFull(p.maxQueue, p.createdAt) ? { kind: "queue_full" } : null;
   };
 
   const overQuotaOf = ({ quotas: own, createdAt }: PackedMessage, times: number): OverQuota | null => {

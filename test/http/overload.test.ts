@@ -59,6 +59,8 @@ test("a full queue is 503 service_overloaded with Retry-After for every send, an
     leaseUntil: now + minute,
   });
   for (const job of jobs) await store.settle(settlementOf(job, now));
+  expect((await send()).status, "not within the same second").toBe(503);
+  await clock.advance(1000);
   const again = await send({ "idempotency-key": "k" });
   expect([again.status, again.headers["idempotency-replayed"]]).toEqual([202, undefined]);
   expect((await send()).status).toBe(503);

@@ -487,11 +487,21 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         const { scheduled, queued, deferred, sending } = await store.queueCounts();
         const maxQueue = scheduled + queued + deferred + sending;
         const lane = freshDomain();
-        const more = () => newMessage({ accountKey: account, to: [`x@${lane}`], at, maxQueue, lease: true });
-        expect(await store.acceptMessage(more())).toEqual({ kind: "queue_full" });
+        const more = (seconds: number) =>
+          newMessage({
+            accountKey: account,
+            to: [`x@${lane}`],
+            at: at + seconds * 1000,
+            maxQueue,
+            lease: true,
+          });
+        expect(await store.acceptMessage(more(0))).toEqual({ kind: "queue_full" });
         await store.settle(settlementOf(job, at));
-        const jobs = await accept(store, more());
-        expect(await store.acceptMessage(more())).toEqual({ kind: "queue_full" });
+        expect(await store.acceptMessage(more(0)), "not within the same second").toEqual({
+          kind: "queue_full",
+        });
+        const jobs = await accept(store, more(1));
+        expect(await store.acceptMessage(more(1))).toEqual({ kind: "queue_full" });
         for (const each of jobs) await store.settle(settlementOf(each, at));
       });
     });
