@@ -64,8 +64,9 @@ function killed(child: ChildProcess): Promise<void> {
 
 const source = (name: string): string =>
   JSON.stringify(new URL(`../../src/store/${name}.ts`, import.meta.url).href);
+/** The lock is referred to for as long as the child lives: collected as garbage it would be free. */
 const holdLock = (directory: string): string =>
-  `import { lockDirectory } from ${source("lock")}; lockDirectory(${JSON.stringify(directory)}); console.log("held"); setInterval(() => {}, 1000);`;
+  `import { lockDirectory } from ${source("lock")}; let lock; lock = lockDirectory(${JSON.stringify(directory)}); console.log("held"); setInterval(() => lock, 1000);`;
 
 test("what acknowledges is synced: synchronous is FULL in WAL mode, as read back", async () => {
   const { store } = await open();
@@ -91,7 +92,7 @@ test("a second store on the directory is refused at once and names the holder; t
   expect(String(refusal)).toContain(`process ${process.pid}`);
   const other = await startChild(
     holdLock(dataDir)
-      .replace("lockDirectory(", "try { lockDirectory(")
+      .replace("lock = ", "try { lock = ")
       .replace('console.log("held")', "} catch (e) { console.log(e.message); process.exit() }"),
   );
   expect(other.line).toContain(`in use by process ${process.pid}`);
