@@ -222,6 +222,35 @@ test("a replay names its events, or a stretch of time in the CLI's own words", a
   ]);
 });
 
+test("the attempts at an endpoint are a table of what was answered; --failed and --dead narrow it", async () => {
+  const row = {
+    event_id: "evt_1",
+    attempt: 2,
+    status: "failed",
+    response_status: 503,
+    response_body: "down\u001b[2J",
+    error: null,
+    duration_ms: 12,
+    attempted_at: "2026-11-27T08:00:00.000Z",
+    next_attempt_at: null,
+  };
+  const dead = { ...row, status: "dead_lettered", response_status: null, error: "no answer" };
+  const { socket, seen } = await fakeDaemon({ "GET /v1/webhooks/whk_1/deliveries": page([row, dead]) });
+  const all = await svc(["webhooks", "deliveries", "whk_1"], { socket });
+  expect(all.out).toContain("503 down");
+  expect(all.out).toContain("no answer");
+  expect(all.out).not.toContain("\u001b[2J");
+  await svc(["webhooks", "deliveries", "whk_1", "--failed"], { socket });
+  await svc(["webhooks", "deliveries", "whk_1", "--dead", "--event-id", "evt_1"], { socket });
+  expect(seen.map(({ query }) => query)).toEqual([
+    {},
+    { status: "failed,dead_lettered" },
+    { status: "dead_lettered", event_id: "evt_1" },
+  ]);
+  const raw = await svc(["webhooks", "deliveries", "whk_1", "--json"], { socket });
+  expect(JSON.parse(raw.out)).toMatchObject({ data: [{ response_status: 503 }, { error: "no answer" }] });
+});
+
 test("the secret of a new endpoint stands alone on stdout, and its events may be separated by commas", async () => {
   const { socket, seen } = await fakeDaemon({
     "POST /v1/webhooks": { status: 201, json: { id: "whk_1", secret: "s".repeat(64) } },

@@ -237,3 +237,24 @@ test("a page over a long backlog that waits looks at 20,000 rows, and says where
   const second = await shown(`?cursor=${text(first.json["next_cursor"])}`);
   expect(second.json).toMatchObject({ data: [{ event_id: one }], has_more: false });
 }, 20_000);
+
+test("what is put back was never tried: its number is the same again, and it waits where it waited", async () => {
+  const event = await record();
+  await attempt("retry");
+  const retries = await claim();
+  await record();
+  const [first] = await claim();
+  if (!first) throw new Error("nothing is due");
+  await store.giveBackDeliveries([...retries, first, { ...first, attempt: 7 }], clock.now());
+  const events = list((await door.ask({ path: "/v1/events?order=desc&limit=2" })).json["data"]);
+  const state = events.map(({ deliveries }) => list(deliveries)[0]);
+  expect(state).toMatchObject([
+    { status: "pending", attempts: 0, last_attempt_at: null },
+    { status: "pending", attempts: 1, last_status: 500 },
+  ]);
+  expect(state[1]?.["last_attempt_at"]).not.toBeNull();
+  expect((await claim(5)).map(({ eventId, attempt: number }) => [eventId, number])).toEqual([
+    [first.eventId, 1],
+    [event, 2],
+  ]);
+});

@@ -53,6 +53,7 @@ test("the library of Standard Webhooks takes ours, under the new secret and the 
   const now = Date.now();
   const endpoint = { secret, previousSecret: old, previousSecretUntil: now + 1000, format: "both" as const };
   const headers = signatureHeaders(endpoint, { id: "evt_1", body }, now);
+  expect(headers["webhook-signature"]).toMatch(/^v1,[\w+/]{43}= v1,[\w+/]{43}=$/);
   for (const key of [secret, old]) {
     const webhook = new Webhook(`whsec_${Buffer.from(key).toString("base64")}`);
     expect(webhook.verify(body.toString(), headers)).toEqual(JSON.parse(body.toString()));
