@@ -131,6 +131,7 @@ function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unkno
       if (!principal) throw new Error(`${open ? "an open route" : "the request"} has no principal`);
       return principal;
     },
+    door: x.door,
     query: x.query,
     body: x.body,
     param: (name) => decodeURIComponent(x.params[name] ?? ""),

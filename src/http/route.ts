@@ -27,6 +27,7 @@ export type Answer = z.ZodType | Record<string, z.ZodType> | null;
 
 /** A request whose guards have passed, as its handler sees it. */
 export interface Call<Query, Body> {
+  door: Door;
   account: Account;
   principal: Principal;
   query: Query;

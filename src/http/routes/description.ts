@@ -26,16 +26,14 @@ export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[
   const script = once(readScript);
 
   own.push(
-    ...(["public", "admin"] as const).map((door) =>
-      route({
-        ...open,
-        path: "/openapi.json",
-        summary: "Describes this API (OpenAPI 3.1)",
-        answers: { 200: documentShape },
-        doors: door,
-        handle: () => Promise.resolve({ status: 200, headers: kept(300), body: texts[door]() }),
-      }),
-    ),
+    route({
+      ...open,
+      path: "/openapi.json",
+      summary: "Describes this API (OpenAPI 3.1)",
+      answers: { 200: documentShape },
+      doors: "both",
+      handle: ({ door }) => Promise.resolve({ status: 200, headers: kept(300), body: texts[door]() }),
+    }),
     route({
       ...open,
       path: "/docs",
