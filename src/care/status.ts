@@ -6,7 +6,7 @@ import type { Maintenance } from "./maintenance.ts";
 import type { Store } from "../store/store.ts";
 
 export interface StatusDeps {
-  store: Pick<Store, "queueCounts" | "health" | "full">;
+  store: Pick<Store, "queueCounts" | "pausedAccounts" | "health" | "full">;
   config: Pick<Config, "hostname" | "dev">;
   clock: Clock;
   version: string;
@@ -20,7 +20,11 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
   const { store, config, clock } = deps;
   return async () => {
     const window = deps.maintenance.window();
-    const [queue, health] = await Promise.all([store.queueCounts(), store.health()]);
+    const [queue, paused, health] = await Promise.all([
+      store.queueCounts(),
+      store.pausedAccounts(),
+      store.health(),
+    ]);
     return {
       version: deps.version,
       hostname: config.hostname,
@@ -29,6 +33,11 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
       uptime_seconds: Math.max(0, Math.round((clock.now() - deps.startedAt) / 1000)),
       ready: health.writable && !store.full() && window === null,
       maintenance: window && { since: isoTime(window.since), until: isoTimeOrNull(window.until) },
+      paused_accounts: paused.map(({ name, pausedAt, pauseReason }) => ({
+        name,
+        paused_at: isoTimeOrNull(pausedAt),
+        pause_reason: pauseReason,
+      })),
       queue: {
         scheduled: queue.scheduled,
         queued: queue.queued,

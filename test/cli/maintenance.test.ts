@@ -21,3 +21,20 @@ test("maintenance is begun until a time or for a span, and ended", async () => {
     ["DELETE", undefined],
   ]);
 });
+
+test("the status says that clients are not let in, and whose sending is paused, why and what ends it", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/status": {
+      json: {
+        queue: { held: 12 },
+        store: {},
+        maintenance: { since: "2026-11-27T09:00:00.000Z", until: null },
+        paused_accounts: [{ name: "shop", paused_at: "t", pause_reason: "too many bounces" }],
+      },
+    },
+  });
+  const { out, err } = await svc(["status"], { socket });
+  expect(out).toContain("12 held");
+  expect(err).toContain("In maintenance since 2026-11-27T09:00:00.000Z");
+  expect(err).toContain("Sending of shop is paused: too many bounces. To end it: svc accounts resume shop");
+});

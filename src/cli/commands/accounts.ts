@@ -19,7 +19,9 @@ export function register(accounts: Command, cli: Cli): void {
   addListOptions(accounts.command("list").description("all accounts"), false).action((flags: ListFlags) =>
     printList(cli, flags, {
       path: "/v1/accounts",
-      columns: ["name", "id", "status", "daily_quota", "rates", "created_at"].map((name) => field(name)),
+      columns: ["name", "id", "status", "paused_at", "daily_quota", "rates", "created_at"].map((name) =>
+        field(name),
+      ),
       empty: "There is no account.",
     }),
   );

@@ -34,6 +34,10 @@ export function register(status: Command, cli: Cli): void {
     ]);
     if (typeof maintenance["since"] === "string")
       cli.out.note(`In maintenance since ${maintenance["since"]}: clients are not let in.`);
+    for (const { name, pause_reason: reason } of rowsOf(answer.json["paused_accounts"]))
+      cli.out.note(
+        `Sending of ${cell(name)} is paused: ${cell(reason)}. To end it: ${cli.program} accounts resume ${cell(name)}`,
+      );
     if (store["writable"] === false || store["full"] === true)
       cli.out.note("New mail is refused: the store cannot be written, or the disk is too full.");
     cli.out.line("");
