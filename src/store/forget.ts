@@ -135,11 +135,15 @@ function createEventRemoval(db: Database) {
   const endpointsOf: Statement<[number], { key: number }> = db.prepare(
     "SELECT key FROM endpoints WHERE account_key = ?",
   );
-  const delivery = db.prepare("DELETE FROM deliveries WHERE endpoint_key = ? AND event_seq = ?");
+  // An attempt holds what the receiver said of the event, so it goes with it.
+  const deliveries = ["deliveries", "delivery_attempts"].map((table): Statement<[number, number]> =>
+    db.prepare(`DELETE FROM ${table} WHERE endpoint_key = ? AND event_seq = ?`),
+  );
   const event = db.prepare("DELETE FROM events WHERE seq = ?");
   const remove = (accountKey: number, rows: { seq: number }[]): number => {
     for (const { seq } of rows) {
-      for (const { key } of endpointsOf.all(accountKey)) delivery.run(key, seq);
+      for (const { key } of endpointsOf.all(accountKey))
+        for (const statement of deliveries) statement.run(key, seq);
       event.run(seq);
     }
     return rows.length;

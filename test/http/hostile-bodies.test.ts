@@ -2,7 +2,9 @@
 // fault of a body told, and nothing of another account. Bytes and headers: hostile.test.ts.
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createDocument } from "../../src/http/openapi/document.ts";
 import { routesAsData, startDoor, type Door } from "../support/door.ts";
+import { createConformance, type Conformance } from "../support/conformance.ts";
 import { asRecord, faultsOf, parsed } from "../support/judge.ts";
 import { bodySchema, createMemory, planOf, typesOf } from "../support/requests.ts";
 
@@ -13,11 +15,19 @@ const routes = routesAsData().filter(({ path }) => path !== "/v1/events/tail"); 
 const switches = /^\/v1\/(?:maintenance|accounts)/;
 
 let door: Door;
+/** Each door's own; the public one as it is served. */
+let descriptions: Record<"public" | "admin", Conformance>;
 let keys: Record<string, string>;
 /** What no request may take away: the keys in use, the domain that may send. */
 const spared = new Set(["ok.test"]);
 beforeAll(async () => {
   door = await startDoor();
+  const described = await door.ask({ method: "GET", target: "/openapi.json" });
+  const publicUrl = "https://mail.svc.test";
+  descriptions = {
+    public: createConformance(asRecord(parsed(described.text))),
+    admin: createConformance(createDocument(routesAsData(), { door: "admin", publicUrl })),
+  };
   keys = {};
   for (const scope of ["send", "suppressions", "reporting", "admin"])
     for (const test of [false, true]) keys[`${scope}${test ? "_test" : ""}`] = await newKey({ scope, test });
@@ -40,7 +50,7 @@ async function newKey(wanted: object, account = "default"): Promise<string> {
 }
 
 test(
-  `${generated} requests to all routes: no 500, and every answer in its form`,
+  `${generated} requests to all routes: no 500, and nothing that departs from the API's description`,
   { timeout: generated * 50 },
   async () => {
     const tried = routes.filter(({ path }) => !switches.test(path));
@@ -69,6 +79,7 @@ test(
         seen.set(name, (seen.get(name) ?? new Set()).add(told.status));
         const { method } = asked;
         const faults = faultsOf(told, { method, accept: from["accept" as keyof typeof from], door: way });
+        faults.push(...descriptions[way].faultsOf({ ...told, method, path: asked.target }));
         if (faults.length > 0)
           throw new Error(
             `${faults.join("; ")}\n${way} ${JSON.stringify({ ...asked, route: undefined })}\n${told.status} ${told.text.slice(0, 2000)}`,

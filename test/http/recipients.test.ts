@@ -173,6 +173,33 @@ test("hundreds of messages go in one asking, and a webhook gets nothing more of 
   expect(deliveries.filter((one) => one.body.includes("max@a.test"))).toEqual([]);
 });
 
+test("what an endpoint said of a person's event goes with the event", async () => {
+  const [endpoint] = await store.listEndpoints(mine);
+  if (!endpoint) throw new Error("there is no endpoint");
+  const at = clock.now();
+  const claim = async () =>
+    (
+      await store.claimDeliveries({
+        endpointKey: endpoint.key,
+        limit: 1000,
+        now: at,
+        leaseUntil: at + minute,
+      })
+    ).deliveries;
+  await claim(); // what others left
+  await put(["tried@a.test"], ["tried@a.test"]);
+  const tried = await claim();
+  expect(tried).toHaveLength(1);
+  const answer = { durationMs: 1, error: null, status: 500, responseBody: "tried@a.test is unknown" };
+  await store.settleDeliveries(
+    tried.map((one) => ({ ...one, ...answer, at, result: { kind: "retry", dueAt: at + minute } })),
+  );
+  const told = async () => (await door.ask({ path: `/v1/webhooks/${endpoint.id}/deliveries` })).text;
+  expect(await told()).toContain("tried@a.test is unknown");
+  await forget("tried@a.test");
+  expect(await told()).not.toMatch(/tried@a\.test|"event_id":null/);
+});
+
 test("another account's records of the same address stay", async () => {
   const other = (await store.accountByName("operations"))?.key ?? 0;
   const message = newMessage({ accountKey: other, at: clock.now(), to: ["joe@a.test"] });

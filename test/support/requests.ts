@@ -80,7 +80,7 @@ const fitting: Record<string, unknown[]> = {
   to_domain: names,
   ip_pool: names,
   ip_address: ["127.0.0.1", "192.0.2.7", "2001:db8::1"],
-  send_at: times,
+  send_at: [times[3], times[2], times[1]],
   expires_at: times,
   since: times,
   until: times,
@@ -238,6 +238,8 @@ export function createMemory(spared: ReadonlySet<string>): Memory {
   };
   const learnFrom = (value: unknown, depth: number): void => {
     if (depth > 4 || typeof value !== "object" || value === null) return;
+    const { id, status } = asRecord(value);
+    if (status === "scheduled" && typeof id === "string") note("scheduled", id);
     for (const [name, member] of Object.entries(value)) {
       if (typeof member === "string" && member.length < 300) {
         const prefix = /^([a-z]+)_[0-9a-z]{26}$/.exec(member)?.[1];
@@ -266,6 +268,7 @@ const prefixes: Record<string, string> = {
 
 function pathOf(route: Route, which: number[], made: string[], memory: Memory): string {
   const resource = route.path.split("/")[2] ?? "";
+  const id = route.path.endsWith("/cancel") ? "scheduled" : prefixes[resource];
   let n = 0;
   return route.path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const index = which[n] ?? 0;
@@ -273,7 +276,7 @@ function pathOf(route: Route, which: number[], made: string[], memory: Memory): 
     n++;
     const standard = (fitting[name] ?? []).filter((one) => typeof one === "string");
     const known =
-      memory.recall(name === "ip" ? "ip_address" : (prefixes[resource] ?? name), index) ??
+      memory.recall(name === "ip" ? "ip_address" : (id ?? name), index) ??
       standard[index % Math.max(1, standard.length)];
     return index % 5 === 0 || known === undefined
       ? encodeURIComponent(up.toWellFormed())
