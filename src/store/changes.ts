@@ -134,7 +134,9 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
     if (result.events > 0) touch(everyone, "events", removed);
   },
   forgetRecipient(touch, { accountKey }) {
-    for (const resource of ["messages", "events", "inbox"] as const) touch(accountKey, resource, removed);
+    touch(accountKey, "messages"); // one that stays shows a recipient less, and no later time
+    touch(accountKey, "events", removed);
+    touch(accountKey, "inbox", removed);
   },
   secret: nothing,
   probe: nothing,
@@ -173,9 +175,9 @@ export function createChanges(clock: Clock): Changes {
     return marks;
   };
 
+  let at = 0; // of the write that is noted: the clock is read once for it
   const touch: Touch = (accountKey, resource, writtenAt = 0) => {
     const mark = marksOf(accountKey)[resource];
-    const at = now();
     const second = Math.floor(at / 1000);
     mark.changed = Math.max(mark.changed, mark.asked >= second ? mark.asked + 1 : second);
     if (at - writtenAt > 1000) mark.late = mark.changed;
@@ -183,6 +185,7 @@ export function createChanges(clock: Clock): Changes {
 
   return {
     note(intent, arg, result) {
+      at = now();
       if (intent !== "answered") return byName[intent](touch, arg as never, result as never);
       const { write } = arg as AnsweredCall;
       const kept = (result as { kind: string }).kind === "kept";

@@ -297,6 +297,12 @@ const changes: [name: string, of: Resource[], change: () => Promise<unknown>, no
   ],
   ["a domain is looked at", ["domains"], checkDomain],
   ["the inbox is cleared", ["inbox"], () => store.clearInbox(account)],
+  [
+    "a recipient is forgotten",
+    ["messages", "events", "inbox"],
+    () => store.forgetRecipient(account, "bob@b.test", 0),
+    ["/v1/messages/{id}/content"], // which is 404 from then on
+  ],
 ];
 
 test.each(changes)(

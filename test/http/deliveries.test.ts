@@ -258,3 +258,16 @@ test("what is put back was never tried: its number is the same again, and it wai
     [event, 2],
   ]);
 });
+
+test("attempts go with the events of a person who is forgotten, and what was answered to them", async () => {
+  const event = newEvent({
+    accountKey: door.account.key,
+    receivedAt: clock.now(),
+    recipient: "ann@a.test",
+  });
+  await store.recordEvent(event);
+  await attempt("retry", { responseBody: "no ann@a.test here" });
+  expect(await brief()).toEqual([[1, "failed"]]);
+  await store.forgetRecipient(door.account.key, "ann@a.test", 0);
+  expect(await brief()).toEqual([]);
+});
