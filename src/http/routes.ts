@@ -14,6 +14,7 @@ import { maintenanceRoutes } from "./routes/maintenance.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { recipientRoutes } from "./routes/recipients.ts";
 import { smtpCredentialRoutes } from "./routes/smtp-credentials.ts";
+import { statsRoutes } from "./routes/stats.ts";
 import { suppressionRoutes } from "./routes/suppressions.ts";
 import { tailRoutes } from "./routes/tail.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
@@ -25,6 +26,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test, rotate_secret, replay, GET {id}/deliveries
     ...domainRoutes(deps), // POST GET /v1/domains, GET PATCH DELETE {name}, POST {name}/verify, {name}/dkim/rotate; on the socket suspend, resume
     ...suppressionRoutes(deps), // POST GET /v1/suppressions, GET DELETE {email}
+    ...statsRoutes(deps), // GET /v1/stats, summary, timeseries, tags, domains, recipient_domains, providers, ips, ip_pools, bounces, webhooks
     ...errorRoutes(), // GET /errors/{code}
     ...healthRoutes(deps), // /healthz, /readyz; on the socket GET /v1/status
     // The operator's own, on the socket only:

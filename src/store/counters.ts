@@ -35,6 +35,12 @@ export function totalsOf(counts: Counts): Totals {
   return Object.fromEntries(counterNames.map((name, place) => [name, counts[place] ?? 0])) as Totals;
 }
 
+export const noTotals = (): Totals => totalsOf([]);
+
+export function addTotals(a: Totals, b: Totals): Totals {
+  return Object.fromEntries(counterNames.map((name) => [name, a[name] + b[name]])) as Totals;
+}
+
 export function addCounts(sum: Counts, more: Counts): void {
   for (let place = 0; place < sum.length; place++) sum[place] = (sum[place] ?? 0) + (more[place] ?? 0);
 }
