@@ -11,7 +11,7 @@ const tiers: string[][] = [
   ["mail", "errors", "clock", "ids", "log", "service", "thread", "config"],
   ["store", "dns", "tls", "signing"],
   ["access", "domains", "events", "suppressions"],
-  ["submission", "queue", "delivery", "feedback", "webhooks", "sandbox", "care"],
+  ["submission", "queue", "delivery", "feedback", "webhooks", "sandbox", "care", "stats"],
   ["http", "relay", "cli"],
   ["daemon", "jobs"],
   ["bin"],

@@ -70,6 +70,7 @@ const canonicalAt = 4;
 const domainAt = 5;
 
 const accepted = counterMask(["accepted"]);
+const rejected = counterMask(["suppressedRejections"]);
 
 /** The message as rows, and its bytes: [body hash, fingerprint or nothing, content or nothing]. */
 export function packMessage(input: NewMessage): { packed: PackedMessage; blobs: Uint8Array[] } {
@@ -196,7 +197,9 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
     const found: Suppression[] = [];
     for (const recipient of p.recipients) {
       const entry = findSuppression.get(p.accountKey, recipient[canonicalAt] ?? "", p.createdAt);
-      if (entry) found.push(entry);
+      if (!entry) continue;
+      found.push(entry);
+      tally.counted.push({ facts: factsOf(p, recipient), at: p.createdAt, counters: rejected, times: 1 });
     }
     return found;
   };

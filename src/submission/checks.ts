@@ -75,7 +75,7 @@ export async function checkRecipients(
   deps: CheckDeps,
   sender: Sender,
   recipients: RecipientRequest[],
-): Promise<Checked> {
+): Promise<Checked & { suppressed: Suppression[] }> {
   const problems = recipients.flatMap(({ field, mailbox }): Problem[] => {
     const issue = simulatorIssue(sender, mailbox.address);
     return issue ? [{ field, code: "invalid_email_address", issue }] : [];
@@ -83,7 +83,11 @@ export async function checkRecipients(
   const fields = new Map(recipients.map(({ canonical, field }) => [canonical, field]));
   const entries = await suppressedAmong(deps, sender, [...fields.keys()]);
   const suppressed = suppressedProblems(entries, (canonical) => fields.get(canonical) ?? "to");
-  return { problems: [...problems, ...suppressed.problems], extras: suppressed.extras };
+  return {
+    problems: [...problems, ...suppressed.problems],
+    extras: suppressed.extras,
+    suppressed: entries,
+  };
 }
 
 /** The same for the RCPT of a mail program: null when the recipient may be named. */

@@ -16,8 +16,10 @@ import {
   StoreUnavailable,
   type IdempotencyRecord,
   type NewMessage,
+  type Rejection,
   type SenderDomain,
   type Store,
+  type Suppression,
 } from "../store/store.ts";
 import { accept, type Acceptable, type AcceptDeps, type Accepted } from "./accept.ts";
 import { createBatch } from "./batch.ts";
@@ -39,7 +41,8 @@ import { isRecord, type MessageRequest } from "./shape.ts";
 import type { Arrival, SendAnswer, Sender, Submission } from "./submission.ts";
 
 export interface SubmissionDeps {
-  store: AcceptDeps["store"] & Pick<Store, "suppressed" | "putContent" | "dropContent" | "openContent">;
+  store: AcceptDeps["store"] &
+    Pick<Store, "suppressed" | "putContent" | "dropContent" | "openContent" | "countRejection">;
   domains: Pick<Domains, "senderFor">;
   runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
   config: AcceptDeps["config"] & Pick<Config, "hostname">;
@@ -51,8 +54,13 @@ export function createSubmission(deps: SubmissionDeps): Submission {
   const { store, clock, mint, config } = deps;
   const checkDeps: CheckDeps = { store, domains: deps.domains, now: () => clock.now() };
 
-  /** All that is judged of a request before anything is kept. */
-  const judge = async (sender: Sender, json: unknown, arrival: Arrival): Promise<Judged> => {
+  /** All that is judged of a request before anything is kept. `onSuppressed`: told which recipients are. */
+  const judge = async (
+    sender: Sender,
+    json: unknown,
+    arrival: Arrival,
+    onSuppressed: (entries: Suppression[], read: ReadRequest, domain: string | null) => void,
+  ): Promise<Judged> => {
     if (!isRecord(json)) throw notAnObject();
     const made = makeFor(arrival.protocol);
     const read = readRequest(json, made.now);
@@ -60,15 +68,41 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     refuseTooLarge(rendered?.sizeBytes ?? leastBytes(read.request));
     const { request, problems } = read;
     const from = request.from ? await checkSender(checkDeps, sender, request.from.address) : null;
-    refuseProblems([
-      { problems, extras: {} },
-      from ?? sound,
-      await checkRecipients(checkDeps, sender, request.recipients),
-      checkPool(request.ipPool),
-    ]);
+    const recipients = await checkRecipients(checkDeps, sender, request.recipients);
+    if (recipients.suppressed.length > 0)
+      onSuppressed(recipients.suppressed, read, from?.domain?.name ?? null);
+    refuseProblems([{ problems, extras: {} }, from ?? sound, recipients, checkPool(request.ipPool)]);
     if (!rendered || !from?.domain) throw new Error("a request without problems has a sender");
     return { rendered, made, domain: from.domain };
   };
+
+  /** The same of what is to be sent: who is refused for being suppressed is counted. */
+  const judgeSend = (sender: Sender, json: unknown, arrival: Arrival): Promise<Judged> =>
+    judge(sender, json, arrival, (entries, { request, problems }, domain) => {
+      const sound = problems.length === 0; // tags and pool are what they should be
+      countSuppressed(
+        sender,
+        entries.map(({ canonical }) => canonical),
+        {
+          domain,
+          pool: sound ? (request.ipPool ?? defaultPool) : null,
+          tagsJson: JSON.stringify(sound ? request.tags : []),
+        },
+      );
+    });
+
+  const countSuppressed = (
+    sender: Sender,
+    canonicals: string[],
+    of: Pick<Rejection, "domain" | "pool" | "tagsJson">,
+  ): void =>
+    store.countRejection({
+      accountKey: sender.account.key,
+      test: sender.test,
+      recipientDomains: canonicals.map((canonical) => canonical.slice(canonical.lastIndexOf("@") + 1)),
+      at: clock.now(),
+      ...of,
+    });
 
   const keep = async (sender: Sender, judged: Judged): Promise<Acceptable> => {
     const { rendered, made, domain } = judged;
@@ -85,7 +119,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
   };
 
   const send: Submission["send"] = async (sender, json, arrival, idempotency) => {
-    const judged = await judge(sender, json, arrival);
+    const judged = await judgeSend(sender, json, arrival);
     const body = JSON.stringify(answerOf(judged));
     const mail = await keep(sender, judged);
     const accepted = await acceptOrDrop({
@@ -97,7 +131,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     return { status: 202, body, id: judged.made.id, replayed: false };
   };
 
-  const sendBatch = createBatch({ ...deps, judge, keep, answerOf });
+  const sendBatch = createBatch({ ...deps, judge: judgeSend, keep, answerOf });
 
   const relay: Submission["relay"] = async (sender, envelope, data, arrival) => {
     const made = makeFor(arrival.protocol);
@@ -155,11 +189,17 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     send,
     sendBatch,
     async check(sender, json, arrival) {
-      await judge(sender, json, arrival);
+      await judge(sender, json, arrival, () => undefined);
     },
     relay,
-    refuseRecipient: (sender, address) =>
-      recipientRefusal(checkDeps, sender, address, canonicalAddress(address)),
+    async refuseRecipient(sender, address) {
+      const canonical = canonicalAddress(address);
+      const refusal = await recipientRefusal(checkDeps, sender, address, canonical);
+      // The header, and with it who sends, comes later.
+      if (refusal?.code === "recipient_suppressed")
+        countSuppressed(sender, [canonical], { domain: null, pool: null, tagsJson: "[]" });
+      return refusal;
+    },
   };
 }
 

@@ -12,6 +12,7 @@ import type {
   NewMessage,
   PutContent,
   SenderDomain,
+  Rejection,
   Suppression,
 } from "../../src/store/store.ts";
 import type { Arrival, Sender, Submission } from "../../src/submission/submission.ts";
@@ -30,6 +31,7 @@ export class FakeStore {
   suppressions: Suppression[] = [];
   /** Those that only the commit of a batch sees. */
   suppressedAtCommit: Suppression[] = [];
+  rejections: Rejection[] = [];
   /** The answers that batches were to be kept with. */
   batches: (BatchAnswer | null)[] = [];
   isFull = false;
@@ -39,6 +41,7 @@ export class FakeStore {
   store(): SubmissionDeps["store"] {
     return {
       full: () => this.isFull,
+      countRejection: (rejection) => void this.rejections.push(rejection),
       suppressed: async (accountKey, canonicals) =>
         this.suppressions.filter((s) => s.accountKey === accountKey && canonicals.includes(s.canonical)),
       putContent: async (bytes) => {
