@@ -113,7 +113,7 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
         typeof submission.refuseRecipient
       >[1];
       const refusal = await submission.refuseRecipient(
-        { account: door.account, test: false, apiKey: null },
+        { account: door.account, test: false, apiKey: null, quotas: [] },
         address,
       );
       return refusal?.code ?? null;
