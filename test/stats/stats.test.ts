@@ -255,6 +255,9 @@ test("webhooks are by endpoint: attempts, and what came of them", async () => {
       ...delivery,
       at: now(),
       status: 200,
+      durationMs: 1,
+      error: null,
+      responseBody: null,
       result: results[index] ?? { kind: "delivered" },
     })),
   );
