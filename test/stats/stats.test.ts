@@ -1,6 +1,6 @@
 // GET /v1/stats/* over real mail: what is counted, where, and what cannot be asked.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { list, type Json } from "../http/harness.ts";
+import { list, text, type Json } from "../http/harness.ts";
 import { newEndpoint, newSuppression } from "../store/fixtures.ts";
 import { outcomes, startTraffic, type Traffic } from "./rig.ts";
 
@@ -18,8 +18,8 @@ function counted(totals: Json | undefined): Record<string, unknown> {
 }
 
 async function rows(path: string): Promise<Record<string, Record<string, unknown>>> {
-  const { json, text, status } = await traffic.stats(path);
-  if (status !== 200) throw new Error(text);
+  const { json, text: said, status } = await traffic.stats(path);
+  if (status !== 200) throw new Error(said);
   return Object.fromEntries(list(json["data"]).map((row) => [row["key"], counted(row["totals"])]));
 }
 
@@ -212,7 +212,7 @@ describe("lists", () => {
       const { json } = await traffic.stats(`/recipient_domains?limit=1${cursor}`);
       seen.push(...list(json["data"]).map(({ key }) => key));
       if ((json["has_more"] as unknown) === false) break;
-      cursor = `&cursor=${String(json["next_cursor"])}`;
+      cursor = `&cursor=${text(json["next_cursor"])}`;
     }
     expect(seen).toEqual(["a.test", "b.test"]);
     const other = await traffic.stats("/tags?cursor=abc");
