@@ -16,7 +16,6 @@ import {
   StoreUnavailable,
   type IdempotencyRecord,
   type NewMessage,
-  type Rejection,
   type SenderDomain,
   type Store,
   type Suppression,
@@ -36,6 +35,7 @@ import { readIncoming, type ReadMail } from "./incoming.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
 import { withShortLines, type Fitted } from "./refit.ts";
 import { leastBytes, putChunks, render, type Made } from "./render.ts";
+import { createRejections } from "./rejections.ts";
 import { readRequest, type ReadRequest } from "./request.ts";
 import { isRecord, type MessageRequest } from "./shape.ts";
 import type { Arrival, SendAnswer, Sender, Submission } from "./submission.ts";
@@ -53,6 +53,8 @@ export interface SubmissionDeps {
 export function createSubmission(deps: SubmissionDeps): Submission {
   const { store, clock, mint, config } = deps;
   const checkDeps: CheckDeps = { store, domains: deps.domains, now: () => clock.now() };
+
+  const rejections = createRejections(store, () => clock.now());
 
   /** All that is judged of a request before anything is kept. `onSuppressed`: told which recipients are. */
   const judge = async (
@@ -76,33 +78,11 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     return { rendered, made, domain: from.domain };
   };
 
-  /** The same of what is to be sent: who is refused for being suppressed is counted. */
+  /** The same of what is to be sent. */
   const judgeSend = (sender: Sender, json: unknown, arrival: Arrival): Promise<Judged> =>
-    judge(sender, json, arrival, (entries, { request, problems }, domain) => {
-      const sound = problems.length === 0; // tags and pool are what they should be
-      countSuppressed(
-        sender,
-        entries.map(({ canonical }) => canonical),
-        {
-          domain,
-          pool: sound ? (request.ipPool ?? defaultPool) : null,
-          tagsJson: JSON.stringify(sound ? request.tags : []),
-        },
-      );
-    });
-
-  const countSuppressed = (
-    sender: Sender,
-    canonicals: string[],
-    of: Pick<Rejection, "domain" | "pool" | "tagsJson">,
-  ): void =>
-    store.countRejection({
-      accountKey: sender.account.key,
-      test: sender.test,
-      recipientDomains: canonicals.map((canonical) => canonical.slice(canonical.lastIndexOf("@") + 1)),
-      at: clock.now(),
-      ...of,
-    });
+    judge(sender, json, arrival, (entries, read, domain) =>
+      rejections.ofRequest(sender, entries, read, domain),
+    );
 
   const keep = async (sender: Sender, judged: Judged): Promise<Acceptable> => {
     const { rendered, made, domain } = judged;
@@ -195,9 +175,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     async refuseRecipient(sender, address) {
       const canonical = canonicalAddress(address);
       const refusal = await recipientRefusal(checkDeps, sender, address, canonical);
-      // The header, and with it who sends, comes later.
-      if (refusal?.code === "recipient_suppressed")
-        countSuppressed(sender, [canonical], { domain: null, pool: null, tagsJson: "[]" });
+      if (refusal?.code === "recipient_suppressed") rejections.ofRecipient(sender, canonical);
       return refusal;
     },
   };

@@ -1,0 +1,38 @@
+// Recipients that are refused for being suppressed, as they are counted. Of a request whose fields do not hold, tags and
+// pool are not what they should be; of the RCPT of a mail program nothing is known yet but who is written to.
+import type { Rejection, Store, Suppression } from "../store/store.ts";
+import { defaultPool } from "./checks.ts";
+import type { ReadRequest } from "./request.ts";
+import type { Sender } from "./submission.ts";
+
+export interface Rejections {
+  ofRequest(sender: Sender, entries: Suppression[], read: ReadRequest, domain: string | null): void;
+  ofRecipient(sender: Sender, canonical: string): void;
+}
+
+export function createRejections(store: Pick<Store, "countRejection">, now: () => number): Rejections {
+  const count = (
+    { account, test }: Sender,
+    canonicals: string[],
+    of: Pick<Rejection, "domain" | "pool" | "tagsJson">,
+  ): void => {
+    const recipientDomains = canonicals.map((canonical) => canonical.slice(canonical.lastIndexOf("@") + 1));
+    store.countRejection({ accountKey: account.key, test, recipientDomains, at: now(), ...of });
+  };
+  return {
+    ofRequest(sender, entries, { request, problems }, domain) {
+      const holds = problems.length === 0;
+      count(
+        sender,
+        entries.map(({ canonical }) => canonical),
+        {
+          domain,
+          pool: holds ? (request.ipPool ?? defaultPool) : null,
+          tagsJson: JSON.stringify(holds ? request.tags : []),
+        },
+      );
+    },
+    ofRecipient: (sender, canonical) =>
+      count(sender, [canonical], { domain: null, pool: null, tagsJson: "[]" }),
+  };
+}
