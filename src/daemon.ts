@@ -22,6 +22,7 @@ import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs, jobList } from "./jobs.ts";
 import type { Log } from "./log.ts";
+import { createPools } from "./pools/pools.ts";
 import { createDestinations } from "./queue/destinations.ts";
 import { createHolds } from "./queue/holds.ts";
 import { createRunner, type Runner } from "./queue/runner.ts";
@@ -192,6 +193,14 @@ async function build({
     mint,
     onStatus: (domain, before) => void tellDomain(notices, log.component("domains"), domain, before),
   });
+  const pools = createPools({
+    store,
+    resolver: resolver.uncached,
+    hostname: config.hostname,
+    clock,
+    log: log.component("pools"),
+    tell: (cause, subject, text) => void notices.notify(cause, subject, text),
+  });
   const shaping = createShaping(
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
   );
@@ -242,7 +251,7 @@ async function build({
       late.cancel();
     },
   };
-  const submission = createSubmission({ store, domains, runner, config, clock, mint });
+  const submission = createSubmission({ store, domains, pools, runner, config, clock, mint });
   const notices = createNotices({
     store,
     runner,
@@ -301,6 +310,7 @@ async function build({
       foldStats: () => store.foldStats(),
       guard: () => guard.check(),
       releaseHeld: () => holds.release(),
+      lookAtAddresses: () => pools.look(),
     }),
     clock,
     log.component("jobs"),
@@ -344,6 +354,7 @@ async function build({
     submission,
     domains,
     webhooks,
+    pools,
     maintenance,
     guard,
     clock,
@@ -378,7 +389,7 @@ async function build({
   };
   return {
     floors: [
-      [outside, access.security],
+      [outside, pools, access.security],
       [webhooks, holds, runner, prune, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {

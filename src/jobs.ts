@@ -27,6 +27,7 @@ export function jobList(work: {
   foldStats(): Promise<void>;
   guard(): Promise<void>;
   releaseHeld(): Promise<void>;
+  lookAtAddresses(): Promise<void>;
 }): Job[] {
   return [
     { name: "recheck-domains", cron: "*/10 * * * *", run: work.recheckDomains },
@@ -36,6 +37,7 @@ export function jobList(work: {
     { name: "fold-stats", cron: "*/10 * * * * *", run: work.foldStats },
     { name: "guard", cron: "* * * * *", run: work.guard },
     { name: "release-held", cron: "* * * * *", run: work.releaseHeld },
+    { name: "look-at-addresses", cron: "* * * * *", run: work.lookAtAddresses },
   ];
 }
 

@@ -10,7 +10,7 @@ const root = resolve(import.meta.dirname, "..");
 const tiers: string[][] = [
   ["mail", "errors", "clock", "ids", "log", "service", "thread", "config"],
   ["store", "dns", "tls", "signing"],
-  ["access", "domains", "events", "suppressions"],
+  ["access", "domains", "events", "suppressions", "pools"],
   ["submission", "queue", "delivery", "feedback", "webhooks", "sandbox", "care", "stats"],
   ["http", "relay", "cli"],
   ["daemon", "jobs"],

@@ -8,8 +8,9 @@ import type { Log } from "../log.ts";
 import { parseAddress, type Address } from "../mail/address.ts";
 import { composeMessage } from "../mail/compose.ts";
 import type { SignHeader } from "../mail/dkim.ts";
+import { defaultPool } from "../pools/pools.ts";
 import { accept, type AcceptDeps } from "../submission/accept.ts";
-import { defaultPool } from "../submission/checks.ts";
+
 import type { SenderDomain, Store } from "../store/store.ts";
 
 export interface Notices {

@@ -72,3 +72,17 @@ export function createAllowList(networks: string[]): (address: string) => boolea
 function parseAddress(text: string): Address | null {
   return isIP(text) === 0 ? null : ipaddr.process(text);
 }
+
+/** The one form of an address that a host may have and send from (RFC 5952). A zone, a mapped form and what no host has of its own are refused. */
+export function parseHostAddress(text: string): Parsed<string> {
+  if (isIP(text) === 0 || text.includes("%")) return { ok: false, issue: "is not an IP address" };
+  const address = ipaddr.parse(text);
+  if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress())
+    return { ok: false, issue: "is an IPv4 address in IPv6 form; write it as IPv4" };
+  if (["unspecified", "broadcast", "multicast", "linkLocal"].includes(address.range()))
+    return { ok: false, issue: "is not an address that mail can be sent from" };
+  return {
+    ok: true,
+    value: address instanceof ipaddr.IPv6 ? address.toRFC5952String() : address.toString(),
+  };
+}

@@ -7,6 +7,7 @@ import type { Config } from "../config.ts";
 import type { Domains } from "../domains/domains.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
+import type { Pools } from "../pools/pools.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
@@ -24,6 +25,7 @@ export interface HttpDeps {
   webhooks: Webhooks;
   maintenance: Maintenance;
   guard: Pick<Guard, "resume">;
+  pools: Pools;
   clock: Clock;
   log: Log;
   mint: IdMint;

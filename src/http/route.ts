@@ -63,6 +63,8 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   method: Method;
   /** `/v1/messages/{id}` */
   path: string;
+  /** Another spelling of a path: it works the same. */
+  alias?: boolean;
   /** What it does, in one line of the API's description. */
   summary?: string;
   /** What it answers when it succeeds, by status. */

@@ -9,6 +9,8 @@ import { errorRoutes } from "./routes/errors.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
+import { ipPoolRoutes } from "./routes/ip-pools.ts";
+import { ipRoutes } from "./routes/ips.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { maintenanceRoutes } from "./routes/maintenance.ts";
 import { messageRoutes } from "./routes/messages.ts";
@@ -25,6 +27,8 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...eventRoutes(deps), // GET /v1/events
     ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test, rotate_secret, replay, GET {id}/deliveries
     ...domainRoutes(deps), // POST GET /v1/domains, GET PATCH DELETE {name}, POST {name}/verify, {name}/dkim/rotate; on the socket suspend, resume
+    ...ipPoolRoutes(deps), // POST GET /v1/ip_pools, GET PATCH DELETE {name}
+    ...ipRoutes(deps), // POST /v1/ip_pools/{name}/ips, PATCH DELETE {name}/ips/{ip}, GET /v1/ips
     ...suppressionRoutes(deps), // POST GET /v1/suppressions, GET DELETE {email}
     ...statsRoutes(deps), // GET /v1/stats, summary, timeseries, tags, domains, recipient_domains, providers, ips, ip_pools, bounces, webhooks
     ...errorRoutes(), // GET /errors/{code}

@@ -9,7 +9,7 @@ import { untried, type Outcome } from "../mail/outcome.ts";
 import { returnPathLocal } from "../mail/return-path.ts";
 import { isSimulated, sandboxOutcome } from "../sandbox/simulator.ts";
 import { ContentGone, type Store } from "../store/store.ts";
-import { domainOfLane } from "./lane.ts";
+import { readLane, sandboxLane } from "./lane.ts";
 import type { Destination } from "./runner.ts";
 import type { Wire } from "./wire.ts";
 
@@ -62,14 +62,14 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
 
   return {
     async destinationOf(lane) {
-      const domain = domainOfLane(lane);
-      if (domain === null) return sandbox;
-      const route = await delivery.route(domain);
+      const named = readLane(lane);
+      if (named === null) return sandbox;
+      const route = await delivery.route(named.domain);
       if (route.kind === "outcome")
         return { group: "local", attempt: async (job) => route.decide(job, clock.now()) };
       return { group: route.group, attempt: (job, mayFinish) => send(job, route, mayFinish) };
     },
-    isCaught: (job) => domainOfLane(job.lane) === null && !isSimulated(job.domain),
+    isCaught: (job) => job.lane === sandboxLane && !isSimulated(job.domain),
     suppressedSince: (store) => async (job) => {
       const [entry] = await store.suppressed(job.message.accountKey, [job.canonical], clock.now());
       if (!entry) return null;

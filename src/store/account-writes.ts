@@ -44,7 +44,7 @@ export function createAccountWrites(db: Database) {
   const endpointsOf: Statement<[number], { key: number }> = db.prepare(
     "SELECT key FROM endpoints WHERE account_key = ?",
   );
-  const drop = ["endpoints", "domains"].map((table) =>
+  const drop = ["endpoints", "domains", "ip_pools"].map((table) =>
     db.prepare(`DELETE FROM ${table} WHERE account_key = ?`),
   );
   const someSuppressions = db.prepare(

@@ -118,6 +118,13 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
   createDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
   saveDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
   deleteDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
+  createPool: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+  updatePool: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+  deletePool: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+  addAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+  updateAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+  removeAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+  saveLooks: (touch) => touch(everyone, "ip_pools"),
   clearInbox: (touch, { accountKey }) => touch(accountKey, "inbox"),
 
   // statistics: what shows them is made anew each time

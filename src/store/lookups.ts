@@ -6,6 +6,7 @@ import { and, asc, eq, getTableColumns, gt, isNull, lt, ne, or, sql } from "driz
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { createHoldViews } from "./holds.ts";
 import { createMessageRows } from "./message-rows.ts";
+import { createPoolRows } from "./pool-rows.ts";
 import { createSentRows } from "./sent-rows.ts";
 import { accounts, apiKeys, domains, endpoints, maintenance, secrets, smtpCredentials } from "./schema.ts";
 import { createQuotaView } from "./quotas.ts";
@@ -168,6 +169,7 @@ export function createLookups(client: Database) {
   return {
     messages: createMessageRows(client),
     sent: createSentRows(client),
+    pools: createPoolRows(client),
     accountByName: (name: string) => byAccountName.get({ name }) ?? null,
     accountByKey: (key: number) => byAccountKey.get({ key }) ?? null,
     accountById: (id: string) => byAccountId.get({ id }) ?? null,

@@ -225,6 +225,23 @@ CREATE TABLE delivery_attempts (
   PRIMARY KEY (endpoint_key, event_seq, attempted_at, attempt)
 ) STRICT, WITHOUT ROWID;
 `,
+  // IP pools. Pools are an account's own, so a lane names the account too; only what is unsent is looked for by its lane.
+  `
+CREATE TABLE ip_pools (
+  key INTEGER PRIMARY KEY AUTOINCREMENT, account_key INTEGER NOT NULL REFERENCES accounts (key) ON DELETE CASCADE,
+  name TEXT NOT NULL, description TEXT, chosen INTEGER NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+  UNIQUE (account_key, name)
+) STRICT;
+CREATE TABLE ip_addresses (
+  address TEXT NOT NULL PRIMARY KEY, pool_key INTEGER NOT NULL REFERENCES ip_pools (key) ON DELETE CASCADE,
+  hostname TEXT, weight INTEGER NOT NULL, paused INTEGER NOT NULL, warmup INTEGER, bindable INTEGER, ptr TEXT, ptr_ok INTEGER,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ip_addresses_pool ON ip_addresses (pool_key);
+
+UPDATE recipients INDEXED BY recipients_waiting SET lane = account_key || '.' || lane WHERE due_at IS NOT NULL AND lane <> '~sandbox';
+UPDATE recipients INDEXED BY recipients_leased SET lane = account_key || '.' || lane WHERE lease_owner IS NOT NULL AND lane <> '~sandbox';
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

@@ -419,6 +419,32 @@ export const probe = sqliteTable("probe", {
   bytes: blob("bytes", { mode: "buffer" }).notNull(),
 });
 
+export const ipPools = sqliteTable("ip_pools", {
+  key: integer("key").primaryKey({ autoIncrement: true }),
+  accountKey: integer("account_key").notNull(),
+  name: text("name").notNull(),
+  description: text("description"),
+  /** The default pool of the account; where none is, `default` is. */
+  chosen: integer("chosen").notNull(),
+  createdAt: integer("created_at").notNull(),
+  updatedAt: integer("updated_at").notNull(),
+});
+
+/** An address is in one pool of one account. `bindable`, `ptr` and `ptr_ok` are what was seen last; null: not looked at. */
+export const ipAddresses = sqliteTable("ip_addresses", {
+  address: text("address").primaryKey(),
+  poolKey: integer("pool_key").notNull(),
+  hostname: text("hostname"),
+  weight: integer("weight").notNull(),
+  paused: integer("paused").notNull(),
+  warmup: integer("warmup"),
+  bindable: integer("bindable"),
+  ptr: text("ptr"),
+  ptrOk: integer("ptr_ok"),
+  createdAt: integer("created_at").notNull(),
+  updatedAt: integer("updated_at").notNull(),
+});
+
 export const tables = {
   accounts,
   apiKeys,
@@ -444,6 +470,8 @@ export const tables = {
   statsSorted,
   statsDays,
   statsQuarters,
+  ipPools,
+  ipAddresses,
   secrets,
   maintenance,
   probe,

@@ -306,6 +306,20 @@ export function createCalls(parts: CallParts): Store {
       return pageOf("u", await reader.ask("listAudit", { filter, page: at }));
     },
 
+    // pools
+    listPools: async (accountKey) => lookups.pools.of(accountKey),
+    accountsWithPools: async () => lookups.pools.accounts(),
+    createPool: (pool) => writer.call("createPool", pool),
+    updatePool: (accountKey, name, change, at) => writer.call("updatePool", { accountKey, name, change, at }),
+    deletePool: (accountKey, name, lanes) => writer.call("deletePool", { accountKey, name, lanes }),
+    addAddress: (accountKey, pool, address, at) =>
+      writer.call("addAddress", { accountKey, pool, address, at }),
+    updateAddress: (accountKey, pool, address, change, at) =>
+      writer.call("updateAddress", { accountKey, pool, address, change, at }),
+    removeAddress: (accountKey, pool, address, at) =>
+      writer.call("removeAddress", { accountKey, pool, address, at }),
+    saveLooks: (looks, at) => writer.call("saveLooks", { looks, at }),
+
     // inbox
     async listInbox(accountKey, page) {
       return pageOf("i", await reader.ask("listInbox", { accountKey, page: pageAt("i", page, ["number"]) }));

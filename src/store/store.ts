@@ -619,6 +619,60 @@ export interface DeliveryAttemptFilter {
   eventId?: string;
 }
 
+/** An address of a pool; canonical in form. */
+export interface PoolAddress {
+  address: string;
+  /** Said in EHLO from it; null: the server's own name. */
+  hostname: string | null;
+  weight: number;
+  paused: boolean;
+  /** As it was asked for; null: nothing was. */
+  warmup: boolean | null;
+  /** Whether this machine has it, as it was last seen; null: not looked at yet. */
+  bindable: boolean | null;
+  ptr: string | null;
+  /** The PTR is the name said in EHLO, and that name has the address; null: the DNS did not tell yet. */
+  ptrOk: boolean | null;
+  createdAt: number;
+  updatedAt: number;
+}
+
+export interface Pool {
+  accountKey: number;
+  name: string;
+  description: string | null;
+  /** What a message that names no pool leaves by; one pool of each account is. */
+  isDefault: boolean;
+  addresses: PoolAddress[];
+  createdAt: number;
+  updatedAt: number;
+}
+
+export type NewAddress = Pick<PoolAddress, "address" | "hostname" | "weight" | "warmup" | "bindable">;
+/** `pool`: where it is moved to, with its settings. */
+export type AddressChange = Partial<Pick<PoolAddress, "hostname" | "weight" | "paused" | "warmup">> & {
+  pool?: string;
+};
+export type AddressLook = Pick<PoolAddress, "address" | "bindable" | "ptr" | "ptrOk">;
+
+/** The pool as it is after the write, or what stands against it; nothing was written then. */
+export type PoolWrite =
+  | { ok: true; pool: Pool }
+  | {
+      ok: false;
+      why:
+        | "no_pool"
+        | "no_other_pool" // that it is to be moved to
+        | "no_address"
+        | "exists"
+        | "taken" // the address is in a pool, perhaps of another account
+        | "too_many_pools"
+        | "too_many_addresses"
+        | "default"
+        | "has_addresses"
+        | "has_mail";
+    };
+
 export interface InboxMail {
   key: number;
   messageId: string;
@@ -700,6 +754,7 @@ export const resources = [
   "suppressions",
   "webhooks",
   "domains",
+  "ip_pools", // with their addresses
   "keys",
   "smtp_credentials",
   "inbox",
@@ -973,6 +1028,38 @@ export interface Store {
   recordAudit(entries: AuditEntry[]): Promise<void>;
   /** Newest first. */
   listAudit(filter: AuditFilter, page: PageRequest): Promise<Page<AuditRecord>>;
+
+  // pools
+  /** By name, their addresses in order; `default` is always among them. */
+  listPools(accountKey: number): Promise<Pool[]>;
+  /** Accounts that have more to their pools than `default` without an address. */
+  accountsWithPools(): Promise<number[]>;
+  createPool(pool: {
+    accountKey: number;
+    name: string;
+    description: string | null;
+    isDefault: boolean;
+    at: number;
+  }): Promise<PoolWrite>;
+  updatePool(
+    accountKey: number,
+    name: string,
+    change: { description?: string | null; isDefault?: boolean },
+    at: number,
+  ): Promise<PoolWrite>;
+  /** Only a pool without addresses and without unsent mail, whose lanes begin with `lanes`. */
+  deletePool(accountKey: number, name: string, lanes: string): Promise<PoolWrite>;
+  addAddress(accountKey: number, pool: string, address: NewAddress, at: number): Promise<PoolWrite>;
+  /** Answers the pool that it is in then. */
+  updateAddress(
+    accountKey: number,
+    pool: string,
+    address: string,
+    change: AddressChange,
+    at: number,
+  ): Promise<PoolWrite>;
+  removeAddress(accountKey: number, pool: string, address: string, at: number): Promise<PoolWrite>;
+  saveLooks(looks: AddressLook[], at: number): Promise<void>;
 
   // inbox
   listInbox(accountKey: number, page: PageRequest): Promise<Page<InboxMail>>;

@@ -14,6 +14,7 @@ import type { AuditWrites } from "./audit-rows.ts";
 import { createEventWrites } from "./event-writes.ts";
 import { createForget } from "./forget.ts";
 import { createHoldWrites } from "./holds.ts";
+import { createPoolWrites } from "./pool-writes.ts";
 import { createPurge } from "./purge.ts";
 import { createQueueWrites } from "./queue-writes.ts";
 import { createReplay } from "./replay.ts";
@@ -69,6 +70,7 @@ function createWrites(
     }),
     ...createWebhookWrites(db, tally),
     ...createReplay(db),
+    ...createPoolWrites(db),
     ...createPurge(db, audit),
     recordAudit(arg: { entries: AuditEntry[] }): void {
       for (const entry of arg.entries) audit.record(entry);

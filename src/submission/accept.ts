@@ -118,8 +118,8 @@ function newMessage({ config }: AcceptDeps, mail: Acceptable, held: Held[]): New
 
 function hold({ runner, config }: AcceptDeps, mail: Acceptable, to: Acceptable["recipients"][number]): Held {
   const { type, address } = to;
-  const { test, ipPool } = mail.message;
-  const lane = test || config.dev ? sandboxLane : laneOf(ipPool, address.ascii);
+  const { test, accountKey, ipPool } = mail.message;
+  const lane = test || config.dev ? sandboxLane : laneOf(accountKey, ipPool, address.ascii);
   const reservation = mail.sendAt === null ? runner.reserve(lane) : null;
   const recipient: NewRecipient = {
     type,

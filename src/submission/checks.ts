@@ -3,6 +3,7 @@
 import type { Domains } from "../domains/domains.ts";
 import { Refusal, type Problem } from "../errors.ts";
 import type { Address } from "../mail/address.ts";
+import type { Pools } from "../pools/pools.ts";
 import { isSimulated, simulatedNames } from "../sandbox/simulator.ts";
 import type { SenderDomain, Store, Suppression } from "../store/store.ts";
 import { refuseProblems, sound, suppressedProblems, type Checked } from "./refusals.ts";
@@ -12,11 +13,11 @@ import type { Sender } from "./submission.ts";
 export interface CheckDeps {
   store: Pick<Store, "suppressed">;
   domains: Pick<Domains, "senderFor">;
+  pools: Pick<Pools, "nameFor" | "names">;
   now(): number;
 }
 
-/** The only pool until pools can be made. */
-export const defaultPool = "default";
+const poolsShown = 20;
 
 /** The domain that signs for `from`, or why it may not send. */
 export async function checkSender(
@@ -126,8 +127,15 @@ async function suppressedAmong(
   return deps.store.suppressed(sender.account.key, canonicals, deps.now());
 }
 
-export function checkPool(name: string | null): Checked {
-  if (name === null || name === defaultPool) return sound;
-  const issue = `no pool of that name; this account has: ${defaultPool}`;
-  return { problems: [{ field: "ip_pool", code: "ip_pool_not_found", issue }], extras: {} };
+/** The pool that a message goes by, or why there is none. */
+export function checkPool(
+  { pools }: Pick<CheckDeps, "pools">,
+  sender: Sender,
+  name: string | null,
+): Checked & { pool: string | null } {
+  const pool = pools.nameFor(sender.account.key, name);
+  if (pool !== null) return { ...sound, pool };
+  const shown = pools.names(sender.account.key).slice(0, poolsShown).join(", ");
+  const issue = `no pool of that name; this account has: ${shown}`;
+  return { problems: [{ field: "ip_pool", code: "ip_pool_not_found", issue }], extras: {}, pool };
 }

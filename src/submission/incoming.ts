@@ -10,7 +10,7 @@ import { MailIntake, type IntakeSummary } from "../mail/intake.ts";
 import { MimeWalk } from "../mail/mime-walk.ts";
 import { rewriteHeaders, type RewrittenHeaders } from "../mail/submit-headers.ts";
 import type { SenderDomain } from "../store/store.ts";
-import { readOptions, type MailOptions } from "./mail-options.ts";
+import { readOptions, type FindPool, type MailOptions } from "./mail-options.ts";
 
 export interface ReadMail {
   header: RewrittenHeaders;
@@ -41,6 +41,7 @@ export interface IncomingContext {
   now: number;
   /** The domain that signs for the mail's authors; throws Refusal. */
   check(authors: Address[]): Promise<SenderDomain>;
+  findPool: FindPool;
 }
 
 export function readIncoming(data: AsyncIterable<Buffer>, context: IncomingContext): Incoming {
@@ -100,11 +101,11 @@ const executables = {
 };
 
 async function readHeader(section: Buffer, context: IncomingContext): Promise<Begun> {
-  const { received, messageId, now } = context;
+  const { received, messageId, now, findPool } = context;
   const header = rewriteHeaders(section, { received, messageId, date: now });
   const [author] = header.from;
   if (!author) throw new Error("rewriteHeaders lets no mail pass that has no author");
-  const options = readOptions(header.svc, now);
+  const options = readOptions(header.svc, now, findPool);
   const domain = await context.check(header.from.map(({ address }) => address));
   return { header, author, options, domain };
 }

@@ -1,9 +1,8 @@
 // What a mail from SMTP asks for by X-Svc-* fields, under the same rules as the fields of a REST request. An option
 // that cannot be met is refused, never dropped.
 import type { Problem } from "../errors.ts";
-import { checkPool, defaultPool } from "./checks.ts";
 import { readMetadata, readSendAt, readTags } from "./fields.ts";
-import { refuseProblems } from "./refusals.ts";
+import { refuseProblems, type Checked } from "./refusals.ts";
 import { readShape, type Add } from "./shape.ts";
 
 export interface MailOptions {
@@ -16,19 +15,27 @@ export interface MailOptions {
 
 /** Built together with tracking and the unsubscribe page. */
 const notYet = new Set(["x-svc-track-opens", "x-svc-track-clicks", "x-svc-unsubscribe"]);
+const poolField = "x-svc-ip-pool";
 const idempotencyKey = /^[\x20-\x7e]{1,255}$/;
 
+/** The pool of this name, of the account's default where it is null; or why there is none. */
+export type FindPool = (name: string | null) => Checked & { pool: string | null };
+
 /** `fields`: values by lower-case name. Throws Refusal with every problem. */
-export function readOptions(fields: Map<string, string>, now: number): MailOptions {
+export function readOptions(fields: Map<string, string>, now: number, findPool: FindPool): MailOptions {
   const problems: Problem[] = [];
   const options: MailOptions = {
     tags: [],
     metadata: {},
     sendAt: null,
-    ipPool: defaultPool,
+    ipPool: "",
     idempotencyKey: null,
   };
+  const pool = findPool(fields.get(poolField) ?? null);
+  options.ipPool = pool.pool ?? "";
+  for (const { issue, code } of pool.problems) problems.push({ field: fieldName(poolField), code, issue });
   for (const [name, value] of fields) {
+    if (name === poolField) continue;
     const field = fieldName(name);
     const report: Add = (_field, issue, code = "validation_failed") =>
       void problems.push({ field, code, issue });
@@ -42,10 +49,7 @@ function readOption(options: MailOptions, name: string, value: string, now: numb
   if (name === "x-svc-tags") options.tags = readTags(commaList(value), report);
   else if (name === "x-svc-metadata") options.metadata = readMetadata(jsonStrings(value, report), report);
   else if (name === "x-svc-send-at") options.sendAt = readSendAt(value, now, report);
-  else if (name === "x-svc-ip-pool") {
-    options.ipPool = value;
-    for (const { issue, code } of checkPool(value).problems) report("", issue, code);
-  } else if (name === "x-svc-idempotency-key") {
+  else if (name === "x-svc-idempotency-key") {
     options.idempotencyKey = value;
     if (!idempotencyKey.test(value)) report("", "expected 1 to 255 printable ASCII characters");
   } else if (!notYet.has(name)) report("", "is not an option here");

@@ -1,7 +1,7 @@
 // Recipients that are refused for being suppressed, as they are counted. Of a request whose fields do not hold, tags and
 // pool are not what they should be; of the RCPT of a mail program nothing is known yet but who is written to.
+import type { Pools } from "../pools/pools.ts";
 import type { Rejection, Store, Suppression } from "../store/store.ts";
-import { defaultPool } from "./checks.ts";
 import type { ReadRequest } from "./request.ts";
 import type { Sender } from "./submission.ts";
 
@@ -10,7 +10,11 @@ export interface Rejections {
   ofRecipient(sender: Sender, canonical: string): void;
 }
 
-export function createRejections(store: Pick<Store, "countRejection">, now: () => number): Rejections {
+export function createRejections(
+  store: Pick<Store, "countRejection">,
+  pools: Pick<Pools, "nameFor">,
+  now: () => number,
+): Rejections {
   const count = (
     { account, test }: Sender,
     canonicals: string[],
@@ -27,7 +31,7 @@ export function createRejections(store: Pick<Store, "countRejection">, now: () =
         entries.map(({ canonical }) => canonical),
         {
           domain,
-          pool: holds ? (request.ipPool ?? defaultPool) : null,
+          pool: holds ? pools.nameFor(sender.account.key, request.ipPool) : null,
           tagsJson: JSON.stringify(holds ? request.tags : []),
         },
       );

@@ -11,6 +11,7 @@ import { canonicalAddress, type Address } from "../mail/address.ts";
 import type { Composed } from "../mail/compose.ts";
 import { has8Bit } from "../mail/header-convert.ts";
 import { receivedField } from "../mail/trace.ts";
+import type { Pools } from "../pools/pools.ts";
 import type { Runner } from "../queue/runner.ts";
 import {
   StoreUnavailable,
@@ -27,7 +28,6 @@ import {
   checkPool,
   checkRecipients,
   checkSender,
-  defaultPool,
   recipientRefusal,
   type CheckDeps,
 } from "./checks.ts";
@@ -44,6 +44,7 @@ export interface SubmissionDeps {
   store: AcceptDeps["store"] &
     Pick<Store, "suppressed" | "putContent" | "dropContent" | "openContent" | "countRejection">;
   domains: Pick<Domains, "senderFor">;
+  pools: Pick<Pools, "nameFor" | "names">;
   runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
   config: AcceptDeps["config"] & Pick<Config, "hostname">;
   clock: Clock;
@@ -52,9 +53,9 @@ export interface SubmissionDeps {
 
 export function createSubmission(deps: SubmissionDeps): Submission {
   const { store, clock, mint, config } = deps;
-  const checkDeps: CheckDeps = { store, domains: deps.domains, now: () => clock.now() };
+  const checkDeps: CheckDeps = { store, domains: deps.domains, pools: deps.pools, now: () => clock.now() };
 
-  const rejections = createRejections(store, () => clock.now());
+  const rejections = createRejections(store, deps.pools, () => clock.now());
 
   /** All that is judged of a request before anything is kept. `onSuppressed`: told which recipients are. */
   const judge = async (
@@ -69,13 +70,15 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     const rendered = renderIfSound(read, made);
     refuseTooLarge(rendered?.sizeBytes ?? leastBytes(read.request));
     const { request, problems } = read;
+    const pool = checkPool(checkDeps, sender, request.ipPool);
     const from = request.from ? await checkSender(checkDeps, sender, request.from.address) : null;
     const recipients = await checkRecipients(checkDeps, sender, request.recipients);
     if (recipients.suppressed.length > 0)
       onSuppressed(recipients.suppressed, read, from?.domain?.name ?? null);
-    refuseProblems([{ problems, extras: {} }, from ?? sound, recipients, checkPool(request.ipPool)]);
-    if (!rendered || !from?.domain) throw new Error("a request without problems has a sender");
-    return { rendered, made, domain: from.domain };
+    refuseProblems([{ problems, extras: {} }, from ?? sound, recipients, pool]);
+    if (!rendered || !from?.domain || pool.pool === null)
+      throw new Error("a request without problems has a sender and a pool");
+    return { rendered, made, domain: from.domain, pool: pool.pool };
   };
 
   /** The same of what is to be sent. */
@@ -85,13 +88,13 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     );
 
   const keep = async (sender: Sender, judged: Judged): Promise<Acceptable> => {
-    const { rendered, made, domain } = judged;
+    const { rendered } = judged;
     const { recipients, sendAt } = rendered.request;
     return {
-      message: messageOf(rendered, made, sender, domain),
+      message: messageOf(judged, sender),
       content: await putChunks(store, rendered),
       recipients: recipients.map(({ type, mailbox }) => ({ type, address: mailbox.address })),
-      createdAt: made.now,
+      createdAt: judged.made.now,
       sendAt,
       idempotency: null,
       quotas: sender.quotas,
@@ -126,6 +129,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       messageId: made.messageId,
       now: made.now,
       check: (authors) => checkAuthors(checkDeps, sender, authors),
+      findPool: (name) => checkPool(checkDeps, sender, name),
     });
     const stored = await store.putContent(incoming.bytes);
     const mail = incoming.result();
@@ -188,6 +192,7 @@ export interface Judged {
   rendered: Rendered;
   made: Made;
   domain: SenderDomain;
+  pool: string;
 }
 
 /** The size decides before anything else does, so a sound request is rendered first. */
@@ -198,12 +203,7 @@ function renderIfSound({ request, problems }: ReadRequest, made: Made): Rendered
   return { request: whole, ...render(whole, made) };
 }
 
-function messageOf(
-  rendered: Rendered,
-  made: Made,
-  sender: Sender,
-  domain: SenderDomain,
-): NewMessage["message"] {
+function messageOf({ rendered, made, domain, pool }: Judged, sender: Sender): NewMessage["message"] {
   const { request, headerLength, bodyHash, smtpUtf8 } = rendered;
   return {
     id: made.id,
@@ -217,7 +217,7 @@ function messageOf(
     tagsJson: JSON.stringify(request.tags),
     metadataJson: JSON.stringify(request.metadata),
     messageIdHeader: made.messageId,
-    ipPool: request.ipPool ?? defaultPool,
+    ipPool: pool,
     headerLength,
     bodyHash,
     // Bodies are encoded: only a header can hold an octet above 127.

@@ -49,6 +49,11 @@ const asks = (): Record<string, string> => ({
   "/v1/webhooks/{id}/deliveries": `/v1/webhooks/${hook.id}/deliveries`,
   "/v1/domains": "/v1/domains",
   "/v1/domains/{name}": "/v1/domains/shop.example",
+  "/v1/ip_pools": "/v1/ip_pools",
+  "/v1/ip_pools/{name}": "/v1/ip_pools/default",
+  "/v1/ip-pools": "/v1/ip-pools",
+  "/v1/ip-pools/{name}": "/v1/ip-pools/default",
+  "/v1/ips": "/v1/ips",
   "/v1/suppressions": "/v1/suppressions",
   "/v1/suppressions/{email}": "/v1/suppressions/listed@a.test",
   "/errors/{code}": "/errors/conflict",
@@ -296,6 +301,22 @@ const changes: [name: string, of: Resource[], change: () => Promise<unknown>, no
     () => door.access.createCredential(door.account, { name: "x", test: false }),
   ],
   ["a domain is looked at", ["domains"], checkDomain],
+  [
+    "a pool gets an address",
+    ["ip_pools"],
+    () =>
+      store.addAddress(
+        account,
+        "default",
+        { address: "192.0.2.1", hostname: null, weight: 1, warmup: null, bindable: true },
+        clock.now(),
+      ),
+  ],
+  [
+    "an address is seen to be missing",
+    ["ip_pools"],
+    () => store.saveLooks([{ address: "192.0.2.1", bindable: false, ptr: null, ptrOk: null }], clock.now()),
+  ],
   ["the inbox is cleared", ["inbox"], () => store.clearInbox(account)],
   [
     "a recipient is forgotten",

@@ -21,6 +21,7 @@ import { createIdMint } from "../../src/ids.ts";
 import { silentLog, type Log } from "../../src/log.ts";
 import type { Account, ApiKey, Scope, Store } from "../../src/store/store.ts";
 import type { Acceptance, SendAnswer, Submission } from "../../src/submission/submission.ts";
+import type { Pools } from "../../src/pools/pools.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import { newAccount } from "../support/account.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -93,6 +94,7 @@ export async function startHttp(
     opened?: { store: Store; clock: ManualClock };
     submission?: Partial<Submission>;
     webhooks?: Partial<Webhooks>;
+    pools?: Partial<Pools>;
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
@@ -134,6 +136,7 @@ export async function startHttp(
     submission: fake<Submission>("submission", options.submission ?? {}),
     domains: fake<Domains>("domains", options.domains ?? {}),
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
+    pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
     maintenance: createMaintenance({ store, clock }),
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,

@@ -9,7 +9,7 @@ import { settlementOf } from "../../src/queue/settle.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
 import { mint, newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
-import { FakeRunner, good, makeDomain } from "../submission/rig.ts";
+import { FakeRunner, good, makeDomain, poolsNamed } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { bouncedOutcome, deferredOutcome, deliveredOutcome, makeTrace } from "../support/jobs.ts";
 import { list, startHttp, text, type Answer, type Ask, type Harness, type Json } from "./harness.ts";
@@ -40,6 +40,7 @@ beforeAll(async () => {
             name === "ok.test" ? { ok: true, domain: makeDomain(name) } : { ok: false, domain: null },
           ),
       },
+      pools: poolsNamed("default"),
       runner: new FakeRunner(),
       config: { hostname: "mail.svc.test", limits: { maxQueue: 0 }, dev: false },
       clock,
@@ -69,7 +70,7 @@ async function send(over: Record<string, unknown>, more: Partial<Ask> = {}): Pro
 /** Everything due at the domain is in the hands of an attempt. */
 async function claim(): Promise<Job[]> {
   const now = clock.now();
-  const wanted = { owner: "boot", lane: `default/${domain}`, limit: 100, now, leaseUntil: now + hourMs };
+  const wanted = { owner: "boot", lane: `1.default/${domain}`, limit: 100, now, leaseUntil: now + hourMs };
   return (await store.claimDue(wanted)).jobs;
 }
 async function settle(jobs: Job[], outcome: (job: Job) => Outcome): Promise<void> {

@@ -4,7 +4,7 @@ import { createIdMint } from "../../src/ids.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
 import { minute, newDirectory, openSqlite, owner, settlementOf } from "../store/fixtures.ts";
-import { FakeRunner, good, makeDomain } from "../submission/rig.ts";
+import { FakeRunner, good, makeDomain, poolsNamed } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, type Answer, type Harness } from "./harness.ts";
 
@@ -19,6 +19,7 @@ beforeAll(async () => {
     submission: createSubmission({
       store,
       domains: { senderFor: (_account, name) => Promise.resolve({ ok: true, domain: makeDomain(name) }) },
+      pools: poolsNamed("default"),
       runner: new FakeRunner(),
       config: { hostname: "mail.svc.test", limits: { maxQueue }, dev: false },
       clock,
@@ -53,7 +54,7 @@ test("a full queue is 503 service_overloaded with Retry-After for every send, an
   const now = clock.now();
   const { jobs } = await store.claimDue({
     owner,
-    lane: "default/full.test",
+    lane: "1.default/full.test",
     limit: 1,
     now,
     leaseUntil: now + minute,
@@ -69,7 +70,7 @@ test("a full queue is 503 service_overloaded with Retry-After for every send, an
 test("held mail counts as queued", async () => {
   const claim = {
     owner,
-    lane: "default/full.test",
+    lane: "1.default/full.test",
     limit: 10,
     now: clock.now(),
     leaseUntil: clock.now() + minute,

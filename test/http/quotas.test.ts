@@ -7,7 +7,7 @@ import type { Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
 import type { Submission } from "../../src/submission/submission.ts";
 import { newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
-import { FakeRunner, makeDomain } from "../submission/rig.ts";
+import { FakeRunner, makeDomain, poolsNamed } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Harness } from "./harness.ts";
 
@@ -24,6 +24,7 @@ const open = async (): Promise<void> => {
   submission = createSubmission({
     store,
     domains: { senderFor: () => Promise.resolve({ ok: true, domain: makeDomain("shop.example") }) },
+    pools: poolsNamed("default"),
     runner: new FakeRunner(),
     config: { hostname: "mail.acme.example", limits: { maxQueue: 0 }, dev: false },
     clock,

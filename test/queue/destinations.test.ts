@@ -46,7 +46,7 @@ const always = () => true;
 describe("a recipient domain's lane", () => {
   test("goes to its route's hosts, with a return path that names the recipient", async () => {
     const { rig, destinations, attempts, routed } = makeRig();
-    const to = await destinations.destinationOf("default/x.test");
+    const to = await destinations.destinationOf("1.default/x.test");
     expect([to.group, routed]).toEqual(["x.test", ["x.test"]]);
     const message = makeMessage({ key: 31, content: { kind: "inline", id: 31, sizeBytes: 7 } });
     const job = makeJob(42, { message });
@@ -81,7 +81,7 @@ describe("a recipient domain's lane", () => {
         return outcome;
       },
     };
-    const to = await destinations.destinationOf("default/gone.test");
+    const to = await destinations.destinationOf("1.default/gone.test");
     await clock.advance(5000);
     expect(to.group).toBe("local");
     expect(await to.attempt(makeJob(1), always)).toBe(outcome);
@@ -91,7 +91,7 @@ describe("a recipient domain's lane", () => {
 
   test("bounces what nobody may sign any more, without an attempt", async () => {
     const { destinations, attempts, clock } = makeRig(null);
-    const to = await destinations.destinationOf("default/x.test");
+    const to = await destinations.destinationOf("1.default/x.test");
     expect(await to.attempt(makeJob(1), always)).toMatchObject({
       kind: "bounced",
       source: "local",
@@ -119,7 +119,7 @@ describe("the sandbox's lane", () => {
     const caught = (lane: string, domain: string) => destinations.isCaught(makeJob(1, { lane, domain }));
     expect(caught("~sandbox", "x.test")).toBe(true);
     expect(caught("~sandbox", "simulator.svc")).toBe(false);
-    expect(caught("default/x.test", "x.test")).toBe(false);
+    expect(caught("1.default/x.test", "x.test")).toBe(false);
   });
 });
 
@@ -164,7 +164,7 @@ describe("a recipient that was suppressed since acceptance", () => {
 test("a message whose content is gone bounces, since no later try could send it", async () => {
   const { rig, destinations } = makeRig();
   rig.gone = true;
-  const to = await destinations.destinationOf("default/x.test");
+  const to = await destinations.destinationOf("1.default/x.test");
   expect(await to.attempt(makeJob(1), always)).toMatchObject({
     kind: "bounced",
     source: "local",

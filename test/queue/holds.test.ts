@@ -19,7 +19,7 @@ import {
 import { ManualClock } from "../support/clock.ts";
 import { deferredOutcome, deliveredOutcome } from "../support/jobs.ts";
 
-const lane = "default/x.test";
+const lane = "1.default/x.test";
 
 interface Bench {
   clock: ManualClock;

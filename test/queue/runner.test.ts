@@ -253,11 +253,11 @@ describe("acceptance", () => {
   test("a lane that is not known yet gives no slot; one that was just served does", async () => {
     const { queue, clock, runner, begun } = bench();
     await runner.start();
-    expect(runner.reserve("default/x.test")).toBeNull();
+    expect(runner.reserve("1.default/x.test")).toBeNull();
     queue.add(makeJob(1), clock.now());
-    runner.note("default/x.test", clock.now());
+    runner.note("1.default/x.test", clock.now());
     await clock.advance(10);
-    const reservation = runner.reserve("default/x.test");
+    const reservation = runner.reserve("1.default/x.test");
     expect(reservation?.lease.owner).toBe("boot");
     if (reservation) runner.run(reservation, makeJob(2));
     await clock.advance(0);
@@ -268,12 +268,12 @@ describe("acceptance", () => {
     const { queue, clock, runner } = bench();
     await runner.start();
     queue.add(makeJob(1), clock.now());
-    runner.note("default/x.test", clock.now());
+    runner.note("1.default/x.test", clock.now());
     await clock.advance(10);
-    const held = Array.from({ length: 12 }, () => runner.reserve("default/x.test"));
+    const held = Array.from({ length: 12 }, () => runner.reserve("1.default/x.test"));
     expect(held.filter((reservation) => reservation !== null)).toHaveLength(10);
     for (const reservation of held) if (reservation) runner.forgo(reservation);
-    expect(runner.reserve("default/x.test")).not.toBeNull();
+    expect(runner.reserve("1.default/x.test")).not.toBeNull();
   });
 
   test("nobody overtakes what waits", async () => {
@@ -281,7 +281,7 @@ describe("acceptance", () => {
     for (const job of jobsOf("slow.test", 1, 30)) queue.add(job, clock.now());
     await runner.start();
     await clock.advance(10);
-    expect(runner.reserve("default/slow.test")).toBeNull();
+    expect(runner.reserve("1.default/slow.test")).toBeNull();
   });
 });
 
@@ -312,7 +312,7 @@ describe("faults", () => {
     await clock.advance(1);
     queue.refuse = null;
     queue.add(makeJob(2), clock.now());
-    runner.note("default/x.test", clock.now());
+    runner.note("1.default/x.test", clock.now());
     await clock.advance(62_000);
     expect(queue.settled.map(({ recipientKey }) => recipientKey).toSorted((a, b) => a - b)).toEqual([1, 2]);
   });

@@ -11,7 +11,7 @@ import type { Report, Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
 import { startHttp, type Answer, type Ask, type Harness, type Json } from "../http/harness.ts";
 import { mint, newDirectory, openSqlite } from "../store/fixtures.ts";
-import { makeDomain } from "../submission/rig.ts";
+import { makeDomain, poolsNamed } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { bouncedOutcome, deferredOutcome, deliveredOutcome, makeTrace } from "../support/jobs.ts";
 
@@ -60,7 +60,15 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
     domain: makeDomain(name),
   });
   const config = { hostname: "mail.svc.test", dev: false, limits: { maxQueue: 0 } };
-  const submission = createSubmission({ store, domains: { senderFor }, runner, config, clock, mint });
+  const submission = createSubmission({
+    store,
+    domains: { senderFor },
+    pools: poolsNamed("default"),
+    runner,
+    config,
+    clock,
+    mint,
+  });
   const rates = Object.fromEntries(
     ["messages-write", "stats-read", "suppressions-write", "default", "account"].map((name) => [name, high]),
   );

@@ -10,8 +10,8 @@ test("recipients that have a slot start at once, the others wait in their lanes"
   expect(rig.store.last().recipients.map(({ lease }) => lease !== null)).toEqual([true, true, false, false]);
   expect(rig.runner.ran.map(({ rcptTo }) => rcptTo)).toEqual(["a@x.test", "b@y.test"]);
   expect(rig.runner.noted).toEqual([
-    { lane: "default/y.test", dueAt: startMs },
-    { lane: "default/z.test", dueAt: startMs },
+    { lane: "1.default/y.test", dueAt: startMs },
+    { lane: "1.default/z.test", dueAt: startMs },
   ]);
   expect(rig.runner.held.size).toBe(0);
 });
@@ -23,7 +23,7 @@ test("a job runs under the slot of its own recipient where others have none", as
   rig.runner.reserve = (lane) => (lane.endsWith("/full.test") ? null : reserve(lane));
   await rig.send(good({ to: ["a@full.test", "b@y.test", "c@full.test", "d@z.test"] }));
   expect(rig.runner.ran.map(({ rcptTo }) => rcptTo)).toEqual(["b@y.test", "d@z.test"]);
-  expect(rig.runner.reserved).toEqual(["default/y.test", "default/z.test"]);
+  expect(rig.runner.reserved).toEqual(["1.default/y.test", "1.default/z.test"]);
 });
 
 test("a scheduled message takes no slot and is due at its time", async () => {
@@ -32,7 +32,7 @@ test("a scheduled message takes no slot and is due at its time", async () => {
   const { body } = await rig.send(good({ send_at: "2026-11-27T10:00:00Z" }));
   expect(JSON.parse(body)).toMatchObject({ status: "scheduled", send_at: "2026-11-27T10:00:00.000Z" });
   expect(rig.runner.reserved).toEqual([]);
-  expect(rig.runner.noted).toEqual([{ lane: "default/x.test", dueAt: startMs + 3_600_000 }]);
+  expect(rig.runner.noted).toEqual([{ lane: "1.default/x.test", dueAt: startMs + 3_600_000 }]);
   expect(rig.store.last()).toMatchObject({
     sendAt: startMs + 3_600_000,
     message: { queuedAt: startMs + 3_600_000 },
@@ -83,7 +83,7 @@ describe("slots are given back", () => {
     const reserve = rig.runner.reserve;
     rig.runner.slots = 2;
     rig.runner.reserve = (lane) => {
-      if (lane === "default/y.test") throw new TypeError("a bug");
+      if (lane === "1.default/y.test") throw new TypeError("a bug");
       return reserve(lane);
     };
     await expect(rig.send(good({ to: ["a@x.test", "b@y.test"] }))).rejects.toThrow(TypeError);

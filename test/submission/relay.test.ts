@@ -82,7 +82,7 @@ describe("an accepted mail", () => {
         source: "smtp",
       },
       recipients: [
-        { type: "to", to: "a@x.test", lane: "default/x.test" },
+        { type: "to", to: "a@x.test", lane: "1.default/x.test" },
         { type: "to", to: "B@BÜCHER.test", canonical: "b@xn--bcher-kva.test" },
       ],
     });
@@ -176,7 +176,7 @@ describe("an accepted mail", () => {
     rig.runner.slots = 1;
     await rig.relay(mail([from]), { rcptTo: ["a@x.test", "b@x.test"] });
     expect(rig.runner.ran.map(({ rcptTo }) => rcptTo)).toEqual(["a@x.test"]);
-    expect(rig.runner.noted).toEqual([{ lane: "default/x.test", dueAt: startMs }]);
+    expect(rig.runner.noted).toEqual([{ lane: "1.default/x.test", dueAt: startMs }]);
     expect(rig.runner.held.size).toBe(0);
   });
 });
@@ -264,7 +264,7 @@ describe("X-Svc- options", () => {
       },
     });
     expect(rig.runner.reserved).toEqual([]);
-    expect(rig.runner.noted).toEqual([{ lane: "default/x.test", dueAt: Date.parse(send_at) }]);
+    expect(rig.runner.noted).toEqual([{ lane: "1.default/x.test", dueAt: Date.parse(send_at) }]);
   });
 
   const refusalOfLine = (line: string) => refusalOf(makeRig().relay(mail([from, line])));
@@ -279,6 +279,17 @@ describe("X-Svc- options", () => {
     const rig = makeRig();
     await rig.relay(mail([from, "X-Svc-Track-Opens: False", "X-Svc-Ip-Pool: default"]));
     expect(rig.store.last().message.ipPool).toBe("default");
+  });
+
+  test("name a pool of the account; a mail that names none goes by its default one", async () => {
+    const rig = makeRig({ pools: ["gold", "default"] });
+    await rig.relay(mail([from, "X-Svc-Ip-Pool: gold"]));
+    expect(rig.store.last()).toMatchObject({
+      message: { ipPool: "gold" },
+      recipients: [{ lane: "1.gold/x.test" }],
+    });
+    await rig.relay(mail([from]));
+    expect(rig.store.last().message.ipPool).toBe("gold");
   });
 
   test("keep the limits of their fields, and say all that is wrong", async () => {

@@ -223,7 +223,16 @@ export interface Rig {
   ) => Promise<string>;
 }
 
-export function makeRig(over: { dev?: boolean } = {}): Rig {
+/** Every account's pools, the default one first. */
+export function poolsNamed(first: string, ...others: string[]): SubmissionDeps["pools"] {
+  const names = [first, ...others];
+  return {
+    nameFor: (_account, name) => (name === null ? first : names.includes(name) ? name : null),
+    names: () => names,
+  };
+}
+
+export function makeRig(over: { dev?: boolean; pools?: [string, ...string[]] } = {}): Rig {
   const store = new FakeStore();
   const runner = new FakeRunner();
   const clock = new ManualClock(startMs);
@@ -236,6 +245,7 @@ export function makeRig(over: { dev?: boolean } = {}): Rig {
         return domain?.status === "verified" ? { ok: true, domain } : { ok: false, domain };
       },
     },
+    pools: poolsNamed(...(over.pools ?? ["default"])),
     runner,
     config: {
       hostname: "mail.svc.test",

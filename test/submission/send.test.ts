@@ -84,7 +84,7 @@ describe("an accepted message", () => {
           rcptTo: "a@xn--bcher-kva.test",
           canonical: "a@xn--bcher-kva.test",
           domain: "xn--bcher-kva.test",
-          lane: "default/xn--bcher-kva.test",
+          lane: "1.default/xn--bcher-kva.test",
           lease: null,
         },
       ],

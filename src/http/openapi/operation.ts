@@ -63,6 +63,10 @@ function requestBodyOf(route: Route, schemas: Schemas): Json {
  * a parameter follows stands in the singular; what comes last of a POST to one thing is what is done to it.
  */
 export function operationIdOf(route: Route): string {
+  return route.alias === true ? `${nameOf(route)}Alias` : nameOf(route);
+}
+
+function nameOf(route: Route): string {
   const segments = route.path
     .replace(/^\/v1\//, "/")
     .split("/")

@@ -20,7 +20,7 @@ const tags: Record<string, string> = {
 };
 
 export function tagOf(path: string): string {
-  return /^\/v1\/(\w+)/.exec(path)?.[1] ?? "service";
+  return /^\/v1\/([\w-]+)/.exec(path)?.[1]?.replace("-", "_") ?? "service";
 }
 
 /** In the order above; those that it says nothing of come last, and the linter asks for their words. */

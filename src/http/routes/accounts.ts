@@ -36,7 +36,7 @@ const statusAfter = {
   resume: ["active", "Ends the suspension of an account, and the pause of its sending"],
 } as const;
 
-export function accountRoutes({ store, guard, clock, mint }: RouteDeps): Route[] {
+export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): Route[] {
   const find = async (call: Call<unknown, unknown>): Promise<Account> => {
     const text = call.param("account");
     const account = isId("acct", text) ? await store.accountById(text) : await store.accountByName(text);
@@ -150,13 +150,15 @@ export function accountRoutes({ store, guard, clock, mint }: RouteDeps): Route[]
             "conflict",
             "The account has mail that is still to be sent; wait for it or cancel it.",
           );
-        return call.once(
+        const reply = await call.once(
           (writing) => writing.deleteAccount(id, clock.now()),
           (deleted) => {
             if (!deleted) throw new Refusal("conflict", "The account was resumed meanwhile.");
             return { status: 204 };
           },
         );
+        await pools.changed(key);
+        return reply;
       },
     }),
   ];

@@ -1,0 +1,166 @@
+// The addresses of IP pools, under their pool, and /v1/ips, all of an account. Whether this machine has an address, and
+// what the DNS calls it, is the pools room's; no answer waits for the DNS.
+import { z } from "zod";
+import { parseHostAddress } from "../../dns/networks.ts";
+import { parseDomain } from "../../mail/address.ts";
+import type { Pool, PoolAddress } from "../../store/store.ts";
+import { pageFields, present } from "../fields.ts";
+import { listBody, namedPageOf, pageRequest } from "../paging.ts";
+import { json, route, type Call, type Route } from "../route.ts";
+import { list } from "../shapes/common.ts";
+import { ipBody, ipShape } from "../shapes/pools.ts";
+import type { RouteDeps } from "../deps.ts";
+import { noAddress, poolOf, thenRead, underBoth } from "./ip-pools.ts";
+
+const mostWeight = 1000;
+const weightWords = `is a whole number from 1 to ${mostWeight}`;
+const weight = z.int(weightWords).min(1, weightWords).max(mostWeight, weightWords);
+const hostname = z
+  .string()
+  .max(1000)
+  .transform((text, context) => {
+    const name = parseDomain(text.replace(/\.$/, ""));
+    if (name.ok) return name.value;
+    context.addIssue({ code: "custom", message: name.issue });
+    return z.NEVER;
+  })
+  .nullable()
+  .describe("Said in EHLO; null: the server's own name.");
+const warmup = z.boolean().nullable();
+const ipAddress = z
+  .string()
+  .max(100)
+  .transform((text, context) => {
+    const address = parseHostAddress(text);
+    if (address.ok) return address.value;
+    context.addIssue({ code: "custom", message: address.issue });
+    return z.NEVER;
+  });
+
+const newIp = z.strictObject({
+  ip_address: ipAddress,
+  hostname: hostname.optional(),
+  weight: weight.default(1),
+  warmup: warmup.optional(),
+});
+const changedIp = z.strictObject({
+  weight: weight.optional(),
+  hostname: hostname.optional(),
+  status: z.enum(["active", "paused"]).optional(),
+  warmup: warmup.optional(),
+  ip_pool: z.string().max(64).optional().describe("Moves it to another pool, with its settings."),
+});
+
+const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}) } as const;
+
+export function ipRoutes(deps: RouteDeps): Route[] {
+  return [
+    ...underBoth((base) => routesUnder(deps, `${base}/{name}/ips`)),
+    route({
+      ...common,
+      method: "GET",
+      changes: ["ip_pools"],
+      path: "/v1/ips",
+      summary: "Lists the addresses of all pools",
+      answers: { 200: list(ipShape) },
+      query: z.object(pageFields()),
+      body: null,
+      async handle({ account, query }) {
+        const pools = await deps.store.listPools(account.key);
+        const rows = pools
+          .flatMap(({ name, addresses }) => addresses.map((address) => ({ pool: name, address })))
+          .map((row) => ({ ...row, name: row.address.address }));
+        const page = namedPageOf(rows, pageRequest(query));
+        return json(
+          200,
+          listBody(page, ({ pool, address }) => ipBody(address, pool, deps.config.hostname)),
+        );
+      },
+    }),
+  ];
+}
+
+function routesUnder({ pools, config, clock }: RouteDeps, path: string): Route[] {
+  const shown = (pool: Pool, address: string) => ipBody(addressIn(pool, address), pool.name, config.hostname);
+  const one = { ...common, path: `${path}/{ip}` };
+
+  return [
+    route({
+      ...common,
+      method: "POST",
+      path,
+      summary: "Adds an address to an IP pool",
+      answers: { 201: ipShape },
+      refuses: ["resource_not_found", "conflict"],
+      body: newIp,
+      locatedBy: "ip_address",
+      async handle(call) {
+        const { ip_address: address, hostname: name = null, weight: share, warmup: warm = null } = call.body;
+        const bindable = await pools.canBind(address);
+        const at = clock.now();
+        const row = { address, hostname: name, weight: share, warmup: warm, bindable };
+        const write = call.once(
+          (writing) => writing.addAddress(call.account.key, call.param("name"), row, at),
+          (done) =>
+            json(201, shown(poolOf(done), address), {
+              location: `${path.replace("{name}", call.param("name"))}/${address}`,
+            }),
+        );
+        return thenRead(pools, call, write);
+      },
+    }),
+    route({
+      ...one,
+      method: "PATCH",
+      summary: "Changes, pauses, resumes or moves an address",
+      answers: { 200: ipShape },
+      refuses: ["resource_not_found"],
+      body: changedIp,
+      handle(call) {
+        const { weight: share, hostname: name, status, warmup: warm, ip_pool: pool } = call.body;
+        const paused = status === undefined ? undefined : status === "paused";
+        const change = present({ weight: share, hostname: name, paused, warmup: warm, pool });
+        const address = addressOf(call);
+        const at = clock.now();
+        const write = call.once(
+          (writing) => writing.updateAddress(call.account.key, call.param("name"), address, change, at),
+          (done) => json(200, shown(poolOf(done), address)),
+        );
+        return thenRead(pools, call, write);
+      },
+    }),
+    route({
+      ...one,
+      method: "DELETE",
+      summary: "Takes an address out of its pool",
+      answers: { 204: null },
+      refuses: ["resource_not_found"],
+      body: null,
+      handle(call) {
+        const address = addressOf(call);
+        const at = clock.now();
+        const write = call.once(
+          (writing) => writing.removeAddress(call.account.key, call.param("name"), address, at),
+          (done) => {
+            poolOf(done);
+            return { status: 204 };
+          },
+        );
+        return thenRead(pools, call, write);
+      },
+    }),
+  ];
+}
+
+/** The path's address in its one form, however it was written. */
+function addressOf(call: Call<unknown, unknown>): string {
+  const address = parseHostAddress(call.param("ip"));
+  if (!address.ok) throw noAddress();
+  return address.value;
+}
+
+function addressIn(pool: Pool, address: string): PoolAddress {
+  const found = pool.addresses.find((one) => one.address === address);
+  if (!found) throw new Error("the address that was written is not in its pool");
+  return found;
+}

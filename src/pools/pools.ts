@@ -1,0 +1,225 @@
+// The pools of all accounts in memory: which addresses a pool has, which of them can be used now, which pool a message
+// goes by. Read anew after each change, so that nothing of it is asked of the store for a message. Looks at each
+// address at the start, when it comes and every minute: whether this machine has it, and now and then what the DNS
+// calls it. Tells the operator when a pool has addresses and can use none. What is written is the store's.
+import type { Clock } from "../clock.ts";
+import type { Resolver } from "../dns/resolver.ts";
+import type { Log } from "../log.ts";
+import type { Service } from "../service.ts";
+import { defaultPool } from "../store/pool-rows.ts";
+import type { AddressLook, Pool, PoolAddress, Store } from "../store/store.ts";
+import { canBind } from "./bind.ts";
+import { lookUpPtr } from "./ptr.ts";
+import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
+
+export { defaultPool };
+
+export interface Pools extends Service {
+  /** The pool that a message goes by: the one that it names, else the account's default; null: there is none of that name. */
+  nameFor(accountKey: number, name: string | null): string | null;
+  names(accountKey: number): string[];
+  sourcesOf(accountKey: number, pool: string): PoolSources;
+  /** All addresses of an account, usable or not. */
+  addressesOf(accountKey: number): string[];
+  /** False for an address that is in no pool, or must not be used now. */
+  mayUse(address: string): boolean;
+  canBind(address: string): Promise<boolean>;
+  /** To be called after each write to an account's pools: they are read anew, and new addresses looked at in their time. */
+  changed(accountKey: number): Promise<void>;
+  /** Looks at every address. A look that is asked for while one is under way follows it. */
+  look(): Promise<void>;
+  /** Called when it has changed what mail may leave from. */
+  onChange(listener: () => void): void;
+}
+
+export interface PoolsDeps {
+  store: Pick<Store, "listPools" | "accountsWithPools" | "saveLooks">;
+  resolver: Pick<Resolver, "ptr" | "a" | "aaaa">;
+  /** Said in EHLO from addresses that have no name of their own. */
+  hostname: string;
+  clock: Clock;
+  log: Log;
+  tell(cause: string, subject: string, text: string): void;
+  canBind?: typeof canBind;
+}
+
+interface Entry {
+  pool: Pool;
+  sources: PoolSources;
+}
+
+interface AccountPools {
+  byName: Map<string, Entry>;
+  defaultName: string;
+}
+
+/** How long what the DNS said is good for; less while it is not as it should be, since somebody may be mending it. */
+const ptrKeptMs = 3_600_000;
+const badPtrKeptMs = 300_000;
+/** PTR look-ups of one round; the rest waits for the next. */
+const ptrLooksMost = 50;
+const ptrLooksAtOnce = 10;
+
+export function createPools(deps: PoolsDeps): Pools {
+  const { store, clock, log } = deps;
+  const bindable = deps.canBind ?? canBind;
+  const accounts = new Map<number, AccountPools>();
+  let usable = new Set<string>();
+  /** Pools that have addresses and can use none. */
+  const stuck = new Set<string>();
+  /** When the DNS was asked about an address and its name, by the monotonic clock. */
+  const askedAt = new Map<string, number>();
+  const listeners: (() => void)[] = [];
+  let looking: Promise<void> | null = null;
+  let again = false;
+
+  const entriesOf = (account: AccountPools | undefined): Entry[] => [...(account?.byName.values() ?? [])];
+  const addresses = (): PoolAddress[] =>
+    [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => pool.addresses);
+
+  const refresh = async (accountKey: number): Promise<void> => {
+    const pools = await store.listPools(accountKey);
+    for (const { pool } of entriesOf(accounts.get(accountKey)))
+      if (!pools.some(({ name }) => name === pool.name)) stuck.delete(keyOf(accountKey, pool.name));
+    if (pools.length === 0) accounts.delete(accountKey);
+    else
+      accounts.set(accountKey, {
+        byName: new Map(pools.map((pool) => [pool.name, { pool, sources: sourcesOf(pool) }] as const)),
+        defaultName: pools.find(({ isDefault }) => isDefault)?.name ?? defaultPool,
+      });
+    usable = new Set(
+      addresses()
+        .filter(isUsable)
+        .map(({ address }) => address),
+    );
+    for (const pool of pools) noteState(pool);
+    for (const listener of listeners) listener();
+  };
+
+  const noteState = (pool: Pool): void => {
+    const key = keyOf(pool.accountKey, pool.name);
+    const isStuck = pool.addresses.length > 0 && !pool.addresses.some(isUsable);
+    const was = stuck.has(key);
+    if (isStuck === was) return;
+    if (!isStuck) {
+      stuck.delete(key);
+      return log.info(
+        { pool: pool.name },
+        "the pool has an address again that can be used; its mail goes on",
+      );
+    }
+    stuck.add(key);
+    const list = pool.addresses.map(({ address, paused }) =>
+      paused ? `${address} is paused` : `${address} is not an address of this machine`,
+    );
+    log.error({ pool: pool.name, addresses: list }, "no address of the pool can be used; its mail waits");
+    deps.tell(
+      `pool:${key}`,
+      `no address of the pool ${pool.name} can be used`,
+      `Mail of the pool ${pool.name} waits, because it may leave only from the pool's addresses, and none can be used:\n\n` +
+        `${list.map((line) => `  ${line}`).join("\n")}\n\n` +
+        `What to do: configure the address on this machine, or resume it with: svc ips resume ADDRESS\n` +
+        `The mail goes on by itself within a minute.\n`,
+    );
+  };
+
+  /** What is known of each address, and what this machine says of it now. */
+  const lookAtBinds = async (): Promise<{ seen: Seen; looks: Map<string, AddressLook> }> => {
+    const seen: Seen = new Map(addresses().map((address) => [address.address, address]));
+    const looks = new Map<string, AddressLook>();
+    for (const { address, ptr, ptrOk } of seen.values())
+      looks.set(address, { address, bindable: await bindable(address), ptr, ptrOk });
+    await save(looks, seen);
+    return { seen, looks };
+  };
+
+  const lookOnce = async (): Promise<void> => {
+    const { seen, looks } = await lookAtBinds();
+    const asked = new Set([...seen.values()].map(askedKey));
+    for (const key of askedAt.keys()) if (!asked.has(key)) askedAt.delete(key);
+    const due = [...seen.values()].filter(isPtrDue).slice(0, ptrLooksMost);
+    for (let from = 0; from < due.length; from += ptrLooksAtOnce)
+      await Promise.all(due.slice(from, from + ptrLooksAtOnce).map((address) => lookAtPtr(address, looks)));
+    await save(looks, seen);
+  };
+
+  const ehloName = ({ hostname }: PoolAddress): string => hostname ?? deps.hostname;
+  const askedKey = (address: PoolAddress): string => `${address.address} ${ehloName(address)}`;
+
+  const isPtrDue = (address: PoolAddress): boolean => {
+    const asked = askedAt.get(askedKey(address));
+    const keptMs = address.ptrOk === true ? ptrKeptMs : badPtrKeptMs;
+    return asked === undefined || clock.monotonic() - asked >= keptMs;
+  };
+
+  const lookAtPtr = async (of: PoolAddress, looks: Map<string, AddressLook>): Promise<void> => {
+    const { address } = of;
+    askedAt.set(askedKey(of), clock.monotonic());
+    const found = await lookUpPtr(deps.resolver, address, ehloName(of));
+    const look = looks.get(address);
+    if (found && look) looks.set(address, { ...look, ...found });
+  };
+
+  /** Writes what is not as it was; `seen` is kept up, so that nothing is written twice. */
+  const save = async (looks: Map<string, AddressLook>, seen: Seen): Promise<void> => {
+    const changed = [...looks.values()].filter((look) => {
+      const was = seen.get(look.address);
+      return was?.bindable !== look.bindable || was.ptr !== look.ptr || was.ptrOk !== look.ptrOk;
+    });
+    if (changed.length === 0) return;
+    await store.saveLooks(changed, clock.now());
+    for (const look of changed) {
+      const was = seen.get(look.address);
+      if (was) seen.set(look.address, { ...was, ...look });
+    }
+    for (const accountKey of accounts.keys()) await refresh(accountKey);
+  };
+
+  const look = (): Promise<void> => {
+    if (looking) {
+      again = true;
+      return looking;
+    }
+    looking = (async () => {
+      do {
+        again = false;
+        await lookOnce();
+      } while (again);
+    })().finally(() => (looking = null));
+    return looking;
+  };
+
+  return {
+    name: "pools",
+    async start() {
+      for (const accountKey of await store.accountsWithPools()) await refresh(accountKey);
+      await lookAtBinds();
+    },
+    async stop() {
+      await looking?.catch(() => undefined); // told where it was asked for
+    },
+    nameFor(accountKey, name) {
+      const account = accounts.get(accountKey);
+      if (name === null) return account?.defaultName ?? defaultPool;
+      return name === defaultPool || account?.byName.has(name) === true ? name : null;
+    },
+    names: (accountKey) => [...(accounts.get(accountKey)?.byName.keys() ?? [defaultPool])],
+    sourcesOf: (accountKey, pool) => accounts.get(accountKey)?.byName.get(pool)?.sources ?? systemSources,
+    addressesOf: (accountKey) =>
+      entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),
+    mayUse: (address) => usable.has(address),
+    canBind: bindable,
+    async changed(accountKey) {
+      await refresh(accountKey);
+      look().catch((error: unknown) => log.error({ err: error }, "the addresses could not be looked at"));
+    },
+    look,
+    onChange: (listener) => void listeners.push(listener),
+  };
+}
+
+type Seen = Map<string, PoolAddress>;
+
+function keyOf(accountKey: number, name: string): string {
+  return `${accountKey}.${name}`;
+}

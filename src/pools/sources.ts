@@ -1,0 +1,55 @@
+// The addresses that a pool's mail may leave from at this moment, kept in memory so that no message asks the store.
+// A pool without addresses leaves the choice to the system (or to `outbound.source`). A pool that has some and can use
+// none gives an empty list: its mail waits, since it never leaves from an address outside of the pool.
+import { isIP } from "node:net";
+import type { Pool, PoolAddress } from "../store/store.ts";
+
+export type Family = 4 | 6;
+
+export interface Source {
+  /** null: the system's choice. */
+  address: string | null;
+  /** Said in EHLO; null: the server's own name. */
+  hostname: string | null;
+  weight: number;
+}
+
+export interface PoolSources {
+  /** Of all addresses of the pool, usable or not; empty for a pool without addresses. */
+  families: readonly Family[];
+  /** The same list until something changes. */
+  usable(family: Family | null): readonly Source[];
+}
+
+const system: readonly Source[] = [{ address: null, hostname: null, weight: 1 }];
+
+/** Of a pool without addresses, and of mail that needs no address. */
+export const systemSources: PoolSources = { families: [], usable: () => system };
+
+/** Of an address that was not looked at yet the best is hoped: an attempt finds out. */
+export const isUsable = ({ paused, bindable }: PoolAddress): boolean => !paused && bindable !== false;
+
+export function sourcesOf(pool: Pool): PoolSources {
+  if (pool.addresses.length === 0) return systemSources;
+  const familyOf = (address: string): Family => (isIP(address) === 6 ? 6 : 4);
+  const all: Source[] = pool.addresses
+    .filter(isUsable)
+    .map(({ address, hostname, weight }) => ({ address, hostname, weight }));
+  const of = (family: Family): Source[] =>
+    all.filter(({ address }) => address !== null && familyOf(address) === family);
+  const [four, six] = [of(4), of(6)];
+  return {
+    families: [...new Set(pool.addresses.map(({ address }) => familyOf(address)))],
+    usable: (family) => (family === null ? all : family === 4 ? four : six),
+  };
+}
+
+/** One of them by chance, the weightier the likelier. `random`: [0, 1). */
+export function chooseByWeight<T extends { weight: number }>(from: readonly T[], random: number): T | null {
+  let left = random * from.reduce((sum, { weight }) => sum + weight, 0);
+  for (const one of from) {
+    left -= one.weight;
+    if (left < 0) return one;
+  }
+  return from.at(-1) ?? null;
+}
