@@ -35,7 +35,7 @@ import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.t
 import type { Service } from "./service.ts";
 import { createSigning } from "./signing/signing.ts";
 import { openStore } from "./store/sqlite-store.ts";
-import type { SenderDomain, Store } from "./store/store.ts";
+import type { AuditEntry, SenderDomain, Store } from "./store/store.ts";
 import { createSecondLooks } from "./suppressions/second-look.ts";
 import { createSubmission } from "./submission/submit.ts";
 import { openCertificates } from "./tls/open.ts";
@@ -132,11 +132,21 @@ export async function initialise(options: { config: Config; log: Log; domain: st
       expiresAt: null,
     });
     const smtp = await access.createCredential(account, { name: "first login", test: false });
+    await store.recordAudit([
+      firstAct("keys.create", account.key, key.key.id, clock.now()),
+      firstAct("smtp_credentials.create", account.key, smtp.credential.id, clock.now()),
+    ]);
     return { adminKey: key.value, smtp: { username: smtp.username, password: smtp.password }, domain };
   } finally {
     resolver.stop();
     await store.close();
   }
+}
+
+/** What `svc init` does, as the audit log tells it. */
+function firstAct(action: string, accountKey: number, target: string, at: number): AuditEntry {
+  const nobody = { sourceIp: null, requestId: null, times: 1, detail: {} };
+  return { at, accountKey, actorKind: "system", actor: "init", action, target, ...nobody };
 }
 
 /** Going on would acknowledge by guess; the next start reads what is on disk. Written past the log, which is buffered. */

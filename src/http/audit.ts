@@ -15,7 +15,7 @@ export function actOf(x: Exchange, now: number): ((reply: Reply) => AuditEntry) 
   const action = route.act ?? actionOf(route);
   return (reply) => ({
     at: now,
-    accountKey: principal.account.key,
+    accountKey: route.everybodys ? null : principal.account.key,
     actorKind: principal.kind,
     actor: principal.kind === "key" ? principal.key.id : principal.name,
     sourceIp: principal.kind === "key" ? x.ip : null,

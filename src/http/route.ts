@@ -73,6 +73,8 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   refuses?: readonly ErrorCode[];
   /** Its name in the audit log, where it is not that of its path (audit.ts); null: it changes nothing. */
   act?: string | null;
+  /** It concerns the whole appliance, and not the account of the request. */
+  everybodys?: true;
   /** Members of the body whose values the audit log may keep: no secrets, no addresses of people. */
   shows?: readonly string[];
   /** Any one of these, admin always; the first is the `required_scope` of a refusal. `open`: no key is asked for. */

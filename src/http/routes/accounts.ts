@@ -29,6 +29,7 @@ const common = {
   bucket: "default",
   doors: "admin",
   query: z.object({}),
+  everybodys: true,
   shows: ["name", "rates", "daily_quota"],
 } as const;
 const statusAfter = {

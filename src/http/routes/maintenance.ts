@@ -14,6 +14,7 @@ const common = {
   bucket: "default",
   doors: "admin",
   query: z.object({}),
+  everybodys: true,
 } as const;
 
 export function maintenanceRoutes({ store, maintenance, clock }: RouteDeps): Route[] {
