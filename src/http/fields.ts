@@ -1,5 +1,5 @@
 // The pieces that query and body schemas are made of: each turns text from outside into the value that
-// the rooms below take, or says what is wrong with it.
+// the rooms below take, or says what is wrong with it. `as` is what the API's description says of it (openapi/schemas.ts).
 import { z } from "zod";
 import { parseNetwork } from "../access/networks.ts";
 import type { Problem } from "../errors.ts";
@@ -15,7 +15,11 @@ export function pageFields(standard = 50, most = 200) {
     .regex(digits, `is a whole number from 1 to ${most}`)
     .transform(Number)
     .pipe(z.number().min(1, "is at least 1").max(most, `is at most ${most}`));
-  return { limit: limit.default(standard), cursor: z.string().max(1000).optional() };
+  const as = { type: "integer", minimum: 1, maximum: most, default: standard };
+  return {
+    limit: limit.default(standard).meta({ as }),
+    cursor: z.string().max(1000).optional().describe("The next_cursor of the page before."),
+  };
 }
 
 /** A filter that is compared as text. */
@@ -23,15 +27,16 @@ export const textFilter = z.string().max(998).optional();
 
 /** `a,b` → the words, each one of `known`; a repeated parameter comes in joined the same way. */
 export function wordList<Word extends string>(known: readonly Word[]) {
-  return z.string().transform((text, context) => {
+  const words = z.string().transform((text, context) => {
     const given = text.split(",").map((word) => word.trim());
-    const words = given.flatMap((word) => known.find((one) => one === word) ?? []);
+    const found = given.flatMap((word) => known.find((one) => one === word) ?? []);
     const unknown = given.find((word) => !known.some((one) => one === word));
-    if (unknown === undefined) return words;
+    if (unknown === undefined) return found;
     const message = shapeWords({ code: "invalid_value", input: unknown, values: [...known] });
     context.addIssue({ code: "custom", message: message ?? "is unknown" });
     return z.NEVER;
   });
+  return words.meta({ as: { type: "array", items: { type: "string", enum: known }, minItems: 1 } });
 }
 
 /** ISO 8601 with a zone, or a date (its start in UTC) → milliseconds. */

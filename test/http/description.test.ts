@@ -134,3 +134,20 @@ test("an answer that departs from it is seen", () => {
     expect(conformance.faultsOf({ ...good, ...departure }), JSON.stringify(departure)).not.toEqual([]);
   }
 });
+
+test("its page and script come to anybody, load nothing from another host, and may not", async () => {
+  const page = await door.ask({ path: "/docs", key: null });
+  expect([page.status, page.headers["content-type"]]).toEqual([200, "text/html; charset=utf-8"]);
+  const policy = String(page.headers["content-security-policy"]).split("; ");
+  expect(policy).toContain("default-src 'none'");
+  expect(policy.filter((rule) => /https?:|\*|-src .*unsafe-eval|script-src .*unsafe/.test(rule))).toEqual([]);
+  const loaded = [...page.text.matchAll(/(?:src|href|spec-url)="([^"]*)"/g)].map((match) => match[1]);
+  expect(loaded).toEqual(["data:,", "openapi.json", "openapi.json", "docs/redoc.js"]);
+
+  const script = await door.ask({ path: "/docs/redoc.js", key: null });
+  expect([script.status, script.headers["content-type"]]).toEqual([200, "text/javascript; charset=utf-8"]);
+  expect(script.headers["cache-control"]).toMatch(/^public, max-age=\d+$/);
+  expect(script.text).not.toContain("cdn.redoc");
+  const head = await door.ask({ path: "/docs/redoc.js", key: null, method: "HEAD" });
+  expect([head.text, head.headers["content-length"]]).toEqual(["", script.headers["content-length"]]);
+});

@@ -78,7 +78,10 @@ export const messageRequestShape = z
   })
   .meta({
     id: "MessageRequest",
-    anyOf: [{ required: ["html"] }, { required: ["text"] }],
+    // One of html and text; as an anyOf, generators of types would lose the fields over it.
+    not: {
+      allOf: ["html", "text"].map((name) => ({ not: { properties: { [name]: {} }, required: [name] } })),
+    },
     examples: [
       {
         from: "Shop <info@shop.example>",
