@@ -76,6 +76,11 @@ export const nouns: Noun[] = [
     load: () => import("./commands/webhooks.ts"),
   },
   {
+    name: "stats",
+    about: "what was counted: summary, timeseries, tags, domains, providers, bounces, webhooks, …",
+    load: () => import("./commands/stats.ts"),
+  },
+  {
     name: "suppressions",
     alias: "suppression",
     about: "addresses not to send to: add, remove, show, list",

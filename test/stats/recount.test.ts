@@ -1,0 +1,148 @@
+// Random traffic: what the statistics say is what a naive count of the events says, in any zone and for any range.
+import { rmSync } from "node:fs";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { counterMask, counterNames, type CounterName } from "../../src/store/counters.ts";
+import { mailFacts, type Counted } from "../../src/store/counters.ts";
+import { createStatsFold } from "../../src/store/stats-fold.ts";
+import { createStatsGather } from "../../src/store/stats-gather.ts";
+import { createStatsViews } from "../../src/store/stats-views.ts";
+import { createStatsCalls } from "../../src/store/stats-calls.ts";
+import { migrate } from "../../src/store/migrations.ts";
+import { openWriting, prepareFiles } from "../../src/store/open.ts";
+import { silentLog } from "../../src/log.ts";
+import { newDirectory } from "../store/fixtures.ts";
+import { ManualClock } from "../support/clock.ts";
+
+const quarter = 15 * 60_000;
+const start = Date.parse("2026-11-01T00:00:00Z");
+const counters: CounterName[] = ["accepted", "delivered", "bounced", "opened"];
+
+interface Happened {
+  at: number;
+  counter: CounterName;
+  tag: string;
+  to: string;
+}
+
+const happened: fc.Arbitrary<Happened> = fc.record({
+  at: fc.integer({ min: start, max: start + 4 * 96 * quarter }),
+  counter: fc.constantFrom(...counters),
+  tag: fc.constantFrom("a", "b", "ü\\n"),
+  to: fc.constantFrom("x.test", "y.test"),
+});
+/** Quarters from the start. */
+const edge = fc.integer({ min: -5, max: 4 * 96 + 5 });
+
+/** The parts of the store that count, on one connection. */
+function counting() {
+  const directory = newDirectory();
+  const path = prepareFiles(directory);
+  const db = openWriting(path);
+  migrate(db, path);
+  const tally = { unsent: 0, events: false, counted: [] as Counted[] };
+  const gather = createStatsGather(db, tally);
+  const intents = createStatsFold(db);
+  const views: Record<string, (arg: never) => unknown> = createStatsViews(db);
+  const calls = createStatsCalls({
+    writer: { call: (async () => intents.foldStats()) as never },
+    reader: { ask: (async (name: string, arg: unknown) => views[name]?.(arg as never)) as never },
+    lookups: { countsWait: () => true },
+    clock: new ManualClock(),
+    log: silentLog,
+  });
+  return {
+    calls,
+    batch(list: Happened[]): void {
+      for (const { at, counter, tag, to } of list)
+        tally.counted.push({ facts: facts(tag, to), at, counters: counterMask([counter]), times: 1 });
+      gather.flush();
+    },
+    close(): void {
+      db.close();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+function facts(tag: string, recipientDomain: string): string {
+  const of = { accountKey: 1, test: false, domain: "shop.example", pool: "default", recipientDomain };
+  return mailFacts({
+    ...of,
+    tagsJson: JSON.stringify([tag]),
+    ip: null,
+    provider: null,
+    classification: null,
+  });
+}
+
+function naive(list: Happened[], from: number, to: number): Partial<Record<CounterName, number>> {
+  const sums: Partial<Record<CounterName, number>> = {};
+  for (const { at, counter } of list) if (at >= from && at < to) sums[counter] = (sums[counter] ?? 0) + 1;
+  return sums;
+}
+
+const counted = (totals: Record<CounterName, number>): Partial<Record<CounterName, number>> =>
+  Object.fromEntries(counterNames.flatMap((name) => (totals[name] ? [[name, totals[name]]] : [])));
+
+test("sums and lists equal a recount, however the batches and the folds fell", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.array(happened, { maxLength: 20 }), fc.boolean()), { maxLength: 8 }),
+      edge,
+      edge,
+      async (batches, one, other) => {
+        const { calls, batch, close } = counting();
+        try {
+          for (const [list, folded] of batches) {
+            batch(list);
+            if (folded) await calls.foldStats();
+          }
+          const all = batches.flatMap(([list]) => list);
+          const [from, to] = [Math.min(one, other), Math.max(one, other) + 1].map(
+            (edge) => start + edge * quarter,
+          ) as [number, number];
+          const account = { accountKey: 1, test: false, kind: "account", key: "" } as const;
+          const middle = from + Math.floor((to - from) / 2 / quarter) * quarter;
+          const sums = await calls.statsSums(account, [from, middle, to]);
+          expect(sums.map(counted)).toEqual([naive(all, from, middle), naive(all, middle, to)]);
+          const scope = { of: "domain", key: "shop.example" } as const;
+          const tags = await calls.statsList({ ...account, kind: "tag", scope }, { from, to });
+          const byTag = Object.fromEntries(tags.map(({ key, totals }) => [key, counted(totals)]));
+          const expected = Object.entries(Object.groupBy(all, ({ tag }) => tag))
+            .map(([tag, list = []]) => [tag, naive(list, from, to)] as const)
+            .filter(([, sum]) => Object.keys(sum).length > 0);
+          expect(byTag).toEqual(Object.fromEntries(expected));
+        } finally {
+          close();
+        }
+      },
+    ),
+    { numRuns: 25 },
+  );
+});
+
+test("a day keeps its first thousand keys of a list, and counts the others together", async () => {
+  const { calls, batch, close } = counting();
+  const list = Array.from({ length: 1300 }, (_, n): Happened => ({
+    at: start,
+    counter: "accepted",
+    tag: `order-${n}`,
+    to: "x.test",
+  }));
+  for (let at = 0; at < list.length; at += 100) batch(list.slice(at, at + 100));
+  await calls.foldStats();
+  batch(list.slice(0, 1));
+  batch(list.slice(-1));
+  const account = { accountKey: 1, test: false, kind: "tag", scope: { of: "all", key: "" } } as const;
+  const tags = await calls.statsList(account, { from: start, to: start + quarter });
+  expect(tags).toHaveLength(1001);
+  const accepted = (key: string): number | undefined => tags.find((row) => row.key === key)?.totals.accepted;
+  expect([accepted("order-0"), accepted("order-1"), accepted("(other)")]).toEqual([2, 1, 301]);
+  const [sum] = await calls.statsSums({ accountKey: 1, test: false, kind: "account", key: "" }, [
+    start,
+    start + quarter,
+  ]);
+  expect(sum?.accepted).toBe(1302);
+  close();
+});
