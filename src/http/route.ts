@@ -66,9 +66,9 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   /** Another spelling of a path: it works the same. */
   alias?: boolean;
   /** What it does, in one line of the API's description. */
-  summary?: string;
+  summary: string;
   /** What it answers when it succeeds, by status. */
-  answers?: Record<number, Answer>;
+  answers: Record<number, Answer>;
   /** The codes that its handler refuses with, beside those of its guards. */
   refuses?: readonly ErrorCode[];
   /** Its name in the audit log, where it is not that of its path (audit.ts); null: it changes nothing. */

@@ -4,7 +4,7 @@ import { startHttp, text as textOf, type Harness } from "./harness.ts";
 
 let door: Harness;
 beforeAll(async () => {
-  door = await startHttp();
+  door = await startHttp({ config: { publicUrl: "https://mail.acme.example:8443" } });
 });
 afterAll(() => door.stop());
 
@@ -22,7 +22,8 @@ test.each(Object.entries(errorCatalog))(
 
 test("the type of a problem leads to a page that is there", async () => {
   const { json } = await door.ask({ path: "/v1/none" });
-  const { pathname } = new URL(textOf(json["type"]));
+  const { origin, pathname } = new URL(textOf(json["type"]));
+  expect(origin).toBe("https://mail.acme.example:8443");
   expect((await door.ask({ path: pathname, key: null })).status).toBe(200);
 });
 

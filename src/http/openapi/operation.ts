@@ -7,7 +7,7 @@ import type { Json, Schemas } from "./schemas.ts";
 import { tagOf } from "./tags.ts";
 
 export function operationOf(route: Route, door: Door, schemas: Schemas, responses: Responses): Json {
-  const { scopes, summary = "" } = route;
+  const { scopes, summary } = route;
   const keyed = door === "public" && scopes !== "open";
   return {
     operationId: operationIdOf(route),
@@ -80,7 +80,7 @@ function nameOf(route: Route): string {
     const verb = route.method === "GET" ? (isList(route) ? "list" : "get") : verbs[route.method];
     return verb + nouns.join("");
   }
-  if (segments.length === 1 || things || Object.hasOwn(route.answers ?? {}, 201))
+  if (segments.length === 1 || things || Object.hasOwn(route.answers, 201))
     return `create${[...nouns.slice(0, -1), singular(nouns.at(-1) ?? "")].join("")}`;
   const [verb = "", ...objects] = last.split("_");
   return verb + [...nouns.slice(0, -1), ...objects.map(pascal)].join("");
@@ -93,7 +93,7 @@ function singular(noun: string): string {
 }
 
 function isList(route: Route): boolean {
-  return Object.values(route.answers ?? {}).some((answer) =>
+  return Object.values(route.answers).some((answer) =>
     Object.values(contentOf(answer)).some((shape) => shape.meta()?.id?.endsWith("List")),
   );
 }

@@ -33,7 +33,7 @@ export function createResponses(door: Door, schemas: Schemas): Responses {
 
   return {
     of(route) {
-      const successes = Object.entries(route.answers ?? {}).map(([status, answer]) => [
+      const successes = Object.entries(route.answers).map(([status, answer]) => [
         status,
         success(door, schemas, route, Number(status), answer),
       ]);
