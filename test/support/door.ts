@@ -34,7 +34,7 @@ export interface Told {
 export interface Door {
   dns: DnsServer;
   port: number;
-  /** What was logged as an error, and as a warning. */
+  /** Exceptions that were logged: what nobody expected. Errors without one are news for the operator. */
   failures: { fields: Record<string, unknown>; text: string }[];
   ask(asked: Asked): Promise<Told>;
   /** Parsed, over the admin socket; fails where it is not 2xx. */
@@ -84,7 +84,7 @@ export async function startDoor(): Promise<Door> {
   const failures: Door["failures"] = [];
   const log: Log = {
     ...silentLog,
-    error: (fields, text) => void failures.push({ fields, text }),
+    error: (fields, text) => void ("err" in fields && failures.push({ fields, text })),
     component: () => log,
   };
   const daemon = await serve({ config: loaded.config, log });
