@@ -223,10 +223,12 @@ async function build({
     log: log.component("delivery"),
     random: Math.random,
     connectionsOf: (group) => shaping(group).connections,
+    mayUse: (address) => pools.mayUse(address),
+    onUnusable: () => pools.lookSoon(),
   });
   const wire = createWire({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
-  const destinations = createDestinations({ delivery, wire, verpSecret, clock });
+  const destinations = createDestinations({ delivery, pools, wire, verpSecret, clock });
   const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
   const settleDeps = {
     recorder,
@@ -249,9 +251,14 @@ async function build({
     settlementOf: (job, outcome, now, group) => settlementOf(settleDeps, job, outcome, now, group),
     isPaused: (accountKey) => holds.isPaused(accountKey),
     shaping,
+    random: Math.random,
     owner,
     clock,
     log: log.component("queue"),
+  });
+  pools.onChange(() => {
+    delivery.reconsider();
+    queue.reconsider();
   });
   const runner: Runner = {
     ...queue,

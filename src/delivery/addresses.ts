@@ -8,6 +8,7 @@ import { hostAddresses } from "../dns/mx.ts";
 import type { HostAddress } from "../dns/mx.ts";
 import { createAllowList, isPublicAddress } from "../dns/networks.ts";
 import type { Resolver } from "../dns/resolver.ts";
+import type { Family, Source } from "../pools/sources.ts";
 
 /** Of one attempt; a domain with a thousand MX gets no more of our time than another. */
 export const maxAddresses = 5;
@@ -32,12 +33,17 @@ export type HostLookup =
   | { kind: "ours"; why: string }
   | { kind: "forbidden"; why: string }
   | { kind: "none"; why: string }
+  /** It has addresses, but none of the family of the pool's address that the mail was to leave from. */
+  | { kind: "unsourced"; why: string }
   | { kind: "failed"; why: string };
 
 export interface Addresses {
-  of(host: string): Promise<HostLookup>;
+  /** Those that can be dialled from the source. */
+  of(host: string, source: Source): Promise<HostLookup>;
+  /** The families of a host that may be dialled, whatever there is to send from. */
+  families(host: string): Promise<Family[]>;
   /** The address to send from, null: the system's choice; undefined: none of that family, so it cannot be dialled. */
-  sourceFor(family: 4 | 6): string | null | undefined;
+  sourceFor(family: Family, source: Source): string | null | undefined;
   /** How long ago, in milliseconds, this address could not be connected; null: nothing is known against it. */
   deadSince(address: string, port: number): number | null;
   markDead(address: string, port: number): void;
@@ -52,12 +58,22 @@ export function createAddresses(deps: AddressDeps): Addresses {
   // A retry after less than a minute, where the operator wants that, must really be one.
   const deadMs = Math.min(deadForMs, outbound.retryMs[0] ?? deadForMs);
 
-  const sourceFor = (family: 4 | 6): string | null | undefined =>
-    outbound.source.length === 0 ? null : outbound.source.find((source) => isIP(source) === family);
+  const sourceFor: Addresses["sourceFor"] = (family, { address }) => {
+    if (address !== null) return isIP(address) === family ? address : undefined;
+    return outbound.source.length === 0 ? null : outbound.source.find((own) => isIP(own) === family);
+  };
 
   return {
     sourceFor,
-    async of(host) {
+    async families(host) {
+      const found = exempt
+        ? await smartHostAddresses(deps.resolver, host)
+        : await hostAddresses(deps.resolver, host);
+      if (found.kind !== "addresses") return [];
+      const dialled = found.addresses.filter(({ address }) => mayDial(address));
+      return [...new Set(dialled.map(({ family }) => family))];
+    },
+    async of(host, source) {
       if (host === deps.hostname.toLowerCase() && !exempt)
         return { kind: "ours", why: `the MX ${host} is this host` };
       const found = exempt
@@ -74,10 +90,10 @@ export function createAddresses(deps: AddressDeps): Addresses {
           kind: "forbidden",
           why: `${host} has no address that mail may be sent to: ${shown(found.addresses)}`,
         };
-      const sourced = dialled.filter(({ family }) => sourceFor(family) !== undefined);
+      const sourced = dialled.filter(({ family }) => sourceFor(family, source) !== undefined);
       if (sourced.length === 0)
         return {
-          kind: "none",
+          kind: source.address === null ? "none" : "unsourced",
           why: `${host} [${shown(dialled)}] has no address of the family that we send from`,
         };
       return { kind: "addresses", addresses: interleaved(sourced, deps.random) };

@@ -3,7 +3,8 @@
 // ends the attempt. A kept connection that turns out closed costs nothing: the same message goes over a new one.
 import type { OutboundConfig } from "../config.ts";
 import type { HostAddress, MailHost } from "../dns/mx.ts";
-import type { Outcome } from "../mail/outcome.ts";
+import type { Outcome, Unsent } from "../mail/outcome.ts";
+import type { Source } from "../pools/sources.ts";
 import { maxAddresses } from "./addresses.ts";
 import type { Addresses, HostLookup } from "./addresses.ts";
 import type { AttemptRequest } from "./delivery.ts";
@@ -41,25 +42,32 @@ interface Failure {
   outcome: Outcome;
 }
 
-export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Promise<Outcome> {
+export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Promise<Outcome | Unsent> {
   const { group, hosts } = request.route;
+  const { source } = request;
+  const share = shareOf(group, source);
   const dialogue = new Dialogue(deps.session.clock, hosts);
   let worst: Failure | null = null;
   const note = (weight: number, outcome: Outcome): void => {
     if (worst === null || weight >= worst.weight) worst = { weight, outcome };
   };
   let dialled = 0;
-  for (const { host } of inOrder(deps, group, hosts)) {
+  let unsourced: string | null = null;
+  for (const { host } of inOrder(deps, share, hosts)) {
     if (dialled >= maxAddresses) break;
-    const found = await deps.addresses.of(host);
+    const found = await deps.addresses.of(host, source);
+    if (found.kind === "unsourced") {
+      unsourced = found.why;
+      continue;
+    }
     if (found.kind !== "addresses") {
       note(...withoutAddress(found, dialogue));
       if (found.kind === "ours") break;
       continue;
     }
-    for (const address of idleFirst(deps, group, host, found.addresses)) {
+    for (const address of idleFirst(deps, request, host, found.addresses)) {
       if (dialled >= maxAddresses) break;
-      const target = targetOf(deps.outbound, deps.addresses, group, host, address);
+      const target = targetOf(deps, request, host, address);
       const deadMs = deps.pool.has(target.key) ? null : deps.addresses.deadSince(target.address, target.port);
       if (deadMs !== null) {
         note(weights.dead, skipped(target, deadMs, dialogue));
@@ -67,11 +75,13 @@ export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Pr
       }
       dialled++;
       const result = await tryTarget(deps, request, target, dialogue);
+      if (result.kind === "no_source") return { kind: "unsent", why: result.why };
       if (result.kind !== "failure") return result;
       note(result.weight, result.outcome);
     }
   }
   const ended = worst as Failure | null;
+  if (ended === null && unsourced !== null) return { kind: "unsent", why: unsourced };
   const outcome =
     ended?.outcome ?? localOutcome(local.noHost, "the route names no host", dialogue.trace(false));
   return { ...outcome, trace: { ...outcome.trace, endedAt: dialogue.trace(false).endedAt } };
@@ -91,7 +101,7 @@ const weights = {
 } as const;
 
 function withoutAddress(
-  found: Exclude<HostLookup, { kind: "addresses" }>,
+  found: Exclude<HostLookup, { kind: "addresses" | "unsourced" }>,
   dialogue: Dialogue,
 ): [number, Outcome] {
   const trace = dialogue.trace(false);
@@ -128,34 +138,51 @@ function inOrder({ pool, random }: AttemptDeps, group: string, hosts: MailHost[]
 }
 
 /** Addresses with an idle connection come first. */
-function idleFirst(deps: AttemptDeps, group: string, host: string, addresses: HostAddress[]): HostAddress[] {
+function idleFirst(
+  deps: AttemptDeps,
+  request: AttemptRequest,
+  host: string,
+  addresses: HostAddress[],
+): HostAddress[] {
   if (addresses.length < 2) return addresses;
-  const idle = (address: HostAddress): boolean =>
-    deps.pool.has(targetOf(deps.outbound, deps.addresses, group, host, address).key);
+  const idle = (address: HostAddress): boolean => deps.pool.has(targetOf(deps, request, host, address).key);
   const first = addresses.find(idle);
   return first ? [first, ...addresses.filter((other) => other !== first)] : addresses;
 }
 
+/** Connections are counted for each address of a pool by itself, as its limits are. */
+export function shareOf(group: string, { address }: Source): string {
+  return address === null ? group : `${group} ${address}`;
+}
+
 function targetOf(
-  outbound: OutboundConfig,
-  addresses: Addresses,
-  group: string,
+  { outbound, addresses, session }: AttemptDeps,
+  { route, source: from }: AttemptRequest,
   host: string,
   { address, family }: HostAddress,
 ): Target {
   const { smartHost } = outbound;
   const policy: TlsPolicy = smartHost?.tls ?? outbound.tls;
   const port = smartHost?.port ?? outbound.port;
-  const source = addresses.sourceFor(family) ?? null;
+  const source = addresses.sourceFor(family, from) ?? null;
+  const helo = from.hostname ?? session.hostname;
   return {
-    key: `${host} ${address} ${port} ${policy} ${source}`,
-    group,
+    key: `${host} ${address} ${port} ${policy} ${source} ${helo}`,
+    group: shareOf(route.group, from),
+    helo,
+    pooled: from.address !== null,
     host,
     address,
     port,
     source,
     policy,
   };
+}
+
+/** The address to send from is none of this machine's: nobody was asked. */
+interface NoSource {
+  kind: "no_source";
+  why: string;
 }
 
 interface HostFailure extends Failure {
@@ -168,7 +195,7 @@ async function tryTarget(
   request: AttemptRequest,
   target: Target,
   dialogue: Dialogue,
-): Promise<Outcome | HostFailure> {
+): Promise<Outcome | HostFailure | NoSource> {
   const kept = deps.pool.take(target.key);
   if (kept) {
     dialogue.at(target.host, target.address);
@@ -181,7 +208,12 @@ async function tryTarget(
     dialogue.us(`(it was closed: ${result.broken.why})`);
   }
   const session = await freshSession(deps, target, dialogue);
-  if ("kind" in session) return unopened(deps, session, target, dialogue);
+  if ("kind" in session) {
+    const broken = session.kind === "local" ? session.broken : null;
+    if (target.pooled && broken?.broken === "connect" && broken.errno === "EADDRNOTAVAIL")
+      return { kind: "no_source", why: `${target.source} is no address of this machine` };
+    return unopened(deps, session, target, dialogue);
+  }
   const result = await useSession(deps, session, request, dialogue);
   return result.kind === "lost" ? lost(result, target, dialogue) : result;
 }

@@ -1,7 +1,8 @@
 // One attempt at one destination: route, connection, TLS, SMTP, outcome. Knows no table and no
 // queue; what it needs of a message is handed in.
 import type { Job } from "../mail/envelope.ts";
-import type { Outcome } from "../mail/outcome.ts";
+import type { Outcome, Unsent } from "../mail/outcome.ts";
+import type { Family, Source } from "../pools/sources.ts";
 
 /** Where a recipient domain's mail goes now, or why that cannot be told or be at all. */
 export type Route =
@@ -39,12 +40,18 @@ export interface AttemptRequest {
   ascii(): Promise<WireMessage | null>;
   /** False once the lease could not be renewed: the attempt ends before the final dot. */
   mayFinish(): boolean;
+  /** The address that it leaves from, and no other. */
+  source: Source;
 }
 
 export interface Delivery {
   route(domain: string): Promise<Route>;
+  /** The families that the route's first hosts can be reached in; none where that cannot be told. */
+  families(route: Extract<Route, { kind: "hosts" }>): Promise<Family[]>;
   /** Never throws for anything that a network or a receiver does. */
-  attempt(request: AttemptRequest): Promise<Outcome>;
+  attempt(request: AttemptRequest): Promise<Outcome | Unsent>;
+  /** It has changed which addresses may be used: idle connections from others are let go. */
+  reconsider(): void;
   /** Ends at once every attempt that has not sent its final dot, and those to come: deferred, in our own words. */
   cutShort(): void;
   /** Lets idle connections go with QUIT; attempts in flight are the caller's to await. */

@@ -13,8 +13,10 @@ const quitGraceMs = 2_000;
 
 export interface PoolDeps {
   clock: Clock;
-  /** How many connections a group may have, idle ones included. */
+  /** How many connections a group may have from one address, idle ones included. */
   connectionsOf: (group: string) => number;
+  /** False for an address of a pool that nothing more is to be sent from. */
+  mayUse: (address: string) => boolean;
 }
 
 interface Idle {
@@ -61,7 +63,7 @@ export class Pool {
     return this.#open.get(host === undefined ? group : `${group} ${host}`) ?? 0;
   }
   full(group: string): boolean {
-    return this.count(group) >= this.#deps.connectionsOf(group);
+    return this.count(group) >= this.#deps.connectionsOf(group.split(" ", 1)[0] ?? group);
   }
 
   /** Counts a connection that is about to be made; where the group is full, an idle one of it goes. */
@@ -78,7 +80,8 @@ export class Pool {
   put(session: Session): void {
     const { channel, target } = session;
     if (channel.broken) return this.ended(target.group, target.host);
-    const keep = channel.quiet && session.messages < messagesPerConnection && !this.#stopped;
+    const keep =
+      this.#maySend(target) && channel.quiet && session.messages < messagesPerConnection && !this.#stopped;
     if (!keep || this.#idleCount >= maxIdle) return this.#quit(session);
     const idle: Idle = { session, since: this.#deps.clock.monotonic() };
     const list = this.#idle.get(target.key);
@@ -90,6 +93,19 @@ export class Pool {
       this.ended(target.group, target.host);
     };
     this.#sweep ??= this.#deps.clock.after(idleMs, () => this.#letOldGo());
+  }
+
+  /** Idle connections from addresses that are not to be used any more are let go. */
+  reconsider(): void {
+    for (const idle of [...this.#idle.values()].flat()) {
+      if (this.#maySend(idle.session.target)) continue;
+      this.#forget(idle);
+      this.#quit(idle.session);
+    }
+  }
+
+  #maySend({ pooled, source }: Session["target"]): boolean {
+    return !pooled || source === null || this.#deps.mayUse(source);
   }
 
   async stop(): Promise<void> {

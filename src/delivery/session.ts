@@ -41,17 +41,22 @@ export interface Session {
 export interface Target {
   /** Names what may share a connection: host, address, port, policy, source. */
   key: string;
+  /** Whose limits it counts towards: a group of destinations, from one address of a pool. */
   group: string;
   host: string;
   address: string;
   port: number;
+  /** Our name in EHLO. */
+  helo: string;
+  /** The source is an address of a pool. */
+  pooled: boolean;
   source: string | null;
   policy: TlsPolicy;
 }
 
 export interface SessionDeps {
   clock: Clock;
-  /** Our name in EHLO. */
+  /** Our name in EHLO, where the sending address has none of its own. */
   hostname: string;
   timeouts: OutboundConfig["timeouts"];
   /** Credentials; only ever said under TLS. */
@@ -120,7 +125,7 @@ async function hello(
   target: Target,
 ): Promise<Capabilities | NoSession> {
   for (const verb of ["EHLO", "HELO"] as const) {
-    const reply = await say(channel, `${verb} ${deps.hostname}`, deps.timeouts.commandMs, dialogue);
+    const reply = await say(channel, `${verb} ${target.helo}`, deps.timeouts.commandMs, dialogue);
     if (isBroken(reply)) return broke(reply, target, true);
     if (reply.code === 250) return capabilities(verb === "EHLO" ? reply.lines.slice(1) : []);
     if (verb === "HELO" || reply.code < 500) return refused(reply, target);

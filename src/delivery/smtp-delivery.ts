@@ -5,7 +5,7 @@ import type { Clock } from "../clock.ts";
 import type { OutboundConfig } from "../config.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
-import { createAddresses } from "./addresses.ts";
+import { createAddresses, maxAddresses } from "./addresses.ts";
 import { runAttempt } from "./attempt.ts";
 import type { AttemptDeps } from "./attempt.ts";
 import type { Delivery } from "./delivery.ts";
@@ -25,6 +25,10 @@ export interface DeliveryDeps {
   random: () => number;
   /** How many connections a group may have at once, idle ones included; 10 if not given. */
   connectionsOf?: (group: string) => number;
+  /** False for an address of a pool that nothing more is to be sent from. */
+  mayUse?: (address: string) => boolean;
+  /** An address of a pool turned out to be none of this machine's. */
+  onUnusable?: (address: string) => void;
   /** PEM certificates to trust in place of the system's and NODE_EXTRA_CA_CERTS. */
   trusted?: string[];
 }
@@ -33,7 +37,11 @@ export interface DeliveryDeps {
 export function createDelivery(deps: DeliveryDeps): Delivery {
   const { resolver, outbound, hostname, isOurs, clock, log, random } = deps;
   const { smartHost } = outbound;
-  const pool = new Pool({ clock, connectionsOf: deps.connectionsOf ?? (() => 10) });
+  const pool = new Pool({
+    clock,
+    connectionsOf: deps.connectionsOf ?? (() => 10),
+    mayUse: deps.mayUse ?? (() => true),
+  });
   const cut = new AbortController();
   let context: SecureContext | null = null;
   const login =
@@ -56,8 +64,18 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   };
   return {
     route: (domain) => findRoute({ resolver, smartHost, clock, random }, domain),
+    async families({ hosts }) {
+      for (const { preference } of hosts) {
+        const equals = hosts.filter((host) => host.preference === preference).slice(0, maxAddresses);
+        const found = await Promise.all(equals.map(({ host }) => attempt.addresses.families(host)));
+        if (found.flat().length > 0) return [...new Set(found.flat())];
+      }
+      return [];
+    },
     async attempt(request) {
       const outcome = await runAttempt(attempt, request);
+      if (outcome.kind === "unsent" && request.source.address !== null)
+        deps.onUnusable?.(request.source.address);
       if (outcome.kind === "deferred" && outcome.trace.ambiguous)
         log.warn(
           { message: request.job.message.id, host: outcome.trace.host, address: outcome.trace.address },
@@ -66,6 +84,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       return outcome;
     },
     cutShort: () => cut.abort(),
+    reconsider: () => pool.reconsider(),
     stop: () => pool.stop(),
   };
 }

@@ -75,3 +75,9 @@ export type Outcome =
       classification: Classification;
       trace: AttemptTrace;
     };
+
+/** Nothing was tried: the address that the mail was to leave from cannot be used. It is no attempt. */
+export interface Unsent {
+  kind: "unsent";
+  why: string;
+}

@@ -28,6 +28,8 @@ export interface Pools extends Service {
   changed(accountKey: number): Promise<void>;
   /** Looks at every address. A look that is asked for while one is under way follows it. */
   look(): Promise<void>;
+  /** The same behind the caller's back; a failure is logged. */
+  lookSoon(): void;
   /** Called when it has changed what mail may leave from. */
   onChange(listener: () => void): void;
 }
@@ -189,6 +191,10 @@ export function createPools(deps: PoolsDeps): Pools {
     return looking;
   };
 
+  const lookSoon = (): void => {
+    look().catch((error: unknown) => log.error({ err: error }, "the addresses could not be looked at"));
+  };
+
   return {
     name: "pools",
     async start() {
@@ -211,9 +217,10 @@ export function createPools(deps: PoolsDeps): Pools {
     canBind: bindable,
     async changed(accountKey) {
       await refresh(accountKey);
-      look().catch((error: unknown) => log.error({ err: error }, "the addresses could not be looked at"));
+      lookSoon();
     },
     look,
+    lookSoon,
     onChange: (listener) => void listeners.push(listener),
   };
 }

@@ -5,10 +5,12 @@ import type { Clock } from "../clock.ts";
 import type { Delivery, Route } from "../delivery/delivery.ts";
 import type { Job } from "../mail/envelope.ts";
 import type { Classification } from "../mail/classify.ts";
-import { untried, type Outcome } from "../mail/outcome.ts";
+import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
 import { returnPathLocal } from "../mail/return-path.ts";
 import { isSimulated, sandboxOutcome } from "../sandbox/simulator.ts";
 import { ContentGone, type Store } from "../store/store.ts";
+import type { Pools } from "../pools/pools.ts";
+import { systemSources, type Source } from "../pools/sources.ts";
 import { readLane, sandboxLane } from "./lane.ts";
 import type { Destination } from "./runner.ts";
 import type { Wire } from "./wire.ts";
@@ -22,18 +24,32 @@ export interface Destinations {
 }
 
 export interface DestinationsDeps {
-  delivery: Pick<Delivery, "route" | "attempt">;
+  delivery: Pick<Delivery, "route" | "families" | "attempt">;
+  pools: Pick<Pools, "sourcesOf">;
   wire: Wire;
   /** Signs VERP return paths, 32 bytes. */
   verpSecret: Uint8Array;
   clock: Clock;
 }
 
-export function createDestinations({ delivery, wire, verpSecret, clock }: DestinationsDeps): Destinations {
+export function createDestinations({
+  delivery,
+  pools,
+  wire,
+  verpSecret,
+  clock,
+}: DestinationsDeps): Destinations {
   const verpKey = createSecretKey(verpSecret);
-  const sandbox: Destination = { group: "sandbox", attempt: async (job) => sandboxOutcome(job, clock.now()) };
+  /** Of mail that leaves no address of ours. */
+  const here = (group: string, decide: (job: Job) => Outcome): Destination => ({
+    group,
+    line: group,
+    sources: () => systemSources.usable(null),
+    attempt: async (job) => decide(job),
+  });
+  const sandbox = here("sandbox", (job) => sandboxOutcome(job, clock.now()));
 
-  const send = async (...given: Parameters<typeof trySend>): Promise<Outcome> => {
+  const send = async (...given: Parameters<typeof trySend>): Promise<Outcome | Unsent> => {
     try {
       return await trySend(...given);
     } catch (error) {
@@ -46,7 +62,8 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
     job: Job,
     route: Extract<Route, { kind: "hosts" }>,
     mayFinish: () => boolean,
-  ): Promise<Outcome> => {
+    source: Source,
+  ): Promise<Outcome | Unsent> => {
     const { message } = job;
     const signature = await wire.signatureOf(message);
     if (signature === null) return domainGone(job, clock.now());
@@ -57,6 +74,7 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
       wire: { signature, sizeBytes: message.content.sizeBytes, open: () => wire.open(message) },
       ascii: () => wire.ascii(message),
       mayFinish,
+      source,
     });
   };
 
@@ -65,9 +83,20 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
       const named = readLane(lane);
       if (named === null) return sandbox;
       const route = await delivery.route(named.domain);
-      if (route.kind === "outcome")
-        return { group: "local", attempt: async (job) => route.decide(job, clock.now()) };
-      return { group: route.group, attempt: (job, mayFinish) => send(job, route, mayFinish) };
+      if (route.kind === "outcome") return here("local", (job) => route.decide(job, clock.now()));
+      const { accountKey, ipPool } = named;
+      const has = pools.sourcesOf(accountKey, ipPool).families;
+      const reached = has.length === 0 ? [] : await delivery.families(route);
+      const both = reached.length === 0 ? has : has.filter((family) => reached.includes(family));
+      if (has.length > 0 && both.length === 0)
+        return here("local", () => noFamily(named.domain, ipPool, clock.now()));
+      const family = both.length === 1 ? (both[0] ?? null) : null;
+      return {
+        group: route.group,
+        line: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
+        sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),
+        attempt: (job, mayFinish, source) => send(job, route, mayFinish, source),
+      };
     },
     isCaught: (job) => job.lane === sandboxLane && !isSimulated(job.domain),
     suppressedSince: (store) => async (job) => {
@@ -83,6 +112,12 @@ export function createDestinations({ delivery, wire, verpSecret, clock }: Destin
 function domainGone(job: Job, now: number): Outcome {
   const words = `${job.message.signingDomain} is no longer a domain of this account, so the message cannot be signed`;
   return local(now, "5.7.1", words, "invalid_sender");
+}
+
+/** Their mail hosts have addresses of one family, the pool of the other. */
+function noFamily(domain: string, pool: string, now: number): Outcome {
+  const words = `the pool ${pool} has no address of the family that the mail hosts of ${domain} have`;
+  return local(now, "5.4.4", words, "routing_error");
 }
 
 /** Retention never removes what is unsent, so this is damage: nobody can send what is not there. */

@@ -1,24 +1,29 @@
 // Who goes now. Lanes wait in a heap by due time; a due lane is routed to its group of
-// destinations and claimed only as far as the group has slots, so that a destination that hangs or a long
+// destinations and claimed only as far as the group has slots (gates.ts), so that a destination that hangs or a long
 // backlog starves nobody. Every claim is a lease on disk. An attempt's end frees its slot at once and is settled in
 // one transaction; while outcomes cannot be written (writes.ts), nothing new is claimed. What an outcome changes: settle.ts.
 // Over 300 lines: the parts share one small state, and apart they would be harder to follow than together.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Job } from "../mail/envelope.ts";
-import { untried, type Outcome } from "../mail/outcome.ts";
+import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
+import type { Source } from "../pools/sources.ts";
 import type { Service } from "../service.ts";
 import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts";
 import { createTimeHeap } from "./heap.ts";
-import { createPace, type Pace } from "./pace.ts";
+import { createGates, freeSlots, takeSeat, tokenWaitMs, type Gate, type Seat } from "./gates.ts";
 import type { Shaping } from "./shaping.ts";
 import { createWrites, logStoreFault } from "./writes.ts";
 
 /** Where a lane's jobs go: a group to pace, and how to try one job there. */
 export interface Destination {
   group: string;
+  /** Its mail waits in one line with that of other lanes: those of a pool at a group. */
+  line: string;
+  /** The addresses that it may leave from now, the same list until that changes; empty: none, it waits. */
+  sources(): readonly Source[];
   /** Never rejects for what a network or a receiver does. `mayFinish` is false once the lease is lost. */
-  attempt(job: Job, mayFinish: () => boolean): Promise<Outcome>;
+  attempt(job: Job, mayFinish: () => boolean, source: Source): Promise<Outcome | Unsent>;
 }
 
 export interface RunnerDeps {
@@ -32,6 +37,8 @@ export interface RunnerDeps {
   /** Nothing of the account is begun: it goes back, and the store puts it on hold. */
   isPaused(accountKey: number): boolean;
   shaping: Shaping;
+  /** [0, 1): which of a pool's addresses. */
+  random(): number;
   /** Names this boot; leases of any other are taken back at start. */
   owner: string;
   clock: Clock;
@@ -41,8 +48,8 @@ export interface RunnerDeps {
 /** A slot that is promised to a recipient whose acceptance is on its way to the disk. */
 export interface Reservation {
   lease: { owner: string; until: number };
-  group: string;
   to: Destination;
+  seat: Seat<Line>;
 }
 
 export interface Runner extends Service {
@@ -54,13 +61,20 @@ export interface Runner extends Service {
   run(reservation: Reservation, job: Job): void;
   /** Recipients of `lane` wait in the store, the earliest until `dueAt`. */
   note(lane: string, dueAt: number): void;
+  /** It has changed which addresses can be used: what waited for one looks again. */
+  reconsider(): void;
   /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
 }
 
-interface Group {
+/** Mail that waits together: of one pool, for one group of destinations. */
+interface Line {
   name: string;
-  pace: Pace;
+  group: string;
+  sources: () => readonly Source[];
+  /** `seats` are those of this list. */
+  known: readonly Source[];
+  seats: Seat<Line>[];
   /** Attempts that run, and slots promised to acceptances. */
   taken: number;
   /** Claimed and waiting for a slot. */
@@ -81,14 +95,18 @@ const shareWhenCrowded = 2;
 /** The timer looks again at least this often, since the wall clock may jump. */
 const lookAgainMs = 30_000;
 const storeRetryMs = 1_000;
+/** Mail of a pool that can use no address looks again when that changes, and in any case after this. */
+const heldMs = 600_000;
+/** What was not tried, since its address could not be used after all. */
+const unsentRetryMs = 10_000;
 /** After a fault of this program: neither a tight loop nor a lost mail. */
 const faultRetryMs = 60_000;
 /** A lane's destination is asked for anew after this; the resolver's cache knows the TTL. */
 const destinationKeptMs = 5_000;
 const destinationStaleMs = 60_000;
 const destinationsMost = 50_000;
-/** From this many groups on, those at rest are forgotten. */
-const groupsMost = 10_000;
+/** From this many lines on, those at rest are forgotten. */
+const linesMost = 10_000;
 
 /** A fault of ours is a deferral like any other: it is told, tried again by the schedule, and it expires. */
 function faultOutcome(startedAt: number, endedAt: number): Outcome {
@@ -105,20 +123,23 @@ function faultOutcome(startedAt: number, endedAt: number): Outcome {
 export function createRunner(deps: RunnerDeps): Runner {
   const { store, clock, log, owner } = deps;
   const now = forwardTime(clock);
-  const groups = new Map<string, Group>();
+  const lines = new Map<string, Line>();
+  const gates = createGates<Line>(deps.shaping, clock);
+  /** Lanes that wait until an address can be used. */
+  const held = new Set<string>();
   const waiting = createTimeHeap();
   const destinations = new Map<string, { to: Destination; until: number }>();
-  /** Lanes that are being routed, stand in a group's `due`, or are being claimed; true: became due again meanwhile. */
+  /** Lanes that are being routed, stand in a line's `due`, or are being claimed; true: became due again meanwhile. */
   const busy = new Map<string, boolean>();
   const refreshing = new Set<string>();
-  /** Groups that found the whole program's slots taken. */
-  const starved = new Set<Group>();
+  /** Lines that found the whole program's slots taken. */
+  const starved = new Set<Line>();
   const running = new Set<Promise<void>>();
   let routings = 0;
   let active = 0;
   /** Slots promised to acceptances. */
   let reserved = 0;
-  let groupsSweptAt = groupsMost;
+  let linesSweptAt = linesMost;
   let leasedUntil = clock.monotonic() + leaseMs;
   let started = false;
   let stopping = false;
@@ -130,31 +151,53 @@ export function createRunner(deps: RunnerDeps): Runner {
     onResume() {
       if (stopping) return;
       wakeLanes();
-      for (const group of groups.values()) pump(group);
+      for (const line of lines.values()) pump(line);
     },
   });
 
   const mayFinish = (): boolean => clock.monotonic() < leasedUntil;
   const blocked = (): boolean => stopping || writes.holding();
 
-  const groupOf = (name: string): Group => {
-    let group = groups.get(name);
-    if (!group) {
-      if (groups.size >= groupsSweptAt) forgetRested();
-      const pace = createPace(deps.shaping(name), clock);
-      group = { name, pace, taken: 0, ready: [], due: [], claiming: false, wake: null };
-      groups.set(name, group);
+  const lineOf = ({ line: name, group, sources }: Destination): Line => {
+    let line = lines.get(name);
+    if (!line) {
+      if (lines.size >= linesSweptAt) forgetRested();
+      line = {
+        name,
+        group,
+        sources,
+        known: [],
+        seats: [],
+        taken: 0,
+        ready: [],
+        due: [],
+        claiming: false,
+        wake: null,
+      };
+      lines.set(name, line);
     }
-    return group;
+    return line;
   };
 
-  /** A group that does nothing and may do all that its shape allows is the same as none. */
-  const forgetRested = (): void => {
-    for (const [name, { taken, ready, due, claiming, wake, pace }] of groups) {
-      const idle = taken === 0 && ready.length === 0 && due.length === 0 && !claiming && wake === null;
-      if (idle && pace.rested()) groups.delete(name);
+  const seatsOf = (line: Line): Seat<Line>[] => {
+    const sources = line.sources();
+    if (sources !== line.known) {
+      line.known = sources;
+      line.seats = gates.seats(sources, line.group);
     }
-    groupsSweptAt = Math.max(groupsMost, 2 * groups.size);
+    return line.seats;
+  };
+
+  /** A line that does nothing and may do all that its shape allows is the same as none. */
+  const forgetRested = (): void => {
+    const kept = new Set<Gate<Line>>();
+    for (const [name, { taken, ready, due, claiming, wake, seats }] of lines) {
+      const idle = taken === 0 && ready.length === 0 && due.length === 0 && !claiming && wake === null;
+      if (idle && seats.every(({ gate }) => gate.pace.rested())) lines.delete(name);
+      else for (const { gate } of seats) kept.add(gate);
+    }
+    gates.forget(kept);
+    linesSweptAt = Math.max(linesMost, 2 * lines.size);
   };
 
   // --- lanes become due -----------------------------------------------------
@@ -230,9 +273,9 @@ export function createRunner(deps: RunnerDeps): Runner {
   };
 
   const enlist = (lane: string, to: Destination): void => {
-    const group = groupOf(to.group);
-    group.due.push({ lane, to });
-    pump(group);
+    const line = lineOf(to);
+    line.due.push({ lane, to });
+    pump(line);
   };
 
   const leaveLane = (lane: string, dueAt: number | null): void => {
@@ -243,46 +286,65 @@ export function createRunner(deps: RunnerDeps): Runner {
     arm();
   };
 
-  // --- groups fill their slots -------------------------------------------------
+  // --- lines fill their slots --------------------------------------------------
 
-  const room = (group: Group): number => {
+  const room = (line: Line): number => {
+    const seats = seatsOf(line);
+    const free = freeSlots(seats);
+    if (free === 0) {
+      for (const { gate } of seats) gate.waiting.add(line);
+      return 0;
+    }
     const taken = active + reserved;
     const crowded = taken > attemptsMost / 2;
-    const limit = Math.min(group.pace.limit(), crowded ? shareWhenCrowded : attemptsMost);
-    const free = Math.min(limit - group.taken, attemptsMost - taken);
-    if (free <= 0 && group.taken < group.pace.limit()) starved.add(group);
-    return Math.max(0, free);
+    const share = crowded ? Math.min(free, shareWhenCrowded - line.taken) : free;
+    const most = Math.min(share, attemptsMost - taken);
+    if (most <= 0) starved.add(line);
+    return Math.max(0, most);
   };
 
-  const pump = (group: Group): void => {
-    while (group.ready.length > 0 && !blocked() && room(group) > 0) {
-      if (!group.pace.take()) {
-        sleepUntilToken(group);
+  const pump = (line: Line): void => {
+    if (seatsOf(line).length === 0) return hold(line);
+    while (line.ready.length > 0 && !blocked() && room(line) > 0) {
+      const seat = takeSeat(seatsOf(line), deps.random);
+      if (!seat) {
+        sleepUntilToken(line);
         return;
       }
-      const next = group.ready.shift();
-      if (next) {
-        group.taken += 1;
-        launch(group, next.job, next.to, false);
-      }
+      line.taken += 1;
+      const next = line.ready.shift();
+      if (next) launch(line, seat, next.job, next.to, false);
     }
-    void claim(group);
+    void claim(line);
   };
 
-  const sleepUntilToken = (group: Group): void => {
-    group.wake ??= clock.after(group.pace.waitMs(), () => {
-      group.wake = null;
-      pump(group);
+  const sleepUntilToken = (line: Line): void => {
+    line.wake ??= clock.after(tokenWaitMs(seatsOf(line)), () => {
+      line.wake = null;
+      pump(line);
     });
   };
 
+  /** None of the pool's addresses can be used: nothing is claimed, and what is goes back untried. */
+  const hold = (line: Line): void => {
+    if (blocked()) return;
+    void giveBack(
+      line.ready.splice(0).map(({ job }) => job),
+      now(),
+    );
+    for (const { lane } of line.due.splice(0)) {
+      held.add(lane);
+      leaveLane(lane, now() + heldMs);
+    }
+  };
+
   /** Claims for the free slots and as many again, so that a freed slot need not wait for the store. */
-  const claim = async (group: Group): Promise<void> => {
-    const wanted = Math.min(claimMost, 2 * Math.max(room(group), group.taken) - group.ready.length);
-    if (group.claiming || blocked() || wanted <= 0 || group.ready.length > group.taken / 2) return;
-    const next = group.due.shift();
+  const claim = async (line: Line): Promise<void> => {
+    const wanted = Math.min(claimMost, 2 * Math.max(room(line), line.taken) - line.ready.length);
+    if (line.claiming || blocked() || wanted <= 0 || line.ready.length > line.taken / 2) return;
+    const next = line.due.shift();
     if (!next) return;
-    group.claiming = true;
+    line.claiming = true;
     try {
       const at = now();
       const claimed = await store.claimDue({
@@ -292,20 +354,20 @@ export function createRunner(deps: RunnerDeps): Runner {
         now: at,
         leaseUntil: at + leaseMs,
       });
-      for (const job of claimed.jobs) group.ready.push({ job, to: next.to });
+      for (const job of claimed.jobs) line.ready.push({ job, to: next.to });
       if (claimed.nextDueAt !== null && claimed.nextDueAt <= now()) requeue(next.lane);
       else leaveLane(next.lane, claimed.nextDueAt);
     } catch (error) {
       logStoreFault(log, "claimDue", error);
       leaveLane(next.lane, now() + (error instanceof StoreUnavailable ? storeRetryMs : faultRetryMs));
     }
-    group.claiming = false;
+    line.claiming = false;
     if (stopping)
       await giveBack(
-        group.ready.splice(0).map(({ job }) => job),
+        line.ready.splice(0).map(({ job }) => job),
         now(),
       );
-    else pump(group);
+    else pump(line);
   };
 
   /** The lane has more that is due: to the back of the line, by the route that holds now. Nobody waits for a name server here. */
@@ -317,39 +379,62 @@ export function createRunner(deps: RunnerDeps): Runner {
 
   // --- attempts ------------------------------------------------------------------
 
-  const launch = (group: Group, job: Job, to: Destination, fresh: boolean): void => {
+  const launch = (line: Line, seat: Seat<Line>, job: Job, to: Destination, fresh: boolean): void => {
     active += 1;
-    const work = attempt(group, job, to, fresh).finally(() => running.delete(work));
+    const work = attempt(line, seat, job, to, fresh).finally(() => running.delete(work));
     running.add(work);
   };
 
-  const attempt = async (group: Group, job: Job, to: Destination, fresh: boolean): Promise<void> => {
+  const attempt = async (
+    line: Line,
+    seat: Seat<Line>,
+    job: Job,
+    to: Destination,
+    fresh: boolean,
+  ): Promise<void> => {
     const startedAt = now();
     if (deps.isPaused(job.message.accountKey)) {
-      free(group);
+      free(line, seat);
       return giveBack([job], startedAt);
     }
-    let outcome: Outcome;
+    let outcome: Outcome | Unsent;
     try {
-      outcome = (fresh ? null : await deps.suppressedSince(job)) ?? (await to.attempt(job, mayFinish));
+      outcome =
+        (fresh ? null : await deps.suppressedSince(job)) ?? (await to.attempt(job, mayFinish, seat.source));
     } catch (error) {
       const { id } = job.message;
       log.error({ message: id, to: job.to, err: error }, "an attempt failed by a fault of this program");
       outcome = faultOutcome(startedAt, now());
     }
-    if (outcome.kind !== "delivered" && outcome.classification === "rate_limited") group.pace.slowDown();
-    free(group);
-    if (stopping && wasCutShort(outcome)) await giveBack([job], now());
+    if ("classification" in outcome && outcome.classification === "rate_limited") seat.gate.pace.slowDown();
+    free(line, seat);
+    if (outcome.kind === "unsent") {
+      log.warn({ message: job.message.id, to: job.to, why: outcome.why }, "not tried; it goes back in line");
+      await giveBack([job], now() + unsentRetryMs);
+    } else if (stopping && wasCutShort(outcome)) await giveBack([job], now());
     else await settle(job, outcome, now(), to.group);
   };
 
-  const free = (group: Group): void => {
+  const free = (line: Line, seat: Seat<Line>): void => {
     active -= 1;
-    group.taken -= 1;
-    pump(group);
+    line.taken -= 1;
+    seat.gate.taken -= 1;
+    letIn(line, seat.gate);
     const hungry = [...starved];
     starved.clear();
     for (const other of hungry) pump(other);
+  };
+
+  /** Lines that share the gate go by turns: whoever finds it full again stands behind the others. */
+  const letIn = (own: Line, gate: Gate<Line>): void => {
+    let served = false;
+    for (const line of gate.waiting) {
+      if (gate.taken >= gate.pace.limit()) break;
+      gate.waiting.delete(line);
+      served ||= line === own;
+      pump(line);
+    }
+    if (!served) pump(own);
   };
 
   /** Made within the write, so that an outcome which cannot be put into words is kept too, and not sent again. */
@@ -415,9 +500,9 @@ export function createRunner(deps: RunnerDeps): Runner {
       writes.halt();
       for (const timer of [alarm?.timer, renewal]) timer?.cancel();
       const unstarted: Job[] = [];
-      for (const group of groups.values()) {
-        group.wake?.cancel();
-        unstarted.push(...group.ready.splice(0).map(({ job }) => job));
+      for (const line of lines.values()) {
+        line.wake?.cancel();
+        unstarted.push(...line.ready.splice(0).map(({ job }) => job));
       }
       await giveBack(unstarted, now());
       await Promise.all(running);
@@ -426,25 +511,34 @@ export function createRunner(deps: RunnerDeps): Runner {
     reserve(lane) {
       const to = started && !blocked() ? recent(lane) : null;
       if (!to) return null;
-      const group = groupOf(to.group);
-      if (group.ready.length > 0 || group.due.length > 0 || room(group) === 0 || !group.pace.take())
-        return null;
-      group.taken += 1;
+      const line = lineOf(to);
+      if (line.ready.length > 0 || line.due.length > 0 || room(line) === 0) return null;
+      const seat = takeSeat(seatsOf(line), deps.random);
+      if (!seat) return null;
+      line.taken += 1;
       reserved += 1;
-      return { lease: { owner, until: now() + leaseMs }, group: group.name, to };
+      return { lease: { owner, until: now() + leaseMs }, to, seat };
     },
-    forgo(reservation) {
-      const group = groupOf(reservation.group);
-      group.taken -= 1;
+    forgo({ to, seat }) {
+      const line = lineOf(to);
+      line.taken -= 1;
+      seat.gate.taken -= 1;
       reserved -= 1;
-      pump(group);
+      letIn(line, seat.gate);
     },
-    run(reservation, job) {
-      const group = groupOf(reservation.group);
+    run({ to, seat }, job) {
+      const line = lineOf(to);
       reserved -= 1;
-      if (!stopping) return launch(group, job, reservation.to, true);
-      group.taken -= 1;
+      if (!stopping) return launch(line, seat, job, to, true);
+      line.taken -= 1;
+      seat.gate.taken -= 1;
       return void giveBack([job], now());
+    },
+    reconsider() {
+      for (const line of lines.values()) pump(line);
+      for (const lane of held) waiting.push(lane, now());
+      held.clear();
+      arm();
     },
     note,
     counts: () => ({ active, unwritten: writes.kept() }),

@@ -3,7 +3,7 @@ import { ManualClock, settle } from "../support/clock.ts";
 import { makeJob } from "../support/jobs.ts";
 import { startReceiver } from "../support/smtp-receiver.ts";
 import type { Receiver, ReceiverOptions } from "../support/smtp-receiver.ts";
-import { rig } from "./rig.ts";
+import { anySource, rig } from "./rig.ts";
 import type { Rig, RigOptions } from "./rig.ts";
 
 const open: (() => Promise<void>)[] = [];
@@ -157,6 +157,7 @@ test("a stored message that cannot be read leaves no half message and no connect
     },
     ascii: async () => null,
     mayFinish: () => true,
+    source: anySource,
   });
   await expect(attempt).rejects.toThrow("the disk is gone");
   await receiver.waitFor(() => receiver.open === 0);

@@ -11,6 +11,7 @@ import type { DnsAnswer, MxRecord, Resolver } from "../../src/dns/resolver.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Job } from "../../src/mail/envelope.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
+import type { Source } from "../../src/pools/sources.ts";
 import { makeJob, makeMessage } from "../support/jobs.ts";
 
 /** `{ "x.test": { mx: ["10 mx.x.test"] }, "mx.x.test": { a: ["127.0.0.1"] } }`; "servfail" fails every question. */
@@ -84,7 +85,11 @@ export interface Sending {
   smtpUtf8?: boolean;
   mayFinish?: () => boolean;
   route?: Extract<Route, { kind: "hosts" }>;
+  source?: Source;
 }
+
+/** The system's choice. */
+export const anySource: Source = { address: null, hostname: null, weight: 1 };
 
 export interface Rig {
   delivery: Delivery;
@@ -118,14 +123,16 @@ export function rig(options: RigOptions): Rig {
       const request = makeRequest(rcptTo, sending);
       const route = sending.route ?? (await delivery.route(request.job.domain));
       if (route.kind === "outcome") return route.decide(request.job, clock.now());
-      return delivery.attempt({ ...request, route });
+      const outcome = await delivery.attempt({ ...request, route });
+      if (outcome.kind === "unsent") throw new Error(`nothing was tried: ${outcome.why}`);
+      return outcome;
     },
   };
 }
 
 export const message = "From: a@ok.test\r\nSubject: hi\r\n\r\nhello\r\n";
 
-function makeRequest(rcptTo: string, sending: Sending): Omit<AttemptRequest, "route"> {
+export function makeRequest(rcptTo: string, sending: Sending): Omit<AttemptRequest, "route"> {
   const domain = rcptTo.slice(rcptTo.lastIndexOf("@") + 1);
   const chunks = sending.chunks ?? [Buffer.from(sending.body ?? message)];
   const { ascii, eightBit = false, smtpUtf8 = false } = sending;
@@ -156,5 +163,6 @@ function makeRequest(rcptTo: string, sending: Sending): Omit<AttemptRequest, "ro
             },
           },
     mayFinish: sending.mayFinish ?? (() => true),
+    source: sending.source ?? anySource,
   };
 }

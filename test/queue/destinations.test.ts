@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AttemptRequest, Route } from "../../src/delivery/delivery.ts";
 import { readReturnPathLocal } from "../../src/mail/return-path.ts";
+import { sourcesOf, systemSources, type Family, type PoolSources } from "../../src/pools/sources.ts";
 import { createDestinations } from "../../src/queue/destinations.ts";
 import { ContentGone } from "../../src/store/store.ts";
 import { makeSuppression } from "../submission/rig.ts";
@@ -13,7 +14,9 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
   const clock = new ManualClock();
   const attempts: AttemptRequest[] = [];
   const routed: string[] = [];
-  const rig: { route: Route; gone?: boolean } = {
+  const rig: { route: Route; gone?: boolean; families: Family[]; sources: PoolSources } = {
+    families: [4, 6],
+    sources: systemSources,
     route: { kind: "hosts", group: "x.test", hosts: [{ host: "mx.x.test", preference: 10 }] },
   };
   const destinations = createDestinations({
@@ -22,6 +25,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
         routed.push(domain);
         return rig.route;
       },
+      families: async () => rig.families,
       async attempt(request) {
         attempts.push(request);
         if (rig.gone) throw new ContentGone("removed");
@@ -35,6 +39,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
       },
       ascii: async () => null,
     },
+    pools: { sourcesOf: () => rig.sources },
     verpSecret: secret,
     clock,
   });
@@ -42,6 +47,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
 }
 
 const always = () => true;
+const [source = { address: null, hostname: null, weight: 1 }] = systemSources.usable(null);
 
 describe("a recipient domain's lane", () => {
   test("goes to its route's hosts, with a return path that names the recipient", async () => {
@@ -51,7 +57,7 @@ describe("a recipient domain's lane", () => {
     const message = makeMessage({ key: 31, content: { kind: "inline", id: 31, sizeBytes: 7 } });
     const job = makeJob(42, { message });
     const mayFinish = () => false;
-    expect(await to.attempt(job, mayFinish)).toEqual(deliveredOutcome());
+    expect(await to.attempt(job, mayFinish, source)).toEqual(deliveredOutcome());
     const [request] = attempts;
     if (!request) throw new Error("no attempt was made");
     expect(request).toMatchObject({
@@ -84,7 +90,7 @@ describe("a recipient domain's lane", () => {
     const to = await destinations.destinationOf("1.default/gone.test");
     await clock.advance(5000);
     expect(to.group).toBe("local");
-    expect(await to.attempt(makeJob(1), always)).toBe(outcome);
+    expect(await to.attempt(makeJob(1), always, source)).toBe(outcome);
     expect(decided).toEqual([[1, clock.now()]]);
     expect(attempts).toEqual([]);
   });
@@ -92,7 +98,7 @@ describe("a recipient domain's lane", () => {
   test("bounces what nobody may sign any more, without an attempt", async () => {
     const { destinations, attempts, clock } = makeRig(null);
     const to = await destinations.destinationOf("1.default/x.test");
-    expect(await to.attempt(makeJob(1), always)).toMatchObject({
+    expect(await to.attempt(makeJob(1), always, source)).toMatchObject({
       kind: "bounced",
       source: "local",
       classification: "invalid_sender",
@@ -108,9 +114,9 @@ describe("the sandbox's lane", () => {
     const { destinations, attempts, routed } = makeRig();
     const to = await destinations.destinationOf("~sandbox");
     expect(to.group).toBe("sandbox");
-    expect(await to.attempt(makeJob(1), always)).toMatchObject({ kind: "delivered" });
+    expect(await to.attempt(makeJob(1), always, source)).toMatchObject({ kind: "delivered" });
     const bounce = makeJob(2, { domain: "simulator.svc", rcptTo: "bounce@simulator.svc" });
-    expect(await to.attempt(bounce, always)).toMatchObject({ kind: "bounced" });
+    expect(await to.attempt(bounce, always, source)).toMatchObject({ kind: "bounced" });
     expect([attempts, routed]).toEqual([[], []]);
   });
 
@@ -165,10 +171,66 @@ test("a message whose content is gone bounces, since no later try could send it"
   const { rig, destinations } = makeRig();
   rig.gone = true;
   const to = await destinations.destinationOf("1.default/x.test");
-  expect(await to.attempt(makeJob(1), always)).toMatchObject({
+  expect(await to.attempt(makeJob(1), always, source)).toMatchObject({
     kind: "bounced",
     source: "local",
     classification: "unclassified",
     reply: { code: 550, status: "5.3.0" },
+  });
+});
+
+describe("a pool with addresses", () => {
+  const pool = (...addresses: [address: string, paused?: boolean][]): PoolSources =>
+    sourcesOf({
+      accountKey: 1,
+      name: "default",
+      description: null,
+      isDefault: true,
+      createdAt: 0,
+      updatedAt: 0,
+      addresses: addresses.map(([address, paused = false]) => ({
+        address,
+        hostname: "out.test",
+        weight: 1,
+        paused,
+        warmup: null,
+        bindable: true,
+        ptr: null,
+        ptrOk: null,
+        createdAt: 0,
+        updatedAt: 0,
+      })),
+    });
+
+  test("gives its lane a line of its own and the addresses of a family that the receiver has", async () => {
+    const { rig, destinations } = makeRig();
+    const lineOf = async (lane: string) => (await destinations.destinationOf(lane)).line;
+    expect(await lineOf("1.a/x.test")).not.toBe(await lineOf("2.a/x.test"));
+    rig.sources = pool(["192.0.2.1"], ["2001:db8::1"]);
+    const addresses = async () =>
+      (await destinations.destinationOf("1.default/x.test")).sources().map(({ address }) => address);
+    expect(await addresses()).toEqual(["192.0.2.1", "2001:db8::1"]);
+    rig.families = [4];
+    expect(await addresses()).toEqual(["192.0.2.1"]);
+    rig.families = [6];
+    expect(await addresses()).toEqual(["2001:db8::1"]);
+    rig.families = []; // the DNS cannot be asked: the attempt says so
+    expect(await addresses()).toEqual(["192.0.2.1", "2001:db8::1"]);
+  });
+
+  test("waits for a paused address of the right family, and bounces only where there is none", async () => {
+    const { rig, destinations, attempts } = makeRig();
+    rig.families = [4];
+    rig.sources = pool(["192.0.2.1", true], ["2001:db8::1"]);
+    expect((await destinations.destinationOf("1.default/x.test")).sources()).toEqual([]);
+    rig.sources = pool(["2001:db8::1"]);
+    const to = await destinations.destinationOf("1.default/x.test");
+    expect(await to.attempt(makeJob(1), always, source)).toMatchObject({
+      kind: "bounced",
+      source: "local",
+      reply: { status: "5.4.4" },
+      classification: "routing_error",
+    });
+    expect(attempts).toEqual([]);
   });
 });

@@ -4,6 +4,7 @@ import { silentLog } from "../../src/log.ts";
 import type { Job } from "../../src/mail/envelope.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
 import { createHolds, type Holds } from "../../src/queue/holds.ts";
+import { systemSources } from "../../src/pools/sources.ts";
 import { createRunner, type Runner } from "../../src/queue/runner.ts";
 import { createShaping } from "../../src/queue/shaping.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -61,12 +62,15 @@ async function bench(
     store,
     destinationOf: async () => ({
       group: "x",
+      line: "x",
+      sources: () => systemSources.usable(null),
       async attempt(job) {
         tried.push(job.message.accountKey);
         return options.outcome?.(job) ?? deliveredOutcome();
       },
     }),
     suppressedSince: async () => null,
+    random: Math.random,
     isPaused: (accountKey) => holds.isPaused(accountKey),
     settlementOf: (job, outcome, now) =>
       settlementOf(job, now, {

@@ -5,6 +5,7 @@ import type { Outcome } from "../../src/mail/outcome.ts";
 import { createRunner, type Destination, type Runner, type RunnerDeps } from "../../src/queue/runner.ts";
 import { createShaping } from "../../src/queue/shaping.ts";
 import { StoreUnavailable, type Settlement } from "../../src/store/store.ts";
+import { systemSources, type Source } from "../../src/pools/sources.ts";
 import { ManualClock } from "../support/clock.ts";
 import { deferredOutcome, deliveredOutcome, makeJob, makeTrace } from "../support/jobs.ts";
 
@@ -77,10 +78,15 @@ interface Bench {
   runner: Runner;
   /** Attempts that were begun, in order. */
   begun: Job[];
+  /** The same, with the address that each left from. */
+  left: { job: Job; source: Source }[];
   /** Ends the oldest attempt at a domain. */
   finish(domain: string, outcome?: Outcome): void;
   running(domain: string): number;
 }
+
+const system = systemSources.usable(null);
+const from = (address: string, weight = 1): Source => ({ address, hostname: null, weight });
 
 function bench(
   options: {
@@ -93,16 +99,26 @@ function bench(
     /** Runs before an outcome is turned into a settlement. */
     settling?: (job: Job) => void;
     groupOf?: (lane: string) => string;
+    lineOf?: (lane: string) => string;
+    sources?: (lane: string) => readonly Source[];
+    unsent?: (source: Source) => boolean;
+    random?: () => number;
   } = {},
 ): Bench {
   const queue = new FakeQueue();
   const clock = new ManualClock();
   const begun: Job[] = [];
+  const left: { job: Job; source: Source }[] = [];
   const open: { job: Job; end: (outcome: Outcome) => void }[] = [];
+  const groupOf = (lane: string) => options.groupOf?.(lane) ?? lane.split("/")[1] ?? lane;
   const destination = (lane: string): Destination => ({
-    group: options.groupOf?.(lane) ?? lane.split("/")[1] ?? lane,
-    attempt: (job) => {
+    group: groupOf(lane),
+    line: options.lineOf?.(lane) ?? groupOf(lane),
+    sources: () => options.sources?.(lane) ?? system,
+    attempt: (job, _mayFinish, source) => {
       begun.push(job);
+      left.push({ job, source });
+      if (options.unsent?.(source)) return Promise.resolve({ kind: "unsent", why: "no such address" });
       if (!options.hangs?.includes(job.domain)) return Promise.resolve(deliveredOutcome());
       return new Promise((end) => open.push({ job, end }));
     },
@@ -124,6 +140,7 @@ function bench(
       } as Settlement;
     },
     shaping: createShaping(options.shaping ?? null),
+    random: options.random ?? Math.random,
     owner: "boot",
     clock,
     log: silentLog,
@@ -133,6 +150,7 @@ function bench(
     clock,
     runner,
     begun,
+    left,
     finish(domain, outcome = deliveredOutcome()) {
       const at = open.findIndex(({ job }) => job.domain === domain);
       open.splice(at, 1)[0]?.end(outcome);
@@ -428,3 +446,150 @@ describe("faults", () => {
     ]);
   });
 });
+
+describe("a pool's addresses", () => {
+  const [one, two] = [from("192.0.2.1", 9), from("192.0.2.2")];
+
+  test("have the limits of a group each for itself, and are full at once where much waits", async () => {
+    const { queue, clock, runner, left } = bench({ hangs: ["x.test"], sources: () => pool });
+    const pool = [one, two];
+    for (const job of jobsOf("x.test", 1, 100)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(1000);
+    const of = (source: Source): number => left.filter((entry) => entry.source === source).length;
+    expect([of(one), of(two)]).toEqual([10, 10]);
+  });
+
+  test("share the mail by their weights", async () => {
+    const pool = [one, two];
+    const { queue, clock, runner, left } = bench({
+      sources: () => pool,
+      shaping: { groups: { "x.test": { connections: 1000, per_second: 100_000 } } },
+    });
+    for (const job of jobsOf("x.test", 1, 1000)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(10_000);
+    expect(left).toHaveLength(1000);
+    const share = left.filter(({ source }) => source === one).length;
+    expect(share).toBeGreaterThan(850); // 900 are expected, five standard deviations are 47
+    expect(share).toBeLessThan(950);
+  });
+
+  test("slow down each for itself when a receiver says that we are too fast", async () => {
+    const pool = [one, two];
+    const { queue, clock, runner, left, finish } = bench({ hangs: ["x.test"], sources: () => pool });
+    for (const job of jobsOf("x.test", 1, 100)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(1000);
+    const [first] = left;
+    if (!first) throw new Error("nothing began");
+    finish("x.test", deferredOutcome({ classification: "rate_limited" }));
+    for (let i = 0; i < 19; i++) finish("x.test");
+    await clock.advance(2000);
+    const after = left.slice(20);
+    expect(after.filter(({ source }) => source === first.source)).toHaveLength(5);
+    expect(after.filter(({ source }) => source !== first.source)).toHaveLength(10);
+  });
+
+  test("that none of can be used hold the mail untried, until one can", async () => {
+    let pool: Source[] = [];
+    const { queue, clock, runner, left } = bench({ sources: () => pool });
+    for (const job of jobsOf("x.test", 1, 5)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(3 * 86_400_000);
+    expect([left.length, queue.claims.length, queue.settled.length]).toEqual([0, 0, 0]);
+    expect(runner.reserve("1.default/x.test")).toBeNull();
+    pool = [two];
+    runner.reconsider();
+    await clock.advance(100);
+    expect(queue.settled).toHaveLength(5);
+    expect(left.every(({ source }) => source === two)).toBe(true);
+  });
+
+  test("that are paused while mail is claimed take none of it; what was claimed goes back untried", async () => {
+    let pool = [one];
+    const { queue, clock, runner, left, finish } = bench({ hangs: ["x.test"], sources: () => pool });
+    for (const job of jobsOf("x.test", 1, 50)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(100);
+    expect(left).toHaveLength(10);
+    pool = [];
+    runner.reconsider();
+    for (let i = 0; i < 10; i++) finish("x.test");
+    await clock.advance(60_000);
+    expect([left.length, queue.settled.length, queue.leased.size]).toEqual([10, 10, 0]);
+    pool = [two];
+    runner.reconsider();
+    await clock.advance(100);
+    expect(left.slice(10).every(({ source, job }) => source === two && job.attempt === 1)).toBe(true);
+    expect(left).toHaveLength(20);
+  });
+
+  test("that turn out to be gone cost the mail no attempt, and it is tried again soon", async () => {
+    let gone = true;
+    const pool = [one];
+    const { queue, clock, runner, left } = bench({ sources: () => pool, unsent: () => gone });
+    queue.add(makeJob(1), clock.now());
+    await runner.start();
+    await clock.advance(9_000);
+    expect([left.length, queue.settled.length]).toEqual([1, 0]);
+    gone = false;
+    await clock.advance(2_000);
+    expect([left.length, queue.settled.length]).toEqual([2, 1]);
+    expect(left[1]?.job.attempt).toBe(1);
+  });
+
+  test("never send another pool's mail, whatever is paused and resumed meanwhile", async () => {
+    const pools: Record<string, Source[]> = { a: [one], b: [two], c: [...system] };
+    const random = lcg(7);
+    const { queue, clock, runner, left } = bench({
+      lineOf: (lane) => lane,
+      groupOf: () => "x.test",
+      sources: (lane) => pools[lane.slice(2, 3)] ?? [],
+      random,
+    });
+    for (let i = 0; i < 300; i++) {
+      const name = "abc".charAt(Math.floor(random() * 3));
+      queue.add(makeJob(i, { lane: `1.${name}/x.test` }), clock.now() + Math.floor(random() * 20_000));
+    }
+    await runner.start();
+    const own: Record<string, Source[]> = { a: [one], b: [two] };
+    for (let i = 0; i < 100; i++) {
+      const name = random() < 0.5 ? "a" : "b";
+      pools[name] = random() < 0.5 ? [] : [...(own[name] ?? [])];
+      runner.reconsider();
+      await clock.advance(250);
+    }
+    Object.assign(pools, own);
+    runner.reconsider();
+    await clock.advance(60_000);
+    expect(queue.settled).toHaveLength(300);
+    for (const { job, source } of left)
+      expect(source.address).toBe({ a: one.address, b: two.address, c: null }[job.lane.slice(2, 3)]);
+  });
+
+  test("of one gate let two pools' lines in by turns", async () => {
+    const { queue, clock, runner, left, finish } = bench({
+      hangs: ["x.test"],
+      lineOf: (lane) => lane,
+      groupOf: () => "x.test",
+    });
+    for (let i = 0; i < 60; i++) queue.add(makeJob(i, { lane: "1.a/x.test" }), clock.now());
+    for (let i = 100; i < 160; i++) queue.add(makeJob(i, { lane: "2.a/x.test" }), clock.now());
+    await runner.start();
+    await clock.advance(100);
+    for (let i = 0; i < 40; i++) {
+      finish("x.test");
+      await clock.advance(50);
+    }
+    const second = left.filter(({ job }) => job.lane === "2.a/x.test").length;
+    expect(left).toHaveLength(50);
+    expect(second).toBeGreaterThanOrEqual(15);
+  });
+});
+
+/** Numbers that are the same at each run. */
+function lcg(seed: number): () => number {
+  let state = seed;
+  return () => (state = (state * 16_807) % 2_147_483_647) / 2_147_483_647;
+}

@@ -1,0 +1,129 @@
+// Which of a pool's addresses can be used, as it changes, and what the operator is told.
+import { expect, test } from "vitest";
+import { silentLog } from "../../src/log.ts";
+import { canBind } from "../../src/pools/bind.ts";
+import { createPools } from "../../src/pools/pools.ts";
+import { chooseByWeight } from "../../src/pools/sources.ts";
+import type { Pool, PoolAddress } from "../../src/store/store.ts";
+import { ManualClock } from "../support/clock.ts";
+
+const address = (ip: string, over: Partial<PoolAddress> = {}): PoolAddress => ({
+  address: ip,
+  hostname: null,
+  weight: 1,
+  paused: false,
+  warmup: null,
+  bindable: true,
+  ptr: null,
+  ptrOk: null,
+  createdAt: 0,
+  updatedAt: 0,
+  ...over,
+});
+
+function bench(addresses: PoolAddress[], own: Set<string>) {
+  const pool: Pool = {
+    accountKey: 1,
+    name: "default",
+    description: null,
+    isDefault: true,
+    addresses,
+    createdAt: 0,
+    updatedAt: 0,
+  };
+  const told: string[] = [];
+  const failed = () => Promise.resolve({ kind: "failed" as const, why: "no server" });
+  const pools = createPools({
+    store: {
+      listPools: (key) => Promise.resolve(key === 1 ? [pool] : []),
+      accountsWithPools: () => Promise.resolve([1]),
+      saveLooks(looks) {
+        for (const look of looks)
+          pool.addresses = pool.addresses.map((one) =>
+            one.address === look.address ? { ...one, ...look } : one,
+          );
+        return Promise.resolve();
+      },
+    },
+    resolver: { ptr: failed, a: failed, aaaa: failed },
+    hostname: "mail.test",
+    clock: new ManualClock(),
+    log: silentLog,
+    tell: (_cause, subject) => void told.push(subject),
+    canBind: (ip) => Promise.resolve(own.has(ip)),
+  });
+  const usable = () =>
+    pools
+      .sourcesOf(1, "default")
+      .usable(null)
+      .map((source) => source.address);
+  return { pools, pool, told, usable };
+}
+
+test("an address that this machine lost while it was down is not used, and the operator is told once", async () => {
+  const own = new Set<string>();
+  const { pools, told, usable } = bench([address("192.0.2.1")], own);
+  await pools.start();
+  expect(usable()).toEqual([]);
+  await pools.look();
+  await pools.look();
+  expect(told).toEqual(["no address of the pool default can be used"]);
+  let changes = 0;
+  pools.onChange(() => void changes++);
+  own.add("192.0.2.1");
+  await pools.look();
+  expect([usable(), changes, pools.mayUse("192.0.2.1")]).toEqual([["192.0.2.1"], 1, true]);
+});
+
+test("while one address can be used nothing is told, and a pause of the last is", async () => {
+  const { pools, pool, told, usable } = bench(
+    [address("192.0.2.1"), address("192.0.2.2")],
+    new Set(["192.0.2.1"]),
+  );
+  await pools.start();
+  expect([usable(), told]).toEqual([["192.0.2.1"], []]);
+  pool.addresses = pool.addresses.map((one) => ({ ...one, paused: true }));
+  await pools.changed(1);
+  expect([usable(), told.length]).toEqual([[], 1]);
+});
+
+test("a pool without addresses, and one that nobody made, leave the choice to the system", async () => {
+  const { pools, usable } = bench([], new Set());
+  await pools.start();
+  expect(usable()).toEqual([null]);
+  expect(pools.sourcesOf(2, "default").usable(6)).toHaveLength(1);
+  expect(pools.sourcesOf(1, "gone").usable(null)).toHaveLength(1);
+  expect([pools.nameFor(1, null), pools.nameFor(2, null), pools.nameFor(2, "news")]).toEqual([
+    "default",
+    "default",
+    null,
+  ]);
+});
+
+test("a failed look-up of the name changes nothing that was seen before", async () => {
+  const { pools, pool } = bench(
+    [address("192.0.2.1", { ptr: "out.test", ptrOk: true })],
+    new Set(["192.0.2.1"]),
+  );
+  await pools.start();
+  await pools.look();
+  expect(pool.addresses[0]).toMatchObject({ ptr: "out.test", ptrOk: true });
+});
+
+test("this machine has its loopback addresses, and not those of documentation", async () => {
+  expect(await canBind("127.0.0.9")).toBe(true);
+  for (const other of ["192.0.2.1", "2001:db8::1", "no address"]) expect(await canBind(other)).toBe(false);
+});
+
+test("a choice by weight falls on each as often as it weighs, and on one of them at the edges", () => {
+  const list = [{ weight: 1 }, { weight: 3 }, { weight: 6 }];
+  const counts = list.map(() => 0);
+  for (let i = 0; i < 1000; i++) {
+    const chosen = chooseByWeight(list, i / 1000);
+    const index = list.findIndex((one) => one === chosen);
+    counts[index] = (counts[index] ?? 0) + 1;
+  }
+  expect(counts).toEqual([100, 300, 600]);
+  expect(chooseByWeight(list, 0.999999999)).toBe(list[2]);
+  expect(chooseByWeight([], 0.5)).toBeNull();
+});
