@@ -167,7 +167,7 @@ test("what belongs to another account is as unknown as what never was, byte for 
   const send_at = new Date(Date.now() + 3_600_000).toISOString();
   const message = await made("/v1/messages", {
     from: "a@ok.test",
-    to: "r@one.test",
+    to: "reader@three.test",
     subject: "x",
     text: "x",
     send_at,
