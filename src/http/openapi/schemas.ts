@@ -53,6 +53,7 @@ function simplify(schema: Json): void {
     const { description } = schema;
     for (const member of Object.keys(schema)) Reflect.deleteProperty(schema, member);
     Object.assign(schema, as, description === undefined ? {} : { description });
+    return;
   }
   if (typeof schema["format"] === "string" && spoken.has(schema["format"])) delete schema["pattern"];
   if (schema["maximum"] === Number.MAX_SAFE_INTEGER) delete schema["maximum"];

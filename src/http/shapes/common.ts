@@ -14,9 +14,15 @@ export function idOf(prefix: IdPrefix) {
 }
 
 /** ISO 8601, UTC, milliseconds: what isoTime (clock.ts) writes. */
-export const timestamp = z.iso
-  .datetime({ precision: 3 })
-  .meta({ description: "UTC, with milliseconds.", examples: ["2026-11-27T09:15:22.123Z"] });
+export const timestamp = z.iso.datetime({ precision: 3 }).meta({
+  description: "UTC, with milliseconds.",
+  as: {
+    type: "string",
+    format: "date-time",
+    pattern: "^[0-9-]{10}T[0-9:]{8}\\.[0-9]{3}Z$",
+    examples: ["2026-11-27T09:15:22.123Z"],
+  },
+});
 
 /** An email address as it is shown; RFC 5321 and SMTPUTF8 allow more than the format `email` does. */
 export const emailAddress = z.string().meta({ examples: ["someone@example.net"] });
