@@ -81,6 +81,18 @@ export const nouns: Noun[] = [
     load: () => import("./commands/stats.ts"),
   },
   {
+    name: "pools",
+    alias: "pool",
+    about: "IP pools: create, list, show, update, delete",
+    load: () => import("./commands/pools.ts"),
+  },
+  {
+    name: "ips",
+    alias: "ip",
+    about: "addresses that mail leaves from: list, add, move, pause, resume, remove",
+    load: () => import("./commands/ips.ts"),
+  },
+  {
     name: "suppressions",
     alias: "suppression",
     about: "addresses not to send to: add, remove, show, list",

@@ -1,0 +1,103 @@
+// `svc ips`: the addresses that mail leaves from. An address is in one pool, so the commands find the pool by it.
+import type { Command } from "commander";
+import { agree } from "../ask.ts";
+import { segment, type Cli } from "../cli.ts";
+import type { Answer } from "../client.ts";
+import { CliFault, usage } from "../fault.ts";
+import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { ipColumns } from "./pools.ts";
+
+interface AddFlags {
+  pool: string;
+  hostname?: string;
+  weight?: string;
+  warmup?: boolean;
+}
+
+export function register(ips: Command, cli: Cli): void {
+  addListOptions(ips.command("list").description("the addresses of all pools"), false).action(
+    (flags: ListFlags) =>
+      printList(cli, flags, {
+        path: "/v1/ips",
+        columns: ipColumns,
+        empty: `There is no address: the system chooses. Add one: ${cli.program} ips add ADDRESS`,
+      }),
+  );
+  ips
+    .command("add <address>")
+    .description("put an address into a pool")
+    .option("--pool <name>", "the pool", "default")
+    .option("--hostname <name>", "said in EHLO; the server's own name where it is left out")
+    .option("--weight <n>", "its share of the pool's mail, 1 to 1000")
+    .option("--warmup", "note that it is to be warmed up")
+    .action(async (address: string, flags: AddFlags) => {
+      const body = {
+        ip_address: address,
+        ...(flags.hostname === undefined ? {} : { hostname: flags.hostname }),
+        ...(flags.weight === undefined ? {} : { weight: weightOf(flags.weight) }),
+        ...(flags.warmup === undefined ? {} : { warmup: flags.warmup }),
+      };
+      const answer = await cli.client.call("POST", `/v1/ip_pools/${segment(flags.pool)}/ips`, { body });
+      show(cli, answer);
+      if (answer.json["status"] === "unbindable")
+        cli.out.note(`${address} is not an address of this machine yet; nothing leaves from it until it is.`);
+      cli.out.next(`See what the DNS says of it: ${cli.program} ips list`);
+    });
+  ips
+    .command("move <address>")
+    .description("to another pool, with its settings")
+    .requiredOption("--pool <name>", "where it goes")
+    .action(async (address: string, flags: { pool: string }) =>
+      show(cli, await change(cli, address, { ip_pool: flags.pool })),
+    );
+  ips
+    .command("pause <address>")
+    .description("nothing more leaves from it until it is resumed")
+    .action(async (address: string) => show(cli, await change(cli, address, { status: "paused" })));
+  ips
+    .command("resume <address>")
+    .description("mail leaves from it again")
+    .action(async (address: string) => show(cli, await change(cli, address, { status: "active" })));
+  ips
+    .command("remove <address>")
+    .description("take it out of its pool")
+    .option("--yes", "do not ask")
+    .action(async (address: string, flags: { yes?: boolean }) => {
+      const path = await pathOf(cli, address);
+      await agree(
+        cli,
+        `Take ${address} out of its pool? With its last address gone, the pool's mail leaves from where the system chooses.`,
+        flags.yes,
+      );
+      await cli.client.call("DELETE", path);
+      cli.out.note(`${address} is removed`);
+    });
+}
+
+async function change(cli: Cli, address: string, body: Record<string, unknown>): Promise<Answer> {
+  return cli.client.call("PATCH", await pathOf(cli, address), { body });
+}
+
+/** Where an address stands; how it is written is the API's to judge, but for its case. */
+async function pathOf(cli: Cli, address: string): Promise<string> {
+  const wanted = address.toLowerCase();
+  for (let cursor: string | undefined; ;) {
+    const { json } = await cli.client.call("GET", "/v1/ips", { query: { limit: 200, cursor } });
+    const found = rowsOf(json).find((row) => row["ip_address"] === wanted);
+    if (found) return `/v1/ip_pools/${segment(String(found["ip_pool"]))}/ips/${segment(wanted)}`;
+    const next = json["next_cursor"];
+    if (typeof next !== "string" || next === cursor)
+      throw new CliFault(3, `${address} is in no pool`, [`See what there is: ${cli.program} ips list`]);
+    cursor = next;
+  }
+}
+
+function weightOf(text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw usage(`--weight: found "${text}", expected 1 to 1000`);
+  return Number(text);
+}
+
+function show(cli: Cli, answer: Answer): void {
+  if (cli.out.json) return cli.out.body(answer.text);
+  cli.out.fields(Object.entries(answer.json));
+}

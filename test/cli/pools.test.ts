@@ -1,0 +1,50 @@
+// `svc pools` and `svc ips` against a daemon that answers from a table.
+import { expect, test } from "vitest";
+import { fakeDaemon, svc } from "./world.ts";
+
+const ip = { ip_address: "192.0.2.1", ip_pool: "news", hostname: "out.test", weight: 2, status: "active" };
+const pool = { name: "news", description: null, is_default: true, ips: [ip] };
+const ips = { data: [ip], has_more: false, next_cursor: null };
+
+test("a pool is made, changed, shown with its addresses, and deleted once it is agreed to", async () => {
+  const { socket, seen } = await fakeDaemon({
+    "POST /v1/ip_pools": { status: 201, json: { ...pool, ips: [] } },
+    "PATCH /v1/ip_pools/news": { json: pool },
+    "GET /v1/ip_pools/news": { json: pool },
+    "DELETE /v1/ip_pools/news": { status: 204 },
+  });
+  const made = await svc(["pools", "create", "news", "--description", "d", "--default"], { socket });
+  expect([made.code, seen[0]?.body]).toEqual([0, { name: "news", description: "d", is_default: true }]);
+  expect(made.err).toContain("svc ips add ADDRESS --pool news");
+  await svc(["pools", "update", "news", "--no-default"], { socket });
+  expect(seen.at(-1)?.body).toEqual({ is_default: false });
+  expect((await svc(["pools", "update", "news"], { socket })).code).toBe(2);
+  expect((await svc(["pool", "show", "news"], { socket })).out).toContain("192.0.2.1");
+  expect((await svc(["pools", "delete", "news"], { socket })).code).toBe(2);
+  expect((await svc(["pools", "delete", "news", "--yes"], { socket })).code).toBe(0);
+});
+
+test("an address is added, and what is done with it later finds its pool", async () => {
+  const { socket, seen } = await fakeDaemon({
+    "POST /v1/ip_pools/news/ips": { status: 201, json: { ...ip, status: "unbindable" } },
+    "GET /v1/ips": { json: ips },
+    "PATCH /v1/ip_pools/news/ips/192.0.2.1": { json: ip },
+    "DELETE /v1/ip_pools/news/ips/192.0.2.1": { status: 204 },
+  });
+  const flags = ["--pool", "news", "--hostname", "out.test", "--weight", "2", "--warmup"];
+  const added = await svc(["ips", "add", "192.0.2.1", ...flags], { socket });
+  expect(seen[0]?.body).toEqual({ ip_address: "192.0.2.1", hostname: "out.test", weight: 2, warmup: true });
+  expect(added.err).toContain("is not an address of this machine yet");
+  for (const [verb, body] of [
+    [["pause", "192.0.2.1"], { status: "paused" }],
+    [["resume", "192.0.2.1"], { status: "active" }],
+    [["move", "192.0.2.1", "--pool", "other"], { ip_pool: "other" }],
+  ] as const) {
+    expect((await svc(["ips", ...verb], { socket })).code).toBe(0);
+    expect(seen.at(-1)).toMatchObject({ method: "PATCH", body });
+  }
+  expect((await svc(["ips", "remove", "192.0.2.1", "--yes"], { socket })).code).toBe(0);
+  expect((await svc(["ips", "pause", "192.0.2.9"], { socket })).code).toBe(3);
+  expect((await svc(["ips", "add", "192.0.2.1", "--weight", "0"], { socket })).code).toBe(2);
+  expect((await svc(["ips", "list"], { socket })).out).toContain("news");
+});
