@@ -30,7 +30,10 @@ export function actOf(x: Exchange, now: number): ((reply: Reply) => AuditEntry) 
 /** `webhooks.create`, `keys.revoke`, `domains.dkim.rotate`, `ip_pools.update`. */
 function actionOf({ method, path }: Route): string {
   const parts = path.split("/").slice(2);
-  const words = parts.filter((part) => !part.startsWith("{")).join(".");
+  const words = parts
+    .filter((part) => !part.startsWith("{"))
+    .join(".")
+    .replaceAll("-", "_");
   if (method === "PATCH") return `${words}.update`;
   if (method === "DELETE") return `${words}.delete`;
   return parts.some((part) => part.startsWith("{")) ? words : `${words}.create`;

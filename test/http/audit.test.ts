@@ -127,6 +127,24 @@ test("an admin key's act is told with the key and its address, and its secrets a
   expect(JSON.stringify(await audit())).not.toContain("s3cret");
 });
 
+test("a pool and its addresses are told alike under both spellings of their path", async () => {
+  for (const path of ["/v1/ip_pools", "/v1/ip-pools"]) {
+    const name = path.replaceAll(/\W/g, "");
+    expect((await operator("POST", path, { name, description: "x" })).status).toBe(201);
+    expect((await operator("DELETE", `${path}/${name}`)).status).toBe(204);
+  }
+  expect(await actions("?action=ip_pools.*")).toEqual([
+    "ip_pools.delete",
+    "ip_pools.create",
+    "ip_pools.delete",
+    "ip_pools.create",
+  ]);
+  expect((await audit("?action=ip_pools.create"))[0]).toMatchObject({
+    target: "v1ippools",
+    detail: { description: "x" },
+  });
+});
+
 test("neither a read, a refusal, a validation nor what is everyday has a row", async () => {
   await operator("GET", "/v1/keys");
   await operator("POST", "/v1/keys", { name: "" });

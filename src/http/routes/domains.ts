@@ -16,7 +16,8 @@ import type { RouteDeps } from "../deps.ts";
 import { domainListShape, domainShape } from "../shapes/domains.ts";
 
 const verifyTimeoutMs = 10_000;
-const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}) } as const;
+const shows = ["name", "tracking", "tracking_domain", "return_path_domain", "allow_subdomains", "selector"];
+const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}), shows } as const;
 
 const longestPem = 16_384;
 const dkimFields = {

@@ -28,7 +28,8 @@ const changedPool = z.strictObject({
   description: description.optional(),
   is_default: z.boolean().optional(),
 });
-const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}) } as const;
+const shows = ["name", "description", "is_default"];
+const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}), shows } as const;
 
 /** The same routes at the path of the pools and under its other spelling. */
 export function underBoth(routesAt: (base: string) => Route[]): Route[] {

@@ -51,7 +51,8 @@ const changedIp = z.strictObject({
   ip_pool: z.string().max(64).optional().describe("Moves it to another pool, with its settings."),
 });
 
-const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}) } as const;
+const shows = ["ip_address", "hostname", "weight", "status", "warmup"];
+const common = { scopes: ["admin"], bucket: "default", doors: "both", query: z.object({}), shows } as const;
 
 export function ipRoutes(deps: RouteDeps): Route[] {
   return [
@@ -89,6 +90,7 @@ function routesUnder({ pools, config, clock }: RouteDeps, path: string): Route[]
       ...common,
       method: "POST",
       path,
+      act: "ip_pools.ips.create",
       summary: "Adds an address to an IP pool",
       answers: { 201: ipShape },
       refuses: ["resource_not_found", "conflict"],
