@@ -16,6 +16,8 @@ export const keysADay = 1000;
 /** How much a piece reads of what waits: some 30 ms at most, and far enough back that equal counts meet. */
 const pieceWaiting = 500;
 const pieceEntries = 10_000;
+/** Each of a dozen rows or more. */
+const pieceSums = 1500;
 /** How many rows a piece writes: some 10 ms. */
 const pieceRows = 500;
 
@@ -90,7 +92,12 @@ export function createStatsFold(db: Database) {
     const others = new Map<string, DayRow>();
     for (const row of rows) {
       if (raiseDay(row, met)) addQuarters(row);
-      else addAll(rowIn(others, row.place, otherKey).quarters, row.quarters);
+      else {
+        const list = row.place.join("\n");
+        const other = others.get(list) ?? { place: row.place, key: otherKey, quarters: new Map() };
+        addAll(other.quarters, row.quarters);
+        others.set(list, other);
+      }
     }
     for (const row of others.values()) {
       raiseDay(row, met);
@@ -108,7 +115,7 @@ export function createStatsFold(db: Database) {
       last = seq;
       entries += list.length;
       read += 1;
-      if (entries >= pieceEntries) break;
+      if (entries >= pieceEntries || sums.size >= pieceSums) break;
     }
     if (read === 0) return false;
     taken.run(last);
@@ -144,23 +151,22 @@ export function createStatsFold(db: Database) {
 
 function expand(rows: Map<string, DayRow>, { facts, quarter, counts }: CountsOfQuarter): void {
   const day = dayOfQuarter(quarter);
-  const quarters = new Map([[quarter - day * quartersADay, counts]]);
-  for (const row of rowsOf(facts)) addAll(rowIn(rows, placeOf(day, row), row.key).quarters, quarters);
+  for (const row of rowsOf(facts)) {
+    const name = `${day} ${row.accountKey} ${row.test} ${row.kind} ${row.scope} ${row.scopeKey}\n${row.key}`;
+    let found = rows.get(name);
+    if (!found) rows.set(name, (found = { place: placeOf(day, row), key: row.key, quarters: new Map() }));
+    addTo(found.quarters, quarter - day * quartersADay, counts);
+  }
 }
 
-function rowIn(rows: Map<string, DayRow>, place: Place, key: string): DayRow {
-  const name = `${place.join("\n")}\n${key}`;
-  const found = rows.get(name) ?? { place, key, quarters: new Map<number, Counts>() };
-  rows.set(name, found);
-  return found;
+function addTo(quarters: Map<number, Counts>, quarter: number, counts: Counts): void {
+  const old = quarters.get(quarter);
+  if (old) addCounts(old, counts);
+  else quarters.set(quarter, [...counts]);
 }
 
 function addAll(to: Map<number, Counts>, quarters: Map<number, Counts>): void {
-  for (const [quarter, counts] of quarters) {
-    const old = to.get(quarter);
-    if (old) addCounts(old, counts);
-    else to.set(quarter, [...counts]);
-  }
+  for (const [quarter, counts] of quarters) addTo(to, quarter, counts);
 }
 
 export function placeOf(day: number, row: Omit<StatsRow, "key">): Place {

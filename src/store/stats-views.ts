@@ -60,12 +60,18 @@ export function createStatsViews(db: Database) {
     /** The sums between each two neighbours of `bounds`, ascending quarters. */
     statsSums(arg: { of: StatsRow; bounds: number[]; days: StatsDays }): Counts[] {
       const { of, bounds, days } = arg;
+      // Neighbours share the day that parts them, and a day of hours has many.
+      let parted: { at: number; counts: Map<number, Counts> } | null = null;
+      const quartersOf = (at: number): Map<number, Counts> => {
+        if (parted?.at !== at)
+          parted = { at, counts: readQuarters(quarters.get(...placeOf(at, of), of.key)?.counts) };
+        return parted.counts;
+      };
       const sumOf = ({ from, to }: Stretch): Counts => {
         const sum = noCounts();
         for (const { at, whole, begin, end } of daysOf({ from, to }, days)) {
-          const place = placeOf(at, of);
-          if (whole) addCounts(sum, day.get(...place, of.key) ?? []);
-          else addWithin(sum, quarters.get(...place, of.key)?.counts, begin, end);
+          if (whole) addCounts(sum, day.get(...placeOf(at, of), of.key) ?? []);
+          else addWithin(sum, quartersOf(at), begin, end);
         }
         return sum;
       };
@@ -83,7 +89,7 @@ export function createStatsViews(db: Database) {
       for (const { at, begin, end } of parts.filter((part) => !part.whole))
         for (const { key, counts } of listQuarters.all(...placeOf(at, of))) {
           const sum = found.get(key) ?? noCounts();
-          if (addWithin(sum, counts, begin, end)) found.set(key, sum);
+          if (addWithin(sum, readQuarters(counts), begin, end)) found.set(key, sum);
         }
       return [...found];
     },
@@ -105,11 +111,14 @@ function daysOf(
   return parts;
 }
 
+function readQuarters(text: string | undefined): Map<number, Counts> {
+  return quarterCounts(text === undefined ? [] : (JSON.parse(text) as QuarterCounts[]));
+}
+
 /** False: none of the quarters is within. */
-function addWithin(sum: Counts, text: string | undefined, begin: number, end: number): boolean {
+function addWithin(sum: Counts, quarters: Map<number, Counts>, begin: number, end: number): boolean {
   let found = false;
-  if (text === undefined) return false;
-  for (const [quarter, counts] of quarterCounts(JSON.parse(text) as QuarterCounts[])) {
+  for (const [quarter, counts] of quarters) {
     if (quarter < begin || quarter >= end) continue;
     addCounts(sum, counts);
     found = true;
