@@ -199,6 +199,7 @@ async function build({
     store,
     resolver: resolver.uncached,
     config: domainConfig(config),
+    poolAddresses: (accountKey) => pools.addressesOf(accountKey),
     clock,
     mint,
     onStatus: (domain, before) => void tellDomain(notices, log.component("domains"), domain, before),

@@ -17,6 +17,8 @@ export interface DomainsDeps {
   /** Without a cache of its own (`resolver.uncached`): whoever verifies has just changed a record. */
   resolver: Resolver;
   config: SendingHost;
+  /** Of the account's IP pools: SPF is to name them too. */
+  poolAddresses?: (accountKey: number) => string[];
   clock: Clock;
   mint: IdMint;
   /** A look at the DNS changed what the domain is. */
@@ -36,15 +38,21 @@ export function createDomains(deps: DomainsDeps): Domains {
     sources: deps.config.sources,
     publicHost: deps.config.publicHost.toLowerCase(),
   };
+  /** What an account's domains are to publish names its pools' addresses beside the server's own. */
+  const hostOf = (accountKey: number): SendingHost => {
+    const sources = new Set([...host.sources, ...(deps.poolAddresses?.(accountKey) ?? [])]);
+    return { ...host, sources: [...sources] };
+  };
   let rechecking = false;
 
   /** What the DNS says of a domain as it was read. */
   const look = async (domain: SenderDomain): Promise<SenderDomain> => {
     // Made afresh: the host name or the addresses may have changed since.
-    const seen = await checkRecords(deps.resolver, recordsFor(domain, host), host);
+    const sending = hostOf(domain.accountKey);
+    const seen = await checkRecords(deps.resolver, recordsFor(domain, sending), host);
     const now = clock.now();
     const dkimKeys = keysAfter(domain.dkimKeys, seen, domain.name, now);
-    const records = recordsFor({ ...domain, dkimKeys }, host, seen);
+    const records = recordsFor({ ...domain, dkimKeys }, sending, seen);
     const status = statusAfter(domain, records, now);
     const returnPathBefore = records.every(holdsForReturns) ? null : domain.returnPathBefore;
     return { ...domain, dkimKeys, returnPathBefore, records, ...status, checkedAt: now, updatedAt: now };
@@ -73,7 +81,7 @@ export function createDomains(deps: DomainsDeps): Domains {
     into: DomainWriting,
   ): Promise<SenderDomain> => {
     const changed = { ...domain, ...changes, updatedAt: clock.now() };
-    const records = recordsFor(changed, host, domain.records);
+    const records = recordsFor(changed, hostOf(domain.accountKey), domain.records);
     const unseen = records.some((record) => record.status === "unchecked");
     const next = { ...changed, records, checkedAt: unseen ? null : changed.checkedAt };
     if (!(await into.saveDomain(next))) throw changedMeanwhile(domain.name);
@@ -94,7 +102,7 @@ export function createDomains(deps: DomainsDeps): Domains {
         id: deps.mint("dom", now),
         accountKey,
         status: "pending",
-        records: recordsFor(published, host),
+        records: recordsFor(published, hostOf(accountKey)),
         createdAt: now,
         updatedAt: now,
         verifiedAt: null,

@@ -43,11 +43,15 @@ afterEach(async () => {
   await dns.stop();
 });
 
-const open = (config: Partial<DomainsDeps["config"]> = {}): Domains =>
+const open = (
+  config: Partial<DomainsDeps["config"]> = {},
+  poolAddresses: (accountKey: number) => string[] = () => [],
+): Domains =>
   createDomains({
     store,
     resolver: resolver.uncached,
     config: { hostname: "Mail.Host.Test", sources: ["192.0.2.10"], publicHost: "www.host.test", ...config },
+    poolAddresses,
     clock,
     mint: createIdMint(),
     onStatus: (domain, before) => void told.push(`${before} -> ${domain.status}`),
@@ -214,6 +218,14 @@ test("a recommended record that is missing does not hold verification back", asy
   const domain = await verify();
   expect(domain.status).toBe("verified");
   expect(statuses(domain)).toContain("dmarc missing");
+});
+
+test("the SPF record names the addresses of the account's pools beside the server's, each once", async () => {
+  domains = open({}, (accountKey) => (accountKey === 1 ? ["192.0.2.10", "192.0.2.77", "2001:db8::1"] : []));
+  const spfOf = async (accountKey: number): Promise<string | undefined> =>
+    (await domains.add(accountKey, "pooled.test")).records.find(({ purpose }) => purpose === "spf")?.value;
+  expect(await spfOf(1)).toBe("v=spf1 a:mail.host.test ip4:192.0.2.10 ip4:192.0.2.77 ip6:2001:db8::1 -all");
+  expect(await spfOf(2)).toBe("v=spf1 a:mail.host.test ip4:192.0.2.10 -all");
 });
 
 test("a pending domain with a record missing stays pending and is told which", async () => {
