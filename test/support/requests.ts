@@ -272,7 +272,7 @@ function pathOf(route: Route, which: number[], made: string[], memory: Memory): 
   let n = 0;
   return route.path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const index = which[n] ?? 0;
-    const up = made[n] ?? "";
+    const up = (made[n] ?? "").replace(/^\.{1,2}$/, "dots"); // as segments they would name another path
     n++;
     const standard = (fitting[name] ?? []).filter((one) => typeof one === "string");
     const known =
