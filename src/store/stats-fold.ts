@@ -13,11 +13,11 @@ import type { CountsOfQuarter, WaitingCounts } from "./stats-gather.ts";
 export const otherKey = "(other)";
 export const keysADay = 1000;
 
-/** How much a piece reads of what waits: some 30 ms at most, and far enough back that equal counts meet. */
+/** How much a piece reads of what waits: 50 ms where all differ, and far enough back that equal counts meet. */
 const pieceWaiting = 500;
 const pieceEntries = 10_000;
 /** Each of a dozen rows or more. */
-const pieceSums = 1500;
+const pieceSums = 2500;
 /** How many rows a piece writes: some 10 ms. */
 const pieceRows = 500;
 
