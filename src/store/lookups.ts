@@ -149,6 +149,10 @@ export function createLookups(client: Database) {
   const counted: Statement<[], { seq: number }> = client.prepare(
     "SELECT seq FROM stats_waiting UNION ALL SELECT seq FROM stats_sorted LIMIT 1",
   );
+  // They are numbered without a gap: a fold takes the oldest.
+  const waitingCounts: Statement<[], { n: number | null }> = client.prepare(
+    "SELECT (SELECT max(seq) FROM stats_waiting) - (SELECT min(seq) FROM stats_waiting) + 1 AS n",
+  );
   // One seek an endpoint that has something pending.
   const nextEndpoint: Statement<[number], { endpointKey: number; dueAt: number }> = client.prepare(
     `SELECT endpoint_key AS endpointKey, due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
@@ -207,6 +211,8 @@ export function createLookups(client: Database) {
     },
     /** Something was counted that is not folded yet. */
     countsWait: () => counted.get() !== undefined,
+    /** How many rows of it wait to be sorted. */
+    countsWaiting: () => waitingCounts.get()?.n ?? 0,
     endpointsDue(): { endpointKey: number; dueAt: number }[] {
       const due: { endpointKey: number; dueAt: number }[] = [];
       for (let next = nextEndpoint.get(0); next; next = nextEndpoint.get(next.endpointKey)) {

@@ -23,7 +23,7 @@ export interface StatsCalls extends Pick<
 interface StatsCallDeps {
   writer: Pick<GroupCommit, "call">;
   reader: Pick<ReaderLink, "ask">;
-  lookups: Pick<Lookups, "countsWait">;
+  lookups: Pick<Lookups, "countsWait" | "countsWaiting">;
   clock: Clock;
   log: Log;
 }
@@ -58,14 +58,21 @@ export function createStatsCalls({ writer, reader, lookups, clock, log }: StatsC
     else timer ??= clock.after(gatherMs, () => void quietly(writeRejections()));
   };
 
+  /** What waits as it begins, and no more: each commit of a busy hour counts something, and there would be no end. */
   const foldAll = async (): Promise<void> => {
-    while (await writer.call("foldStats", undefined)) continue;
+    let left = lookups.countsWaiting();
+    for (;;) {
+      const taken = await writer.call("foldStats", { most: left });
+      if (taken === null) return;
+      left -= taken;
+    }
   };
   const fold = (): Promise<void> => (folding ??= foldAll().finally(() => (folding = null)));
-  /** All that was counted before the call: of a fold that runs already nobody knows whether it will meet it. */
+  /** All that was counted before the call, which a fold that runs already does not meet. */
   const foldStats = async (): Promise<void> => {
     await writeRejections();
-    for (let round = 0; round < 2 && lookups.countsWait(); round++) await fold();
+    await folding;
+    if (lookups.countsWait()) await fold();
   };
   /** What the store refuses it has told; other counts stand on. */
   const quietly = async (work: Promise<void>): Promise<void> => {

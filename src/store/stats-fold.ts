@@ -105,11 +105,11 @@ export function createStatsFold(db: Database) {
     }
   };
 
-  /** What waits, as the rows that it changes; each of these is written by a piece of its own. */
-  const sort = (): boolean => {
+  /** What waits, as the rows that it changes; each of these is written by a piece of its own. Answers how much it took. */
+  const sort = (most: number): number | null => {
     const sums = new Map<string, CountsOfQuarter>();
     let [read, entries, last] = [0, 0, 0];
-    for (const { seq, body } of waiting.iterate(pieceWaiting)) {
+    for (const { seq, body } of waiting.iterate(Math.min(pieceWaiting, most))) {
       const list = JSON.parse(body) as WaitingCounts[];
       for (const entry of list) merge(sums, readWaiting(entry));
       last = seq;
@@ -117,7 +117,7 @@ export function createStatsFold(db: Database) {
       read += 1;
       if (entries >= pieceEntries || sums.size >= pieceSums) break;
     }
-    if (read === 0) return false;
+    if (read === 0) return null;
     taken.run(last);
     const rows = new Map<string, DayRow>();
     for (const sum of sums.values()) expand(rows, sum);
@@ -128,14 +128,14 @@ export function createStatsFold(db: Database) {
     ]);
     for (let at = 0; at < sorted.length; at += pieceRows)
       insertSorted.run(JSON.stringify(sorted.slice(at, at + pieceRows)));
-    return true;
+    return read;
   };
 
   return {
-    /** A piece. False: nothing waited. */
-    foldStats(): boolean {
+    /** A piece. How many rows of what waits it took, of `most`; null: there was nothing to do. */
+    foldStats({ most }: { most: number }): number | null {
       const next = nextSorted.get();
-      if (!next) return sort();
+      if (!next) return sort(most);
       takenSorted.run(next.seq);
       write(
         (JSON.parse(next.body) as SortedRow[]).map(([place, key, quarters]) => ({
@@ -144,7 +144,7 @@ export function createStatsFold(db: Database) {
           quarters: quarterCounts(quarters),
         })),
       );
-      return true;
+      return 0;
     },
   };
 }

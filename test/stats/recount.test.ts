@@ -34,8 +34,8 @@ const happened: fc.Arbitrary<Happened> = fc.record({
 /** Quarters from the start. */
 const edge = fc.integer({ min: -5, max: 4 * 96 + 5 });
 
-/** The parts of the store that count, on one connection. */
-function counting() {
+/** The parts of the store that count, on one connection. `meanwhile`: what each commit counts beside its piece of a fold. */
+function counting(meanwhile: Happened[] = []) {
   const directory = newDirectory();
   const path = prepareFiles(directory);
   const db = openWriting(path);
@@ -45,20 +45,29 @@ function counting() {
   const gather = createStatsGather(db, tally);
   const fold = db.transaction(createStatsFold(db).foldStats);
   const views: Record<string, (arg: never) => unknown> = createStatsViews(db);
+  const batch = (list: Happened[]): void => {
+    for (const { at, counter, tag, to } of list)
+      tally.counted.push({ facts: facts(tag, to), at, counters: counterMask([counter]), times: 1 });
+    gather.flush();
+  };
+  let pieces = 0;
+  const call = async (_intent: string, arg: { most: number }): Promise<number | null> => {
+    if (++pieces > 1000) throw new Error("a fold without an end");
+    const taken = fold(arg);
+    batch(meanwhile);
+    return taken;
+  };
+  const waiting = db.prepare<[], { n: number }>("SELECT count(*) AS n FROM stats_waiting");
   const calls = createStatsCalls({
-    writer: { call: (async () => fold()) as never },
+    writer: { call: call as never },
     reader: { ask: (async (name: string, arg: unknown) => views[name]?.(arg as never)) as never },
-    lookups: { countsWait: () => true },
+    lookups: { countsWait: () => true, countsWaiting: () => waiting.get()?.n ?? 0 },
     clock: new ManualClock(),
     log: silentLog,
   });
   return {
     calls,
-    batch(list: Happened[]): void {
-      for (const { at, counter, tag, to } of list)
-        tally.counted.push({ facts: facts(tag, to), at, counters: counterMask([counter]), times: 1 });
-      gather.flush();
-    },
+    batch,
     close(): void {
       db.close();
       rmSync(directory, { recursive: true });
@@ -121,6 +130,17 @@ test("sums and lists equal a recount, however the batches and the folds fell", a
     ),
     { numRuns: 25 },
   );
+});
+
+test("a fold takes what was counted before it, and ends however much is counted while it runs", async () => {
+  const sent: Happened = { at: start, counter: "accepted", tag: "a", to: "x.test" };
+  const { calls, batch, close } = counting([sent]);
+  for (let n = 0; n < 1200; n++) batch([sent]);
+  await Promise.all([calls.foldStats(), calls.foldStats()]);
+  const account = { accountKey: 1, test: false, kind: "account", key: "" } as const;
+  const [sum] = await calls.statsSums(account, [start, start + quarter]);
+  expect(sum?.accepted).toBeGreaterThanOrEqual(1200);
+  close();
 });
 
 test("a day keeps its first thousand keys of a list, and counts the others together", async () => {
