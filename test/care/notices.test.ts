@@ -74,9 +74,9 @@ describe("a notice", () => {
         source: "api",
         queuedAt: clock.now(),
       },
-      recipients: [{ to: "ops@x.test", lane: "1.default/x.test", lease: null }],
+      recipients: [{ to: "ops@x.test", lane: "5.default/x.test", lease: null }],
     });
-    expect(runner.noted).toEqual([{ lane: "1.default/x.test", dueAt: clock.now() }]);
+    expect(runner.noted).toEqual([{ lane: "5.default/x.test", dueAt: clock.now() }]);
     const text = store.bytes().toString();
     expect(text).toMatch(/^From: "svc on mail\.svc\.test" <postmaster@mail\.svc\.test>\r\n/);
     expect(text).toContain("\r\nTo: ops@x.test\r\n");
