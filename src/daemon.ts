@@ -62,8 +62,15 @@ const drainMs = 30_000;
 const cutShortMs = 5_000;
 
 /** Opens the store, starts every room and resolves when the listeners stand. Throws StoreLocked, or the error of what could not start, with everything stopped again. */
-export async function serve({ config, log }: { config: Config; log: Log }): Promise<RunningDaemon> {
-  const clock = systemClock;
+export async function serve({
+  config,
+  log,
+  clock = systemClock,
+}: {
+  config: Config;
+  log: Log;
+  clock?: Clock;
+}): Promise<RunningDaemon> {
   const mint = createIdMint();
   const startedAt = clock.now();
   const store = await openStore({

@@ -2,11 +2,13 @@
 // the HTTP door on loopback behind a trusted proxy, so that a test says where its requests come from. Nothing leaves the
 // machine. Fast enough for thousands of requests; nothing of it is faked but the network.
 import { mkdtempSync, rmSync } from "node:fs";
-import { Agent, request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import { Agent as TlsAgent, request as httpsRequest } from "node:https";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rateTable } from "../../src/access/buckets.ts";
+import type { Clock } from "../../src/clock.ts";
 import { faultText, loadConfig } from "../../src/config.ts";
 import { serve } from "../../src/daemon.ts";
 import type { RouteDeps } from "../../src/http/deps.ts";
@@ -34,6 +36,8 @@ export interface Told {
 export interface Door {
   dns: DnsServer;
   port: number;
+  /** Of the mail listeners: `smtp` and `smtps` of the relay, `inbound`. */
+  mailPorts(name: string): number[];
   /** Exceptions that were logged: what nobody expected. Errors without one are news for the operator. */
   failures: { fields: Record<string, unknown>; text: string }[];
   ask(asked: Asked): Promise<Told>;
@@ -51,7 +55,16 @@ export function routesAsData(): Route[] {
   return allRoutes(nothing as RouteDeps);
 }
 
-export async function startDoor(): Promise<Door> {
+export interface DoorOptions {
+  /** Sections of svc.yaml, in place of the door's own. */
+  config?: Record<string, object>;
+  /** What the whole program takes for the time. */
+  clock?: Clock;
+  /** TLS with a certificate made at start, and with it the relay and the inbound port on loopback. */
+  tls?: boolean;
+}
+
+export async function startDoor({ config = {}, clock, tls = false }: DoorOptions = {}): Promise<Door> {
   const dir = mkdtempSync(join(tmpdir(), "svc-door-"));
   const socket = join(dir, "admin.sock");
   const dns = await startDnsServer();
@@ -60,16 +73,19 @@ export async function startDoor(): Promise<Door> {
     hostname: "mail.svc.test",
     public_url: "https://mail.svc.test",
     data_dir: join(dir, "data"),
-    tls: { mode: "off" },
+    tls: { mode: tls ? "self-signed" : "off" },
     http: { listen: ["127.0.0.1:0"], trusted_proxies: ["127.0.0.0/8"] },
-    relay: { starttls: [], implicit_tls: [] },
-    inbound: { listen: [] },
+    relay: tls
+      ? { starttls: ["127.0.0.1:0", "127.0.0.1:0"], implicit_tls: ["127.0.0.1:0"] }
+      : { starttls: [], implicit_tls: [] },
+    inbound: { listen: tls ? ["127.0.0.1:0"] : [] },
     dns: { servers: [dns.server], timeout: "1s" },
     guard: false, // else the bounces of made-up domains pause the account
     limits: {
       min_free_space: "0%",
       rates: Object.fromEntries(Object.keys(rateTable).map((name) => [name, high])),
     },
+    ...config,
   };
   const file = join(dir, "svc.yaml");
   const loaded = loadConfig({
@@ -88,29 +104,38 @@ export async function startDoor(): Promise<Door> {
     error: (fields, text) => void ("err" in fields && failures.push({ fields, text })),
     component: () => log,
   };
-  const daemon = await serve({ config: loaded.config, log });
-  const port = Number(/:(\d+)$/.exec(addressOf(daemon.addresses()))?.[1]);
-  const agents = { public: new Agent({ keepAlive: true }), admin: new Agent({ keepAlive: true }) };
+  const daemon = await serve({ config: loaded.config, log, ...(clock ? { clock } : {}) });
+  const portsOf = (name: string): number[] =>
+    daemon
+      .addresses()
+      .flatMap((one) => (one.name === name ? [Number(/:(\d+)$/.exec(one.address)?.[1])] : []));
+  const port = portsOf("http")[0] ?? 0;
+  const agents = {
+    public: tls
+      ? new TlsAgent({ keepAlive: true, rejectUnauthorized: false })
+      : new Agent({ keepAlive: true }),
+    admin: new Agent({ keepAlive: true }),
+  };
 
   const ask = ({ method, target, headers = {}, body, door = "public" }: Asked): Promise<Told> =>
     new Promise((resolve, reject) => {
       const where = door === "admin" ? { socketPath: socket } : { host: "127.0.0.1", port };
       const own = door === "admin" ? {} : { "x-forwarded-proto": "https" };
       const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-      const req = httpRequest(
-        { ...where, method, path: target, headers: { ...own, ...length, ...headers }, agent: agents[door] },
-        (res) => {
-          const chunks: Buffer[] = [];
-          res.on("data", (chunk: Buffer) => chunks.push(chunk)).on("error", reject);
-          res.on("end", () =>
-            resolve({
-              status: res.statusCode ?? 0,
-              headers: res.headers,
-              text: Buffer.concat(chunks).toString(),
-            }),
-          );
-        },
-      );
+      const request = { ...where, method, path: target, headers: { ...own, ...length, ...headers } };
+      const read = (res: IncomingMessage): void => {
+        const chunks: Buffer[] = [];
+        res.on("data", (chunk: Buffer) => chunks.push(chunk)).on("error", reject);
+        res.on("end", () =>
+          resolve({
+            status: res.statusCode ?? 0,
+            headers: res.headers,
+            text: Buffer.concat(chunks).toString(),
+          }),
+        );
+      };
+      const secure = tls && door === "public";
+      const req = (secure ? httpsRequest : httpRequest)({ ...request, agent: agents[door] }, read);
       req.on("error", reject);
       req.setTimeout(20_000, () => req.destroy(new Error(`no answer within 20 s: ${method} ${target}`)));
       req.end(body);
@@ -132,6 +157,7 @@ export async function startDoor(): Promise<Door> {
   return {
     dns,
     port,
+    mailPorts: portsOf,
     failures,
     ask,
     admin,
@@ -143,10 +169,6 @@ export async function startDoor(): Promise<Door> {
       rmSync(dir, { recursive: true, force: true });
     },
   };
-}
-
-function addressOf(addresses: { name: string; address: string }[]): string {
-  return addresses.find(({ name }) => name === "http")?.address ?? "";
 }
 
 function exchange(
