@@ -152,6 +152,28 @@ test("an account's quota counts all its keys, batches message by message and SMT
 });
 const address = { email: "b@x.test", ascii: "x.test", domain: "x.test", local: "b", smtpUtf8: false };
 
+test("a mail that began before midnight and ends after it gives no quota back", async () => {
+  await limitAccount({ daily_quota: 2 });
+  const account = await store.accountByName("default");
+  if (!account) throw new Error("no account");
+  const end = Promise.withResolvers<void>();
+  const slow = submission.relay(
+    { account, test: false, apiKey: null, quotas: quotasOf(account, null) },
+    { mailFrom: "a@shop.example", rcptTo: [address], smtpUtf8: false },
+    (async function* () {
+      yield Buffer.from("From: a@shop.example\r\nSubject: s\r\n\r\nhi\r\n");
+      await end.promise;
+    })(),
+    { ip: "192.0.2.1", helo: "x", protocol: "ESMTPSA" },
+  );
+  await clock.advance(86_400_000 - (clock.now() % 86_400_000));
+  for (let n = 0; n < 2; n++) expect((await send()).status).toBe(202);
+  end.resolve();
+  await expect(slow).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+  expect((await send()).status).toBe(429);
+  expect(await kept()).toBe(2);
+});
+
 test("a batch that would pass a quota is refused as a whole", async () => {
   await limitKey({ daily_quota: 5 });
   expect((await batch([message, message, message])).status).toBe(200);
