@@ -5,7 +5,7 @@
 import type { Database } from "better-sqlite3";
 import type { AnswerScope, Answers, Stored } from "./answers.ts";
 import type { AuditWrites } from "./audit-rows.ts";
-import type { KeptAnswer } from "./store.ts";
+import type { Endpoint, KeptAnswer } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
 export interface AnsweredCall {
@@ -22,8 +22,15 @@ export type AnsweredOutcome =
 
 /** Of a write that is none. */
 export const noResult = "none";
+/** What moves by itself while an endpoint is busy, and is out of date when it is read: were it compared, a write might never be kept. */
+const moving: ReadonlySet<string> = new Set<keyof Endpoint>([
+  "lastSuccessAt",
+  "lastFailureAt",
+  "consecutiveFailures",
+]);
 /** Results are plain values, the same on both sides of the thread. */
-export const resultText = (result: unknown): string => JSON.stringify(result) ?? noResult;
+export const resultText = (result: unknown): string =>
+  JSON.stringify(result, (name, value: unknown) => (moving.has(name) ? undefined : value)) ?? noResult;
 
 /** `table`: every intent that writes one thing, by name. */
 export function createAnswered(

@@ -271,3 +271,30 @@ test("attempts go with the events of a person who is forgotten, and what was ans
   await store.forgetRecipient(door.account.key, "ann@a.test", 0);
   expect(await brief()).toEqual([]);
 });
+
+test("an endpoint is changed though an attempt at it ends each time that the change is about to be written", async () => {
+  await record();
+  let tries = 0;
+  const kept = await store.answered(
+    null,
+    async (writing) => {
+      const at = clock.now();
+      const endpoint = await writing.updateEndpoint(door.account.key, hook.id, {
+        active: false,
+        updatedAt: at,
+      });
+      if (++tries > 10) throw new Error("it is tried again and again");
+      const came = { at, status: 500, durationMs: 0, error: null, responseBody: null };
+      const [delivery] = await claim();
+      if (!delivery) throw new Error("nothing is due");
+      await store.settleDeliveries([{ ...delivery, ...came, result: { kind: "retry", dueAt: at } }]);
+      return endpoint;
+    },
+    () => ({ status: 200, body: "{}", audit: null }),
+  );
+  expect([kept.kind, tries]).toEqual(["done", 1]);
+  expect(await store.endpoint(door.account.key, hook.id)).toMatchObject({
+    active: false,
+    consecutiveFailures: 1,
+  });
+});
