@@ -291,14 +291,15 @@ const hasGoodShape: Guard = async (x, deps) => {
   x.body = parsed.data;
 };
 
-/** The first token was drawn before the body was known. */
+/** The first token was drawn before the body was known: it is put back, so that a refusal costs none and says how long all of them take. */
 const hasTokensForAll: Guard = (x, deps) => {
   const route = routeOf(x);
   if (x.principal?.kind !== "key" || !route?.tokens) return;
-  const more = route.tokens(x.body) - 1;
-  if (more < 1) return;
+  const wanted = route.tokens(x.body);
+  if (wanted < 2) return;
+  giveBackToken(x, deps.buckets);
   const { key, account } = x.principal;
-  x.bucket = deps.buckets.take(key, account, route.bucket, more);
+  x.bucket = deps.buckets.take(key, account, route.bucket, wanted);
   if (!x.bucket.allowed) refuseRate(x, "has too few tokens");
 };
 

@@ -56,7 +56,7 @@ export function routesAsData(): Route[] {
 }
 
 export interface DoorOptions {
-  /** Sections of svc.yaml, in place of the door's own. */
+  /** Sections of svc.yaml, in place of the door's own; of `dns` the door keeps the servers. */
   config?: Record<string, object>;
   /** What the whole program takes for the time. */
   clock?: Clock;
@@ -79,13 +79,13 @@ export async function startDoor({ config = {}, clock, tls = false }: DoorOptions
       ? { starttls: ["127.0.0.1:0", "127.0.0.1:0"], implicit_tls: ["127.0.0.1:0"] }
       : { starttls: [], implicit_tls: [] },
     inbound: { listen: tls ? ["127.0.0.1:0"] : [] },
-    dns: { servers: [dns.server], timeout: "1s" },
     guard: false, // else the bounces of made-up domains pause the account
     limits: {
       min_free_space: "0%",
       rates: Object.fromEntries(Object.keys(rateTable).map((name) => [name, high])),
     },
     ...config,
+    dns: { servers: [dns.server], timeout: "1s", ...config["dns"] },
   };
   const file = join(dir, "svc.yaml");
   const loaded = loadConfig({

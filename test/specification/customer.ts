@@ -1,0 +1,83 @@
+// A customer of the API in front of the whole program, whose time a test moves by hand: keys of every scope, requests
+// that say only what matters, and answers taken apart. What is expected of them stands in the tests, by the section of
+// the specification of the API that each file is named after.
+import { ManualClock } from "../support/clock.ts";
+import { startDoor, type Door, type DoorOptions } from "../support/door.ts";
+import type { Answer } from "./asking.ts";
+
+export type { Answer } from "./asking.ts";
+
+export interface Wish {
+  /** null: no Authorization; else the value, or a scope: that customer's key. */
+  key?: string | null;
+  body?: unknown;
+  /** In place of `body`, as it stands. */
+  raw?: string;
+  /** null takes away one that is sent by itself. */
+  headers?: Record<string, string | null>;
+  /** Where the request comes from; 198.51.100.1 at first. */
+  ip?: string;
+}
+
+export interface Customer {
+  door: Door;
+  clock: ManualClock;
+  ask(method: string, path: string, wish?: Wish): Promise<Answer>;
+  /** Makes a key, and tells its value and id. */
+  key(wanted: Record<string, unknown>, account?: string): Promise<{ id: string; value: string }>;
+  /** The time on the clock, so much later. */
+  at(laterMs?: number): string;
+  stop(): Promise<void>;
+}
+
+export const second = 1000;
+export const minute = 60 * second;
+export const hour = 60 * minute;
+export const day = 24 * hour;
+
+/** A send that is accepted, and whose mail never leaves the machine under a test key. */
+export const mail = { from: "shop@ok.test", to: "delivered@simulator.svc", subject: "Hello", text: "Hi" };
+
+/** Limits as they come: the program's own rates. */
+export const ownRates = { limits: { min_free_space: "0%" } };
+
+export async function startCustomer(options: Omit<DoorOptions, "clock"> = {}): Promise<Customer> {
+  const clock = new ManualClock();
+  const door = await startDoor({ ...options, clock });
+  const keys = new Map<string, string>();
+  const customer: Customer = {
+    door,
+    clock,
+    async key(wanted, account) {
+      const made = await door.admin("POST", "/v1/keys", { name: "k", ...wanted }, account);
+      return { id: made.id, value: made.key };
+    },
+    async ask(method, path, { key = "admin", body, raw, headers = {}, ip = "198.51.100.1" } = {}) {
+      const content = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+      const all: Record<string, string | null> = {
+        authorization: key === null ? null : `Bearer ${keys.get(key) ?? key}`,
+        "content-type": content === undefined ? null : "application/json",
+        "x-forwarded-for": ip,
+        ...headers,
+      };
+      const sent = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== null);
+      const told = await door.ask({
+        method,
+        target: path,
+        headers: Object.fromEntries(sent),
+        ...(content !== undefined && { body: content }),
+      });
+      const isJson = /json/.test(told.headers["content-type"] ?? "") && told.text !== "";
+      return { ...told, json: isJson ? JSON.parse(told.text) : null };
+    },
+    at: (laterMs = 0) => new Date(clock.now() + laterMs).toISOString(),
+    async stop() {
+      const over = door.stop().then(() => true);
+      while (!(await Promise.race([over, clock.advance(second).then(() => false)]))) continue;
+    },
+  };
+  for (const scope of ["send", "suppressions", "reporting", "admin"])
+    keys.set(scope, (await customer.key({ scope })).value);
+  keys.set("test", (await customer.key({ scope: "admin", test: true })).value);
+  return customer;
+}
