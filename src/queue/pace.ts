@@ -23,6 +23,8 @@ export interface Pace {
 
 /** A continuously refilled bucket of one second's messages over the group's shape. */
 export function createPace(shape: Shape, clock: Clock): Pace {
+  /** Its rate is no limit: it is slowed down by the attempts that run at once alone. */
+  const unlimited = shape.perSecond === Number.POSITIVE_INFINITY;
   let factor = 1;
   let tokens = Math.max(1, shape.perSecond);
   let seen = clock.monotonic();
@@ -33,7 +35,7 @@ export function createPace(shape: Shape, clock: Clock): Pace {
     const passed = now - seen;
     seen = now;
     factor = Math.min(1, factor + passed * recoveryPerMs);
-    if (shape.perSecond !== Number.POSITIVE_INFINITY) {
+    if (!unlimited) {
       const rate = shape.perSecond * factor;
       tokens = Math.min(Math.max(1, rate), tokens + (passed * rate) / 1000);
     }
@@ -59,7 +61,7 @@ export function createPace(shape: Shape, clock: Clock): Pace {
       if (seen - slowedAt < refusalWindowMs) return;
       slowedAt = seen;
       factor = Math.max(lowest, factor / 2);
-      tokens = Math.min(tokens, 1);
+      if (!unlimited) tokens = Math.min(tokens, 1);
     },
     rested() {
       refresh();

@@ -51,6 +51,16 @@ test("a burst of refusals counts once, a later one again", async () => {
   expect(pace.limit()).toBe(2);
 });
 
+test("a group of no rate, as a smart host is, that is throttled runs fewer at once and never stands still", async () => {
+  const clock = new ManualClock();
+  const pace = createPace(createShaping(null)("smart-host"), clock);
+  pace.slowDown();
+  expect(pace.limit()).toBe(25);
+  for (let i = 0; i < 100; i++) expect([pace.waitMs(), pace.take()]).toEqual([0, true]);
+  await clock.advance(10 * 60_000);
+  expect([pace.limit(), pace.rested()]).toEqual([50, true]);
+});
+
 test("never falls below one attempt at a time", async () => {
   const clock = new ManualClock();
   const pace = createPace(shape, clock);
