@@ -40,8 +40,8 @@ export type HostLookup =
 export interface Addresses {
   /** Those that can be dialled from the source. */
   of(host: string, source: Source): Promise<HostLookup>;
-  /** The families of a host that may be dialled, whatever there is to send from. */
-  families(host: string): Promise<Family[]>;
+  /** The families of a host that may be dialled, whatever there is to send from. `sure`: there are no others. */
+  families(host: string): Promise<{ families: Family[]; sure: boolean }>;
   /** The address to send from, null: the system's choice; undefined: none of that family, so it cannot be dialled. */
   sourceFor(family: Family, source: Source): string | null | undefined;
   /** How long ago, in milliseconds, this address could not be connected; null: nothing is known against it. */
@@ -69,9 +69,12 @@ export function createAddresses(deps: AddressDeps): Addresses {
       const found = exempt
         ? await smartHostAddresses(deps.resolver, host)
         : await hostAddresses(deps.resolver, host);
-      if (found.kind !== "addresses") return [];
+      if (found.kind !== "addresses") return { families: [], sure: found.kind === "none" };
       const dialled = found.addresses.filter(({ address }) => mayDial(address));
-      return [...new Set(dialled.map(({ family }) => family))];
+      return {
+        families: [...new Set(dialled.map(({ family }) => family))],
+        sure: found.missing === undefined,
+      };
     },
     async of(host, source) {
       if (host === deps.hostname.toLowerCase() && !exempt)
@@ -91,6 +94,8 @@ export function createAddresses(deps: AddressDeps): Addresses {
           why: `${host} has no address that mail may be sent to: ${shown(found.addresses)}`,
         };
       const sourced = dialled.filter(({ family }) => sourceFor(family, source) !== undefined);
+      if (sourced.length === 0 && found.missing !== undefined)
+        return { kind: "failed", why: `the DNS could not be asked for all of ${host}: ${found.missing}` };
       if (sourced.length === 0)
         return {
           kind: source.address === null ? "none" : "unsourced",

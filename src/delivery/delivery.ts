@@ -46,8 +46,8 @@ export interface AttemptRequest {
 
 export interface Delivery {
   route(domain: string): Promise<Route>;
-  /** The families that the route's first hosts can be reached in; none where that cannot be told. */
-  families(route: Extract<Route, { kind: "hosts" }>): Promise<Family[]>;
+  /** Which of `own` families reach the first hosts that any of them does; all where that cannot be told, none where none does. */
+  families(route: Extract<Route, { kind: "hosts" }>, own: readonly Family[]): Promise<Family[]>;
   /** Never throws for anything that a network or a receiver does. */
   attempt(request: AttemptRequest): Promise<Outcome | Unsent>;
   /** It has changed which addresses may be used: idle connections from others are let go. */

@@ -64,13 +64,19 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   };
   return {
     route: (domain) => findRoute({ resolver, smartHost, clock, random }, domain),
-    async families({ hosts }) {
-      for (const { preference } of hosts) {
-        const equals = hosts.filter((host) => host.preference === preference).slice(0, maxAddresses);
-        const found = await Promise.all(equals.map(({ host }) => attempt.addresses.families(host)));
-        if (found.flat().length > 0) return [...new Set(found.flat())];
+    async families({ hosts }, own) {
+      let [sure, any] = [true, false];
+      for (const preference of new Set(hosts.map((host) => host.preference))) {
+        const equals = hosts.filter((host) => host.preference === preference);
+        const asked = equals.slice(0, maxAddresses);
+        const found = await Promise.all(asked.map(({ host }) => attempt.addresses.families(host)));
+        const theirs = found.flatMap(({ families }) => families);
+        const reached = own.filter((family) => theirs.includes(family));
+        if (reached.length > 0) return reached;
+        sure &&= found.every((host) => host.sure) && asked.length === equals.length;
+        any ||= theirs.length > 0;
       }
-      return [];
+      return sure && any ? [] : [...own];
     },
     async attempt(request) {
       const outcome = await runAttempt(attempt, request);

@@ -26,7 +26,10 @@ export interface HostAddress {
 }
 
 export type HostAddresses =
-  { kind: "addresses"; addresses: HostAddress[] } | { kind: "none" } | { kind: "failed"; why: string };
+  /** `missing`: why nobody could tell whether there are some of the other family too. */
+  | { kind: "addresses"; addresses: HostAddress[]; missing?: string }
+  | { kind: "none" }
+  | { kind: "failed"; why: string };
 
 /** `domain` in A-label form; `random` gives [0, 1). Never throws. */
 export async function mailHosts(
@@ -91,7 +94,9 @@ export async function hostAddresses(resolver: Resolver, host: string): Promise<H
     ...(four.kind === "found" ? four.records : []).map((address) => ({ address, family: 4 as const })),
     ...(six.kind === "found" ? six.records : []).map((address) => ({ address, family: 6 as const })),
   ];
-  if (addresses.length > 0) return { kind: "addresses", addresses };
+  const failed = [four, six].find((answer) => answer.kind === "failed");
+  if (addresses.length > 0)
+    return { kind: "addresses", addresses, ...(failed ? { missing: failed.why } : {}) };
   if (four.kind === "failed") return four;
   if (six.kind === "failed") return six;
   return { kind: "none" };

@@ -86,11 +86,10 @@ export function createDestinations({
       if (route.kind === "outcome") return here("local", (job) => route.decide(job, clock.now()));
       const { accountKey, ipPool } = named;
       const has = pools.sourcesOf(accountKey, ipPool).families;
-      const reached = has.length === 0 ? [] : await delivery.families(route);
-      const both = reached.length === 0 ? has : has.filter((family) => reached.includes(family));
-      if (has.length > 0 && both.length === 0)
+      const reached = has.length === 0 ? [] : await delivery.families(route, has);
+      if (has.length > 0 && reached.length === 0)
         return here("local", () => noFamily(named.domain, ipPool, clock.now()));
-      const family = both.length === 1 ? (both[0] ?? null) : null;
+      const family = reached.length === 1 ? (reached[0] ?? null) : null;
       return {
         group: route.group,
         line: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,

@@ -535,6 +535,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       return void giveBack([job], now());
     },
     reconsider() {
+      destinations.clear(); // which families a pool has is a part of them
       for (const line of lines.values()) pump(line);
       for (const lane of held) waiting.push(lane, now());
       held.clear();

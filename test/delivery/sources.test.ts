@@ -1,8 +1,8 @@
 // Mail of a pool leaves from the pool's address and no other, and says that address's name.
 import { afterEach, expect, test } from "vitest";
-import type { Source } from "../../src/pools/sources.ts";
+import type { Family, Source } from "../../src/pools/sources.ts";
 import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
-import { makeRequest, rig } from "./rig.ts";
+import { makeRequest, rig, zoneResolver, type Zone } from "./rig.ts";
 
 let receivers: Receiver[] = [];
 afterEach(async () => {
@@ -82,17 +82,54 @@ test("an address that this machine does not have sends nothing: the mail is untr
   expect(await delivery.attempt({ ...six, route })).toMatchObject({ kind: "unsent" });
 });
 
-test("tells the families of the first hosts that have an address", async () => {
-  const zone = {
+test("tells which families reach the first hosts that can be reached at all", async () => {
+  const zone: Zone = {
     "x.test": { mx: ["10 none.test", "20 both.test", "20 four.test", "30 six.test"] },
     "none.test": {},
     "both.test": { a: ["127.0.0.1"], aaaa: ["2001:db8:1::1"] },
     "four.test": { a: ["127.0.0.2"] },
     "six.test": { aaaa: ["2600::1"] },
+    "y.test": { mx: ["10 six.test"] },
+    "z.test": { mx: ["10 six.test", "20 dumb.test"] },
+    "dumb.test": "servfail",
   };
   const { delivery } = rig({ port: 25, zone });
+  const familiesOf = async (domain: string, own: Family[]) => {
+    const route = await delivery.route(domain);
+    if (route.kind !== "hosts") throw new Error("no route");
+    return delivery.families(route, own);
+  };
+  expect(await familiesOf("x.test", [4, 6])).toEqual([4]); // 2001:db8:1::1 is not public, and not dialled
+  expect(await familiesOf("x.test", [6])).toEqual([6]); // the last host takes it
+  expect(await familiesOf("y.test", [4])).toEqual([]);
+  expect(await familiesOf("z.test", [4])).toEqual([4]); // the DNS cannot be asked: the attempt says so
+  await delivery.stop();
+});
+
+test("mail for hosts of the other family goes to the one further down that has the pool's", async () => {
+  const receiver = await startReceiver();
+  receivers.push(receiver);
+  const zone: Zone = {
+    "x.test": { mx: ["10 six.test", "20 four.test"] },
+    "six.test": { aaaa: ["2600::1"] },
+    "four.test": { a: ["127.0.0.1"] },
+  };
+  const { send } = rig({ port: receiver.port, zone });
+  expect(await send("a@x.test", { source: from("127.0.0.7") })).toMatchObject({ kind: "delivered" });
+});
+
+test("a question for the pool's family that the DNS did not answer is neither a bounce nor an untried mail", async () => {
+  const zone: Zone = { "x.test": { mx: ["10 mail.test"] }, "mail.test": { aaaa: ["2600::1"] } };
+  const resolver = {
+    ...zoneResolver(zone),
+    a: () => Promise.resolve({ kind: "failed" as const, why: "SERVFAIL" }),
+  };
+  const { delivery, send } = rig({ port: 25, zone, deps: { resolver } });
   const route = await delivery.route("x.test");
   if (route.kind !== "hosts") throw new Error("no route");
-  expect(await delivery.families(route)).toEqual([4]); // 2001:db8:1::1 is not public, and not dialled
-  await delivery.stop();
+  expect(await delivery.families(route, [4])).toEqual([4]);
+  expect(await send("a@x.test", { source: from("127.0.0.7") })).toMatchObject({
+    kind: "deferred",
+    classification: "dns_failure",
+  });
 });

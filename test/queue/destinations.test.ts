@@ -14,7 +14,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
   const clock = new ManualClock();
   const attempts: AttemptRequest[] = [];
   const routed: string[] = [];
-  const rig: { route: Route; gone?: boolean; families: Family[]; sources: PoolSources } = {
+  const rig: { route: Route; gone?: boolean; families: Family[] | null; sources: PoolSources } = {
     families: [4, 6],
     sources: systemSources,
     route: { kind: "hosts", group: "x.test", hosts: [{ host: "mx.x.test", preference: 10 }] },
@@ -25,7 +25,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
         routed.push(domain);
         return rig.route;
       },
-      families: async () => rig.families,
+      families: async (_route, own) => own.filter((family) => rig.families?.includes(family) ?? true),
       async attempt(request) {
         attempts.push(request);
         if (rig.gone) throw new ContentGone("removed");
@@ -214,7 +214,7 @@ describe("a pool with addresses", () => {
     expect(await addresses()).toEqual(["192.0.2.1"]);
     rig.families = [6];
     expect(await addresses()).toEqual(["2001:db8::1"]);
-    rig.families = []; // the DNS cannot be asked: the attempt says so
+    rig.families = null; // the DNS cannot be asked: the attempt says so
     expect(await addresses()).toEqual(["192.0.2.1", "2001:db8::1"]);
   });
 

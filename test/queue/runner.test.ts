@@ -506,6 +506,27 @@ describe("a pool's addresses", () => {
     expect(left.every(({ source }) => source === two)).toBe(true);
   });
 
+  test("that came or went are routed by at once, not by what was known of the destination before", async () => {
+    let routed = 0;
+    const { clock, runner } = bench({
+      routing: async () => {
+        routed += 1;
+      },
+    });
+    await runner.start();
+    const due = async (): Promise<void> => {
+      runner.note("1.default/x.test", clock.now());
+      await clock.advance(100);
+    };
+    await due();
+    await due();
+    expect(routed).toBe(1);
+    runner.reconsider();
+    expect(runner.reserve("1.default/x.test")).toBeNull();
+    await due();
+    expect(routed).toBe(2);
+  });
+
   test("that are paused while mail is claimed take none of it; what was claimed goes back untried", async () => {
     let pool = [one];
     const { queue, clock, runner, left, finish } = bench({ hangs: ["x.test"], sources: () => pool });
