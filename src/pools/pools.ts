@@ -67,8 +67,8 @@ export function createPools(deps: PoolsDeps): Pools {
   const bindable = deps.canBind ?? canBind;
   const accounts = new Map<number, AccountPools>();
   let usable = new Set<string>();
-  /** Pools that have addresses and can use none. */
-  const stuck = new Set<string>();
+  /** Pools that have addresses and can use none, or none of a family; what the operator was told. */
+  const stuck = new Map<string, string>();
   /** When the DNS was asked about an address and its name, by the monotonic clock. */
   const askedAt = new Map<string, number>();
   const listeners: (() => void)[] = [];
@@ -100,25 +100,30 @@ export function createPools(deps: PoolsDeps): Pools {
 
   const noteState = (pool: Pool): void => {
     const key = keyOf(pool.accountKey, pool.name);
-    const isStuck = pool.addresses.length > 0 && !pool.addresses.some(isUsable);
-    const was = stuck.has(key);
-    if (isStuck === was) return;
-    if (!isStuck) {
+    const { families, usable: usableOf } = sourcesOf(pool);
+    const missing = families.filter((family) => usableOf(family).length === 0);
+    const kind = missing.length === families.length ? "" : `IPv${missing.join()} `;
+    const subject = missing.length === 0 ? null : `no ${kind}address of the pool ${pool.name} can be used`;
+    if (subject === (stuck.get(key) ?? null)) return;
+    if (subject === null) {
       stuck.delete(key);
       return log.info(
         { pool: pool.name },
         "the pool has an address again that can be used; its mail goes on",
       );
     }
-    stuck.add(key);
-    const list = pool.addresses.map(({ address, paused }) =>
-      paused ? `${address} is paused` : `${address} is not an address of this machine`,
-    );
-    log.error({ pool: pool.name, addresses: list }, "no address of the pool can be used; its mail waits");
+    stuck.set(key, subject);
+    const list = pool.addresses
+      .filter((one) => !isUsable(one))
+      .map(({ address, paused }) =>
+        paused ? `${address} is paused` : `${address} is not an address of this machine`,
+      );
+    log.error({ pool: pool.name, addresses: list }, `${subject}; mail that needs one waits`);
+    const whose = kind === "" ? "" : `for hosts that have no other than ${kind}addresses `;
     deps.tell(
-      `pool:${key}`,
-      `no address of the pool ${pool.name} can be used`,
-      `Mail of the pool ${pool.name} waits, because it may leave only from the pool's addresses, and none can be used:\n\n` +
+      `pool:${key} ${kind}`,
+      subject,
+      `Mail of the pool ${pool.name} ${whose}waits, because it may leave only from the pool's addresses, and these cannot be used:\n\n` +
         `${list.map((line) => `  ${line}`).join("\n")}\n\n` +
         `What to do: configure the address on this machine, or resume it with: svc ips resume ADDRESS\n` +
         `The mail goes on by itself within a minute.\n`,

@@ -75,6 +75,23 @@ test("an address that this machine lost while it was down is not used, and the o
   expect([usable(), changes, pools.mayUse("192.0.2.1")]).toEqual([["192.0.2.1"], 1, true]);
 });
 
+test("the loss of a family's last address is told, since hosts of that family alone wait for it", async () => {
+  const own = new Set(["192.0.2.1", "2001:db8::1"]);
+  const { pools, told } = bench([address("192.0.2.1"), address("2001:db8::1")], own);
+  await pools.start();
+  expect(told).toEqual([]);
+  own.delete("192.0.2.1");
+  await pools.look();
+  await pools.look();
+  expect(told).toEqual(["no IPv4 address of the pool default can be used"]);
+  own.delete("2001:db8::1");
+  await pools.look();
+  expect(told.slice(1)).toEqual(["no address of the pool default can be used"]);
+  own.add("192.0.2.1").add("2001:db8::1");
+  await pools.look();
+  expect(told).toHaveLength(2);
+});
+
 test("while one address can be used nothing is told, and a pause of the last is", async () => {
   const { pools, pool, told, usable } = bench(
     [address("192.0.2.1"), address("192.0.2.2")],
