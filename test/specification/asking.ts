@@ -70,7 +70,7 @@ export async function startAsking({
       });
       return {
         ...told,
-        json: /json/.test(String(told.headers["content-type"])) ? JSON.parse(told.text) : null,
+        json: /json/.test(String(told.headers["content-type"])) && told.text ? JSON.parse(told.text) : null,
       };
     },
     stop: () => door.stop(),

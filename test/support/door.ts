@@ -36,6 +36,8 @@ export interface Told {
 export interface Door {
   dns: DnsServer;
   port: number;
+  /** Where the program keeps everything. */
+  dataDir: string;
   /** Of the mail listeners: `smtp` and `smtps` of the relay, `inbound`. */
   mailPorts(name: string): number[];
   /** Exceptions that were logged: what nobody expected. Errors without one are news for the operator. */
@@ -157,6 +159,7 @@ export async function startDoor({ config = {}, clock, tls = false }: DoorOptions
   return {
     dns,
     port,
+    dataDir: settings.data_dir,
     mailPorts: portsOf,
     failures,
     ask,
