@@ -44,9 +44,10 @@ export interface Addresses {
   families(host: string): Promise<{ families: Family[]; sure: boolean }>;
   /** The address to send from, null: the system's choice; undefined: none of that family, so it cannot be dialled. */
   sourceFor(family: Family, source: Source): string | null | undefined;
-  /** How long ago, in milliseconds, this address could not be connected; null: nothing is known against it. */
-  deadSince(address: string, port: number): number | null;
-  markDead(address: string, port: number): void;
+  /** How long ago, in milliseconds, this address could not be connected from `source`; null: nothing is known against it. */
+  deadSince(address: string, port: number, source: string | null): number | null;
+  /** For `source` alone: a receiver may drop what comes from one address of ours, and take what comes from another. */
+  markDead(address: string, port: number, source: string | null): void;
 }
 
 export function createAddresses(deps: AddressDeps): Addresses {
@@ -62,6 +63,9 @@ export function createAddresses(deps: AddressDeps): Addresses {
     if (address !== null) return isIP(address) === family ? address : undefined;
     return outbound.source.length === 0 ? null : outbound.source.find((own) => isIP(own) === family);
   };
+
+  const deadKey = (address: string, port: number, source: string | null): string =>
+    `${address} ${port} ${source}`;
 
   return {
     sourceFor,
@@ -103,18 +107,19 @@ export function createAddresses(deps: AddressDeps): Addresses {
         };
       return { kind: "addresses", addresses: interleaved(sourced, deps.random) };
     },
-    deadSince(address, port) {
-      const since = dead.get(`${address} ${port}`);
+    deadSince(address, port, source) {
+      const key = deadKey(address, port, source);
+      const since = dead.get(key);
       if (since === undefined) return null;
       const ago = clock.monotonic() - since;
       if (ago < deadMs) return ago;
-      dead.delete(`${address} ${port}`);
+      dead.delete(key);
       return null;
     },
-    markDead(address, port) {
+    markDead(address, port, source) {
       const oldest = dead.keys().next();
       if (dead.size >= maxDead && !oldest.done) dead.delete(oldest.value);
-      dead.set(`${address} ${port}`, clock.monotonic());
+      dead.set(deadKey(address, port, source), clock.monotonic());
     },
   };
 }

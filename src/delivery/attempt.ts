@@ -68,7 +68,9 @@ export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Pr
     for (const address of idleFirst(deps, request, host, found.addresses)) {
       if (dialled >= maxAddresses) break;
       const target = targetOf(deps, request, host, address);
-      const deadMs = deps.pool.has(target.key) ? null : deps.addresses.deadSince(target.address, target.port);
+      const deadMs = deps.pool.has(target.key)
+        ? null
+        : deps.addresses.deadSince(target.address, target.port, target.source);
       if (deadMs !== null) {
         note(weights.dead, skipped(target, deadMs, dialogue));
         continue;
@@ -263,7 +265,7 @@ function unopened(
   dialogue.us(`(${why.why})`);
   const { broken, failure } = why;
   if (broken?.broken === "connect" && !ownErrors.has(broken.errno ?? ""))
-    addresses.markDead(target.address, target.port);
+    addresses.markDead(target.address, target.port, target.source);
   const weight =
     failure === local.noTls || failure === local.noLogin
       ? weights.tls

@@ -82,6 +82,16 @@ test("an address that this machine does not have sends nothing: the mail is untr
   expect(await delivery.attempt({ ...six, route })).toMatchObject({ kind: "unsent" });
 });
 
+test("a receiver that one of our addresses could not reach is tried from the others at once", async () => {
+  const { receiver, send } = await start();
+  const { port } = receiver;
+  await receiver.stop();
+  expect(await send("a@x.test", { source: from("127.0.0.7") })).toMatchObject({ kind: "deferred" });
+  receivers = [await startReceiver({ port })];
+  expect(await send("a@x.test", { source: from("127.0.0.7") })).toMatchObject({ kind: "deferred" });
+  expect(await send("a@x.test", { source: from("127.0.0.8") })).toMatchObject({ kind: "delivered" });
+});
+
 test("tells which families reach the first hosts that can be reached at all", async () => {
   const zone: Zone = {
     "x.test": { mx: ["10 none.test", "20 both.test", "20 four.test", "30 six.test"] },
