@@ -86,7 +86,7 @@ export function createEventLists(db: Database) {
     if (filter.tag !== undefined)
       add("EXISTS (SELECT 1 FROM json_each(e.body, '$.data.tags') WHERE value = @tag)", { tag: filter.tag });
     if (filter.ipAddress !== undefined)
-      add("json_extract(e.body, '$.data.ip_address') = @ip", { ip: filter.ipAddress });
+      add("json_extract(e.body, '$.data.ip_address') = @ipAddress", { ipAddress: filter.ipAddress });
     if (filter.occurredAfter !== undefined)
       add("e.occurred_at >= @occurredAfter", { occurredAfter: filter.occurredAfter });
     if (filter.occurredBefore !== undefined)

@@ -981,6 +981,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await types({ to, types: ["message.delivered", "message.bounced"] })).toEqual([
           "message.delivered",
         ]);
+        expect(await types({ ipAddress: "203.0.113.9", ip: "203.0.*" })).toEqual(["ip.blacklisted"]);
         expect(await types({ messageId: first.message.id })).toEqual(["message.deferred"]);
         expect(await types({ messageId: mint("msg", at) })).toEqual([]);
         expect(await types({ eventId: alone.id })).toEqual(["message.unsubscribed"]);
