@@ -19,7 +19,7 @@ export interface Guard {
 }
 
 export interface GuardDeps {
-  store: Pick<Store, "accountByKey" | "accountsWithEvents" | "statsTotals" | "recordAudit">;
+  store: Pick<Store, "accountByKey" | "accountsWithEvents" | "statsTotals">;
   holds: Pick<Holds, "pause" | "resume">;
   notices: Notices;
   shares: Config["guard"];
@@ -62,11 +62,11 @@ export function createGuard({ store, holds, notices, shares, clock, log }: Guard
     const account = await store.accountByKey(accountKey);
     if (!shares || !account || account.pausedAt !== null || account.name === operationsAccount) return;
     const reason = whatIsWrong(await recent(account), shares);
-    if (reason === null || !(await holds.pause(accountKey, reason))) return;
+    const at = clock.now();
+    if (reason === null || !(await holds.pause(accountKey, reason, pauseEntry(account, reason, at)))) return;
     log.warn({ account: account.id, reason }, "paused the sending of an account");
-    await store.recordAudit([pauseEntry(account, reason, clock.now())]);
     await notices.notify(
-      `account_paused:${account.id}`,
+      `account_paused:${account.id}:${at}`, // each pause waits for the operator
       `sending of the account ${account.name} is paused`,
       noticeText(account.name, reason),
     );

@@ -5,12 +5,12 @@
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Service } from "../service.ts";
-import type { GuardBaseline, Store } from "../store/store.ts";
+import type { AuditEntry, GuardBaseline, Store } from "../store/store.ts";
 
 export interface Holds extends Service {
   isPaused(accountKey: number): boolean;
-  /** False: it is paused already. */
-  pause(accountKey: number, reason: string): Promise<boolean>;
+  /** `audit` is written with it. False: it is paused already. */
+  pause(accountKey: number, reason: string, audit?: AuditEntry): Promise<boolean>;
   /** Sending goes on: what is on hold follows by and by. False: the account is not paused. */
   resume(accountKey: number, guarded: GuardBaseline | null): Promise<boolean>;
   /** Puts in line what is on hold of accounts that are not paused. */
@@ -57,8 +57,8 @@ export function createHolds({ store, note, clock, log }: HoldsDeps): Holds {
       await releasing?.catch(() => undefined); // told where it was asked for
     },
     isPaused: (accountKey) => paused.has(accountKey),
-    async pause(accountKey, reason) {
-      const changed = await store.pauseAccount(accountKey, clock.now(), reason);
+    async pause(accountKey, reason, audit) {
+      const changed = await store.pauseAccount(accountKey, clock.now(), reason, audit);
       paused.add(accountKey);
       return changed;
     },

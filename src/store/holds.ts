@@ -4,7 +4,8 @@
 // same claim when its time has come. `lease_until` is since when a row is held. Released, it is due by that time, and
 // the time on hold is added up: it does not count towards the age at which mail is given up.
 import type { Database, Statement } from "better-sqlite3";
-import type { GuardBaseline } from "./store.ts";
+import type { AuditWrites } from "./audit-rows.ts";
+import type { AuditEntry, GuardBaseline } from "./store.ts";
 
 /** Sorts behind the owner of every boot, so that each kind is one stretch of the index of leases. */
 export const firstHolder = "~hold:";
@@ -15,7 +16,7 @@ const accountOf = (holder: string): number => Number(holder.slice(firstHolder.le
 export const isLeased = `(lease_owner < '${firstHolder}')`;
 export const isHeld = `(lease_owner >= '${firstHolder}')`;
 
-export function createHoldWrites(db: Database) {
+export function createHoldWrites(db: Database, log: Pick<AuditWrites, "record">) {
   const pause = db.prepare(
     "UPDATE accounts SET paused_at = @at, pause_reason = @reason WHERE key = @accountKey AND paused_at IS NULL",
   );
@@ -35,8 +36,11 @@ export function createHoldWrites(db: Database) {
   );
 
   return {
-    pauseAccount(arg: { accountKey: number; at: number; reason: string }): boolean {
-      return pause.run(arg).changes > 0;
+    pauseAccount(arg: { accountKey: number; at: number; reason: string; audit: AuditEntry | null }): boolean {
+      const { audit, ...change } = arg;
+      if (pause.run(change).changes === 0) return false;
+      if (audit) log.record(audit);
+      return true;
     },
     resumeAccount(arg: { accountKey: number; guarded: GuardBaseline | null }): boolean {
       const guarded = arg.guarded && JSON.stringify(arg.guarded);

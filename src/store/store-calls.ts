@@ -201,7 +201,8 @@ export function createCalls(parts: CallParts): Store {
     queueCounts: () => reader.ask("queueCounts", { now: clock.now() }),
 
     // holds
-    pauseAccount: (accountKey, at, reason) => rarely(writer.call("pauseAccount", { accountKey, at, reason })),
+    pauseAccount: (accountKey, at, reason, audit = null) =>
+      rarely(writer.call("pauseAccount", { accountKey, at, reason, audit })),
     resumeAccount: (accountKey, guarded) => rarely(writer.call("resumeAccount", { accountKey, guarded })),
     pausedAccounts: async () => lookups.pausedAccounts(),
     accountsOnHold: async () => lookups.accountsOnHold(),

@@ -916,8 +916,8 @@ export interface Store {
   queueCounts(): Promise<QueueCounts>;
 
   // holds
-  /** From now on a claim puts what is due of the account on hold. False: it is paused already, or there is none. */
-  pauseAccount(accountKey: number, at: number, reason: string): Promise<boolean>;
+  /** From now on a claim puts what is due of the account on hold. `audit` is written with it. False: it is paused already, or there is none. */
+  pauseAccount(accountKey: number, at: number, reason: string, audit?: AuditEntry | null): Promise<boolean>;
   /** Ends the pause; what is on hold stays there until it is released. False: it was not paused. */
   resumeAccount(accountKey: number, guarded: GuardBaseline | null): Promise<boolean>;
   pausedAccounts(): Promise<Account[]>;

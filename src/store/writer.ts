@@ -57,7 +57,7 @@ function createWrites(
     ...createAccessWrites(db),
     ...createDomainWrites(db),
     ...createQueueWrites(db, tally),
-    ...createHoldWrites(db),
+    ...createHoldWrites(db, audit),
     ...createForget(db, tally),
     ...createSettlementWrites(db, tally, {
       recordEvent: (event) => events.recordEvent(event),

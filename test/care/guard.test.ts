@@ -90,7 +90,10 @@ test("hard bounces past their share pause the account, and the operator is told 
   expect(account).toMatchObject({ pausedAt: clock.now(), pauseReason: reason });
   expect(holds.isPaused(account.key)).toBe(true);
   expect(told).toMatchObject([
-    { cause: `account_paused:${account.id}`, subject: "sending of the account default is paused" },
+    {
+      cause: `account_paused:${account.id}:${clock.now()}`,
+      subject: "sending of the account default is paused",
+    },
   ]);
   expect(told[0]?.text).toContain(reason);
   expect(told[0]?.text).toContain("svc accounts resume default");
@@ -136,7 +139,7 @@ test("only the last day counts, and live mail only", async () => {
 });
 
 test("after a resume the same bounces do not pause it again, and new ones do", async () => {
-  const { happens, isPaused, clock, guard, find, holds } = await rig();
+  const { happens, isPaused, clock, guard, find, holds, told } = await rig();
   await clock.advance(7 * 60_000); // in the middle of a quarter of an hour, by which counters are kept
   await happens({ delivered: 10, hard: 500 });
   expect(await isPaused()).toBe(true);
@@ -150,6 +153,7 @@ test("after a resume the same bounces do not pause it again, and new ones do", a
   await happens({ delivered: 10 });
   expect(await isPaused()).toBe(true);
   expect((await find()).pauseReason).toContain("20 % of 200 recipients");
+  expect(new Set(told.map(({ cause }) => cause)).size, "each pause is told").toBe(2);
   await guard.resume(await find());
   await clock.advance(25 * hourMs);
   await happens({ delivered: 300, hard: 100 });
