@@ -5,9 +5,11 @@
 /** What a batch waits for company at most: two milliseconds, and on a disk that is slower half of a sync. */
 const leastWaitMs = 2;
 const shareOfCommit = 0.5;
+/** A disk that hung for seconds once says nothing of its next sync. */
+const mostWaitMs = 20;
 
 /** How long a batch of `calls` may wait to be joined, milliseconds; 0: it leaves at once. */
 export function gatheringMs(last: { calls: number; commitMs: number }, calls: number): number {
   if (last.calls < 2 || calls >= last.calls) return 0;
-  return Math.max(leastWaitMs, last.commitMs * shareOfCommit);
+  return Math.min(mostWaitMs, Math.max(leastWaitMs, last.commitMs * shareOfCommit));
 }
