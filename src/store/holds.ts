@@ -4,7 +4,6 @@
 // same claim when its time has come. `lease_until` is since when a row is held. Released, it is due by that time, and
 // the time on hold is added up: it does not count towards the age at which mail is given up.
 import type { Database, Statement } from "better-sqlite3";
-import type { AuditWrites } from "./audit-rows.ts";
 import type { AuditEntry, GuardBaseline } from "./store.ts";
 
 /** Sorts behind the owner of every boot, so that each kind is one stretch of the index of leases. */
@@ -16,7 +15,7 @@ const accountOf = (holder: string): number => Number(holder.slice(firstHolder.le
 export const isLeased = `(lease_owner < '${firstHolder}')`;
 export const isHeld = `(lease_owner >= '${firstHolder}')`;
 
-export function createHoldWrites(db: Database, log: Pick<AuditWrites, "record">) {
+export function createHoldWrites(db: Database, recordAudit: (entry: AuditEntry) => unknown) {
   const pause = db.prepare(
     "UPDATE accounts SET paused_at = @at, pause_reason = @reason WHERE key = @accountKey AND paused_at IS NULL",
   );
@@ -39,7 +38,7 @@ export function createHoldWrites(db: Database, log: Pick<AuditWrites, "record">)
     pauseAccount(arg: { accountKey: number; at: number; reason: string; audit: AuditEntry | null }): boolean {
       const { audit, ...change } = arg;
       if (pause.run(change).changes === 0) return false;
-      if (audit) log.record(audit);
+      if (audit) recordAudit(audit);
       return true;
     },
     resumeAccount(arg: { accountKey: number; guarded: GuardBaseline | null }): boolean {

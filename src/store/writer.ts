@@ -57,7 +57,7 @@ function createWrites(
     ...createAccessWrites(db),
     ...createDomainWrites(db),
     ...createQueueWrites(db, tally),
-    ...createHoldWrites(db, audit),
+    ...createHoldWrites(db, (entry) => audit.record(entry)),
     ...createForget(db, tally),
     ...createSettlementWrites(db, tally, {
       recordEvent: (event) => events.recordEvent(event),
