@@ -1,7 +1,7 @@
 // The whole program in the test's own process: every room as the daemon wires them, a store on disk, a made-up DNS, and
 // the HTTP door on loopback behind a trusted proxy, so that a test says where its requests come from. Nothing leaves the
 // machine. Fast enough for thousands of requests; nothing of it is faked but the network.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { Agent as TlsAgent, request as httpsRequest } from "node:https";
 import { connect } from "node:net";
@@ -95,7 +95,12 @@ export async function startDoor({ config = {}, clock, tls = false }: DoorOptions
     env: {},
     home: dir,
     uid: 1000,
-    readFile: (path) => (path === file ? JSON.stringify(settings) : null),
+    readFile: (path) =>
+      path === file
+        ? JSON.stringify(settings)
+        : path.startsWith(tmpdir())
+          ? readFileSync(path, "utf8")
+          : null,
     listDir: () => [],
   });
   if ("faults" in loaded) throw new Error(loaded.faults.map(faultText).join("\n"));

@@ -65,6 +65,8 @@ export interface ReceiverOptions {
   /** Highest TLS version offered. */
   maxVersion?: "TLSv1.1" | "TLSv1.3";
   host?: string;
+  /** A free one where it is not given. */
+  port?: number;
 }
 
 /** PEM texts of a key and its certificate. */
@@ -120,7 +122,7 @@ export async function startWebhookReceiver(options: ReceiverOptions): Promise<We
   );
   server.on("connection", () => connections++);
   server.on("tlsClientError", () => undefined);
-  server.listen(0, options.host ?? "127.0.0.1");
+  server.listen(options.port ?? 0, options.host ?? "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
