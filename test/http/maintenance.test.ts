@@ -51,6 +51,20 @@ test.each([
   await open();
 });
 
+test("the door closes and opens with its row in the audit log, or not at all", async () => {
+  const bare = await openSqlite(newDirectory(), clock);
+  const recordAudit: Store["recordAudit"] = () =>
+    Promise.reject(new Error("nothing is written behind the act"));
+  const other = await startHttp({ opened: { store: { ...bare, recordAudit }, clock } });
+  expect((await other.ask({ admin: true, method: "POST", path })).status).toBe(200);
+  expect((await other.ask({ admin: true, method: "DELETE", path })).status).toBe(204);
+  const { rows } = await bare.listAudit({}, { limit: 10, cursor: null });
+  expect(rows.map(({ action }) => action)).toEqual(
+    expect.arrayContaining(["maintenance.off", "maintenance.on"]),
+  );
+  await other.stop();
+});
+
 test("what is open to anybody stays open; readiness says no, with the same answer", async () => {
   await close({ until: at(60_000) });
   expect((await door.ask({ path: "/healthz", key: null })).status).toBe(200);

@@ -17,7 +17,7 @@ const common = {
   everybodys: true,
 } as const;
 
-export function maintenanceRoutes({ store, maintenance, clock }: RouteDeps): Route[] {
+export function maintenanceRoutes({ maintenance, clock }: RouteDeps): Route[] {
   return [
     route({
       ...common,
@@ -40,12 +40,16 @@ export function maintenanceRoutes({ store, maintenance, clock }: RouteDeps): Rou
         until: time.optional().describe("It ends by itself then; left out, it lasts until it is ended."),
       }),
       bodyOptional: true,
-      async handle({ body: { until = null } }) {
+      async handle({ body: { until = null }, once }) {
         const now = clock.now();
         if (until !== null && until <= now) throw past();
-        await store.setMaintenance({ since: maintenance.window()?.since ?? now, until });
+        const window = { since: maintenance.window()?.since ?? now, until };
+        const reply = await once(
+          (writing) => writing.setMaintenance(window),
+          () => json(200, maintenanceBody(window)),
+        );
         await maintenance.reload();
-        return json(200, maintenanceBody(maintenance.window()));
+        return reply;
       },
     }),
     route({
@@ -55,10 +59,13 @@ export function maintenanceRoutes({ store, maintenance, clock }: RouteDeps): Rou
       answers: { 204: null },
       act: "maintenance.off",
       body: null,
-      async handle() {
-        await store.setMaintenance(null);
+      async handle({ once }) {
+        const reply = await once(
+          (writing) => writing.setMaintenance(null),
+          () => ({ status: 204 }),
+        );
         await maintenance.reload();
-        return { status: 204 };
+        return reply;
       },
     }),
   ];
