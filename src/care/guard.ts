@@ -30,6 +30,7 @@ export interface GuardDeps {
 const dayMs = 86_400_000;
 /** Counters are kept by quarters of an hour. */
 const quarterMs = 900_000;
+const quarterOf = (at: number): number => Math.floor(at / quarterMs) * quarterMs;
 /** Fewer say nothing. */
 const leastEnded = 200;
 const leastDelivered = 1000;
@@ -47,7 +48,7 @@ export function createGuard({ store, holds, notices, shares, clock, log }: Guard
 
   /** Of the last day, or since the account was resumed. */
   const recent = async ({ key, guarded }: Account): Promise<Figures> => {
-    const dayAgo = clock.now() - dayMs;
+    const dayAgo = quarterOf(clock.now() - dayMs); // as it is counted: what was forgiven has to be within whole
     if (!guarded || guarded.from < dayAgo) return figuresOf(key, dayAgo);
     const now = await figuresOf(key, guarded.from);
     return {
@@ -80,7 +81,7 @@ export function createGuard({ store, holds, notices, shares, clock, log }: Guard
       seen = lastSeq;
     },
     async resume(account) {
-      const from = Math.floor(clock.now() / quarterMs) * quarterMs;
+      const from = quarterOf(clock.now());
       const resumed = await holds.resume(account.key, { from, ...(await figuresOf(account.key, from)) });
       if (resumed) log.info({ account: account.id }, "resumed the sending of an account");
       return resumed;

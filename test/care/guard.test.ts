@@ -10,6 +10,7 @@ import { newDirectory, newEvent, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 
 const hourMs = 3_600_000;
+const quarterMs = 900_000;
 const raised = {
   delivered: ["delivered"],
   hard: ["bounced", "bouncedHard"],
@@ -158,6 +159,19 @@ test("after a resume the same bounces do not pause it again, and new ones do", a
   await clock.advance(25 * hourMs);
   await happens({ delivered: 300, hard: 100 });
   expect(await isPaused(), "a day later the whole day counts again").toBe(true);
+});
+
+test("what was forgiven does not count a day later, in the quarter of an hour of the resume, either", async () => {
+  const { happens, isPaused, clock, guard, find } = await rig();
+  await clock.advance(quarterMs - (clock.now() % quarterMs) + 60_000);
+  await happens({ delivered: 100, hard: 150 });
+  expect(await isPaused()).toBe(true);
+  await guard.resume(await find());
+  for (let minute = 0; minute < 30; minute++) {
+    await clock.advance(minute === 0 ? 24 * hourMs - 2 * 60_000 : 60_000);
+    await happens({ delivered: 1 });
+    expect(await isPaused(), `minute ${minute}`).toBe(false);
+  }
 });
 
 test("accounts without a new event are not looked at; the account of notices is never paused", async () => {
