@@ -72,6 +72,8 @@ export function createPools(deps: PoolsDeps): Pools {
   /** When the DNS was asked about an address and its name, by the monotonic clock. */
   const askedAt = new Map<string, number>();
   const listeners: (() => void)[] = [];
+  /** The addresses were looked at: what is known of them is not of before the start. */
+  let looked = false;
   let looking: Promise<void> | null = null;
   let again = false;
 
@@ -94,7 +96,7 @@ export function createPools(deps: PoolsDeps): Pools {
         .filter(isUsable)
         .map(({ address }) => address),
     );
-    for (const pool of pools) noteState(pool);
+    if (looked) for (const pool of pools) noteState(pool);
     for (const listener of listeners) listener();
   };
 
@@ -205,6 +207,8 @@ export function createPools(deps: PoolsDeps): Pools {
     async start() {
       for (const accountKey of await store.accountsWithPools()) await refresh(accountKey);
       await lookAtBinds();
+      looked = true;
+      for (const { pool } of [...accounts.values()].flatMap(entriesOf)) noteState(pool);
     },
     async stop() {
       await looking?.catch(() => undefined); // told where it was asked for

@@ -75,6 +75,12 @@ test("an address that this machine lost while it was down is not used, and the o
   expect([usable(), changes, pools.mayUse("192.0.2.1")]).toEqual([["192.0.2.1"], 1, true]);
 });
 
+test("an address that came back while the program was down is no news for the operator", async () => {
+  const { pools, told, usable } = bench([address("192.0.2.1", { bindable: false })], new Set(["192.0.2.1"]));
+  await pools.start();
+  expect([usable(), told]).toEqual([["192.0.2.1"], []]);
+});
+
 test("the loss of a family's last address is told, since hosts of that family alone wait for it", async () => {
   const own = new Set(["192.0.2.1", "2001:db8::1"]);
   const { pools, told } = bench([address("192.0.2.1"), address("2001:db8::1")], own);
