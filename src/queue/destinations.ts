@@ -13,6 +13,7 @@ import type { Pools } from "../pools/pools.ts";
 import { systemSources, type Source } from "../pools/sources.ts";
 import { readLane, sandboxLane } from "./lane.ts";
 import type { Destination } from "./runner.ts";
+import { localGroup } from "./shaping.ts";
 import type { Wire } from "./wire.ts";
 
 export interface Destinations {
@@ -83,12 +84,12 @@ export function createDestinations({
       const named = readLane(lane);
       if (named === null) return sandbox;
       const route = await delivery.route(named.domain);
-      if (route.kind === "outcome") return here("local", (job) => route.decide(job, clock.now()));
+      if (route.kind === "outcome") return here(localGroup, (job) => route.decide(job, clock.now()));
       const { accountKey, ipPool } = named;
       const has = pools.sourcesOf(accountKey, ipPool).families;
       const reached = has.length === 0 ? [] : await delivery.families(route, has);
       if (has.length > 0 && reached.length === 0)
-        return here("local", () => noFamily(named.domain, ipPool, clock.now()));
+        return here(localGroup, () => noFamily(named.domain, ipPool, clock.now()));
       const family = reached.length === 1 ? (reached[0] ?? null) : null;
       return {
         group: route.group,

@@ -7,6 +7,7 @@ import type { Outcome } from "../mail/outcome.ts";
 import type { AttemptRecord, NewEvent, Settlement } from "../store/store.ts";
 import { suppressionFor, suppresses } from "../suppressions/policy.ts";
 import { secondLookFor } from "../suppressions/second-look.ts";
+import { localGroup } from "./shaping.ts";
 import { nextAttemptAt, type NextAttempt, type RetrySchedule } from "./schedule.ts";
 
 export interface SettleDeps {
@@ -29,7 +30,7 @@ export function settlementOf(
   group: string,
 ): Settlement {
   const next = outcome.kind === "deferred" ? retryOf(deps, job, outcome, now) : null;
-  const provider = wasTried(outcome) ? group : null;
+  const provider = wasTried(outcome) && group !== localGroup ? group : null;
   const event = eventOf(deps.recorder, job, outcome, next, provider);
   const state = outcome.kind === "deferred" ? (next ? "deferred" : "bounced") : outcome.kind;
   return {

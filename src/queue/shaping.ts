@@ -9,6 +9,9 @@ export interface Shape {
   perSecond: number;
 }
 
+/** The group of answers that need no receiver. */
+export const localGroup = "local";
+
 /** The rows; `default` serves every group without one. Large providers ask for less than strangers stand. */
 const table: Record<string, Shape> = {
   default: { connections: 10, perSecond: 100 },
@@ -19,8 +22,8 @@ const table: Record<string, Shape> = {
   "smart-host": { connections: 50, perSecond: Number.POSITIVE_INFINITY },
   // Mail of test keys and of --dev, which never leaves the machine.
   sandbox: { connections: 50, perSecond: Number.POSITIVE_INFINITY },
-  // Answers that need no receiver: no such domain, null MX, a failed look-up.
-  local: { connections: 50, perSecond: Number.POSITIVE_INFINITY },
+  // No such domain, null MX, a failed look-up.
+  [localGroup]: { connections: 50, perSecond: Number.POSITIVE_INFINITY },
 };
 
 export type Shaping = (group: string) => Shape;

@@ -23,7 +23,7 @@ const message = makeMessage({ queuedAt: now - 1000, accountKey: 3, key: 8 });
 const jobOf = (over: Partial<Job> = {}): Job => makeJob(4, { message, ...over });
 const trace = makeTrace({ startedAt: now - 200, endedAt: now });
 
-function settle(job: Job, outcome: Outcome, over: Partial<SettleDeps> = {}) {
+function settle(job: Job, outcome: Outcome, over: Partial<SettleDeps> = {}, group = "provider.test") {
   const deps: SettleDeps = {
     recorder: createRecorder({ clock, mint }),
     mint,
@@ -33,7 +33,7 @@ function settle(job: Job, outcome: Outcome, over: Partial<SettleDeps> = {}) {
     isCaught: () => false,
     ...over,
   };
-  const settlement = settlementOf(deps, job, outcome, now, "provider.test");
+  const settlement = settlementOf(deps, job, outcome, now, group);
   const body = JSON.parse(settlement.event.body) as { event: string; data: Record<string, unknown> };
   return { settlement, event: body.event, data: body.data };
 }
@@ -53,6 +53,16 @@ test("every settlement says whose it is and which attempt it ends", () => {
     });
     expect(settlement.at).toBe(settlement.event.occurredAt);
   }
+});
+
+test("what is decided here counts for no provider", () => {
+  const bounced = bouncedOutcome({ source: "local", classification: "invalid_domain" });
+  expect(settle(jobOf({}), bounced).settlement.provider).toBe("provider.test");
+  const { settlement } = settle(jobOf({}), bounced, {}, "local");
+  expect([settlement.provider, settlement.event.facts]).toEqual([
+    null,
+    expect.not.stringContaining("\nlocal\n"),
+  ]);
 });
 
 test("the attempt is kept as it went", () => {
