@@ -3,7 +3,7 @@
 // the specification of the API that each file is named after.
 import { ManualClock } from "../support/clock.ts";
 import { startDoor, type Door, type DoorOptions } from "../support/door.ts";
-import type { Answer } from "./asking.ts";
+import { eventually, type Answer } from "./asking.ts";
 
 export type { Answer } from "./asking.ts";
 
@@ -25,6 +25,8 @@ export interface Customer {
   ask(method: string, path: string, wish?: Wish): Promise<Answer>;
   /** Makes a key, and tells its value and id. */
   key(wanted: Record<string, unknown>, account?: string): Promise<{ id: string; value: string }>;
+  /** Asks until `look` finds something. Time stands still, but what is due now is done. */
+  eventually<T>(look: () => Promise<T | null | undefined | false>): Promise<T>;
   /** The time on the clock, so much later. */
   at(laterMs?: number): string;
   stop(): Promise<void>;
@@ -70,6 +72,11 @@ export async function startCustomer(options: Omit<DoorOptions, "clock"> = {}): P
       const isJson = /json/.test(told.headers["content-type"] ?? "") && told.text !== "";
       return { ...told, json: isJson ? JSON.parse(told.text) : null };
     },
+    eventually: (look) =>
+      eventually(async () => {
+        await clock.advance(0);
+        return look();
+      }),
     at: (laterMs = 0) => new Date(clock.now() + laterMs).toISOString(),
     async stop() {
       const over = door.stop().then(() => true);
