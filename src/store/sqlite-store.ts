@@ -98,7 +98,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     closers.push(() => space.stop());
     closers.push(() => writer.drain());
     const lookups = createLookups(lookupsDb);
-    const stats = createStatsCalls({ writer, reader, lookups, clock, log });
+    const stats = createStatsCalls({ writer, reader, lookups, space, clock, log });
     closers.push(() => stats.stop());
     const [pragmas] = await Promise.all([writer.ready(), reader.ready()]);
     setup.close();

@@ -9,6 +9,7 @@ import type { Counted, Counts, StatsRow } from "./counters.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { Lookups } from "./lookups.ts";
 import type { ReaderLink } from "./reader-link.ts";
+import type { Space } from "./space.ts";
 import { StoreUnavailable } from "./store.ts";
 import type { StatsListOf, StatsOf, Store } from "./store.ts";
 
@@ -24,6 +25,7 @@ interface StatsCallDeps {
   writer: Pick<GroupCommit, "call">;
   reader: Pick<ReaderLink, "ask">;
   lookups: Pick<Lookups, "countsWait" | "countsWaiting">;
+  space: Pick<Space, "full">;
   clock: Clock;
   log: Log;
 }
@@ -34,7 +36,7 @@ const gatherMost = 1000;
 const daysAtOnce = 32;
 const rejected = counterMask(["suppressedRejections"]);
 
-export function createStatsCalls({ writer, reader, lookups, clock, log }: StatsCallDeps): StatsCalls {
+export function createStatsCalls({ writer, reader, lookups, space, clock, log }: StatsCallDeps): StatsCalls {
   let rejections = new Map<string, Counted>();
   let timer: Timer | null = null;
   let folding: Promise<void> | null = null;
@@ -68,8 +70,9 @@ export function createStatsCalls({ writer, reader, lookups, clock, log }: StatsC
     }
   };
   const fold = (): Promise<void> => (folding ??= foldAll().finally(() => (folding = null)));
-  /** All that was counted before the call, which a fold that runs already does not meet. */
+  /** All that was counted before the call, which a fold that runs already does not meet. The last room of a disk is for mail. */
   const foldStats = async (): Promise<void> => {
+    if (space.full()) return;
     await writeRejections();
     await folding;
     if (lookups.countsWait()) await fold();

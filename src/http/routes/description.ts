@@ -55,7 +55,6 @@ export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[
       }),
     }),
   );
-  texts.public(); // what cannot be described is told at the start
   return own;
 }
 
