@@ -30,7 +30,7 @@ const codes: [code: string, status: number, conditions: number][] = [
   ["scheduling_window_exceeded", 422, 1],
   ["invalid_attachment", 422, 3],
   ["tracking_disabled", 422, 2],
-  ["rate_limit_exceeded", 429, 2],
+  ["rate_limit_exceeded", 429, 3],
   ["internal_error", 500, 1],
   ["upstream_error", 502, 1],
   ["service_overloaded", 503, 1],
@@ -146,7 +146,7 @@ describe("shapes", () => {
 
   test.each([
     ["required_scope", ["scope_insufficient"], "send"],
-    ["bucket", ["rate_limit_exceeded"], expect.stringMatching(/^(events-read|account)$/)],
+    ["bucket", ["rate_limit_exceeded"], expect.stringMatching(/^(events-read|account|quota)$/)],
     [
       "retry_after_seconds",
       ["rate_limit_exceeded", "service_overloaded", "maintenance", "source_ip_locked"],

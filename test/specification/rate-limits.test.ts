@@ -276,6 +276,21 @@ describe("headers", () => {
     }
   });
 
+  test.each([
+    ["no HTTP", "what is this?\r\n\r\n", 400],
+    ["a header without a colon", "GET /v1/messages HTTP/1.1\r\nHost: a\r\nwrong\r\n\r\n", 400],
+    ["a header of 40 KB", `GET / HTTP/1.1\r\nHost: a\r\nX-A: ${"a".repeat(40_000)}\r\n\r\n`, 431],
+  ])("they stand even on the answer to %s", async (_what, bytes, status) => {
+    const answer = await customer.door.raw([bytes], (so) => so.includes("\r\n\r\n"));
+    const [line = "", ...fields] = (answer.split("\r\n\r\n")[0] ?? "").split("\r\n");
+    expect(line).toMatch(`HTTP/1.1 ${status} `);
+    const headers = Object.fromEntries(
+      fields.map((field) => [field.split(": ")[0]?.toLowerCase(), field.split(": ")[1]]),
+    );
+    expectHeaders({ status, headers, text: answer, json: null }, line);
+    expect(headers["x-ratelimit-bucket"]).toBe("unauthenticated");
+  });
+
   test("a 304 carries them and costs no token; every 200 costs one", async () => {
     await customer.clock.advance(minute);
     const since = { "if-modified-since": new Date(customer.clock.now()).toUTCString() };

@@ -254,6 +254,19 @@ const rows: Row[] = [
     before: (customer) => spent(customer, () => ["/v1/accounts/spent", { account: single }]),
   },
   {
+    code: "rate_limit_exceeded",
+    status: 429,
+    when: "a day's quota",
+    ask: ["GET", "/"],
+    async before({ door, key, ask }) {
+      const { id, value } = await key({ scope: "send", test: true });
+      await door.admin("PATCH", `/v1/keys/${id}`, { daily_quota: 1 });
+      const again: Row["ask"] = ["POST", "/v1/messages", { key: value, body: mail }];
+      await ask(...again);
+      return again;
+    },
+  },
+  {
     code: "upstream_error",
     status: 502,
     when: "the resolver fails",

@@ -2,7 +2,7 @@
 // server to a recipient of its own. What the event then says, whether there is another attempt, and whether the address
 // is suppressed: only where the recipient is at fault.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
+import { startReceiver, type Receiver, type ReceiverOptions } from "../support/smtp-receiver.ts";
 import { minute, startCustomer, type Customer } from "./customer.ts";
 
 interface Row {
@@ -296,4 +296,119 @@ test("what was temporary is tried again by itself within 72 seconds, what was pe
     const asked = receiver.commands.filter((line) => line.startsWith(`RCPT TO:<${addressOf(row)}>`));
     expect(asked).toHaveLength(1);
   }
+});
+
+describe("a failure that nobody replied to", () => {
+  interface Failure {
+    what: string;
+    /** Of the domain in the DNS; null: it does not exist. */
+    mx: string[] | "servfail" | null;
+    /** Where its host is, and what the server there does; no server: nobody listens. */
+    host?: { address: string; server?: ReceiverOptions };
+    codes: string[];
+    status: string;
+    classification: string;
+    suppresses?: boolean;
+  }
+  const failures: Failure[] = [
+    {
+      what: "no connection",
+      mx: ["10 mx"],
+      host: { address: "127.0.0.44" },
+      codes: ["421", "451"],
+      status: "4.4.1",
+      classification: "connection_failed",
+    },
+    {
+      what: "a connection that is dropped before the greeting",
+      mx: ["10 mx"],
+      host: { address: "127.0.0.45", server: { drop: "banner" } },
+      codes: ["421", "451"],
+      status: "4.4.1",
+      classification: "connection_failed",
+    },
+    {
+      what: "a connection that is dropped in the session",
+      mx: ["10 mx"],
+      host: { address: "127.0.0.46", server: { drop: "rcpt" } },
+      codes: ["421", "451"],
+      status: "4.4.2",
+      classification: "connection_failed",
+    },
+    {
+      what: "a reply that is none",
+      mx: ["10 mx"],
+      host: { address: "127.0.0.47", server: { reply: { mail: "good day" } } },
+      codes: ["421", "451"],
+      status: "4.5.0",
+      classification: "protocol_error",
+    },
+    {
+      what: "a DNS that fails",
+      mx: "servfail",
+      codes: ["421", "451"],
+      status: "4.4.3",
+      classification: "dns_failure",
+    },
+    {
+      what: "a domain that does not exist",
+      mx: null,
+      codes: ["550"],
+      status: "5.1.2",
+      classification: "invalid_domain",
+    },
+    {
+      what: "a null MX",
+      mx: ["0 ."],
+      codes: ["556"],
+      status: "5.1.10",
+      classification: "invalid_domain",
+      suppresses: true,
+    },
+    {
+      what: "an MX in a private network that is not allowed",
+      mx: ["10 mx"],
+      host: { address: "10.11.12.13" },
+      codes: ["550"],
+      status: "5.4.6",
+      classification: "routing_error",
+    },
+  ];
+
+  test.each(failures)("$what is $status, $classification, in words of our own", async (failure) => {
+    const domain = `fails${failures.indexOf(failure)}.test`;
+    const { dns } = customer.door;
+    const { mx, host, status, classification } = failure;
+    if (mx === "servfail") dns.fail(domain, "servfail");
+    else if (mx !== null)
+      dns.set(
+        domain,
+        "MX",
+        mx.map((record) => record.replace("mx", `mx.${domain}`)),
+      );
+    if (host) dns.set(`mx.${domain}`, "A", [host.address]);
+    const server =
+      host?.server && (await startReceiver({ ...host.server, address: host.address, port: receiver.port }));
+    const body = { from: "shop@ok.test", to: `ann@${domain}`, subject: "Hello", text: "Hi" };
+    const { json } = await customer.ask("POST", "/v1/messages", { body });
+    const [event] = await customer.eventually(async () => {
+      const page = await customer.ask("GET", `/v1/events?message_id=${json.id}`);
+      return page.json.data.length > 0 && (page.json.data as Event[]);
+    });
+    await server?.stop();
+    const isSoft = status.startsWith("4");
+    expect(event).toMatchObject({
+      event: isSoft ? "message.deferred" : "message.bounced",
+      data: {
+        smtp_code: expect.stringMatching(new RegExp(`^(${failure.codes.join("|")})$`)),
+        smtp_status: status,
+        smtp_response: expect.stringMatching(/^\[local\] \S/),
+        bounce_type: isSoft ? "soft" : "hard",
+        bounce_classification: classification,
+        ...(isSoft ? {} : { source: "local", suppressed: failure.suppresses === true }),
+      },
+    });
+    const entry = await customer.ask("GET", `/v1/suppressions/ann@${domain}`);
+    expect(entry.status).toBe(failure.suppresses ? 200 : 404);
+  });
 });
