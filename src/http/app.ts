@@ -112,11 +112,18 @@ async function perform(x: Exchange, deps: AppDeps): Promise<Reply> {
   }
 }
 
-/** An act that its handler did not write down with its effect is written down behind it. */
+/**
+ * An act that its handler did not write down with its effect is written down behind it. Where that fails the act stands
+ * all the same, and an error would have the caller do it twice.
+ */
 async function handle(x: Exchange, route: Route, deps: AppDeps): Promise<Reply> {
   const reply = await route.handle(callOf(x, deps));
   const act = x.told || reply.headers?.["idempotency-replayed"] ? null : actOf(x, deps.clock.now());
-  if (act) await deps.store.recordAudit([act(reply)]);
+  try {
+    if (act) await deps.store.recordAudit([act(reply)]);
+  } catch (error) {
+    deps.log.error({ request_id: x.id, err: error }, "an act was done and is missing in the audit log");
+  }
   return reply;
 }
 

@@ -96,7 +96,7 @@ export function createPools(deps: PoolsDeps): Pools {
         .filter(isUsable)
         .map(({ address }) => address),
     );
-    if (looked) for (const pool of pools) noteState(pool);
+    if (looked) for (const pool of pools) if (pool.addresses.length > 0) noteState(pool);
     for (const listener of listeners) listener();
   };
 
@@ -120,6 +120,7 @@ export function createPools(deps: PoolsDeps): Pools {
       .map(({ address, paused }) =>
         paused ? `${address} is paused` : `${address} is not an address of this machine`,
       );
+    if (pool.addresses.length === 0) list.push("it has no address");
     log.error({ pool: pool.name, addresses: list }, `${subject}; mail that needs one waits`);
     const whose = kind === "" ? "" : `for hosts that have no other than ${kind}addresses `;
     deps.tell(
@@ -127,7 +128,7 @@ export function createPools(deps: PoolsDeps): Pools {
       subject,
       `Mail of the pool ${pool.name} ${whose}waits, because it may leave only from the pool's addresses, and these cannot be used:\n\n` +
         `${list.map((line) => `  ${line}`).join("\n")}\n\n` +
-        `What to do: configure the address on this machine, or resume it with: svc ips resume ADDRESS\n` +
+        `What to do: configure the address on this machine, resume it with svc ips resume ADDRESS, or add one: svc ips add ADDRESS --pool ${pool.name}\n` +
         `The mail goes on by itself within a minute.\n`,
     );
   };
@@ -150,6 +151,8 @@ export function createPools(deps: PoolsDeps): Pools {
     for (let from = 0; from < due.length; from += ptrLooksAtOnce)
       await Promise.all(due.slice(from, from + ptrLooksAtOnce).map((address) => lookAtPtr(address, looks)));
     await save(looks, seen);
+    // A pool that was just made is given its addresses next; one that is still empty now is told.
+    for (const { pool } of [...accounts.values()].flatMap(entriesOf)) noteState(pool);
   };
 
   const ehloName = ({ hostname }: PoolAddress): string => hostname ?? deps.hostname;

@@ -1,7 +1,8 @@
 // The addresses that a pool's mail may leave from at this moment, kept in memory so that no message asks the store.
-// A pool without addresses leaves the choice to the system (or to `outbound.source`). A pool that has some and can use
+// The pool `default` without addresses leaves the choice to the system (or to `outbound.source`). Any other that can use
 // none gives an empty list: its mail waits, since it never leaves from an address outside of the pool.
 import { isIP } from "node:net";
+import { defaultPool } from "../store/pool-rows.ts";
 import type { Pool, PoolAddress } from "../store/store.ts";
 
 export type Family = 4 | 6;
@@ -23,14 +24,16 @@ export interface PoolSources {
 
 const system: readonly Source[] = [{ address: null, hostname: null, weight: 1 }];
 
-/** Of a pool without addresses, and of mail that needs no address. */
+/** Of the pool `default` without addresses, and of mail that needs no address. */
 export const systemSources: PoolSources = { families: [], usable: () => system };
+/** Of any other pool without addresses: it may be given one of either family. */
+const emptyPool: PoolSources = { families: [4, 6], usable: () => [] };
 
 /** Of an address that was not looked at yet the best is hoped: an attempt finds out. */
 export const isUsable = ({ paused, bindable }: PoolAddress): boolean => !paused && bindable !== false;
 
 export function sourcesOf(pool: Pool): PoolSources {
-  if (pool.addresses.length === 0) return systemSources;
+  if (pool.addresses.length === 0) return pool.name === defaultPool ? systemSources : emptyPool;
   const familyOf = (address: string): Family => (isIP(address) === 6 ? 6 : 4);
   const all: Source[] = pool.addresses
     .filter(isUsable)

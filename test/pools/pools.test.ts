@@ -21,10 +21,10 @@ const address = (ip: string, over: Partial<PoolAddress> = {}): PoolAddress => ({
   ...over,
 });
 
-function bench(addresses: PoolAddress[], own: Set<string>) {
+function bench(addresses: PoolAddress[], own: Set<string>, name = "default") {
   const pool: Pool = {
     accountKey: 1,
-    name: "default",
+    name,
     description: null,
     isDefault: true,
     addresses,
@@ -54,7 +54,7 @@ function bench(addresses: PoolAddress[], own: Set<string>) {
   });
   const usable = () =>
     pools
-      .sourcesOf(1, "default")
+      .sourcesOf(1, name)
       .usable(null)
       .map((source) => source.address);
   return { pools, pool, told, usable };
@@ -149,4 +149,37 @@ test("a choice by weight falls on each as often as it weighs, and on one of them
   expect(counts).toEqual([100, 300, 600]);
   expect(chooseByWeight(list, 0.999999999)).toBe(list[2]);
   expect(chooseByWeight([], 0.5)).toBeNull();
+});
+
+test("the pool default without addresses leaves the choice to the system", async () => {
+  const { pools, told, usable } = bench([], new Set());
+  await pools.start();
+  await pools.look();
+  expect([usable(), told]).toEqual([[null], []]);
+});
+
+test("mail of any other pool without addresses waits, and the operator is told at the first look", async () => {
+  const own = new Set(["192.0.2.1"]);
+  const { pools, pool, told, usable } = bench([], own, "news");
+  await pools.start();
+  expect(pools.sourcesOf(1, "news").families).toEqual([4, 6]); // one of either family may come: nothing bounces for want of it
+  expect(usable()).toEqual([]);
+  await pools.look();
+  await pools.look();
+  expect(told).toEqual(["no address of the pool news can be used"]);
+  pool.addresses = [address("192.0.2.1")];
+  await pools.changed(1);
+  await pools.look();
+  expect(usable()).toEqual(["192.0.2.1"]);
+});
+
+test("a pool that is given its address right after it was made is no news", async () => {
+  const { pools, pool, told } = bench([address("192.0.2.9")], new Set(["192.0.2.1", "192.0.2.9"]), "news");
+  await pools.start();
+  pool.addresses = [];
+  await pools.changed(1);
+  pool.addresses = [address("192.0.2.1")];
+  await pools.changed(1);
+  await pools.look();
+  expect(told).toEqual([]);
 });

@@ -66,7 +66,7 @@ export function register(ips: Command, cli: Cli): void {
       const path = await pathOf(cli, address);
       await agree(
         cli,
-        `Take ${address} out of its pool? With its last address gone, the pool's mail leaves from where the system chooses.`,
+        `Take ${address} out of its pool? With its last address gone, the pool's mail waits (that of the pool default leaves from where the system chooses).`,
         flags.yes,
       );
       await cli.client.call("DELETE", path);

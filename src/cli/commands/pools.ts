@@ -79,7 +79,14 @@ function show(cli: Cli, answer: Answer): void {
   if (cli.out.json) return cli.out.body(answer.text);
   cli.out.fields(Object.entries(answer.json).filter(([name]) => name !== "ips"));
   const ips = addressesOf(answer.json);
-  if (ips.length === 0) return cli.out.note("It has no address: the system chooses.");
+  if (ips.length === 0) {
+    const add = `${cli.program} ips add ADDRESS --pool ${String(answer.json["name"])}`;
+    return cli.out.note(
+      answer.json["name"] === "default"
+        ? "It has no address: the system chooses."
+        : `It has no address: its mail waits for one. Add it: ${add}`,
+    );
+  }
   cli.out.line("");
   cli.out.table(ipColumns, ips);
 }
