@@ -158,6 +158,15 @@ describe("what holds for every endpoint", () => {
     }
   });
 
+  test("the statistics are the exception: they say Last-Modified, and are counted anew each time", async () => {
+    for (const [, path] of reading.filter(([, one]) => one.startsWith("/v1/stats"))) {
+      const since = String((await api.ask("GET", path)).headers["last-modified"]);
+      expect([path, Number.isNaN(Date.parse(since))]).toEqual([path, false]);
+      const again = await api.ask("GET", path, { headers: { "if-modified-since": since } });
+      expect([path, again.status]).toEqual([path, 200]);
+    }
+  });
+
   test("HEAD is GET without a body, and OPTIONS is 405", async () => {
     for (const [, path] of reading) {
       const [get, head] = [await api.ask("GET", filled(path)), await api.ask("HEAD", filled(path))];
