@@ -137,7 +137,7 @@ describe("what holds for every endpoint", () => {
     expect([answer.status, answer.json.error.code]).toEqual([401, "invalid_api_key"]);
   });
 
-  test("a read is answered 304 where nothing has changed, and costs no token", async () => {
+  test("a read is answered 304 where nothing has changed", async () => {
     const domain = await api.ask("POST", "/v1/domains", { body: { name: "new.test" } });
     const pool = await api.ask("POST", "/v1/ip_pools", { body: { name: "pool-1" } });
     const webhook = await api.ask("POST", "/v1/webhooks", { body: hook });
