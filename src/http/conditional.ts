@@ -22,7 +22,8 @@ export async function readConditionally(
   const nowSecond = wholeSecond(deps.clock.now());
   if (route.changes === "always") return dated(await handle(), nowSecond);
   const accountKey = x.principal === null ? 0 : accountOf(x).key;
-  const change = await deps.store.lastChange(accountKey, route.changes);
+  const written = await deps.store.lastChange(accountKey, route.changes);
+  const change = { ...written, at: Math.max(written.at, lastTurn(deps.clock.now(), route.changesEachMs)) };
   const since = ifModifiedSince(x, nowSecond);
 
   const unchanged = (changedAt: number): boolean =>
@@ -48,6 +49,11 @@ export async function readConditionally(
 function ownTime(change: LastChange, lastModified: number | undefined): number {
   if (lastModified === undefined) return change.at;
   return Math.min(change.at, Math.max(wholeSecond(lastModified) + ownSlackMs, change.late));
+}
+
+/** When time alone last changed an answer; 0 where it does not. */
+function lastTurn(now: number, eachMs: number | undefined): number {
+  return eachMs === undefined ? 0 : Math.floor(now / eachMs) * eachMs;
 }
 
 function dated(reply: Reply, at: number): Reply {

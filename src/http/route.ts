@@ -57,7 +57,14 @@ export interface Call<Query, Body> {
 export type Shows = readonly Resource[] | "always";
 
 export type RouteOf<Query extends z.ZodObject, Body extends z.ZodType | null> = AnyRoute<Query, Body> &
-  ({ method: "GET"; changes: Shows } | { method: Exclude<Method, "GET"> });
+  (
+    | {
+        method: "GET";
+        changes: Shows;
+        /** Of what changes with the time too: how often. */ changesEachMs?: number;
+      }
+    | { method: Exclude<Method, "GET"> }
+  );
 
 interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   method: Method;

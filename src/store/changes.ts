@@ -127,9 +127,11 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
   saveLooks: (touch) => touch(everyone, "ip_pools"),
   clearInbox: (touch, { accountKey }) => touch(accountKey, "inbox"),
 
-  // statistics: what shows them is made anew each time
-  count: nothing,
-  foldStats: nothing,
+  // statistics: a reading shows all that was counted before it, unless the store could not fold that
+  count: (touch) => touch(everyone, "stats"),
+  foldStats(touch, { late }) {
+    if (late) touch(everyone, "stats");
+  },
 
   // retention, and the store's own
   purge(touch, _request, result) {
@@ -139,6 +141,7 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
       touch(everyone, "inbox", removed);
     }
     if (result.events > 0) touch(everyone, "events", removed);
+    if (result.stats > 0) touch(everyone, "stats", removed);
   },
   forgetRecipient(touch, { accountKey }) {
     touch(accountKey, "messages"); // one that stays shows a recipient less, and no later time

@@ -40,6 +40,8 @@ export function createStatsCalls({ writer, reader, lookups, space, clock, log }:
   let rejections = new Map<string, Counted>();
   let timer: Timer | null = null;
   let folding: Promise<void> | null = null;
+  /** A reading since the last whole fold may have shown less than was counted. */
+  let behind = false;
 
   const writeRejections = async (): Promise<void> => {
     timer?.cancel();
@@ -63,16 +65,22 @@ export function createStatsCalls({ writer, reader, lookups, space, clock, log }:
   /** What waits as it begins, and no more: each commit of a busy hour counts something, and there would be no end. */
   const foldAll = async (): Promise<void> => {
     let left = lookups.countsWaiting();
+    const late = behind;
+    behind = true;
     for (;;) {
-      const taken = await writer.call("foldStats", { most: left });
-      if (taken === null) return;
+      const taken = await writer.call("foldStats", { most: left, late });
+      if (taken === null) break;
       left -= taken;
     }
+    behind = false;
   };
   const fold = (): Promise<void> => (folding ??= foldAll().finally(() => (folding = null)));
   /** All that was counted before the call, which a fold that runs already does not meet. The last room of a disk is for mail. */
   const foldStats = async (): Promise<void> => {
-    if (space.full()) return;
+    if (space.full()) {
+      behind = true;
+      return;
+    }
     await writeRejections();
     await folding;
     if (lookups.countsWait()) await fold();

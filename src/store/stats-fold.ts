@@ -132,8 +132,8 @@ export function createStatsFold(db: Database) {
   };
 
   return {
-    /** A piece. How many rows of what waits it took, of `most`; null: there was nothing to do. */
-    foldStats({ most }: { most: number }): number | null {
+    /** A piece. `late`: readings may have shown less meanwhile (changes.ts). How many rows of what waits it took, of `most`; null: there was nothing to do. */
+    foldStats({ most }: { most: number; late: boolean }): number | null {
       const next = nextSorted.get();
       if (!next) return sort(most);
       takenSorted.run(next.seq);

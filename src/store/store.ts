@@ -759,6 +759,7 @@ export const resources = [
   "smtp_credentials",
   "inbox",
   "accounts",
+  "stats", // beside messages and events, which are counted
 ] as const;
 export type Resource = (typeof resources)[number];
 

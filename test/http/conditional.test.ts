@@ -188,6 +188,20 @@ describe.each(routes.filter(({ path }) => path !== "/v1/events/tail").map(({ pat
   },
 );
 
+test("statistics of now are new with each quarter of an hour, and after a refusal for suppression is counted", async () => {
+  const stamp = await read("/v1/stats");
+  await clock.advance(3000);
+  expect((await get("/v1/stats", stamp)).status).toBe(304);
+  const of = { accountKey: account, test: false, domain: null, pool: null, tagsJson: "[]" };
+  store.countRejection({ ...of, recipientDomains: ["c.test"], at: clock.now() });
+  await store.statsTotals(account, { from: 0, to: clock.now(), test: false }); // writes what was gathered
+  await clock.advance(3000);
+  const counted = await get("/v1/stats", stamp);
+  expect([counted.status, counted.json["totals"]]).toMatchObject([200, { suppressed_rejections: 1 }]);
+  await clock.advance(15 * 60_000);
+  expect((await get("/v1/stats", stampOf(counted))).status).toBe(200);
+});
+
 /** What changes, what it changes, and what of that is not shown by a route. */
 const changes: [name: string, of: Resource[], change: () => Promise<unknown>, not?: string[]][] = [
   [

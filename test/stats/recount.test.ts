@@ -51,7 +51,7 @@ function counting(meanwhile: Happened[] = []) {
     gather.flush();
   };
   let pieces = 0;
-  const call = async (_intent: string, arg: { most: number }): Promise<number | null> => {
+  const call = async (_intent: string, arg: { most: number; late: boolean }): Promise<number | null> => {
     if (++pieces > 1000) throw new Error("a fold without an end");
     const taken = fold(arg);
     batch(meanwhile);

@@ -7,7 +7,7 @@ import { invalid, periodsOf, rangeOf, type Bound, type Range } from "../../stats
 import { pageOfRanking, type Counted } from "../../stats/ranking.ts";
 import * as rates from "../../stats/rates.ts";
 import { dayMs, granularities } from "../../stats/zone.ts";
-import { addTotals, noTotals, type Totals } from "../../store/counters.ts";
+import { addTotals, noTotals, quarterMs, type Totals } from "../../store/counters.ts";
 import type { StatsListOf, StatsOf } from "../../store/store.ts";
 import { domainName, pageFields, textFilter } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
@@ -56,7 +56,8 @@ type Query = z.output<typeof sums>;
 
 const common = {
   method: "GET",
-  changes: "always", // the range moves with the time, and what is counted with every message
+  changes: ["messages", "events", "stats"],
+  changesEachMs: quarterMs, // the range of now moves on with the day of a time zone
   scopes: ["reporting"],
   bucket: "stats-read",
   doors: "both",
