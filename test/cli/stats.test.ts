@@ -33,6 +33,13 @@ test("stats alone is the summary, with the filters of the API", async () => {
   expect((await svc(["--json", "stats"], { socket })).out).toBe(`${JSON.stringify(summary)}\n`);
 });
 
+test("where nothing was counted it says where test traffic is", async () => {
+  const none = Object.fromEntries(Object.keys(totals).map((name) => [name, 0]));
+  const { socket } = await fakeDaemon({ "GET /v1/stats": { json: { ...summary, totals: none } } });
+  expect((await svc(["stats"], { socket })).err).toContain("stats --test");
+  expect((await svc(["stats", "--test"], { socket })).err).not.toContain("stats --test");
+});
+
 test("a timeseries is a table, bars or CSV", async () => {
   const { socket } = await fakeDaemon({ "GET /v1/stats/timeseries": { json: series } });
   const bars = (await svc(["stats", "timeseries", "--chart"], { socket })).out.trimEnd().split("\n");

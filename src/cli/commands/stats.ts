@@ -1,4 +1,5 @@
 // `svc stats`: what was counted, as numbers, tables, CSV, and over time as bars.
+import { csvCell } from "../../csv.ts";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
@@ -43,6 +44,10 @@ export function register(stats: Command, cli: Cli): void {
         ...Object.entries(part(json, "totals")),
         ...Object.entries(part(json, "rates")).map(([name, rate]): [string, string] => [name, percent(rate)]),
       ]);
+      if (!flags.test && Object.values(part(json, "totals")).every((count) => count === 0))
+        cli.out.note(
+          `Nothing was counted. What test keys send is counted apart: ${cli.program} stats --test`,
+        );
     },
   );
   addRange(stats.command("timeseries").description("counts and rates over time"), true)
@@ -163,16 +168,13 @@ function csv(cli: Cli, key: string, rows: Row[], header = true): void {
   if (header && names.length > 0) cli.out.line([key, ...names].join(","));
   for (const row of rows) {
     const numbers: Row = { ...part(row, "totals"), ...part(row, "rates") };
-    cli.out.line([cellOf(row[key]), ...names.map((name) => cellOf(numbers[name]))].join(","));
+    cli.out.line([row[key], ...names.map((name) => numbers[name])].map(cellOf).join(","));
   }
 }
 
-/** RFC 4180; what a spreadsheet would run is made text. */
-function cellOf(value: unknown): string {
-  if (typeof value !== "string") return typeof value === "number" ? String(value) : "";
-  const text = /^[=+\-@\t\r\n＝＋－＠]/.test(value) ? `'${value}` : value;
-  return /[",;\t\r\n]|^ | $/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
+/** Of a body: text or a number, and nothing for all else. */
+const cellOf = (value: unknown): string =>
+  csvCell(typeof value === "string" || typeof value === "number" ? value : null);
 
 function percent(rate: unknown): string {
   return typeof rate === "number" ? `${(rate * 100).toFixed(2)} %` : "";

@@ -11,7 +11,8 @@ import {
   type PageRequest,
   type Suppression,
 } from "../../store/store.ts";
-import { csvReply, type Cell } from "../csv.ts";
+import { csvReply } from "../csv.ts";
+import type { Cell } from "../../csv.ts";
 import { domainName, pageFields, present, textFilter, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";

@@ -30,7 +30,11 @@ export const poolShape = z
     name: z.string(),
     description: z.string().nullable(),
     is_default: z.boolean().describe("Messages that name no pool go by it."),
-    ips: z.array(ipShape).describe("Without any, the system chooses the address."),
+    ips: z
+      .array(ipShape)
+      .describe(
+        "Without any, mail of `default` leaves from where the system chooses; that of another waits.",
+      ),
     created_at: timestamp,
     updated_at: timestamp,
   })
