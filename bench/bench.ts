@@ -19,6 +19,8 @@ import { sectionOf, type RowResult } from "./table.ts";
 import { compile, folder, startSink, type Tools } from "./tools.ts";
 
 const warmUpMessages = 3_000;
+/** Until compilers have settled, ours and the peers': daemons run for months. */
+const warmUpSeconds = 5;
 const retries = 2;
 const fewest = 1_000;
 const most = 200_000;
@@ -113,7 +115,8 @@ function said({ messages, perSecond, perCpuSecond, cpuMicros, peakBytes, fault }
 
 /** Warms it up, and says how many messages fill the time. */
 async function enough(contender: Contender, ground: Ground): Promise<number> {
-  const { perSecond } = await contender.measure(ground, warmUpMessages);
+  let { perSecond } = await contender.measure(ground, warmUpMessages);
+  if (!flags.quick) ({ perSecond } = await contender.measure(ground, Math.ceil(perSecond * warmUpSeconds)));
   return Math.min(most, Math.max(fewest, Math.round((perSecond * seconds) / 1000) * 1000));
 }
 
