@@ -1,7 +1,7 @@
-// The one file that reaches into smtp-server. Its connection class is kept but for four methods:
+// The one file that reaches into smtp-server, with data-parser.ts. Its connection class is kept but for five methods:
 // init (no 100 ms wait before the greeting; our limits), send (our status codes and words, AUTH only under TLS, one
-// count of bad commands, the farewell at shutdown), _onCommand (base64 that is none) and _parseAddressCommand
-// (path.ts: quoted local parts).
+// count of bad commands, the farewell at shutdown), _createParser (data-parser.ts), _onCommand (base64 that is none) and
+// _parseAddressCommand (path.ts: quoted local parts).
 // _getEnhancedStatusCode needs no override: a context of `false` makes it silent, which send uses wherever a
 // text brings its own X.Y.Z. A test holds the upstream text of all that is leant on here.
 import type { Socket } from "node:net";
@@ -9,6 +9,7 @@ import { SMTPServer } from "smtp-server";
 import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
 import { SMTPConnection } from "smtp-server/lib/smtp-connection.js";
 import type { Clock } from "../clock.ts";
+import { DataParser } from "./data-parser.ts";
 import type { Gate } from "./gate.ts";
 import { readPath } from "./path.ts";
 import type { PathCommand } from "./path.ts";
@@ -113,6 +114,14 @@ export class RelayConnection extends SMTPConnection {
     if (text === "Authentication aborted") return super.send(code, "5.0.0 Authentication cancelled", false);
     this.#reply(code, data, context);
     if (this.#desk.stopping && code !== 421 && accepted.test(text)) super.send(421, farewell, false);
+  }
+
+  override _createParser(): DataParser {
+    const { maxCommandLength } = this._server.options;
+    const parser = new DataParser({ maxCommandLength });
+    parser.oncommand = (command, callback) => this._onCommand(command, callback);
+    parser.on("error", (error) => this.send(421, `Error: ${error.message}`));
+    return parser;
   }
 
   override _onCommand(command: Buffer, callback?: () => void): void {

@@ -1,0 +1,87 @@
+import { once } from "node:events";
+import fc from "fast-check";
+import { SMTPStream } from "smtp-server/lib/smtp-stream.js";
+import { expect, test } from "vitest";
+import { DataParser } from "../../src/relay/data-parser.ts";
+
+interface Read {
+  /** Each mail's data, `null` while its end has not come. */
+  mails: (string | null)[];
+  commands: string[];
+}
+
+/** Feeds the chunks to a parser whose every DATA command begins a mail. */
+async function read(parser: SMTPStream, chunks: string[]): Promise<Read> {
+  const found: Read = { mails: [], commands: [] };
+  parser.oncommand = (line, goOn) => {
+    found.commands.push(line.toString("latin1"));
+    if (line.toString("latin1") !== "DATA") return goOn?.();
+    const index = found.mails.push(null) - 1;
+    const data: Buffer[] = [];
+    const stream = parser.startDataMode();
+    stream.on("data", (bytes: Buffer) => data.push(bytes));
+    stream.on("end", () => {
+      found.mails[index] = Buffer.concat(data).toString("latin1");
+      expect(stream.byteLength).toBe(found.mails[index].length);
+      parser.continue();
+    });
+    goOn?.();
+  };
+  for (const chunk of chunks)
+    await new Promise<void>((done) => void parser.write(Buffer.from(chunk, "latin1"), () => done()));
+  await new Promise((done) => setImmediate(done));
+  return found;
+}
+
+function split(text: string, cuts: number[]): string[] {
+  const places = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].toSorted((a, b) => a - b);
+  return [0, ...places].map((from, i) => text.slice(from, places[i] ?? text.length)).filter(Boolean);
+}
+
+const octets = fc
+  .array(fc.constantFrom("\r\n", ".", "\r", "\n", "a", "\r\n.", "\r\n..", ".\r\n", "\r\n.\r\n"), {
+    maxLength: 30,
+  })
+  .map((parts) => parts.join(""));
+
+test("the data of a mail and the commands behind it are what smtp-server itself reads, wherever the chunks are cut", async () => {
+  await fc.assert(
+    fc.asyncProperty(octets, fc.array(fc.nat(200), { maxLength: 12 }), async (text, cuts) => {
+      // Of data that begins with a bare LF upstream keeps a dot that intake never sees: the mail is refused.
+      const chunks = split(`DATA\r\na${text}`, cuts);
+      expect(await read(new DataParser(), chunks)).toEqual(await read(new SMTPStream(), chunks));
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+test.each([
+  ["none", ".\r\nNOOP\r\n", "", ["DATA", "NOOP"]],
+  ["a dot on its own line is stuffed", "..\r\n.\r\nNOOP\r\n", ".\r\n", ["DATA", "NOOP"]],
+  ["an empty line first", "\r\n.\r\nNOOP\r\n", "\r\n", ["DATA", "NOOP"]],
+  ["bare line ends do not end it", "a\n.\nb\r.\rc\r\n.\r\n", "a\n.\nb\r.\rc\r\n", ["DATA"]],
+  ["every line begins with dots", "..a\r\n...\r\n..\r\n.\r\n", ".a\r\n..\r\n.\r\n", ["DATA"]],
+])("data cut after each octet: %s %j", async (_what, wire, mail, commands) => {
+  const whole = await read(new DataParser(), [`DATA\r\n${wire}`]);
+  expect(whole).toEqual({ mails: [mail], commands });
+  expect(await read(new DataParser(), ["DATA\r\n", ...wire.split("")])).toEqual(whole);
+});
+
+test("a reader that is slow holds the sender up, one that lets go does not", async () => {
+  const parser = new DataParser();
+  let stream: ReturnType<SMTPStream["startDataMode"]> | null = null;
+  parser.oncommand = (_line, goOn) => {
+    stream = parser.startDataMode();
+    goOn?.();
+  };
+  parser.write("DATA\r\n");
+  await new Promise((done) => setImmediate(done));
+  let taken = 0;
+  for (let i = 0; i < 40; i++) parser.write(Buffer.alloc(16 * 1024, "a"), () => void taken++);
+  await new Promise((done) => setImmediate(done));
+  expect(taken).toBeLessThan(10);
+  stream!.destroy();
+  await once(stream!, "close");
+  await new Promise((done) => setImmediate(done));
+  expect(taken).toBe(40);
+});
