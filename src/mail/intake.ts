@@ -21,6 +21,22 @@ export class MailTooLarge extends Error {
   }
 }
 
+const wordBytes = Int32Array.BYTES_PER_ELEMENT;
+
+/** The octets four at a time, from the first place that such a view may begin at. */
+function wordsOf({ buffer, byteOffset, length }: Buffer): Int32Array {
+  const from = Math.min(length, -byteOffset & (wordBytes - 1));
+  return length - from < wordBytes
+    ? noWords
+    : new Int32Array(buffer, byteOffset + from, (length - from) >> 2);
+}
+const noWords = new Int32Array(0);
+
+/** One of the four octets is below 14: subtracting borrows into its highest bit, which was not set. */
+function hasControl(word: number): boolean {
+  return ((word - 0x0e0e0e0e) & ~word & 0x80808080) !== 0;
+}
+
 export interface IntakeSummary {
   /** Header section as it came, its empty line, and body. */
   sizeBytes: number;
@@ -105,8 +121,8 @@ export class MailIntake {
   }
 
   /**
-   * Looks at each octet; most are above 13 and need no more than that look. In the header it stops behind
-   * the empty line, says that the body has begun and returns where; else it returns 0.
+   * Looks at each octet, where it can at four in one go; most are above 13 and need no more than that look. In the
+   * header it stops behind the empty line, says that the body has begun and returns where; else it returns 0.
    */
   #scan(bytes: Buffer): number {
     const { length } = bytes;
@@ -120,7 +136,15 @@ export class MailIntake {
       this.#column = 0;
     }
     let lineStart = i - this.#column;
+    const words = wordsOf(bytes);
+    const first = words.byteOffset - bytes.byteOffset;
     for (; i < length; i++) {
+      if (((i - first) & 3) === 0 && i >= first) {
+        let word = (i - first) >> 2;
+        while (word < words.length && !hasControl(words[word] as number)) word++;
+        i = first + (word << 2);
+        if (i === length) break;
+      }
       const byte = bytes[i] as number;
       if (byte > cr) continue;
       if (byte === 0) throw new MailSyntaxError("nul", "the mail has a NUL octet");

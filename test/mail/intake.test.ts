@@ -189,3 +189,16 @@ test.each([
 ])("refuses the header section %j", (section) => {
   expect(() => parseHeaderSection(bytes(section))).toThrow(expect.objectContaining({ code: "bad_header" }));
 });
+
+test("an octet that must not be there is seen wherever it stands, and whatever the bytes lie behind", () => {
+  for (let length = 1; length <= 24; length++)
+    for (let before = 0; before < 8; before++)
+      for (let at = 0; at < length; at++)
+        for (const octet of ["\0", "\r", "\n"]) {
+          const body = `${"\xff".repeat(at)}${octet}${"\x0e".repeat(length - at - 1)}`;
+          const memory = Buffer.alloc(before + length);
+          memory.write(body, before, "latin1");
+          const chunks = [bytes("A: b\r\n\r\n"), memory.subarray(before), bytes("c\r\n")];
+          expect(failure(chunks)).toBe(octet === "\0" ? "nul" : "bare_line_end");
+        }
+});
