@@ -46,6 +46,7 @@ export function createDestinations({
     group,
     line: group,
     sources: () => systemSources.usable(null),
+    prepare: () => undefined,
     attempt: async (job) => decide(job),
   });
   const sandbox = here("sandbox", (job) => sandboxOutcome(job, clock.now()));
@@ -95,6 +96,7 @@ export function createDestinations({
         group: route.group,
         line: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),
+        prepare: wire.signAhead,
         attempt: (job, mayFinish, source) => send(job, route, mayFinish, source),
       };
     },

@@ -13,6 +13,7 @@ import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts
 import { createTimeHeap } from "./heap.ts";
 import { createGates, freeSlots, takeSeat, tokenWaitMs, type Gate, type Seat } from "./gates.ts";
 import type { Shaping } from "./shaping.ts";
+import type { Unsigned } from "./wire.ts";
 import { createWrites, logStoreFault } from "./writes.ts";
 
 /** Where a lane's jobs go: a group to pace, and how to try one job there. */
@@ -22,6 +23,8 @@ export interface Destination {
   line: string;
   /** The addresses that it may leave from now, the same list until that changes; empty: none, it waits. */
   sources(): readonly Source[];
+  /** Begins what the first attempt needs while the message is on its way to the disk. */
+  prepare(message: Unsigned, headerSection: Buffer): void;
   /** Never rejects for what a network or a receiver does. `mayFinish` is false once the lease is lost. */
   attempt(job: Job, mayFinish: () => boolean, source: Source): Promise<Outcome | Unsent>;
 }

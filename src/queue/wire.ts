@@ -13,11 +13,16 @@ import type { Store } from "../store/store.ts";
 export interface Wire {
   /** DKIM-Signature fields for the message; null where the domain that must sign is no longer there. */
   signatureOf(message: QueuedMessage): Promise<Buffer | null>;
+  /** Begins `signatureOf` for a message that is on its way to the disk; the attempt meets the failure, if there is one. */
+  signAhead(message: Unsigned, headerSection: Buffer): void;
   /** The stored bytes. */
   open(message: QueuedMessage): AsyncIterable<Buffer>;
   /** The message in ASCII alone, which reads the same; null where there is no such form (addresses, signed parts). */
   ascii(message: QueuedMessage): Promise<WireMessage | null>;
 }
+
+/** What a signature is made of, beside the header section. */
+export type Unsigned = Pick<QueuedMessage, "id" | "accountKey" | "signingDomain" | "bodyHash">;
 
 export interface WireDeps {
   store: Pick<Store, "domainByName" | "openContent">;
@@ -55,7 +60,7 @@ export function createWire({ store, signHeader, clock, sign: signs }: WireDeps):
 
   /** Null: the domain that must sign is gone. */
   const sign = async (
-    message: QueuedMessage,
+    message: Unsigned,
     headerSection: Buffer,
     bodyHash: Uint8Array,
   ): Promise<Buffer | null> => {
@@ -89,31 +94,36 @@ export function createWire({ store, signHeader, clock, sign: signs }: WireDeps):
     return signature && { signature, sizeBytes, open: () => convert(source, plan) };
   };
 
-  const signatureOf = kept(clock, signaturesKept, async (message) => {
-    if (!signs || message.signingDomain === null) return Buffer.alloc(0);
-    return sign(message, await sectionOf(message), message.bodyHash);
-  });
+  const signatures = createKept<Buffer>(clock, signaturesKept);
+  const renderings = createKept<WireMessage>(clock, renderingsKept);
   return {
-    signatureOf,
-    ascii: kept(clock, renderingsKept, render),
+    signatureOf: (message) =>
+      signatures(message.id, async () => {
+        if (!signs || message.signingDomain === null) return Buffer.alloc(0);
+        return sign(message, await sectionOf(message), message.bodyHash);
+      }),
+    signAhead(message, headerSection) {
+      const { bodyHash } = message;
+      signatures(message.id, () => sign(message, headerSection, bodyHash)).catch(() => undefined);
+    },
+    ascii: (message) => renderings(message.id, () => render(message)),
     open: (message) => store.openContent(message.content),
   };
 }
 
 /** What was made for a message is made once, unless it is old, was null or failed. */
-function kept<T>(
+function createKept<T>(
   clock: Pick<Clock, "monotonic">,
   most: number,
-  make: (message: QueuedMessage) => Promise<T | null>,
-): (message: QueuedMessage) => Promise<T | null> {
-  const made = new Map<number, { madeAt: number; value: Promise<T | null> }>();
-  return (message) => {
-    const before = made.get(message.key);
+): (id: string, make: () => Promise<T | null>) => Promise<T | null> {
+  const made = new Map<string, { madeAt: number; value: Promise<T | null> }>();
+  return (id, make) => {
+    const before = made.get(id);
     if (before && clock.monotonic() - before.madeAt < signatureKeptMs) return before.value;
-    const value = make(message);
-    const forget = () => made.delete(message.key);
+    const value = make();
+    const forget = () => made.delete(id);
     value.then((result) => result === null && forget(), forget);
-    made.set(message.key, { madeAt: clock.monotonic(), value });
+    made.set(id, { madeAt: clock.monotonic(), value });
     for (const oldest of made.keys()) {
       if (made.size <= most) break;
       made.delete(oldest);

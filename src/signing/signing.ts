@@ -1,5 +1,5 @@
-// DKIM signatures off the loop: threads of their own, one fewer than the machine has processors, each with one small batch at
-// a time. In libuv's pool every signature cost the loop a job, a wake-up and the Ed25519 half of its work, and four of
+// DKIM signatures off the loop: threads of their own, one fewer than the machine has processors, each with two small batches
+// at a time. In libuv's pool every signature cost the loop a job, a wake-up and the Ed25519 half of its work, and four of
 // them at once kept the loop itself from a processor. The threads start with the first signature.
 import { availableParallelism } from "node:os";
 import type { Worker } from "node:worker_threads";
@@ -10,6 +10,8 @@ import type { SignCall, SignReport } from "./signing-thread.ts";
 
 /** Few, since the first of a batch waits for its last. */
 const mostCalls = 8;
+/** A thread has its next batch before it tells of the last, so that it need not wait until the loop has heard of that. */
+const mostBatches = 2;
 const mostThreads = 8;
 
 export interface Signing {
@@ -27,7 +29,8 @@ interface Waiting {
 
 interface Thread {
   worker: Worker | null;
-  has: Waiting[];
+  /** The batches that it was given, oldest first. */
+  has: Waiting[][];
 }
 
 export function createSigning(log: Log): Signing {
@@ -38,8 +41,7 @@ export function createSigning(log: Log): Signing {
   let stopped = false;
 
   const onReport = (thread: Thread, report: SignReport): void => {
-    const done = thread.has;
-    thread.has = [];
+    const done = thread.has.shift() ?? [];
     flush(); // its next work first, then the answers
     done.forEach(({ resolve, reject }, index) => {
       const result = report[index];
@@ -48,7 +50,7 @@ export function createSigning(log: Log): Signing {
     });
   };
   const onEnd = (thread: Thread, error: Error | null): void => {
-    const lost = thread.has;
+    const lost = thread.has.flat();
     thread.has = [];
     thread.worker = null;
     const detail = error ? error.message : "the thread ended";
@@ -64,12 +66,15 @@ export function createSigning(log: Log): Signing {
 
   const flush = (): void => {
     flushing = false;
-    for (const thread of threads) {
-      if (waiting.length === 0 || stopped) return;
-      if (thread.has.length > 0) continue;
-      thread.has = waiting.slice(0, mostCalls);
-      waiting = waiting.slice(thread.has.length);
-      start(thread).postMessage(thread.has.map(({ call }) => call));
+    for (let depth = 0; depth < mostBatches; depth++) {
+      for (const thread of threads) {
+        if (waiting.length === 0 || stopped) return;
+        if (thread.has.length > depth) continue;
+        const batch = waiting.slice(0, mostCalls);
+        waiting = waiting.slice(batch.length);
+        thread.has.push(batch);
+        start(thread).postMessage(batch.map(({ call }) => call));
+      }
     }
   };
 

@@ -27,7 +27,7 @@ import type { Commit, NewMessage, Page, PageRequest, Store, Suppression } from "
 import { attemptsPiece, discardPiece } from "./webhook-writes.ts";
 
 /** Enough for what is in flight; a message that is deferred is read back when its time comes. */
-const recentContentBytes = 8 * 1024 * 1024;
+const recentContentBytes = 2 * 1024 * 1024;
 
 export interface CallParts {
   path: string;

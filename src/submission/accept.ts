@@ -121,6 +121,10 @@ function hold({ runner, config }: AcceptDeps, mail: Acceptable, to: Acceptable["
   const { test, accountKey, ipPool } = mail.message;
   const lane = test || config.dev ? sandboxLane : laneOf(accountKey, ipPool, address.ascii);
   const reservation = mail.sendAt === null ? runner.reserve(lane) : null;
+  if (reservation && mail.content.kind === "inline") {
+    const { buffer, byteOffset } = mail.content.bytes;
+    reservation.to.prepare(mail.message, Buffer.from(buffer, byteOffset, mail.message.headerLength));
+  }
   const recipient: NewRecipient = {
     type,
     to: address.email,

@@ -13,6 +13,7 @@ const secret = new Uint8Array(32).fill(7);
 function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")) {
   const clock = new ManualClock();
   const attempts: AttemptRequest[] = [];
+  const ahead: string[] = [];
   const routed: string[] = [];
   const rig: { route: Route; gone?: boolean; families: Family[] | null; sources: PoolSources } = {
     families: [4, 6],
@@ -34,6 +35,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
     },
     wire: {
       signatureOf: async () => signature,
+      signAhead: ({ id }) => void ahead.push(id),
       async *open(message) {
         yield Buffer.from(`mail ${message.key}`);
       },
@@ -43,11 +45,19 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
     verpSecret: secret,
     clock,
   });
-  return { rig, destinations, attempts, routed, clock };
+  return { rig, destinations, attempts, routed, clock, ahead };
 }
 
 const always = () => true;
 const [source = { address: null, hostname: null, weight: 1 }] = systemSources.usable(null);
+
+test("only what a receiver is to get is signed before it is stored", async () => {
+  const { destinations, ahead } = makeRig();
+  const section = Buffer.from("Subject: s\r\n\r\n");
+  for (const lane of ["1.default/x.test", "~sandbox"])
+    (await destinations.destinationOf(lane)).prepare(makeMessage({ id: `msg_${lane}` }), section);
+  expect(ahead).toEqual(["msg_1.default/x.test"]);
+});
 
 describe("a recipient domain's lane", () => {
   test("goes to its route's hosts, with a return path that names the recipient", async () => {

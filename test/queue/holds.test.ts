@@ -64,6 +64,7 @@ async function bench(
       group: "x",
       line: "x",
       sources: () => systemSources.usable(null),
+      prepare: () => undefined,
       async attempt(job) {
         tried.push(job.message.accountKey);
         return options.outcome?.(job) ?? deliveredOutcome();

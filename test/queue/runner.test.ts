@@ -115,6 +115,7 @@ function bench(
     group: groupOf(lane),
     line: options.lineOf?.(lane) ?? groupOf(lane),
     sources: () => options.sources?.(lane) ?? system,
+    prepare: () => undefined,
     attempt: (job, _mayFinish, source) => {
       begun.push(job);
       left.push({ job, source });

@@ -62,6 +62,7 @@ async function collected(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
 const messageOf = (key: number) =>
   makeMessage({
     key,
+    id: `msg_${key}`,
     headerLength: header.length,
     content: { kind: "inline", id: key, sizeBytes: bodyMail.length },
   });
@@ -123,6 +124,26 @@ test("recipients and tries of one message share one signature, also while it is 
   expect([signed.length, opened.length]).toEqual([1, 1]);
   await wire.signatureOf(messageOf(2));
   expect(signed.length).toBe(2);
+});
+
+test("a signature that was begun before the message was stored is its only one, whether it is ready or not", async () => {
+  const { wire, signed, opened } = makeRig();
+  const message = messageOf(1);
+  wire.signAhead(message, Buffer.from(header));
+  const signatures = [await wire.signatureOf(message), await wire.signatureOf(message)];
+  expect(signatures.map(String)).toEqual(["DKIM-Signature: 1\r\n", "DKIM-Signature: 1\r\n"]);
+  expect(signed.map(({ headerSection }) => String(headerSection))).toEqual([header]);
+  expect(opened).toEqual([]);
+});
+
+test("a signature that failed before the message was stored is made by its attempt", async () => {
+  const { rig, wire, signed } = makeRig();
+  rig.failure = new Error("busy");
+  wire.signAhead(messageOf(1), Buffer.from(header));
+  await new Promise((done) => setImmediate(done));
+  rig.failure = null;
+  expect(String(await wire.signatureOf(messageOf(1)))).toBe("DKIM-Signature: 1\r\n");
+  expect(signed.length).toBe(1);
 });
 
 test("a signature is made anew after ten minutes, with the time of then", async () => {

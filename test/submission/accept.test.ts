@@ -16,6 +16,15 @@ test("recipients that have a slot start at once, the others wait in their lanes"
   expect(rig.runner.held.size).toBe(0);
 });
 
+test("the signature of a mail that has a slot begins before its commit, that of one that waits later", async () => {
+  const rig = makeRig();
+  rig.runner.slots = 1;
+  await rig.send(good({ subject: "now" }));
+  await rig.send(good({ subject: "later" }));
+  expect(rig.runner.prepared.map(({ held }) => held)).toEqual([1]);
+  expect(rig.runner.prepared[0]?.section).toMatch(/^[^]*Subject: now\r\n[^]*\r\n\r\n$/);
+});
+
 test("a job runs under the slot of its own recipient where others have none", async () => {
   const rig = makeRig();
   const reserve = rig.runner.reserve;

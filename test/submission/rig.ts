@@ -124,12 +124,18 @@ export class FakeRunner implements Pick<Runner, "reserve" | "forgo" | "run" | "n
   held = new Set<Reservation>();
   ran: Job[] = [];
   noted: { lane: string; dueAt: number }[] = [];
+  /** Header sections whose signature was begun before the commit, and how many slots were held then. */
+  prepared: { section: string; held: number }[] = [];
 
   reserve = (lane: string): Reservation | null => {
     if (this.slots === 0) return null;
     this.slots -= 1;
     this.reserved.push(lane);
-    const reservation = { lease: { owner: "boot", until: 1 } } as Partial<Reservation> as Reservation;
+    const to = {
+      prepare: (_message: unknown, section: Buffer) =>
+        void this.prepared.push({ section: String(section), held: this.held.size }),
+    };
+    const reservation = { lease: { owner: "boot", until: 1 }, to } as unknown as Reservation;
     this.held.add(reservation);
     return reservation;
   };
