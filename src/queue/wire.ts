@@ -1,5 +1,5 @@
-// What goes over the wire: a message's stored bytes with its DKIM signatures on top. Signed
-// when it becomes due, once a message and kept for its other recipients and the next tries. For a receiver that
+// What goes over the wire: a message's stored bytes with its DKIM signatures on top. Signed while it is on its way to
+// the disk or when it becomes due, once a message and kept for its other recipients and the next tries. For a receiver that
 // takes only ASCII a rendering of its own is made and signed, when one is met (RFC 6152 §3).
 import { convert, planConversion, type Source } from "../mail/conversion.ts";
 import { BodyHasher } from "../mail/dkim.ts";
@@ -13,7 +13,7 @@ import type { Store } from "../store/store.ts";
 export interface Wire {
   /** DKIM-Signature fields for the message; null where the domain that must sign is no longer there. */
   signatureOf(message: QueuedMessage): Promise<Buffer | null>;
-  /** Begins `signatureOf` for a message that is on its way to the disk; the attempt meets the failure, if there is one. */
+  /** Begins `signatureOf` for a message that is on its way to the disk, where few are begun; what fails is made by the attempt. */
   signAhead(message: Unsigned, headerSection: Buffer): void;
   /** The stored bytes. */
   open(message: QueuedMessage): AsyncIterable<Buffer>;
@@ -33,6 +33,8 @@ export interface WireDeps {
 }
 
 const signaturesKept = 2000;
+/** Begun at once for mail that may still be refused: no more, or refusals would stand in the way of what was accepted. */
+const aheadMost = 64;
 const renderingsKept = 100;
 /** A signature made longer ago is made anew, so that its t= stays near the attempt. */
 const signatureKeptMs = 600_000;
@@ -94,6 +96,7 @@ export function createWire({ store, signHeader, clock, sign: signs }: WireDeps):
     return signature && { signature, sizeBytes, open: () => convert(source, plan) };
   };
 
+  let ahead = 0;
   const signatures = createKept<Buffer>(clock, signaturesKept);
   const renderings = createKept<WireMessage>(clock, renderingsKept);
   return {
@@ -103,8 +106,11 @@ export function createWire({ store, signHeader, clock, sign: signs }: WireDeps):
         return sign(message, await sectionOf(message), message.bodyHash);
       }),
     signAhead(message, headerSection) {
+      if (ahead >= aheadMost) return;
+      ahead += 1;
       const { bodyHash } = message;
-      signatures(message.id, () => sign(message, headerSection, bodyHash)).catch(() => undefined);
+      const ended = () => void (ahead -= 1);
+      signatures(message.id, () => sign(message, headerSection, bodyHash)).then(ended, ended);
     },
     ascii: (message) => renderings(message.id, () => render(message)),
     open: (message) => store.openContent(message.content),

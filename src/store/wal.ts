@@ -19,7 +19,7 @@ export const restartSoonAfterBytes = 4 * 1024 * 1024;
 /** How long a restart waits for readers, with every caller behind it. */
 export const restartWaitMs = 200;
 /**
- * What the file keeps of its size when it starts anew: all that it grows to under load. Syncing bytes that are
- * overwritten takes half as long as syncing a file that grows.
+ * What the file keeps of its size when it starts anew: what it grows to under load while no reader holds it up. Syncing
+ * bytes that are overwritten takes half as long as syncing a file that grows.
  */
 export const keptBytes = restartAtBytes + restartAgainAfterBytes;

@@ -95,6 +95,7 @@ async function withSlots<Result extends { kind: string }>(
       const own: Held[] = [];
       held.push(own);
       for (const recipient of mail.recipients) own.push(hold(deps, mail, recipient));
+      prepare(mail, own);
     }
     result = await commit(held);
   } finally {
@@ -121,10 +122,6 @@ function hold({ runner, config }: AcceptDeps, mail: Acceptable, to: Acceptable["
   const { test, accountKey, ipPool } = mail.message;
   const lane = test || config.dev ? sandboxLane : laneOf(accountKey, ipPool, address.ascii);
   const reservation = mail.sendAt === null ? runner.reserve(lane) : null;
-  if (reservation && mail.content.kind === "inline") {
-    const { buffer, byteOffset } = mail.content.bytes;
-    reservation.to.prepare(mail.message, Buffer.from(buffer, byteOffset, mail.message.headerLength));
-  }
   const recipient: NewRecipient = {
     type,
     to: address.email,
@@ -135,6 +132,14 @@ function hold({ runner, config }: AcceptDeps, mail: Acceptable, to: Acceptable["
     lease: reservation?.lease ?? null,
   };
   return { recipient, reservation };
+}
+
+/** What has a slot is signed while it is on its way to the disk; content in the spool would have to be read for it. */
+function prepare({ message, content }: Acceptable, held: Held[]): void {
+  if (content.kind !== "inline") return;
+  const { buffer, byteOffset } = content.bytes;
+  const section = Buffer.from(buffer, byteOffset, message.headerLength);
+  for (const { reservation } of held) reservation?.to.prepare(message, section);
 }
 
 /** `jobs`: of the recipients that hold a slot, in their order. */

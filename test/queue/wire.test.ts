@@ -136,6 +136,16 @@ test("a signature that was begun before the message was stored is its only one, 
   expect(opened).toEqual([]);
 });
 
+test("of mail that may still be refused few signatures are begun, the others are made by their attempts", async () => {
+  const { wire, signed } = makeRig();
+  for (let key = 1; key <= 100; key++) wire.signAhead(messageOf(key), Buffer.from(header));
+  await new Promise((done) => setImmediate(done));
+  expect(signed.length).toBe(64);
+  wire.signAhead(messageOf(101), Buffer.from(header));
+  await wire.signatureOf(messageOf(100));
+  expect(signed.length).toBe(66);
+});
+
 test("a signature that failed before the message was stored is made by its attempt", async () => {
   const { rig, wire, signed } = makeRig();
   rig.failure = new Error("busy");

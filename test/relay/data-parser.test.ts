@@ -4,6 +4,8 @@ import { SMTPStream } from "smtp-server/lib/smtp-stream.js";
 import { expect, test } from "vitest";
 import { DataParser } from "../../src/relay/data-parser.ts";
 
+const mostOctets = 12;
+
 interface Read {
   /** Each mail's data, `null` while its end has not come. */
   mails: (string | null)[];
@@ -18,14 +20,15 @@ async function read(parser: SMTPStream, chunks: string[]): Promise<Read> {
     if (line.toString("latin1") !== "DATA") return goOn?.();
     const index = found.mails.push(null) - 1;
     const data: Buffer[] = [];
-    const stream = parser.startDataMode();
+    const stream = parser.startDataMode(mostOctets);
     stream.on("data", (bytes: Buffer) => data.push(bytes));
     stream.on("end", () => {
       found.mails[index] = Buffer.concat(data).toString("latin1");
       expect(stream.byteLength).toBe(found.mails[index].length);
+      expect(stream.sizeExceeded).toBe(found.mails[index].length > mostOctets);
       parser.continue();
     });
-    goOn?.();
+    setImmediate(() => goOn?.());
   };
   for (const chunk of chunks)
     await new Promise<void>((done) => void parser.write(Buffer.from(chunk, "latin1"), () => done()));
@@ -39,16 +42,31 @@ function split(text: string, cuts: number[]): string[] {
 }
 
 const octets = fc
-  .array(fc.constantFrom("\r\n", ".", "\r", "\n", "a", "\r\n.", "\r\n..", ".\r\n", "\r\n.\r\n"), {
-    maxLength: 30,
-  })
+  .array(
+    fc.constantFrom(
+      "\r\n",
+      ".",
+      "\r",
+      "\n",
+      "a",
+      "\r\n.",
+      "\r\n..",
+      ".\r\n",
+      "\r\n.\r\n",
+      "\r\n.\r\nDATA\r\n",
+    ),
+    {
+      maxLength: 30,
+    },
+  )
   .map((parts) => parts.join(""));
 
 test("the data of a mail and the commands behind it are what smtp-server itself reads, wherever the chunks are cut", async () => {
   await fc.assert(
     fc.asyncProperty(octets, fc.array(fc.nat(200), { maxLength: 12 }), async (text, cuts) => {
-      // Of data that begins with a bare LF upstream keeps a dot that intake never sees: the mail is refused.
-      const chunks = split(`DATA\r\na${text}`, cuts);
+      // Of data that begins with a bare LF and dots upstream keeps one that is taken out here; intake refuses that mail.
+      fc.pre(!`DATA\r\n${text}`.includes("DATA\r\n\n.."));
+      const chunks = split(`DATA\r\n${text}`, cuts);
       expect(await read(new DataParser(), chunks)).toEqual(await read(new SMTPStream(), chunks));
     }),
     { numRuns: 3000 },

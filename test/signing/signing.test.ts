@@ -40,11 +40,12 @@ test("a key that cannot be read fails its own signature, and no other of the bat
   expect([first.status, second.status, third.status]).toEqual(["fulfilled", "rejected", "fulfilled"]);
 });
 
-test("a stop rejects what waits for a signature", async () => {
+test("a stop rejects what waits for a signature, at the thread and before it", async () => {
   signing = createSigning(silentLog);
   const key = await keyOf("rsa-sha256");
-  const waiting = Array.from({ length: 40 }, (_, n) => signing.signHeader(inputOf(n, [key])));
+  const waiting = Array.from({ length: 400 }, (_, n) => signing.signHeader(inputOf(n, [key])));
   const ends = Promise.allSettled(waiting);
+  await waiting[0]; // the thread has its next batches
   await signing.stop();
   expect(new Set((await ends).map(({ status }) => status))).toContain("rejected");
   await expect(signing.signHeader(inputOf(1, [key]))).rejects.toThrow("stops");
