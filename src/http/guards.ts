@@ -251,7 +251,11 @@ const isNoReplay: Guard = async (x, deps) => {
   const test = x.principal?.kind === "key" && x.principal.key.test;
   const fingerprint = fingerprintOf(x.method, x.path, x.raw ?? Buffer.alloc(0));
   const mine = deps.inFlight.enter(`${account.key}:${test}:${key}`);
-  x.cleanup.push(await within(deps.clock, route?.timeoutMs ?? handlerTimeoutMs, mine, (leave) => leave()));
+  x.cleanup.push(
+    typeof mine === "function"
+      ? mine
+      : await within(deps.clock, route?.timeoutMs ?? handlerTimeoutMs, mine, (leave) => leave()),
+  );
   const stored = await deps.store.idempotent(account.key, test, key, deps.clock.now() - idempotencyKeptMs);
   if (stored) {
     checkFingerprint(stored.fingerprint, fingerprint);

@@ -10,23 +10,30 @@ import type { Reply, Route } from "./route.ts";
 export const idempotencyKeptMs = 24 * 60 * 60_000;
 
 export interface InFlight {
-  /** Resolves, once nobody else holds `id`, with the call that lets go of it. */
-  enter(id: string): Promise<() => void>;
+  /** The call that lets go of `id`: at once, or when nobody else holds it. */
+  enter(id: string): (() => void) | Promise<() => void>;
 }
 
 export function createInFlight(): InFlight {
-  const running = new Map<string, Promise<void>>();
-  return {
-    async enter(id) {
-      for (let other = running.get(id); other; other = running.get(id)) await other;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      running.set(id, promise);
-      return () => {
-        running.delete(id);
-        resolve();
-      };
-    },
+  /** Who waits until an id is let go of. */
+  const held = new Map<string, (() => void)[]>();
+  const hold = (id: string): (() => void) => {
+    const waiting: (() => void)[] = [];
+    held.set(id, waiting);
+    return () => {
+      held.delete(id);
+      for (const wake of waiting) wake();
+    };
   };
+  const holdNext = async (id: string): Promise<() => void> => {
+    for (let waiting = held.get(id); waiting; waiting = held.get(id)) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.push(resolve);
+      await promise;
+    }
+    return hold(id);
+  };
+  return { enter: (id) => (held.has(id) ? holdNext(id) : hold(id)) };
 }
 
 /** Every route of the API that changes something. */
