@@ -1,5 +1,8 @@
 // kill -9 at random moments under load. A ledger outside of the product judges: every acknowledged
 // message arrives, and a second copy only where the product died before it could keep the receiver's answer.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually, startAppliance, type Answer, type Appliance } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
@@ -9,7 +12,10 @@ import { startReceiver, type ReceivedMail, type Receiver } from "../support/smtp
 const port = 25_026;
 const kills = 20;
 const wanted = 1000;
+/** Sends under way at once; SVC_CRASH_SENDERS=40 is all that two cores do. */
+const senders = Number(process.env["SVC_CRASH_SENDERS"] ?? 0);
 const perSecond = 50;
+const home = mkdtempSync(join(tmpdir(), "svc-crash-"));
 let dns: DnsServer;
 let receiver: Receiver;
 let svc: Appliance;
@@ -21,10 +27,24 @@ beforeAll(async () => {
     "mx.one.test": { A: ["127.0.0.13"] },
   });
   receiver = await startReceiver({ address: "127.0.0.13", port });
+  const lifted = { burst: 1_000_000, per_second: 1_000_000 };
+  const shapingFile = join(home, "shaping.yaml");
+  writeFileSync(
+    shapingFile,
+    JSON.stringify({ groups: { default: { connections: 20, per_second: 100_000 } } }),
+  );
   svc = await startAppliance({
     config: {
       dns: { servers: [dns.server] },
-      outbound: { port, allow_networks: ["127.0.0.0/8"], retry: ["1s"] },
+      outbound: {
+        port,
+        allow_networks: ["127.0.0.0/8"],
+        retry: ["1s"],
+        ...(senders > 0 ? { shaping_file: shapingFile } : {}),
+      },
+      ...(senders > 0
+        ? { limits: { min_free_space: "0%", rates: { "messages-write": lifted, account: lifted } } }
+        : {}),
     },
   });
   key = (await svc.admin("POST", "/v1/keys", { name: "load", scope: "admin" })).json.key;
@@ -33,6 +53,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await svc?.stop();
+  rmSync(home, { recursive: true, force: true });
   await Promise.all([receiver?.stop(), dns?.stop()]);
 });
 
@@ -69,8 +90,16 @@ test(
     };
 
     const inFlight = new Set<Promise<void>>();
+    const unfinished = (): boolean => acknowledged.size < wanted || killedAt.length < kills;
+    const fullLoad = async (): Promise<void> => {
+      while (unfinished()) {
+        if (down) await new Promise((done) => setTimeout(done, 10));
+        else await sendOne();
+      }
+    };
     const load = (async () => {
-      while (acknowledged.size < wanted || killedAt.length < kills) {
+      if (senders > 0) return void (await Promise.all(Array.from({ length: senders }, fullLoad)));
+      while (unfinished()) {
         if (!down) {
           const work: Promise<void> = sendOne().finally(() => inFlight.delete(work));
           inFlight.add(work);
