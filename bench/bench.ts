@@ -55,8 +55,10 @@ try {
 function chosenRows(): Row[] {
   const names = flags.rows?.split(",");
   const unknown = names?.filter((name) => !rows.some((row) => row.name === name)) ?? [];
-  if (unknown.length > 0)
-    throw new Error(`no row ${unknown.join(", ")}; there are ${rows.map(({ name }) => name).join(", ")}`);
+  if (unknown.length > 0) {
+    log(`no row ${unknown.join(", ")}; there are ${rows.map(({ name }) => name).join(", ")}`);
+    process.exit(2);
+  }
   return rows
     .filter(({ name }) => names?.includes(name) ?? true)
     .map((row) => ({

@@ -108,9 +108,8 @@ export function createWire({ store, signHeader, clock, sign: signs }: WireDeps):
     signAhead(message, headerSection) {
       if (ahead >= aheadMost) return;
       ahead += 1;
-      const { bodyHash } = message;
       const ended = () => void (ahead -= 1);
-      signatures(message.id, () => sign(message, headerSection, bodyHash)).then(ended, ended);
+      signatures(message.id, () => sign(message, headerSection, message.bodyHash)).then(ended, ended);
     },
     ascii: (message) => renderings(message.id, () => render(message)),
     open: (message) => store.openContent(message.content),
