@@ -17,7 +17,7 @@ import type { Store } from "../store/store.ts";
 import type { Certificates } from "../tls/certificates.ts";
 import { createAnswering } from "./answering.ts";
 import { drain } from "./data.ts";
-import { createGate } from "./gate.ts";
+import { createConnectionLimiter } from "../access/connection-limiter.ts";
 import { commonOptions, createListening, tlsOptions } from "./listening.ts";
 import type { Listening } from "./listening.ts";
 import { peerOf } from "./peer.ts";
@@ -52,7 +52,7 @@ export function createInbound(deps: InboundDeps): Listening {
   const desk: Desk = {
     clock,
     peerOf: (socket) => socket.remoteAddress ?? "",
-    sessions: createGate(limits),
+    sessions: createConnectionLimiter(limits),
     stopping: false,
     left: () => void (sessions().length === 0 && emptied?.()),
   };

@@ -14,7 +14,7 @@ import { maxMessageBytes } from "../mail/intake.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
-import { createGate } from "./gate.ts";
+import { createConnectionLimiter } from "../access/connection-limiter.ts";
 import { createHandlers } from "./handlers.ts";
 import { commonOptions, createListening, tlsOptions } from "./listening.ts";
 import type { Listening } from "./listening.ts";
@@ -43,7 +43,7 @@ export function createRelay(deps: RelayDeps): Listening {
   const desk: Desk = {
     clock,
     peerOf: (socket) => front.peerOf(socket),
-    sessions: createGate(limits),
+    sessions: createConnectionLimiter(limits),
     stopping: false,
     closed: () => deps.maintenance.refusal() !== null,
     left: () => void (sessions().length === 0 && emptied?.()),

@@ -10,7 +10,7 @@ import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
 import { SMTPConnection } from "smtp-server/lib/smtp-connection.js";
 import type { Clock } from "../clock.ts";
 import { DataParser } from "./data-parser.ts";
-import type { Gate } from "./gate.ts";
+import type { ConnectionLimiter } from "../access/connection-limiter.ts";
 import { readPath } from "./path.ts";
 import type { PathCommand } from "./path.ts";
 import { helpful } from "./replies.ts";
@@ -18,7 +18,7 @@ import { helpful } from "./replies.ts";
 /** What all sessions of the relay share. */
 export interface Desk {
   clock: Pick<Clock, "monotonic">;
-  sessions: Gate;
+  sessions: ConnectionLimiter;
   /** The address of who speaks through a proxy; without it the socket's own. */
   peerOf?(socket: Socket): string;
   /** From stop() on: every next reply is the farewell. */

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { createServer } from "node:tls";
 import type { SecureContextOptions, TLSSocket } from "node:tls";
 import type { Log } from "../log.ts";
-import { createGate } from "./gate.ts";
+import { createConnectionLimiter } from "../access/connection-limiter.ts";
 
 export interface TlsDoor {
   take(socket: Socket): void;
@@ -23,7 +23,7 @@ export function createTlsDoor(options: {
   log: Log;
   secured(socket: TLSSocket): void;
 }): TlsDoor {
-  const places = createGate(options.places);
+  const places = createConnectionLimiter(options.places);
   const sockets = new Set<Socket>();
   const server = createServer({ ...options.context, handshakeTimeout: handshakeMs });
   server.on("secureConnection", (socket) => {

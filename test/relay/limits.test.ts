@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Refusal } from "../../src/errors.ts";
-import { createGate } from "../../src/relay/gate.ts";
+import { createConnectionLimiter } from "../../src/access/connection-limiter.ts";
 import { plainToken, startRelay } from "../support/relay.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 import type { SmtpClient } from "../support/smtp-client.ts";
@@ -92,7 +92,7 @@ async function lastPlace(port: number): Promise<SmtpClient> {
 }
 
 test("places are counted by IPv4 address and by the /64 of IPv6", () => {
-  const gate = createGate({ total: 10, perSource: 1 });
+  const gate = createConnectionLimiter({ total: 10, perSource: 1 });
   const leave = gate.enter("2001:db8::1");
   expect(leave).not.toBeNull();
   expect(gate.enter("2001:db8::2")).toBeNull();
