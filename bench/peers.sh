@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what svc is measured against and with, as root: Postfix, OpenDKIM (neither set up nor started),
-# gcc and perf from Debian, Haraka from npm into a folder outside of the repository. Haraka runs on the Node.js 24 that runs
+# gcc and perf from Debian, Haraka from npm into a folder outside of the repository. Haraka runs on the Node.js 26 that runs
 # the bench. Prints the folder.
 set -euo pipefail
 haraka=3.3.4

@@ -6,7 +6,7 @@ const found = Number(process.versions.node.split(".")[0]);
 
 if (found < oldest) {
   process.stderr.write(
-    `svc needs Node.js ${oldest} or newer and this is ${process.versions.node}. Install Node.js ${oldest} LTS and run it again.\n`,
+    `svc needs Node.js ${oldest} or newer and this is ${process.versions.node}. Install Node.js 26 LTS and run it again.\n`,
   );
   process.exit(1);
 } else {
