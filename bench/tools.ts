@@ -9,7 +9,14 @@ import { createGroup, type Group } from "./group.ts";
 /** Queues and databases live here: it must be on a real disk. */
 export const folder = process.env["SVC_BENCH_DIR"] ?? "/var/tmp/svc-bench";
 const shared = "/dev/shm";
-export const ports = { sink: 25_025, smtp: 25_100, https: 25_443, webhooks: 25_444 };
+const firstPort = Number(process.env["SVC_BENCH_PORTS"] ?? 25_000);
+export const ports = {
+  sink: firstPort + 25,
+  inbound: firstPort + 26,
+  smtp: firstPort + 100,
+  https: firstPort + 443,
+  webhooks: firstPort + 444,
+};
 
 export interface Tools {
   sink: string;

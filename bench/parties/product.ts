@@ -1,6 +1,7 @@
 // svc as it is built: a data directory of its own, example.test verified with both DKIM keys, this machine
 // trusted at the SMTP door as the peers trust it. Receivers are found by the MX of a test's DNS, or all
 // mail goes to one smart host. Nothing that makes it safe is switched off.
+import type { ChildProcess } from "node:child_process";
 import { existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join, resolve } from "node:path";
@@ -21,7 +22,8 @@ interface Answer {
 export interface RunningProduct extends Running {
   /** A request to the admin socket. */
   admin(method: string, path: string, body?: unknown): Promise<Answer>;
-  /** Of the daemon. */
+  /** The daemon. */
+  child: ChildProcess;
   pid: number;
   dataDir: string;
 }
@@ -86,6 +88,7 @@ export async function startProduct(
   return {
     group,
     admin,
+    child,
     pid: child.pid ?? 0,
     dataDir: join(home, "data"),
     async stop() {
@@ -105,6 +108,7 @@ function configuration(home: string, dns: DnsServer, { signed, route }: Setting)
       implicit_tls: [],
       trusted: [{ network: "127.0.0.0/8", account: "default" }],
     },
+    inbound: { listen: [`127.0.0.1:${ports.inbound}`] },
     dns: { servers: [dns.server] },
     outbound: {
       port: ports.sink,
