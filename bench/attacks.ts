@@ -12,7 +12,7 @@ import { goFirst } from "./attacks/first.ts";
 import { judged, sectionOf, type Round, type RowResult } from "./attacks/judge.ts";
 import { measureWindow } from "./attacks/measure.ts";
 import { attacks } from "./attacks/rows.ts";
-import { startStand } from "./attacks/stand.ts";
+import { startStand, type Stand } from "./attacks/stand.ts";
 
 const { values: wanted } = parseArgs({
   options: {
@@ -83,7 +83,7 @@ function chosen(names: string | undefined): readonly Attack[] {
 
 /** A product started afresh, its base, then the same under attack. */
 async function round(attack: Attack): Promise<Round> {
-  const stand = await startStand(program, attack, seconds);
+  const stand = await started(attack);
   const attacker = await startChild("attacker.ts");
   try {
     const given: Given = (await attack.prepare?.(stand)) ?? {};
@@ -109,5 +109,17 @@ async function round(attack: Attack): Promise<Round> {
   } finally {
     await attacker.stop();
     await stand.stop();
+  }
+}
+
+/** Ports that were free a moment ago may be taken by another program's connection. */
+async function started(attack: Attack): Promise<Stand> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await startStand(program, attack, seconds);
+    } catch (error) {
+      if (tries >= 3) throw error;
+      process.stderr.write(`${attack.name}: ${String(error).slice(0, 500)}; once more\n`);
+    }
   }
 }

@@ -4,6 +4,7 @@
 //   manyN.test   3,000 MX hosts; the name server of these hosts is silent
 //   silentN.test, deadN.test  no answer to anything
 import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 
 const typeNumbers: Record<string, number> = { A: 1, CNAME: 5, PTR: 12, MX: 15, TXT: 16, AAAA: 28 };
@@ -39,14 +40,16 @@ export async function startDns(port: number, liveAddress: string): Promise<Zone>
     return reply(query, end, Buffer.concat(found), found.length, most, exists);
   };
 
-  const udp = createSocket("udp4").on("error", () => undefined);
+  const udp = createSocket("udp4");
   udp.on("message", (query, from) => {
     const bytes = answer(query, udpMost);
     if (bytes) udp.send(bytes, from.port, from.address);
   });
   const tcp = createServer((socket) => serveTcp(socket, (query) => answer(query, 65_535)));
-  await new Promise<void>((done) => udp.bind(port, "127.0.0.1", done));
-  await new Promise<void>((done) => tcp.listen(port, "127.0.0.1", done));
+  udp.bind(port, "127.0.0.1");
+  tcp.listen(port, "127.0.0.1");
+  await Promise.all([once(udp, "listening"), once(tcp, "listening")]);
+  udp.on("error", () => undefined);
   return {
     set(name, type, values) {
       const key = name.toLowerCase();

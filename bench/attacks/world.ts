@@ -1,5 +1,6 @@
 // What is around the product while it is attacked, as a process of its own: a DNS, a receiver that takes all mail, and
 // an endpoint of webhooks. It counts what arrives, by kind of destination and by time.
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer as createHttpsServer } from "node:https";
 import { createServer, type Socket } from "node:net";
@@ -92,7 +93,7 @@ function arrived(mail: Arrived): void {
 async function start({ dnsPort, smtpPort, hooksPort, certificate, key }: WorldStart): Promise<void> {
   zone = await startDns(dnsPort, addresses.live);
   for (const address of Object.values(addresses))
-    await new Promise<void>((done) => createServer(serveSmtp).listen(smtpPort, address, done));
+    await once(createServer(serveSmtp).listen(smtpPort, address), "listening");
   const endpoint = createHttpsServer(
     { cert: readFileSync(certificate), key: readFileSync(key) },
     (req, res) => {
@@ -110,7 +111,7 @@ async function start({ dnsPort, smtpPort, hooksPort, certificate, key }: WorldSt
       });
     },
   );
-  await new Promise<void>((done) => endpoint.listen(hooksPort, "127.0.0.1", done));
+  await once(endpoint.listen(hooksPort, "127.0.0.1"), "listening");
 }
 
 const within = (list: number[], from: number, to: number): number =>

@@ -34,6 +34,11 @@ const shapes: [name: string, title: string, make: () => string][] = [
     () => `X-Long: a\r\n${` ${"=?utf-8?q?=41?= ".repeat(50)}\r\n`.repeat(1_250)}\r\nHello\r\n`,
   ],
   [
+    "part-header",
+    "a part with one header of 1 MB",
+    () => `${multipart}--b\r\nX-Long: a\r\n${` ${"a".repeat(900)}\r\n`.repeat(1_100)}\r\nHello\r\n--b--\r\n`,
+  ],
+  [
     "html",
     "20 MB of HTML without text",
     () => `Content-Type: text/html\r\n\r\n${`${"<a><b><".repeat(100)}\r\n`.repeat(28_000)}`,
