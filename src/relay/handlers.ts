@@ -19,23 +19,25 @@ import type { Log } from "../log.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Address } from "../mail/address.ts";
 import type { Sender, Submission } from "../submission/submission.ts";
-import type { Store } from "../store/store.ts";
+import type { Account, Store } from "../store/store.ts";
 import { createAnswering } from "./answering.ts";
 import { drain, readData } from "./data.ts";
 import { arrivalOf, peerOf } from "./peer.ts";
 import { SmtpReply } from "./replies.ts";
-import type { Desk } from "./smtp-connection.ts";
+import type { SessionLimiter } from "./session-limiter.ts";
+import type { Desk, RelayConnection } from "./smtp-connection.ts";
 
 export interface HandlerDeps {
   access: Pick<Access, "authenticateSmtp" | "renewSmtp">;
   submission: Pick<Submission, "refuseRecipient" | "relay">;
-  store: Pick<Store, "accountByName" | "full" | "spentQuota">;
+  store: Pick<Store, "accountByName" | "full" | "listAccounts" | "spentQuota">;
   clock: Clock;
   log: Log;
   desk: Pick<Desk, "stopping">;
   maintenance: Pick<Maintenance, "refusal">;
-  /** Name of the account as which a peer sends without a login; null: it needs one. */
-  trustedAccount(ip: string): string | null;
+  /** The account's sessions, and how many it may have beside other accounts. */
+  shareOf: SessionLimiter["shareOf"];
+  connectionOf(session: SMTPServerSession): Pick<RelayConnection, "loggedIn" | "trustedAccount"> | undefined;
 }
 
 type Handlers = Required<
@@ -59,6 +61,33 @@ export function createHandlers(deps: HandlerDeps): Handlers {
   const login = async (auth: SMTPServerAuthentication, session: SMTPServerSession): Promise<SmtpLogin> => {
     if (session.envelope.mailFrom)
       throw new SmtpReply(503, "5.5.1", "AUTH is not allowed during a mail transaction");
+    const user = await authenticated(auth, session);
+    await refuseOverShare(user.account);
+    deps.connectionOf(session)?.loggedIn(user.account.key);
+    return user;
+  };
+
+  /** One of several accounts leaves room to the others. */
+  const refuseOverShare = async (account: Account): Promise<void> => {
+    const { open, share } = deps.shareOf(account.key);
+    if (open < share) return;
+    const { rows } = await store.listAccounts({ limit: 2, cursor: null });
+    if (rows.length < 2) return;
+    log.info(
+      { account: account.name, open, share },
+      "SMTP login refused: the account has its share of sessions",
+    );
+    throw new SmtpReply(
+      421,
+      "4.7.0",
+      `The account has ${open} sessions open, its share of what this server takes; close some, or try again later`,
+    );
+  };
+
+  const authenticated = async (
+    auth: SMTPServerAuthentication,
+    session: SMTPServerSession,
+  ): Promise<SmtpLogin> => {
     const password = auth.password ?? "";
     try {
       return await access.authenticateSmtp(auth.username ?? "", password, peerOf(session));
@@ -101,7 +130,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       const { account, test } = await renewed(user, session);
       return { account, test, apiKey: null, quotas: quotasOf(account, null) };
     }
-    const name = deps.trustedAccount(peerOf(session));
+    const name = deps.connectionOf(session)?.trustedAccount ?? null;
     if (name === null)
       throw new SmtpReply(
         530,

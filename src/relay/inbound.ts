@@ -17,12 +17,13 @@ import type { Store } from "../store/store.ts";
 import type { Certificates } from "../tls/certificates.ts";
 import { createAnswering } from "./answering.ts";
 import { drain } from "./data.ts";
-import { createConnectionLimiter } from "../access/connection-limiter.ts";
 import { commonOptions, createListening, tlsOptions } from "./listening.ts";
 import type { Listening } from "./listening.ts";
 import { peerOf } from "./peer.ts";
 import { createPort } from "./port.ts";
+import type { ProgressRule } from "./progress.ts";
 import { SmtpReply } from "./replies.ts";
+import { createSessionLimiter } from "./session-limiter.ts";
 import { RelayServer } from "./smtp-connection.ts";
 import type { Desk, RelayConnection } from "./smtp-connection.ts";
 
@@ -41,7 +42,16 @@ export interface InboundDeps {
 export const maxReportBytes = 30_000_000;
 /** What is kept of it: the report stands first, the returned message behind it. */
 export const keptBytes = 1_048_576;
-const limits = { total: 500, perSource: 20 };
+/** Nobody logs in here. Where all are taken, a newcomer gets the slot of a session that has brought no mail for a while. */
+const limits = { total: 500, perSource: 20, unidentified: 500, grace: { largest: 30_000, any: 60_000 } };
+/** What is asked of a peer from mail to mail; 100 recipients and their mail are 104 replies. */
+const beforeMail: ProgressRule = {
+  ms: 300_000,
+  replies: 300,
+  tooLate: "4.7.0 No mail within five minutes; connect again when there is one",
+  tooMany: "4.7.0 Too many commands without a mail",
+  crowded: "4.7.0 Too many sessions; try again later",
+};
 /** Addresses that are none, in one session: who asks for more is guessing. */
 const maxRefused = 20;
 const mailParameters = new Set(["SIZE", "BODY", "SMTPUTF8"]);
@@ -52,7 +62,8 @@ export function createInbound(deps: InboundDeps): Listening {
   const desk: Desk = {
     clock,
     peerOf: (socket) => socket.remoteAddress ?? "",
-    sessions: createConnectionLimiter(limits),
+    sessions: createSessionLimiter(limits, clock),
+    progress: beforeMail,
     stopping: false,
     left: () => void (sessions().length === 0 && emptied?.()),
   };

@@ -1,4 +1,5 @@
 // Who a session says it is, made safe for a Received field (RFC 5321 §4.4) and for the lock-out.
+import type { Socket } from "node:net";
 import type { SMTPServerSession } from "smtp-server";
 import type { Arrival } from "../submission/submission.ts";
 
@@ -9,6 +10,11 @@ const literal = /^\[(?:ipv6:)?[0-9a-f.:]{2,45}\]$/i;
 /** The peer's address; who comes by a Unix socket is on this machine. */
 export function peerOf(session: Pick<SMTPServerSession, "remoteAddress">): string {
   return session.remoteAddress || "127.0.0.1";
+}
+
+/** Names a TCP connection by its ends, which its TLS socket has too. Those of a Unix socket have none. */
+export function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress ?? ""} ${remotePort ?? 0} ${localAddress ?? ""} ${localPort ?? 0}`;
 }
 
 /** The name that EHLO gave; null for what no host could be called: it must not reach a header. */

@@ -4,17 +4,22 @@ import type { Socket } from "node:net";
 import type { Networks } from "../access/networks.ts";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import { endsOf } from "./peer.ts";
 import { readProxyHeader } from "./proxy-header.ts";
 
 export interface ProxyDoor {
   /** Hands the socket on once it is known whose it is, its header read away; else closes it. */
   take(socket: Socket, next: (socket: Socket) => void): void;
-  /** The peer's address; also of the TLS socket over one that came by here. */
+  /** The client's address, the proxy's own where that did not say; also of the TLS socket over one that came by here. */
   peerOf(socket: Socket): string;
+  /** False where a proxy did not say whose the connection is (UNKNOWN, LOCAL): peerOf is not the client's address then. */
+  knowsClient(socket: Socket): boolean;
 }
 
 /** For a header, which a proxy sends at once. */
 const headerMs = 10_000;
+/** Connections whose header is still due; a newcomer then ends the one that has waited longest. */
+const mostWaiting = 1_000;
 
 export function createProxyDoor({
   proxies,
@@ -25,14 +30,15 @@ export function createProxyDoor({
   clock: Pick<Clock, "after">;
   log: Log;
 }): ProxyDoor {
-  /** By both ends of the proxy's own connection. */
-  const peers = new Map<string, string>();
-  const endsOf = ({ remoteAddress, remotePort, localPort }: Socket): string =>
-    `${remoteAddress ?? ""} ${remotePort ?? 0} ${localPort ?? 0}`;
+  /** The client's address by the ends of the proxy's own connection; null: the proxy did not say. */
+  const peers = new Map<string, string | null>();
+  const waiting = new Set<Socket>();
 
   return {
     take(socket, next) {
       if (!proxies.has(socket.remoteAddress ?? "")) return next(socket);
+      if (waiting.size >= mostWaiting) endFirst(waiting);
+      waiting.add(socket);
       const ends = endsOf(socket);
       const timer = clock.after(headerMs, () => socket.destroy());
       let bytes: Buffer = Buffer.alloc(0);
@@ -43,6 +49,7 @@ export function createProxyDoor({
         const header = readProxyHeader(bytes);
         if (header.kind === "partial") return;
         timer.cancel();
+        waiting.delete(socket);
         socket.off("readable", read);
         if (header.kind === "wrong") {
           log.warn(
@@ -51,16 +58,25 @@ export function createProxyDoor({
           );
           return void socket.destroy();
         }
-        if (header.peer) peers.set(ends, header.peer.ip);
+        peers.set(ends, header.peer && header.peer.ip);
         if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length));
         next(socket);
       };
       socket.on("readable", read);
       socket.once("close", () => {
         timer.cancel();
+        waiting.delete(socket);
         peers.delete(ends);
       });
     },
     peerOf: (socket) => peers.get(endsOf(socket)) ?? socket.remoteAddress ?? "",
+    knowsClient: (socket) => peers.get(endsOf(socket)) !== null,
   };
+}
+
+function endFirst(sockets: Set<Socket>): void {
+  for (const socket of sockets) {
+    sockets.delete(socket);
+    return void socket.destroy();
+  }
 }

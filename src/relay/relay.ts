@@ -3,7 +3,7 @@
 // What a command meets is handlers.ts; what a mail must be is submission's.
 // The ports are our own and hand each socket to smtp-server, whose own listener stays unused: so several
 // ports share one set of sessions, and handshakes are limited before a session exists.
-import type { SMTPServerOptions } from "smtp-server";
+import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
 import type { Access } from "../access/access.ts";
 import { createNetworks } from "../access/networks.ts";
 import type { Maintenance } from "../care/maintenance.ts";
@@ -14,12 +14,13 @@ import { maxMessageBytes } from "../mail/intake.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
-import { createConnectionLimiter } from "../access/connection-limiter.ts";
 import { createHandlers } from "./handlers.ts";
 import { commonOptions, createListening, tlsOptions } from "./listening.ts";
 import type { Listening } from "./listening.ts";
 import { createPort } from "./port.ts";
+import type { ProgressRule } from "./progress.ts";
 import { createProxyDoor } from "./proxy-door.ts";
+import { createSessionLimiter, shareBeforeLogin } from "./session-limiter.ts";
 import { RelayServer } from "./smtp-connection.ts";
 import type { Desk, RelayConnection } from "./smtp-connection.ts";
 import { createTlsDoor } from "./tls-door.ts";
@@ -29,21 +30,41 @@ export interface RelayDeps {
   certificates: Certificates;
   access: Pick<Access, "authenticateSmtp" | "renewSmtp">;
   submission: Pick<Submission, "refuseRecipient" | "relay">;
-  store: Pick<Store, "accountByName" | "full" | "spentQuota">;
+  store: Pick<Store, "accountByName" | "full" | "listAccounts" | "spentQuota">;
   maintenance: Pick<Maintenance, "refusal">;
   clock: Clock;
   log: Log;
 }
 
+/** What is asked of a peer that is in no trusted network. */
+const beforeLogin: ProgressRule = {
+  ms: 60_000,
+  replies: 100,
+  tooLate: "4.7.0 No login within 60 seconds; connect again and log in",
+  tooMany: "4.7.0 Too many commands without a login",
+  crowded: "4.7.0 Too many sessions without a login; try again later",
+};
+/** A login takes a second or two; who has needed ten is not about to finish. */
+const grace = { largest: 2_000, any: 10_000 };
+
 export function createRelay(deps: RelayDeps): Listening {
   const { config, certificates, clock, log } = deps;
-  const limits = { total: config.relay.maxConnections, perSource: config.relay.maxConnectionsPerIp };
+  const { maxConnections: total, maxConnectionsPerIp: perSource } = config.relay;
+  const sessionLimiter = createSessionLimiter(
+    { total, perSource, unidentified: shareBeforeLogin(total), grace },
+    clock,
+  );
   let emptied: (() => void) | null = null;
   const front = createProxyDoor({ proxies: createNetworks(config.relay.trustedProxies), clock, log });
   const desk: Desk = {
     clock,
     peerOf: (socket) => front.peerOf(socket),
-    sessions: createConnectionLimiter(limits),
+    // Who comes by a Unix socket is on this machine.
+    trustedAccount: (socket) =>
+      front.knowsClient(socket) ? trustedAccount(front.peerOf(socket) || "127.0.0.1") : null,
+    acceptedAt: (socket) => door.acceptedAt(socket) ?? clock.monotonic(),
+    sessions: sessionLimiter,
+    progress: beforeLogin,
     stopping: false,
     closed: () => deps.maintenance.refusal() !== null,
     left: () => void (sessions().length === 0 && emptied?.()),
@@ -59,17 +80,26 @@ export function createRelay(deps: RelayDeps): Listening {
   const options = {
     ...context(),
     ...sessionOptions(config.hostname),
-    ...createHandlers({ ...deps, log, desk, trustedAccount }),
+    ...createHandlers({
+      ...deps,
+      log,
+      desk,
+      shareOf: (account) => sessionLimiter.shareOf(account),
+      connectionOf: (session) => connectionOf(session),
+    }),
   };
   const plain = new RelayServer({ ...options }, desk);
   const implicit = new RelayServer({ ...options, secure: true, secured: true }, desk);
+  const connectionOf = (session: SMTPServerSession): RelayConnection | undefined =>
+    plain.sessions.get(session) ?? implicit.sessions.get(session);
   for (const server of [plain, implicit])
     server.on("error", (error: Error) => log.debug({ err: error }, "a connection failed"));
   const sessions = (): RelayConnection[] => [...plain.sessions.values(), ...implicit.sessions.values()];
 
   const door = createTlsDoor({
     context: context(),
-    places: { total: 2 * limits.total, perSource: 2 * limits.perSource },
+    handshakes: createSessionLimiter({ total, perSource, unidentified: total, grace }, clock),
+    clock,
     peerOf: (socket) => front.peerOf(socket),
     log,
     secured: (socket) => void implicit.server.emit("connection", socket),

@@ -10,17 +10,25 @@ import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
 import { SMTPConnection } from "smtp-server/lib/smtp-connection.js";
 import type { Clock } from "../clock.ts";
 import { DataParser } from "./data-parser.ts";
-import type { ConnectionLimiter } from "../access/connection-limiter.ts";
 import { readPath } from "./path.ts";
 import type { PathCommand } from "./path.ts";
 import { helpful } from "./replies.ts";
+import { Progress } from "./progress.ts";
+import type { ProgressRule } from "./progress.ts";
+import type { SessionLimiter, Slot } from "./session-limiter.ts";
 
 /** What all sessions of the relay share. */
 export interface Desk {
   clock: Pick<Clock, "monotonic">;
-  sessions: ConnectionLimiter;
+  sessions: SessionLimiter;
+  /** What a session is for, and within what time and how many commands a peer must come to it. */
+  progress: ProgressRule;
   /** The address of who speaks through a proxy; without it the socket's own. */
   peerOf?(socket: Socket): string;
+  /** Name of the account as which the peer sends without a login; null: it needs one. */
+  trustedAccount?(socket: Socket): string | null;
+  /** Monotonic ms at which the connection was accepted, where that was before now: a TLS handshake came first. */
+  acceptedAt?(socket: Socket): number;
   /** From stop() on: every next reply is the farewell. */
   stopping: boolean;
   /** Nobody is let in now: the greeting is 421. */
@@ -39,7 +47,7 @@ const maxMistakes = 20;
 /** Unknown, malformed and out-of-order commands, and failed AUTH. Refused addresses and mails are not among them. */
 const mistakeCodes = new Set([500, 501, 502, 503, 504, 530, 535, 538, 555]);
 const ownStatus = /^[245]\.\d{1,3}\.\d{1,3} /;
-const accepted = /^2\.0\.0 queued as /;
+const accepted = /^2\.0\.0 (?:queued as |Taken)/;
 const farewell = "4.3.2 Shutting down; try again later";
 
 export class RelayServer extends SMTPServer {
@@ -71,6 +79,10 @@ export class RelayServer extends SMTPServer {
 
 export class RelayConnection extends SMTPConnection {
   readonly #desk: Desk;
+  /** Name of the account as which the peer sends without a login; null: it needs one. */
+  readonly trustedAccount: string | null;
+  readonly #progress: Progress;
+  #slot: Slot | null = null;
   #leave: (() => void) | null = null;
   #mistakes = 0;
   /** When the peer's turn began (monotonic ms): at accept, and with each reply. */
@@ -79,34 +91,63 @@ export class RelayConnection extends SMTPConnection {
   constructor(server: SMTPServer, socket: Socket, desk: Desk) {
     super(server, socket, { remoteAddress: desk.peerOf?.(socket) ?? socket.remoteAddress });
     this.#desk = desk;
+    this.trustedAccount = desk.trustedAccount?.(socket) ?? null;
     this.#turnBegan = desk.clock.monotonic();
+    this.#progress = new Progress(desk.progress, desk.acceptedAt?.(socket) ?? this.#turnBegan);
   }
 
   override init(): void {
     this._setListeners(() => {
-      if (this.#desk.closed?.()) return this.send(421, "4.3.2 In maintenance; try again later");
-      this.#leave = this.#desk.sessions.enter(this.remoteAddress);
-      if (this.#leave) this.connectionReady();
-      else this.send(421, "4.7.0 Too many connections; try again later");
+      if (this.#desk.closed?.()) return this.#turnAway("4.3.2 In maintenance; try again later");
+      this.#slot = this.#desk.sessions.enter(this.remoteAddress, () => this.#evict());
+      if (!this.#slot) return this.#turnAway("4.7.0 Too many connections; try again later");
+      this.#leave = this.#slot.leave;
+      if (this.trustedAccount !== null) this.#identify(null);
+      this.connectionReady();
     });
+  }
+
+  /** Says why there is no session; without a word where too many connections only wait for theirs. */
+  #turnAway(text: string): void {
+    this.#leave = this.#desk.sessions.refuse();
+    if (!this.#leave) return void this._socket.destroy();
+    this.send(421, text);
+  }
+
+  /** The login was right: the account's session is counted as such, and is not in haste any more. */
+  loggedIn(account: number): void {
+    this.#identify(account);
+  }
+
+  #identify(account: number | null): void {
+    this.#progress.reached();
+    this.#slot?.identify(account);
+  }
+
+  /** Another peer has the slot: ends at once, with a word where there is room for it. */
+  #evict(): void {
+    if (!this.#mayWrite()) return void this._socket.destroy();
+    super.send(421, this.#desk.progress.crowded, false);
+    this._socket.destroySoon();
+  }
+
+  #mayWrite(): boolean {
+    return !this._upgrading && !this._socket.writableNeedDrain;
   }
 
   override send(code: number, data?: string | string[] | null, context?: string | false): void {
     this.#turnBegan = this.#desk.clock.monotonic();
     // Upstream closes at ten unknown commands; the count of all kinds is ours.
     this._unrecognizedCommands = 0;
-    if (Array.isArray(data))
-      return this.#reply(
-        code,
-        this.secure ? data : data.filter((line) => !line.startsWith("AUTH ")),
-        context,
-      );
+    if (Array.isArray(data)) return this.#sendLines(code, data, context);
     const text = data ?? "";
     // The handshake follows a 220 to STARTTLS in any case: the farewell waits until it is over.
     if (this.#desk.stopping && !accepted.test(text) && code !== 421 && !text.startsWith("Ready to start TLS"))
       return super.send(421, farewell, false);
     if (mistakeCodes.has(code) && ++this.#mistakes >= maxMistakes)
       return super.send(421, "4.7.0 Too many bad commands", false);
+    if (accepted.test(text)) this.#progressed();
+    if (code !== 421 && this.#progress.replied()) return super.send(421, this.#desk.progress.tooMany, false);
     if (text === "Error: Command line too long") {
       super.send(500, "5.5.2 Line too long", false);
       return this.close();
@@ -114,6 +155,12 @@ export class RelayConnection extends SMTPConnection {
     if (text === "Authentication aborted") return super.send(code, "5.0.0 Authentication cancelled", false);
     this.#reply(code, data, context);
     if (this.#desk.stopping && code !== 421 && accepted.test(text)) super.send(421, farewell, false);
+  }
+
+  /** The reply to EHLO. */
+  #sendLines(code: number, lines: string[], context: string | false | undefined): void {
+    if (this.#progress.replied()) return super.send(421, this.#desk.progress.tooMany, false);
+    this.#reply(code, this.secure ? lines : lines.filter((line) => !line.startsWith("AUTH ")), context);
   }
 
   override _createParser(): DataParser {
@@ -152,15 +199,31 @@ export class RelayConnection extends SMTPConnection {
 
   /** Closes the session of a peer that has used up its time. */
   expire(): void {
-    const waitedMs = this.#desk.clock.monotonic() - this.#turnBegan;
+    const now = this.#desk.clock.monotonic();
+    const waitedMs = now - this.#turnBegan;
     if (this._upgrading) {
-      if (waitedMs >= handshakeMs) this._socket.destroy();
+      if (waitedMs >= handshakeMs || this.#progress.late(now)) this._socket.destroy();
       return;
     }
     const uploading = this.#uploadedBytes();
     if (this._closing || (this.busy && uploading === null)) return;
+    if (this.#hasLostLogin()) this.#progressed();
+    if (uploading === null && this.#progress.late(now))
+      return super.send(421, this.#desk.progress.tooLate, false);
     if (waitedMs >= commandMs + (uploading ?? 0) / minBytesPerMs)
       super.send(421, "4.4.2 Nothing came for too long", false);
+  }
+
+  /** Its password was revoked, or its account suspended (handlers.ts). */
+  #hasLostLogin(): boolean {
+    return this.#progress.isReached && this.trustedAccount === null && !this.session.user;
+  }
+
+  /** What comes next has all of the time: a mail was taken, or a login is due again. Those who are logged in have it. */
+  #progressed(): void {
+    if (this.trustedAccount !== null || this.session.user) return;
+    this.#progress.begin(this.#desk.clock.monotonic());
+    this.#slot?.renew();
   }
 
   /** The farewell now where nobody waits for a reply; else the next reply is it. */

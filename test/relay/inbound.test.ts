@@ -19,6 +19,7 @@ afterEach(async () => {
 
 async function start(options: { tls?: boolean; full?: boolean; closed?: boolean } = {}) {
   const taken: { mail: Buffer; mailboxes: readonly Mailbox[] }[] = [];
+  const clock = new ManualClock();
   const on: { take: () => Promise<"taken" | "later"> } = { take: async () => "taken" };
   const inbound = createInbound({
     config: { hostname: "mail.test", inbound: { listen: [{ host: "127.0.0.1", port: 0 }] } },
@@ -39,19 +40,25 @@ async function start(options: { tls?: boolean; full?: boolean; closed?: boolean 
     },
     store: { full: () => options.full ?? false },
     maintenance: { refusal: () => (options.closed ? new Refusal("maintenance", "In maintenance") : null) },
-    clock: new ManualClock(),
+    clock,
     log: silentLog,
   });
   await inbound.start();
-  closers.push(() => inbound.stop());
+  closers.push(async () => {
+    const stopped = inbound.stop();
+    await clock.advance(12_000);
+    await stopped;
+  });
   const address = inbound.addresses()[0]?.address ?? "";
+  const dial = (localAddress = "127.0.0.1"): Promise<SmtpClient> =>
+    connectSmtp({ port: Number(address.split(":").at(-1)), localAddress });
   const client = async (): Promise<SmtpClient> => {
-    const smtp = await connectSmtp({ port: Number(address.split(":").at(-1)) });
+    const smtp = await dial();
     closers.push(async () => smtp.end());
     await smtp.answer();
     return smtp;
   };
-  return { inbound, taken, on, client };
+  return { inbound, taken, on, client, dial, clock };
 }
 
 test("a report from the null sender is taken whole, and 250 is said after it is stored", async () => {
@@ -166,4 +173,66 @@ test("in maintenance what comes back is asked to come again later", async () => 
   await smtp.text("EHLO mx.far.test");
   expect(await smtp.text("MAIL FROM:<>")).toMatch(/^451 4\.3\.2 /);
   expect(taken).toEqual([]);
+});
+
+test("a peer that brings no mail within five minutes is let go, whatever it says; each mail gives it five more", async () => {
+  const { client, clock } = await start();
+  const [idle, sender] = [await client(), await client()];
+  const pass = async (): Promise<void> => {
+    for (let gone = 0; gone < 295; gone += 5) {
+      await idle.command("NOOP");
+      await sender.command("EHLO mx.x.test");
+      await clock.advance(5_000);
+    }
+  };
+  await pass();
+  expect((await sender.submit("", ["b-1@mail.test"], "Subject: x\r\n\r\nhi\r\n.\r\n")).code).toBe(250);
+  await clock.advance(5_000);
+  expect((await idle.answer()).text).toMatch(/^421 4\.7\.0 No mail within five minutes/);
+  await idle.closed;
+  for (let gone = 0; gone < 290; gone += 5) {
+    expect((await sender.command("NOOP")).code).toBe(250);
+    await clock.advance(5_000);
+  }
+  expect((await sender.command("NOOP")).code).toBe(250);
+  await clock.advance(5_000);
+  expect((await sender.answer()).text).toMatch(/^421 4\.7\.0 No mail within five minutes/);
+});
+
+test("300 replies without a mail end the session", async () => {
+  const { client } = await start();
+  const peer = await client();
+  peer.send("NOOP\r\n".repeat(400));
+  expect((await peer.answers(300))[299]?.text).toBe("421 4.7.0 Too many commands without a mail");
+  await peer.closed;
+});
+
+test("500 sessions that bring nothing shut out nobody who has a report", async () => {
+  const { dial, clock } = await start();
+  const held: SmtpClient[] = [];
+  for (let source = 2; source < 27; source++)
+    for (let i = 0; i < 20; i++) held.push(await dial(`127.0.0.${source}`));
+  for (const peer of held) expect((await peer.answer()).code).toBe(220);
+  expect((await (await dial()).answer()).text).toMatch(/^421 4\.7\.0 /);
+  await clock.advance(30_000);
+  const sender = await dial();
+  expect((await sender.answer()).code).toBe(220);
+  await sender.command("EHLO mx.x.test");
+  expect((await sender.submit("", ["b-1@mail.test"], "Subject: x\r\n\r\nhi\r\n.\r\n")).code).toBe(250);
+  expect((await held[0]?.answer())?.text).toBe("421 4.7.0 Too many sessions; try again later");
+  for (const peer of [...held, sender]) peer.end();
+});
+
+test("at shutdown a report that is being stored gets its 250 first", async () => {
+  const { inbound, on, client } = await start();
+  const [begun, stored] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  on.take = async () => (begun.resolve(), await stored.promise, "taken");
+  const sender = await client();
+  await sender.command("EHLO mx.x.test");
+  const answer = sender.submit("", ["b-1@mail.test"], "Subject: x\r\n\r\nhi\r\n.\r\n");
+  await begun.promise;
+  void inbound.stop();
+  stored.resolve();
+  expect((await answer).text).toBe("250 2.0.0 Taken");
+  expect((await sender.answer()).text).toMatch(/^421 4\.3\.2 /);
 });

@@ -54,8 +54,8 @@ test("HTTP on the port is refused with one 421", async () => {
 
 test("connections beyond the limit of a peer get 421 4.7.0 as their banner, those of others do not", async () => {
   await using house = await startRelay({ maxConnectionsPerIp: 2, maxConnections: 3 });
-  const first = await house.client();
-  await house.tlsClient();
+  const first = await house.loggedIn();
+  await house.loggedIn();
   for (const options of [{ port: house.ports.starttls }, { port: house.ports.tls, tls: true }]) {
     const third = await connectSmtp(options);
     expect((await third.answer()).text).toMatch(/^421 4\.7\.0 /);
@@ -91,23 +91,21 @@ async function lastPlace(port: number): Promise<SmtpClient> {
   }
 }
 
-test("places are counted by IPv4 address and by the /64 of IPv6", () => {
-  const gate = createConnectionLimiter({ total: 10, perSource: 1 });
-  const leave = gate.enter("2001:db8::1");
+test("connections are counted by IPv4 address and by the /64 of IPv6", () => {
+  const limiter = createConnectionLimiter({ total: 10, perSource: 1 });
+  const leave = limiter.enter("2001:db8::1");
   expect(leave).not.toBeNull();
-  expect(gate.enter("2001:db8::2")).toBeNull();
-  expect(gate.enter("2001:db8:0:1::1")).not.toBeNull();
+  expect(limiter.enter("2001:db8::2")).toBeNull();
+  expect(limiter.enter("2001:db8:0:1::1")).not.toBeNull();
   leave?.();
   leave?.();
-  expect(gate.enter("2001:db8::2")).not.toBeNull();
-  expect(gate.enter("2001:db8::3")).toBeNull();
+  expect(limiter.enter("2001:db8::2")).not.toBeNull();
+  expect(limiter.enter("2001:db8::3")).toBeNull();
 });
 
 test("five minutes without a command are 421 4.4.2, however its bytes trickle in", async () => {
   await using house = await startRelay();
-  const silent = await house.client();
-  const slow = await house.client();
-  const busy = await house.client();
+  const [silent, slow, busy] = [await house.loggedIn(), await house.loggedIn(), await house.loggedIn()];
   for (let minute = 0; minute < 5; minute++) {
     slow.send("N");
     await busy.command("NOOP");

@@ -1,10 +1,14 @@
 import { once } from "node:events";
-import { connect } from "node:net";
-import type { Socket } from "node:net";
+import { connect, createServer } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { createNetworks } from "../../src/access/networks.ts";
+import { silentLog } from "../../src/log.ts";
+import { createProxyDoor } from "../../src/relay/proxy-door.ts";
 import { readProxyHeader } from "../../src/relay/proxy-header.ts";
+import { ManualClock } from "../support/clock.ts";
 import { plainToken, startRelay } from "../support/relay.ts";
 import type { RelayHarness } from "../support/relay.ts";
 import { SmtpClient } from "../support/smtp-client.ts";
@@ -129,4 +133,75 @@ test("any bytes are a header, the beginning of one, or wrong; a beginning never 
     Buffer.concat([Buffer.from("20010db8000000000000000000000001", "hex"), Buffer.alloc(20)]),
   );
   expect(readProxyHeader(six)).toMatchObject({ kind: "whole", peer: { ip: "2001:db8:0:0:0:0:0:1" } });
+});
+
+test("a connection whose client the proxy does not name is never trusted, and counts under the proxy's address", async () => {
+  await using house = await startRelay({
+    ...proxies,
+    trusted: [{ network: "127.0.0.0/8", account: "default" }],
+    maxConnectionsPerIp: 4,
+  });
+  const unknown = [
+    Buffer.from("PROXY UNKNOWN\r\n"),
+    Buffer.from("PROXY UNKNOWN 10.0.0.1 10.0.0.2 1 2\r\n"),
+    block(0, 0x11, Buffer.from([10, 0, 0, 1, 10, 0, 0, 2, 0, 1, 0, 2])),
+    block(1, 0, Buffer.alloc(0)),
+  ];
+  for (const header of unknown) {
+    const client = new SmtpClient(await dial(house.ports.starttls));
+    client.send(header);
+    expect((await client.answer()).code).toBe(220);
+    await client.command("EHLO c.test");
+    expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^530 5\.7\.0 /);
+  }
+  const fifth = new SmtpClient(await dial(house.ports.starttls));
+  fifth.send(Buffer.from("PROXY UNKNOWN\r\n"));
+  expect((await fifth.answer()).text).toMatch(/^421 4\.7\.0 /);
+
+  const named = new SmtpClient(await dial(house.ports.starttls));
+  named.send(v1("127.0.0.9"));
+  await named.answer();
+  await named.command("EHLO c.test");
+  expect((await named.submit("a@ok.test", ["b@x.test"], "Subject: x\r\n\r\nhi\r\n.\r\n")).code).toBe(250);
+});
+
+test("under TLS from the first byte neither", async () => {
+  await using house = await startRelay({
+    ...proxies,
+    trusted: [{ network: "127.0.0.0/8", account: "default" }],
+  });
+  const tcp = await dial(house.ports.tls);
+  tcp.write("PROXY UNKNOWN\r\n");
+  const tls = connectTls({ socket: tcp, rejectUnauthorized: false });
+  const client = new SmtpClient(tls, tcp);
+  await once(tls, "secureConnect");
+  await client.answer();
+  await client.command("EHLO c.test");
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^530 5\.7\.0 /);
+});
+
+test("of 1,000 connections whose header is due, the one that has waited longest makes room", async () => {
+  const waiting: { ended: boolean }[] = [];
+  const door = createProxyDoor({
+    proxies: createNetworks(["127.0.0.1"]),
+    clock: new ManualClock(),
+    log: silentLog,
+  });
+  const listener = createServer((socket) => {
+    const one = { ended: false };
+    socket.once("close", () => (one.ended = true));
+    waiting.push(one);
+    door.take(socket, () => undefined);
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address() as AddressInfo;
+  const clients: Socket[] = [];
+  for (let i = 0; i < 1_001; i++) clients.push(await dial(port));
+  if (clients[0]?.closed === false) await once(clients[0].resume(), "close");
+  while (waiting.length < 1_001) await new Promise((resolve) => setImmediate(resolve));
+  expect(waiting.filter(({ ended }) => ended)).toHaveLength(1);
+  expect(waiting[0]?.ended).toBe(true);
+  for (const client of clients) client.destroy();
+  listener.close();
 });

@@ -140,6 +140,11 @@ export async function startRelay(
     store: {
       accountByName: async (name) => on.accounts.find((one) => one.name === name) ?? null,
       full: () => on.full,
+      listAccounts: async ({ limit }) => ({
+        rows: on.accounts.slice(0, limit),
+        next: null,
+        hasMore: on.accounts.length > limit,
+      }),
       spentQuota: async (quotas) => quotas.find(({ limit }) => mails.length >= limit) ?? null,
     },
     maintenance: { refusal: () => on.closed },

@@ -1,0 +1,169 @@
+// Limits SMTP sessions: in total, per source (IPv4 address, IPv6 /64), and, of the total, those whose peer has not shown
+// who it is yet (no login, or on port 25 all). Where these are too many, a newcomer takes the slot of one that has waited:
+// the oldest of the source that holds most, so that sources share what there is and one that takes little is let in.
+// With several accounts, one account takes at most half of what the sessions of the others leave.
+import type { Clock } from "../clock.ts";
+import { sourceOf } from "../access/networks.ts";
+
+export interface Slot {
+  /** The peer has shown who it is: no newcomer takes the slot. `account`: row id, null where it is of none. */
+  identify(account: number | null): void;
+  /** The peer begins again: a login has ended, a mail was taken. */
+  renew(): void;
+  /** Gives the slot back; later calls do nothing. */
+  leave(): void;
+}
+
+export interface SessionLimiter {
+  /** null: a limit is met. `evict` ends the connection whose slot a newcomer takes; the slot is free already. */
+  enter(ip: string, evict: () => void): Slot | null;
+  /** Counts a connection that only waits for its refusal to be read; null: there are too many of these. */
+  refuse(): (() => void) | null;
+  /** The sessions that the account may have while there are other accounts. */
+  shareOf(account: number): { open: number; share: number };
+}
+
+export interface SessionLimits {
+  total: number;
+  perSource: number;
+  /** Of the total: sessions of peers that have not shown who they are. */
+  unidentified: number;
+  /** How long (ms) a session may not be evicted: one of the source that holds most, and any. */
+  grace: { largest: number; any: number };
+}
+
+interface Entry {
+  since: number;
+  evict: () => void;
+  leave: () => void;
+}
+
+interface Source {
+  open: number;
+  /** The oldest first. */
+  unidentified: Set<Entry>;
+}
+
+/** Refused connections that are still open: each may take five seconds to read why. */
+const mostRefused = 256;
+
+/** The slots that a peer without a login can have: a quarter is left to those who have one. */
+export const shareBeforeLogin = (total: number): number => Math.max(1, Math.floor((total * 3) / 4));
+
+export function createSessionLimiter(limits: SessionLimits, clock: Pick<Clock, "monotonic">): SessionLimiter {
+  const sources = new Map<string, Source>();
+  const accounts = new Map<number, number>();
+  let open = 0;
+  let unidentified = 0;
+  let ofAccounts = 0;
+  let refused = 0;
+
+  const countAccount = (account: number | null, change: 1 | -1): void => {
+    if (account === null) return;
+    ofAccounts += change;
+    const left = (accounts.get(account) ?? 0) + change;
+    if (left > 0) accounts.set(account, left);
+    else accounts.delete(account);
+  };
+
+  /** Ends one session that has waited, if a source with `wanted` sessions may have its slot. */
+  const makeRoom = (wanted: number): boolean => {
+    const victim = victimFor(sources.values(), wanted, clock.monotonic(), limits.grace);
+    if (!victim) return false;
+    victim.leave();
+    victim.evict();
+    return true;
+  };
+
+  const occupy = (name: string, source: Source, evict: () => void): Slot => {
+    let account: number | null = null;
+    let left = false;
+    const hide = (): void => void (source.unidentified.delete(entry) && unidentified--);
+    const show = (): void => {
+      hide();
+      entry.since = clock.monotonic();
+      source.unidentified.add(entry);
+      unidentified++;
+    };
+    const setAccount = (next: number | null): void => {
+      countAccount(account, -1);
+      account = next;
+      countAccount(account, 1);
+    };
+    const leave = (): void => {
+      if (left) return;
+      left = true;
+      hide();
+      setAccount(null);
+      open--;
+      source.open--;
+      if (source.open === 0) sources.delete(name);
+    };
+    const entry: Entry = { since: 0, evict, leave };
+    open++;
+    source.open++;
+    sources.set(name, source);
+    show();
+    return {
+      identify(next) {
+        if (left) return;
+        hide();
+        setAccount(next);
+      },
+      renew() {
+        if (left) return;
+        setAccount(null);
+        show();
+      },
+      leave,
+    };
+  };
+
+  return {
+    enter(ip, evict) {
+      const name = sourceOf(ip);
+      const source = sources.get(name) ?? { open: 0, unidentified: new Set<Entry>() };
+      if (source.open >= limits.perSource) return null;
+      const full = open >= limits.total || unidentified >= limits.unidentified;
+      if (full && !makeRoom(source.unidentified.size + 1)) return null;
+      return occupy(name, source, evict);
+    },
+    refuse() {
+      if (refused >= mostRefused) return null;
+      refused++;
+      let counted = true;
+      return () => {
+        if (counted) refused--;
+        counted = false;
+      };
+    },
+    shareOf(account) {
+      const own = accounts.get(account) ?? 0;
+      return { open: own, share: Math.max(1, Math.ceil((limits.total - (ofAccounts - own)) / 2)) };
+    },
+  };
+}
+
+/** The oldest of the source that holds most, where that stays no smaller than the newcomer's; else the oldest of all. */
+function victimFor(
+  sources: Iterable<Source>,
+  wanted: number,
+  now: number,
+  grace: SessionLimits["grace"],
+): Entry | null {
+  let largest: Source | null = null;
+  let oldest: Entry | null = null;
+  for (const source of sources) {
+    if (source.unidentified.size > (largest?.unidentified.size ?? 0)) largest = source;
+    const first = firstOf(source);
+    if (first && (!oldest || first.since < oldest.since)) oldest = first;
+  }
+  const greedy = largest && largest.unidentified.size > wanted ? firstOf(largest) : null;
+  if (greedy && now - greedy.since >= grace.largest) return greedy;
+  return oldest && now - oldest.since >= grace.any ? oldest : null;
+}
+
+function firstOf({ unidentified }: Source): Entry | null {
+  for (const entry of unidentified) return entry;
+  return null;
+}
