@@ -40,6 +40,8 @@ export interface SmartHost {
   user: string | null;
   password: string | null;
   tls: "none" | "opportunistic" | "require" | "verify";
+  /** The password may go to a server whose certificate is not verified; in clear text it never goes. */
+  allowUnverifiedPassword: boolean;
 }
 
 export interface OutboundConfig {
@@ -295,6 +297,7 @@ function assemble(
               user: value["outbound.smart_host.user"],
               password: given.password,
               tls: value["outbound.smart_host.tls"],
+              allowUnverifiedPassword: value["outbound.smart_host.allow_unverified_password"],
             },
     },
     dns: { servers: value["dns.servers"], timeoutMs: value["dns.timeout"], tries: value["dns.tries"] },

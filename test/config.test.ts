@@ -145,6 +145,7 @@ test("the smart host's password comes from a file or from the environment, never
     user: "u",
     password: "s3cret",
     tls: "verify",
+    allowUnverifiedPassword: false,
   });
   const direct = { env: { SVC_OUTBOUND_SMART_HOST_PASSWORD: "other" } };
   expect(load({ [user]: yaml, "/pw": "s3cret" }, direct).outbound.smartHost?.password).toBe("other");
@@ -198,10 +199,7 @@ test.each([
   ["retention: {content: 3}", "retention.content: found 3, expected a span from 0s to 3650d"],
   ["retention: {messages: 0}", "retention.messages: found 0, expected a span from 1d to 3650d"],
   ["retention: {events: 23h}", 'retention.events: found "23h", expected a span from 1d to 3650d'],
-  [
-    "backup: {at: x}",
-    "backup: found a key that is not available in this version yet, expected no such key",
-  ],
+  ["backup: {at: x}", "backup: found a key that is not available in this version yet, expected no such key"],
   ["operations: {email: nobody}", "operations.email: found"],
   ["tls: {mode: acme}", "acme is not available in this version yet"],
   [
@@ -234,6 +232,33 @@ test.each([
   ["- a", `${user}:1: found ["a"], expected a section`],
 ])("refuses %j, saying where, what and how", (yaml, said) => {
   expect(faults(yaml).join("\n")).toContain(said);
+});
+
+test.each([
+  ["require", false],
+  ["opportunistic", false],
+  ["none", false],
+  ["none", true],
+])("a password for a smart host with tls: %s, allow_unverified_password: %s is refused", (tls, allowed) => {
+  const yaml = `outbound: {smart_host: {host: a.example, user: u, password_file: /pw, tls: ${tls}, allow_unverified_password: ${allowed}}}`;
+  expect(faults(yaml, {}, { "/pw": "s3cret" })).toEqual([
+    expect.stringContaining(
+      `${user}:1: outbound.smart_host.tls: found "${tls}", expected verify where a password is sent`,
+    ),
+  ]);
+});
+
+test("the operator may allow the password under a certificate that is not verified", () => {
+  for (const tls of ["require", "opportunistic", "verify"]) {
+    const yaml = `outbound: {smart_host: {host: a.example, user: u, password_file: /pw, tls: ${tls}, allow_unverified_password: true}}`;
+    expect(load({ [user]: yaml, "/pw": "s3cret" }).outbound.smartHost).toMatchObject({
+      tls,
+      password: "s3cret",
+      allowUnverifiedPassword: true,
+    });
+  }
+  for (const tls of ["none", "require", "opportunistic"])
+    expect(faults(`outbound: {smart_host: {host: a.example, tls: ${tls}}}`)).toEqual([]);
 });
 
 test("what a shaping file holds is judged with the configuration, every fault of it", () => {

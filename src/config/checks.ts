@@ -107,15 +107,21 @@ function smartHost(read: Read, passwordGiven: boolean): Wrong[] {
       found: "nothing",
       expected: "the file with the password of that login",
     });
-  if (typeof user === "string" && read["outbound.smart_host.tls"] === "none")
-    wrong.push({
-      path: "outbound.smart_host.tls",
-      found: '"none"',
-      expected: "verify, require or opportunistic where a password is sent",
-    });
+  const tls = read["outbound.smart_host.tls"];
+  const unverified = read["outbound.smart_host.allow_unverified_password"];
+  if (typeof user === "string" && tls !== undefined && tls !== "verify" && !(unverified && tls !== "none"))
+    wrong.push({ path: "outbound.smart_host.tls", found: `"${tls}"`, expected: passwordNeeds(tls) });
   if (host === null && read["outbound.sign"] === false)
     wrong.push({ path: "outbound.sign", found: "false", expected: "true, unless outbound.smart_host signs" });
   return wrong;
+}
+
+/** Who answers in the smart host's place would get the password. */
+function passwordNeeds(tls: "none" | "opportunistic" | "require"): string {
+  const verify = "verify where a password is sent, so that nobody else gets it";
+  return tls === "none"
+    ? `${verify}: it is never sent in clear text`
+    : `${verify}; outbound.smart_host.allow_unverified_password: true sends it under any certificate`;
 }
 
 function listeners(read: Read): Wrong[] {

@@ -124,7 +124,12 @@ export const options = {
   "outbound.smart_host.tls": option(
     kind.oneOf("none", ...tlsWords),
     "verify",
-    "none, opportunistic, require or verify",
+    "none, opportunistic, require or verify; a password needs verify",
+  ),
+  "outbound.smart_host.allow_unverified_password": option(
+    kind.truth,
+    false,
+    "send the password under TLS whose certificate is not verified (tls: require or opportunistic); never in clear text",
   ),
   "dns.servers": option(kind.list(kind.dnsServer, { max: 16 }), [], "resolvers; none: the system's"),
   "dns.timeout": option(kind.span("100ms", "1m"), "5s", "wait for one answer"),

@@ -54,13 +54,19 @@ export interface Target {
   policy: TlsPolicy;
 }
 
+export interface Login {
+  user: string;
+  password: string;
+  allowUnverified: boolean;
+}
+
 export interface SessionDeps {
   clock: Clock;
   /** Our name in EHLO, where the sending address has none of its own. */
   hostname: string;
   timeouts: OutboundConfig["timeouts"];
-  /** Credentials; only ever said under TLS. */
-  login: { user: string; password: string } | null;
+  /** Credentials; only ever sent under TLS, and with a verified certificate unless the operator allows any. */
+  login: Login | null;
   secureContext: () => SecureContext;
   /** Ends every session that is not past its final dot. */
   cut: AbortSignal;
@@ -112,7 +118,7 @@ export async function openSession(
   const can = secured ? await hello(channel, deps, dialogue, target) : plain;
   // In TLS 1.3 a server that refuses the handshake says so after our side has finished it.
   if ("kind" in can) return fail(can.kind === "local" && secured ? { ...can, inTls: closedOn(can) } : can);
-  const refusal = deps.login && (await logIn(channel, deps.login, can, commandMs, dialogue, target));
+  const refusal = deps.login && (await logIn(channel, deps.login, can, commandMs, dialogue, target, secured));
   if (refusal) return fail(refusal);
   return { channel, target, tls: secured, can, sendingIp, messages: 0, dirty: false };
 }
@@ -199,13 +205,16 @@ async function secure(
 /** AUTH PLAIN, or LOGIN where only that is offered; null: logged in. */
 async function logIn(
   channel: Channel,
-  login: { user: string; password: string },
+  login: Login,
   can: Capabilities,
   commandMs: number,
   dialogue: Dialogue,
   target: Target,
+  tls: TlsSummary | null,
 ): Promise<NoSession | null> {
-  if (channel.tls === null) return noTls(target, "offers no TLS, and the login is never sent in clear");
+  if (tls === null) return noTls(target, "offers no TLS, and the login is never sent in clear");
+  if (!tls.verified && !login.allowUnverified)
+    return noTls(target, "has no verified certificate, and the login is not sent without one");
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   const plain = can.auth.includes("PLAIN");
   if (!plain && !can.auth.includes("LOGIN"))

@@ -46,7 +46,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   let context: SecureContext | null = null;
   const login =
     smartHost?.user != null && smartHost.password !== null
-      ? { user: smartHost.user, password: smartHost.password }
+      ? {
+          user: smartHost.user,
+          password: smartHost.password,
+          allowUnverified: smartHost.allowUnverifiedPassword,
+        }
       : null;
   const attempt: AttemptDeps = {
     addresses: createAddresses({ resolver, outbound, hostname, isOurs, clock, random }),

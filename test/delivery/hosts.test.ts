@@ -220,7 +220,14 @@ test("mail leaves from the configured address, and only to addresses of its fami
 test("a smart host takes everything, without a question to the DNS and wherever it is", async () => {
   const receiver = await receive({});
   const { port } = receiver;
-  const smartHost = { host: "127.0.0.1", port, user: null, password: null, tls: "none" as const };
+  const smartHost = {
+    host: "127.0.0.1",
+    port,
+    user: null,
+    password: null,
+    tls: "none" as const,
+    allowUnverifiedPassword: false,
+  };
   const { send, delivery } = start({ port: 1, zone: {}, outbound: { smartHost, allowNetworks: [] } });
   expect(await delivery.route("nowhere.test")).toMatchObject({ kind: "hosts", group: "smart-host" });
   expect(await send("a@nowhere.test")).toMatchObject({ kind: "delivered", trace: { host: "127.0.0.1" } });
