@@ -3,9 +3,9 @@
 
 /** Excel takes the full-width forms for the others; the rest are what is left out in front of one. */
 const formula = /^[=+\-@\t\r\n＝＋－＠]/;
-/** Others' words are printed by terminals too. */
+/** Others' words are printed by terminals too: controls, and what reorders a line. */
 // oxlint-disable-next-line no-control-regex
-const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g;
+const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g;
 /** Semicolon and tab part cells too where a spreadsheet is set up so. */
 const needsQuotes = /[",;\t\r\n]|^ | $/;
 

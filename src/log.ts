@@ -1,6 +1,7 @@
-// The program's log: one line an event, JSON for machines, plain lines for a
-// terminal. Never a secret, never a message's content.
+// The program's log: one line of JSON an event, printed by terminals and pagers too: what they would obey in others'
+// text is escaped. Never a secret, never a message's content.
 import { pino } from "pino";
+import { escapedJson } from "./unsafe-text.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export type LogFields = Record<string, unknown>;
@@ -28,6 +29,7 @@ export function createLog(options: { level: LogLevel; fd?: number }): Log & { fl
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      hooks: { streamWrite: escapedJson },
     },
     destination,
   );

@@ -7,6 +7,7 @@ import { configuredSocket, socketCandidates } from "./daemon-address.ts";
 import { CliFault, usage } from "./fault.ts";
 import { endOnBrokenPipe, processIo, type Io } from "./io.ts";
 import { createOutput } from "./output.ts";
+import { escapedJson } from "../unsafe-text.ts";
 import { neutralised } from "./text.ts";
 
 declare const __VERSION__: string;
@@ -129,7 +130,7 @@ function explain(error: unknown, io: Io, json: boolean): number {
     return 1;
   }
   if (json && error.body !== null) {
-    io.stderr.write(`${error.body.trimEnd()}\n`);
+    io.stderr.write(`${escapedJson(error.body.trimEnd())}\n`);
     return error.exit;
   }
   write(`svc: ${error.message}`);

@@ -1,7 +1,8 @@
 // What a command prints: data on stdout, everything else on stderr. Colour and tables cut to
 // the terminal's width only where there is a terminal (elsewhere cells are whole, with a tab between them); secrets alone on a line of stdout.
 import type { Io, Sink } from "./io.ts";
-import { cell, fitted, neutralised, neutralisedJson, neutralisedLines, widthOf } from "./text.ts";
+import { escapedJson } from "../unsafe-text.ts";
+import { cell, fitted, neutralised, neutralisedLines, widthOf } from "./text.ts";
 
 export type Row = Record<string, unknown>;
 export interface Column {
@@ -19,11 +20,11 @@ export interface Output {
   readonly json: boolean;
   /** One line of data; text from outside is neutralised. */
   line(text: string): void;
-  /** Several lines of data, neutralised on a terminal only. */
+  /** Several lines of data, neutralised but for line ends and tabs. */
   text(text: string): void;
-  /** Bytes as they are; neutralised on a terminal. */
+  /** Bytes as they are, for a file or a program; neutralised on a terminal. */
   bytes(bytes: Uint8Array): void;
-  /** The API's own body. */
+  /** The API's own body: the same JSON, with escapes for what a terminal would obey. */
   body(json: string): void;
   table(columns: Column[], rows: Row[]): void;
   /** Names and values below each other; nothing for what is not there. */
@@ -71,10 +72,10 @@ export function createOutput(io: Io, json: boolean): Output {
   return {
     json,
     line: (text) => write(neutralised(text)),
-    text: (text) => write(io.stdout.isTTY ? neutralisedLines(text) : text),
+    text: (text) => write(neutralisedLines(text)),
     bytes: (bytes) =>
       void io.stdout.write(io.stdout.isTTY ? `${neutralisedLines(Buffer.from(bytes).toString())}\n` : bytes),
-    body: (body) => write(io.stdout.isTTY ? neutralisedJson(body.trimEnd()) : body.trimEnd()),
+    body: (body) => write(escapedJson(body.trimEnd())),
     table(columns, rows) {
       const cells = rows.map((row) => columns.map((column) => cell(column.of(row))));
       const titles = columns.map((column) => column.title.toUpperCase());

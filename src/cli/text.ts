@@ -1,13 +1,14 @@
-// Text from outside on a terminal: control characters and the characters that reorder a
-// line (bidi, Unicode TR 9 and TR 36) are shown, never sent; widths are counted in columns.
+// Text from outside for people: control characters and the characters that reorder a line (unsafe-text.ts) are shown,
+// never sent, to a terminal and to a pipe alike, behind which a pager or a later cat prints them; widths are counted in
+// columns.
+import { unsafeCharacters } from "../unsafe-text.ts";
 
-const dangerous = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]/gu;
 const wide =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 
 /** `\x1b`, `\u202e`; line ends and tabs too, so that a value stays one line. */
 export function neutralised(text: string): string {
-  return text.replace(dangerous, (character) => {
+  return text.replace(unsafeCharacters, (character) => {
     const known = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[character];
     if (known !== undefined) return known;
     const code = character.codePointAt(0) ?? 0;
@@ -23,13 +24,6 @@ export function neutralisedLines(text: string): string {
     .split(/\r?\n/)
     .map((line) => line.split("\t").map(neutralised).join("\t"))
     .join("\n");
-}
-
-/** JSON that is the same JSON and safe to print: what JSON.stringify leaves raw becomes an escape. */
-export function neutralisedJson(json: string): string {
-  return json.replace(dangerous, (character) =>
-    character === "\n" ? character : `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
-  );
 }
 
 /** Columns that a neutralised text takes. */

@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { cell, fitted, neutralised, neutralisedJson, widthOf } from "../../src/cli/text.ts";
+import { cell, fitted, neutralised, widthOf } from "../../src/cli/text.ts";
+import { escapedJson } from "../../src/unsafe-text.ts";
 import { moment } from "../../src/cli/times.ts";
 import { zoneLines } from "../../src/cli/records.ts";
 import { fakeDaemon, page, svc } from "./world.ts";
@@ -28,11 +29,56 @@ test.each([
   ["Grüße 漢字 👩‍🚀", "Grüße 漢字 👩‍🚀"],
 ])("shows %j as %j", (from, to) => expect(neutralised(from)).toBe(to));
 
-test("JSON on a terminal stays the same JSON without anything that a terminal would obey", () => {
-  const value = { a: "x\u009b31m\u202e\u007f", b: 1 };
-  const safe = neutralisedJson(JSON.stringify(value));
-  expect(safe).toMatch(/^[\x20-\x7e]+$/);
-  expect(JSON.parse(safe)).toEqual(value);
+test("JSON stays the same JSON without anything that a terminal would obey", () => {
+  const value = { a: "x\u009b31m\u202e\u007f\u2028\u001b\t", b: 1 };
+  for (const json of [JSON.stringify(value), JSON.stringify(value, null, "\t").replaceAll("\n", "\r\n")]) {
+    const safe = escapedJson(json);
+    expect(safe).toMatch(/^[\x20-\x7e\n]+$/);
+    expect(JSON.parse(safe)).toEqual(value);
+  }
+  expect(escapedJson('{"a":"Grüße 漢字 👩‍🚀"}\n')).toBe('{"a":"Grüße 漢字 👩‍🚀"}\n');
+});
+
+const hostile = "\u001b[2J\u009b31m\u202efdp.exe\u2028x\u0007";
+const shownHostile = String.raw`\x1b[2J\x9b31m\u202efdp.exe\u2028x\x07`;
+/** Nothing but printable characters, tabs and line ends. */
+const harmless = /^[\t\n\x20-\x7e]*$/;
+
+test.each([false, true])("what others wrote is harmless in every output, on a terminal: %s", async (tty) => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/messages/msg_1/content": {
+      json: {
+        text: `hi\n\tthere ${hostile}\r\n`,
+        html: null,
+        headers: [{ name: "Subject", value: hostile }],
+        attachments: [{ filename: hostile, content_type: "a/b", size_bytes: 1 }],
+      },
+    },
+    "GET /v1/messages/msg_1/attempts": page([
+      {
+        attempt: 1,
+        recipient: "a@x.example",
+        outcome: "bounced",
+        dialogue: [{ at_ms: 1, from: "them", text: hostile }],
+      },
+    ]),
+    "GET /v1/messages/msg_2": { status: 404, json: { code: "resource_not_found", detail: hostile } },
+  });
+  const world = { socket, tty, env: { NO_COLOR: "1" } };
+  const shown = await svc(["inbox", "show", "msg_1"], world);
+  expect(shown.out.split(shownHostile)).toHaveLength(4);
+  expect(shown.out).toContain("hi\n\tthere");
+  const trace = await svc(["messages", "trace", "msg_1"], world);
+  expect(trace.out).toContain(shownHostile);
+  const failed = await svc(["messages", "show", "msg_2"], world);
+  const failedJson = await svc(["--json", "messages", "show", "msg_2"], world);
+  const json = await svc(["--json", "inbox", "show", "msg_1"], world);
+  expect(JSON.parse(json.out)).toMatchObject({ headers: [{ value: hostile }] });
+  expect(JSON.parse(failedJson.err)).toMatchObject({ detail: hostile });
+  for (const { out, err } of [shown, trace, failed, failedJson, json]) {
+    expect(out).toMatch(harmless);
+    expect(err).toMatch(harmless);
+  }
 });
 
 test("counts wide characters as two columns and combining ones as none", () => {
