@@ -1,5 +1,5 @@
 // Rate limits: a token bucket per key and bucket, one per account and bucket above it, and one per
-// source address for requests without a valid key. Refill is continuous on the monotonic clock. The
+// source address for requests without a valid key and one for open routes. Refill is continuous on the monotonic clock. The
 // table is the API's own (README, "Rate limits"); `limits.rates` of the configuration stands above it, an account's
 // rates above that, a key's above all. A changed rate holds from the next request on: what was spent stays spent.
 // A bucket that is full again is the same as none, so it is forgotten: memory is bounded.
@@ -22,15 +22,19 @@ export const rateTable = {
   account: { burst: 1000, perSecond: 1000 },
   /** One source address without a valid key. */
   unauthenticated: { burst: 100, perSecond: 30 },
+  /** One source address at the routes that need no key: health, the descriptions, the pages of the errors. */
+  open: { burst: 100, perSecond: 30 },
 } satisfies Record<string, Rate>;
 
 export type BucketName = keyof typeof rateTable;
 /** Buckets that a route may draw on. */
-export type RouteBucket = Exclude<BucketName, "account" | "unauthenticated">;
+export type RouteBucket = Exclude<BucketName, "account" | SourceBucket>;
+/** Those of a source address. */
+export type SourceBucket = "unauthenticated" | "open";
 
 /** Those of a route: what may be raised for one key. */
 export const routeBuckets = Object.keys(rateTable).filter(
-  (name): name is RouteBucket => name !== "account" && name !== "unauthenticated",
+  (name): name is RouteBucket => name !== "account" && name !== "unauthenticated" && name !== "open",
 );
 /** What may be raised for one account. */
 export const accountBuckets = [...routeBuckets, "account"] as const;
@@ -60,10 +64,10 @@ export interface Buckets {
   take(key: Spender, account: Spender, bucket: RouteBucket, tokens?: number): BucketState;
   /** Puts back a token that `take` took. */
   giveBack(key: Spender, account: Spender, bucket: RouteBucket): BucketState;
-  /** Takes a token of a source without a valid key. */
-  takeUnauthenticated(ip: string): BucketState;
-  /** The state of a source's bucket; nothing is taken. */
-  peekUnauthenticated(ip: string): BucketState;
+  /** Takes a token of a source address. */
+  takeSource(bucket: SourceBucket, ip: string): BucketState;
+  /** Puts back a token that `takeSource` took. */
+  giveBackSource(bucket: SourceBucket, ip: string): BucketState;
   /** How many buckets are remembered. */
   readonly size: number;
 }
@@ -137,16 +141,17 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
         from.tokens = Math.min(from.rate.burst, from.tokens + 1);
       return state(own, bucket, true);
     },
-    takeUnauthenticated(ip) {
-      const id = `s${sourceOf(ip)}`;
-      const own = level(id, rates.unauthenticated);
-      if (own.tokens < 1) return state(own, "unauthenticated", false);
+    takeSource(bucket, ip) {
+      const id = `${bucket}:${sourceOf(ip)}`;
+      const own = level(id, rates[bucket]);
+      if (own.tokens < 1) return state(own, bucket, false);
       draw(id, own);
-      return state(own, "unauthenticated", true);
+      return state(own, bucket, true);
     },
-    peekUnauthenticated(ip) {
-      const own = level(`s${sourceOf(ip)}`, rates.unauthenticated);
-      return state(own, "unauthenticated", own.tokens >= 1);
+    giveBackSource(bucket, ip) {
+      const own = level(`${bucket}:${sourceOf(ip)}`, rates[bucket]);
+      own.tokens = Math.min(own.rate.burst, own.tokens + 1);
+      return state(own, bucket, true);
     },
     get size() {
       return levels.size;

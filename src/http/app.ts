@@ -6,17 +6,18 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { IdMint } from "../ids.ts";
 import type { AnswerRequest } from "../store/store.ts";
-import type { Buckets } from "../access/buckets.ts";
 import { OverQuota } from "../access/quotas.ts";
 import { Refusal } from "../errors.ts";
 import { accepts, prefers } from "./accept.ts";
+import { sliced, writeRule } from "./answers.ts";
 import { ClientGone } from "./body.ts";
 import { readConditionally } from "./conditional.ts";
-import { clientIp } from "./client-ip.ts";
+import { clientIp, forwardedHttps } from "./client-ip.ts";
 import { actOf } from "./audit.ts";
 import { within } from "./deadline.ts";
 import { accountOf, apiVersion, drawOn, guards, handlerTimeoutMs, type GuardDeps } from "./guards.ts";
 import { keepAnswer } from "./idempotency.ts";
+import { isGoodTarget, withoutLastSlash } from "./paths.ts";
 import { refusalOf, renderProblem } from "./problem.ts";
 import type { Call, Door, Exchange, Match, Reply, Route } from "./route.ts";
 
@@ -74,12 +75,13 @@ function exchangeOf(
     req,
     res,
     method: req.method ?? "GET",
-    path: event.url.pathname,
+    path: withoutLastSlash(event.url.pathname),
     search: event.url.searchParams,
     params: event.context.params ?? {},
-    match,
+    match: isGoodTarget(req.url ?? "/") ? match : { kind: "target" },
     ip: door === "admin" ? "127.0.0.1" : clientIp(req, deps.trustedProxies),
     principal: null,
+    place: null,
     bucket: null,
     query: {},
     raw: null,
@@ -194,19 +196,31 @@ function respond(x: Exchange, reply: Reply, deps: AppDeps): HTTPResponse {
   }
   if (reply.status === 204 || reply.status === 304) delete headers["content-type"];
   else headers["content-length"] = String(Buffer.byteLength(body ?? ""));
-  return new HTTPResponse(body ?? null, { status: reply.status, headers });
+  return new HTTPResponse(inSlices(body ?? null), { status: reply.status, headers });
 }
 
+type Body = ConstructorParameters<typeof HTTPResponse>[0];
+
+/** A body that is written whole, or what srvx pipes. */
+function inSlices(body: string | Buffer | null): Body {
+  if (body === null || body.length <= writeRule.wholeBytes) return body as Body;
+  return sliced(typeof body === "string" ? Buffer.from(body) : body) as unknown as Body;
+}
+
+/** A browser that has seen it asks this host over TLS only, for a year (RFC 6797). */
+export const strictTransport = "max-age=31536000";
+
 /** What every answer carries. On the operator's socket nothing is limited, so nothing is said of limits. */
-function standardHeaders(x: Exchange, deps: { buckets: Buckets }): Record<string, string> {
+function standardHeaders(x: Exchange, deps: GuardDeps): Record<string, string> {
   const headers: Record<string, string> = {
     "x-request-id": x.id,
     "x-api-version-used": apiVersion,
     "x-content-type-options": "nosniff",
   };
   if (x.door === "admin") return headers;
-  const open = x.match.kind === "route" && x.match.route.scopes === "open";
-  const state = x.bucket ?? (open ? deps.buckets.peekUnauthenticated(x.ip) : drawOn(x, deps.buckets));
+  const overTls = deps.transport === "tls" || forwardedHttps(x.req, deps.trustedProxies);
+  if (overTls) headers["strict-transport-security"] = strictTransport;
+  const state = x.bucket ?? drawOn(x, deps.buckets);
   headers["x-ratelimit-limit"] = String(state.limit);
   headers["x-ratelimit-remaining"] = String(state.remaining);
   headers["x-ratelimit-reset"] = String(state.resetAt);

@@ -3,12 +3,10 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Refusal } from "../errors.ts";
+import { bodyMemoryRule, type Room } from "./body-memory.ts";
 
 /** The base64 of a message of 26,214,400 bytes, its line ends as JSON escapes them, and room for the rest. */
 export const maxBodyBytes = 36 * 1024 * 1024;
-
-/** Bodies up to this size are read without asking for room. */
-const freeBytes = 256 * 1024;
 
 /** The client went away in the middle of its request; there is nobody to answer. */
 export class ClientGone extends Error {}
@@ -59,45 +57,39 @@ export function checkBodyHeaders(req: IncomingMessage): void {
   }
 }
 
-/**
- * The whole body. `room` is asked before more than `freeBytes` are held: at once for an announced length,
- * on the way for a chunked body, which is paused meanwhile. Throws message_too_large past the cap, unread
- * where the length says so.
- */
-export async function readBody(
-  req: IncomingMessage,
-  res: ServerResponse,
-  room: (bytes: number) => Promise<void>,
-): Promise<Buffer> {
+/** null where the length is not announced. Throws message_too_large past the cap. */
+export function announcedLength(req: IncomingMessage): number | null {
   const length = req.headers["content-length"];
-  const announced = length === undefined ? null : Number(length);
-  if (announced !== null && announced > maxBodyBytes) throw tooLarge();
-  if (announced !== null && announced > freeBytes) await room(announced);
-  return readBytes(req, res, announced === null ? () => room(maxBodyBytes) : null);
+  if (length === undefined) return req.headers["transfer-encoding"] === undefined ? 0 : null;
+  if (Number(length) > maxBodyBytes) throw tooLarge();
+  return Number(length);
 }
 
-/** `room` is asked once, when a body of unknown length has grown beyond `freeBytes`. */
-function readBytes(
-  req: IncomingMessage,
-  res: ServerResponse,
-  room: (() => Promise<void>) | null,
-): Promise<Buffer> {
+/**
+ * The whole body, for which `room` was taken; null: nothing limits it but the cap. A chunked body that outgrows its room
+ * is paused until there is more. Throws message_too_large past the cap.
+ */
+export function readBody(req: IncomingMessage, res: ServerResponse, room: Room | null): Promise<Buffer> {
   if (req.headers.expect !== undefined) res.writeContinue(); // RFC 9110 §10.1.1: not before the headers have passed
+  const chunked = req.headers["content-length"] === undefined;
   const chunks: Buffer[] = [];
   let size = 0;
   let waiting: Promise<void> | null = null;
   return new Promise((resolve, reject) => {
     const settle = (act: () => void): void => {
       req.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
+      if (room) room.tooSlow = null;
       act();
     };
     const onData = (chunk: Buffer): void => {
       size += chunk.length;
       if (size > maxBodyBytes) return refuse(tooLarge());
       chunks.push(chunk);
-      if (waiting || size <= freeBytes || !room) return;
+      if (!room) return;
+      room.received += chunk.length;
+      if (waiting || !chunked || size <= bodyMemoryRule.smallBytes) return;
       req.pause();
-      waiting = room();
+      waiting = room.grow();
       waiting.then(() => req.resume(), refuse);
     };
     /** What still comes is thrown away; the server's request timeout ends it. */
@@ -113,12 +105,10 @@ function readBytes(
     const onGone = (): void =>
       settle(() => {
         req.on("error", () => undefined);
-        const tell = (): void => reject(new ClientGone("the client went away"));
-        if (waiting)
-          waiting.then(tell, tell); // the caller lets go of the room, so it must be had first
-        else tell();
+        reject(new ClientGone("the client went away"));
       });
     if (req.destroyed && !req.readableEnded) return onGone();
+    if (room) room.tooSlow = refuse;
     req.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
   });
 }

@@ -14,11 +14,12 @@ import { Refusal, type Problem } from "../errors.ts";
 import { shapeWords } from "../errors/expected.ts";
 import type { Log } from "../log.ts";
 import type { Account, Store } from "../store/store.ts";
-import { checkBodyHeaders, hasBody, hasMoreValues, parseJson, readBody } from "./body.ts";
+import { announcedLength, checkBodyHeaders, hasBody, hasMoreValues, parseJson, readBody } from "./body.ts";
+import type { BodyMemory } from "./body-memory.ts";
 import { forwardedHttps, isLoopback } from "./client-ip.ts";
+import type { Connections } from "./connections.ts";
 import { within } from "./deadline.ts";
 import { problemsOf } from "./fields.ts";
-import type { Gate } from "./gate.ts";
 import {
   checkFingerprint,
   fingerprintOf,
@@ -28,6 +29,7 @@ import {
   takesKey,
   type InFlight,
 } from "./idempotency.ts";
+import { isBelowApi } from "./paths.ts";
 import type { Exchange, Reply, Route } from "./route.ts";
 
 export const apiVersion = "2026-11";
@@ -36,7 +38,8 @@ export interface GuardDeps {
   store: Store;
   access: Access;
   buckets: Buckets;
-  gate: Gate;
+  bodies: BodyMemory;
+  connections: Connections;
   inFlight: InFlight;
   clock: Clock;
   log: Log;
@@ -80,6 +83,19 @@ const usesHttps: Guard = (x, deps) => {
     });
 };
 
+/** A proxy's connection carries the requests of many: its clients are counted by what they have under way. */
+const hasPlace: Guard = (x, deps) => {
+  if (x.door === "admin" || deps.connections.has(x.req.socket)) return;
+  x.place = deps.connections.client(x.ip);
+  if (!x.place) {
+    throw new Refusal("rate_limit_exceeded", "Too many requests of this address are under way.", {
+      retry_after_seconds: 1,
+      bucket: "unauthenticated",
+    });
+  }
+  x.res.once("close", x.place.leave);
+};
+
 const authenticate: Guard = async (x, deps) => {
   if (x.door === "admin") {
     x.principal = await operatorOf(x, deps.store);
@@ -87,15 +103,17 @@ const authenticate: Guard = async (x, deps) => {
   }
   const route = routeOf(x);
   if (route?.scopes === "open") return;
-  if (route === null && x.path !== "/v1" && !x.path.startsWith("/v1/")) return; // no key is asked for outside of the API
+  if (route === null && !isBelowApi(x.path)) return; // no key is asked for outside of the API
   try {
     x.principal = await deps.access.authenticateKey(
       x.req.headersDistinct["authorization"]?.join(", "),
       x.ip,
       x.id,
     );
+    x.place?.known();
+    deps.connections.known(x.req.socket);
   } catch (error) {
-    x.bucket = deps.buckets.takeUnauthenticated(x.ip);
+    x.bucket = deps.buckets.takeSource("unauthenticated", x.ip);
     if (error instanceof Refusal && error.code === "invalid_api_key" && !x.bucket.allowed) refuseRate(x);
     throw error;
   }
@@ -140,27 +158,31 @@ const hasScope: Guard = (x, deps) => {
 
 const hasTokens: Guard = (x, deps) => {
   if (x.principal?.kind === "operator") return;
-  const route = routeOf(x);
-  if (route?.scopes === "open") return;
   x.bucket = drawOn(x, deps.buckets);
   if (!x.bucket.allowed) refuseRate(x);
 };
 
+const isOpen = (x: Exchange): boolean => routeOf(x)?.scopes === "open";
+
 /** Draws a token for a request: of its key's bucket, of its source's where it has no key. */
 export function drawOn(x: Exchange, buckets: Buckets): BucketState {
-  if (x.principal?.kind !== "key") return buckets.takeUnauthenticated(x.ip);
+  if (x.principal?.kind !== "key") return buckets.takeSource(isOpen(x) ? "open" : "unauthenticated", x.ip);
   return buckets.take(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");
 }
 
 /** The token of a request that turned out to cost none. */
 export function giveBackToken(x: Exchange, buckets: Buckets): void {
+  if (isOpen(x) && x.door === "public") x.bucket = buckets.giveBackSource("open", x.ip);
   if (x.principal?.kind !== "key") return;
   x.bucket = buckets.giveBack(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");
 }
 
-function refuseRate(x: Exchange, why = "is empty"): never {
-  const state = x.bucket;
-  throw new Refusal("rate_limit_exceeded", `The bucket ${state?.bucket ?? "default"} ${why}.`, {
+function refuseRate(x: Exchange, why?: string): never {
+  throw emptyBucket(x.bucket, why);
+}
+
+export function emptyBucket(state: BucketState | null, why = "is empty"): Refusal {
+  return new Refusal("rate_limit_exceeded", `The bucket ${state?.bucket ?? "default"} ${why}.`, {
     retry_after_seconds: state?.retryAfterSeconds ?? 1,
     bucket: state?.bucket ?? "default",
   });
@@ -173,6 +195,8 @@ const mayStillSend: Guard = (x) => {
 };
 
 const hasGoodHeaders: Guard = (x) => {
+  if (x.match.kind === "target")
+    throw new Refusal("invalid_request", "The request target is not a path of this service.");
   if (x.match.kind === "malformed")
     throw new Refusal("invalid_request", "The path is not valid percent-encoded UTF-8.");
   if (x.req.httpVersionMajor < 1) throw new Refusal("invalid_request", "The request is not HTTP/1.1.");
@@ -223,9 +247,11 @@ const hasGoodQuery: Guard = (x) => {
 const bringsItsBody: Guard = async (x, deps) => {
   const route = routeOf(x);
   if (!route?.body || (route.bodyOptional && !hasBody(x.req))) return;
-  x.raw = await readBody(x.req, x.res, async (bytes) => {
-    x.cleanup.push(await deps.gate.enter(bytes));
-  });
+  const length = announcedLength(x.req);
+  const entered = x.door === "admin" ? null : deps.bodies.enter(accountOf(x).key, length);
+  const room = entered instanceof Promise ? await entered : entered;
+  if (room) x.cleanup.push(() => room.release());
+  x.raw = await readBody(x.req, x.res, room);
 };
 
 const isJson: Guard = (x) => {
@@ -313,6 +339,7 @@ export const guards: readonly Guard[] = [
   staysOpen, // 503
   isNoMaintenance, // 503
   usesHttps, // 400
+  hasPlace, // 429 of a proxy's client with too much under way
   authenticate, // 403 source_ip_locked, 401 (429 where the source's bucket is empty), 403 key_disabled, 403 ip_not_allowed
   knowsRoute, // 404
   knowsMethod, // 405

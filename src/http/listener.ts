@@ -1,6 +1,7 @@
 // One listening server around an app: its TLS, its time limits, its end. HTTP/1.1 only and TLS 1.2 at
-// least; plain HTTP on a TLS port is closed without an answer. On stop nothing new is taken, idle
-// connections are closed at once, and what is in flight is answered and then closed.
+// least; plain HTTP on a TLS port is closed without an answer. A connection is counted before anything is done for it
+// (connections.ts). On stop nothing new is taken, idle connections are closed at once, and what is in flight is
+// answered and then closed.
 import type { NodeHttp1Handler } from "srvx";
 import { toNodeHandler } from "srvx/node";
 import type { H3 } from "h3";
@@ -16,6 +17,9 @@ import { createServer as createHttpsServer, Server as HttpsServer } from "node:h
 import type { ListenOptions, Socket } from "node:net";
 import type { Clock } from "../clock.ts";
 import type { Certificates } from "../tls/certificates.ts";
+import { createWriteWatch } from "./answers.ts";
+import type { Connections } from "./connections.ts";
+import { createPipelines } from "./pipelines.ts";
 
 export interface Listener {
   /** Port or path as bound. */
@@ -27,6 +31,8 @@ export interface ListenerDeps {
   app: H3;
   certificates: Certificates | null;
   clock: Clock;
+  /** null on the operator's socket, whose file mode is its limit. */
+  connections: Connections | null;
   /** A whole HTTP/1.1 response for a request that never became one. */
   malformed(status: number, ip: string): string;
 }
@@ -44,6 +50,9 @@ const idleSocketMs = 120_000;
 const drainMs = 10_000;
 /** How long the rest of a refused request is read and thrown away. */
 const lingerMs = 30_000;
+/** How many refused connections are told so, at a time; more are closed without an answer. */
+const mostRefused = 100;
+const refusedMs = 1000;
 const tlsOptions = { minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"], handshakeTimeout: 5000 } as const;
 
 /** Resolves once the server listens; rejects with the system's error where it cannot. */
@@ -57,7 +66,8 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
     if (server instanceof HttpsServer)
       server.setSecureContext({ minVersion: tlsOptions.minVersion, ...certificates.current() });
   });
-  const inFlight = new WeakMap<Socket, ServerResponse>();
+  const pipelines = createPipelines();
+  const writes = createWriteWatch(clock);
   const leaving = new Set<Socket>();
   let stopping = false;
 
@@ -76,10 +86,11 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
     });
   };
   const onConnection = (socket: Socket): void => {
+    if (deps.connections) writes.add(socket);
     const close = socket.destroySoon.bind(socket);
     // What node:http calls after an answer that says `Connection: close`.
     socket.destroySoon = () => {
-      const request = inFlight.get(socket)?.req;
+      const request = pipelines.latest(socket)?.req;
       if (!request || request.complete) return close();
       request.once("end", close).resume();
       linger(socket);
@@ -87,12 +98,12 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
   };
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
     if (leaving.has(req.socket)) return; // pipelined behind the last one
-    inFlight.set(req.socket, res);
     res.once("close", () => {
-      if (inFlight.get(req.socket) === res) inFlight.delete(req.socket);
       if (stopping) setImmediate(() => server.closeIdleConnections());
     });
-    void Promise.resolve(handler(req, res)).catch(() => res.destroy());
+    pipelines.enter(req, res, () => {
+      void Promise.resolve(handler(req, res)).catch(() => res.destroy());
+    });
   };
   server.on("request", onRequest);
   server.on("checkContinue", onRequest); // the body reader asks for the body once the guards have passed
@@ -100,7 +111,7 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
   server.on(certificates ? "secureConnection" : "connection", onConnection);
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (leaving.has(socket) && error.code?.startsWith("HPE_")) return; // more of what was refused
-    const current = inFlight.get(socket);
+    const current = pipelines.latest(socket);
     const refuse = (): void => {
       if (!socket.writable) return; // the answer before was the connection's last
       socket.write(deps.malformed(statusOf(error), socket.remoteAddress ?? ""));
@@ -112,6 +123,7 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
     refuse();
   });
   server.timeout = idleSocketMs;
+  const limited = deps.connections ? limitConnections(server, deps, deps.connections) : null;
   await listening(server, options);
 
   return {
@@ -119,15 +131,77 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
     async stop() {
       stopping = true;
       unsubscribe?.();
+      writes.stop();
       const { promise, resolve } = Promise.withResolvers<void>();
       server.close(() => resolve());
       server.closeIdleConnections();
+      limited?.close();
       for (const socket of leaving) socket.destroy();
       const late = clock.after(drainMs, () => server.closeAllConnections());
       await promise;
       late.cancel();
     },
   };
+}
+
+/** Node's own listener (HTTP, or the TLS handshake before it) runs once the connection has its place. */
+function limitConnections(
+  server: Server,
+  deps: ListenerDeps,
+  connections: Connections,
+): {
+  /** Those that have no request yet: in their handshake or waiting for it, and refused ones. */ close(): void;
+} {
+  const serveAll = server.listeners("connection");
+  const secure = server instanceof HttpsServer;
+  /** Of those in their handshake, by their addresses: Node does not say which TLS socket stands on which connection. */
+  const outer = new Map<string, Socket>();
+  const unserved = new Set<Socket>();
+  let refused = 0;
+  const refuse = (socket: Socket): void => {
+    if (secure || refused >= mostRefused || socket.destroyed) return void socket.destroy();
+    refused += 1;
+    const late = deps.clock.after(refusedMs, () => socket.destroy());
+    socket.once("close", () => {
+      refused -= 1;
+      late.cancel();
+    });
+    socket
+      .on("error", () => undefined)
+      .resume()
+      .end(deps.malformed(503, socket.remoteAddress ?? ""));
+  };
+  server.removeAllListeners("connection");
+  server.on("connection", (socket: Socket) => {
+    unserved.add(socket);
+    socket.once("close", () => unserved.delete(socket));
+    const serve = (): void => {
+      unserved.delete(socket);
+      if (secure) {
+        const name = addressesOf(socket);
+        outer.set(name, socket);
+        socket.once("close", () => outer.delete(name));
+      }
+      for (const listener of serveAll) Reflect.apply(listener, server, [socket]);
+    };
+    connections.admit(socket, serve, () => refuse(socket));
+  });
+  server.on("secureConnection", (inner: Socket) => {
+    const name = addressesOf(inner);
+    const socket = outer.get(name);
+    if (!socket) return void inner.destroy(); // it ended meanwhile
+    outer.delete(name);
+    connections.carries(socket, inner);
+  });
+  return {
+    close() {
+      for (const socket of [...unserved, ...outer.values()]) socket.destroy();
+    },
+  };
+}
+
+function addressesOf(socket: Socket): string {
+  return `${socket.remoteAddress} ${socket.remotePort} ${socket.localAddress} ${socket.localPort}`;
 }
 
 /** A complete answer with its headers, for a socket that has no response object. */

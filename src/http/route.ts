@@ -7,6 +7,7 @@ import type { z } from "zod";
 import type { Principal } from "../access/access.ts";
 import type { BucketState, RouteBucket } from "../access/buckets.ts";
 import type { ErrorCode, Problem } from "../errors.ts";
+import type { Place } from "./connections.ts";
 import type { Account, Resource, Scope, Store } from "../store/store.ts";
 
 /** The HTTPS listeners, or the operator's Unix socket. */
@@ -129,7 +130,9 @@ export type Match =
   | { kind: "route"; route: Route }
   | { kind: "method"; allow: string[] }
   | { kind: "none" }
-  | { kind: "malformed" };
+  | { kind: "malformed" }
+  /** In a form that is not taken: another scheme, a backslash, a fragment. */
+  | { kind: "target" };
 
 /** One request on its way through the guards, which fill in what they find. */
 export interface Exchange {
@@ -144,6 +147,8 @@ export interface Exchange {
   readonly match: Match;
   readonly ip: string;
   principal: Principal | null;
+  /** Of a request that came through a proxy: what it counts as. */
+  place: Place | null;
   bucket: BucketState | null;
   query: Record<string, unknown>;
   raw: Buffer | null;

@@ -1,16 +1,18 @@
 // The HTTP door: the public listeners and the operator's socket, one set of routes behind both. It holds
-// what its requests share (buckets, the gate for large bodies, keys in flight, open streams) and the order
-// in which listeners come and go.
+// what its requests share (connection limits, buckets, the memory for bodies, keys in flight, open streams) and the
+// order in which listeners come and go.
 import { createBuckets } from "../access/buckets.ts";
 import { createNetworks } from "../access/networks.ts";
 import { Refusal } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { listenOnSocket } from "./admin-socket.ts";
-import { createApp, type AppDeps } from "./app.ts";
+import { createApp, strictTransport, type AppDeps } from "./app.ts";
 import type { HttpDeps } from "./deps.ts";
-import { createGate } from "./gate.ts";
-import { apiVersion } from "./guards.ts";
+import { createBodyMemory } from "./body-memory.ts";
+import { connectionRule, createConnections } from "./connections.ts";
+import { apiVersion, emptyBucket } from "./guards.ts";
 import { createInFlight } from "./idempotency.ts";
+import { affordableConnections } from "./open-files.ts";
 import { renderProblem } from "./problem.ts";
 import { allRoutes } from "./routes.ts";
 import { listen, rawResponse, type Listener, type ListenerDeps } from "./listener.ts";
@@ -25,6 +27,13 @@ export function createHttp(deps: HttpDeps): Http {
   const { config, certificates, clock, log, store } = deps;
   const streams = createStreams();
   const buckets = createBuckets(clock, config.limits.rates);
+  const trustedProxies = createNetworks(config.http.trustedProxies);
+  const connections = createConnections({
+    clock,
+    log,
+    isProxy: (ip) => ip === "" || trustedProxies.has(ip),
+    rule: { ...connectionRule, total: affordableConnections(connectionRule.total) },
+  });
   let listeners: { name: string; listener: Listener }[] = [];
   let draining = false;
 
@@ -32,42 +41,43 @@ export function createHttp(deps: HttpDeps): Http {
     store,
     access: deps.access,
     buckets,
-    gate: createGate(clock),
+    bodies: createBodyMemory(clock),
+    connections,
     inFlight: createInFlight(),
     clock,
     log,
     mint: deps.mint,
     publicUrl: config.publicUrl,
-    trustedProxies: createNetworks(config.http.trustedProxies),
+    trustedProxies,
     transport: certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local",
     draining: () => draining,
     maintenance: deps.maintenance,
   };
 
-  /** A request that never became one still gets the form and the headers of every other answer. */
+  /** What never became a request still gets the form and the headers of every other answer. */
   const malformed = (status: number, ip: string): string => {
     const requestId = deps.mint("req", clock.now());
-    const reply = renderProblem(
-      new Refusal("invalid_request", malformedText[status] ?? "The request is not valid HTTP/1.1."),
-      {
-        requestId,
-        path: "",
-        publicUrl: config.publicUrl,
-        acceptsProblem: true,
-        status,
-      },
-    );
-    const limit = buckets.takeUnauthenticated(ip);
+    const limit = buckets.takeSource("unauthenticated", ip);
+    const refusal = limit.allowed ? refusalOfStatus(status) : emptyBucket(limit);
+    const reply = renderProblem(refusal, {
+      requestId,
+      path: "",
+      publicUrl: config.publicUrl,
+      acceptsProblem: limit.allowed,
+      status: limit.allowed ? status : refusal.status,
+    });
     const headers = {
       ...reply.headers,
       "x-request-id": requestId,
       "x-api-version-used": apiVersion,
+      "x-content-type-options": "nosniff",
+      ...(certificates ? { "strict-transport-security": strictTransport } : {}),
       "x-ratelimit-limit": String(limit.limit),
       "x-ratelimit-remaining": String(limit.remaining),
       "x-ratelimit-reset": String(limit.resetAt),
       "x-ratelimit-bucket": limit.bucket,
     };
-    return rawResponse(status, headers, reply.body);
+    return rawResponse(reply.status, headers, reply.body);
   };
 
   const stop = async (): Promise<void> => {
@@ -83,19 +93,24 @@ export function createHttp(deps: HttpDeps): Http {
     addresses: () => listeners.map(({ name, listener }) => ({ name, address: listener.address() })),
     async start() {
       const routes = allRoutes({ ...deps, streams });
-      const base: Omit<ListenerDeps, "app" | "certificates"> = { clock, malformed };
+      const base: Omit<ListenerDeps, "app" | "certificates" | "connections"> = { clock, malformed };
       const app = createApp("public", routes, appDeps);
       draining = false;
       try {
         for (const address of config.http.listen) {
-          const door = { ...base, app, certificates };
+          const door = { ...base, app, certificates, connections };
           const bound = "path" in address ? listenOnSocket(address.path, door) : listen(address, door);
           listeners.push({ name: "http", listener: await bound });
         }
         const admin = createApp("admin", routes, appDeps);
         listeners.push({
           name: "admin",
-          listener: await listenOnSocket(config.socket, { ...base, app: admin, certificates: null }),
+          listener: await listenOnSocket(config.socket, {
+            ...base,
+            app: admin,
+            certificates: null,
+            connections: null,
+          }),
         });
       } catch (error) {
         await stop();
@@ -104,6 +119,11 @@ export function createHttp(deps: HttpDeps): Http {
     },
     stop,
   };
+}
+
+function refusalOfStatus(status: number): Refusal {
+  if (status === 503) return new Refusal("service_overloaded", "There are too many connections right now.");
+  return new Refusal("invalid_request", malformedText[status] ?? "The request is not valid HTTP/1.1.");
 }
 
 const malformedText: Record<number, string> = {

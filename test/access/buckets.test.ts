@@ -34,6 +34,7 @@ test("the table is the API's", () => {
     "default 100/30",
     "account 1000/1000",
     "unauthenticated 100/30",
+    "open 100/30",
   ]);
 });
 
@@ -132,20 +133,20 @@ test("a wall clock that jumps back makes no negative wait and no free tokens", (
 test("a source without a key has its own bucket, shared by its /64", () => {
   const buckets = createBuckets(new ManualClock());
   for (let i = 0; i < 100; i++)
-    expect(buckets.takeUnauthenticated(`2001:db8::${i.toString(16)}`).allowed).toBe(true);
-  expect(buckets.takeUnauthenticated("2001:db8::ffff")).toMatchObject({
+    expect(buckets.takeSource("unauthenticated", `2001:db8::${i.toString(16)}`).allowed).toBe(true);
+  expect(buckets.takeSource("unauthenticated", "2001:db8::ffff")).toMatchObject({
     allowed: false,
     bucket: "unauthenticated",
   });
-  expect(buckets.peekUnauthenticated("192.0.2.1")).toMatchObject({ allowed: true, remaining: 100 });
+  expect(buckets.takeSource("unauthenticated", "192.0.2.1")).toMatchObject({ allowed: true, remaining: 99 });
 });
 
 test("buckets that are full again are forgotten", async () => {
   const clock = new ManualClock();
   const buckets = createBuckets(clock);
-  for (let i = 0; i < 9_000; i++) buckets.takeUnauthenticated(`10.0.${i >> 8}.${i & 255}`);
+  for (let i = 0; i < 9_000; i++) buckets.takeSource("unauthenticated", `10.0.${i >> 8}.${i & 255}`);
   await clock.advance(10_000);
-  for (let i = 0; i < 1_000; i++) buckets.takeUnauthenticated(`10.1.${i >> 8}.${i & 255}`);
+  for (let i = 0; i < 1_000; i++) buckets.takeSource("unauthenticated", `10.1.${i >> 8}.${i & 255}`);
   expect(buckets.size).toBeLessThanOrEqual(1_000);
 });
 

@@ -233,7 +233,13 @@ test("a socket file that a dead process left is replaced, a living one's is not"
   const folder = mkdtempSync(join(tmpdir(), "svc-stale-"));
   const { listenOnSocket } = await import("../../src/http/admin-socket.ts");
   const { H3 } = await import("h3");
-  const deps = { app: new H3(), certificates: null, clock: first.clock, malformed: () => "" };
+  const deps = {
+    app: new H3(),
+    certificates: null,
+    connections: null,
+    clock: first.clock,
+    malformed: () => "",
+  };
   await expect(listenOnSocket(first.socket, deps)).rejects.toThrow(/another process listens/);
   const stale = join(folder, "a.sock");
   writeFileSync(stale, "");

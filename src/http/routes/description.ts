@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import type { RouteDeps } from "../deps.ts";
 import { createDocument } from "../openapi/document.ts";
+import { htmlHeaders } from "../html.ts";
 import { route, type Door, type Route } from "../route.ts";
 import { htmlPage } from "../shapes/common.ts";
 import { documentShape, scriptText } from "../shapes/description.ts";
@@ -21,7 +22,10 @@ const open = {
 export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[]): Route[] {
   const own: Route[] = [];
   const text = (door: Door) =>
-    once(() => JSON.stringify(createDocument([...others, ...own], { door, publicUrl: config.publicUrl })));
+    once(() => {
+      const { publicUrl } = config;
+      return Buffer.from(JSON.stringify(createDocument([...others, ...own], { door, publicUrl })));
+    });
   const texts = { public: text("public"), admin: text("admin") };
   const script = once(readScript);
 
@@ -79,21 +83,13 @@ async function readScript(): Promise<Buffer> {
   return Buffer.from((await readFile(file, "utf8")).replaceAll(foreignLogo, "data:,"));
 }
 
-const pageHeaders = {
-  "content-type": "text/html; charset=utf-8",
-  "content-security-policy": [
-    "default-src 'none'",
-    "script-src 'self'",
-    "connect-src 'self'",
-    "style-src 'unsafe-inline'",
-    "img-src data:",
-    "worker-src blob:",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; "),
-  "referrer-policy": "no-referrer",
-};
+const pageHeaders = htmlHeaders([
+  "script-src 'self'",
+  "connect-src 'self'",
+  "style-src 'unsafe-inline'",
+  "img-src data:",
+  "worker-src blob:",
+]);
 
 const page = `<!doctype html>
 <html lang="en">

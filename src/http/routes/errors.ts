@@ -2,6 +2,7 @@
 // the catalogue (errors.ts); small static HTML, for anybody, without a key.
 import { z } from "zod";
 import { errorCatalog, Refusal, type ErrorCode, type Mender } from "../../errors.ts";
+import { htmlHeaders } from "../html.ts";
 import { route, type Route } from "../route.ts";
 import { htmlPage } from "../shapes/common.ts";
 
@@ -62,9 +63,8 @@ export function errorRoutes(): Route[] {
         const code = call.param("code");
         if (!isCode(code)) throw new Refusal("resource_not_found", "There is no such error code.");
         const headers = {
-          "content-type": "text/html; charset=utf-8",
+          ...htmlHeaders(["style-src 'unsafe-inline'"]),
           "cache-control": "public, max-age=3600",
-          "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
         };
         return Promise.resolve({ status: 200, headers, body: page(code) });
       },
