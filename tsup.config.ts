@@ -16,6 +16,7 @@ export default defineConfig({
     "writer-thread": "src/store/writer-thread.ts",
     "reader-thread": "src/store/reader-thread.ts",
     "signing-thread": "src/signing/signing-thread.ts",
+    "parsing-thread": "src/parsing/parsing-thread.ts",
   },
   format: ["esm"],
   target: "node24",

@@ -22,6 +22,7 @@ import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs, jobList } from "./jobs.ts";
 import type { Log } from "./log.ts";
+import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
 import { createDestinations } from "./queue/destinations.ts";
 import { createHolds } from "./queue/holds.ts";
@@ -201,6 +202,7 @@ async function build({
   const recorder = createRecorder({ clock, mint });
   const signing = createSigning(log.component("signing"));
   const { signHeader } = signing;
+  const parsing = createParsing({ clock, log: log.component("parsing") });
   const access = createAccess({ store, clock, log, mint });
   const domains = createDomains({
     store,
@@ -380,6 +382,7 @@ async function build({
     domains,
     webhooks,
     pools,
+    parsing,
     maintenance,
     guard,
     clock,
@@ -409,6 +412,7 @@ async function build({
       unsubscribe();
       await delivery.stop();
       await signing.stop();
+      await parsing.stop();
       resolver.stop();
     },
   };

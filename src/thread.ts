@@ -1,8 +1,8 @@
 // Starts a thread of a room. One that ends before it is told to is started again by the room's next call: a fault in it
 // fails the calls it had, and nothing else.
-import { Worker } from "node:worker_threads";
+import { Worker, type ResourceLimits } from "node:worker_threads";
 
-export type ThreadName = "writer-thread" | "reader-thread" | "signing-thread";
+export type ThreadName = "writer-thread" | "reader-thread" | "signing-thread" | "parsing-thread";
 
 export interface ThreadHandlers<Report> {
   onReport(report: Report): void;
@@ -16,12 +16,15 @@ export function startThread<Report>(
   beside: string,
   workerData: unknown,
   handlers: ThreadHandlers<Report>,
+  /** Of its heap; a thread that passes them ends with an error, and nothing else does. */
+  resourceLimits?: ResourceLimits,
 ): Worker {
   const extension = beside.endsWith(".ts") ? "ts" : "js";
   const worker = new Worker(new URL(`./${name}.${extension}`, beside), {
     workerData,
     name,
     execArgv: [],
+    ...(resourceLimits ? { resourceLimits } : {}),
   });
   let thrown: Error | null = null;
   worker.on("message", (report: Report) => handlers.onReport(report));

@@ -9,7 +9,7 @@ const root = resolve(import.meta.dirname, "..");
 /** Tiers from the bottom up: a room imports from its own tier (never in a circle) and from those below. */
 const tiers: string[][] = [
   ["mail", "errors", "clock", "ids", "log", "service", "thread", "csv", "unsafe-text", "config"],
-  ["store", "dns", "tls", "signing"],
+  ["store", "dns", "tls", "signing", "parsing"],
   ["access", "domains", "events", "suppressions", "pools"],
   ["submission", "queue", "delivery", "feedback", "webhooks", "sandbox", "care", "stats"],
   ["http", "relay", "cli"],
@@ -43,7 +43,6 @@ const owners: Record<string, string[]> = {
   yaml: ["config"],
   "ipaddr.js": ["dns"],
   tldts: ["delivery"],
-  "postal-mime": ["http"],
   "@peculiar/x509": ["tls"],
   "reflect-metadata": ["tls"],
   zod: ["config", "http", "submission", "queue"],

@@ -7,6 +7,7 @@ import type { Config } from "../config.ts";
 import type { Domains } from "../domains/domains.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
+import type { Parsing } from "../parsing/parsing.ts";
 import type { Pools } from "../pools/pools.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
@@ -26,6 +27,7 @@ export interface HttpDeps {
   maintenance: Maintenance;
   guard: Pick<Guard, "resume">;
   pools: Pools;
+  parsing: Pick<Parsing, "readContent">;
   clock: Clock;
   log: Log;
   mint: IdMint;

@@ -1,19 +1,25 @@
-// What a message says, as it is shown: its bytes as they were accepted, streamed, or taken apart. What retention has
-// removed is not there any more.
+// What a message says, as it is shown: its bytes as they were accepted, or taken apart; streamed either way, as fast as
+// the client takes them. It is taken apart in a thread of its own (parsing). What retention has removed is not there any
+// more; what is beyond the limits of that thread is shown as bytes only.
 import { Readable } from "node:stream";
-import type { z } from "zod";
 import { Refusal } from "../errors.ts";
+import { BeyondLimit, ParsingFailed } from "../parsing/parsing.ts";
+import type { ContentRef } from "../mail/envelope.ts";
 import { ContentGone, type MessageRecord } from "../store/store.ts";
+import { ClientGone } from "./body.ts";
 import type { RouteDeps } from "./deps.ts";
-import { json, type Reply } from "./route.ts";
-import type { contentShape } from "./shapes/messages.ts";
+import type { Call, Reply } from "./route.ts";
 
-type Deps = Pick<RouteDeps, "store" | "log">;
+type Deps = Pick<RouteDeps, "store" | "log" | "parsing">;
+type ContentCall = Pick<Call<unknown, unknown>, "account" | "prefers" | "onClose">;
 
 /** Throws Refusal resource_not_found where it is gone. */
-export async function contentOf(deps: Deps, message: MessageRecord, raw: boolean): Promise<Reply> {
+export async function contentOf(deps: Deps, message: MessageRecord, call: ContentCall): Promise<Reply> {
+  const { content } = message;
   try {
-    return await (raw ? rawContent(deps, message) : partsOf(deps, message));
+    if (!content) throw contentGone();
+    if (call.prefers("message/rfc822")) return await rawContent(deps, content);
+    return await partsOf(deps, message, content, call);
   } catch (error) {
     if (error instanceof ContentGone) throw contentGone();
     throw error;
@@ -21,46 +27,52 @@ export async function contentOf(deps: Deps, message: MessageRecord, raw: boolean
 }
 
 /** The first chunk is fetched before the answer begins, so that what is gone is a 404. */
-async function rawContent({ store }: Deps, message: MessageRecord): Promise<Reply> {
-  if (!message.content) throw contentGone();
-  const chunks = store.openContent(message.content)[Symbol.asyncIterator]();
+async function rawContent({ store }: Deps, content: ContentRef): Promise<Reply> {
+  const chunks = store.openContent(content)[Symbol.asyncIterator]();
   const first = await chunks.next();
   const rest = async function* (): AsyncGenerator<Buffer> {
-    try {
-      for (let next = first; !next.done; next = await chunks.next()) yield next.value;
-    } finally {
-      await chunks.return?.();
-    }
+    for (let next = first; !next.done; next = await chunks.next()) yield next.value;
   };
-  const headers = { "content-type": "message/rfc822", "content-length": String(message.content.sizeBytes) };
-  return { status: 200, headers, body: Readable.from(rest(), { objectMode: false }) };
+  const headers = { "content-type": "message/rfc822", "content-length": String(content.sizeBytes) };
+  return {
+    status: 200,
+    headers,
+    body: streamed(rest(), () => void chunks.return?.().catch(() => undefined)),
+  };
 }
 
-async function partsOf({ store, log }: Deps, message: MessageRecord): Promise<Reply> {
-  if (!message.content) throw contentGone();
-  const chunks: Buffer[] = [];
-  for await (const chunk of store.openContent(message.content)) chunks.push(chunk);
-  const { default: PostalMime } = await import("postal-mime");
+async function partsOf(
+  { store, log, parsing }: Deps,
+  message: MessageRecord,
+  content: ContentRef,
+  { account, onClose }: ContentCall,
+): Promise<Reply> {
+  let gone = false;
+  onClose(() => (gone = true));
   try {
-    const mail = await PostalMime.parse(Buffer.concat(chunks));
-    const body: z.input<typeof contentShape> = {
-      text: mail.text ?? null,
-      html: mail.html ?? null,
-      headers: mail.headers.map(({ originalKey, value }) => ({ name: originalKey, value })),
-      attachments: mail.attachments.map(({ filename, mimeType, content }) => ({
-        filename,
-        content_type: mimeType,
-        size_bytes: typeof content === "string" ? Buffer.byteLength(content) : content.byteLength,
-      })),
-    };
-    return json(200, body);
+    const { chunks, release } = await parsing.readContent({
+      accountKey: account.key,
+      open: (offset) => store.openContent(content, offset),
+      goOn() {
+        if (gone) throw new ClientGone();
+      },
+    });
+    return { status: 200, body: streamed(chunks, release) };
   } catch (error) {
-    log.warn({ message: message.id, err: String(error) }, "a stored message could not be taken apart");
-    throw new Refusal(
-      "upstream_error",
-      "The message cannot be shown in parts; ask for it with Accept: message/rfc822.",
-    );
+    const bytes = "ask for the message as it is with Accept: message/rfc822.";
+    if (error instanceof BeyondLimit)
+      throw new Refusal("conflict", `The message has ${error.message}: it is not shown in parts; ${bytes}`);
+    if (!(error instanceof ParsingFailed)) throw error;
+    log.warn({ message: message.id, detail: error.message }, "a stored message could not be taken apart");
+    throw new Refusal("upstream_error", `The message could not be taken apart; try again, or ${bytes}`);
   }
+}
+
+/** `release` also where the answer is thrown away before its first byte: a generator that was never asked ends nothing. */
+function streamed(chunks: AsyncIterable<Uint8Array>, release: () => void): Readable {
+  const body = Readable.from(chunks, { objectMode: false });
+  body.once("close", release);
+  return body;
 }
 
 function contentGone(): Refusal {

@@ -66,6 +66,11 @@ export class MimeWalk {
     this.#open(fields, nothing);
   }
 
+  /** How many multiparts and attached messages are open around what the visitor is told of. */
+  get depth(): number {
+    return this.#levels.length;
+  }
+
   push(chunk: Buffer): void {
     let bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     this.#held = nothing;

@@ -22,6 +22,7 @@ import { silentLog, type Log } from "../../src/log.ts";
 import type { Account, ApiKey, Scope, Store } from "../../src/store/store.ts";
 import type { Acceptance, SendAnswer, Submission } from "../../src/submission/submission.ts";
 import type { Pools } from "../../src/pools/pools.ts";
+import { createParsing } from "../../src/parsing/parsing.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import { newAccount } from "../support/account.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -128,6 +129,7 @@ export async function startHttp(
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     limits: { maxQueue: 0, minFreeShare: 0, rates: options.config?.rates ?? {} },
   };
+  const parsing = createParsing({ clock, log });
   const deps: HttpDeps = {
     config: config as Config,
     certificates: options.certificates ?? null,
@@ -138,6 +140,7 @@ export async function startHttp(
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
     pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
     maintenance: createMaintenance({ store, clock }),
+    parsing,
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
     log,
@@ -173,6 +176,7 @@ export async function startHttp(
     },
     async stop() {
       await http.stop();
+      await parsing.stop();
       await options.opened?.store.close();
     },
   };

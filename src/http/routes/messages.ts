@@ -193,14 +193,14 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       path: "/v1/messages/{id}/content",
       summary: "Shows what a message says",
       answers: { 200: { "application/json": contentShape, "message/rfc822": rawMessage } },
-      refuses: ["resource_not_found", "upstream_error"],
+      refuses: ["resource_not_found", "conflict", "rate_limit_exceeded", "upstream_error"],
       changes: ["messages"],
       ...read,
       scopes: ["send"],
       query: none,
       async handle(call) {
         const message = await find(call);
-        const shown = await contentOf(deps, message, call.prefers("message/rfc822"));
+        const shown = await contentOf(deps, message, call);
         return { ...shown, lastModified: message.createdAt }; // never edited; once it is gone, 404
       },
     }),
