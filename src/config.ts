@@ -77,6 +77,8 @@ export interface Config {
   };
   /** Where reports about our mail come in; no address: they do not. */
   inbound: { listen: ListenAddress[] };
+  /** Domains of the feedback loops whose complaints count, in A-label form and lower case. */
+  feedback: { loops: string[] };
   outbound: OutboundConfig;
   dns: { servers: string[]; timeoutMs: number; tries: number };
   webhooks: { allowNetworks: string[]; caFile: string | null; scheduleMs: number[]; timeoutMs: number };
@@ -319,6 +321,7 @@ function assemble(
       auditMs: value["retention.audit"],
     },
     guard: value.guard,
+    feedback: { loops: value["feedback.loops"] },
     operations: { email: value["operations.email"], from: value["operations.from"] },
     log: { level: value["log.level"] },
     dev: given.dev,

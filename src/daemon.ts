@@ -22,6 +22,7 @@ import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs, jobList } from "./jobs.ts";
 import type { Log } from "./log.ts";
+import { createMessageTokens } from "./mail/message-token.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
 import { createDestinations } from "./queue/destinations.ts";
@@ -238,6 +239,7 @@ async function build({
   });
   const wire = createWire({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
+  const tokens = createMessageTokens(verpSecret);
   const destinations = createDestinations({ delivery, pools, wire, verpSecret, clock });
   const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
   const settleDeps = {
@@ -278,13 +280,14 @@ async function build({
       late.cancel();
     },
   };
-  const submission = createSubmission({ store, domains, pools, runner, config, clock, mint });
+  const submission = createSubmission({ store, domains, pools, runner, config, tokens, clock, mint });
   const notices = createNotices({
     store,
     runner,
     config,
     verifiedDomain: (name) => verifiedDomain(store, domains, name),
     signHeader,
+    tokens,
     clock,
     mint,
     log: log.component("notices"),
@@ -359,6 +362,10 @@ async function build({
     store,
     recorder,
     verpSecret,
+    tokens,
+    resolver,
+    readReturned: parsing.readReturned,
+    readOperatorMail: parsing.readOperatorMail,
     config,
     notices,
     clock,

@@ -1,12 +1,13 @@
-// Identifiers as they stand at the doors: a prefix and a ULID of 26 lower-case
-// Crockford characters (48 bits of time, 80 random bits). Minted in order within a process, so
-// that indexes on them grow at one end. Inside the store rows have integer keys.
+// Public ids: a prefix and a ULID of 26 lower-case Crockford characters (48 bits of time, 80 random bits). The random
+// bits of every id are fresh, never a counter: an id tells nothing about another one, however close in time. Ids of one
+// millisecond have no order; lists and cursors go by row ids, which the store gives out in the order of commits.
 import { randomFillSync } from "node:crypto";
 
 export const idPrefixes = ["msg", "evt", "req", "whk", "dom", "key", "cred", "acct", "att"] as const;
 export type IdPrefix = (typeof idPrefixes)[number];
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
+const randomBytesPerId = 10;
 const pattern = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 export interface IdMint {
@@ -14,33 +15,25 @@ export interface IdMint {
   (prefix: IdPrefix, nowMs: number): string;
 }
 
-/** A mint of its own order; the program makes one and passes it along. */
+/** Random bytes come from a pool, which is filled 256 ids at a time. */
 export function createIdMint(): IdMint {
-  let lastMs = -1;
-  let high = 0; // upper 40 random bits
-  let low = 0; // lower 40 random bits
-  const pool = Buffer.alloc(10 * 256);
+  const pool = Buffer.alloc(randomBytesPerId * 256);
   let used = pool.length;
+  let timeMs = -1;
+  let time = "";
 
-  const refresh = (): void => {
+  return (prefix, nowMs) => {
     if (used === pool.length) {
       randomFillSync(pool);
       used = 0;
     }
-    high = pool.readUIntBE(used, 5);
-    low = pool.readUIntBE(used + 5, 5);
-    used += 10;
-  };
-
-  return (prefix, nowMs) => {
-    if (nowMs > lastMs) {
-      lastMs = nowMs;
-      refresh();
-    } else if (++low >= 2 ** 40) {
-      low = 0;
-      high = (high + 1) % 2 ** 40;
+    if (nowMs !== timeMs) {
+      timeMs = nowMs;
+      time = crockford(nowMs, 10);
     }
-    return `${prefix}_${crockford(lastMs, 10)}${crockford(high, 8)}${crockford(low, 8)}`;
+    const random = crockford(pool.readUIntBE(used, 5), 8) + crockford(pool.readUIntBE(used + 5, 5), 8);
+    used += randomBytesPerId;
+    return `${prefix}_${time}${random}`;
   };
 }
 

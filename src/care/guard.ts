@@ -39,11 +39,12 @@ export function createGuard({ store, holds, notices, shares, clock, log }: Guard
   /** The last event that was looked at; none: after a start every account is. */
   let seen = 0;
 
-  /** Live mail alone: test traffic has counters of its own. */
+  /** Live mail alone: test traffic has counters of its own. Complaints that anybody could have sent do not count. */
   const figuresOf = async (accountKey: number, from: number): Promise<Figures> => {
     const range = { from, to: clock.now() + 1, test: false };
-    const { delivered, bounced, bouncedHard, complained } = await store.statsTotals(accountKey, range);
-    return { delivered, bounced, bouncedHard, complained };
+    const totals = await store.statsTotals(accountKey, range);
+    const { delivered, bounced, bouncedHard, complained, complainedUnconfirmed } = totals;
+    return { delivered, bounced, bouncedHard, complained: complained - complainedUnconfirmed };
   };
 
   /** Of the last day, or since the account was resumed. */

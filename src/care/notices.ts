@@ -8,6 +8,7 @@ import type { Log } from "../log.ts";
 import { parseAddress, type Address } from "../mail/address.ts";
 import { composeMessage } from "../mail/compose.ts";
 import type { SignHeader } from "../mail/dkim.ts";
+import type { MessageTokens } from "../mail/message-token.ts";
 import { defaultPool } from "../pools/pools.ts";
 import { accept, type AcceptDeps } from "../submission/accept.ts";
 
@@ -27,6 +28,7 @@ export interface NoticesDeps {
   verifiedDomain(name: string): Promise<SenderDomain | null>;
   signHeader: SignHeader;
   clock: Clock;
+  tokens: Pick<MessageTokens, "of">;
   mint: IdMint;
   log: Log;
 }
@@ -58,7 +60,7 @@ export function createNotices(deps: NoticesDeps): Notices {
     const { from, domain } = await author();
     const now = clock.now();
     const id = mint("msg", now);
-    const messageId = `<${id.slice(4)}@${config.hostname}>`;
+    const messageId = `<${deps.tokens.of(id)}@${config.hostname}>`;
     const composed = composeMessage({
       from: { name: `svc on ${config.hostname}`, address: from },
       replyTo: [],

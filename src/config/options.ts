@@ -3,6 +3,7 @@
 // capitals: `outbound.max_age` is SVC_OUTBOUND_MAX_AGE.
 import { join } from "node:path";
 import { z } from "zod";
+import { feedbackLoopDomains } from "../mail/feedback-loops.ts";
 import type { Places } from "./places.ts";
 import * as kind from "./values.ts";
 
@@ -91,6 +92,11 @@ export const options = {
     listeners,
     ports([25], []),
     "where bounces and complaints come in; a plain user has none unless it is given",
+  ),
+  "feedback.loops": option(
+    kind.list(kind.hostName, { max: 1000 }),
+    [...feedbackLoopDomains],
+    "domains of feedback loops, by DKIM or confirmed reverse name, whose complaints suppress and count without a return path in them",
   ),
   "outbound.port": option(kind.whole(1, 65_535), 25, "port of receiving servers"),
   "outbound.source": option(

@@ -10,6 +10,8 @@ export interface CountedData {
   /** Of an open or click: the first of its recipient that is no machine's, or of machines the first. */
   first?: boolean;
   machine?: boolean;
+  /** Of a complaint: false where it does not count for the abuse guard. */
+  confirmed?: boolean;
 }
 
 export function countersOf(type: EventType, data: CountedData = {}): CounterName[] {
@@ -26,7 +28,7 @@ export function countersOf(type: EventType, data: CountedData = {}): CounterName
           ? ["bounced", "bouncedSoft"]
           : ["bounced"];
     case "message.complained":
-      return ["complained"];
+      return data.confirmed === false ? ["complained", "complainedUnconfirmed"] : ["complained"];
     case "message.unsubscribed":
       return ["unsubscribed"];
     case "message.opened":

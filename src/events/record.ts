@@ -35,8 +35,14 @@ export interface Recorder {
   expired(job: Job, last: Deferred | null, provider?: string | null): NewEvent;
   /** A report (DSN) says that the delivery failed. */
   reported(job: Job, failure: Failure, sent: Handover, options: { suppressed: boolean }): NewEvent;
-  /** The recipient's provider reported the message. `source`: the feedback loop. */
-  complained(job: Job, complaint: Complaint, sent: Handover, source: string): NewEvent;
+  /** The recipient's provider reported the message. `source`: the feedback loop. `confirmed`: it counts for the abuse guard. */
+  complained(
+    job: Job,
+    complaint: Complaint,
+    sent: Handover,
+    source: string,
+    options: { confirmed: boolean },
+  ): NewEvent;
   /** A synthetic event of `type` with `data.test` true, to be sent and not recorded; by default of the first subscribed type. */
   test(endpoint: Endpoint, type?: EventType): NewEvent;
 }
@@ -127,14 +133,14 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
         { bounceType: type, classification, sendingIp, provider },
       );
     },
-    complained: (job, complaint, sent, source) =>
+    complained: (job, complaint, sent, source, { confirmed }) =>
       ofMessage(
         "message.complained",
         job,
         deps.clock.now(),
         `"complaint_source":${JSON.stringify(source)},"complaint_type":"${complaint.type}","feedback_type":${JSON.stringify(complaint.feedbackType)},` +
           `"reported_at":${timeText(complaint.reportedAt ?? deps.clock.now())},"sending_ip":${JSON.stringify(sent.sendingIp ?? complaint.sendingIp)}`,
-        sent,
+        { sendingIp: sent.sendingIp, provider: sent.provider, confirmed },
       ),
     expired: (job, last, provider = null) =>
       ofMessage(

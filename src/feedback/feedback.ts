@@ -1,19 +1,25 @@
 // What the world says of our mail afterwards: reports that come back to port 25. Here is which addresses there are
 // and what a mail to one of them does. A signed return path names the message and the recipient whose bounces it
-// takes; nothing that a report says reaches beyond that message. Nothing is ever answered.
+// takes; nothing that a report says reaches beyond that recipient. Reading is done elsewhere (MailReaders), since
+// anybody may send a mail that is costly to read. Nothing is ever answered.
+import { createSecretKey } from "node:crypto";
 import { parseAddress } from "../mail/address.ts";
-import { readReturned, type Returned } from "../mail/returned.ts";
+import type { Returned } from "../mail/returned.ts";
 import { readReturnPathLocal } from "../mail/return-path.ts";
-import { bounceReports } from "./bounces.ts";
+import { bounceReports, namedFailures } from "./bounces.ts";
 import { complaintReports } from "./complaints.ts";
+import { createLoops, type Standing } from "./loops.ts";
 import type { FeedbackDeps, Mailbox } from "./mailbox.ts";
 import { createForwarding } from "./forwarding.ts";
 
 export interface Feedback {
   /** The mailbox behind an address (as written in RCPT TO); null: there is none. */
   mailboxOf(address: string): Promise<Mailbox | null>;
-  /** Does what a mail says, once a mailbox. Resolves when it is on disk; `later`: not now, it is to be sent again. */
-  take(mail: Uint8Array, mailboxes: readonly Mailbox[]): Promise<"taken" | "later">;
+  /**
+   * Does what a mail says, once a mailbox. Resolves when it is on disk; `later`: not now, it is to be sent again.
+   * `peer`: the address that it came from.
+   */
+  take(mail: Uint8Array, mailboxes: readonly Mailbox[], peer: string): Promise<"taken" | "later">;
 }
 
 const operatorNames = new Set(["postmaster", "abuse"]);
@@ -23,9 +29,12 @@ const complaintsLocal = /^fbl(?:\+([a-z0-9][a-z0-9_-]{0,31}))?$/;
 export function createFeedback(deps: FeedbackDeps): Feedback {
   const { store, config, log } = deps;
   const forwarding = createForwarding(deps);
+  const loops = createLoops({ ...deps, domains: config.feedback.loops });
+  const verpKey = createSecretKey(deps.verpSecret);
+  const known = { ...deps, verpKey };
 
   const returnPath = async (local: string, domain: string): Promise<Mailbox | null> => {
-    const keys = readReturnPathLocal(deps.verpSecret, local);
+    const keys = readReturnPathLocal(verpKey, local);
     if (keys === null) return null;
     const sent = await store.sentMessage({ key: keys.messageKey });
     const recipient = sent?.find(({ job }) => job.key === keys.recipientKey);
@@ -34,12 +43,31 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
     return recipient.job.message.returnPathDomain === domain ? { kind: "return_path", ...keys } : null;
   };
 
-  const reportsOf = async (returned: Returned, mailbox: Mailbox) => {
-    if (mailbox.kind === "return_path" && returned.kind === "bounce")
-      return bounceReports(deps, returned.failures, mailbox);
-    if (mailbox.kind !== "operator" && returned.kind === "complaint")
-      return complaintReports(deps, returned, mailbox);
-    return [];
+  /** What a mail says at one of its mailboxes. What all of them need is made once. */
+  const reportsOf = (returned: Returned, peer: string) => {
+    if (returned.kind === "bounce") {
+      const failures = namedFailures(returned.failures, verpKey);
+      return async (mailbox: Mailbox) =>
+        mailbox.kind === "return_path" ? bounceReports(deps, failures, mailbox) : [];
+    }
+    if (returned.kind === "nothing") return async () => [];
+    let standing: Promise<Standing> | null = null;
+    const standingOfSender = () => (standing ??= loops.standingOf(returned.sender, peer));
+    return async (mailbox: Mailbox) =>
+      mailbox.kind === "operator" ? [] : complaintReports({ ...known, standingOfSender }, returned, mailbox);
+  };
+
+  /** null: it could not be read now. */
+  const read = async (mail: Uint8Array): Promise<Returned | null> => {
+    try {
+      return await deps.readReturned(mail);
+    } catch (error) {
+      log.warn(
+        { err: error },
+        "a mail that came back could not be read now; its sender is asked to try again",
+      );
+      return null;
+    }
   };
 
   return {
@@ -56,16 +84,20 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
       }
       return returnPath(local, domain);
     },
-    async take(mail, mailboxes) {
+    async take(mail, mailboxes, peer) {
       let later = false;
-      const returned = mailboxes.some(({ kind }) => kind !== "operator") ? readReturned(mail) : null;
+      const returned = mailboxes.some(({ kind }) => kind !== "operator") ? await read(mail) : null;
+      const reportsAt = returned === null ? null : reportsOf(returned, peer);
       for (const mailbox of mailboxes) {
         if (mailbox.kind === "operator") {
           if (!(await forwarding.forward(mailbox.name, mail))) later = true;
           continue;
         }
-        if (returned === null) continue;
-        const reports = await reportsOf(returned, mailbox);
+        const reports = (await reportsAt?.(mailbox)) ?? "later";
+        if (returned === null || reports === "later") {
+          later = true;
+          continue;
+        }
         const results = reports.length > 0 ? await store.settleReports(reports) : [];
         if (results.includes("busy")) later = true;
         log.info(

@@ -5,9 +5,7 @@
 // very host.
 import { createHash } from "node:crypto";
 import { parseAddress } from "../mail/address.ts";
-import { autoReplyMark } from "../mail/auto-reply.ts";
-import { humanText } from "../mail/bounce-text.ts";
-import { fieldOf, fieldText, readMime } from "../mail/mime.ts";
+import type { OperatorMail } from "../mail/operator-mail.ts";
 import type { FeedbackDeps } from "./mailbox.ts";
 
 export interface Forwarding {
@@ -18,13 +16,14 @@ export interface Forwarding {
 
 const perHour = 30;
 const hourMs = 3_600_000;
-const longestText = 20_000;
 
 export function createForwarding({
   config,
   notices,
+  readOperatorMail,
   clock,
-}: Pick<FeedbackDeps, "config" | "notices" | "clock">): Forwarding {
+  log,
+}: Pick<FeedbackDeps, "config" | "notices" | "readOperatorMail" | "clock" | "log">): Forwarding {
   const { email } = config.operations;
   const parsed = email === null ? null : parseAddress(email);
   const lately: number[] = [];
@@ -32,20 +31,25 @@ export function createForwarding({
   return {
     open: parsed?.ok === true && parsed.value.ascii !== config.hostname.toLowerCase(),
     async forward(name, mail) {
-      const root = readMime(mail);
-      const ours = fieldOf(root.fields, "message-id").toLowerCase().endsWith(ourIds);
-      if (ours || autoReplyMark(root.fields) !== null) return true;
+      let read: OperatorMail;
+      try {
+        read = await readOperatorMail(mail);
+      } catch (error) {
+        log.warn(
+          { err: error },
+          "a mail to the operator could not be read now; its sender is asked to try again",
+        );
+        return false;
+      }
+      if (read.messageId.endsWith(ourIds) || read.automatic) return true;
       const now = clock.monotonic();
       while (lately[0] !== undefined && lately[0] <= now - hourMs) lately.shift();
       if (lately.length >= perHour) return false;
       lately.push(now);
-      const head = ["From", "To", "Date", "Subject", "Message-ID"].map(
-        (field) => `${field}: ${fieldText(root.fields, field.toLowerCase()).slice(0, 500)}`,
-      );
       return notices.notify(
         `mail:${createHash("sha256").update(mail).digest("hex")}`,
         `mail to ${name}@${config.hostname}`,
-        `${head.join("\n")}\n\n${humanText(root).slice(0, longestText)}\n`,
+        `${read.head}\n\n${read.text}\n`,
       );
     },
   };

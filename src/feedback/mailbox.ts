@@ -2,8 +2,12 @@
 import type { Notices } from "../care/notices.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Resolver } from "../dns/resolver.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
+import type { MessageTokens } from "../mail/message-token.ts";
+import type { OperatorMail } from "../mail/operator-mail.ts";
+import type { Returned } from "../mail/returned.ts";
 import type { Store } from "../store/store.ts";
 
 /** Where feedback loops send complaints; `fbl+yahoo@…` names the loop. */
@@ -16,12 +20,24 @@ export type Mailbox =
   | { kind: "complaints"; source: string | null }
   | { kind: "operator"; name: string };
 
-export interface FeedbackDeps {
+/**
+ * Reads a mail that anybody may have sent. What goes beyond the reader's limits is "nothing" (an OperatorMail: as
+ * little as the limits allow). A rejection means that it could not be read now; the sender is asked to try again later.
+ */
+export interface MailReaders {
+  readReturned(mail: Uint8Array): Promise<Returned>;
+  readOperatorMail(mail: Uint8Array): Promise<OperatorMail>;
+}
+
+export interface FeedbackDeps extends MailReaders {
   store: Pick<Store, "sentMessage" | "settleReports">;
   recorder: Pick<Recorder, "reported" | "complained">;
   /** Signs return paths, 32 bytes. */
   verpSecret: Uint8Array;
-  config: Pick<Config, "hostname" | "operations">;
+  tokens: Pick<MessageTokens, "read">;
+  /** Proves who sends a complaint. */
+  resolver: Pick<Resolver, "txt" | "ptr" | "a" | "aaaa">;
+  config: Pick<Config, "hostname" | "operations" | "feedback">;
   notices: Pick<Notices, "notify">;
   clock: Clock;
   log: Log;

@@ -2,6 +2,7 @@
 // with one field of its own, and the mail programs that unsubscribe by mail. Fields in any case, a report part in
 // base64 and a missing date are taken. Reports on authentication, and `not-spam`, are no complaints.
 import { dateIn } from "./dsn.ts";
+import { feedbackLoops } from "./feedback-loops.ts";
 import { allParts, fieldOf, fieldText, readFields, textOf, type MimeField, type MimePart } from "./mime.ts";
 
 export type ComplaintType = "abuse" | "fraud" | "virus" | "opt_out" | "other";
@@ -31,23 +32,6 @@ const types: Record<string, ComplaintType | "no complaint"> = {
   "auth-failure": "no complaint",
   dkim: "no complaint",
 };
-
-/** Who runs the loop, by the words of the report's sender and its User-Agent. */
-const sources: readonly (readonly [RegExp, string])[] = [
-  [/yahoo/i, "yahoo"],
-  [/staff@(?:hotmail|outlook)\.com|hotmail|outlook\.com|microsoft|x-hmxmr/i, "microsoft_jmrp"],
-  [/comcast/i, "comcast"],
-  [/\baol\b/i, "aol"],
-  [/fastmail/i, "fastmail"],
-  [/rackspace/i, "rackspace"],
-  [/mail\.ru|corp\.mail/i, "mailru"],
-  [/yandex/i, "yandex"],
-  [/laposte|signal-spam/i, "signal_spam"],
-  [/amazonses/i, "amazon_ses"],
-  [/abusix/i, "abusix"],
-  [/icloud|apple mail/i, "apple"],
-  [/senderscore|returnpath|validity|feedbackloop/i, "validity"],
-];
 
 const maxRecipients = 100;
 
@@ -116,7 +100,7 @@ function sourceOf(root: MimePart, agent: string): string | null {
     0,
     2_000,
   );
-  return sources.find(([words]) => words.test(said))?.[1] ?? null;
+  return feedbackLoops.find(({ words }) => words.test(said))?.source ?? null;
 }
 
 function bare(value: string): string {

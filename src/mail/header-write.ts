@@ -4,6 +4,7 @@
 import { buildHeaderParam, quoteString } from "nodemailer/lib/mime-funcs";
 import { needsSmtpUtf8, rcptTo, type Mailbox } from "./address.ts";
 import { encodeWords, isPlainText, maxWordLength } from "./encoded-word.ts";
+import { messageTokenField } from "./message-token.ts";
 
 const wishedLength = 78;
 const maxLength = 998;
@@ -20,7 +21,7 @@ const reserved = new Set(
   "from to cc bcc subject sender reply-to date message-id return-path received mime-version dkim-signature authentication-results".split(
     " ",
   ),
-);
+).add(messageTokenField.toLowerCase());
 const reservedPrefix = /^(?:content|resent|arc|x-svc)-/;
 
 /** A custom header of this name is refused (any case): it would repeat or contradict one of ours. */

@@ -3,10 +3,10 @@
 // HMAC-SHA256 over them, base32 in lower case (RFC 4648 §6): it survives servers that change the
 // case of a local part, and fits its 64 octets (RFC 5321 §4.5.3.1.1) for any pair of keys.
 import { createHmac, timingSafeEqual, type KeyObject } from "node:crypto";
+import { base32, fromBase32 } from "./base32.ts";
 
 const prefix = "b-";
 const macBytes = 10;
-const alphabet = "abcdefghijklmnopqrstuvwxyz234567";
 
 /**
  * Local part of the return path of one recipient of one message. Keys: safe integers, 0 and up. A secret that is a
@@ -64,34 +64,4 @@ function readKey(bytes: Uint8Array, from: number): { key: number; next: number }
     if (byte < 128) return Number.isSafeInteger(key) ? { key, next: from + i + 1 } : null;
   }
   return null;
-}
-
-function base32(bytes: Uint8Array): string {
-  let text = "";
-  let held = 0;
-  let bits = 0;
-  for (const byte of bytes) {
-    held = (held << 8) | byte;
-    for (bits += 8; bits >= 5; bits -= 5) text += alphabet.charAt((held >>> (bits - 5)) & 31);
-    held &= 31;
-  }
-  return bits > 0 ? text + alphabet.charAt((held << (5 - bits)) & 31) : text;
-}
-
-function fromBase32(text: string): Uint8Array | null {
-  const bytes: number[] = [];
-  let held = 0;
-  let bits = 0;
-  for (const letter of text) {
-    const five = alphabet.indexOf(letter);
-    if (five < 0) return null;
-    held = (held << 5) | five;
-    bits += 5;
-    if (bits >= 8) {
-      bits -= 8;
-      bytes.push((held >>> bits) & 255);
-    }
-    held &= 255;
-  }
-  return Uint8Array.from(bytes);
 }

@@ -1,27 +1,35 @@
 // What a mail that came back says: that deliveries failed, that somebody complained, or nothing that concerns us.
 // The entry to dsn.ts, bounce-text.ts, arf.ts and auto-reply.ts. It judges words, never senders: who may report on
-// what is feedback's. Every mail is answered, however broken it is.
+// what is feedback's, and so are the proofs, which are collected here unchecked. Every mail is answered, however broken.
+// Pure and synchronous: the caller runs it where its work holds up nobody.
 import { readComplaint, type Complaint } from "./arf.ts";
 import { autoReplyMark } from "./auto-reply.ts";
 import { readProseBounce } from "./bounce-text.ts";
+import { signatureClaims, type SignatureClaim } from "./dkim-verify.ts";
 import { readDeliveryStatus } from "./dsn.ts";
 import type { Failure } from "./failure.ts";
-import { allParts, readMime, type MimePart } from "./mime.ts";
+import { messageTokenForm } from "./message-token.ts";
+import { allParts, fieldOf, readMime, type MimePart } from "./mime.ts";
 import { readSesNotice } from "./ses-notice.ts";
 
 export type Returned =
   | { kind: "bounce"; failures: Failure[]; original: Original }
-  | { kind: "complaint"; complaint: Complaint; original: Original }
+  | { kind: "complaint"; complaint: Complaint; original: Original; sender: ReportSender }
   | { kind: "nothing"; why: string };
 
 /** What a report and the message that it returns hold of our own making; none of it is checked yet. */
 export interface Original {
-  /** Message-IDs with their brackets, in the order in which they are found. */
-  messageIds: string[];
   /** Local parts that have the form of our return paths (return-path.ts). */
   returnPaths: string[];
-  /** Ids that have the form of our messages', `msg_…`: our Received field holds one. */
-  traceIds: string[];
+  /** Texts that have the form of our message tokens (message-token.ts). */
+  tokens: string[];
+}
+
+/** What a mail can prove of who sent it, as far as it is told without the DNS. */
+export interface ReportSender {
+  /** The address in From, lower case; empty where there is none. */
+  from: string;
+  signatures: SignatureClaim[];
 }
 
 /** At most 2 MB are looked at. Never throws. */
@@ -29,12 +37,11 @@ export function readReturned(bytes: Uint8Array): Returned {
   const root = readMime(bytes);
   const complaint = readComplaint(root);
   if (complaint === "not a complaint") return { kind: "nothing", why: "a report that is no complaint" };
-  if (complaint) return { kind: "complaint", complaint, original: originalOf(root) };
+  if (complaint) return complaintOf(bytes, root, complaint);
   const ses = readSesNotice(root);
   if (ses?.kind === "other") return { kind: "nothing", why: "a notification of no failure" };
   if (ses?.kind === "bounce") return { kind: "bounce", failures: ses.failures, original: originalOf(root) };
-  if (ses?.kind === "complaint")
-    return { kind: "complaint", complaint: ses.complaint, original: originalOf(root) };
+  if (ses?.kind === "complaint") return complaintOf(bytes, root, ses.complaint);
   const reported = readDeliveryStatus(root);
   if (reported !== null)
     return reported.length > 0
@@ -45,9 +52,18 @@ export function readReturned(bytes: Uint8Array): Returned {
   return { kind: "bounce", failures: prose, original: originalOf(root) };
 }
 
-const messageId = /^[ \t>]*message-id:[ \t]*(?:\n[ \t]*)?(<[^\s<>]{1,250}>)/gim;
+function complaintOf(bytes: Uint8Array, root: MimePart, complaint: Complaint): Returned {
+  const sender = { from: addressOf(fieldOf(root.fields, "from")), signatures: signatureClaims(bytes) };
+  return { kind: "complaint", complaint, original: originalOf(root), sender };
+}
+
+function addressOf(from: string): string {
+  const text = from.slice(0, 1_000);
+  return (/<([^<>\s]{1,320})>\s*$/.exec(text)?.[1] ?? text.trim()).toLowerCase();
+}
+
 const returnPath = /\b(b-[a-z2-7]{18,60})@/gi;
-const traceId = /\bmsg_[0-7][0-9a-hjkmnp-tv-z]{25}\b/g;
+const token = new RegExp(messageTokenForm.source, "gi");
 const maxFound = 20;
 
 function originalOf(root: MimePart): Original {
@@ -65,5 +81,5 @@ function originalOf(root: MimePart): Original {
       }
     return [...found];
   };
-  return { messageIds: find(messageId), returnPaths: find(returnPath), traceIds: find(traceId) };
+  return { returnPaths: find(returnPath), tokens: find(token) };
 }

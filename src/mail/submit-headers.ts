@@ -1,6 +1,6 @@
 // What a submission server does to the header section of a mail that came by SMTP (RFC 6409 §8):
 // Bcc and our own X-Svc-* options are taken out (the envelope decides who gets it, RFC 5322 §3.6.3),
-// Return-Path too (RFC 5321 §4.4), Date and Message-ID are added where they lack, Received goes on top.
+// Return-Path too (RFC 5321 §4.4) and a message token that a client has from another mail, Date and Message-ID are added where they lack, Received goes on top.
 // Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded. A field that RFC 5322
 // §3.6 allows once may stand there once: two From fields show one author to the check and another to the reader. So may
 // an option: of two, one would be dropped.
@@ -9,6 +9,7 @@ import type { Mailbox } from "./address.ts";
 import { decodeWords } from "./encoded-word.ts";
 import { foldSection } from "./header-convert.ts";
 import { MailSyntaxError, parseHeaderSection, type HeaderField } from "./header.ts";
+import { messageTokenField } from "./message-token.ts";
 import { mailDate } from "./trace.ts";
 
 export interface RewrittenHeaders {
@@ -30,8 +31,8 @@ export interface RewrittenHeaders {
 
 /** What is put in. */
 export interface AddedHeaders {
-  /** A finished field (trace.ts): always, on top. */
-  received: string;
+  /** Finished fields, Received (trace.ts) and the message token: always, on top. */
+  trace: string;
   /** With its angle brackets: where the mail has none. */
   messageId: string;
   /** Milliseconds since 1970-01-01 UTC: where the mail has no Date. */
@@ -44,7 +45,7 @@ const once = new Set(
     "mime-version content-type content-transfer-encoding"
   ).split(" "),
 );
-const removed = new Set(["bcc", "resent-bcc", "return-path"]);
+const removed = new Set(["bcc", "resent-bcc", "return-path", messageTokenField.toLowerCase()]);
 const messageIdForm = /^<[^<>\s]{1,900}>$/;
 
 /** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long. */
@@ -69,7 +70,7 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   if (!hasMessageId) lines.push(ascii(`Message-ID: ${add.messageId}\r\n`));
   if (!hasDate) lines.push(ascii(`Date: ${mailDate(add.date)}\r\n`));
   return {
-    section: foldSection(Buffer.concat([ascii(add.received), ...lines, ascii("\r\n")])),
+    section: foldSection(Buffer.concat([ascii(add.trace), ...lines, ascii("\r\n")])),
     fields: kept,
     from: authors(single.get("from")),
     subject: decodeWords(single.get("subject")?.value ?? ""),

@@ -1,6 +1,7 @@
 // The inbound port (25): it takes what comes back, and relays for nobody. Which addresses there are and what their
 // mail does is feedback's. STARTTLS is offered, a login is not; any sender is taken, the null sender of reports
-// (RFC 5321 §4.5.5) first of all. 250 after DATA only when what the mail says is on disk.
+// (RFC 5321 §4.5.5) first of all. 250 after DATA only when what the mail says is on disk. How much a source may ask is
+// inbound-limits.ts.
 import type {
   SMTPServerAddress,
   SMTPServerDataStream,
@@ -20,6 +21,8 @@ import { drain } from "./data.ts";
 import { commonOptions, createListening, tlsOptions } from "./listening.ts";
 import type { Listening } from "./listening.ts";
 import { peerOf } from "./peer.ts";
+import { createInboundLimits, inboundLimits } from "./inbound-limits.ts";
+import type { HeldMail, InboundLimits } from "./inbound-limits.ts";
 import { createPort } from "./port.ts";
 import type { ProgressRule } from "./progress.ts";
 import { SmtpReply } from "./replies.ts";
@@ -40,10 +43,12 @@ export interface InboundDeps {
 
 /** Some servers return all of a message with their report, and ours may have 25 MB. */
 export const maxReportBytes = 30_000_000;
-/** What is kept of it: the report stands first, the returned message behind it. */
-export const keptBytes = 1_048_576;
-/** Nobody logs in here. Where all are taken, a newcomer gets the slot of a session that has brought no mail for a while. */
-const limits = { total: 500, perSource: 20, unidentified: 500, grace: { largest: 30_000, any: 60_000 } };
+/** Where all sessions are taken, a newcomer gets the slot of one that has brought no mail for a while. */
+const sessionLimits = {
+  ...inboundLimits.sessions,
+  unidentified: inboundLimits.sessions.total,
+  grace: { largest: 30_000, any: 60_000 },
+};
 /** What is asked of a peer from mail to mail; 100 recipients and their mail are 104 replies. */
 const beforeMail: ProgressRule = {
   ms: 300_000,
@@ -59,11 +64,13 @@ const mailParameters = new Set(["SIZE", "BODY", "SMTPUTF8"]);
 export function createInbound(deps: InboundDeps): Listening {
   const { config, certificates, clock, log } = deps;
   let emptied: (() => void) | null = null;
+  const limits = createInboundLimits(clock);
   const desk: Desk = {
     clock,
     peerOf: (socket) => socket.remoteAddress ?? "",
-    sessions: createSessionLimiter(limits, clock),
+    sessions: createSessionLimiter(sessionLimits, clock),
     progress: beforeMail,
+    refusal: (ip) => limits.session(ip),
     stopping: false,
     left: () => void (sessions().length === 0 && emptied?.()),
   };
@@ -71,7 +78,7 @@ export function createInbound(deps: InboundDeps): Listening {
     {
       ...(certificates === null ? withoutTls : { ...certificates.current(), ...tlsOptions }),
       ...sessionOptions(config.hostname),
-      ...createHandlers(deps),
+      ...createHandlers(deps, limits),
     },
     desk,
   );
@@ -109,7 +116,7 @@ function sessionOptions(hostname: string): SMTPServerOptions {
 
 type Handlers = Required<Pick<SMTPServerOptions, "onSecure" | "onMailFrom" | "onRcptTo" | "onData">>;
 
-function createHandlers({ feedback, store, maintenance, log }: InboundDeps): Handlers {
+function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limits: InboundLimits): Handlers {
   const mailboxes = new WeakMap<SMTPServerSession, Map<string, Mailbox>>();
   const refused = new WeakMap<SMTPServerSession, number>();
 
@@ -117,11 +124,13 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps): Han
     refuseParameters(address, mailParameters);
     if (maintenance.refusal()) throw new SmtpReply(451, "4.3.2", "In maintenance; try again later");
     if (store.full()) throw new SmtpReply(452, "4.3.1", "There is no room now; try again later");
+    limits.message(peerOf(session));
     mailboxes.set(session, new Map());
   };
 
   const recipient = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
     refuseParameters(address, new Set());
+    limits.recipient(peerOf(session));
     const mailbox = await feedback.mailboxOf(address.address);
     if (mailbox) return void mailboxes.get(session)?.set(JSON.stringify(mailbox), mailbox);
     const count = (refused.get(session) ?? 0) + 1;
@@ -136,13 +145,16 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps): Han
   };
 
   const message = async (stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> => {
+    const peer = peerOf(session);
+    const held = limits.hold(peer);
     try {
-      const bytes = await readReport(stream);
+      await readReport(stream, held);
       const boxes = [...(mailboxes.get(session)?.values() ?? [])];
-      if ((await feedback.take(bytes, boxes)) === "later")
+      if ((await feedback.take(held.bytes(), boxes, peer)) === "later")
         throw new SmtpReply(451, "4.3.2", "Not now; try again later");
       return "2.0.0 Taken";
     } finally {
+      held.release();
       await drain(stream);
     }
   };
@@ -169,21 +181,17 @@ function refuseParameters(address: SMTPServerAddress, known: ReadonlySet<string>
   if (unknown !== undefined) throw new SmtpReply(555, "5.5.4", `Parameter ${unknown} is not supported`);
 }
 
-/** The first megabyte of a mail; the rest is read and thrown away. */
-async function readReport(stream: SMTPServerDataStream): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let kept = 0;
+/** Keeps the beginning of a mail; the rest is read and thrown away. */
+async function readReport(stream: SMTPServerDataStream, held: HeldMail): Promise<void> {
   const tooLarge = new SmtpReply(552, "5.3.4", `Reports have at most ${maxReportBytes} bytes`);
   try {
     const incoming: AsyncIterable<Buffer> = stream.iterator({ destroyOnReturn: false });
     for await (const chunk of incoming) {
       if (stream.sizeExceeded) throw tooLarge;
-      if (kept < keptBytes) chunks.push(chunk.subarray(0, keptBytes - kept));
-      kept += chunk.length;
+      held.add(chunk);
     }
   } catch (error) {
     throw stream.destroyed ? new SmtpReply(451, "4.4.2", "The connection ended before the data did") : error;
   }
   if (stream.sizeExceeded) throw tooLarge;
-  return Buffer.concat(chunks);
 }

@@ -33,6 +33,8 @@ export interface Desk {
   stopping: boolean;
   /** Nobody is let in now: the greeting is 421. */
   closed?(): boolean;
+  /** Counts the session; the text of the 421 where this peer has opened too many lately. */
+  refusal?(ip: string): string | null;
   /** Called after a session has gone. */
   left(): void;
 }
@@ -99,6 +101,8 @@ export class RelayConnection extends SMTPConnection {
   override init(): void {
     this._setListeners(() => {
       if (this.#desk.closed?.()) return this.#turnAway("4.3.2 In maintenance; try again later");
+      const refusal = this.#desk.refusal?.(this.remoteAddress) ?? null;
+      if (refusal !== null) return this.#turnAway(refusal);
       this.#slot = this.#desk.sessions.enter(this.remoteAddress, () => this.#evict());
       if (!this.#slot) return this.#turnAway("4.7.0 Too many connections; try again later");
       this.#leave = this.#slot.leave;

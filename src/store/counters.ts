@@ -3,7 +3,10 @@
 // and finding equal ones costs little; they are taken apart when counts are folded (stats-fold.ts). Which event
 // raises which counters: events/counted.ts.
 
-/** In the order of the columns; new ones go to the end. The last three, with `delivered`, are those of webhooks. */
+/**
+ * In the order of the columns; new ones go to the end. `attempts`, `failed` and `deadLettered`, with `delivered`, are
+ * those of webhooks. `complainedUnconfirmed` is the part of `complained` that does not count for the abuse guard.
+ */
 export const counterNames = [
   "accepted",
   "delivered",
@@ -21,6 +24,7 @@ export const counterNames = [
   "attempts",
   "failed",
   "deadLettered",
+  "complainedUnconfirmed",
 ] as const;
 
 export type CounterName = (typeof counterNames)[number];

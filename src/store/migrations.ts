@@ -242,6 +242,11 @@ CREATE INDEX ip_addresses_pool ON ip_addresses (pool_key);
 UPDATE recipients INDEXED BY recipients_waiting SET lane = account_key || '.' || lane WHERE due_at IS NOT NULL AND lane <> '~sandbox';
 UPDATE recipients INDEXED BY recipients_leased SET lane = account_key || '.' || lane WHERE lease_owner IS NOT NULL AND lane <> '~sandbox';
 `,
+  // Complaints that do not prove whose they are: counted apart, and of a recipient a later one that does still counts.
+  `
+ALTER TABLE stats_days ADD COLUMN complained_unconfirmed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE recipients ADD COLUMN complaint_unconfirmed INTEGER;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

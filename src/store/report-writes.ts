@@ -1,5 +1,6 @@
 // What a report that came back changes: a delivered recipient has bounced after all, or has complained. In one
-// transaction with the event and the suppression, and once: a report that says the same again writes nothing.
+// transaction with the event and the suppression, and once: a report that says the same again writes nothing. A
+// complaint that suppresses is still recorded behind one that could not, so that a forged one hides no true one.
 import type { Database, Statement } from "better-sqlite3";
 import type { SettlementParts } from "./settlement.ts";
 import { isHeld, isLeased } from "./holds.ts";
@@ -12,6 +13,7 @@ interface Standing {
   leased: number;
   waits: number;
   complained: number;
+  unconfirmed: number;
 }
 
 export function createReportWrites(
@@ -20,7 +22,8 @@ export function createReportWrites(
   parts: Omit<SettlementParts, "askSecondLook">,
 ) {
   const standing: Statement<[number, number], Standing> = db.prepare(
-    `SELECT state, attempts, coalesce(${isLeased}, 0) AS leased, (due_at IS NOT NULL OR coalesce(${isHeld}, 0)) AS waits, complained_at IS NOT NULL AS complained
+    `SELECT state, attempts, coalesce(${isLeased}, 0) AS leased, (due_at IS NOT NULL OR coalesce(${isHeld}, 0)) AS waits, complained_at IS NOT NULL AS complained,
+       coalesce(complaint_unconfirmed, 0) AS unconfirmed
      FROM recipients WHERE key = ? AND message_key = ?`,
   );
   const bounce = db.prepare(
@@ -28,7 +31,8 @@ export function createReportWrites(
        smtp_code = @smtpCode, smtp_status = @smtpStatus, smtp_response = @smtpResponse WHERE key = @recipientKey`,
   );
   const complain = db.prepare(
-    "UPDATE recipients SET complained_at = @at, updated_at = @at, last_event_at = @eventAt WHERE key = @recipientKey",
+    `UPDATE recipients SET complained_at = @at, complaint_unconfirmed = @unconfirmed, updated_at = @at, last_event_at = @eventAt
+     WHERE key = @recipientKey`,
   );
 
   /**
@@ -40,10 +44,17 @@ export function createReportWrites(
     if (!now) return "already";
     if (now.leased !== 0) return "busy";
     const mayBounce = now.state === "delivered" || (now.waits !== 0 && now.attempts > 0);
-    const mayComplain = (now.state === "delivered" || now.attempts > 0) && now.complained === 0;
+    const isNew = now.complained === 0 || (now.unconfirmed !== 0 && report.suppression !== null);
+    const mayComplain = (now.state === "delivered" || now.attempts > 0) && isNew;
     if (report.kind === "bounced" ? !mayBounce : !mayComplain) return "already";
     const { kind, recipientKey, at, smtpCode, smtpStatus, smtpResponse, event } = report;
-    if (kind === "complained") complain.run({ recipientKey, at, eventAt: event.occurredAt });
+    if (kind === "complained")
+      complain.run({
+        recipientKey,
+        at,
+        eventAt: event.occurredAt,
+        unconfirmed: report.suppression === null ? 1 : null,
+      });
     else {
       bounce.run({ recipientKey, at, eventAt: event.occurredAt, smtpCode, smtpStatus, smtpResponse });
       if (now.waits !== 0) tally.unsent -= 1;

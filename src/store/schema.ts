@@ -151,6 +151,8 @@ export const recipients = sqliteTable("recipients", {
   tls: text("tls"),
   updatedAt: integer("updated_at").notNull(),
   complainedAt: integer("complained_at"),
+  /** 1: complaints came, and none of them suppressed the recipient. */
+  complaintUnconfirmed: integer("complaint_unconfirmed"),
   /** How long it was on hold, holds of now left out. */
   heldMs: integer("held_ms").notNull().default(0),
   provider: text("provider"),
@@ -390,6 +392,7 @@ export const statsDays = sqliteTable(
     attempts: integer("attempts").notNull(),
     failed: integer("failed").notNull(),
     deadLettered: integer("dead_lettered").notNull(),
+    complainedUnconfirmed: integer("complained_unconfirmed").notNull().default(0),
   },
   (t) => [primaryKey({ columns: [t.day, t.accountKey, t.test, t.kind, t.scope, t.scopeKey, t.key] })],
 );

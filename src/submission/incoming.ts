@@ -35,7 +35,7 @@ export interface Incoming {
 
 export interface IncomingContext {
   /** The Received field to put on top. */
-  received: string;
+  trace: string;
   /** The Message-ID for a mail that has none. */
   messageId: string;
   now: number;
@@ -101,8 +101,8 @@ const executables = {
 };
 
 async function readHeader(section: Buffer, context: IncomingContext): Promise<Begun> {
-  const { received, messageId, now, findPool } = context;
-  const header = rewriteHeaders(section, { received, messageId, date: now });
+  const { trace, messageId, now, findPool } = context;
+  const header = rewriteHeaders(section, { trace, messageId, date: now });
   const [author] = header.from;
   if (!author) throw new Error("rewriteHeaders lets no mail pass that has no author");
   const options = readOptions(header.svc, now, findPool);

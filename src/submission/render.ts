@@ -8,6 +8,8 @@ import type { MessageRequest } from "./shape.ts";
 /** What the service gives a message. */
 export interface Made {
   id: string;
+  /** Proves in a report that it speaks of this message (mail/message-token.ts). */
+  token: string;
   /** With its angle brackets. */
   messageId: string;
   hostname: string;

@@ -10,6 +10,7 @@ import type { IdMint } from "../ids.ts";
 import { canonicalAddress, type Address } from "../mail/address.ts";
 import type { Composed } from "../mail/compose.ts";
 import { has8Bit } from "../mail/header-convert.ts";
+import { messageTokenHeader, type MessageTokens } from "../mail/message-token.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { Pools } from "../pools/pools.ts";
 import type { Runner } from "../queue/runner.ts";
@@ -47,6 +48,7 @@ export interface SubmissionDeps {
   pools: Pick<Pools, "nameFor" | "names">;
   runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
   config: AcceptDeps["config"] & Pick<Config, "hostname">;
+  tokens: Pick<MessageTokens, "of">;
   clock: Clock;
   mint: IdMint;
 }
@@ -119,13 +121,14 @@ export function createSubmission(deps: SubmissionDeps): Submission {
   const relay: Submission["relay"] = async (sender, envelope, data, arrival) => {
     const made = makeFor(arrival.protocol);
     const incoming = readIncoming(data, {
-      received: receivedField({
-        from: { ip: arrival.ip, helo: arrival.helo },
-        by: config.hostname,
-        protocol: arrival.protocol,
-        id: made.id,
-        date: made.now,
-      }),
+      trace:
+        receivedField({
+          from: { ip: arrival.ip, helo: arrival.helo },
+          by: config.hostname,
+          protocol: arrival.protocol,
+          id: made.id,
+          date: made.now,
+        }) + messageTokenHeader(made.token),
       messageId: made.messageId,
       now: made.now,
       check: (authors) => checkAuthors(checkDeps, sender, authors),
@@ -151,7 +154,8 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     const now = clock.now();
     const id = mint("msg", now);
     const { hostname } = config;
-    return { id, messageId: `<${id.slice(4)}@${hostname}>`, hostname, protocol, now };
+    const token = deps.tokens.of(id);
+    return { id, token, messageId: `<${token}@${hostname}>`, hostname, protocol, now };
   };
 
   /** Content of a refused message is let go. After a failed write nobody knows what is on disk: then the next start sweeps it. */

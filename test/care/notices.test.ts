@@ -5,7 +5,7 @@ import { createIdMint } from "../../src/ids.ts";
 import type { Log } from "../../src/log.ts";
 import { createSigner, dkimRecordValue, generateDkimKey } from "../../src/mail/dkim.ts";
 import { StoreUnavailable, type SenderDomain } from "../../src/store/store.ts";
-import { FakeRunner, FakeStore, liveSender, makeDkimKey, makeDomain } from "../submission/rig.ts";
+import { FakeRunner, FakeStore, liveSender, makeDkimKey, makeDomain, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 
 interface Options {
@@ -52,6 +52,7 @@ function makeRig({ email = "ops@x.test", from = null, domain = null, sign = true
     signHeader: async (input) => createSigner()(input),
     clock,
     mint: createIdMint(),
+    tokens,
     log,
   };
   return { store, runner, clock, logged, asked, accounts, notices: createNotices(deps) };

@@ -1,32 +1,19 @@
-// Over the real store: what a mail that comes back changes, and what none may change.
-import { rmSync } from "node:fs";
+// Over the real store: what a mail that comes back changes, and what none may change. Complaints: complaints.test.ts.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createRecorder } from "../../src/events/record.ts";
-import { createFeedback, type Feedback } from "../../src/feedback/feedback.ts";
-import { silentLog } from "../../src/log.ts";
+import type { Feedback } from "../../src/feedback/feedback.ts";
 import type { Job } from "../../src/mail/envelope.ts";
 import { returnPathLocal } from "../../src/mail/return-path.ts";
-import type { Store } from "../../src/store/store.ts";
-import { accept, mint, newDirectory, newMessage, openSqlite, settlementOf } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { arfMail, dsnMail, plainMail, qmailBounce } from "../support/reports.ts";
+import { accept, newMessage, settlementOf } from "../store/fixtures.ts";
+import { dsnMail, plainMail, qmailBounce } from "../support/reports.ts";
+import { feedbackRig, stranger, type FeedbackRig } from "./rig.ts";
 
-const dataDir = newDirectory();
-const clock = new ManualClock();
 const notices: { cause: string; subject: string; text: string }[] = [];
-let store: Store;
+let rig: FeedbackRig;
 let feedback: Feedback;
-let secret: Uint8Array;
-let account = 0;
-let count = 0;
-
 let noticesFail = false;
 const feedbackWith = (email: string | null): Feedback =>
-  createFeedback({
-    store,
-    recorder: createRecorder({ clock, mint }),
-    verpSecret: secret,
-    config: { hostname: "mail.test", operations: { email, from: null } },
+  rig.feedbackWith({
+    email,
     notices: {
       async notify(cause, subject, text) {
         if (noticesFail) return false;
@@ -34,56 +21,24 @@ const feedbackWith = (email: string | null): Feedback =>
         return true;
       },
     },
-    clock,
-    log: silentLog,
   });
 
 beforeAll(async () => {
-  store = await openSqlite(dataDir, clock);
-  secret = await store.secret("verp");
-  account = (await store.accountByName("default"))?.key ?? 0;
+  rig = await feedbackRig();
   feedback = feedbackWith("ops@acme.test");
 });
-afterAll(async () => {
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterAll(() => rig.close());
 
-/** A message delivered to each of these local parts at a domain of its own. */
-async function delivered(...locals: string[]): Promise<Job[]> {
-  const domain = `d${++count}.test`;
-  const jobs = await accept(
-    store,
-    newMessage({
-      accountKey: account,
-      to: locals.map((local) => `${local}@${domain}`),
-      at: clock.now(),
-      lease: true,
-    }),
-  );
-  for (const job of jobs) await store.settle(settlementOf(job, clock.now()));
-  return jobs;
-}
+const delivered = (...locals: string[]): Promise<Job[]> => rig.delivered(...locals);
 async function one(): Promise<Job> {
   const [job] = await delivered("ann");
   if (!job) throw new Error("no job");
   return job;
 }
-const pathOf = (job: Job): string =>
-  `${returnPathLocal(secret, job.message.key, job.key)}@${job.message.returnPathDomain}`;
-async function arrive(to: string, mail: string): Promise<string> {
-  const mailbox = await feedback.mailboxOf(to);
-  if (!mailbox) throw new Error(`no mailbox for ${to}`);
-  return feedback.take(Buffer.from(mail), [mailbox]);
-}
-async function eventsOf(job: Job): Promise<Record<string, unknown>[]> {
-  const page = await store.listEvents(account, { messageId: job.message.id }, { limit: 50, cursor: null });
-  return page.rows
-    .map(({ body }) => JSON.parse(body) as { event: string; data: Record<string, unknown> })
-    .map(({ event, data }) => ({ event, ...data }))
-    .filter(({ event }) => event !== "message.delivered");
-}
-const suppressed = async (job: Job) => store.suppression(account, job.canonical, clock.now());
+const pathOf = (job: Job): string => rig.pathOf(job);
+const arrive = (to: string, mail: string): Promise<string> => rig.arrive(to, mail, stranger, feedback);
+const eventsOf = (job: Job) => rig.eventsOf(job);
+const suppressed = (job: Job) => rig.suppressed(job);
 
 test("a DSN at a return path bounces a delivered recipient once and suppresses it", async () => {
   const job = await one();
@@ -113,8 +68,8 @@ test("a DSN at a return path bounces a delivered recipient once and suppresses i
     },
   ]);
   const [event] = (
-    await store.listEvents(
-      account,
+    await rig.store.listEvents(
+      rig.account,
       { messageId: job.message.id, types: ["message.bounced"] },
       { limit: 5, cursor: null },
     )
@@ -162,29 +117,87 @@ test("a report without status and reply is undetermined and suppresses nobody by
   expect(await suppressed(job)).toBeNull();
 });
 
-test("a report on several recipients is one event each, and only for those of the message", async () => {
+/** A report with more groups than the one of `recipient`. */
+function dsnOfSeveral(job: Job, recipient: string, others: [string, string][]): string {
+  const groups = others.map(
+    ([address, status]) =>
+      `\r\nFinal-Recipient: rfc822; ${address}\r\nAction: failed\r\nStatus: ${status}\r\nDiagnostic-Code: smtp; 550 ${status} no\r\n`,
+  );
+  return dsnMail({ to: pathOf(job), recipient }).replace(
+    "\r\n\r\n--=_b1\r\nContent-Type: text/rfc822-headers",
+    `\r\n${groups.join("")}\r\n--=_b1\r\nContent-Type: text/rfc822-headers`,
+  );
+}
+
+test("a return path speaks for its own recipient: a report that names others too bounces none of them", async () => {
   const [ann, bob, cid] = await delivered("ann", "bob", "cid");
   if (!ann || !bob || !cid) throw new Error("no jobs");
-  const stranger = await one();
-  const group = (address: string): string =>
-    `\r\nFinal-Recipient: rfc822; ${address}\r\nAction: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 no\r\n`;
-  const mail = dsnMail({ to: pathOf(ann), recipient: ann.to }).replace(
-    "\r\n\r\n--=_b1\r\nContent-Type: text/rfc822-headers",
-    `\r\n${group(bob.to)}${group(stranger.to)}${group("victim@x.test")}\r\n--=_b1\r\nContent-Type: text/rfc822-headers`,
+  const other = await one();
+  const names: [string, string][] = [bob, other].map(({ to }) => [to, "5.1.1"]);
+  await arrive(pathOf(ann), dsnOfSeveral(ann, ann.to, [...names, ["victim@x.test", "5.1.1"]]));
+  expect((await eventsOf(ann)).map(({ to }) => to)).toEqual([ann.to]);
+  expect(await eventsOf(other)).toEqual([]);
+  const listed = await Promise.all(
+    [ann, bob, cid, other].map(async (job) => (await suppressed(job)) !== null),
   );
-  await arrive(pathOf(ann), mail);
-  expect(
-    await Promise.all(
-      [ann, bob, cid, stranger].map(async (job) => (await eventsOf(job)).map(({ to }) => to)),
-    ),
-  ).toEqual([[ann.to, bob.to], [ann.to, bob.to], [ann.to, bob.to], []]);
-  expect([await suppressed(ann), await suppressed(bob)].every((entry) => entry !== null)).toBe(true);
-  expect([await suppressed(cid), await suppressed(stranger)]).toEqual([null, null]);
+  expect(listed).toEqual([true, false, false, false]);
 });
 
-test("a report on strangers alone changes nothing", async () => {
+test("of a report on several the entry that names the own recipient is told, wherever it stands", async () => {
+  const [ann, bob] = await delivered("ann", "bob");
+  if (!ann || !bob) throw new Error("no jobs");
+  await arrive(pathOf(ann), dsnOfSeveral(ann, bob.to, [[ann.to, "5.2.2"]]));
+  expect(await eventsOf(ann)).toMatchObject([
+    { to: ann.to, smtp_status: "5.2.2", bounce_classification: "mailbox_full", suppressed: false },
+  ]);
+});
+
+test("a co-recipient cannot be bounced with the own return path: the report is then on the own mail", async () => {
+  const [ann, bob] = await delivered("ann", "bob");
+  if (!ann || !bob) throw new Error("no jobs");
+  await arrive(pathOf(ann), dsnMail({ to: pathOf(ann), recipient: bob.to }));
+  expect(await eventsOf(ann)).toMatchObject([{ to: ann.to, suppressed: false }]);
+  expect([await suppressed(ann), await suppressed(bob)]).toEqual([null, null]);
+});
+
+test("the target of a forward that failed is a bounce of its classification and suppresses nobody", async () => {
   const job = await one();
-  await arrive(pathOf(job), dsnMail({ to: pathOf(job), recipient: "victim@x.test" }));
+  await arrive(pathOf(job), dsnMail({ to: pathOf(job), recipient: "target@elsewhere.test" }));
+  expect(await eventsOf(job)).toMatchObject([
+    {
+      event: "message.bounced",
+      to: job.to,
+      bounce_type: "hard",
+      bounce_classification: "invalid_recipient",
+      source: "dsn",
+      suppressed: false,
+    },
+  ]);
+  expect(await suppressed(job)).toBeNull();
+});
+
+test("a report whose failed address is a return path of ours changes nothing", async () => {
+  const [job, other] = [await one(), await one()];
+  for (const recipient of [pathOf(job), pathOf(other), pathOf(other).toUpperCase()])
+    expect(await arrive(pathOf(job), dsnMail({ to: pathOf(job), recipient }))).toBe("taken");
+  expect(await eventsOf(job)).toEqual([]);
+});
+
+test("a report of the size of the kept part, cut off in the returned message, is still read", async () => {
+  const job = await one();
+  const whole = dsnMail({ to: pathOf(job), recipient: job.to });
+  const cut = whole.slice(0, whole.lastIndexOf("--=_b1--")) + "x".repeat(300_000);
+  await arrive(pathOf(job), cut.slice(0, 262_144));
+  expect(await eventsOf(job)).toMatchObject([{ to: job.to, suppressed: true }]);
+});
+
+test("what cannot be read now is asked for again, a report and a mail to the operator", async () => {
+  const job = await one();
+  const full = () => Promise.reject(new Error("the reader is full"));
+  const busy = rig.feedbackWith({ readReturned: full, readOperatorMail: full });
+  const mail = dsnMail({ to: pathOf(job), recipient: job.to });
+  expect(await rig.arrive(pathOf(job), mail, stranger, busy)).toBe("later");
+  expect(await rig.arrive("postmaster@mail.test", mail, stranger, busy)).toBe("later");
   expect(await eventsOf(job)).toEqual([]);
 });
 
@@ -237,7 +250,7 @@ test("10,000 forged return paths are none of ours", async () => {
   }
   expect(taken).toBe(0);
   expect(await feedback.mailboxOf(`${local}@other.test`)).toBeNull();
-  expect(await feedback.mailboxOf(`${returnPathLocal(secret, 999_999, 1)}@rp.shop.example`)).toBeNull();
+  expect(await feedback.mailboxOf(`${returnPathLocal(rig.secret, 999_999, 1)}@rp.shop.example`)).toBeNull();
   expect(await feedback.mailboxOf(pathOf(job))).not.toBeNull();
 });
 
@@ -253,110 +266,14 @@ test.each([
   expect(await feedback.mailboxOf(address)).toBeNull();
 });
 
-test("a complaint by the message's id tells, suppresses and counts once", async () => {
-  const job = await one();
-  const returned = [
-    `Message-ID: <${job.message.id.slice(4).toUpperCase()}@mail.test>`,
-    "Subject: Your order",
-  ];
-  const mail = arfMail({
-    to: "fbl+yahoo@mail.test",
-    returned,
-    report: ["Arrival-Date: Fri, 27 Nov 2026 09:30:00 +0000"],
-  });
-  await arrive("fbl+yahoo@mail.test", mail);
-  await arrive("fbl@mail.test", mail);
-  expect(await eventsOf(job)).toMatchObject([
-    {
-      event: "message.complained",
-      to: job.to,
-      complaint_source: "yahoo",
-      complaint_type: "abuse",
-      feedback_type: "abuse",
-      reported_at: "2026-11-27T09:30:00.000Z",
-      sending_ip: "192.0.2.7",
-    },
-  ]);
-  expect(await suppressed(job)).toMatchObject({ reason: "complaint", source: "system" });
-});
-
-test("a complaint finds its recipient by the return path, in any form, with the address hidden", async () => {
-  const [ann, bob] = await delivered("ann", "bob");
-  if (!ann || !bob) throw new Error("no jobs");
-  const report = [`original-mail-from: <${pathOf(bob)}>`, "original-rcpt-to: <redacted@x.test>"];
-  await arrive(
-    "fbl@mail.test",
-    arfMail({ to: "fbl@mail.test", report, date: false, encode: true, type: "opt-out" }),
-  );
-  expect(await eventsOf(ann)).toMatchObject([
-    {
-      to: bob.to,
-      complaint_source: "generic_arf",
-      complaint_type: "opt_out",
-      reported_at: new Date(clock.now()).toISOString(),
-    },
-  ]);
-  expect(await suppressed(ann)).toBeNull();
-});
-
-test("Microsoft's form without fields is a complaint", async () => {
-  const job = await one();
-  const mail = plainMail(
-    {
-      From: "staff@hotmail.com",
-      To: "fbl@mail.test",
-      Subject: "complaint about message from 192.0.2.7",
-      "MIME-Version": "1.0",
-      "Content-Type": 'multipart/mixed; boundary="m1"',
-    },
-    `--m1\nContent-Type: message/rfc822\n\nX-HmXmrOriginalRecipient: ${job.to}\nReceived: by mail.test with ESMTPSA\n id ${job.message.id}; Fri, 27 Nov 2026 09:00:00 +0000\nSubject: x\n\nHello\n--m1--`,
-  );
-  await arrive("fbl@mail.test", mail);
-  expect(await eventsOf(job)).toMatchObject([{ complaint_source: "microsoft_jmrp", feedback_type: "abuse" }]);
-});
-
-test.each(["not-spam", "auth-failure", "dkim"])(
-  "a %s report raises nothing and lifts nothing",
-  async (type) => {
-    const job = await one();
-    const returned = [`Message-ID: <${job.message.id.slice(4)}@mail.test>`];
-    await arrive("fbl@mail.test", arfMail({ to: "fbl@mail.test", type, returned }));
-    expect(await eventsOf(job)).toEqual([]);
-  },
-);
-
-test("a complaint that leaves open whose it is changes nothing", async () => {
-  const [ann] = await delivered("ann", "bob");
-  if (!ann) throw new Error("no job");
-  const returned = [`Message-ID: <${ann.message.id.slice(4)}@mail.test>`];
-  await arrive("fbl@mail.test", arfMail({ to: "fbl@mail.test", returned }));
-  expect(await eventsOf(ann)).toEqual([]);
-});
-
-test("who was not written to yet cannot have complained", async () => {
-  const bob = `bob@d${++count}.test`;
-  const waiting = newMessage({ accountKey: account, to: [`ann@d${count}.test`, bob], at: clock.now() });
-  await accept(store, waiting);
-  const returned = [`Message-ID: <${waiting.message.id.slice(4)}@mail.test>`];
-  const report = [`Original-Rcpt-To: ${bob}`];
-  await arrive("fbl@mail.test", arfMail({ to: "fbl@mail.test", returned, report }));
-  expect(await store.suppression(account, bob, clock.now())).toBeNull();
-  const page = await store.listEvents(
-    account,
-    { messageId: waiting.message.id },
-    { limit: 50, cursor: null },
-  );
-  expect(page.rows).toEqual([]);
-});
-
 test("while the attempt is under way a bounce is asked to come again", async () => {
   const [job] = await accept(
-    store,
-    newMessage({ accountKey: account, to: [`now@d${++count}.test`], at: clock.now(), lease: true }),
+    rig.store,
+    newMessage({ accountKey: rig.account, to: [`now@${rig.newDomain()}`], at: rig.clock.now(), lease: true }),
   );
   if (!job) throw new Error("no job");
   expect(await arrive(pathOf(job), dsnMail({ to: pathOf(job), recipient: job.to }))).toBe("later");
-  await store.settle(settlementOf(job, clock.now()));
+  await rig.store.settle(settlementOf(job, rig.clock.now()));
   expect(await arrive(pathOf(job), dsnMail({ to: pathOf(job), recipient: job.to }))).toBe("taken");
   expect(await eventsOf(job)).toHaveLength(1);
 });
@@ -372,7 +289,7 @@ test("mail to postmaster goes to the operator as a notice, so many an hour", asy
   expect(notices[0]?.text).toContain("From: Eve <eve@far.test>");
   expect(notices[0]?.text).toContain("It is broken 0.");
   expect(new Set(notices.map(({ cause }) => cause)).size).toBe(30);
-  await clock.advance(3_600_000);
+  await rig.clock.advance(3_600_000);
   expect(await arrive("abuse@mail.test", mail(31))).toBe("taken");
 });
 
@@ -383,7 +300,7 @@ test.each([
   ],
   ["what answers by itself", { "Auto-Submitted": "auto-replied" }],
 ])("%s is taken and makes no new notice", async (_, fields) => {
-  await clock.advance(3_600_000);
+  await rig.clock.advance(3_600_000);
   notices.length = 0;
   const mail = plainMail({ From: "ops@acme.test", Subject: "[svc] x", ...fields }, "Hello");
   expect(await arrive("postmaster@mail.test", mail)).toBe("taken");
@@ -391,7 +308,7 @@ test.each([
 });
 
 test("mail to postmaster that cannot be queued is not taken: its sender tries again", async () => {
-  await clock.advance(2 * 3_600_000);
+  await rig.clock.advance(2 * 3_600_000);
   noticesFail = true;
   const before = notices.length;
   const mail = "From: a@far.test\r\nSubject: hello\r\n\r\nAre you there?\r\n";

@@ -70,7 +70,7 @@ const written: [string, NewEvent][] = [
       { suppressed: true },
     ),
   ],
-  ["a complaint", recorder.complained(job, complaint, nobody, "generic_arf")],
+  ["a complaint", recorder.complained(job, complaint, nobody, "generic_arf", { confirmed: true })],
 ];
 
 describe("holds to its shape:", () => {

@@ -9,7 +9,7 @@ import { settlementOf } from "../../src/queue/settle.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
 import { mint, newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
-import { FakeRunner, good, makeDomain, poolsNamed } from "../submission/rig.ts";
+import { FakeRunner, good, makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { bouncedOutcome, deferredOutcome, deliveredOutcome, makeTrace } from "../support/jobs.ts";
 import { list, startHttp, text, type Answer, type Ask, type Harness, type Json } from "./harness.ts";
@@ -45,6 +45,7 @@ beforeAll(async () => {
       config: { hostname: "mail.svc.test", limits: { maxQueue: 0 }, dev: false },
       clock,
       mint: createIdMint(),
+      tokens,
     }),
   });
 });

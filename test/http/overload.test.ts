@@ -4,7 +4,7 @@ import { createIdMint } from "../../src/ids.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
 import { minute, newDirectory, openSqlite, owner, settlementOf } from "../store/fixtures.ts";
-import { FakeRunner, good, makeDomain, poolsNamed } from "../submission/rig.ts";
+import { FakeRunner, good, makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, type Answer, type Harness } from "./harness.ts";
 
@@ -24,6 +24,7 @@ beforeAll(async () => {
       config: { hostname: "mail.svc.test", limits: { maxQueue }, dev: false },
       clock,
       mint: createIdMint(),
+      tokens,
     }),
   });
 });

@@ -7,7 +7,7 @@ import type { Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
 import type { Submission } from "../../src/submission/submission.ts";
 import { newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
-import { FakeRunner, makeDomain, poolsNamed } from "../submission/rig.ts";
+import { FakeRunner, makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Harness } from "./harness.ts";
 
@@ -29,6 +29,7 @@ const open = async (): Promise<void> => {
     config: { hostname: "mail.acme.example", limits: { maxQueue: 0 }, dev: false },
     clock,
     mint: createIdMint(),
+    tokens,
   });
   door = await startHttp({ opened: { store, clock }, submission });
 };

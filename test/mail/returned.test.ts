@@ -41,7 +41,7 @@ test("a delivery status gives recipient, code, status, server and date", () => {
         reportedAt: Date.parse("2026-11-27T09:15:00Z"),
       },
     ],
-    original: { messageIds: ["<1@mx.far.test>", "<x@mail.test>"].slice(1) },
+    original: { returnPaths: [], tokens: [] },
   });
 });
 
@@ -263,7 +263,21 @@ test.each([
       sendingIp: "192.0.2.7",
       reportedAt: Date.parse("2026-11-27T09:30:00Z"),
     },
-    original: { messageIds: ["<x@mail.test>"] },
+    original: { returnPaths: [], tokens: [] },
+  });
+});
+
+test("a report's proofs are collected as they stand: return paths, message tokens, who sent it", () => {
+  const local = `b-${"a2".repeat(12)}`;
+  const token = `01kb3x5n8e7qv2w4y6z8a0b2c4.${"a2".repeat(8)}`;
+  const mail = arfMail({
+    to: "fbl@mail.test",
+    report: [`Original-Mail-From: <${local}@rp.test>`],
+    returned: [`Message-ID: <${token}@mail.test>`, "Received: by x id msg_01kb3x5n8e7qv2w4y6z8a0b2c4"],
+  });
+  expect(read(mail)).toMatchObject({
+    original: { returnPaths: [local], tokens: [token] },
+    sender: { from: "fbl@far.test", signatures: [] },
   });
 });
 

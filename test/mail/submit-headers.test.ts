@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { rewriteHeaders, type RewrittenHeaders } from "../../src/mail/submit-headers.ts";
 
 const add = {
-  received: "Received: by mx.test\r\n",
+  trace: "Received: by mx.test\r\n",
   messageId: "<new@mx.test>",
   date: Date.UTC(2026, 10, 27),
 };
@@ -37,6 +37,14 @@ test("keeps a Date and a Message-ID that came, and replaces those that are none"
     "Message-ID: <new@mx.test>",
     "Date: Fri, 27 Nov 2026 00:00:00 +0000",
   ]);
+});
+
+test("takes out the token of another message, however often a client brings it along", () => {
+  const text = rewrite(
+    `${from}X-Feedback-Token: a.b\r\nx-feedback-token : c\r\n d\r\nX-Own: 1\r\n\r\n`,
+  ).section.toString();
+  expect(text).not.toMatch(/feedback/i);
+  expect(text).toContain("X-Own: 1\r\n");
 });
 
 test("reads the subject and every author decoded", () => {

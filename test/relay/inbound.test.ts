@@ -4,7 +4,8 @@ import { afterEach, expect, test } from "vitest";
 import { Refusal } from "../../src/errors.ts";
 import type { Mailbox } from "../../src/feedback/mailbox.ts";
 import { silentLog } from "../../src/log.ts";
-import { createInbound, keptBytes, maxReportBytes } from "../../src/relay/inbound.ts";
+import { inboundLimits, keptBytes } from "../../src/relay/inbound-limits.ts";
+import { createInbound, maxReportBytes } from "../../src/relay/inbound.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { connectSmtp, type SmtpClient } from "../support/smtp-client.ts";
@@ -18,8 +19,8 @@ afterEach(async () => {
 });
 
 async function start(options: { tls?: boolean; full?: boolean; closed?: boolean } = {}) {
-  const taken: { mail: Buffer; mailboxes: readonly Mailbox[] }[] = [];
   const clock = new ManualClock();
+  const taken: { mail: Buffer; mailboxes: readonly Mailbox[] }[] = [];
   const on: { take: () => Promise<"taken" | "later"> } = { take: async () => "taken" };
   const inbound = createInbound({
     config: { hostname: "mail.test", inbound: { listen: [{ host: "127.0.0.1", port: 0 }] } },
@@ -111,7 +112,7 @@ test("DATA without an accepted recipient is out of order", async () => {
   expect(await smtp.text("DATA")).toMatch(/^503 /);
 });
 
-test("of a report that returns a large message the first megabyte is kept", async () => {
+test("of a report that returns a large message the first 256 KB are kept", async () => {
   const { taken, client } = await start();
   const smtp = await client();
   await smtp.text("EHLO mx.far.test");
@@ -235,4 +236,21 @@ test("at shutdown a report that is being stored gets its 250 first", async () =>
   stored.resolve();
   expect((await answer).text).toBe("250 2.0.0 Taken");
   expect((await sender.answer()).text).toMatch(/^421 4\.3\.2 /);
+});
+
+test("a source that sends too many mails within a minute is told the limit and when to try again", async () => {
+  const { client, clock } = await start();
+  const smtp = await client();
+  await smtp.text("EHLO mx.far.test");
+  const { messages } = inboundLimits.perMinute;
+  for (let n = 0; n < messages; n++) {
+    expect(await smtp.text("MAIL FROM:<>")).toMatch(/^250 /);
+    await smtp.text("RSET");
+  }
+  await clock.advance(15_000);
+  expect(await smtp.text("MAIL FROM:<>")).toBe(
+    "451 4.7.0 The limit of 600 mails a minute from 127.0.0.1 is reached; try again in 45 seconds",
+  );
+  await clock.advance(45_000);
+  expect(await smtp.text("MAIL FROM:<>")).toMatch(/^250 /);
 });

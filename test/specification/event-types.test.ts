@@ -281,10 +281,13 @@ describe("as mail causes it", () => {
     const to = "bob@far.test";
     const id = await send(to);
     await got(id, "message.delivered");
-    const returned = [`Message-ID: <${id.slice(4)}@mail.svc.test>`, "Subject: Your order"];
-    const lines = ["Arrival-Date: Fri, 27 Nov 2026 08:00:00 +0000", "Source-IP: 127.0.0.1"];
+    const lines = [
+      "Arrival-Date: Fri, 27 Nov 2026 08:00:00 +0000",
+      "Source-IP: 127.0.0.1",
+      `Original-Mail-From: <${returnPathOf(to)}>`,
+    ];
     const loop = "fbl+yahoo@mail.svc.test";
-    await report(loop, arfMail({ to: loop, returned, report: lines }));
+    await report(loop, arfMail({ to: loop, report: lines }));
     const { data } = await got(id, "message.complained");
     expect(data).toEqual({
       ...tables["message.complained"],

@@ -11,7 +11,7 @@ import type { Report, Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
 import { startHttp, type Answer, type Ask, type Harness, type Json } from "../http/harness.ts";
 import { mint, newDirectory, openSqlite } from "../store/fixtures.ts";
-import { makeDomain, poolsNamed } from "../submission/rig.ts";
+import { makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { bouncedOutcome, deferredOutcome, deliveredOutcome, makeTrace } from "../support/jobs.ts";
 
@@ -68,6 +68,7 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
     config,
     clock,
     mint,
+    tokens,
   });
   const rates = Object.fromEntries(
     ["messages-write", "stats-read", "suppressions-write", "default", "account"].map((name) => [name, high]),
@@ -166,7 +167,7 @@ function reportOf(
       reportedAt: null,
       sendingIp: null,
     } as Parameters<typeof recorder.complained>[1];
-    return { ...base, ...silent, kind: "complained", event: recorder.complained(job, complaint, sent, "x") };
+    return { ...base, ...silent, kind: "complained", event: recorder.complained(job, complaint, sent, "x", { confirmed: true }) };
   }
   const failure = {
     recipients: [],

@@ -17,6 +17,7 @@ import {
   startMs,
   testSender,
   type Rig,
+  tokens,
 } from "./rig.ts";
 
 /** A mail of these header lines. */
@@ -112,11 +113,12 @@ describe("an accepted mail", () => {
       ),
     );
     expect(text).toContain(own.join("\r\n"));
+    expect(text).toContain(`\r\nX-Feedback-Token: ${tokens.of(id)}\r\n`);
     expect(text).not.toMatch(/bcc|secret|other@x|x-svc/i);
     expect(text).toContain(
-      `Message-ID: <${id.slice(4)}@mail.svc.test>\r\nDate: Fri, 27 Nov 2026 09:00:00 +0000\r\n\r\n..dots\r\nlast\r\n`,
+      `Message-ID: <${tokens.of(id)}@mail.svc.test>\r\nDate: Fri, 27 Nov 2026 09:00:00 +0000\r\n\r\n..dots\r\nlast\r\n`,
     );
-    expect(rig.store.last().message.messageIdHeader).toBe(`<${id.slice(4)}@mail.svc.test>`);
+    expect(rig.store.last().message.messageIdHeader).toBe(`<${tokens.of(id)}@mail.svc.test>`);
   });
 
   test("has 8-bit octets told where they are", async () => {
@@ -506,7 +508,7 @@ test("the stored header ends where it is said to", async () => {
   await rig.relay(mail([from]));
   const { headerLength } = rig.store.last().message;
   const names = parseHeaderSection(rig.store.bytes().subarray(0, headerLength)).map(({ lower }) => lower);
-  expect(names).toEqual(["received", "from", "message-id", "date"]);
+  expect(names).toEqual(["received", "x-feedback-token", "from", "message-id", "date"]);
   expect(
     rig.store
       .bytes()

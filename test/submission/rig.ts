@@ -1,6 +1,7 @@
 // Submission over fakes that keep what they are given: a store that collects, a runner that counts its slots.
 import { Refusal } from "../../src/errors.ts";
 import { createIdMint } from "../../src/ids.ts";
+import { createMessageTokens } from "../../src/mail/message-token.ts";
 import type { Job } from "../../src/mail/envelope.ts";
 import { parseAddress, type Address } from "../../src/mail/address.ts";
 import type { Reservation, Runner } from "../../src/queue/runner.ts";
@@ -228,6 +229,9 @@ export interface Rig {
   ) => Promise<string>;
 }
 
+/** Message tokens under a key of the tests. */
+export const tokens = createMessageTokens(new Uint8Array(32).fill(7));
+
 /** Every account's pools, the default one first. */
 export function poolsNamed(first: string, ...others: string[]): SubmissionDeps["pools"] {
   const names = [first, ...others];
@@ -259,6 +263,7 @@ export function makeRig(over: { dev?: boolean; pools?: [string, ...string[]] } =
     },
     clock,
     mint: createIdMint(),
+    tokens,
   });
   return {
     submission,

@@ -17,6 +17,7 @@ import {
   startMs,
   testSender,
   type Rig,
+  tokens,
 } from "./rig.ts";
 
 const sendWith = (rig: Rig, key: string, fingerprint: number, json = good()) =>
@@ -38,7 +39,7 @@ describe("an accepted message", () => {
         { email: "A@x.test", type: "to" },
         { email: "b@y.test", type: "bcc" },
       ],
-      message_id_header: `<${String(id).slice(4)}@mail.svc.test>`,
+      message_id_header: `<${tokens.of(String(id))}@mail.svc.test>`,
     });
   });
 
