@@ -365,7 +365,7 @@ async function build({
     tokens,
     resolver,
     readReturned: parsing.readReturned,
-    readOperatorMail: parsing.readOperatorMail,
+    readNotice: parsing.readNotice,
     config,
     notices,
     clock,

@@ -5,7 +5,7 @@
 // very host.
 import { createHash } from "node:crypto";
 import { parseAddress } from "../mail/address.ts";
-import type { OperatorMail } from "../mail/operator-mail.ts";
+import type { Notice } from "../mail/notice.ts";
 import type { FeedbackDeps } from "./mailbox.ts";
 
 export interface Forwarding {
@@ -20,10 +20,10 @@ const hourMs = 3_600_000;
 export function createForwarding({
   config,
   notices,
-  readOperatorMail,
+  readNotice,
   clock,
   log,
-}: Pick<FeedbackDeps, "config" | "notices" | "readOperatorMail" | "clock" | "log">): Forwarding {
+}: Pick<FeedbackDeps, "config" | "notices" | "readNotice" | "clock" | "log">): Forwarding {
   const { email } = config.operations;
   const parsed = email === null ? null : parseAddress(email);
   const lately: number[] = [];
@@ -31,9 +31,9 @@ export function createForwarding({
   return {
     open: parsed?.ok === true && parsed.value.ascii !== config.hostname.toLowerCase(),
     async forward(name, mail) {
-      let read: OperatorMail;
+      let read: Notice;
       try {
-        read = await readOperatorMail(mail);
+        read = await readNotice(mail);
       } catch (error) {
         log.warn(
           { err: error },
@@ -49,7 +49,7 @@ export function createForwarding({
       return notices.notify(
         `mail:${createHash("sha256").update(mail).digest("hex")}`,
         `mail to ${name}@${config.hostname}`,
-        `${read.head}\n\n${read.text}\n`,
+        `${read.head.join("\n")}\n\n${read.text}\n`,
       );
     },
   };

@@ -6,7 +6,7 @@ import type { Resolver } from "../dns/resolver.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import type { MessageTokens } from "../mail/message-token.ts";
-import type { OperatorMail } from "../mail/operator-mail.ts";
+import type { Notice } from "../mail/notice.ts";
 import type { Returned } from "../mail/returned.ts";
 import type { Store } from "../store/store.ts";
 
@@ -21,12 +21,12 @@ export type Mailbox =
   | { kind: "operator"; name: string };
 
 /**
- * Reads a mail that anybody may have sent. What goes beyond the reader's limits is "nothing" (an OperatorMail: as
+ * Reads a mail that anybody may have sent. What goes beyond the reader's limits is "nothing" (an Notice: as
  * little as the limits allow). A rejection means that it could not be read now; the sender is asked to try again later.
  */
 export interface MailReaders {
   readReturned(mail: Uint8Array): Promise<Returned>;
-  readOperatorMail(mail: Uint8Array): Promise<OperatorMail>;
+  readNotice(mail: Uint8Array): Promise<Notice>;
 }
 
 export interface FeedbackDeps extends MailReaders {

@@ -52,6 +52,8 @@ const returned: readonly RegExp[] = [
 ];
 const longestText = 100_000;
 const maxAddresses = 20;
+/** Of a line, as far as addresses are looked for in it: some tests cost more than its length. */
+const longestLine = 2_000;
 
 /** What a mail says to people, up to the returned message; at most 100 KB. */
 export function humanText(root: MimePart): string {
@@ -142,7 +144,7 @@ const wholeReply = /^\s*[45]\d\d[ -].*<[^<>@]{1,320}@[^<>@]{1,320}>\.\.\./;
 function segmentsOf(text: string): { address: string; words: string }[] {
   const segments: { address: string; words: string; whole: boolean }[] = [];
   for (const line of text.split("\n")) {
-    const behind = line.replace(/^.*\brcpt(?: to)?:/i, "");
+    const behind = line.slice(0, longestLine).replace(/^.*\brcpt(?: to)?:/i, "");
     const found = elsewhere.test(behind) ? undefined : address.exec(behind)?.[0];
     const last = segments.at(-1);
     if (found !== undefined && found.length <= 320 && found.toLowerCase() !== last?.address.toLowerCase())

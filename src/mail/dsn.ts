@@ -14,6 +14,8 @@ const maxRecipients = 100;
 const maxNames = 20;
 const longestAddressField = 1_000;
 const longestDate = 200;
+/** Of one recipient; a reply is at most 2,000 characters of it. */
+const longestDiagnosis = 5_000;
 const recipientFields = ["final-recipient", "original-recipient", "x-actual-recipient"];
 /** Fields that a group must have one of to speak of a recipient. */
 const groupMarks = new Set([...recipientFields, "action", "status", "diagnostic-code"]);
@@ -46,6 +48,7 @@ function groupsOf(text: string): { fields: MimeField[]; perMessage: MimeField[] 
   const perMessage: MimeField[] = [];
   const groups: MimeField[][] = [];
   for (const block of text.split(/\n[ \t]*\n+/)) {
+    if (groups.length > maxRecipients) break; // the last one may go on in the next block
     const { fields } = readFields(`${block.replace(/^[\n]+/, "").replace(/^[ \t]+(?=[A-Za-z-]+:)/gm, "")}\n`);
     if (!fields.some(({ lower }) => groupMarks.has(lower))) {
       if (groups.length === 0) perMessage.push(...fields);
@@ -87,7 +90,7 @@ function readGroup(
   const comment = /\(([^()]+)\)/.exec(fieldOf(fields, "status"))?.[1] ?? "";
   const diagnosis = utf8(fieldOf(fields, "diagnostic-code") || comment);
   const [, kind = "", said = diagnosis] = /^\s*([\w-]+)\s*;\s*([\s\S]*)$/.exec(diagnosis) ?? [];
-  const reply = quotedReply(said);
+  const reply = quotedReply(said.slice(0, longestDiagnosis));
   const human = wordsAbout(recipients);
   const fallback =
     reply.code === null && (said.trim() === "" || !/^smtp$/i.test(kind)) ? quotedReply(human) : null;

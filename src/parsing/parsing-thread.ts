@@ -3,7 +3,7 @@
 import { parentPort } from "node:worker_threads";
 import { ContentLimit, ContentReader, type ContentPlan } from "../mail/content-reader.ts";
 import { ContentText } from "../mail/content-text.ts";
-import { readOperatorMail, type OperatorMail } from "../mail/operator-mail.ts";
+import { readNotice, type Notice } from "../mail/notice.ts";
 import { readReturned, type Returned } from "../mail/returned.ts";
 
 /** Octets of the mail from `start` up to `end`. */
@@ -26,7 +26,7 @@ export type ParsingCall =
   | { kind: "list"; reading: number; from: number }
   | { kind: "drop"; reading: number }
   | { kind: "returned"; mail: Uint8Array }
-  | { kind: "operator_mail"; mail: Uint8Array };
+  | { kind: "notice"; mail: Uint8Array };
 
 export interface ParsingAnswers {
   scan: null;
@@ -37,7 +37,7 @@ export interface ParsingAnswers {
   list: { bytes: Uint8Array; next: number | null };
   drop: null;
   returned: Returned;
-  operator_mail: OperatorMail;
+  notice: Notice;
 }
 
 /** In the order of the calls. `limit` names what the mail has too much of. */
@@ -119,8 +119,8 @@ function answer(call: ParsingCall): ParsingAnswers[ParsingCall["kind"]] {
       return null;
     case "returned":
       return readReturned(call.mail);
-    case "operator_mail":
-      return readOperatorMail(call.mail);
+    case "notice":
+      return readNotice(call.mail);
   }
 }
 

@@ -3,7 +3,7 @@
 // call. Which mail is read, and who may see it, is the callers'.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
-import type { OperatorMail } from "../mail/operator-mail.ts";
+import type { Notice } from "../mail/notice.ts";
 import type { Returned } from "../mail/returned.ts";
 import { contentJson, type OpenMail } from "./content.ts";
 import { createShares } from "./shares.ts";
@@ -26,8 +26,8 @@ export interface Parsing {
   readContent(reading: { accountKey: number; open: OpenMail; goOn(): void }): Promise<ContentAnswer>;
   /** mail/returned.ts. Rejects with ParsingFailed: the mail is to be sent again later. */
   readReturned(mail: Uint8Array): Promise<Returned>;
-  /** mail/operator-mail.ts. Rejects with ParsingFailed. */
-  readOperatorMail(mail: Uint8Array): Promise<OperatorMail>;
+  /** mail/notice.ts. Rejects with ParsingFailed. */
+  readNotice(mail: Uint8Array): Promise<Notice>;
   /** Ends the threads; what they had is rejected. */
   stop(): Promise<void>;
 }
@@ -61,7 +61,7 @@ export function createParsing({ clock, log }: { clock: Clock; log: Log }): Parsi
       }
     },
     readReturned: (mail) => reports.call({ kind: "returned", mail }),
-    readOperatorMail: (mail) => reports.call({ kind: "operator_mail", mail }),
+    readNotice: (mail) => reports.call({ kind: "notice", mail }),
     async stop() {
       await Promise.all([content.stop(), reports.stop()]);
     },

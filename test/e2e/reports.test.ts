@@ -90,9 +90,9 @@ test("a DSN for a delivered message bounces it once, suppresses, and the next se
 });
 
 test("a complaint to the address of a feedback loop names the loop and suppresses", async () => {
-  const { id } = await delivered("bob@far.test");
-  const returned = [`Message-ID: <${id.slice(4)}@mail.svc.test>`, "Subject: Your order"];
+  const { id, returnPath } = await delivered("bob@far.test");
   const to = "fbl+yahoo@mail.svc.test";
+  const returned = [`Return-Path: <${returnPath}>`, "Subject: Your order"];
   expect(await report(to, arfMail({ to, returned }))).toMatch(/^250 /);
   const [, complained] = await eventsOf(id);
   expect(complained).toMatchObject({

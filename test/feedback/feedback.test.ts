@@ -194,7 +194,7 @@ test("a report of the size of the kept part, cut off in the returned message, is
 test("what cannot be read now is asked for again, a report and a mail to the operator", async () => {
   const job = await one();
   const full = () => Promise.reject(new Error("the reader is full"));
-  const busy = rig.feedbackWith({ readReturned: full, readOperatorMail: full });
+  const busy = rig.feedbackWith({ readReturned: full, readNotice: full });
   const mail = dsnMail({ to: pathOf(job), recipient: job.to });
   expect(await rig.arrive(pathOf(job), mail, stranger, busy)).toBe("later");
   expect(await rig.arrive("postmaster@mail.test", mail, stranger, busy)).toBe("later");

@@ -7,7 +7,7 @@ import type { FeedbackDeps } from "../../src/feedback/mailbox.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Job } from "../../src/mail/envelope.ts";
 import { createMessageTokens } from "../../src/mail/message-token.ts";
-import { readOperatorMail } from "../../src/mail/operator-mail.ts";
+import { readNotice } from "../../src/mail/notice.ts";
 import { readReturned } from "../../src/mail/returned.ts";
 import { returnPathLocal } from "../../src/mail/return-path.ts";
 import { accept, mint, newDirectory, newMessage, openSqlite, settlementOf } from "../store/fixtures.ts";
@@ -59,7 +59,7 @@ export async function feedbackRig() {
       tokens,
       resolver: tableResolver(zone, asked),
       readReturned: async (mail) => readReturned(mail),
-      readOperatorMail: async (mail) => readOperatorMail(mail),
+      readNotice: async (mail) => readNotice(mail),
       config: {
         hostname: "mail.test",
         operations: { email: over.email === undefined ? "ops@acme.test" : over.email, from: null },

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Clock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
-import { readOperatorMail } from "../../src/mail/operator-mail.ts";
+import { readNotice } from "../../src/mail/notice.ts";
 import { readReturned } from "../../src/mail/returned.ts";
 import { BeyondLimit, createParsing, ParsingFailed, type Parsing } from "../../src/parsing/parsing.ts";
 import { readingLimits } from "../../src/parsing/shares.ts";
@@ -201,7 +201,7 @@ const bounce = Buffer.from(
 
 test("a report and a mail to the operator are read as mail/ reads them", async () => {
   expect(await parsing.readReturned(bounce)).toEqual(readReturned(bounce));
-  expect(await parsing.readOperatorMail(bounce)).toEqual(readOperatorMail(bounce));
+  expect(await parsing.readNotice(bounce)).toEqual(readNotice(bounce));
 });
 
 test("a thread that does not answer in time is ended: what it had fails, and the next call starts it again", async () => {
