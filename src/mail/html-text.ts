@@ -24,12 +24,39 @@ const line = new Set(
   "div tr li br dt dd section article header footer address form fieldset center tbody thead".split(" "),
 );
 
+/** Characters between two turns of the loop, and of the longest text that is looked at as one. */
+const stepLength = 16_384;
+
 /** Readable text of an html document, `\n` line ends, no more than one empty line in a row. */
 export function textFromHtml(html: string): string {
+  const steps = conversion(html);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same of a document of any size, with a turn of the loop after every 16 KB: 25 MB of tags take seconds. */
+export async function textFromLargeHtml(html: string): Promise<string> {
+  const steps = conversion(html);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    await new Promise((resolve) => void setImmediate(resolve));
+  }
+}
+
+function* conversion(html: string): Generator<undefined, string> {
   const out = createWriter();
   let href = "";
   let linkStart = 0;
+  let pause = stepLength;
   for (const token of tokens(html)) {
+    if (token.end > pause) {
+      pause = token.end + stepLength;
+      linkStart = out.compact(linkStart);
+      yield;
+    }
     if (token.kind === "text") {
       out.text(decodeReferences(token.text));
       continue;
@@ -58,8 +85,10 @@ export function textFromHtml(html: string): string {
   return out.done();
 }
 
-type Token =
-  { kind: "text"; text: string } | { kind: "tag"; name: string; closing: boolean; attributes: string };
+/** `end`: the index behind it. */
+type Token = { end: number } & (
+  { kind: "text"; text: string } | { kind: "tag"; name: string; closing: boolean; attributes: string }
+);
 
 /** Text and tags in order; comments, and elements without readable content, are left out. */
 function* tokens(html: string): Generator<Token> {
@@ -68,7 +97,11 @@ function* tokens(html: string): Generator<Token> {
   while (at < html.length) {
     markup.lastIndex = at;
     const open = markup.exec(html)?.index ?? html.length;
-    if (open > at) yield { kind: "text", text: html.slice(at, open) };
+    while (open > at) {
+      const end = endOfPiece(html, at, open);
+      yield { kind: "text", text: html.slice(at, end), end };
+      at = end;
+    }
     if (open === html.length) return;
     if (html.startsWith("<!--", open)) {
       at = behind(html, "-->", open + 4);
@@ -81,8 +114,16 @@ function* tokens(html: string): Generator<Token> {
     const name = (match[2] ?? "").toLowerCase();
     const closing = match[1] === "/";
     if (skipped.has(name) && !closing) at = behindElement(html, name, end);
-    else yield { kind: "tag", name, closing, attributes: html.slice(open + match[0].length, end - 1) };
+    else yield { kind: "tag", name, closing, attributes: html.slice(open + match[0].length, end - 1), end };
   }
+}
+
+/** No reference is divided: it is shorter than what is looked back for its `&`. */
+function endOfPiece(html: string, at: number, open: number): number {
+  const end = at + stepLength;
+  if (end >= open) return open;
+  const reference = html.slice(end - 12, end).lastIndexOf("&");
+  return reference < 0 ? end : end - 12 + reference;
 }
 
 /** Index behind `mark`; the end of the text where it never comes (so no second search for it follows). */
@@ -123,6 +164,8 @@ function decodeReferences(text: string): string {
 /** Collects words: white space is one space, breaks are line ends, at most one empty line. */
 function createWriter() {
   const pieces: string[] = [];
+  /** How many of them compact() has made. */
+  let compacted = 0;
   let breaks = 0;
   let space = false;
   const put = (piece: string): void => {
@@ -146,6 +189,16 @@ function createWriter() {
       breaks = Math.min(2, more ? breaks + count : Math.max(breaks, count));
     },
     length: (): number => pieces.length,
+    /** Puts what came since the last time together, so that millions of words are few pieces; answers where `mark` is now. */
+    compact(mark: number): number {
+      const late = pieces.splice(Math.max(mark, compacted));
+      const early = pieces.splice(compacted);
+      if (early.length > 0) pieces.push(early.join(""));
+      const moved = Math.min(mark, pieces.length);
+      if (late.length > 0) pieces.push(late.join(""));
+      compacted = pieces.length;
+      return moved;
+    },
     since: (from: number): string => pieces.slice(from).join(""),
     done: (): string => (pieces.length === 0 ? "" : `${pieces.join("")}\n`),
   };

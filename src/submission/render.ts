@@ -1,6 +1,6 @@
 // A sound request as the bytes that are stored and sent: composed, with our Received field on top
 // (RFC 5321 §4.4; a REST client's address is not told to the world). The composing itself is mail/compose.ts's.
-import { composeMessage, textFromHtml, type Composed } from "../mail/compose.ts";
+import { composeMessage, textFromHtml, textFromLargeHtml, type Composed } from "../mail/compose.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { PutContent, Store } from "../store/store.ts";
 import type { MessageRequest } from "./shape.ts";
@@ -16,6 +16,19 @@ export interface Made {
   protocol: string;
   /** Milliseconds since 1970-01-01 UTC. */
   now: number;
+}
+
+/** Above this the text is made before the message is composed, in steps. */
+const largeHtml = 65_536;
+
+/** The text that large html gives; null where render() makes it. */
+export function largeAutoText({
+  text,
+  html,
+  autoText,
+}: Pick<MessageRequest, "text" | "html" | "autoText">): Promise<string> | null {
+  const due = text === null && html !== null && autoText && html.length > largeHtml;
+  return due ? textFromLargeHtml(html) : null;
 }
 
 export function render(request: MessageRequest, made: Made): Composed {

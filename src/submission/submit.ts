@@ -35,7 +35,7 @@ import {
 import { readIncoming, type ReadMail } from "./incoming.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
 import { withShortLines, type Fitted } from "./refit.ts";
-import { leastBytes, putChunks, render, type Made } from "./render.ts";
+import { largeAutoText, leastBytes, putChunks, render, type Made } from "./render.ts";
 import { createRejections } from "./rejections.ts";
 import { readRequest, type ReadRequest } from "./request.ts";
 import { isRecord, type MessageRequest } from "./shape.ts";
@@ -69,6 +69,8 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     if (!isRecord(json)) throw notAnObject();
     const made = makeFor(arrival.protocol);
     const read = readRequest(json, made.now);
+    const autoText = read.problems.length === 0 ? largeAutoText(read.request) : null;
+    if (autoText !== null) read.request.text = await autoText;
     const rendered = renderIfSound(read, made);
     refuseTooLarge(rendered?.sizeBytes ?? leastBytes(read.request));
     const { request, problems } = read;
