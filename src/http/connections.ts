@@ -42,6 +42,8 @@ export interface Connections {
   /** Counts a request that a proxy passed on, by the client's address; null where the client has too many under way. */
   client(ip: string): Place | null;
   readonly open: number;
+  /** How many sources are remembered. */
+  readonly sources: number;
 }
 
 interface Source {
@@ -216,6 +218,9 @@ export function createConnections(deps: {
     },
     get open() {
       return total;
+    },
+    get sources() {
+      return sources.size;
     },
   };
 }

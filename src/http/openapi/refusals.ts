@@ -17,7 +17,8 @@ export function ofGuards(route: Route, door: Door): ErrorCode[] {
   return [
     "invalid_request", // HTTPS, headers, query
     "method_not_allowed",
-    ...(keyed ? ([...ofKeys, "rate_limit_exceeded"] as const) : []),
+    ...(keyed ? ofKeys : []),
+    ...(door === "public" ? (["rate_limit_exceeded"] as const) : []),
     ...(door === "admin" ? (["resource_not_found"] as const) : []), // the account that X-Svc-Account names
     ...(takesKey(route) ? (["duplicate_idempotency_key"] as const) : []),
     ...(route.body ? ofBodies : []),
