@@ -93,7 +93,9 @@ function pipelined() {
   const enter = (n: number): void => {
     const res = new EventEmitter();
     responses.push(res);
-    pipelines.enter({ socket } as unknown as IncomingMessage, res as unknown as ServerResponse, () => run.push(n));
+    pipelines.enter({ socket } as unknown as IncomingMessage, res as unknown as ServerResponse, () =>
+      run.push(n),
+    );
   };
   return { socket, pipelines, run, responses, enter };
 }

@@ -75,9 +75,17 @@ test("every HTML page may stand in no frame, loads from nowhere else, and tells 
     expect(headers["content-type"]).toMatch("text/html");
     const policy = String(headers["content-security-policy"]).split("; ");
     expect(policy).toEqual(
-      expect.arrayContaining(["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"]),
+      expect.arrayContaining([
+        "default-src 'none'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+      ]),
     );
-    expect([headers["x-content-type-options"], headers["referrer-policy"]]).toEqual(["nosniff", "no-referrer"]);
+    expect([headers["x-content-type-options"], headers["referrer-policy"]]).toEqual([
+      "nosniff",
+      "no-referrer",
+    ]);
   }
 });
 
@@ -88,7 +96,9 @@ test("HSTS is said where the client came over TLS, and nowhere else", async () =
     config: { http: { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: ["127.0.0.1"] } },
   });
   const over = async (proto: string) =>
-    (await behindProxy.ask({ path: "/healthz", key: null, headers: { "x-forwarded-proto": proto } })).headers[hsts];
+    (await behindProxy.ask({ path: "/healthz", key: null, headers: { "x-forwarded-proto": proto } })).headers[
+      hsts
+    ];
   expect([await over("https"), await over("http")]).toEqual(["max-age=31536000", undefined]);
   expect((await behindProxy.ask({ path: "/healthz", admin: true })).headers[hsts]).toBeUndefined();
   await behindProxy.stop();
