@@ -61,6 +61,7 @@ export async function startStand(program: string, attack: Attack, seconds: numbe
     await set(`mx.${name}.test`, "A", [address]);
   }
   await set("hooks.test", "A", ["127.0.0.1"]);
+  await set("closed.test", "A", ["127.0.0.77"]); // nothing listens there
   const target = { https, starttls, tls, inbound, seconds };
   const config = configuration(home, { ...target, dnsPort, smtpPort, certificate });
   for (const [section, values] of Object.entries(attack.config ?? {}))
@@ -164,7 +165,9 @@ async function startProduct(
   const out = openSync(log, "w");
   const args = ["serve", "--config", join(home, "svc.yaml"), "--socket", socket];
   const child = spawn(join(program, "bin/svc"), args, { stdio: ["ignore", out, out] });
-  process.once("exit", () => child.kill("SIGKILL"));
+  const kill = (): void => void child.kill("SIGKILL");
+  process.once("exit", kill);
+  child.once("exit", () => process.off("exit", kill));
   const alive = (): Promise<boolean> =>
     exchange(socket, "GET", "/v1/status", undefined, "default").then(
       ({ status }) => status === 200,

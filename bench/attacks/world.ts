@@ -101,11 +101,8 @@ async function start({ dnsPort, smtpPort, hooksPort, certificate, key }: WorldSt
       const chunks: Buffer[] = [];
       req.on("data", (chunk: Buffer) => chunks.push(chunk));
       req.on("end", () => {
-        const said = JSON.parse(Buffer.concat(chunks).toString()) as {
-          timestamp?: string;
-          created_at?: string;
-        };
-        const at = Date.parse(said.timestamp ?? said.created_at ?? "");
+        const said = JSON.parse(Buffer.concat(chunks).toString()) as { received_at?: string };
+        const at = Date.parse(said.received_at ?? "");
         if (Number.isFinite(at)) hooks.push({ at: nowMs(), delayMs: Date.now() - at });
         res.end();
       });

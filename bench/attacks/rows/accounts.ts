@@ -81,7 +81,7 @@ export const accountAttacks: Attack[] = [
         stand.admin(
           "POST",
           "/v1/webhooks",
-          { url: n % 2 ? `${base}/slow${n}` : `https://hooks.test:1/${n}` },
+          { url: n % 2 ? `${base}/slow${n}` : `https://closed.test:${stand.hooksPort}/${n}` },
           "b",
         ),
       );

@@ -33,13 +33,13 @@ export const smallAttacks: Attack[] = [
       const socket = await dialTls(https, "127.0.62.1");
       const ask = socket ? asker(socket) : null;
       const docs = (await ask?.(requestText("GET", "/docs", null, null)))?.text ?? "";
-      const encoded = await ask?.(requestText("GET", "/%76%31/messages", null, null));
+      const encoded = await ask?.(requestText("GET", "/%76%31/nothing", null, null));
       const field = (name: string): string =>
         new RegExp(`\\r\\n${name}: ([^\\r]*)`, "i").exec(docs)?.[1] ?? "none";
       const facts: Facts = {
         "Strict-Transport-Security of /docs": field("strict-transport-security"),
-        "frame-ancestors of /docs": /frame-ancestors [^;]*/.exec(docs)?.[0] ?? "none",
-        "GET /%76%31/messages without a key": encoded?.status ?? "none",
+        "frame-ancestors of /docs": /frame-ancestors [^;\r]*/.exec(docs)?.[0] ?? "none",
+        "GET /%76%31/nothing without a key (401 as of /v1/nothing)": encoded?.status ?? "none",
       };
       const client = await connectSmtp({ port: starttls, localAddress: "127.0.62.1" });
       await client.answer();
