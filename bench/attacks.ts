@@ -13,6 +13,8 @@ import { judged, sectionOf, type Round, type RowResult } from "./attacks/judge.t
 import { measureWindow } from "./attacks/measure.ts";
 import { attacks } from "./attacks/rows.ts";
 import { startStand, type Stand } from "./attacks/stand.ts";
+import { takeMachine } from "./group.ts";
+import { folder as benchFolder } from "./tools.ts";
 
 const { values: wanted } = parseArgs({
   options: {
@@ -36,6 +38,10 @@ const warmSeconds = 3;
 const program = resolve(wanted.program ?? join(import.meta.dirname, ".."));
 const [seconds, rounds] = [Number(wanted.seconds), Number(wanted.rounds)];
 
+if (!(seconds >= 1 && rounds >= 1)) {
+  process.stderr.write("--seconds and --rounds are numbers from 1 on\n");
+  process.exit(2);
+}
 if (wanted.help) process.stdout.write(help);
 else await main();
 
@@ -44,8 +50,8 @@ async function main(): Promise<void> {
   const results: RowResult[] = [];
   const folder = join(import.meta.dirname, "results");
   mkdirSync(folder, { recursive: true });
+  await takeMachine(benchFolder);
   if (!goFirst()) process.stdout.write("what else runs here disturbs: no control group of our own\n");
-  process.once("SIGINT", () => process.exit(130)).once("SIGTERM", () => process.exit(143));
   const began = new Date().toISOString();
   const file = join(folder, `attacks-${began.replace(/[:.]/g, "-")}.json`);
   for (const attack of rows) {
@@ -76,7 +82,10 @@ function chosen(names: string | undefined): readonly Attack[] {
     const found = attacks.filter(
       (one) => one.name === name || (name.endsWith("-") && one.name.startsWith(name)),
     );
-    if (found.length === 0) throw new Error(`there is no row ${name}`);
+    if (found.length === 0) {
+      process.stderr.write(`there is no row ${name}; --help lists them\n`);
+      process.exit(2);
+    }
     return found;
   });
 }

@@ -43,13 +43,22 @@ export interface Stand {
 const hostname = "mail.svc.test";
 
 export async function startStand(program: string, attack: Attack, seconds: number): Promise<Stand> {
+  const world = await startChild("world.ts");
+  try {
+    return await around(world, program, attack, seconds);
+  } catch (error) {
+    await world.stop();
+    throw error;
+  }
+}
+
+async function around(world: Child, program: string, attack: Attack, seconds: number): Promise<Stand> {
   const home = join(folder, `attacks-${process.pid}`);
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true, mode: 0o755 });
   const [https = 0, starttls = 0, tls = 0, inbound = 0, dnsPort = 0, smtpPort = 0, hooksPort = 0] =
     await freePorts(7);
   const [certificate, key] = makeCertificate(home, "hooks.test");
-  const world = await startChild("world.ts");
   await world.ask("start", { dnsPort, smtpPort, hooksPort, certificate, key });
   const set = (name: string, type: string, values: string[]): Promise<unknown> =>
     world.ask("set", { name, type, values });
