@@ -438,7 +438,9 @@ async function build({
 }
 
 function resolverOf(config: Config, clock: Clock, log: Log): CachingResolver {
-  return createResolver({ ...config.dns, clock, log: log.component("dns") });
+  // A retry that comes sooner than usual, where the operator wants that, must really ask.
+  const failureMs = Math.min(30_000, ...config.outbound.retryMs);
+  return createResolver({ ...config.dns, failureMs, clock, log: log.component("dns") });
 }
 
 function domainConfig({ hostname, outbound, publicUrl }: Config) {

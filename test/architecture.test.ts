@@ -8,7 +8,7 @@ const root = resolve(import.meta.dirname, "..");
 
 /** Tiers from the bottom up: a room imports from its own tier (never in a circle) and from those below. */
 const tiers: string[][] = [
-  ["mail", "errors", "clock", "ids", "log", "service", "thread", "csv", "unsafe-text", "config"],
+  ["mail", "errors", "clock", "ids", "log", "service", "thread", "csv", "unsafe-text", "fairness", "config"],
   ["store", "dns", "tls", "signing", "parsing"],
   ["access", "domains", "events", "suppressions", "pools"],
   ["submission", "queue", "delivery", "feedback", "webhooks", "sandbox", "care", "stats"],

@@ -8,6 +8,7 @@ import { hostAddresses } from "../dns/mx.ts";
 import type { HostAddress } from "../dns/mx.ts";
 import { createAllowList, isPublicAddress } from "../dns/networks.ts";
 import type { Resolver } from "../dns/resolver.ts";
+import type { Owner } from "../fairness.ts";
 import type { Family, Source } from "../pools/sources.ts";
 
 /** Of one attempt; a domain with a thousand MX gets no more of our time than another. */
@@ -38,10 +39,10 @@ export type HostLookup =
   | { kind: "failed"; why: string };
 
 export interface Addresses {
-  /** Those that can be dialled from the source. */
-  of(host: string, source: Source): Promise<HostLookup>;
+  /** Those that can be dialled from the source. `owner`: whose look-up it is. */
+  of(host: string, source: Source, owner: Owner): Promise<HostLookup>;
   /** The families of a host that may be dialled, whatever there is to send from. `sure`: there are no others. */
-  families(host: string): Promise<{ families: Family[]; sure: boolean }>;
+  families(host: string, owner: Owner): Promise<{ families: Family[]; sure: boolean }>;
   /** The address to send from, null: the system's choice; undefined: none of that family, so it cannot be dialled. */
   sourceFor(family: Family, source: Source): string | null | undefined;
   /** How long ago, in milliseconds, this address could not be connected from `source`; null: nothing is known against it. */
@@ -69,10 +70,10 @@ export function createAddresses(deps: AddressDeps): Addresses {
 
   return {
     sourceFor,
-    async families(host) {
+    async families(host, owner) {
       const found = exempt
-        ? await smartHostAddresses(deps.resolver, host)
-        : await hostAddresses(deps.resolver, host);
+        ? await smartHostAddresses(deps.resolver, host, owner)
+        : await hostAddresses(deps.resolver, host, owner);
       if (found.kind !== "addresses") return { families: [], sure: found.kind === "none" };
       const dialled = found.addresses.filter(({ address }) => mayDial(address));
       return {
@@ -80,12 +81,12 @@ export function createAddresses(deps: AddressDeps): Addresses {
         sure: found.missing === undefined,
       };
     },
-    async of(host, source) {
+    async of(host, source, owner) {
       if (host === deps.hostname.toLowerCase() && !exempt)
         return { kind: "ours", why: `the MX ${host} is this host` };
       const found = exempt
-        ? await smartHostAddresses(deps.resolver, host)
-        : await hostAddresses(deps.resolver, host);
+        ? await smartHostAddresses(deps.resolver, host, owner)
+        : await hostAddresses(deps.resolver, host, owner);
       if (found.kind === "failed")
         return { kind: "failed", why: `the DNS could not be asked for ${host}: ${found.why}` };
       if (found.kind === "none") return { kind: "none", why: `${host} has no address` };
@@ -125,11 +126,15 @@ export function createAddresses(deps: AddressDeps): Addresses {
 }
 
 /** A smart host is the operator's word: an address and localhost are what they say. */
-async function smartHostAddresses(resolver: Resolver, host: string): ReturnType<typeof hostAddresses> {
+async function smartHostAddresses(
+  resolver: Resolver,
+  host: string,
+  owner: Owner,
+): ReturnType<typeof hostAddresses> {
   const literal = host === "localhost" ? "127.0.0.1" : host;
   const family = isIP(literal);
   if (family === 4 || family === 6) return { kind: "addresses", addresses: [{ address: literal, family }] };
-  return hostAddresses(resolver, host);
+  return hostAddresses(resolver, host, owner);
 }
 
 /** IPv4 and IPv6 by turns, so that neither a missing route nor a dead family uses up the five; each from a random start. */

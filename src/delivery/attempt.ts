@@ -9,6 +9,8 @@ import { maxAddresses } from "./addresses.ts";
 import type { Addresses, HostLookup } from "./addresses.ts";
 import type { AttemptRequest } from "./delivery.ts";
 import { Dialogue } from "./dialogue.ts";
+import { Failures, weights, type Failure } from "./failures.ts";
+import { hostsToLookUp, LookupTime } from "./lookups.ts";
 import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
 import type { Pool } from "./pool.ts";
 import { openSession } from "./session.ts";
@@ -36,34 +38,23 @@ const ownErrors = new Set([
   "EACCES",
 ]);
 
-/** A host-level failure, kept until no address is left; the weightiest of them is what the attempt came to. */
-interface Failure {
-  weight: number;
-  outcome: Outcome;
-}
-
 export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Promise<Outcome | Unsent> {
   const { group, hosts } = request.route;
-  const { source } = request;
-  const share = shareOf(group, source);
-  const dialogue = new Dialogue(deps.session.clock, hosts);
-  let worst: Failure | null = null;
-  const note = (weight: number, outcome: Outcome): void => {
-    if (worst === null || weight >= worst.weight) worst = { weight, outcome };
-  };
+  const { clock, hostname } = deps.session;
+  const dialogue = new Dialogue(clock, hosts);
+  const failures = new Failures(dialogue);
   let dialled = 0;
-  let unsourced: string | null = null;
-  for (const { host } of inOrder(deps, share, hosts)) {
+  const order = inOrder(deps, shareOf(group, request.source), hosts);
+  const looked = hostsToLookUp(order, hostname.toLowerCase(), deps.random);
+  const time = new LookupTime(clock);
+  for (const [i, { host }] of looked.hosts.entries()) {
     if (dialled >= maxAddresses) break;
-    const found = await deps.addresses.of(host, source);
-    if (found.kind === "unsourced") {
-      unsourced = found.why;
-      continue;
-    }
+    const found = await lookUp(deps, request, host, time, i === looked.hosts.length - 1);
     if (found.kind !== "addresses") {
-      note(...withoutAddress(found, dialogue));
-      if (found.kind === "ours") break;
-      continue;
+      failures.noteHost(found);
+      if (found.kind !== "ours") continue;
+      looked.complete ||= i < looked.hosts.length - 1; // those after it are not to be used
+      break;
     }
     for (const address of idleFirst(deps, request, host, found.addresses)) {
       if (dialled >= maxAddresses) break;
@@ -72,51 +63,28 @@ export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Pr
         ? null
         : deps.addresses.deadSince(target.address, target.port, target.source);
       if (deadMs !== null) {
-        note(weights.dead, skipped(target, deadMs, dialogue));
+        failures.note(weights.dead, skipped(target, deadMs, dialogue));
         continue;
       }
       dialled++;
       const result = await tryTarget(deps, request, target, dialogue);
       if (result.kind === "no_source") return { kind: "unsent", why: result.why };
       if (result.kind !== "failure") return result;
-      note(result.weight, result.outcome);
+      failures.note(result.weight, result.outcome);
     }
   }
-  const ended = worst as Failure | null;
-  if (ended === null && unsourced !== null) return { kind: "unsent", why: unsourced };
-  const outcome =
-    ended?.outcome ?? localOutcome(local.noHost, "the route names no host", dialogue.trace(false));
-  return { ...outcome, trace: { ...outcome.trace, endedAt: dialogue.trace(false).endedAt } };
+  return failures.outcome(looked.complete ? null : { lookedUp: looked.hosts.length, of: hosts.length });
 }
 
-/** Which failure speaks for an attempt: what a server said before what we only did not get. */
-const weights = {
-  none: 1,
-  forbidden: 2,
-  ours: 3,
-  dns: 4,
-  dead: 5,
-  unreached: 6,
-  lost: 7,
-  tls: 8,
-  reply: 9,
-} as const;
-
-function withoutAddress(
-  found: Exclude<HostLookup, { kind: "addresses" | "unsourced" }>,
-  dialogue: Dialogue,
-): [number, Outcome] {
-  const trace = dialogue.trace(false);
-  switch (found.kind) {
-    case "none":
-      return [weights.none, localOutcome(local.noHost, found.why, trace)];
-    case "forbidden":
-      return [weights.forbidden, localOutcome(local.forbiddenHost, found.why, trace)];
-    case "ours":
-      return [weights.ours, localOutcome(local.forbiddenHost, found.why, trace)];
-    case "failed":
-      return [weights.dns, localOutcome(local.dnsFailed, found.why, trace)];
-  }
+async function lookUp(
+  { addresses }: AttemptDeps,
+  { job, source }: AttemptRequest,
+  host: string,
+  time: LookupTime,
+  last: boolean,
+): Promise<HostLookup> {
+  const found = await time.waitFor(() => addresses.of(host, source, job.message.accountKey), last);
+  return found ?? { kind: "failed", why: `the DNS gave no answer for ${host} in the time of this attempt` };
 }
 
 function skipped({ host, address, port }: Target, deadMs: number, dialogue: Dialogue): Outcome {

@@ -1,5 +1,6 @@
 // One attempt at one destination: route, connection, TLS, SMTP, outcome. Knows no table and no
 // queue; what it needs of a message is handed in.
+import type { Owner } from "../fairness.ts";
 import type { Job } from "../mail/envelope.ts";
 import type { Outcome, Unsent } from "../mail/outcome.ts";
 import type { Family, Source } from "../pools/sources.ts";
@@ -45,9 +46,10 @@ export interface AttemptRequest {
 }
 
 export interface Delivery {
-  route(domain: string): Promise<Route>;
+  /** `owner`: whose look-up it is, so that one account's never delays another's. */
+  route(domain: string, owner: Owner): Promise<Route>;
   /** Which of `own` families reach the first hosts that any of them does; all where that cannot be told, none where none does. */
-  families(route: Extract<Route, { kind: "hosts" }>, own: readonly Family[]): Promise<Family[]>;
+  families(route: Extract<Route, { kind: "hosts" }>, own: readonly Family[], owner: Owner): Promise<Family[]>;
   /** Never throws for anything that a network or a receiver does. */
   attempt(request: AttemptRequest): Promise<Outcome | Unsent>;
   /** It has changed which addresses may be used: idle connections from others are let go. */

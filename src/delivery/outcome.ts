@@ -29,6 +29,7 @@ export const local = {
   noHost: { code: 550, status: "5.4.4", classification: "routing_error" },
   forbiddenHost: { code: 550, status: "5.4.6", classification: "routing_error" },
   dnsFailed: { code: 451, status: "4.4.3", classification: "dns_failure" },
+  notAllHosts: { code: 451, status: "4.4.4", classification: "routing_error" },
   noConnection: { code: 421, status: "4.4.1", classification: "connection_failed" },
   silence: { code: 421, status: "4.4.2", classification: "connection_failed" },
   notSmtp: { code: 451, status: "4.5.0", classification: "protocol_error" },

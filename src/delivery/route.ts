@@ -6,6 +6,7 @@ import type { Clock } from "../clock.ts";
 import type { SmartHost } from "../config.ts";
 import { mailHosts } from "../dns/mx.ts";
 import type { Resolver } from "../dns/resolver.ts";
+import type { Owner } from "../fairness.ts";
 import { untried } from "../mail/outcome.ts";
 import type { Route } from "./delivery.ts";
 import { local, localOutcome } from "./outcome.ts";
@@ -27,7 +28,7 @@ export interface RouteDeps {
 }
 
 /** `domain` in A-label form. Never throws for what the DNS says. */
-export async function findRoute(deps: RouteDeps, domain: string): Promise<Route> {
+export async function findRoute(deps: RouteDeps, domain: string, owner: Owner): Promise<Route> {
   const { smartHost } = deps;
   if (smartHost)
     return {
@@ -35,7 +36,7 @@ export async function findRoute(deps: RouteDeps, domain: string): Promise<Route>
       group: "smart-host",
       hosts: [{ host: smartHost.host.toLowerCase(), preference: 0 }],
     };
-  const found = await mailHosts(deps.resolver, domain, deps.random);
+  const found = await mailHosts(deps.resolver, domain, deps.random, owner);
   switch (found.kind) {
     case "hosts":
       return { kind: "hosts", group: groupOf(found.hosts[0]?.host ?? domain), hosts: found.hosts };

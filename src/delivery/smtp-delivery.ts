@@ -5,10 +5,11 @@ import type { Clock } from "../clock.ts";
 import type { OutboundConfig } from "../config.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
-import { createAddresses, maxAddresses } from "./addresses.ts";
+import { createAddresses } from "./addresses.ts";
 import { runAttempt } from "./attempt.ts";
 import type { AttemptDeps } from "./attempt.ts";
 import type { Delivery } from "./delivery.ts";
+import { LookupTime, maxHostsLookedUp } from "./lookups.ts";
 import { Pool } from "./pool.ts";
 import { findRoute } from "./route.ts";
 
@@ -67,17 +68,21 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     },
   };
   return {
-    route: (domain) => findRoute({ resolver, smartHost, clock, random }, domain),
-    async families({ hosts }, own) {
-      let [sure, any] = [true, false];
-      for (const preference of new Set(hosts.map((host) => host.preference))) {
-        const equals = hosts.filter((host) => host.preference === preference);
-        const asked = equals.slice(0, maxAddresses);
-        const found = await Promise.all(asked.map(({ host }) => attempt.addresses.families(host)));
-        const theirs = found.flatMap(({ families }) => families);
+    route: (domain, owner) => findRoute({ resolver, smartHost, clock, random }, domain, owner),
+    async families({ hosts }, own, owner) {
+      const asked = hosts.slice(0, maxHostsLookedUp);
+      const time = new LookupTime(clock);
+      let [sure, any] = [asked.length === hosts.length, false];
+      for (const preference of new Set(asked.map((host) => host.preference))) {
+        const equals = asked.filter((host) => host.preference === preference);
+        const found = await time.waitFor(
+          () => Promise.all(equals.map(({ host }) => attempt.addresses.families(host, owner))),
+          false,
+        );
+        const theirs = (found ?? []).flatMap(({ families }) => families);
         const reached = own.filter((family) => theirs.includes(family));
         if (reached.length > 0) return reached;
-        sure &&= found.every((host) => host.sure) && asked.length === equals.length;
+        sure &&= found?.every((host) => host.sure) ?? false;
         any ||= theirs.length > 0;
       }
       return sure && any ? [] : [...own];

@@ -1,6 +1,10 @@
-// Answers kept for as long as their TTL says, bounded in time and number. What could not be told
-// ("failed") is never kept. Time is the steady clock's, so that a wall clock that jumps neither freezes nor empties it.
+// Answers kept for as long as their TTL says, bounded in time and size. What could not be told ("failed") is kept for
+// half a minute at first, twice as long each time that it fails again, five minutes at most (RFC 9520 §3.2, RFC 2308 §7).
+// A zone with a million names pushes out what its own account asked for. Time is the steady clock's, so that a wall
+// clock that jumps neither freezes nor empties it.
 import type { Clock } from "../clock.ts";
+import { createFairMap } from "../fairness/fair-map.ts";
+import type { Owner } from "../fairness.ts";
 import type { WireRecord } from "./message.ts";
 import type { DnsAnswer } from "./resolver.ts";
 
@@ -8,35 +12,67 @@ import type { DnsAnswer } from "./resolver.ts";
 export const maxTtlSeconds = 3600;
 /** RFC 2308 §5 leaves the limit to us: a name that appears should not wait long. */
 const maxNegativeTtlSeconds = 300;
+const maxFailureMs = 300_000;
+/** How long it is remembered that a name failed, once it may be asked for again. */
+const failureRememberedMs = 300_000;
 
 export interface Cache {
   get(key: string): DnsAnswer<WireRecord> | null;
-  /** `ttlSeconds` of a negative answer from its SOA; a TTL of 0 is not kept (RFC 1035 §3.2.1). */
-  put(key: string, answer: DnsAnswer<WireRecord>, ttlSeconds: number): void;
+  /** `ttlSeconds` of a negative answer from its SOA; a TTL of 0 is not kept (RFC 1035 §3.2.1), a failure has none. */
+  put(owner: Owner, key: string, answer: DnsAnswer<WireRecord>, ttlSeconds: number): void;
 }
 
-export function createCache(clock: Clock, maxEntries = 10_000): Cache {
-  const entries = new Map<string, { answer: DnsAnswer<WireRecord>; until: number }>();
+export interface CacheOptions {
+  /** Of a first failure. */
+  failureMs: number;
+  /** About so many bytes in all. */
+  maxBytes?: number;
+}
+
+interface Entry {
+  answer: DnsAnswer<WireRecord>;
+  until: number;
+  /** How long a failure was kept; 0 for an answer. */
+  failureMs: number;
+}
+
+export function createCache(clock: Clock, { failureMs, maxBytes = 16 * 1024 * 1024 }: CacheOptions): Cache {
+  const entries = createFairMap<Entry>(maxBytes);
+
+  const keptMs = (key: string, answer: DnsAnswer<WireRecord>, ttlSeconds: number): number => {
+    if (answer.kind === "found") return 1000 * Math.min(ttlSeconds, maxTtlSeconds);
+    if (answer.kind !== "failed") return 1000 * Math.min(ttlSeconds, maxNegativeTtlSeconds);
+    const before = entries.get(key)?.failureMs ?? 0;
+    return Math.min(maxFailureMs, Math.max(failureMs, 2 * before));
+  };
+
   return {
     get(key) {
       const entry = entries.get(key);
       if (!entry) return null;
       const leftMs = entry.until - clock.monotonic();
       if (leftMs <= 0) {
-        entries.delete(key);
+        if (entry.failureMs === 0 || leftMs < -failureRememberedMs) entries.delete(key);
         return null;
       }
       return entry.answer.kind === "found"
         ? { ...entry.answer, ttlSeconds: Math.ceil(leftMs / 1000) }
         : entry.answer;
     },
-    put(key, answer, ttlSeconds) {
-      const seconds = Math.min(ttlSeconds, answer.kind === "found" ? maxTtlSeconds : maxNegativeTtlSeconds);
-      if (answer.kind === "failed" || seconds <= 0) return;
-      entries.delete(key);
-      entries.set(key, { answer, until: clock.monotonic() + seconds * 1000 });
-      const oldest = entries.size > maxEntries ? entries.keys().next() : null;
-      if (oldest && !oldest.done) entries.delete(oldest.value);
+    put(owner, key, answer, ttlSeconds) {
+      const ms = keptMs(key, answer, ttlSeconds);
+      if (ms <= 0) return entries.delete(key);
+      const entry = { answer, until: clock.monotonic() + ms, failureMs: answer.kind === "failed" ? ms : 0 };
+      entries.set(owner, key, entry, bytesOf(key, answer));
     },
   };
+}
+
+/** About what an entry takes. */
+function bytesOf(key: string, answer: DnsAnswer<WireRecord>): number {
+  let bytes = 300 + 2 * key.length;
+  if (answer.kind === "failed") bytes += answer.why.length;
+  if (answer.kind === "found")
+    for (const { name, value } of answer.records) bytes += 120 + name.length + value.length;
+  return bytes;
 }

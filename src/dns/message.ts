@@ -2,6 +2,7 @@
 // (RFC 6891) and the AD bit set, which asks for AD in the reply (RFC 6840 §5.7). A reply is hostile until it is
 // shown to be ours: id, question and shape. Reads are counted, so that names that point from pointer to pointer
 // cost no more than an honest 64 KB message.
+import { randomBytes } from "node:crypto";
 import { Packet } from "dns2";
 import type { Reader, Resource } from "dns2";
 
@@ -9,7 +10,7 @@ export const typeCodes = { A: 1, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAA
 export type QuestionType = Exclude<keyof typeof typeCodes, "SOA">;
 
 export interface Question {
-  /** Lower case, without the final dot. */
+  /** Without the final dot; in the case in which it is asked. */
   name: string;
   type: QuestionType;
 }
@@ -39,6 +40,8 @@ export interface Reply {
 /** The reply has our id and cannot be read. */
 export class MalformedReply extends Error {}
 
+/** Answer records of a reply that are read, so that a reply of 64 KB costs little more than an ordinary one. */
+export const maxRecords = 512;
 const udpPayloadBytes = 1232; // what passes everywhere without fragments (DNS flag day 2020)
 
 export function encodeQuery(id: number, question: Question, edns: boolean): Buffer {
@@ -52,17 +55,25 @@ export function encodeQuery(id: number, question: Question, edns: boolean): Buff
   return packet.toBuffer();
 }
 
-/** The reply in `bytes`, null where it answers something else than this query. Throws MalformedReply. */
-export function decodeReply(bytes: Buffer, id: number, question: Question): Reply | null {
+/**
+ * The reply in `bytes`, null where it answers something else than this query, "other_case" where it has the name in
+ * another case than the query had and `exact` asks for the same. Throws MalformedReply.
+ */
+export function decodeReply(
+  bytes: Buffer,
+  id: number,
+  question: Question,
+  exact = false,
+): Reply | "other_case" | null {
   if (bytes.length < Packet.HEADER_SIZE || bytes.readUInt16BE(0) !== id) return null;
   try {
-    return readReply(new CountingReader(bytes), question);
+    return readReply(new CountingReader(bytes), question, exact);
   } catch (error) {
     throw new MalformedReply(error instanceof Error ? error.message : String(error));
   }
 }
 
-function readReply(reader: CountingReader, question: Question): Reply | null {
+function readReply(reader: CountingReader, question: Question, exact: boolean): Reply | "other_case" | null {
   const header = Packet.Header.parse(reader);
   const adBit = (reader.buffer.readUInt8(3) & 0x20) !== 0; // dns2 reads it, and its types do not say so
   if (header.qr !== 1 || header.opcode !== 0 || header.qdcount > 1) return null;
@@ -80,18 +91,21 @@ function readReply(reader: CountingReader, question: Question): Reply | null {
   }
   const echoed = Packet.Question.parse(reader);
   if (
-    plainName(echoed.name) !== question.name ||
+    plainName(echoed.name) !== plainName(question.name) ||
     echoed.type !== typeCodes[question.type] ||
     echoed.class !== Packet.CLASS.IN
   )
     return null;
+  if (exact && echoed.name !== question.name) return "other_case";
   if (reply.truncated) return reply;
 
-  for (let i = 0; i < header.ancount; i++) {
+  for (let i = 0; i < Math.min(header.ancount, maxRecords); i++) {
     reply.answers.push(wireRecord(Packet.Resource.parse(reader)));
   }
   const answered = reply.answers.some((record) => record.type === typeCodes[question.type]);
-  if (!answered) readAuthority(reader, header.nscount, reply);
+  if (answered) return reply;
+  if (header.ancount > maxRecords) throw new RangeError(`more than ${maxRecords} records of another type`);
+  readAuthority(reader, Math.min(header.nscount, maxRecords), reply);
   return reply;
 }
 
@@ -129,6 +143,15 @@ function wireRecord(record: Resource): WireRecord {
 /** As names are compared and shown: lower case, without the final dot. */
 export function plainName(name: string): string {
   return name.toLowerCase().replace(/\.$/, "");
+}
+
+/**
+ * `name` with each letter in upper or lower case by chance (draft-vixie-dnsext-dns0x20): a forger has to guess that
+ * too, a bit a letter.
+ */
+export function mixedCase(name: string): string {
+  const bits = randomBytes(name.length);
+  return Array.from(name, (char, i) => ((bits[i] ?? 0) & 1 ? char.toUpperCase() : char)).join("");
 }
 
 /** A name that a query can carry (RFC 1035 §2.3.4), in printable ASCII; underscores are ordinary. */

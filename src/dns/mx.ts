@@ -3,7 +3,13 @@
 // again, the second bounces. Which addresses may be dialled is delivery's.
 import { isIP } from "node:net";
 import { queryableName } from "./message.ts";
+import type { Owner } from "../fairness.ts";
 import type { DnsAnswer, MxRecord, Resolver } from "./resolver.ts";
+
+/** The first hosts of a domain that are used: more are nobody's honest need, and each attempt's record names them. */
+const maxHosts = 32;
+/** Addresses of a host in each family that are looked at. */
+const maxHostAddresses = 16;
 
 export interface MailHost {
   host: string;
@@ -36,13 +42,14 @@ export async function mailHosts(
   resolver: Resolver,
   domain: string,
   random: () => number,
+  owner?: Owner,
 ): Promise<MailHosts> {
-  const answer = await resolver.mx(domain);
+  const answer = await resolver.mx(domain, owner);
   switch (answer.kind) {
     case "found":
       return fromRecords(domain, answer, random);
     case "nodata":
-      return implicitHost(resolver, domain);
+      return implicitHost(resolver, domain, owner);
     case "nxdomain":
     case "failed":
       return answer;
@@ -65,13 +72,18 @@ function fromRecords(
   const hosts = [...preferences]
     .map(([host, preference]) => ({ host, preference, draw: random() }))
     .sort((a, b) => a.preference - b.preference || a.draw - b.draw)
+    .slice(0, maxHosts)
     .map(({ host, preference }) => ({ host, preference }));
   return { kind: "hosts", hosts, implicit: false, authenticated: answer.authenticated };
 }
 
 /** No MX at all: the domain is its own mail host if it has an address. */
-async function implicitHost(resolver: Resolver, domain: string): Promise<MailHosts> {
-  const found = await hostAddresses(resolver, domain);
+async function implicitHost(
+  resolver: Resolver,
+  domain: string,
+  owner: Owner | undefined,
+): Promise<MailHosts> {
+  const found = await hostAddresses(resolver, domain, owner);
   switch (found.kind) {
     case "addresses":
       return {
@@ -88,11 +100,11 @@ async function implicitHost(resolver: Resolver, domain: string): Promise<MailHos
 }
 
 /** IPv6 and IPv4 addresses of a host, IPv4 first; "failed" only where neither question brought one and one of them failed. */
-export async function hostAddresses(resolver: Resolver, host: string): Promise<HostAddresses> {
-  const [four, six] = await Promise.all([resolver.a(host), resolver.aaaa(host)]);
+export async function hostAddresses(resolver: Resolver, host: string, owner?: Owner): Promise<HostAddresses> {
+  const [four, six] = await Promise.all([resolver.a(host, owner), resolver.aaaa(host, owner)]);
   const addresses: HostAddress[] = [
-    ...(four.kind === "found" ? four.records : []).map((address) => ({ address, family: 4 as const })),
-    ...(six.kind === "found" ? six.records : []).map((address) => ({ address, family: 6 as const })),
+    ...recordsOf(four).map((address) => ({ address, family: 4 as const })),
+    ...recordsOf(six).map((address) => ({ address, family: 6 as const })),
   ];
   const failed = [four, six].find((answer) => answer.kind === "failed");
   if (addresses.length > 0)
@@ -100,6 +112,10 @@ export async function hostAddresses(resolver: Resolver, host: string): Promise<H
   if (four.kind === "failed") return four;
   if (six.kind === "failed") return six;
   return { kind: "none" };
+}
+
+function recordsOf(answer: DnsAnswer<string>): string[] {
+  return answer.kind === "found" ? answer.records.slice(0, maxHostAddresses) : [];
 }
 
 /** A name that can have addresses: not a number in disguise (`192.0.2.1.` as a target), not empty, no odd bytes. */

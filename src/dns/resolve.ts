@@ -1,15 +1,17 @@
 // The resolver: a question is asked of each server in turn until one says something that counts,
-// aliases are followed (RFC 1034 §3.6.2), answers kept in the cache, the same question asked once at a time.
+// aliases are followed (RFC 1034 §3.6.2), answers and failures kept in the cache, the same question of the same owner
+// asked once at a time: an owner never waits in another's line.
 // Only "name error" and a clean "no data" are negative answers; refusal, silence, noise and loops are "failed".
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import type { Clock } from "../clock.ts";
+import type { Owner } from "../fairness.ts";
 import type { Log } from "../log.ts";
 import { couldNotTell, follow, startChain } from "./aliases.ts";
 import type { Settled } from "./aliases.ts";
 import { createCache } from "./cache.ts";
 import { plainName, queryableName } from "./message.ts";
-import type { QuestionType, Reply, WireRecord } from "./message.ts";
+import type { Question, QuestionType, Reply, WireRecord } from "./message.ts";
 import type { DnsAnswer, Resolver } from "./resolver.ts";
 import { parseServer, showServer, systemServers } from "./servers.ts";
 import type { DnsServerAddress } from "./servers.ts";
@@ -23,6 +25,8 @@ export interface ResolverDeps {
   timeoutMs: number;
   /** Rounds over the servers. */
   tries: number;
+  /** How long a name that could not be looked up is not asked for again; half a minute if not given. */
+  failureMs?: number;
   clock: Clock;
   log: Log;
 }
@@ -35,43 +39,55 @@ export interface CachingResolver extends Resolver {
 const rcodeNames: Record<number, string> = { 1: "FORMERR", 2: "SERVFAIL", 4: "NOTIMP", 5: "REFUSED" };
 
 type Answer = DnsAnswer<WireRecord>;
-type Lookup = (name: string, type: QuestionType) => Promise<Answer>;
+type Lookup = (name: string, type: QuestionType, owner: Owner) => Promise<Answer>;
+
+/** Questions of one look-up beyond the rounds over the servers: for aliases. */
+const extraQuestions = 8;
 
 export function createResolver(deps: ResolverDeps): CachingResolver {
   const servers = deps.servers.length > 0 ? deps.servers.map(configured) : systemServers();
   const transport = createTransport(deps);
-  const cache = createCache(deps.clock);
+  const cache = createCache(deps.clock, { failureMs: deps.failureMs ?? 30_000 });
   const inFlight = new Map<string, Promise<Answer>>();
+  let stopping = false;
   let preferred = 0; // the server that answered last: a dead first one costs its timeout once
 
-  const askServer = async (server: DnsServerAddress, name: string, type: QuestionType): Promise<Exchange> => {
-    const exchange = await transport.ask(server, { name, type }, true);
+  const askServer = async (server: DnsServerAddress, question: Question, owner: Owner): Promise<Exchange> => {
+    const exchange = await transport.ask(server, question, true, owner);
     const tooOld = exchange.kind === "reply" && (exchange.reply.rcode === 1 || exchange.reply.rcode === 4);
-    return tooOld ? transport.ask(server, { name, type }, false) : exchange; // a server from before EDNS (RFC 6891 §7)
+    return tooOld ? transport.ask(server, question, false, owner) : exchange; // a server from before EDNS (RFC 6891 §7)
   };
 
-  const askServers = async (name: string, type: QuestionType): Promise<Exchange> => {
-    let why = "no server was asked";
+  /** `left`: how many questions the whole look-up may still ask. */
+  const askServers = async (
+    question: Question,
+    owner: Owner,
+    left: { questions: number },
+  ): Promise<Exchange> => {
+    let why = "the aliases of the name take too many questions";
     const first = preferred;
-    for (let i = 0; i < deps.tries * servers.length; i++) {
+    for (let i = 0; i < deps.tries * servers.length && left.questions > 0; i++) {
       const at = (first + i) % servers.length;
       const server = servers[at];
       if (!server) break;
-      const exchange = await askServer(server, name, type);
+      left.questions -= 1;
+      const exchange = await askServer(server, question, owner);
       const problem = exchange.kind === "failed" ? exchange.why : refusal(exchange.reply);
       if (problem === null) {
         preferred = at;
         return exchange;
       }
       why = `${showServer(server)}: ${problem}`;
+      if (exchange.kind === "failed" && exchange.final) break;
     }
     return { kind: "failed", why };
   };
 
-  const look = async (name: string, type: QuestionType): Promise<Settled> => {
+  const look = async (name: string, type: QuestionType, owner: Owner): Promise<Settled> => {
     const chain = startChain(name);
+    const left = { questions: deps.tries * servers.length + extraQuestions };
     for (;;) {
-      const exchange = await askServers(chain.name, type);
+      const exchange = await askServers({ name: chain.name, type }, owner, left);
       const settled =
         exchange.kind === "failed" ? couldNotTell(exchange.why) : follow(chain, exchange.reply, type);
       if (settled?.answer.kind === "failed")
@@ -80,25 +96,29 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
     }
   };
 
-  const remembered: Lookup = async (name, type) => {
+  const remembered: Lookup = async (name, type, owner) => {
     const key = `${type} ${name}`;
     const known = cache.get(key);
     if (known) return known;
-    let asking = inFlight.get(key);
+    const own = `${owner} ${key}`;
+    let asking = inFlight.get(own);
     if (!asking) {
-      asking = look(name, type)
+      asking = look(name, type, owner)
         .then(({ answer, ttlSeconds }) => {
-          cache.put(key, answer, ttlSeconds);
+          if (!stopping) cache.put(owner, key, answer, ttlSeconds);
           return answer;
         })
-        .finally(() => inFlight.delete(key));
-      inFlight.set(key, asking);
+        .finally(() => inFlight.delete(own));
+      inFlight.set(own, asking);
     }
     return asking;
   };
 
-  const stop = (): void => transport.stop();
-  const uncached = askedBy(async (name, type) => (await look(name, type)).answer, stop);
+  const stop = (): void => {
+    stopping = true;
+    transport.stop();
+  };
+  const uncached = askedBy(async (name, type, owner) => (await look(name, type, owner)).answer, stop);
   return { ...askedBy(remembered, stop), uncached };
 }
 
@@ -107,21 +127,23 @@ function askedBy(lookup: Lookup, stop: () => void): Resolver {
   const ask = async <T>(
     given: string,
     type: QuestionType,
+    owner: Owner,
     read: (record: WireRecord) => T,
   ): Promise<DnsAnswer<T>> => {
     const name = plainName(given);
     if (!queryableName(name)) return { kind: "failed", why: "not a name that can be looked up" };
-    const answer = await lookup(name, type);
+    const answer = await lookup(name, type, owner);
     return answer.kind === "found" ? { ...answer, records: answer.records.map(read) } : answer;
   };
   const value = (record: WireRecord): string => record.value;
   return {
-    mx: (name) => ask(name, "MX", (record) => ({ preference: record.preference, exchange: record.value })),
-    a: (name) => ask(name, "A", value),
-    aaaa: (name) => ask(name, "AAAA", value),
-    txt: (name) => ask(name, "TXT", value),
-    cname: (name) => ask(name, "CNAME", value),
-    ptr: (address) => ask(reverseName(address), "PTR", value),
+    mx: (name, owner = "") =>
+      ask(name, "MX", owner, (record) => ({ preference: record.preference, exchange: record.value })),
+    a: (name, owner = "") => ask(name, "A", owner, value),
+    aaaa: (name, owner = "") => ask(name, "AAAA", owner, value),
+    txt: (name, owner = "") => ask(name, "TXT", owner, value),
+    cname: (name, owner = "") => ask(name, "CNAME", owner, value),
+    ptr: (address, owner = "") => ask(reverseName(address), "PTR", owner, value),
     stop,
   };
 }

@@ -1,5 +1,6 @@
 // The questions that this program asks the DNS, and the four answers that matter: found, no such
 // data, no such name, and "could not tell", which is never taken for one of the others (RFC 5321 §5.1).
+import type { Owner } from "../fairness.ts";
 
 export type DnsAnswer<T> =
   | {
@@ -18,13 +19,14 @@ export interface MxRecord {
   exchange: string;
 }
 
+/** `owner`: in whose share of the look-ups a question goes; questions without one share one. */
 export interface Resolver {
-  mx(name: string): Promise<DnsAnswer<MxRecord>>;
-  a(name: string): Promise<DnsAnswer<string>>;
-  aaaa(name: string): Promise<DnsAnswer<string>>;
+  mx(name: string, owner?: Owner): Promise<DnsAnswer<MxRecord>>;
+  a(name: string, owner?: Owner): Promise<DnsAnswer<string>>;
+  aaaa(name: string, owner?: Owner): Promise<DnsAnswer<string>>;
   /** Each record's strings joined. */
-  txt(name: string): Promise<DnsAnswer<string>>;
-  cname(name: string): Promise<DnsAnswer<string>>;
-  ptr(address: string): Promise<DnsAnswer<string>>;
+  txt(name: string, owner?: Owner): Promise<DnsAnswer<string>>;
+  cname(name: string, owner?: Owner): Promise<DnsAnswer<string>>;
+  ptr(address: string, owner?: Owner): Promise<DnsAnswer<string>>;
   stop(): void;
 }

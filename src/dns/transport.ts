@@ -1,87 +1,141 @@
 // One question to one server and its reply, over UDP, and over TCP where the reply was too long
 // (RFC 7766). Against forgery (RFC 5452): a socket of its own for each question, so a random source port; a random
-// id; connected, so that the kernel drops what comes from elsewhere; the echoed question compared. Which server is
-// asked, and again, is resolve.ts's.
+// id; connected, so that the kernel drops what comes from elsewhere; the name in a random case, which the reply must
+// repeat (draft-vixie-dnsext-dns0x20). Owners share the sockets, and a question that hangs makes room for the next.
+// Which server is asked, and again, is resolve.ts's.
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
-import type { Clock } from "../clock.ts";
-import { decodeReply, encodeQuery, MalformedReply } from "./message.ts";
+import type { Clock, Timer } from "../clock.ts";
+import { createFairSlots } from "../fairness.ts";
+import type { Owner } from "../fairness.ts";
+import type { Log } from "../log.ts";
+import { decodeReply, encodeQuery, MalformedReply, mixedCase } from "./message.ts";
 import type { Question, Reply } from "./message.ts";
+import { showServer } from "./servers.ts";
 import type { DnsServerAddress } from "./servers.ts";
 
-export type Exchange = { kind: "reply"; reply: Reply } | { kind: "failed"; why: string };
+export type Exchange =
+  | { kind: "reply"; reply: Reply }
+  /** `final`: it is not to be asked again now, of any server. */
+  | { kind: "failed"; why: string; final?: true };
 
 export interface Transport {
-  /** Never throws. Answers within `timeoutMs`, twice that where TCP is needed, counted from when a socket is free. */
-  ask(server: DnsServerAddress, question: Question, edns: boolean): Promise<Exchange>;
+  /** Never throws. Answers within a few times `timeoutMs`, counted from when `owner` has a slot. */
+  ask(server: DnsServerAddress, question: Question, edns: boolean, owner: Owner): Promise<Exchange>;
   /** What is in flight fails; nothing more is asked. */
   stop(): void;
 }
 
 /** Questions in flight, each with a file descriptor; others wait their turn. */
 const maxInFlight = 256;
+/** A server that has the answer says so sooner. */
+const patienceMs = 200;
+/** Questions in flight for longer than that, on top. */
+const maxHanging = 2048;
 /** Datagrams that are not our reply, before a guessing attacker is taken for one. */
 const maxStrays = 64;
+/** After a reply in another case, which may be forged, the right one is waited for. */
+const otherCaseMs = 250;
+/** A server that was seen to lose the case of names is not asked to keep it for so long. */
+const caseLostMs = 3_600_000;
 
-const stopped: Exchange = { kind: "failed", why: "the resolver was stopped" };
+const stopped: Exchange = { kind: "failed", why: "the resolver was stopped", final: true };
+const givenUp: Exchange = {
+  kind: "failed",
+  why: "no answer yet, and too many other look-ups hang",
+  final: true,
+};
 
-type Finish = (result: Exchange) => void;
+/** "other_case": what would be the reply has the name in another case than was asked for. */
+type Heard = Exchange | { kind: "other_case" };
+type Finish = (result: Heard) => void;
+
+interface Query {
+  server: DnsServerAddress;
+  id: number;
+  question: Question;
+  edns: boolean;
+  /** The reply must have the name in the same case. */
+  exact: boolean;
+}
+
 /** Opens a socket, asks, calls back once; answers how to close it. */
-type Conversation = (
-  server: DnsServerAddress,
-  id: number,
-  question: Question,
-  edns: boolean,
-  finish: Finish,
-) => () => void;
+type Conversation = (query: Query, finish: Finish) => () => void;
 
-export function createTransport(deps: { timeoutMs: number; clock: Clock }): Transport {
+export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Log }): Transport {
+  const { clock, log, timeoutMs } = deps;
+  const slots = createFairSlots({ slots: maxInFlight, patienceMs, lingering: maxHanging, clock });
   const open = new Set<Finish>();
-  const waiting: (() => void)[] = [];
-  let inFlight = 0;
+  const caseLostUntil = new Map<string, number>();
   let running = true;
 
-  const converse = (
-    talk: Conversation,
-    server: DnsServerAddress,
-    question: Question,
-    edns: boolean,
-  ): Promise<Exchange> =>
+  const converse = (talk: Conversation, query: Omit<Query, "id">, end: AbortSignal): Promise<Heard> =>
     new Promise((resolve) => {
       if (!running) return resolve(stopped);
+      if (end.aborted) return resolve(givenUp);
       let close = (): void => undefined;
+      let otherCase: Timer | null = null;
       const finish: Finish = (result) => {
+        if (result.kind === "other_case")
+          return void (otherCase ??= clock.after(otherCaseMs, () => conclude(result)));
+        conclude(result);
+      };
+      const conclude = (result: Heard): void => {
         if (!open.delete(finish)) return;
         timer.cancel();
+        otherCase?.cancel();
+        end.removeEventListener("abort", onAbort);
         close();
         resolve(result);
       };
+      const onAbort = (): void => finish(givenUp);
       open.add(finish);
-      const timer = deps.clock.after(deps.timeoutMs, () =>
-        finish({ kind: "failed", why: `no answer within ${deps.timeoutMs} ms` }),
+      end.addEventListener("abort", onAbort);
+      const timer = clock.after(timeoutMs, () =>
+        finish({ kind: "failed", why: `no answer within ${timeoutMs} ms` }),
       );
-      close = talk(server, randomInt(0x10000), question, edns, finish);
+      close = talk({ ...query, id: randomInt(0x10000) }, finish);
       if (!open.has(finish)) close();
     });
 
+  /** A first reply in another case may be forged; a second one, to another id and port, shows that the server is so. */
+  const overUdpInCase = async (asked: Omit<Query, "id" | "exact">, end: AbortSignal): Promise<Heard> => {
+    const { server, question } = asked;
+    const key = showServer(server);
+    for (let tries = 0; tries < 2 && (caseLostUntil.get(key) ?? 0) <= clock.monotonic(); tries++) {
+      const mixed = { ...question, name: mixedCase(question.name) };
+      const heard = await converse(overUdp, { ...asked, question: mixed, exact: true }, end);
+      if (heard.kind !== "other_case") return heard;
+      if (tries === 0) continue;
+      caseLostUntil.set(key, clock.monotonic() + caseLostMs);
+      log.info(
+        { server: key },
+        "a DNS server does not repeat names as they were asked; it is taken as it is",
+      );
+    }
+    return converse(overUdp, { ...asked, exact: false }, end);
+  };
+
+  const exchange = async (asked: Omit<Query, "id" | "exact">, end: AbortSignal): Promise<Exchange> => {
+    const first = await overUdpInCase(asked, end);
+    if (first.kind === "other_case") return { kind: "failed", why: "an answer to another question" };
+    if (first.kind === "failed" || !first.reply.truncated) return first;
+    const whole = await converse(overTcp, { ...asked, exact: false }, end);
+    if (whole.kind === "other_case") return { kind: "failed", why: "an answer to another question" };
+    return whole.kind === "reply" && whole.reply.truncated
+      ? { kind: "failed", why: "the answer is cut short over TCP too" }
+      : whole;
+  };
+
   return {
-    async ask(server, question, edns) {
-      if (inFlight < maxInFlight) inFlight++;
-      else await new Promise<void>((resolve) => waiting.push(resolve));
-      try {
-        const first = await converse(overUdp, server, question, edns);
-        if (first.kind === "failed" || !first.reply.truncated) return first;
-        const whole = await converse(overTcp, server, question, edns);
-        return whole.kind === "reply" && whole.reply.truncated
-          ? { kind: "failed", why: "the answer is cut short over TCP too" }
-          : whole;
-      } finally {
-        const next = waiting.shift(); // takes this place over
-        if (next) next();
-        else inFlight--;
-      }
-    },
+    ask: (server, question, edns, owner) =>
+      new Promise((resolve, reject) => {
+        const end = new AbortController();
+        const begin = (leave: () => void): void =>
+          void exchange({ server, question, edns }, end.signal).then(resolve, reject).finally(leave);
+        slots.enter(owner, begin, () => end.abort());
+      }),
     stop() {
       running = false;
       for (const finish of open) finish(stopped);
@@ -89,13 +143,14 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock }): Tran
   };
 }
 
-const overUdp: Conversation = (server, id, question, edns, finish) => {
+const overUdp: Conversation = (query, finish) => {
+  const { server, id, question, edns } = query;
   const socket = createSocket(server.family === 6 ? "udp6" : "udp4");
   let strays = 0;
   let closed = false;
   socket.on("error", (error) => finish({ kind: "failed", why: error.message }));
   socket.on("message", (bytes) => {
-    const result = understand(bytes, id, question);
+    const result = understand(bytes, query);
     if (result) finish(result);
     else if (++strays > maxStrays)
       finish({ kind: "failed", why: "too many answers that were not to this question" });
@@ -109,17 +164,18 @@ const overUdp: Conversation = (server, id, question, edns, finish) => {
   };
 };
 
-const overTcp: Conversation = (server, id, question, edns, finish) => {
+const overTcp: Conversation = (query, finish) => {
+  const { server, id, question, edns } = query;
   const socket = connect({ host: server.address, port: server.port });
   let held: Buffer = Buffer.alloc(0);
   socket.on("connect", () => {
-    const query = encodeQuery(id, question, edns);
-    socket.write(Buffer.concat([Buffer.from([query.length >> 8, query.length & 0xff]), query]));
+    const bytes = encodeQuery(id, question, edns);
+    socket.write(Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 0xff]), bytes]));
   });
   socket.on("data", (chunk) => {
     held = Buffer.concat([held, chunk]); // 65,537 bytes at most before the length is reached
     if (held.length < 2 || held.length < 2 + held.readUInt16BE(0)) return;
-    const result = understand(held.subarray(2, 2 + held.readUInt16BE(0)), id, question);
+    const result = understand(held.subarray(2, 2 + held.readUInt16BE(0)), query);
     finish(result ?? { kind: "failed", why: "an answer to another question over TCP" });
   });
   socket.on("error", (error) => finish({ kind: "failed", why: `TCP: ${error.message}` }));
@@ -127,9 +183,10 @@ const overTcp: Conversation = (server, id, question, edns, finish) => {
   return () => socket.destroy();
 };
 
-function understand(bytes: Buffer, id: number, question: Question): Exchange | null {
+function understand(bytes: Buffer, { id, question, exact }: Query): Heard | null {
   try {
-    const reply = decodeReply(bytes, id, question);
+    const reply = decodeReply(bytes, id, question, exact);
+    if (reply === "other_case") return { kind: reply };
     return reply && { kind: "reply", reply };
   } catch (error) {
     if (error instanceof MalformedReply)

@@ -49,7 +49,7 @@ export function createDomains(deps: DomainsDeps): Domains {
   const look = async (domain: SenderDomain): Promise<SenderDomain> => {
     // Made afresh: the host name or the addresses may have changed since.
     const sending = hostOf(domain.accountKey);
-    const seen = await checkRecords(deps.resolver, recordsFor(domain, sending), host);
+    const seen = await checkRecords(deps.resolver, recordsFor(domain, sending), host, domain.accountKey);
     const now = clock.now();
     const dkimKeys = keysAfter(domain.dkimKeys, seen, domain.name, now);
     const records = recordsFor({ ...domain, dkimKeys }, sending, seen);

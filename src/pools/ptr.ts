@@ -14,13 +14,15 @@ export async function lookUpPtr(
   address: string,
   ehloName: string,
 ): Promise<PtrLook | null> {
-  const found = await resolver.ptr(address);
+  const found = await resolver.ptr(address, "pools");
   if (found.kind === "failed") return null;
   const names = recordsOf(found).map((name) => name.toLowerCase().replace(/\.$/, ""));
   const wanted = ehloName.toLowerCase();
   const [first] = names.toSorted();
   if (!names.includes(wanted)) return { ptr: first ?? null, ptrOk: false };
-  const forward = await (address.includes(":") ? resolver.aaaa(wanted) : resolver.a(wanted));
+  const forward = await (address.includes(":")
+    ? resolver.aaaa(wanted, "pools")
+    : resolver.a(wanted, "pools"));
   if (forward.kind === "failed") return { ptr: wanted, ptrOk: null };
   return { ptr: wanted, ptrOk: recordsOf(forward).some((record) => sameAddress(record, address)) };
 }

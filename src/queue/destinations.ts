@@ -12,7 +12,7 @@ import { ContentGone, type Store } from "../store/store.ts";
 import type { Pools } from "../pools/pools.ts";
 import { systemSources, type Source } from "../pools/sources.ts";
 import { readLane, sandboxLane } from "./lane.ts";
-import type { Destination } from "./runner.ts";
+import type { Destination } from "./routing.ts";
 import { localGroup } from "./shaping.ts";
 import type { Wire } from "./wire.ts";
 
@@ -84,13 +84,17 @@ export function createDestinations({
     async destinationOf(lane) {
       const named = readLane(lane);
       if (named === null) return sandbox;
-      const route = await delivery.route(named.domain);
-      if (route.kind === "outcome") return here(localGroup, (job) => route.decide(job, clock.now()));
       const { accountKey, ipPool } = named;
+      const route = await delivery.route(named.domain, accountKey);
+      if (route.kind === "outcome")
+        return { ...here(localGroup, (job) => route.decide(job, clock.now())), onlyFresh: true };
       const has = pools.sourcesOf(accountKey, ipPool).families;
-      const reached = has.length === 0 ? [] : await delivery.families(route, has);
+      const reached = has.length === 0 ? [] : await delivery.families(route, has, accountKey);
       if (has.length > 0 && reached.length === 0)
-        return here(localGroup, () => noFamily(named.domain, ipPool, clock.now()));
+        return {
+          ...here(localGroup, () => noFamily(named.domain, ipPool, clock.now())),
+          onlyFresh: true,
+        };
       const family = reached.length === 1 ? (reached[0] ?? null) : null;
       return {
         group: route.group,

@@ -12,22 +12,9 @@ import type { Service } from "../service.ts";
 import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts";
 import { createTimeHeap } from "./heap.ts";
 import { createGates, freeSlots, takeSeat, tokenWaitMs, type Gate, type Seat } from "./gates.ts";
+import { createRouting, type Destination } from "./routing.ts";
 import type { Shaping } from "./shaping.ts";
-import type { Unsigned } from "./wire.ts";
 import { createWrites, logStoreFault } from "./writes.ts";
-
-/** Where a lane's jobs go: a group to pace, and how to try one job there. */
-export interface Destination {
-  group: string;
-  /** Its mail waits in one line with that of other lanes: those of a pool at a group. */
-  line: string;
-  /** The addresses that it may leave from now, the same list until that changes; empty: none, it waits. */
-  sources(): readonly Source[];
-  /** Begins what the first attempt needs while the message is on its way to the disk. */
-  prepare(message: Unsigned, headerSection: Buffer): void;
-  /** Never rejects for what a network or a receiver does. `mayFinish` is false once the lease is lost. */
-  attempt(job: Job, mayFinish: () => boolean, source: Source): Promise<Outcome | Unsent>;
-}
 
 export interface RunnerDeps {
   store: Pick<Store, "lanes" | "claimDue" | "renewLeases" | "release" | "takeBackLeases" | "settle">;
@@ -91,7 +78,8 @@ interface Line {
 const leaseMs = 600_000;
 const claimMost = 100;
 const lanePage = 1000;
-const routingsMost = 500;
+/** Lanes that become due in one turn of the loop. */
+const lanesATurn = 1000;
 /** Attempts at once over all groups; past half of it a group holds at most `shareWhenCrowded`. */
 const attemptsMost = 2000;
 const shareWhenCrowded = 2;
@@ -104,10 +92,6 @@ const heldMs = 600_000;
 const unsentRetryMs = 10_000;
 /** After a fault of this program: neither a tight loop nor a lost mail. */
 const faultRetryMs = 60_000;
-/** A lane's destination is asked for anew after this; the resolver's cache knows the TTL. */
-const destinationKeptMs = 5_000;
-const destinationStaleMs = 60_000;
-const destinationsMost = 50_000;
 /** From this many lines on, those at rest are forgotten. */
 const linesMost = 10_000;
 
@@ -131,14 +115,12 @@ export function createRunner(deps: RunnerDeps): Runner {
   /** Lanes that wait until an address can be used. */
   const held = new Set<string>();
   const waiting = createTimeHeap();
-  const destinations = new Map<string, { to: Destination; until: number }>();
+  const routing = createRouting(deps);
   /** Lanes that are being routed, stand in a line's `due`, or are being claimed; true: became due again meanwhile. */
   const busy = new Map<string, boolean>();
-  const refreshing = new Set<string>();
   /** Lines that found the whole program's slots taken. */
   const starved = new Set<Line>();
   const running = new Set<Promise<void>>();
-  let routings = 0;
   let active = 0;
   /** Slots promised to acceptances. */
   let reserved = 0;
@@ -223,56 +205,26 @@ export function createRunner(deps: RunnerDeps): Runner {
   };
 
   const wakeLanes = (): void => {
-    while (!blocked() && routings < routingsMost) {
+    for (let left = lanesATurn; left > 0 && !blocked(); left--) {
       const lane = waiting.popDue(now());
       if (lane === null) break;
       if (busy.has(lane)) busy.set(lane, true);
-      else void routeLane(lane);
+      else routeLane(lane);
     }
-    if (routings < routingsMost) arm();
+    arm();
   };
 
-  const routeLane = async (lane: string): Promise<void> => {
+  const routeLane = (lane: string): void => {
     busy.set(lane, false);
-    const to = await destinationOf(lane);
+    const to = routing.known(lane);
+    if (to) enlist(lane, to);
+    else void askLane(lane);
+  };
+
+  const askLane = async (lane: string): Promise<void> => {
+    const to = await routing.ask(lane);
     if (to) enlist(lane, to);
     else leaveLane(lane, now() + faultRetryMs);
-  };
-
-  const destinationOf = async (lane: string): Promise<Destination | null> => {
-    const kept = known(lane);
-    if (kept) return kept;
-    routings += 1;
-    try {
-      const to = await deps.destinationOf(lane);
-      if (destinations.size >= destinationsMost) destinations.clear();
-      destinations.set(lane, { to, until: clock.monotonic() + destinationKeptMs });
-      return to;
-    } catch (error) {
-      log.error(
-        { lane, err: error },
-        "a lane could not be routed by a fault of this program; it is tried again",
-      );
-      return null;
-    } finally {
-      if (routings-- === routingsMost) queueMicrotask(wakeLanes);
-    }
-  };
-
-  const known = (lane: string): Destination | null => {
-    const entry = destinations.get(lane);
-    return entry && entry.until > clock.monotonic() ? entry.to : null;
-  };
-
-  /** For acceptances, which do not wait: what was known a little while ago serves while it is asked for anew. */
-  const recent = (lane: string): Destination | null => {
-    const entry = destinations.get(lane);
-    if (!entry || entry.until + destinationStaleMs < clock.monotonic()) return null;
-    if (entry.until <= clock.monotonic() && !refreshing.has(lane)) {
-      refreshing.add(lane);
-      void destinationOf(lane).finally(() => refreshing.delete(lane));
-    }
-    return entry.to;
   };
 
   const enlist = (lane: string, to: Destination): void => {
@@ -358,7 +310,8 @@ export function createRunner(deps: RunnerDeps): Runner {
         leaseUntil: at + leaseMs,
       });
       for (const job of claimed.jobs) line.ready.push({ job, to: next.to });
-      if (claimed.nextDueAt !== null && claimed.nextDueAt <= now()) requeue(next.lane);
+      if (claimed.nextDueAt !== null && claimed.nextDueAt <= now())
+        routeLane(next.lane); // to the back of the line
       else leaveLane(next.lane, claimed.nextDueAt);
     } catch (error) {
       logStoreFault(log, "claimDue", error);
@@ -371,13 +324,6 @@ export function createRunner(deps: RunnerDeps): Runner {
         now(),
       );
     else pump(line);
-  };
-
-  /** The lane has more that is due: to the back of the line, by the route that holds now. Nobody waits for a name server here. */
-  const requeue = (lane: string): void => {
-    const to = known(lane);
-    if (to) enlist(lane, to);
-    else void routeLane(lane);
   };
 
   // --- attempts ------------------------------------------------------------------
@@ -512,7 +458,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       await writes.finish();
     },
     reserve(lane) {
-      const to = started && !blocked() ? recent(lane) : null;
+      const to = started && !blocked() ? routing.known(lane) : null;
       if (!to) return null;
       const line = lineOf(to);
       if (line.ready.length > 0 || line.due.length > 0 || room(line) === 0) return null;
@@ -538,7 +484,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       return void giveBack([job], now());
     },
     reconsider() {
-      destinations.clear(); // which families a pool has is a part of them
+      routing.forget(); // which families a pool has is a part of them
       for (const line of lines.values()) pump(line);
       for (const lane of held) waiting.push(lane, now());
       held.clear();

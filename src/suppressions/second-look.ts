@@ -44,7 +44,7 @@ export function createSecondLooks({ store, resolver, clock, log }: SecondLooksDe
 } {
   /** null: the DNS could not tell. */
   const exists = async (name: string): Promise<boolean | null> => {
-    const { kind } = await resolver.mx(name);
+    const { kind } = await resolver.mx(name, "suppressions");
     return kind === "failed" ? null : kind !== "nxdomain";
   };
 

@@ -92,7 +92,7 @@ function bareHost(url: URL): string {
 async function addressesOf(resolver: Pick<Resolver, "a" | "aaaa">, name: string): Promise<string[]> {
   // RFC 6761 §6.3: these names are never asked for in the DNS.
   if (/(^|\.)localhost$/i.test(name)) return ["127.0.0.1"];
-  const answers = await Promise.all([resolver.a(name), resolver.aaaa(name)]);
+  const answers = await Promise.all([resolver.a(name, "webhooks"), resolver.aaaa(name, "webhooks")]);
   return answers.flatMap((answer) => (answer.kind === "found" ? answer.records : []));
 }
 

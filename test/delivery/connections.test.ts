@@ -141,7 +141,7 @@ test("an attempt whose lease is gone ends before the final dot", async () => {
 
 test("a stored message that cannot be read leaves no half message and no connection behind", async () => {
   const { receiver, delivery } = await start();
-  const route = await delivery.route("x.test");
+  const route = await delivery.route("x.test", 1);
   if (route.kind !== "hosts") throw new Error("no route");
   const attempt = delivery.attempt({
     job: makeJob(1),

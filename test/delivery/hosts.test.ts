@@ -2,7 +2,8 @@ import { afterEach, expect, test } from "vitest";
 import { ManualClock } from "../support/clock.ts";
 import { startReceiver } from "../support/smtp-receiver.ts";
 import type { Receiver, ReceiverOptions } from "../support/smtp-receiver.ts";
-import { impatient, oneHost, rig } from "./rig.ts";
+import type { DnsAnswer, Resolver } from "../../src/dns/resolver.ts";
+import { impatient, oneHost, rig, zoneResolver } from "./rig.ts";
 import type { Rig, RigOptions, Zone } from "./rig.ts";
 
 const open: (() => Promise<void>)[] = [];
@@ -98,7 +99,7 @@ test("at most five addresses are tried", async () => {
     "x.test": { mx: hosts.map((n) => `${n} mx${n}.x.test`) },
     ...Object.fromEntries(hosts.map((n) => [`mx${n}.x.test`, { a: [`127.0.0.${n}`] }])),
   };
-  const { send } = start({ port: last.port, zone });
+  const { send } = start({ port: last.port, zone, deps: { random: () => 0 } });
   const outcome = await send("a@x.test");
   expect(outcome).toMatchObject({
     kind: "deferred",
@@ -109,6 +110,124 @@ test("at most five addresses are tried", async () => {
     /^\[local\] no connection to mx35\.x\.test \[127\.0\.0\.35\]:\d+: .*ECONNREFUSED/,
   );
   expect(last.connections).toBe(0);
+});
+
+test("of more than five hosts the last place is drawn, so that none is left out for ever", async () => {
+  const last = await receive({ address: "127.0.0.37" });
+  const hosts = [31, 32, 33, 34, 35, 36, 37];
+  const zone: Zone = {
+    "x.test": { mx: hosts.map((n) => `${n} mx${n}.x.test`) },
+    ...Object.fromEntries(hosts.slice(0, 6).map((n) => [`mx${n}.x.test`, "servfail" as const])),
+    "mx37.x.test": { a: ["127.0.0.37"] },
+  };
+  let drawn = 0;
+  const { send } = start({ port: last.port, zone, deps: { random: () => drawn } });
+  expect(await send("a@x.test")).toMatchObject({ kind: "deferred", classification: "dns_failure" });
+  drawn = 0.99;
+  expect(await send("a@x.test")).toMatchObject({ kind: "delivered", trace: { host: "mx37.x.test" } });
+});
+
+test.each([
+  ["without an address", {}],
+  ["with a forbidden address alone", { a: ["10.0.0.1"] }],
+])("five hosts %s defer what a host that was not looked up may take", async (_what, entry) => {
+  const hosts = [31, 32, 33, 34, 35, 36];
+  const zoneOf = (count: number): Zone => ({
+    "x.test": { mx: hosts.slice(0, count).map((n) => `${n} mx${n}.x.test`) },
+    ...Object.fromEntries(hosts.map((n) => [`mx${n}.x.test`, entry])),
+  });
+  const deps = { random: () => 0 };
+  expect(await start({ port: 25, zone: zoneOf(5), deps }).send("a@x.test")).toMatchObject({
+    kind: "bounced",
+  });
+  const unsure = await start({ port: 25, zone: zoneOf(6), deps }).send("a@x.test");
+  expect(unsure).toMatchObject({ kind: "deferred", reply: { code: 451, status: "4.4.4" } });
+  expect(unsure.reply.text).toContain("5 of 6 mail hosts");
+});
+
+test("of more than five hosts none after this one is used, whatever is drawn", async () => {
+  const after = await receive({ address: "127.0.0.12" });
+  const hosts = [31, 32, 33, 34, 35];
+  const zone: Zone = {
+    "x.test": { mx: [...hosts.map((n) => `${n} mx${n}.x.test`), "40 mail.sender.test", "50 mx2.x.test"] },
+    ...Object.fromEntries(hosts.map((n) => [`mx${n}.x.test`, {}])),
+    "mx2.x.test": { a: ["127.0.0.12"] },
+  };
+  for (const drawn of [0, 0.5, 0.99]) {
+    const { send } = start({ port: after.port, zone, deps: { random: () => drawn } });
+    expect((await send("a@x.test")).kind).not.toBe("delivered");
+  }
+  expect(after.connections).toBe(0);
+});
+
+/** A domain with 3,000 mail hosts whose name server says nothing; `asked` are the hosts that were looked up. */
+function silentZone(preference: (i: number) => number): { resolver: Resolver; asked: Set<string> } {
+  const asked = new Set<string>();
+  const silence = (host: string): Promise<never> => {
+    asked.add(host);
+    return new Promise(() => undefined);
+  };
+  const records = Array.from({ length: 3000 }, (_, i) => `${preference(i)} mx${i}.silent.test`);
+  const resolver = { ...zoneResolver({ "x.test": { mx: records } }), a: silence, aaaa: silence };
+  return { resolver, asked };
+}
+
+test.each([
+  ["of one preference", () => 10],
+  ["each of its own preference", (i: number) => i],
+])(
+  "an attempt at 3,000 MX %s on a silent server looks up five and ends in half a minute",
+  async (_what, preference) => {
+    const { resolver, asked } = silentZone(preference);
+    const clock = new ManualClock();
+    const { send } = start({ port: 25, clock, deps: { resolver } });
+    const outcome = send("a@x.test");
+    await clock.advance(30_000);
+    const ended = await outcome;
+    expect(ended).toMatchObject({ kind: "deferred", reply: { code: 451, status: "4.4.3" } });
+    expect(ended.trace.mx).toHaveLength(32);
+    expect(asked.size).toBe(5);
+    expect(clock.pending).toBe(0);
+  },
+);
+
+test.each([
+  ["of one preference", () => 10],
+  ["each of its own preference", (i: number) => i],
+])(
+  "which families 3,000 MX %s on a silent server have is asked of five, in half a minute",
+  async (_what, preference) => {
+    const { resolver, asked } = silentZone(preference);
+    const clock = new ManualClock();
+    const { delivery } = start({ port: 25, clock, deps: { resolver } });
+    const route = await delivery.route("x.test", 1);
+    if (route.kind !== "hosts") throw new Error("no hosts");
+    const families = delivery.families(route, [4], 1);
+    await clock.advance(30_000);
+    expect(await families, "which cannot be told").toEqual([4]);
+    expect(asked.size).toBe(5);
+    expect(clock.pending).toBe(0);
+  },
+);
+
+test("one mail host whose name server is slow is waited for longer than one of several", async () => {
+  const receiver = await receive({});
+  const clock = new ManualClock();
+  const slow = (host: string): Promise<DnsAnswer<string>> =>
+    new Promise((resolve) => {
+      const found: DnsAnswer<string> = {
+        kind: "found",
+        records: ["127.0.0.1"],
+        ttlSeconds: 0,
+        authenticated: false,
+      };
+      clock.after(host === "mail.test" ? 20_000 : 0, () => resolve(found));
+    });
+  const resolver = { ...zoneResolver(oneHost), a: slow };
+  const { send } = start({ port: receiver.port, clock, deps: { resolver } });
+  const outcome = send("a@x.test");
+  await clock.advance(20_000);
+  expect(await outcome).toMatchObject({ kind: "delivered" });
 });
 
 test("an address without connection is left alone by other messages for a minute, then tried again", async () => {
@@ -229,7 +348,7 @@ test("a smart host takes everything, without a question to the DNS and wherever 
     allowUnverifiedPassword: false,
   };
   const { send, delivery } = start({ port: 1, zone: {}, outbound: { smartHost, allowNetworks: [] } });
-  expect(await delivery.route("nowhere.test")).toMatchObject({ kind: "hosts", group: "smart-host" });
+  expect(await delivery.route("nowhere.test", 1)).toMatchObject({ kind: "hosts", group: "smart-host" });
   expect(await send("a@nowhere.test")).toMatchObject({ kind: "delivered", trace: { host: "127.0.0.1" } });
 });
 

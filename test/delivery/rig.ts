@@ -121,7 +121,8 @@ export function rig(options: RigOptions): Rig {
     delivery,
     send: async (rcptTo, sending = {}) => {
       const request = makeRequest(rcptTo, sending);
-      const route = sending.route ?? (await delivery.route(request.job.domain));
+      const route =
+        sending.route ?? (await delivery.route(request.job.domain, request.job.message.accountKey));
       if (route.kind === "outcome") return route.decide(request.job, clock.now());
       const outcome = await delivery.attempt({ ...request, route });
       if (outcome.kind === "unsent") throw new Error(`nothing was tried: ${outcome.why}`);

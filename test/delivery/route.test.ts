@@ -25,12 +25,12 @@ test.each([
 
 test("a domain without MX is its own mail host, and MX hosts come lowest preference first", async () => {
   const { delivery } = rig({ port: 1, zone });
-  expect(await delivery.route("bare.test")).toMatchObject({
+  expect(await delivery.route("bare.test", 1)).toMatchObject({
     kind: "hosts",
     group: "bare.test",
     hosts: [{ host: "bare.test" }],
   });
-  expect(await delivery.route("g.test")).toMatchObject({
+  expect(await delivery.route("g.test", 1)).toMatchObject({
     group: "google",
     hosts: [{ preference: 10 }, { preference: 20 }],
   });

@@ -73,7 +73,7 @@ test("an address that is paused has its kept connections closed, and keeps no ot
 test("an address that this machine does not have sends nothing: the mail is untried and the pools are told", async () => {
   const told: string[] = [];
   const { receiver, delivery } = await start({ onUnusable: (address) => void told.push(address) });
-  const route = await delivery.route("x.test");
+  const route = await delivery.route("x.test", 1);
   if (route.kind !== "hosts") throw new Error("no route");
   const request = makeRequest("a@x.test", { source: from("192.0.2.77") });
   expect(await delivery.attempt({ ...request, route })).toMatchObject({ kind: "unsent" });
@@ -105,9 +105,9 @@ test("tells which families reach the first hosts that can be reached at all", as
   };
   const { delivery } = rig({ port: 25, zone });
   const familiesOf = async (domain: string, own: Family[]) => {
-    const route = await delivery.route(domain);
+    const route = await delivery.route(domain, 1);
     if (route.kind !== "hosts") throw new Error("no route");
-    return delivery.families(route, own);
+    return delivery.families(route, own, 1);
   };
   expect(await familiesOf("x.test", [4, 6])).toEqual([4]); // 2001:db8:1::1 is not public, and not dialled
   expect(await familiesOf("x.test", [6])).toEqual([6]); // the last host takes it
@@ -135,9 +135,9 @@ test("a question for the pool's family that the DNS did not answer is neither a 
     a: () => Promise.resolve({ kind: "failed" as const, why: "SERVFAIL" }),
   };
   const { delivery, send } = rig({ port: 25, zone, deps: { resolver } });
-  const route = await delivery.route("x.test");
+  const route = await delivery.route("x.test", 1);
   if (route.kind !== "hosts") throw new Error("no route");
-  expect(await delivery.families(route, [4])).toEqual([4]);
+  expect(await delivery.families(route, [4], 1)).toEqual([4]);
   expect(await send("a@x.test", { source: from("127.0.0.7") })).toMatchObject({
     kind: "deferred",
     classification: "dns_failure",

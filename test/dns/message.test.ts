@@ -3,10 +3,18 @@ import { Packet } from "dns2";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { follow, startChain } from "../../src/dns/aliases.ts";
-import { decodeReply, encodeQuery, MalformedReply, queryableName } from "../../src/dns/message.ts";
+import * as dns from "../../src/dns/message.ts";
+import { encodeQuery, MalformedReply, maxRecords, mixedCase, queryableName } from "../../src/dns/message.ts";
+import type { Question, Reply } from "../../src/dns/message.ts";
 import { cpuMs } from "../support/cpu.ts";
 
 const question = { name: "a.test", type: "A" } as const;
+
+function decodeReply(bytes: Buffer, id: number, asked: Question): Reply | null {
+  const reply = dns.decodeReply(bytes, id, asked);
+  if (reply === "other_case") throw new Error("the case was not asked for");
+  return reply;
+}
 
 /** A reply to `question`: header, question, then these records as raw bytes. */
 function reply(counts: { answers?: number; authorities?: number }, tail: Buffer, flags = 0x8180): Buffer {
@@ -88,9 +96,38 @@ test("long chains of pointers end soon", () => {
   expect(took).toBeLessThan(2_000);
 });
 
-test("a full message of honest records is read", () => {
+test("of a full message the first records are read, and the rest costs nothing", () => {
   const tail = Buffer.concat(Array.from({ length: 4000 }, () => a));
-  expect(decodeReply(reply({ answers: 4000 }, tail), 7, question)?.answers).toHaveLength(4000);
+  expect(decodeReply(reply({ answers: 4000 }, tail), 7, question)?.answers).toHaveLength(maxRecords);
+  const garbage = Buffer.concat([...Array.from({ length: maxRecords }, () => a), Buffer.alloc(60_000, 0x80)]);
+  expect(decodeReply(reply({ answers: 65_535 }, garbage), 7, question)?.answers).toHaveLength(maxRecords);
+});
+
+test("records of other types in the place of an answer are no negative answer, however many", () => {
+  const alias = record(16, Buffer.from([1, 120]));
+  const tail = Buffer.concat(Array.from({ length: 600 }, () => alias));
+  expect(() => decodeReply(reply({ answers: 600 }, tail), 7, question)).toThrow(MalformedReply);
+});
+
+test("where the case counts, a reply in another is told from one in the same, before it is read", () => {
+  const mixed = { name: "A.tEsT", type: "A" } as const;
+  const asked = Buffer.from(encodeQuery(7, mixed, false));
+  asked.writeUInt16BE(0x8180, 2);
+  asked.writeUInt16BE(1, 6);
+  expect(dns.decodeReply(Buffer.concat([asked, a]), 7, mixed, true)).toMatchObject({
+    answers: [{ name: "a.test", value: "192.0.2.1" }],
+  });
+  expect(dns.decodeReply(reply({ answers: 9 }, Buffer.from("80ff", "hex")), 7, mixed, true)).toBe(
+    "other_case",
+  );
+  expect(dns.decodeReply(reply({ answers: 1 }, a), 7, mixed)).toMatchObject({ rcode: 0 });
+});
+
+test("a name in a random case is the same name, and seldom the same twice", () => {
+  const name = "_dmarc.mail-1.a-rather-long-name.example";
+  const drawn = new Set(Array.from({ length: 50 }, () => mixedCase(name)));
+  expect([...drawn].every((each) => each.toLowerCase() === name)).toBe(true);
+  expect(drawn.size).toBeGreaterThan(45);
 });
 
 test("an answer about other names says nothing about this one", () => {

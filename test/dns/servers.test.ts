@@ -3,9 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createCache } from "../../src/dns/cache.ts";
 import { parseServer, showServer, systemServers } from "../../src/dns/servers.ts";
-import { ManualClock } from "../support/clock.ts";
 
 test("reads addresses with and without a port", () => {
   const shown = ["192.0.2.1", "127.0.0.1:5353", "2001:db8::1", "[::1]:5353", "[::1]"].map((text) => {
@@ -40,10 +38,4 @@ test("the system's servers are the first three of resolv.conf, this machine wher
   } finally {
     rmSync(folder, { recursive: true });
   }
-});
-
-test("a full cache forgets what was put first", () => {
-  const cache = createCache(new ManualClock(), 2);
-  for (const key of ["a", "b", "c"]) cache.put(key, { kind: "nodata" }, 60);
-  expect(["a", "b", "c"].map((key) => cache.get(key)?.kind)).toEqual([undefined, "nodata", "nodata"]);
 });

@@ -2,7 +2,9 @@ import { describe, expect, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
 import type { Job } from "../../src/mail/envelope.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
-import { createRunner, type Destination, type Runner, type RunnerDeps } from "../../src/queue/runner.ts";
+import { laneOf } from "../../src/queue/lane.ts";
+import type { Destination } from "../../src/queue/routing.ts";
+import { createRunner, type Runner, type RunnerDeps } from "../../src/queue/runner.ts";
 import { createShaping } from "../../src/queue/shaping.ts";
 import { StoreUnavailable, type Settlement } from "../../src/store/store.ts";
 import { systemSources, type Source } from "../../src/pools/sources.ts";
@@ -401,6 +403,32 @@ describe("faults", () => {
     hung = true;
     await clock.advance(120_000);
     expect(begun.filter(({ domain }) => domain === "b.test")).toHaveLength(20);
+  });
+
+  test("thousands of lanes whose name servers hang delay neither a known destination nor another account's new one", async () => {
+    let full = false;
+    const { queue, clock, runner, begun } = bench({
+      routing: (lane) => (full && !lane.startsWith("2.") ? new Promise(() => undefined) : Promise.resolve()),
+    });
+    const known = makeJob(1, { domain: "known.test" });
+    queue.add(known, clock.now());
+    await runner.start();
+    await clock.advance(0);
+    full = true;
+    for (const { lane } of Array.from({ length: 5_000 }, (_, i) =>
+      makeJob(10 + i, { domain: `hangs${i}.test` }),
+    ))
+      runner.note(lane, clock.now());
+    await clock.advance(900);
+    queue.add({ ...known, key: 2 }, clock.now());
+    runner.note(known.lane, clock.now());
+    const fresh = makeJob(3, { domain: "fresh.test", lane: laneOf(2, "default", "fresh.test") });
+    queue.add(fresh, clock.now());
+    runner.note(fresh.lane, clock.now());
+    await clock.advance(0);
+    expect(begun.map(({ key }) => key)).toEqual([1, 2, 3]);
+    expect(runner.reserve(known.lane)).not.toBeNull();
+    await runner.stop();
   });
 
   test("a recipient that was suppressed after acceptance is not attempted", async () => {

@@ -28,6 +28,10 @@ export type Failure =
   | "wrong_id"
   /** A forged answer to another question comes before the right one. */
   | "wrong_question"
+  /** A forged answer with the name in another case comes before the right one. */
+  | "other_case"
+  /** The server repeats every name in lower case. */
+  | "lower_case"
   /** A name that points at itself. */
   | "compression_loop"
   /** The right header and then noise. */
@@ -187,10 +191,12 @@ function answer(
     case "wrong_id":
       return [forge(query, { id: (query.header.id + 1) % 65_536 }, question), right()];
     case "wrong_question":
-      return [
-        forge(query, {}, { name: `other.${name}`, type: question.type, class: question.class }),
-        right(),
-      ];
+      return [forge(query, {}, { ...asked(question), name: `other.${name}` }), right()];
+    case "other_case":
+      return [forge(query, {}, { ...asked(question), name: otherCase(question.name) }), right()];
+    case "lower_case":
+      reply.questions = [new Packet.Question({ ...asked(question), name })];
+      return [right()];
     case "compression_loop":
       return [withTail(reply, Buffer.from([0xc0, reply.toBuffer().length]))];
     case "malformed":
@@ -287,6 +293,18 @@ function forge(
   };
   forged.answers.push(resource(clean(question.name), type, lies[type], 3600));
   return forged.toBuffer();
+}
+
+const asked = ({ name, type, class: cls }: Question): Pick<Question, "name" | "type" | "class"> => ({
+  name,
+  type,
+  class: cls,
+});
+
+function otherCase(name: string): string {
+  return Array.from(name, (char) =>
+    char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase(),
+  ).join("");
 }
 
 /** A reply that promises one answer and gives these bytes as its name. */

@@ -1,0 +1,70 @@
+// What an attempt came to where no server took or refused the mail: of all that went wrong at its hosts, what a server
+// said before what we only did not get. A bounce for want of a host that can be used takes all hosts: where some were
+// not looked at, the mail is tried again.
+import type { Outcome, Unsent } from "../mail/outcome.ts";
+import type { HostLookup } from "./addresses.ts";
+import type { Dialogue } from "./dialogue.ts";
+import { local, localOutcome } from "./outcome.ts";
+
+/** A host-level failure, kept until no address is left; the weightiest of them is what the attempt came to. */
+export interface Failure {
+  weight: number;
+  outcome: Outcome;
+}
+
+export const weights = {
+  none: 1,
+  forbidden: 2,
+  ours: 3,
+  dns: 4,
+  dead: 5,
+  unreached: 6,
+  lost: 7,
+  tls: 8,
+  reply: 9,
+} as const;
+
+export class Failures {
+  #worst: Failure | null = null;
+  #unsourced: string | null = null;
+  readonly #dialogue: Dialogue;
+
+  constructor(dialogue: Dialogue) {
+    this.#dialogue = dialogue;
+  }
+
+  note(weight: number, outcome: Outcome): void {
+    if (this.#worst === null || weight >= this.#worst.weight) this.#worst = { weight, outcome };
+  }
+
+  noteHost(found: Exclude<HostLookup, { kind: "addresses" }>): void {
+    const trace = this.#dialogue.trace(false);
+    switch (found.kind) {
+      case "unsourced":
+        this.#unsourced = found.why;
+        break;
+      case "none":
+        return this.note(weights.none, localOutcome(local.noHost, found.why, trace));
+      case "forbidden":
+        return this.note(weights.forbidden, localOutcome(local.forbiddenHost, found.why, trace));
+      case "ours":
+        return this.note(weights.ours, localOutcome(local.forbiddenHost, found.why, trace));
+      case "failed":
+        return this.note(weights.dns, localOutcome(local.dnsFailed, found.why, trace));
+    }
+  }
+
+  /** `unseen`: of how many hosts only some were looked at. */
+  outcome(unseen: { lookedUp: number; of: number } | null): Outcome | Unsent {
+    const worst = this.#worst;
+    const trace = this.#dialogue.trace(false);
+    if (unseen !== null && (worst === null || worst.weight <= weights.ours)) {
+      const last = worst?.outcome.reply.text.replace(/^\[local\] /, "") ?? this.#unsourced ?? "";
+      const why = `${unseen.lookedUp} of ${unseen.of} mail hosts were looked up, and none of them can be used: ${last}`;
+      return localOutcome(local.notAllHosts, why, trace);
+    }
+    if (worst === null && this.#unsourced !== null) return { kind: "unsent", why: this.#unsourced };
+    const outcome = worst?.outcome ?? localOutcome(local.noHost, "the route names no host", trace);
+    return { ...outcome, trace: { ...outcome.trace, endedAt: trace.endedAt } };
+  }
+}
