@@ -1,11 +1,13 @@
 // What a submission server does to the header section of a mail that came by SMTP (RFC 6409 §8):
 // Bcc and our own X-Svc-* options are taken out (the envelope decides who gets it, RFC 5322 §3.6.3),
-// Return-Path too (RFC 5321 §4.4) and a message token that a client has from another mail, Date and Message-ID are added where they lack, Received goes on top.
+// Return-Path too (RFC 5321 §4.4), a message token that a client has from another mail, and results of authentication
+// that claim to be ours (RFC 8601 §5). Date and Message-ID are added where they lack, Received goes on top.
 // Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded. A field that RFC 5322
 // §3.6 allows once may stand there once: two From fields show one author to the check and another to the reader. So may
 // an option: of two, one would be dropped.
 import { parseAddressList } from "./address-list.ts";
-import type { Mailbox } from "./address.ts";
+import type { Address, Mailbox } from "./address.ts";
+import { claimsHost } from "./authentication-results.ts";
 import { decodeWords } from "./encoded-word.ts";
 import { foldSection } from "./header-convert.ts";
 import { MailSyntaxError, parseHeaderSection, type HeaderField } from "./header.ts";
@@ -19,6 +21,8 @@ export interface RewrittenHeaders {
   fields: HeaderField[];
   /** The authors, one or more. */
   from: Mailbox[];
+  /** Who Sender names; null: it names nobody, "none": there is no such field. */
+  sender: Address | null | "none";
   /** Decoded (RFC 2047); empty where there is none. */
   subject: string;
   /** With its angle brackets: the one that came, else the one that was added. */
@@ -37,6 +41,10 @@ export interface AddedHeaders {
   messageId: string;
   /** Milliseconds since 1970-01-01 UTC: where the mail has no Date. */
   date: number;
+  /** Our host name: results of authentication under it are taken out. */
+  hostname: string;
+  /** The Sender field is taken out (RFC 6409 §8.1). */
+  dropSender: boolean;
 }
 
 const once = new Set(
@@ -46,6 +54,8 @@ const once = new Set(
   ).split(" "),
 );
 const removed = new Set(["bcc", "resent-bcc", "return-path", messageTokenField.toLowerCase()]);
+/** RFC 8617 §4.1: they stand and fall together. */
+const arc = new Set(["arc-seal", "arc-message-signature", "arc-authentication-results"]);
 const messageIdForm = /^<[^<>\s]{1,900}>$/;
 
 /** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long. */
@@ -53,26 +63,31 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   const svc = new Map<string, string>();
   const kept: HeaderField[] = [];
   const single = new Map<string, HeaderField>();
+  let forgedArc = false;
   for (const field of parseHeaderSection(section)) {
     const own = field.lower.startsWith("x-svc-");
     if (single.has(field.lower))
       throw new MailSyntaxError("field_repeated", `the mail has more than one ${field.name} field`);
     if (own || once.has(field.lower)) single.set(field.lower, field);
     if (own) svc.set(field.lower, decodeWords(field.value));
-    if (!isRemoved(field)) kept.push(field);
+    const forged = isResult(field) && claimsHost(field.value, add.hostname);
+    forgedArc ||= forged && arc.has(field.lower);
+    if (!forged && !isRemoved(field, add.dropSender)) kept.push(field);
   }
+  const fields = forgedArc ? kept.filter((field) => !arc.has(field.lower)) : kept;
   const messageId = single.get("message-id")?.value ?? "";
   const hasMessageId = messageIdForm.test(messageId);
   const hasDate = (single.get("date")?.value ?? "") !== "";
-  const lines = kept
+  const lines = fields
     .filter((field) => (hasMessageId || field.lower !== "message-id") && (hasDate || field.lower !== "date"))
     .map((field) => field.raw);
   if (!hasMessageId) lines.push(ascii(`Message-ID: ${add.messageId}\r\n`));
   if (!hasDate) lines.push(ascii(`Date: ${mailDate(add.date)}\r\n`));
   return {
     section: foldSection(Buffer.concat([ascii(add.trace), ...lines, ascii("\r\n")])),
-    fields: kept,
+    fields,
     from: authors(single.get("from")),
+    sender: senderOf(single.get("sender")),
     subject: decodeWords(single.get("subject")?.value ?? ""),
     messageId: hasMessageId ? messageId : add.messageId,
     hasDate,
@@ -80,8 +95,19 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   };
 }
 
-function isRemoved(field: HeaderField): boolean {
-  return removed.has(field.lower) || field.lower.startsWith("x-svc-");
+function isRemoved({ lower }: HeaderField, dropSender: boolean): boolean {
+  return removed.has(lower) || lower.startsWith("x-svc-") || (dropSender && lower === "sender");
+}
+
+function isResult({ lower }: HeaderField): boolean {
+  return lower === "authentication-results" || lower === "arc-authentication-results";
+}
+
+function senderOf(field: HeaderField | undefined): RewrittenHeaders["sender"] {
+  if (field === undefined) return "none";
+  const list = parseAddressList(field.value);
+  const [only, ...others] = list.ok ? list.value : [];
+  return only && others.length === 0 ? only.address : null;
 }
 
 function authors(field: HeaderField | undefined): Mailbox[] {

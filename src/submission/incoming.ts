@@ -39,8 +39,12 @@ export interface IncomingContext {
   /** The Message-ID for a mail that has none. */
   messageId: string;
   now: number;
+  /** Our own. */
+  hostname: string;
   /** The domain that signs for the mail's authors; throws Refusal. */
   check(authors: Address[]): Promise<SenderDomain>;
+  /** Whether the account has the address's domain. */
+  maySend(address: Address): Promise<boolean>;
   findPool: FindPool;
 }
 
@@ -101,11 +105,25 @@ const executables = {
 };
 
 async function readHeader(section: Buffer, context: IncomingContext): Promise<Begun> {
-  const { trace, messageId, now, findPool } = context;
-  const header = rewriteHeaders(section, { trace, messageId, date: now });
+  const { trace, messageId, now, hostname, findPool } = context;
+  const added = { trace, messageId, date: now, hostname };
+  const came = rewriteHeaders(section, { ...added, dropSender: false });
+  const header = (await keepsSender(came, context))
+    ? came
+    : rewriteHeaders(section, { ...added, dropSender: true });
   const [author] = header.from;
   if (!author) throw new Error("rewriteHeaders lets no mail pass that has no author");
   const options = readOptions(header.svc, now, findPool);
   const domain = await context.check(header.from.map(({ address }) => address));
   return { header, author, options, domain };
+}
+
+/**
+ * Readers show Sender as who wrote it for From: of a domain that is not the account's it is taken out, as RFC 6409 §8.1
+ * lets a submission server do. It does not refuse the mail: mail servers add one of their own name by themselves.
+ */
+async function keepsSender({ sender, from }: RewrittenHeaders, context: IncomingContext): Promise<boolean> {
+  if (sender === "none") return true;
+  if (sender === null) return false;
+  return from.some(({ address }) => address.ascii === sender.ascii) || context.maySend(sender);
 }

@@ -133,7 +133,9 @@ export function createSubmission(deps: SubmissionDeps): Submission {
         }) + messageTokenHeader(made.token),
       messageId: made.messageId,
       now: made.now,
+      hostname: config.hostname,
       check: (authors) => checkAuthors(checkDeps, sender, authors),
+      maySend: async (address) => (await checkDeps.domains.senderFor(sender.account.key, address.ascii)).ok,
       findPool: (name) => checkPool(checkDeps, sender, name),
     });
     const stored = await store.putContent(incoming.bytes);

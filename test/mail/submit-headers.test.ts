@@ -5,6 +5,8 @@ const add = {
   trace: "Received: by mx.test\r\n",
   messageId: "<new@mx.test>",
   date: Date.UTC(2026, 10, 27),
+  hostname: "mail.test",
+  dropSender: false,
 };
 const rewrite = (section: string): RewrittenHeaders => rewriteHeaders(Buffer.from(section), add);
 const from = "From: Ann <ann@ok.test>\r\n";
@@ -78,4 +80,57 @@ test.each([
 
 test("an error names the field", () => {
   expect(() => rewrite(`${from}From: b@ok.test\r\n\r\n`)).toThrow("more than one From field");
+});
+
+const results = (field: string): string =>
+  rewrite(`${field}\r\n${from}\r\n`)
+    .section.toString()
+    .split("\r\n")
+    .filter((line) => !/^(?:Received|From|Message-ID|Date):|^$/.test(line))
+    .join("\r\n");
+
+test.each([
+  "Authentication-Results: mail.test; spf=pass",
+  "AUTHENTICATION-RESULTS : MAIL.Test 1; dkim=pass header.d=bank.test",
+  "authentication-results: mail.test.; none",
+  "Authentication-Results:\r\n\t(a (nested) \\) comment)\r\n mail.test(x)1;\r\n spf=pass",
+  'Authentication-Results: "mail.test"; spf=pass',
+  'Authentication-Results: "mail\\.test" / 1; spf=pass',
+  "Authentication-Results: mail(x).test; spf=pass",
+  "Authentication-Results: mail . test; spf=pass",
+  "Authentication-Results: =?utf-8?Q?mail.te?=\r\n =?us-ascii?B?c3Q=?=; spf=pass",
+  "Authentication-Results: ｍａｉｌ．test; spf=pass",
+  "Authentication-Results: (mail.test; spf=pass",
+  "Authentication-Results: mail.test",
+  "ARC-Authentication-Results: i=1; mail.test; spf=pass",
+  "arc-authentication-results: (x) i = 1 ; Mail.Test; spf=pass",
+])("results of authentication under our own name are taken out: %j", (field) => {
+  expect(results(field)).toBe("");
+});
+
+test.each([
+  "Authentication-Results: mx.other.test; spf=pass smtp.mailfrom=mail.test",
+  "Authentication-Results: mx.mail.test; spf=pass",
+  "Authentication-Results: notmail.test; spf=pass (mail.test)",
+  "Authentication-Results: mail.test.other.example; none",
+  "X-Authentication-Results: mail.test; spf=pass",
+  "ARC-Authentication-Results: i=1; mx.other.test; spf=pass\r\nARC-Message-Signature: i=1; a=x\r\nARC-Seal: i=1; cv=none",
+])("results under any other name keep their bytes: %j", (field) => {
+  expect(results(field)).toBe(field);
+});
+
+test("where one set of ARC is under our name, none is left: a chain with a hole proves nothing", () => {
+  const set = (i: number, host: string): string =>
+    `ARC-Seal: i=${i}; cv=pass\r\nARC-Message-Signature: i=${i}; a=x\r\nARC-Authentication-Results: i=${i}; ${host}; spf=pass\r\n`;
+  expect(results(`${set(2, "mail.test")}${set(1, "mx.other.test")}X-Kept: 1`)).toBe("X-Kept: 1");
+});
+
+test("says who Sender names, and takes it out where it is not to stand", () => {
+  const mail = Buffer.from(`Sender: Bot\r\n <bot@ok.test>\r\n${from}\r\n`);
+  expect(rewriteHeaders(mail, add).sender).toMatchObject({ email: "bot@ok.test" });
+  expect(rewriteHeaders(mail, add).section.toString()).toContain("Sender: Bot\r\n <bot@ok.test>\r\n");
+  expect(rewriteHeaders(mail, { ...add, dropSender: true }).section.toString()).not.toContain("bot");
+  expect(rewrite(`${from}\r\n`).sender).toBe("none");
+  for (const none of ["", "root", "a@ok.test, b@ok.test", "nobody:;"])
+    expect(rewrite(`Sender: ${none}\r\n${from}\r\n`).sender).toBeNull();
 });

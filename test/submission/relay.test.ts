@@ -89,6 +89,34 @@ describe("an accepted mail", () => {
     });
   });
 
+  test.each([
+    ["bot@ok.test", true],
+    ["Bot <bot@news.ok.test>", true],
+    ["shop@OK.test (same)", true],
+    ["ceo@bank.test", false],
+    ["bot@pending.test", false],
+    ["root", false],
+    ["bot@ok.test, ceo@bank.test", false],
+  ])("keeps Sender: %s only where its domain is the account's and verified: %s", async (sender, stays) => {
+    const rig = makeRig();
+    rig.domains.set("pending.test", makeDomain("pending.test", { status: "pending" }));
+    await rig.relay(mail([`Sender: ${sender}`, from, "Subject: x"]));
+    const text = rig.store.bytes().toString();
+    expect(text.includes(`\r\nSender: ${sender}\r\n`)).toBe(stays);
+    expect(/^sender/im.test(text)).toBe(stays);
+    expect(text).toContain(`${from}\r\nSubject: x\r\n`);
+    expect(rig.store.last().message.headerLength).toBe(text.indexOf("\r\n\r\n") + 4);
+  });
+
+  test("loses results of authentication that claim to be this server's, and keeps others", async () => {
+    const rig = makeRig();
+    const other = "Authentication-Results: mx.other.test; spf=pass";
+    await rig.relay(mail(["Authentication-Results: Mail.SVC.test; dmarc=pass", other, from]));
+    const text = rig.store.bytes().toString();
+    expect(text).not.toContain("dmarc=pass");
+    expect(text).toContain(`${other}\r\n`);
+  });
+
   test("has our Received on top, keeps its own bytes, and loses Bcc and our options", async () => {
     const rig = makeRig();
     const own = ["From:shop@ok.test", "To: a@x.test,", "\tb@x.test", "Subject:  two  spaces", "X-Own: 1"];

@@ -1,0 +1,43 @@
+// Whether a field of results claims to be of a host (RFC 8601 §2.2; RFC 8617 §4.1.1 puts an instance in front). A reader
+// in our domain would believe a result of our name, and no mail that is submitted can have one (RFC 8601 §5). How the
+// name is written is the sender's choice: case, comments, quotes, encoded words, folding, a version behind it.
+import { domainToASCII } from "node:url";
+import { decodeWords } from "./encoded-word.ts";
+
+/** `value`: unfolded. `host`: in A-label form. What cannot be read is taken for a claim where it holds the name. */
+export function claimsHost(value: string, host: string): boolean {
+  const name = host.toLowerCase();
+  const read = withoutComments(decodeWords(value));
+  if (read === null) return value.toLowerCase().includes(name);
+  const [first = "", second = ""] = read.split(";", 2);
+  return isHost(/^\s*i\s*=\s*\d+\s*$/i.test(first) ? second : first, name);
+}
+
+/** An authserv-id, maybe with a version: `mail.test`, `"mail.test" 1`. */
+function isHost(text: string, name: string): boolean {
+  const [word = ""] = text.trim().split(/[\s/]/, 1);
+  return [word, text.replaceAll(/\s/g, "").replace(/\/?\d+$/, "")].some((one) => hostName(one) === name);
+}
+
+function hostName(text: string): string {
+  const bare = text.replace(/\.+$/, "");
+  // An empty answer: it is no host name.
+  return domainToASCII(bare) || bare.toLowerCase();
+}
+
+/** Comments (RFC 5322 §3.2.2, they nest) and quotes taken off; null where one of them does not end. */
+function withoutComments(value: string): string | null {
+  let depth = 0;
+  let quoted = false;
+  let kept = "";
+  for (let i = 0; i < value.length; i++) {
+    const escaped = value[i] === "\\" && (quoted || depth > 0);
+    if (escaped) i++;
+    const char = value[i] ?? "";
+    if (!escaped && depth === 0 && char === '"') quoted = !quoted;
+    else if (!escaped && !quoted && char === "(") depth++;
+    else if (!escaped && depth > 0 && char === ")") depth--;
+    else if (depth === 0) kept += char;
+  }
+  return quoted || depth > 0 ? null : kept;
+}
