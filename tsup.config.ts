@@ -4,11 +4,14 @@ import { copyFileSync, readFileSync } from "node:fs";
 import { defineConfig } from "tsup";
 
 const version = JSON.parse(readFileSync("package.json", "utf8")).version as string;
-const banner = [
+export const banner = [
   "#!/usr/bin/env node",
   "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
   "const __filename = import.meta.filename, __dirname = import.meta.dirname;",
 ].join("\n");
+
+/** The one dependency that is not bundled. */
+export const noExternal = [/^(?!better-sqlite3$)/];
 
 export default defineConfig({
   entry: {
@@ -30,7 +33,7 @@ export default defineConfig({
     options.minifyWhitespace = true;
     options.minifySyntax = true;
   },
-  noExternal: [/^(?!better-sqlite3$)/],
+  noExternal,
   onSuccess: async () => copyFileSync("node_modules/redoc/bundles/redoc.standalone.js", "dist/redoc.js"),
   define: { __VERSION__: JSON.stringify(version), "process.env.NODE_ENV": '"production"' },
 });

@@ -27,7 +27,7 @@ beforeAll(async () => {
     { cwd: folder },
   );
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-}, 60_000);
+});
 
 /** What the compiler says of files in the folder; empty where it has nothing to say. */
 async function compile(...files: string[]): Promise<string> {
@@ -78,7 +78,7 @@ test("the examples that send and that page through events", async () => {
   for (const name of ["send.mjs", "events.mjs"])
     copyFileSync(join(root, "examples/node", name), join(folder, name));
   expect(await compile("send.mjs", "events.mjs")).toBe("");
-}, 60_000);
+});
 
 test("an event is told by its name, and a message has the fields that it has", async () => {
   const client = `import type { components, operations } from "./api.d.ts";
@@ -105,4 +105,4 @@ export const all = [plain, named, lost, misspelt, query, wrong];
 `;
   writeFileSync(join(folder, "client.ts"), client);
   expect(await compile("client.ts")).toBe("");
-}, 60_000);
+});

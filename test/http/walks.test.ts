@@ -42,24 +42,24 @@ const record = async (): Promise<string> => {
   return event.id;
 };
 
-test("100,000 events while 10,000 more arrive: each once and in order, and the last cursor tails", async () => {
+test("20,000 events while 2,000 more arrive, in a hundred pages: each once and in order, and the last cursor tails", async () => {
   const all: string[] = [];
-  for (let i = 0; i < 5; i++) all.push(...(await times(20_000, record)));
-  let left = 10_000;
-  const { seen, cursor } = await walk("/v1/events?limit=1000", "event_id", async () => {
+  all.push(...(await times(20_000, record)));
+  let left = 2_000;
+  const { seen, cursor } = await walk("/v1/events?limit=200", "event_id", async () => {
     if (left <= 0) return;
-    left -= 100;
-    all.push(...(await times(100, record)));
+    left -= 20;
+    all.push(...(await times(20, record)));
   });
   expect(left).toBe(0);
-  expect(seen).toHaveLength(110_000);
+  expect(seen).toHaveLength(22_000);
   expect(seen).toEqual(all);
   const more = await times(3, record);
   const tail = await door.ask({ path: `/v1/events?cursor=${text(cursor)}` });
   expect(list(tail.json["data"]).map((row) => text(row["event_id"]))).toEqual(more);
   const again = await door.ask({ path: `/v1/events?cursor=${text(tail.json["next_cursor"])}` });
   expect(again.json).toMatchObject({ data: [], has_more: false, next_cursor: tail.json["next_cursor"] });
-}, 30_000);
+});
 
 test("messages newest first while others are accepted: each that was there once", async () => {
   const accept = async (): Promise<string> => {
@@ -73,8 +73,10 @@ test("messages newest first while others are accepted: each that was there once"
     await clock.advance(1);
   }
   const { seen } = await walk("/v1/messages?limit=200", "id", () => times(50, accept));
-  expect(seen).toEqual(there.toReversed());
-}, 30_000);
+  // What was accepted beside the first request may be on its page, before all others.
+  expect(seen.slice(-there.length)).toEqual(there.toReversed());
+  expect(seen.length - there.length).toBeLessThanOrEqual(50);
+});
 
 test("attempts at an endpoint while more are made: each that was there once", async () => {
   const hook = await store.createEndpoint(newEndpoint(account, clock.now()));
@@ -98,5 +100,6 @@ test("attempts at an endpoint while more are made: each that was there once", as
   const quiet = await walk(`${path}?limit=200`, "event_id", () => Promise.resolve());
   expect(new Set(quiet.seen).size).toBe(3000);
   const { seen } = await walk(`${path}?limit=200`, "event_id", () => make(30));
-  expect(seen).toEqual(quiet.seen);
-}, 30_000);
+  expect(seen.slice(-3000)).toEqual(quiet.seen);
+  expect(seen.length - 3000).toBeLessThanOrEqual(30);
+});

@@ -10,7 +10,7 @@ import {
   rcptTo,
   type Address,
 } from "../../src/mail/address.ts";
-import { cpuMs } from "../support/cpu.ts";
+import { here, leastCpuMs } from "../support/cpu.ts";
 
 function address(text: string): Address {
   const parsed = parseAddress(text);
@@ -164,12 +164,13 @@ test("no accepted address can leave its brackets or its line", () => {
 });
 
 test("judges a megabyte of anything at once", () => {
-  const took = cpuMs(() => {
+  const most = here(2_000);
+  const took = leastCpuMs(most, () => {
     for (const char of ["a", "<", "@", "(", ".", '"', " ", "\\"]) {
       parseAddress(char.repeat(1_000_000));
       parseMailbox(char.repeat(1_000_000));
       parseAddressList(char.repeat(100_000));
     }
   });
-  expect(took).toBeLessThan(2_000);
+  expect(took).toBeLessThan(most);
 });

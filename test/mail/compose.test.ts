@@ -15,7 +15,7 @@ import {
 import { decodeWords } from "../../src/mail/encoded-word.ts";
 import { parseHeaderSection } from "../../src/mail/header.ts";
 import { MailIntake } from "../../src/mail/intake.ts";
-import { cpuMs } from "../support/cpu.ts";
+import { here, leastCpuMs } from "../support/cpu.ts";
 
 function box(text: string): Mailbox {
   const parsed = parseMailbox(text);
@@ -425,11 +425,12 @@ test("html becomes readable text with its links", () => {
 });
 
 test("a megabyte of broken html is read in linear time", () => {
-  const took = cpuMs(() => {
+  const most = here(5_000);
+  const took = leastCpuMs(most, () => {
     for (const bit of ["<", "<!--", "</", "<a href=x>", "&", " ", "<script>", "<p", '<a href="']) {
       textFromHtml(bit.repeat(1_000_000 / bit.length));
       textFromHtml(`<style>${bit.repeat(1_000_000 / bit.length)}`);
     }
   });
-  expect(took).toBeLessThan(5_000);
+  expect(took).toBeLessThan(most);
 });

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { convert, planConversion, type Source, type Wire } from "../../src/mail/conversion.ts";
 import { MailSyntaxError, parseHeaderSection } from "../../src/mail/header.ts";
 import { MimeWalk } from "../../src/mail/mime-walk.ts";
+import { here } from "../support/cpu.ts";
 
 function source(mail: string | Buffer, chunkSize = 65_536): Source {
   const bytes = Buffer.from(mail);
@@ -238,11 +239,11 @@ test("parts within an attached message are encoded, the message is not", async (
   expect(await reading(attached)).toEqual(await reading(inner));
 });
 
-test("a line of 5 MB is converted with the same content", { timeout: 30_000 }, async () => {
+test("a line of 5 MB is converted with the same content", async () => {
   const mail = `From: a@ok.test\r\n\r\n${"0123456789".repeat(500_000)}\r\n`;
-  const before = process.cpuUsage().user;
+  const before = process.threadCpuUsage().user;
   const out = await through(mail, "lines");
-  expect((process.cpuUsage().user - before) / 1_000).toBeLessThan(3_000);
+  expect((process.threadCpuUsage().user - before) / 1_000).toBeLessThan(here(3_000));
   expect((await reading(out)).text?.trim()).toBe("0123456789".repeat(500_000));
 });
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MailSyntaxError, parseHeaderSection } from "../../src/mail/header.ts";
 import { MimeWalk } from "../../src/mail/mime-walk.ts";
+import { here, leastCpuMs } from "../support/cpu.ts";
 
 /** What the walk tells, one entry a part: `type{content}`; and all its bytes put together. */
 function walk(mail: string, cuts: number[] = []): { parts: string[]; bytes: string; signed: string[] } {
@@ -151,17 +152,16 @@ const bombs: [string, string][] = [
   ["5 MB of dashes", `${multipart("mixed", "o")}${"-".repeat(5_000_000)}\r\n`],
   ["a boundary of 10 KB", `${multipart("mixed", "o".repeat(10_000))}--${"o".repeat(10_000)}\r\n\r\nx\r\n`],
 ];
-test.each(bombs)("%s are walked through in less than a second", (_name, mail) => {
+test.each(bombs)("%s cost less than a second of a quick machine", (_name, mail) => {
   const end = mail.indexOf("\r\n\r\n") + 4;
   const nothing = (): void => undefined;
-  const visit = new MimeWalk(parseHeaderSection(Buffer.from(mail.slice(0, end))), {
-    part: nothing,
-    content: nothing,
-    frame: nothing,
-  });
+  const header = parseHeaderSection(Buffer.from(mail.slice(0, end)));
   const body = Buffer.from(mail.slice(end));
-  const before = process.cpuUsage().user;
-  for (let at = 0; at < body.length; at += 65_536) visit.push(body.subarray(at, at + 65_536));
-  visit.end();
-  expect((process.cpuUsage().user - before) / 1_000).toBeLessThan(1_000);
+  const most = here(1_000);
+  const took = leastCpuMs(most, () => {
+    const visit = new MimeWalk(header, { part: nothing, content: nothing, frame: nothing });
+    for (let at = 0; at < body.length; at += 65_536) visit.push(body.subarray(at, at + 65_536));
+    visit.end();
+  });
+  expect(took).toBeLessThan(most);
 });

@@ -6,7 +6,7 @@ import { classifyFailure, failureType } from "../../src/mail/failure.ts";
 import { readReturned } from "../../src/mail/returned.ts";
 import { failureSuppresses } from "../../src/suppressions/policy.ts";
 import { arfMail, dsnMail, plainMail, qmailBounce } from "../support/reports.ts";
-import { cpuMs } from "../support/cpu.ts";
+import { here, leastCpuMs } from "../support/cpu.ts";
 
 const read = (mail: string) => readReturned(Buffer.from(mail));
 function bounce(mail: string) {
@@ -311,11 +311,11 @@ const samples = [
 /** No mail may hold the loop; far above what a slow machine needs for one of these. */
 const longestMs = 300;
 function timed(bytes: Uint8Array): void {
-  const took = cpuMs(() => {
+  const took = leastCpuMs(longestMs, () => {
     const returned = readReturned(bytes);
     if (returned.kind === "bounce") for (const failure of returned.failures) classifyFailure(failure);
   });
-  if (took > longestMs) throw new Error(`${took} ms for ${bytes.length} bytes`);
+  if (took > here(longestMs)) throw new Error(`${took} ms for ${bytes.length} bytes`);
 }
 
 test("an answer of a help desk that nobody is to reply to is no bounce", () => {

@@ -79,7 +79,7 @@ export async function startAsking({
 
 /** Asks until `look` finds something; the program's own pace decides how long it takes. */
 export async function eventually<T>(look: () => Promise<T | null | undefined | false>): Promise<T> {
-  const end = performance.now() + 8_000;
+  const end = performance.now() + 100_000;
   for (;;) {
     const found = await look();
     if (found) return found;

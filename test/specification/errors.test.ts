@@ -7,7 +7,7 @@ import { produceAll, type Produced } from "./refusals.ts";
 let produced: Produced[];
 beforeAll(async () => {
   produced = await produceAll();
-}, 30_000);
+});
 
 const envelopeStatuses = [401, 403, 429];
 const isEnvelope = ({ status }: { status: number }): boolean => envelopeStatuses.includes(status);

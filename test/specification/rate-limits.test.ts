@@ -229,7 +229,7 @@ test("the account's keys together have 1,000 and 1,000 a second at an endpoint, 
   expect(other.status, "another endpoint").toBe(200);
   await customer.clock.advance(100);
   expect((await spend(ask, 200)).taken).toBe(100);
-}, 20_000);
+});
 
 test.each(["key", "account"])("defaults can be raised for one %s", async (whose) => {
   const account = `raised-${whose}`;
@@ -323,5 +323,5 @@ describe("headers", () => {
       if (answer.status === 429 || answer.status === 503) expect(retryAfter, code).toMatch(/^[1-9]\d*$/);
       else expect(retryAfter, `${code} (${when})`).toBeUndefined();
     }
-  }, 20_000);
+  });
 });

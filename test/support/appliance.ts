@@ -104,7 +104,9 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   let log = "";
   let child: ChildProcess;
   const start = async (): Promise<void> => {
-    child = spawn(program, ["serve", "--config", configFile, "--socket", socket], {
+    // An abort leaves no core behind.
+    const args = ["-c", 'ulimit -c 0; exec "$0" "$@"', program, "serve", "--config", configFile];
+    child = spawn("/bin/sh", [...args, "--socket", socket], {
       stdio: ["ignore", "ignore", "pipe"],
       env: { ...process.env, SVC_LOG_LEVEL: "info" },
     });
@@ -171,10 +173,10 @@ export async function runCli(
   return { code: code ?? -1, stdout: Buffer.concat(out).toString(), stderr: Buffer.concat(err).toString() };
 }
 
-/** Asks until `look` gives something, at most `ms`; the product's own pace decides how long it takes. */
+/** Asks until `look` gives something. The product's own pace decides how long it takes; `ms` only ends a hang. */
 export async function eventually<T>(
   look: () => Promise<T | null | undefined | false>,
-  ms = 20_000,
+  ms = 120_000,
   what = "it",
 ): Promise<T> {
   const end = performance.now() + ms;
@@ -199,7 +201,7 @@ async function ready(child: ChildProcess, socket: string, log: () => string): Pr
       }).catch(() => null);
       return answer?.status === 200;
     },
-    20_000,
+    120_000,
     "svc serve becoming ready",
   );
 }
@@ -223,7 +225,7 @@ function exchange(secure: boolean, options: RequestOptions, body?: unknown): Pro
       ? httpsRequest({ ...full, rejectUnauthorized: false }, receive)
       : httpRequest(full, receive);
     req.on("error", reject);
-    req.setTimeout(30_000, () => req.destroy(new Error("no answer within 30 s")));
+    req.setTimeout(120_000, () => req.destroy(new Error("no answer within 120 s")));
     req.end(raw ?? undefined);
   });
 }

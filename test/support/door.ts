@@ -144,7 +144,7 @@ export async function startDoor({ config = {}, clock, tls = false }: DoorOptions
       const secure = tls && door === "public";
       const req = (secure ? httpsRequest : httpRequest)({ ...request, agent: agents[door] }, read);
       req.on("error", reject);
-      req.setTimeout(20_000, () => req.destroy(new Error(`no answer within 20 s: ${method} ${target}`)));
+      req.setTimeout(100_000, () => req.destroy(new Error(`no answer within 100 s: ${method} ${target}`)));
       req.end(body);
     });
 

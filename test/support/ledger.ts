@@ -25,7 +25,7 @@ export function createLedger(): Ledger {
     get acknowledged() {
       return acknowledged.size;
     },
-    async settle(mails, { withinMs = 30_000, ambiguous = new Set() } = {}) {
+    async settle(mails, { withinMs = 120_000, ambiguous = new Set() } = {}) {
       const arrived = () => Map.groupBy(mails(), tokenOf);
       await eventually(
         async () => {

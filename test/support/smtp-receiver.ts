@@ -459,7 +459,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   const bound = server.address();
   if (bound === null || typeof bound === "string") throw new Error("no address");
 
-  const waitFor = (test: () => boolean, withinMs = 5000): Promise<void> =>
+  const waitFor = (test: () => boolean, withinMs = 120_000): Promise<void> =>
     new Promise((resolve, reject) => {
       const finish = (end: () => void): void => {
         waiting.delete(look);
