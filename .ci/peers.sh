@@ -4,7 +4,7 @@
 # servers exclude one another. Prints that folder.
 set -euo pipefail
 peers=${SVC_PEERS_DIR:-/var/tmp/svc-peers}
-wanted=(postfix swaks libnet-ssleay-perl opendkim-tools openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium)
+wanted=(systemd postfix swaks libnet-ssleay-perl opendkim-tools openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium)
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")

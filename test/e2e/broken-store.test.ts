@@ -31,9 +31,8 @@ async function send(text = ""): Promise<string> {
 
 const settled = () => ledger.settle(() => world.receiver("one.test").mails);
 
-/** `svc serve` on the same data, with other ports: its exit code, what it said, how long it took. */
-async function secondServe(): Promise<{ code: number | null; said: string; ms: number }> {
-  const begun = performance.now();
+/** `svc serve` on the same data, with other ports, until it ends by itself: its exit code, what it said. */
+async function secondServe(): Promise<{ code: number | null; said: string }> {
   const args = ["serve", "--data-dir", world.svc.dataDir, "--socket", join(world.svc.dir, "second.sock")];
   const env = {
     SVC_HOSTNAME: "mail.svc.test",
@@ -46,7 +45,7 @@ async function secondServe(): Promise<{ code: number | null; said: string; ms: n
   let said = "";
   child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
   const [code] = (await once(child, "close")) as [number | null];
-  return { code, said, ms: performance.now() - begun };
+  return { code, said };
 }
 
 /** What a start on the data as they are now ends with. */
@@ -64,12 +63,11 @@ function damagePages(wanted: (page: number) => boolean): void {
   writeFileSync(database, bytes);
 }
 
-test("a second serve on the same data ends at once and names the first, which goes on", async () => {
+test("a second serve on the same data ends and names the first, which goes on", async () => {
   await send();
-  const { code, said, ms } = await secondServe();
+  const { code, said } = await secondServe();
   expect(code).toBe(1);
   expect(said).toContain(`${world.svc.dataDir} is in use by process ${world.svc.process.pid}`);
-  expect(ms).toBeLessThan(2000);
   await send();
   await settled();
 });

@@ -59,7 +59,7 @@ const eventsOf = async (id: string, count: number) =>
       const { json } = await svc.admin("GET", `/v1/events?message_id=${id}`); // no bucket there
       return json.data.length >= count ? json.data : null;
     },
-    15_000,
+    undefined,
     `${count} events of ${id}`,
   );
 

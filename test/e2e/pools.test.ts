@@ -48,7 +48,7 @@ test("mail leaves from its pool's address alone, waits while that is paused, and
   expect((await svc.api(key, "POST", at, { ip_address: "192.0.2.9" })).json.status).toBe("unbindable");
 
   const first = await send("news");
-  await receiver.waitForMails(1, 10_000);
+  await receiver.waitForMails(1);
   expect(receiver.mails[0]?.from).toBe("127.0.0.31");
   expect(receiver.commands).toContain("EHLO news.ok.test");
   const [event] = await eventually(async () => {
@@ -60,7 +60,7 @@ test("mail leaves from its pool's address alone, waits while that is paused, and
   expect((await svc.api(key, "PATCH", `${at}/127.0.0.31`, { status: "paused" })).json.status).toBe("paused");
   const waiting = await send("news");
   await send();
-  await receiver.waitForMails(2, 10_000);
+  await receiver.waitForMails(2);
   expect(receiver.mails[1]?.from).toBe("127.0.0.1");
   const record = await svc.admin("GET", `/v1/messages/${waiting.json.id}`);
   expect(record.json.recipients[0]).toMatchObject({ status: "queued", attempts: 0 });
@@ -68,6 +68,6 @@ test("mail leaves from its pool's address alone, waits while that is paused, and
   expect((await send("nobody")).json.code).toBe("ip_pool_not_found");
 
   await svc.api(key, "PATCH", `${at}/127.0.0.31`, { status: "active" });
-  await receiver.waitForMails(3, 10_000);
+  await receiver.waitForMails(3);
   expect(receiver.mails[2]?.from).toBe("127.0.0.31");
 });

@@ -45,7 +45,11 @@ const eventsOf = async (id: string): Promise<Shown[]> =>
 /** Sent and delivered: its id, and the return path that the receiver saw. */
 async function delivered(to: string): Promise<{ id: string; returnPath: string }> {
   const { json } = await send(to);
-  await eventually(async () => ((await eventsOf(json.id)).length > 0 ? true : null), 15_000, "the delivery");
+  await eventually(
+    async () => ((await eventsOf(json.id)).length > 0 ? true : null),
+    undefined,
+    "the delivery",
+  );
   const mail = receiver.mails.find(({ rcptTo }) => rcptTo.includes(to));
   return { id: json.id, returnPath: mail?.mailFrom ?? "" };
 }

@@ -91,7 +91,7 @@ test("every mail verifies by what is in the DNS when it arrives: the old keys si
       expect(now.filter((one) => !one.endsWith(" pass"))).toEqual([]);
       return now.includes("svc2 pass") && now;
     },
-    10_000,
+    undefined,
     "a mail that the new keys sign",
   );
   expect(then).toEqual(["svc2 pass", "svc2e pass"]);
