@@ -1,7 +1,6 @@
 // What the tests of delivery share: a resolver that is a map of records, short timeouts, and an attempt in one call.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { systemClock } from "../../src/clock.ts";
 import type { Clock } from "../../src/clock.ts";
 import type { OutboundConfig } from "../../src/config.ts";
 import type { AttemptRequest, Delivery, Route } from "../../src/delivery/delivery.ts";
@@ -12,6 +11,7 @@ import { silentLog } from "../../src/log.ts";
 import type { Job } from "../../src/mail/envelope.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
 import type { Source } from "../../src/pools/sources.ts";
+import { idleClock } from "../support/idle-clock.ts";
 import { makeJob, makeMessage } from "../support/jobs.ts";
 
 /** `{ "x.test": { mx: ["10 mx.x.test"] }, "mx.x.test": { a: ["127.0.0.1"] } }`; "servfail" fails every question. */
@@ -65,7 +65,7 @@ export function outbound(port: number, over: Partial<OutboundConfig> = {}): Outb
   };
 }
 
-/** Every stage ends after 100 ms. */
+/** Every stage ends after 100 ms in which nothing happens. */
 export const impatient = { connectMs: 100, greetingMs: 100, commandMs: 100, dataMs: 100, dotMs: 100 };
 
 export const tlsFixture = {
@@ -106,7 +106,7 @@ export interface RigOptions {
 }
 
 export function rig(options: RigOptions): Rig {
-  const clock = options.clock ?? systemClock;
+  const clock = options.clock ?? idleClock;
   const delivery = createDelivery({
     resolver: zoneResolver(options.zone ?? oneHost),
     outbound: outbound(options.port, options.outbound),

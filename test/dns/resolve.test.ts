@@ -1,6 +1,5 @@
 // The resolver against a DNS server that behaves and misbehaves on the wire.
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { systemClock } from "../../src/clock.ts";
 import type { Clock } from "../../src/clock.ts";
 import { createResolver } from "../../src/dns/resolve.ts";
 import type { CachingResolver } from "../../src/dns/resolve.ts";
@@ -8,6 +7,7 @@ import { silentLog } from "../../src/log.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startDnsServer } from "../support/dns-server.ts";
 import type { DnsServer } from "../support/dns-server.ts";
+import { idleClock } from "../support/idle-clock.ts";
 
 let dns: DnsServer;
 let resolver: CachingResolver;
@@ -16,7 +16,7 @@ const others: (() => unknown)[] = [];
 const resolverOf = (
   servers: string[],
   tries = 1,
-  clock: Clock = systemClock,
+  clock: Clock = idleClock,
   timeoutMs = 400,
 ): CachingResolver => {
   const made = createResolver({ servers, timeoutMs, tries, clock, log: silentLog });
@@ -106,7 +106,7 @@ test("an answer too long for UDP is fetched by TCP", async () => {
   expect(dns.queries.map((query) => query.over)).toEqual(["udp", "tcp"]);
   const many = Array.from({ length: 1000 }, (_, i) => `10 a-rather-long-host-name-${i}.many.test`);
   dns.set("many.test", "MX", many);
-  const answer = await resolverOf([dns.server], 1, systemClock, 5000).mx("many.test");
+  const answer = await resolverOf([dns.server], 1, idleClock, 5000).mx("many.test");
   expect(answer.kind === "found" && answer.records.length).toBe(512);
 });
 
@@ -297,7 +297,7 @@ test("a thousand questions at once are all answered", async () => {
     servers: [dns.server],
     timeoutMs: 5000,
     tries: 2,
-    clock: systemClock,
+    clock: idleClock,
     log: silentLog,
   });
   others.push(() => roomy.stop());
