@@ -147,12 +147,14 @@ test("handshakes left open on the port under TLS shut out nobody", async () => {
 
 test("one of several accounts has half of what the others leave; the only account has all", async () => {
   await using house = await startRelay({ maxConnections: 8 });
+  const operations = newAccount({ key: 3, name: "operations" });
+  house.on.accounts = [account, operations];
   const login = async (): Promise<string> => {
     const client = await house.tlsClient();
     return client.text(`AUTH PLAIN ${plainToken}`);
   };
   for (let i = 0; i < 5; i++) expect(await login()).toMatch(/^235 /);
-  house.on.accounts = [account, newAccount({ key: 2, name: "other" })];
+  house.on.accounts = [account, operations, newAccount({ key: 2, name: "other" })];
   expect(await login()).toBe(
     "421 4.7.0 The account has 5 sessions open, its share of what this server takes; close some, or try again later",
   );
