@@ -106,6 +106,7 @@ export function createNotices(deps: NoticesDeps): Notices {
       sendAt: null,
       idempotency: null,
       quotas: [],
+      share: null,
     });
   };
 

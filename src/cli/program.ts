@@ -89,7 +89,7 @@ export const nouns: Noun[] = [
   {
     name: "ips",
     alias: "ip",
-    about: "addresses that mail leaves from: list, add, move, pause, resume, remove",
+    about: "addresses that mail leaves from: list, add, move, pause, resume, remove, assign, unassign",
     load: () => import("./commands/ips.ts"),
   },
   {

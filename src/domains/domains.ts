@@ -11,8 +11,17 @@ export type DomainChange = Partial<
 > & { returnPathDomain?: string | null };
 
 export interface Domains {
-  /** Makes the DKIM keys and the records to publish, and writes them with `into` where that is given. Throws Refusal validation_failed or conflict. */
-  add(accountKey: number, name: string, into?: DomainWriting, dkim?: OwnDkim): Promise<SenderDomain>;
+  /**
+   * Makes the DKIM keys and the records to publish, and writes them with `into` where that is given. Throws Refusal
+   * validation_failed or conflict, and LimitReached where the account would have more than `most`.
+   */
+  add(
+    accountKey: number,
+    name: string,
+    into?: DomainWriting,
+    dkim?: OwnDkim,
+    most?: number,
+  ): Promise<SenderDomain>;
   /** Sets what is given; its new records are looked at with the next round of re-checks. Throws Refusal validation_failed or conflict. */
   update(domain: SenderDomain, change: DomainChange, into?: DomainWriting): Promise<SenderDomain>;
   /** New keys of both kinds, pending until they are seen in the DNS; those that were pending are dropped. Throws Refusal validation_failed or conflict. */

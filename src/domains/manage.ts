@@ -4,7 +4,9 @@ import type { Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
+import { LimitReached } from "../store/store.ts";
 import type { DnsRecord, DomainStatus, SenderDomain, Store } from "../store/store.ts";
+import { createCheckLimiter } from "./check-limiter.ts";
 import { checkRecords, statusAfter } from "./check.ts";
 import type { Domains, DomainWriting } from "./domains.ts";
 import { keysAfter, makeKeys } from "./keys.ts";
@@ -13,7 +15,7 @@ import { recordsFor, returnPathDomain } from "./records.ts";
 import type { SendingHost } from "./records.ts";
 
 export interface DomainsDeps {
-  store: Pick<Store, "createDomain" | "domainByName" | "domainsToCheck" | "saveDomain">;
+  store: Pick<Store, "createDomain" | "countDomains" | "domainByName" | "domainsToCheck" | "saveDomain">;
   /** Without a cache of its own (`resolver.uncached`): whoever verifies has just changed a record. */
   resolver: Resolver;
   config: SendingHost;
@@ -26,8 +28,9 @@ export interface DomainsDeps {
 }
 
 const hourMs = 3_600_000;
-/** Domains of one round of re-checks; the rest waits for the next. */
+/** Domains of one account in a round of re-checks; the rest waits for the next. */
 const recheckLimit = 200;
+const recheckAtOnce = 4;
 /** Looks at a domain that is changed again and again while it is looked at. */
 const mostLooks = 3;
 
@@ -44,6 +47,10 @@ export function createDomains(deps: DomainsDeps): Domains {
     return { ...host, sources: [...sources] };
   };
   let rechecking = false;
+  const refuseOver = async (accountKey: number, most: number): Promise<void> => {
+    const has = await store.countDomains(accountKey);
+    if (has >= most) throw new LimitReached(has);
+  };
 
   /** What the DNS says of a domain as it was read. */
   const look = async (domain: SenderDomain): Promise<SenderDomain> => {
@@ -59,7 +66,7 @@ export function createDomains(deps: DomainsDeps): Domains {
   };
 
   /** Where it was changed while the DNS was asked, what it is now is looked at. */
-  const verify = async (given: SenderDomain): Promise<SenderDomain> => {
+  const lookAndSave = async (given: SenderDomain): Promise<SenderDomain> => {
     let domain = given;
     for (let tries = 0; tries < mostLooks; tries++) {
       const checked = await look(domain);
@@ -73,6 +80,10 @@ export function createDomains(deps: DomainsDeps): Domains {
     }
     throw changedMeanwhile(domain.name);
   };
+
+  const limiter = createCheckLimiter();
+  const verify = (domain: SenderDomain): Promise<SenderDomain> =>
+    limiter.run(domain.accountKey, domain.name, () => lookAndSave(domain));
 
   /** Saves what was made of a domain, with the records that it then publishes. */
   const change = async (
@@ -88,20 +99,30 @@ export function createDomains(deps: DomainsDeps): Domains {
     return { ...next, revision: next.revision + 1 };
   };
 
+  /** An account's, a few at once: the limiter keeps room for who asks by hand. */
+  const recheckOf = async (domains: SenderDomain[]): Promise<void> => {
+    const left = domains.values();
+    const some = Array.from({ length: recheckAtOnce }, async () => {
+      for (const domain of left) await verify(domain).catch(ifNotChanged);
+    });
+    for (const done of await Promise.allSettled(some)) if (done.status === "rejected") throw done.reason;
+  };
+
   return {
-    async add(accountKey, given, into = store, dkim = {}) {
+    async add(accountKey, given, into = store, dkim = {}, most) {
       const name = checkedName(given);
       checkSelector(dkim.selector, name, "dkim.selector");
       if (await store.domainByName(accountKey, name)) throw duplicate(name);
+      if (most !== undefined) await refuseOver(accountKey, most); // before keys are made, which takes long
       const dkimKeys = await makeKeys(dkim, [], "active");
       if (dkimKeys === null) throw new Error("a domain without keys has a selector taken");
       const now = clock.now();
       const published = { name, dkimKeys, returnPathDomain: returnPathDomain(name), trackingDomain: null };
-      const created = await into.createDomain({
+      const wanted = {
         ...published,
         id: deps.mint("dom", now),
         accountKey,
-        status: "pending",
+        status: "pending" as const,
         records: recordsFor(published, hostOf(accountKey)),
         createdAt: now,
         updatedAt: now,
@@ -113,7 +134,8 @@ export function createDomains(deps: DomainsDeps): Domains {
         trackClicks: false,
         allowSubdomains: true,
         revision: 0,
-      });
+      };
+      const created = await into.createDomain(wanted, most);
       if (!created) throw duplicate(name);
       return created;
     },
@@ -167,8 +189,10 @@ export function createDomains(deps: DomainsDeps): Domains {
       rechecking = true;
       try {
         const now = clock.now();
-        for (const domain of await store.domainsToCheck(now - hourMs, now - 24 * hourMs, recheckLimit))
-          await verify(domain).catch(ifNotChanged);
+        const due = await store.domainsToCheck(now - hourMs, now - 24 * hourMs, recheckLimit);
+        const checks = [...Map.groupBy(due, ({ accountKey }) => accountKey).values()].map(recheckOf);
+        for (const done of await Promise.allSettled(checks))
+          if (done.status === "rejected") throw done.reason;
       } finally {
         rechecking = false;
       }

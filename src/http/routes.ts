@@ -9,6 +9,7 @@ import { errorRoutes } from "./routes/errors.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
+import { ipAssignmentRoutes } from "./routes/ip-assignments.ts";
 import { ipPoolRoutes } from "./routes/ip-pools.ts";
 import { ipRoutes } from "./routes/ips.ts";
 import { keyRoutes } from "./routes/keys.ts";
@@ -35,6 +36,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...healthRoutes(deps), // /healthz, /readyz; on the socket GET /v1/status
     // The operator's own, on the socket only:
     ...accountRoutes(deps), // GET POST /v1/accounts, GET PATCH DELETE {account}, POST {account}/suspend, resume
+    ...ipAssignmentRoutes(deps), // GET POST /v1/ip_assignments, DELETE {ip}
     ...keyRoutes(deps), // GET POST /v1/keys, GET PATCH {id}, POST {id}/revoke, disable, enable, rotate
     ...smtpCredentialRoutes(deps), // GET POST /v1/smtp_credentials, POST {id}/rotate, revoke
     ...auditRoutes(deps), // GET /v1/audit

@@ -9,6 +9,7 @@ import type { Service } from "../service.ts";
 import { defaultPool } from "../store/pool-rows.ts";
 import type { AddressLook, Pool, PoolAddress, Store } from "../store/store.ts";
 import { canBind } from "./bind.ts";
+import { checkEhloName } from "./ehlo.ts";
 import { lookUpPtr } from "./ptr.ts";
 import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
 
@@ -24,6 +25,8 @@ export interface Pools extends Service {
   /** False for an address that is in no pool, or must not be used now. */
   mayUse(address: string): boolean;
   canBind(address: string): Promise<boolean>;
+  /** Throws Refusal where mail from the address must not say the name in EHLO (ehlo.ts). */
+  checkEhloName(name: string, address: string): Promise<void>;
   /** To be called after each write to an account's pools: they are read anew, and new addresses looked at in their time. */
   changed(accountKey: number): Promise<void>;
   /** Looks at every address. A look that is asked for while one is under way follows it. */
@@ -227,6 +230,7 @@ export function createPools(deps: PoolsDeps): Pools {
       entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),
     mayUse: (address) => usable.has(address),
     canBind: bindable,
+    checkEhloName: (name, address) => checkEhloName(deps, name, address),
     async changed(accountKey) {
       await refresh(accountKey);
       lookSoon();

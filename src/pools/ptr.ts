@@ -27,11 +27,11 @@ export async function lookUpPtr(
   return { ptr: wanted, ptrOk: recordsOf(forward).some((record) => sameAddress(record, address)) };
 }
 
-function recordsOf(answer: DnsAnswer<string>): string[] {
+export function recordsOf(answer: DnsAnswer<string>): string[] {
   return answer.kind === "found" ? answer.records : [];
 }
 
-function sameAddress(record: string, address: string): boolean {
+export function sameAddress(record: string, address: string): boolean {
   const parsed = parseHostAddress(record);
   return parsed.ok && parsed.value === address;
 }

@@ -7,8 +7,10 @@ import { createQuotas } from "./quotas.ts";
 import type { BatchAnswer, NewMessage, Quota, Suppression } from "./store.ts";
 import type { Answers, Stored } from "./answers.ts";
 import { counterMask, mailFacts } from "./counters.ts";
-import { createQueueLimit } from "./queue-limit.ts";
+import { createQueueLimit, createShareLimit } from "./queue-limit.ts";
+import type { Share, ShareFull } from "./queue-limit.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
+import { operationsAccount } from "./start.ts";
 import type { Tally } from "./tally.ts";
 
 export type Cell = string | number | null;
@@ -18,6 +20,12 @@ export interface PackedMessage {
   test: number;
   createdAt: number;
   maxQueue: number;
+  /** null: its account is bound by no share. */
+  share: Share | null;
+  /** Free bytes of the disk before all mail is refused. */
+  room: number;
+  /** Of its content, to each recipient. */
+  bytesEach: number;
   /** null: none, which is what most have. */
   quotas: Quota[] | null;
   /** What its recipients are counted under, but for their own domains. */
@@ -39,7 +47,7 @@ export interface Inserted {
 }
 
 /** What the commit itself finds against a message. */
-export type Refused = { kind: "suppressed"; entries: Suppression[] } | { kind: "queue_full" };
+export type Refused = { kind: "suppressed"; entries: Suppression[] } | { kind: "queue_full" } | ShareFull;
 
 export type OverQuota = { kind: "over_quota"; quota: Quota };
 export type Accepted = ({ kind: "accepted" } & Inserted) | Refused | OverQuota | Stored;
@@ -72,8 +80,11 @@ const domainAt = 5;
 const accepted = counterMask(["accepted"]);
 const rejected = counterMask(["suppressedRejections"]);
 
-/** The message as rows, and its bytes: [body hash, fingerprint or nothing, content or nothing]. */
-export function packMessage(input: NewMessage): { packed: PackedMessage; blobs: Uint8Array[] } {
+/** The message as rows, and its bytes: [body hash, fingerprint or nothing, content or nothing]. `room`: free bytes. */
+export function packMessage(
+  input: NewMessage,
+  room = Infinity,
+): { packed: PackedMessage; blobs: Uint8Array[] } {
   const { message: m, content, createdAt, sendAt, idempotency } = input;
   const later = sendAt !== null && sendAt > createdAt;
   const test = m.test ? 1 : 0;
@@ -87,10 +98,11 @@ export function packMessage(input: NewMessage): { packed: PackedMessage; blobs: 
   ];
   const state = later ? "scheduled" : "queued";
   const dueAt = sendAt ?? createdAt;
+  const bytesEach = Math.ceil(sizeBytes / Math.max(1, input.recipients.length));
   // prettier-ignore
   const recipients = input.recipients.map((r): Cell[] => [
     m.accountKey, r.type, r.to, r.rcptTo, r.canonical, r.domain, r.lane, state, r.lease ? null : dueAt,
-    r.lease ? r.lease.owner : null, r.lease ? r.lease.until : null, r.lease ? 1 : 0, createdAt,
+    r.lease ? r.lease.owner : null, r.lease ? r.lease.until : null, r.lease ? 1 : 0, createdAt, bytesEach,
   ]);
   const blobs = [m.bodyHash, idempotency ? idempotency.fingerprint : empty, inline ? content.bytes : empty];
   const stored = idempotency && { key: idempotency.key, status: idempotency.status, body: idempotency.body };
@@ -100,6 +112,9 @@ export function packMessage(input: NewMessage): { packed: PackedMessage; blobs: 
       test,
       createdAt,
       maxQueue: input.maxQueue,
+      share: input.share,
+      room,
+      bytesEach,
       quotas: input.quotas.length > 0 ? input.quotas : null,
       domain: m.signingDomain,
       pool: m.ipPool,
@@ -149,8 +164,9 @@ export function jobsOf(input: NewMessage, accepted: Inserted): Job[] {
 export function packBatch(
   inputs: NewMessage[],
   answer: BatchAnswer | null,
+  room = Infinity,
 ): { packed: PackedBatch; blobs: Uint8Array[] } {
-  const parts = inputs.map(packMessage);
+  const parts = inputs.map((input) => packMessage(input, room));
   const idempotency = answer && {
     accountKey: answer.accountKey,
     test: answer.test ? 1 : 0,
@@ -187,11 +203,15 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
   const insertContent = db.prepare("INSERT INTO content (message_key, bytes) VALUES (?, ?)");
   const insertRecipient = db.prepare(
     `INSERT INTO recipients (account_key, type, to_address, rcpt_to, canonical, domain, lane, state, due_at,
-       lease_owner, lease_until, attempts, updated_at, message_key, last_event_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
+       lease_owner, lease_until, attempts, updated_at, share_bytes, message_key, last_event_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
+  );
+  const countAccounts: Statement<[], { n: number }> = db.prepare(
+    `SELECT count(*) AS n FROM accounts WHERE status <> 'deleted' AND name <> '${operationsAccount}'`,
   );
 
   const isFull = createQueueLimit(tally);
+  const shareFull = createShareLimit(tally, () => (tally.accounts ??= countAccounts.get()?.n ?? 0));
 
   const suppressedOf = (p: PackedMessage): Suppression[] => {
     const found: Suppression[] = [];
@@ -204,10 +224,13 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
     return found;
   };
 
-  const refusalOf = (p: PackedMessage): Refused | null => {
+  /** `before`: recipients of the same batch before it. */
+  const refusalOf = (p: PackedMessage, before = 0): Refused | null => {
     const entries = suppressedOf(p);
     if (entries.length > 0) return { kind: "suppressed", entries };
-    return isFull(p.maxQueue, p.createdAt) ? { kind: "queue_full" } : null;
+    const { accountKey, share, maxQueue, room, createdAt: at } = p;
+    if (isFull(maxQueue, at, before)) return { kind: "queue_full" };
+    return share && shareFull({ accountKey, share, maxQueue, room, at }, before);
   };
 
   const overQuotaOf = ({ quotas: own, createdAt }: PackedMessage, times: number): OverQuota | null => {
@@ -221,7 +244,7 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
     const recipientKeys = p.recipients.map((row) =>
       Number(insertRecipient.run(row, messageKey).lastInsertRowid),
     );
-    tally.unsent += recipientKeys.length;
+    tally.change(p.accountKey, recipientKeys.length, recipientKeys.length * p.bytesEach);
     if (p.quotas) quotas.use(p.quotas, p.createdAt);
     for (const recipient of p.recipients)
       tally.counted.push({ facts: factsOf(p, recipient), at: p.createdAt, counters: accepted, times: 1 });
@@ -249,7 +272,12 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
       if (!fingerprint) throw new Error("acceptMessages needs its fingerprint");
       const stored = idempotency && answers.find(idempotency, fingerprint);
       if (stored) return stored;
-      const refusals = messages.map(refusalOf);
+      let before = 0;
+      const refusals = messages.map((message) => {
+        const refusal = refusalOf(message, before);
+        before += message.recipients.length;
+        return refusal;
+      });
       if (refusals.some((refusal) => refusal !== null)) return { kind: "refused", refusals };
       const over = messages[0] ? overQuotaOf(messages[0], messages.length) : null; // they are one sender's
       if (over) return over;

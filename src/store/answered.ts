@@ -50,8 +50,7 @@ export function createAnswered(
       if (!fingerprint) throw new Error("answered needs a fingerprint");
       const stored = scope && answers.find(scope, fingerprint);
       if (stored) return stored;
-      const before = { ...tally };
-      const counted = tally.counted.length;
+      const before = tally.mark();
       begin.run();
       const result = write === null ? undefined : table[write.intent]?.(write.arg as never, own);
       if (answer !== null && answer.expected === resultText(result)) {
@@ -62,8 +61,7 @@ export function createAnswered(
       }
       undo.run();
       end.run();
-      Object.assign(tally, before);
-      tally.counted.length = counted;
+      tally.undo(before);
       return answer === null ? { kind: "rehearsed", result } : { kind: "changed" };
     },
   };

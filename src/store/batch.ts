@@ -185,21 +185,18 @@ function attempt(session: Session, batch: Batch, clock: Clock, isolated: boolean
   const { db, tally, intents } = session;
   const { calls, bytes } = batch;
   const outcome: Outcome = { results: [], failures: [], commitMs: 0 };
-  const unsentBefore = tally.unsent;
-  tally.events = false;
-  tally.counted.length = 0;
+  tally.begin();
+  const start = tally.mark();
   session.begin.run();
   try {
     for (const [index, call] of calls.entries()) {
-      const unsent = tally.unsent;
-      const counted = tally.counted.length;
+      const before = tally.mark();
       if (isolated) session.savepoint.run();
       try {
         outcome.results.push(intents[call.intent](call.arg as never, blobsOf(call, bytes)));
       } catch (error) {
         if (isEngineFault(error) || !db.inTransaction) throw error;
-        tally.unsent = isolated ? unsent : unsentBefore;
-        tally.counted.length = counted;
+        tally.undo(isolated ? before : start);
         if (!isolated) {
           session.rollback.run();
           return null;
@@ -219,7 +216,7 @@ function attempt(session: Session, batch: Batch, clock: Clock, isolated: boolean
     outcome.commitMs = clock.monotonic() - before;
     return outcome;
   } catch (error) {
-    tally.unsent = unsentBefore;
+    tally.undo(start);
     throw error;
   }
 }

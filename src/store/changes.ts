@@ -125,6 +125,8 @@ const changesOf: { [K in WriteName]: (touch: Touch, arg: Arg<K>, result: Result<
   updateAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
   removeAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
   saveLooks: (touch) => touch(everyone, "ip_pools"),
+  assignAddress: (touch) => touch(everyone, "ip_pools"),
+  unassignAddress: (touch) => touch(everyone, "ip_pools"),
   clearInbox: (touch, { accountKey }) => touch(accountKey, "inbox"),
 
   // statistics: a reading shows all that was counted before it, unless the store could not fold that

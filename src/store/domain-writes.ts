@@ -1,7 +1,8 @@
 // Sender domains: what changes them. A row is written whole from what a caller read of it, so each change raises its
 // revision, and one that was made of an older state (a check of the DNS takes seconds) writes nothing.
-import type { Database } from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
 import type { SenderDomain } from "./store.ts";
+import type { Over } from "./suppression-writes.ts";
 
 export function createDomainWrites(db: Database) {
   const insert = db.prepare(
@@ -11,6 +12,10 @@ export function createDomainWrites(db: Database) {
        @verifiedAt, @checkedAt, @failingSince, @trackOpens, @trackClicks, @trackingDomain, @allowSubdomains, @returnPathBefore, @revision)
      ON CONFLICT (account_key, name) DO NOTHING`,
   );
+  const countOf: Statement<[number], { n: number }> = db.prepare(
+    "SELECT count(*) AS n FROM domains WHERE account_key = ?",
+  );
+  const find = db.prepare("SELECT 1 FROM domains WHERE account_key = ? AND name = ?");
   const save = db.prepare(
     `UPDATE domains SET status = @status, return_path_domain = @returnPathDomain, records = @records, dkim_keys = @dkimKeys,
        updated_at = @updatedAt, verified_at = @verifiedAt, checked_at = @checkedAt, failing_since = @failingSince,
@@ -22,7 +27,12 @@ export function createDomainWrites(db: Database) {
 
   return {
     /** The key; null where the account has the domain already. */
-    createDomain(domain: Omit<SenderDomain, "key">): number | null {
+    createDomain({
+      most = Infinity,
+      ...domain
+    }: Omit<SenderDomain, "key"> & { most?: number }): number | null | Over {
+      const has = countOf.get(domain.accountKey)?.n ?? 0;
+      if (has >= most && !find.get(domain.accountKey, domain.name)) return { over: has };
       const { changes, lastInsertRowid } = insert.run(rowOf(domain));
       return changes > 0 ? Number(lastInsertRowid) : null;
     },

@@ -30,6 +30,7 @@ interface Row {
   to: string;
   leased: number;
   unsent: number;
+  bytes: number;
 }
 
 interface MessageRow {
@@ -43,7 +44,7 @@ interface MessageRow {
 export function createForget(db: Database, tally: Tally) {
   const rowsOf: Statement<[ForgetPiece & { limit: number }], Row> = db.prepare(
     `SELECT key, message_key AS messageKey, to_address AS "to", coalesce(${isLeased}, 0) AS leased,
-       (due_at IS NOT NULL OR coalesce(${isHeld}, 0)) AS unsent
+       (due_at IS NOT NULL OR coalesce(${isHeld}, 0)) AS unsent, share_bytes AS bytes
      FROM recipients INDEXED BY recipients_address
      WHERE account_key = @accountKey AND canonical = @canonical AND message_key > @afterKey ORDER BY message_key LIMIT @limit`,
   );
@@ -65,14 +66,18 @@ export function createForget(db: Database, tally: Tally) {
   const secondLook = db.prepare("DELETE FROM second_looks WHERE account_key = ? AND canonical = ?");
   const events = createEventRemoval(db);
 
-  const forgetRow = ({ key, messageKey, to, unsent }: Row, piece: ForgetPiece, sum: ForgottenPiece): void => {
+  const forgetRow = (
+    { key, messageKey, to, unsent, bytes }: Row,
+    piece: ForgetPiece,
+    sum: ForgottenPiece,
+  ): void => {
     sum.events += events.ofMessage(piece.accountKey, messageKey, piece.canonical);
     attempts.run(messageKey, key);
     sum.inbox += inbox.run(messageKey, to).changes;
     recipient.run(key);
     sum.recipients += 1;
     sum.canceled += unsent;
-    tally.unsent -= unsent;
+    if (unsent !== 0) tally.change(piece.accountKey, -1, -bytes);
   };
   const forgetMessage = (key: number, sum: ForgottenPiece): void => {
     const left = messageOf.get(key);

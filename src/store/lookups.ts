@@ -2,9 +2,10 @@
 // Every statement is prepared once and served by an index. The rows of rarely changed things are read through the
 // table types (schema.ts), those of the hot path by hand.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, getTableColumns, gt, isNull, lt, ne, or, sql } from "drizzle-orm";
+import { and, asc, count, eq, getTableColumns, gt, isNull, lt, lte, ne, or, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { createHoldViews } from "./holds.ts";
+import { createAssignmentRows } from "./ip-assignments.ts";
 import { createMessageRows } from "./message-rows.ts";
 import { createPoolRows } from "./pool-rows.ts";
 import { createSentRows } from "./sent-rows.ts";
@@ -14,6 +15,9 @@ import type { Quota, Resource, Suppression } from "./store.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 
 const { placeholder } = sql;
+
+/** Domains that are read at once, of all accounts. */
+const mostToCheck = 2000;
 
 /** A domain or one of its keys is not yet seen in the DNS. */
 const waitsForDns = or(
@@ -85,14 +89,26 @@ export function createLookups(client: Database) {
     .from(domains)
     .where(and(eq(domains.accountKey, placeholder("accountKey")), eq(domains.name, placeholder("name"))))
     .prepare();
+  const domainCount = db
+    .select({ n: count() })
+    .from(domains)
+    .where(eq(domains.accountKey, placeholder("accountKey")))
+    .prepare();
   const domainsOf = db
     .select()
     .from(domains)
     .where(eq(domains.accountKey, placeholder("accountKey")))
     .orderBy(asc(domains.name))
     .prepare();
-  const domainsToCheck = db
-    .select()
+  // Of each account its first ones before anybody's second: no account's many are in the way of others' few.
+  const ranked = db
+    .select({
+      key: domains.key,
+      place:
+        sql<number>`row_number() OVER (PARTITION BY ${domains.accountKey} ORDER BY ${domains.checkedAt})`.as(
+          "place",
+        ),
+    })
     .from(domains)
     .where(
       and(
@@ -104,8 +120,14 @@ export function createLookups(client: Database) {
         ),
       ),
     )
-    .orderBy(asc(domains.checkedAt))
-    .limit(placeholder("limit"))
+    .as("ranked");
+  const domainsToCheck = db
+    .select(getTableColumns(domains))
+    .from(ranked)
+    .innerJoin(domains, eq(domains.key, ranked.key))
+    .where(lte(ranked.place, placeholder("limit")))
+    .orderBy(asc(ranked.place), asc(domains.checkedAt))
+    .limit(mostToCheck)
     .prepare();
   const endpointByKey = db
     .select()
@@ -158,8 +180,8 @@ export function createLookups(client: Database) {
     `SELECT endpoint_key AS endpointKey, due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
      WHERE due_at IS NOT NULL AND endpoint_key > ? ORDER BY endpoint_key, due_at LIMIT 1`,
   );
-  const isActive: Statement<[number], { active: number }> = client.prepare(
-    "SELECT active FROM endpoints WHERE key = ? AND active = 1",
+  const activeOf: Statement<[number], { accountKey: number }> = client.prepare(
+    "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
   );
 
   const expired: Statement<[number, number], { at: number | null }> = client.prepare(
@@ -174,6 +196,7 @@ export function createLookups(client: Database) {
     messages: createMessageRows(client),
     sent: createSentRows(client),
     pools: createPoolRows(client),
+    assignments: createAssignmentRows(client),
     accountByName: (name: string) => byAccountName.get({ name }) ?? null,
     accountByKey: (key: number) => byAccountKey.get({ key }) ?? null,
     accountById: (id: string) => byAccountId.get({ id }) ?? null,
@@ -189,6 +212,7 @@ export function createLookups(client: Database) {
       credentialByHash.get({ accountKey, test: Number(test), hash: Buffer.from(hash) }) ?? null,
     credentials: (accountKey: number) => credentialsOf.all({ accountKey }),
     domainByName: (accountKey: number, name: string) => domainByName.get({ accountKey, name }) ?? null,
+    countDomains: (accountKey: number) => domainCount.get({ accountKey })?.n ?? 0,
     domains: (accountKey: number) => domainsOf.all({ accountKey }),
     domainsToCheck: (pendingBefore: number, othersBefore: number, limit: number) =>
       domainsToCheck.all({ pendingBefore, othersBefore, limit }),
@@ -213,10 +237,11 @@ export function createLookups(client: Database) {
     countsWait: () => counted.get() !== undefined,
     /** How many rows of it wait to be sorted. */
     countsWaiting: () => waitingCounts.get()?.n ?? 0,
-    endpointsDue(): { endpointKey: number; dueAt: number }[] {
-      const due: { endpointKey: number; dueAt: number }[] = [];
+    endpointsDue(): { endpointKey: number; accountKey: number; dueAt: number }[] {
+      const due: { endpointKey: number; accountKey: number; dueAt: number }[] = [];
       for (let next = nextEndpoint.get(0); next; next = nextEndpoint.get(next.endpointKey)) {
-        if (isActive.get(next.endpointKey)) due.push(next);
+        const active = activeOf.get(next.endpointKey);
+        if (active) due.push({ ...next, ...active });
       }
       return due;
     },

@@ -247,6 +247,31 @@ UPDATE recipients INDEXED BY recipients_leased SET lane = account_key || '.' || 
 ALTER TABLE stats_days ADD COLUMN complained_unconfirmed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE recipients ADD COLUMN complaint_unconfirmed INTEGER;
 `,
+  // Shares between accounts. What is unsent of each is counted at the start from the two indexes of the queue, so they
+  // hold each recipient's part of its content; the suppressions that were added by hand are too many to be counted.
+  `
+ALTER TABLE accounts ADD COLUMN limits TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE accounts ADD COLUMN suppressions_added INTEGER NOT NULL DEFAULT 0;
+UPDATE accounts SET suppressions_added =
+  (SELECT count(*) FROM suppressions WHERE account_key = accounts.key AND source IN ('api', 'cli', 'import'));
+
+ALTER TABLE recipients ADD COLUMN share_bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE recipients SET share_bytes = coalesce((SELECT m.size_bytes FROM messages m WHERE m.key = message_key) /
+    (SELECT count(*) FROM recipients r WHERE r.message_key = recipients.message_key), 0)
+  WHERE due_at IS NOT NULL OR lease_owner IS NOT NULL;
+DROP INDEX recipients_waiting;
+DROP INDEX recipients_leased;
+CREATE INDEX recipients_waiting ON recipients (lane, due_at, state, share_bytes) WHERE due_at IS NOT NULL;
+CREATE INDEX recipients_leased ON recipients (lease_owner, lease_until, share_bytes) WHERE lease_owner IS NOT NULL;
+
+CREATE TABLE ip_assignments (
+  address TEXT NOT NULL PRIMARY KEY, account_key INTEGER NOT NULL REFERENCES accounts (key), assigned_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ip_assignments_account ON ip_assignments (account_key);
+INSERT INTO ip_assignments (address, account_key, assigned_at)
+  SELECT a.address, p.account_key, a.created_at FROM ip_addresses a JOIN ip_pools p ON p.key = a.pool_key
+  WHERE (SELECT count(*) FROM accounts WHERE status <> 'deleted' AND name <> 'operations') > 1;
+`,
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */

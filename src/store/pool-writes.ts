@@ -3,14 +3,13 @@
 // one seek in the index of each kind tells.
 import type { Database, Statement } from "better-sqlite3";
 import { holderOf, isLeased } from "./holds.ts";
+import { createAssignmentWrites } from "./ip-assignments.ts";
 import { createPoolRows, defaultPool } from "./pool-rows.ts";
-import type { AddressChange, AddressLook, NewAddress, PoolWrite } from "./store.ts";
-
-const poolsAnAccount = 100;
-const addressesAnAccount = 256;
+import type { AddressChange, AddressLook, NewAddress, PoolRules, PoolWrite } from "./store.ts";
 
 export function createPoolWrites(db: Database) {
   const rows = createPoolRows(db);
+  const { isAnothers, assignAdded, ...assignments } = createAssignmentWrites(db);
   const ensureDefault = db.prepare(
     `INSERT INTO ip_pools (account_key, name, description, chosen, created_at, updated_at)
      SELECT key, '${defaultPool}', NULL, 0, created_at, created_at FROM accounts WHERE key = ? ON CONFLICT DO NOTHING`,
@@ -82,11 +81,12 @@ export function createPoolWrites(db: Database) {
       description: string | null;
       isDefault: boolean;
       at: number;
+      most?: number;
     }): PoolWrite {
-      const { accountKey, name, at } = arg;
+      const { accountKey, name, at, most = Infinity } = arg;
       const pools = rows.of(accountKey);
       if (pools.some((pool) => pool.name === name)) return refused("exists");
-      if (pools.length >= poolsAnAccount) return refused("too_many_pools");
+      if (pools.length >= most) return refused("too_many_pools");
       const key = Number(insertPool.run(accountKey, name, arg.description, at, at).lastInsertRowid);
       if (arg.isDefault) setDefault(accountKey, key, at);
       return done(accountKey, name);
@@ -121,14 +121,24 @@ export function createPoolWrites(db: Database) {
       if (key !== null) removePool.run(key);
       return { ok: true, pool };
     },
-    addAddress(arg: { accountKey: number; pool: string; address: NewAddress; at: number }): PoolWrite {
-      const { accountKey, pool, address, at } = arg;
+    addAddress(arg: {
+      accountKey: number;
+      pool: string;
+      address: NewAddress;
+      at: number;
+      rules?: PoolRules;
+    }): PoolWrite {
+      const { accountKey, pool, address, at, rules: { most = Infinity, ownOnly = false } = {} } = arg;
       const poolKey = keyOf(accountKey, pool);
       if (poolKey === null) return refused("no_pool");
+      // Before anything is said of the address: whose it is, or whether anybody has it, is not for every account to know.
+      if (ownOnly && !assignments.isOwn(accountKey, address.address)) return refused("not_assigned");
       if (holder.get(address.address)) return refused("taken");
-      if (addressesOf(accountKey) >= addressesAnAccount) return refused("too_many_addresses");
+      if (isAnothers(accountKey, address.address)) return refused("not_assigned");
+      if (addressesOf(accountKey) >= most) return refused("too_many_addresses");
       const { warmup, bindable } = address;
       insertAddress.run({ ...address, poolKey, at, warmup: cell(warmup), bindable: cell(bindable) });
+      assignAdded(accountKey, address.address, at);
       touch.run(at, poolKey);
       return done(accountKey, pool);
     },
@@ -175,6 +185,8 @@ export function createPoolWrites(db: Database) {
       for (const { address, bindable, ptr, ptrOk } of arg.looks)
         saveLook.run({ address, bindable: cell(bindable), ptr, ptrOk: cell(ptrOk), at: arg.at });
     },
+    assignAddress: assignments.assignAddress,
+    unassignAddress: assignments.unassignAddress,
   };
 }
 

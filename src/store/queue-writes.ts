@@ -99,9 +99,9 @@ export function createQueueWrites(db: Database, tally: Tally) {
   const findMessage: Statement<[string, number], { key: number }> = db.prepare(
     "SELECT key FROM messages WHERE id = ? AND account_key = ?",
   );
-  const cancel = db.prepare(
+  const cancel: Statement<[number, number], { bytes: number }> = db.prepare(
     `UPDATE recipients SET state = 'canceled', due_at = NULL, lease_owner = NULL, lease_until = NULL, updated_at = ?
-     WHERE message_key = ? AND (due_at IS NOT NULL OR ${isHeld})`,
+     WHERE message_key = ? AND (due_at IS NOT NULL OR ${isHeld}) RETURNING share_bytes AS bytes`,
   );
 
   /** Leases what is due, oldest first. What is come upon of a paused account is put on hold, and more is looked at in its place. */
@@ -163,8 +163,9 @@ export function createQueueWrites(db: Database, tally: Tally) {
     }): { canceled: number; message: MessageRecord } | null {
       const row = findMessage.get(arg.id, arg.accountKey);
       if (!row) return null;
-      const canceled = cancel.run(arg.at, row.key).changes;
-      tally.unsent -= canceled;
+      const rows = cancel.all(arg.at, row.key);
+      for (const { bytes } of rows) tally.change(arg.accountKey, -1, -bytes);
+      const canceled = rows.length;
       const message = messages.record(arg.accountKey, arg.id, arg.at);
       return message && { canceled, message };
     },

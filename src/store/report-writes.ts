@@ -14,6 +14,8 @@ interface Standing {
   waits: number;
   complained: number;
   unconfirmed: number;
+  accountKey: number;
+  bytes: number;
 }
 
 export function createReportWrites(
@@ -23,7 +25,7 @@ export function createReportWrites(
 ) {
   const standing: Statement<[number, number], Standing> = db.prepare(
     `SELECT state, attempts, coalesce(${isLeased}, 0) AS leased, (due_at IS NOT NULL OR coalesce(${isHeld}, 0)) AS waits, complained_at IS NOT NULL AS complained,
-       coalesce(complaint_unconfirmed, 0) AS unconfirmed
+       coalesce(complaint_unconfirmed, 0) AS unconfirmed, account_key AS accountKey, share_bytes AS bytes
      FROM recipients WHERE key = ? AND message_key = ?`,
   );
   const bounce = db.prepare(
@@ -57,7 +59,7 @@ export function createReportWrites(
       });
     else {
       bounce.run({ recipientKey, at, eventAt: event.occurredAt, smtpCode, smtpStatus, smtpResponse });
-      if (now.waits !== 0) tally.unsent -= 1;
+      if (now.waits !== 0) tally.change(now.accountKey, -1, -now.bytes);
     }
     parts.recordEvent(event);
     if (report.suppression) parts.addSuppression(report.suppression, at);

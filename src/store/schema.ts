@@ -5,6 +5,7 @@
 import { blob, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type {
   Account,
+  AccountLimits,
   AuditEntry,
   DkimKey,
   DnsRecord,
@@ -30,6 +31,9 @@ export const accounts = sqliteTable("accounts", {
   guarded: text("guarded", { mode: "json" }).$type<GuardBaseline>(),
   rates: text("rates", { mode: "json" }).$type<Rates>().notNull().default({}),
   dailyQuota: integer("daily_quota"),
+  limits: text("limits", { mode: "json" }).$type<AccountLimits>().notNull().default({}),
+  /** Its suppressions that a person or an import added; those of the system are not counted. */
+  suppressionsAdded: integer("suppressions_added").notNull().default(0),
 });
 
 export const apiKeys = sqliteTable("api_keys", {
@@ -156,6 +160,8 @@ export const recipients = sqliteTable("recipients", {
   /** How long it was on hold, holds of now left out. */
   heldMs: integer("held_ms").notNull().default(0),
   provider: text("provider"),
+  /** Its part of the message's content. */
+  shareBytes: integer("share_bytes").notNull().default(0),
 });
 
 export const attempts = sqliteTable("attempts", {
@@ -448,6 +454,13 @@ export const ipAddresses = sqliteTable("ip_addresses", {
   updatedAt: integer("updated_at").notNull(),
 });
 
+/** Addresses that belong to an account, whether it has them in a pool or not. */
+export const ipAssignments = sqliteTable("ip_assignments", {
+  address: text("address").primaryKey(),
+  accountKey: integer("account_key").notNull(),
+  assignedAt: integer("assigned_at").notNull(),
+});
+
 export const tables = {
   accounts,
   apiKeys,
@@ -475,6 +488,7 @@ export const tables = {
   statsQuarters,
   ipPools,
   ipAddresses,
+  ipAssignments,
   secrets,
   maintenance,
   probe,

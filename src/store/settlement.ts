@@ -1,6 +1,6 @@
 // What an outcome changes, in one transaction: the recipient, the attempt, the event with its webhook rows, the
 // suppression and the inbox copy. A recipient that is final stays as it is: a second outcome writes nothing.
-import type { Database } from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
 import type { NewEvent, NewSuppression, SecondLook, Settlement } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
@@ -83,7 +83,7 @@ export interface SettlementParts {
 export function createSettlementWrites(db: Database, tally: Tally, parts: SettlementParts) {
   // A deferral told by a process that has lost its lease must not end the lease of the one that holds it now.
   const keepsLease = "lease_owner <> @owner AND @dueAt IS NOT NULL";
-  const update = db.prepare(
+  const update: Statement<[PackedSettlement], { bytes: number }> = db.prepare(
     `UPDATE recipients SET state = @outcome, attempts = @attempts, updated_at = @at, last_event_at = @eventAt,
        due_at = iif(${keepsLease}, NULL, @dueAt),
        lease_owner = iif(${keepsLease}, lease_owner, NULL),
@@ -91,7 +91,7 @@ export function createSettlementWrites(db: Database, tally: Tally, parts: Settle
        last_attempt_at = iif(@tried, @startedAt, last_attempt_at),
        smtp_code = @smtpCode, smtp_status = @smtpStatus, smtp_response = @smtpResponse,
        receiving_mta = iif(@tried, @host, receiving_mta), sending_ip = iif(@tried, @sendingIp, sending_ip), provider = iif(@tried, @provider, provider), tls = iif(@tried, @tls, tls)
-     WHERE key = @recipientKey AND (due_at IS NOT NULL OR lease_owner IS NOT NULL)`,
+     WHERE key = @recipientKey AND (due_at IS NOT NULL OR lease_owner IS NOT NULL) RETURNING share_bytes AS bytes`,
   );
   const insertAttempt = db.prepare(
     `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, sending_ip, host, address, tls,
@@ -106,8 +106,9 @@ export function createSettlementWrites(db: Database, tally: Tally, parts: Settle
 
   return {
     settle(s: PackedSettlement): boolean {
-      if (update.run(s).changes === 0) return false;
-      if (s.dueAt === null) tally.unsent -= 1;
+      const settled = update.get(s);
+      if (!settled) return false;
+      if (s.dueAt === null) tally.change(s.accountKey, -1, -settled.bytes);
       if (s.tried === 1) insertAttempt.run(s);
       parts.recordEvent(s.event);
       if (s.suppression) parts.addSuppression(s.suppression, s.at);

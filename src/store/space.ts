@@ -11,6 +11,8 @@ const probeEachMs = 2000;
 
 export interface Space {
   full(): boolean;
+  /** Bytes that are free before it is full, as of the last look; any number where the mark is switched off. */
+  room(): number;
   freeBytes(): number;
   /** False since the last write was refused. */
   writable(): boolean;
@@ -30,6 +32,7 @@ export function createSpace(deps: {
   let refused: "full" | "failed" | null = null;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let low = false;
+  let roomBytes = Infinity;
   let timer: Timer | null = null;
   let stopped = false;
 
@@ -40,9 +43,12 @@ export function createSpace(deps: {
     lookedAt = now;
     try {
       const { bavail, blocks, bsize } = statfsSync(directory);
-      low = bavail * bsize < Math.max(leastFreeBytes, minFreeShare * blocks * bsize);
+      const over = bavail * bsize - Math.max(leastFreeBytes, minFreeShare * blocks * bsize);
+      low = over < 0;
+      roomBytes = Math.max(0, over);
     } catch {
       low = false; // a disk that cannot be asked shows itself at the next write
+      roomBytes = Infinity;
     }
     return low;
   };
@@ -57,6 +63,10 @@ export function createSpace(deps: {
 
   return {
     full: () => refused === "full" || look(),
+    room() {
+      look();
+      return roomBytes;
+    },
     freeBytes() {
       const { bavail, bsize } = statfsSync(directory);
       return bavail * bsize;

@@ -4,8 +4,9 @@ import type { Database, Statement } from "better-sqlite3";
 import type { IdMint } from "../ids.ts";
 import type { Spool } from "./content.ts";
 
-/** Mail about the appliance itself is a message of the second: it has no webhooks and nobody's key. */
-const firstAccounts = ["default", "operations"];
+/** Mail about the appliance itself is a message of this one: it has no webhooks and nobody's key. */
+export const operationsAccount = "operations";
+const firstAccounts = ["default", operationsAccount];
 
 export interface Swept {
   orphanFiles: number;

@@ -22,8 +22,9 @@ import { packSettlement } from "./settlement.ts";
 import type { ReplayedPiece, ReplayPiece } from "./replay.ts";
 import type { Space } from "./space.ts";
 import type { StatsCalls } from "./stats-calls.ts";
-import { ContentGone } from "./store.ts";
+import { ContentGone, LimitReached } from "./store.ts";
 import type { Commit, NewMessage, Page, PageRequest, Store, Suppression } from "./store.ts";
+import type { Over } from "./suppression-writes.ts";
 import { attemptsPiece, discardPiece } from "./webhook-writes.ts";
 
 /** Enough for what is in flight; a message that is deferred is read back when its time comes. */
@@ -129,12 +130,13 @@ export function createCalls(parts: CallParts): Store {
     noteUse: (use) => writer.call("noteUse", use),
 
     // domains
-    async createDomain(domain) {
-      const key = await rarely(writer.call("createDomain", domain));
+    async createDomain(domain, most) {
+      const key = within(await rarely(writer.call("createDomain", { ...domain, ...mostOf(most) })));
       return key === null ? null : { ...domain, key };
     },
     domainByName: async (accountKey, name) =>
       rare.get(`domain ${accountKey} ${name}`, () => lookups.domainByName(accountKey, name)),
+    countDomains: async (accountKey) => lookups.countDomains(accountKey),
     listDomains: async (accountKey) => lookups.domains(accountKey),
     domainsToCheck: async (pendingBefore, othersBefore, limit) =>
       lookups.domainsToCheck(pendingBefore, othersBefore, limit),
@@ -150,13 +152,13 @@ export function createCalls(parts: CallParts): Store {
         : openInline(recent.find(ref.id) ?? lookups.content(ref.id), ref, offset),
     spentQuota: async (quotas, at) => lookups.spentQuota(quotas, at),
     async acceptMessage(message) {
-      const { packed, blobs } = packMessage(message);
+      const { packed, blobs } = packMessage(message, space.room());
       const accepted = await writer.call("acceptMessage", packed, blobs);
       if (accepted.kind !== "accepted") return accepted;
       return { kind: "accepted", jobs: started(message, accepted) };
     },
     async acceptMessages(messages, answer) {
-      const { packed, blobs } = packBatch(messages, answer);
+      const { packed, blobs } = packBatch(messages, answer, space.room());
       const result = await writer.call("acceptMessages", packed, blobs);
       if (result.kind !== "accepted") return result;
       const jobs = messages.map((message, index) => {
@@ -238,8 +240,8 @@ export function createCalls(parts: CallParts): Store {
         await reader.ask("listSuppressions", { accountKey, filter, page: at, now: clock.now() }),
       );
     },
-    async addSuppressions(entries, at) {
-      const changes = await writer.call("addSuppressions", { entries, at });
+    async addSuppressions(entries, at, most) {
+      const changes = within(await writer.call("addSuppressions", { entries, at, ...mostOf(most) }));
       const count = (kind: string): number => changes.filter(({ change }) => change === kind).length;
       const rows = changes.map(({ row }) => row);
       return { added: count("added"), updated: count("updated"), unchanged: count("unchanged"), rows };
@@ -250,7 +252,10 @@ export function createCalls(parts: CallParts): Store {
     domainsDelivered: (limit) => reader.ask("domainsDelivered", { limit }),
 
     // webhooks
-    createEndpoint: async (endpoint) => ({ ...endpoint, key: await writer.call("createEndpoint", endpoint) }),
+    async createEndpoint(endpoint, most) {
+      const key = within(await writer.call("createEndpoint", { ...endpoint, ...mostOf(most) }));
+      return { ...endpoint, key };
+    },
     endpoint: async (accountKey, id) => lookups.endpoint(accountKey, id),
     endpointByKey: async (key) => lookups.endpointByKey(key),
     listEndpoints: async (accountKey) => lookups.endpoints(accountKey),
@@ -313,13 +318,17 @@ export function createCalls(parts: CallParts): Store {
     createPool: (pool) => writer.call("createPool", pool),
     updatePool: (accountKey, name, change, at) => writer.call("updatePool", { accountKey, name, change, at }),
     deletePool: (accountKey, name, lanes) => writer.call("deletePool", { accountKey, name, lanes }),
-    addAddress: (accountKey, pool, address, at) =>
-      writer.call("addAddress", { accountKey, pool, address, at }),
+    addAddress: (accountKey, pool, address, at, rules = {}) =>
+      writer.call("addAddress", { accountKey, pool, address, at, rules }),
     updateAddress: (accountKey, pool, address, change, at) =>
       writer.call("updateAddress", { accountKey, pool, address, change, at }),
     removeAddress: (accountKey, pool, address, at) =>
       writer.call("removeAddress", { accountKey, pool, address, at }),
     saveLooks: (looks, at) => writer.call("saveLooks", { looks, at }),
+    mayHoldAddress: async (accountKey, address) => lookups.assignments.isOwn(accountKey, address),
+    listAssignments: async () => lookups.assignments.all(),
+    assignAddress: (accountKey, address, at) => writer.call("assignAddress", { accountKey, address, at }),
+    unassignAddress: (address, at) => writer.call("unassignAddress", { address, at }),
 
     // inbox
     async listInbox(accountKey, page) {
@@ -387,6 +396,14 @@ async function* openInline(
   if (!bytes) throw new ContentGone(`the content of message ${ref.id} was removed`);
   if (offset < bytes.byteLength) yield bytes.subarray(offset);
 }
+
+/** What was written; a write that was refused by a limit throws. */
+function within<T>(result: T | Over): T {
+  if (typeof result === "object" && result !== null && "over" in result) throw new LimitReached(result.over);
+  return result;
+}
+
+const mostOf = (most: number | undefined): { most?: number } => (most === undefined ? {} : { most });
 
 /** The start of the second after a moment. */
 function secondAfter(ms: number): number {

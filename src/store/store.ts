@@ -23,6 +23,8 @@ export interface Limits {
   /** Messages accepted in a day of UTC; null: any number. */
   dailyQuota: number | null;
 }
+/** By the limit's name (access/account-limits.ts): what differs from the limits of everybody. */
+export type AccountLimits = Record<string, number>;
 /** A bucket that is null goes back to the rate of everybody. */
 export interface LimitsChange {
   rates?: Record<string, Rate | null>;
@@ -38,6 +40,8 @@ export interface Quota {
 
 export interface Account extends Limits {
   key: number;
+  /** What it may have of things that it makes itself. */
+  limits: AccountLimits;
   id: string; // acct_…
   name: string;
   /** Of a deleted one the row stays, since what it sent outlives it: its key is never given again. */
@@ -50,6 +54,11 @@ export interface Account extends Limits {
   /** What the guard had counted when the account was last resumed; it counts on from there. */
   guarded: GuardBaseline | null;
 }
+
+export type AccountChange = {
+  status?: "active" | "suspended";
+  limits?: Record<string, number | null>;
+} & LimitsChange;
 
 /** The figures from `from` on, as they stood at a resume. */
 export interface GuardBaseline {
@@ -195,6 +204,11 @@ export interface NewMessage {
   quotas: Quota[];
   /** Refuse with `queue_full` when this many recipients are unsent; 0: no limit. */
   maxQueue: number;
+  /**
+   * Refuse with `share_full` when the account has this many recipients, or bytes of their content, unsent; null in it:
+   * half of what the other accounts leave, where there are any. null: the account is bound by no share.
+   */
+  share: { recipients: number | null; bytes: number | null } | null;
 }
 
 /** Content that is ready to be named by a message: bytes for the same commit, or a synced spool file. */
@@ -207,6 +221,7 @@ export type AcceptResult =
   | { kind: "replayed"; status: number; body: string }
   | { kind: "idempotency_conflict" }
   | { kind: "queue_full" }
+  | { kind: "share_full"; of: "recipients" | "bytes"; most: number }
   | { kind: "over_quota"; quota: Quota };
 
 /** A request whose answer is kept: whose key it is, and SHA-256 over method, path and body bytes. */
@@ -274,7 +289,10 @@ export interface BatchAnswer extends IdempotencyRecord {
 /** `refused`: nothing was kept; what stood against each message, null where nothing did. */
 export type BatchAcceptResult =
   | { kind: "accepted"; jobs: Job[][] /* of each message, those inserted leased */ }
-  | { kind: "refused"; refusals: (Extract<AcceptResult, { kind: "suppressed" | "queue_full" }> | null)[] }
+  | {
+      kind: "refused";
+      refusals: (Extract<AcceptResult, { kind: "suppressed" | "queue_full" | "share_full" }> | null)[];
+    }
   | Extract<AcceptResult, { kind: "replayed" | "idempotency_conflict" | "over_quota" }>;
 
 export interface AttemptRecord {
@@ -668,10 +686,34 @@ export type PoolWrite =
         | "taken" // the address is in a pool, perhaps of another account
         | "too_many_pools"
         | "too_many_addresses"
+        | "not_assigned" // the address is not the account's, or belongs to another
         | "default"
         | "has_addresses"
         | "has_mail";
     };
+
+/** What binds an account's key, and not the operator. */
+export interface PoolRules {
+  /** Pools, or addresses, that the account may have. */
+  most?: number;
+  /** Where several accounts send: only an address that was assigned to the account. */
+  ownOnly?: boolean;
+}
+
+/** An address that belongs to an account. */
+export interface IpAssignment {
+  address: string;
+  accountKey: number;
+  /** The account's name. */
+  account: string;
+  /** The pool that it is in; null: none. */
+  pool: string | null;
+  assignedAt: number;
+}
+
+/** `assigned`, `in_pool`: it belongs to another account, or is in a pool of it; `account` names that one. */
+export type AssignResult =
+  { ok: true; assignment: IpAssignment } | { ok: false; why: "assigned" | "in_pool"; account: string };
 
 export interface InboxMail {
   key: number;
@@ -811,10 +853,7 @@ export interface Store {
   /** In the order in which they were made, without those that were deleted. */
   listAccounts(page: PageRequest): Promise<Page<Account>>;
   /** The account as it is then; null: no such account, or it was deleted. */
-  changeAccount(
-    id: string,
-    change: { status?: "active" | "suspended" } & LimitsChange,
-  ): Promise<Account | null>;
+  changeAccount(id: string, change: AccountChange): Promise<Account | null>;
   /** Whether any mail of the account is still to be sent. */
   hasUnsent(accountKey: number): Promise<boolean>;
   /**
@@ -845,11 +884,15 @@ export interface Store {
   noteUse(use: { apiKeys: number[]; smtpCredentials: number[]; at: number }): Promise<void>;
 
   // domains
-  /** null where the account has the domain already. */
-  createDomain(domain: Omit<SenderDomain, "key">): Promise<SenderDomain | null>;
+  /** null where the account has the domain already. Throws LimitReached where it would have more than `most`. */
+  createDomain(domain: Omit<SenderDomain, "key">, most?: number): Promise<SenderDomain | null>;
+  countDomains(accountKey: number): Promise<number>;
   domainByName(accountKey: number, name: string): Promise<SenderDomain | null>;
   listDomains(accountKey: number): Promise<SenderDomain[]>;
-  /** Every domain that should be looked at again: those that wait for the DNS (pending, or with a pending key) checked before `pendingBefore`, others before `othersBefore`. */
+  /**
+   * Domains that should be looked at again: those that wait for the DNS (pending, or with a pending key) checked before
+   * `pendingBefore`, others before `othersBefore`; of each account up to `limit`, the longest unseen first.
+   */
   domainsToCheck(pendingBefore: number, othersBefore: number, limit: number): Promise<SenderDomain[]>;
   /** Everything of it that can change. False: it was changed or deleted since it was read, and nothing was written. */
   saveDomain(domain: SenderDomain): Promise<boolean>;
@@ -963,10 +1006,14 @@ export interface Store {
     },
     page: PageRequest,
   ): Promise<Page<Suppression>>;
-  /** A stronger reason replaces a weaker one (complaint > hard_bounce > unsubscribe > manual); the first spelling stays. */
+  /**
+   * A stronger reason replaces a weaker one (complaint > hard_bounce > unsubscribe > manual); the first spelling stays.
+   * All are of one account. Throws LimitReached where it would have more than `most` that were added by hand.
+   */
   addSuppressions(
     entries: NewSuppression[],
     at: number,
+    most?: number,
   ): Promise<{ added: number; updated: number; unchanged: number; rows: Suppression[] }>;
   removeSuppression(accountKey: number, canonical: string): Promise<boolean>;
   /** Looks that are due, the oldest first. */
@@ -983,7 +1030,8 @@ export interface Store {
   domainsDelivered(limit: number): Promise<string[]>;
 
   // webhooks
-  createEndpoint(endpoint: Omit<Endpoint, "key">): Promise<Endpoint>;
+  /** Throws LimitReached where the account would have more than `most`. */
+  createEndpoint(endpoint: Omit<Endpoint, "key">, most?: number): Promise<Endpoint>;
   endpoint(accountKey: number, id: string): Promise<Endpoint | null>;
   endpointByKey(key: number): Promise<Endpoint | null>;
   listEndpoints(accountKey: number): Promise<Endpoint[]>;
@@ -1006,7 +1054,7 @@ export interface Store {
   replayDeliveries(accountKey: number, id: string, which: ReplayRequest, at: number): Promise<number | null>;
   deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
   /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */
-  endpointsDue(): Promise<{ endpointKey: number; dueAt: number }[]>;
+  endpointsDue(): Promise<{ endpointKey: number; accountKey: number; dueAt: number }[]>;
   /** First attempts in event order before retries; raises and writes the attempt number, leased until `leaseUntil`. */
   claimDeliveries(claim: {
     endpointKey: number;
@@ -1041,6 +1089,8 @@ export interface Store {
     description: string | null;
     isDefault: boolean;
     at: number;
+    /** Pools that the account may have. */
+    most?: number;
   }): Promise<PoolWrite>;
   updatePool(
     accountKey: number,
@@ -1050,7 +1100,13 @@ export interface Store {
   ): Promise<PoolWrite>;
   /** Only a pool without addresses and without unsent mail, whose lanes begin with `lanes`. */
   deletePool(accountKey: number, name: string, lanes: string): Promise<PoolWrite>;
-  addAddress(accountKey: number, pool: string, address: NewAddress, at: number): Promise<PoolWrite>;
+  addAddress(
+    accountKey: number,
+    pool: string,
+    address: NewAddress,
+    at: number,
+    rules?: PoolRules,
+  ): Promise<PoolWrite>;
   /** Answers the pool that it is in then. */
   updateAddress(
     accountKey: number,
@@ -1061,6 +1117,12 @@ export interface Store {
   ): Promise<PoolWrite>;
   removeAddress(accountKey: number, pool: string, address: string, at: number): Promise<PoolWrite>;
   saveLooks(looks: AddressLook[], at: number): Promise<void>;
+  /** Whether the account's key may put the address into a pool: there is no other account, or it was assigned. */
+  mayHoldAddress(accountKey: number, address: string): Promise<boolean>;
+  listAssignments(): Promise<IpAssignment[]>;
+  assignAddress(accountKey: number, address: string, at: number): Promise<AssignResult>;
+  /** Takes an address from its account, and out of the pool that it is in. null: it belongs to none. */
+  unassignAddress(address: string, at: number): Promise<IpAssignment | null>;
 
   // inbox
   listInbox(accountKey: number, page: PageRequest): Promise<Page<InboxMail>>;
@@ -1120,6 +1182,17 @@ export class StoreUnavailable extends Error {
     super(detail, options);
     this.name = "StoreUnavailable";
     this.why = why;
+  }
+}
+
+/** The account has as many of these as it may; nothing was written. */
+export class LimitReached extends Error {
+  /** How many it has. */
+  readonly has: number;
+  constructor(has: number) {
+    super(`the account has ${has}, which is its limit`);
+    this.name = "LimitReached";
+    this.has = has;
   }
 }
 

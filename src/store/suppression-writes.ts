@@ -1,5 +1,6 @@
 // What changes the suppression list. A stronger reason replaces a weaker one, the first spelling stays, as does a
-// description that no other replaces, and a suppression never ends earlier because another one came.
+// description that no other replaces, and a suppression never ends earlier because another one came. How many of an
+// account's were added by hand is kept beside its row, since a long list is not to be counted for each that is added.
 import type { Database, Statement } from "better-sqlite3";
 import { reasonStrength } from "./store.ts";
 import type { NewSuppression, Suppression } from "./store.ts";
@@ -7,6 +8,14 @@ import type { NewSuppression, Suppression } from "./store.ts";
 /** The columns of `suppressions` under the names of Suppression. */
 export const suppressionColumns = `account_key AS accountKey, canonical, email, reason, source, description, message_id AS messageId,
   event_id AS eventId, CAST(smtp_code AS TEXT) AS smtpCode, smtp_status AS smtpStatus, expires_at AS expiresAt, created_at AS createdAt, updated_at AS updatedAt`;
+
+/** In place of the result of a write: the account has as many as it may. */
+export interface Over {
+  over: number;
+}
+
+/** Not what the system found out itself, or the recipient asked for. */
+const byHand: ReadonlySet<Suppression["source"]> = new Set(["api", "cli", "import"]);
 
 export interface SuppressionChange {
   change: "added" | "updated" | "unchanged";
@@ -23,24 +32,61 @@ export function createSuppressionWrites(db: Database) {
      VALUES (@accountKey, @canonical, @email, @reason, @source, @description, @messageId, @eventId,
        @smtpCode, @smtpStatus, @expiresAt, @createdAt, @updatedAt)`,
   );
-  const remove = db.prepare("DELETE FROM suppressions WHERE account_key = ? AND canonical = ?");
+  const remove: Statement<[number, string], Pick<Suppression, "source">> = db.prepare(
+    "DELETE FROM suppressions WHERE account_key = ? AND canonical = ? RETURNING source",
+  );
+  const addedOf: Statement<[number], { n: number }> = db.prepare(
+    "SELECT suppressions_added AS n FROM accounts WHERE key = ?",
+  );
+  const raise = db.prepare("UPDATE accounts SET suppressions_added = suppressions_added + ? WHERE key = ?");
 
-  const add = (entry: NewSuppression, at: number): SuppressionChange => {
+  const look = (entry: NewSuppression, at: number): Looked => {
     const old = find.get(entry.accountKey, entry.canonical);
-    const next = merge(old, entry, at);
+    return { ...merge(old, entry, at), wasByHand: old !== undefined && byHand.has(old.source) };
+  };
+  /** How many more were added by hand than before. */
+  const moreOf = ({ change, row, wasByHand }: Looked): number =>
+    change === "unchanged" ? 0 : Number(byHand.has(row.source)) - Number(wasByHand);
+  const write = ({ wasByHand: _was, ...next }: Looked): SuppressionChange => {
     if (next.change !== "unchanged") put.run(next.row);
     return next;
   };
 
+  /** Never refused: what the system finds out, and recipients ask for, has no limit. */
+  const add = (entry: NewSuppression, at: number): SuppressionChange => {
+    const looked = look(entry, at);
+    const more = moreOf(looked);
+    if (more !== 0) raise.run(more, entry.accountKey);
+    return write(looked);
+  };
+
   return {
     addSuppression: add,
-    addSuppressions(arg: { entries: NewSuppression[]; at: number }): SuppressionChange[] {
-      return arg.entries.map((entry) => add(entry, arg.at));
+    /** All of them, or none where the account would have more than `most`. */
+    addSuppressions(arg: {
+      entries: NewSuppression[];
+      at: number;
+      most?: number;
+    }): SuppressionChange[] | Over {
+      const { entries, at, most = Infinity } = arg;
+      const [first] = entries;
+      if (first && most !== Infinity) {
+        const more = entries.reduce((sum, entry) => sum + moreOf(look(entry, at)), 0);
+        const has = addedOf.get(first.accountKey)?.n ?? 0;
+        if (more > 0 && has + more > most) return { over: has };
+      }
+      return entries.map((entry) => add(entry, at));
     },
     removeSuppression(arg: { accountKey: number; canonical: string }): boolean {
-      return remove.run(arg.accountKey, arg.canonical).changes > 0;
+      const removed = remove.get(arg.accountKey, arg.canonical);
+      if (removed && byHand.has(removed.source)) raise.run(-1, arg.accountKey);
+      return removed !== undefined;
     },
   };
+}
+
+interface Looked extends SuppressionChange {
+  wasByHand: boolean;
 }
 
 /** What becomes of an entry when another one arrives; one that has expired counts as none. */

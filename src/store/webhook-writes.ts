@@ -4,6 +4,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import { counterMask, webhookFacts } from "./counters.ts";
 import type { DeliveryResult, DueDelivery, Endpoint } from "./store.ts";
+import type { Over } from "./suppression-writes.ts";
 import type { Tally } from "./tally.ts";
 
 /** Rows that one transaction deletes at most. */
@@ -38,6 +39,9 @@ export function createWebhookWrites(db: Database, tally: Tally) {
        created_at, updated_at, last_success_at, last_failure_at, consecutive_failures, format)
      VALUES (@id, @accountKey, @url, @eventMask, @description, @active, @secret, @previousSecret, @previousSecretUntil,
        @createdAt, @updatedAt, @lastSuccessAt, @lastFailureAt, @consecutiveFailures, @format)`,
+  );
+  const countOf: Statement<[number], { n: number }> = db.prepare(
+    "SELECT count(*) AS n FROM endpoints WHERE account_key = ?",
   );
   const find: Statement<[string, number], { key: number }> = db.prepare(
     "SELECT key FROM endpoints WHERE id = ? AND account_key = ?",
@@ -126,7 +130,12 @@ export function createWebhookWrites(db: Database, tally: Tally) {
   };
 
   return {
-    createEndpoint(endpoint: Omit<Endpoint, "key">): number {
+    createEndpoint({
+      most = Infinity,
+      ...endpoint
+    }: Omit<Endpoint, "key"> & { most?: number }): number | Over {
+      const has = countOf.get(endpoint.accountKey)?.n ?? 0;
+      if (has >= most) return { over: has };
       return Number(insert.run({ ...endpoint, active: endpoint.active ? 1 : 0 }).lastInsertRowid);
     },
     /** Answers the endpoint as it is then; null: it is gone. */

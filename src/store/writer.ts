@@ -1,7 +1,7 @@
 // Every write intent, prepared once on the one connection that writes. An intent takes plain values and the bytes
 // that go with it, and answers with plain values: it is called on the writer's thread, inside a transaction that it
 // neither begins nor ends.
-import type { Database, Statement } from "better-sqlite3";
+import type { Database } from "better-sqlite3";
 import { createAcceptance } from "./acceptance.ts";
 import { createAnswered } from "./answered.ts";
 import { createAnswers } from "./answers.ts";
@@ -26,11 +26,13 @@ import { createStatsGather } from "./stats-gather.ts";
 import type { StatsGather } from "./stats-gather.ts";
 import { createSuppressionWrites } from "./suppression-writes.ts";
 import type { AuditEntry } from "./store.ts";
+import { createTally } from "./tally.ts";
 import type { Tally } from "./tally.ts";
+import { countUnsent } from "./unsent.ts";
 import { createWebhookWrites } from "./webhook-writes.ts";
 
 export function createWriter(db: Database) {
-  const tally: Tally = { unsent: countUnsent(db), events: false, counted: [] };
+  const tally = createTally(countUnsent(db));
   const answers = createAnswers(db);
   const audit = createAuditWrites(db);
   const gather = createStatsGather(db, tally);
@@ -53,7 +55,7 @@ function createWrites(
   const { askSecondLook, ...lookIntents } = createSecondLookWrites(db, addSuppression);
   return {
     ...createAcceptance(db, tally, answers),
-    ...createAccountWrites(db),
+    ...createAccountWrites(db, tally),
     ...createAccessWrites(db),
     ...createDomainWrites(db),
     ...createQueueWrites(db, tally),
@@ -88,13 +90,3 @@ export type Writes = ReturnType<typeof createWrites>;
 export type WriteName = keyof Writes;
 export type Intents = ReturnType<typeof createWriter>["intents"];
 export type IntentName = keyof Intents;
-
-function countUnsent(db: Database): number {
-  const waiting: Statement<[], { n: number }> = db.prepare(
-    "SELECT count(*) AS n FROM recipients INDEXED BY recipients_waiting WHERE due_at IS NOT NULL",
-  );
-  const leased: Statement<[], { n: number }> = db.prepare(
-    "SELECT count(*) AS n FROM recipients INDEXED BY recipients_leased WHERE lease_owner IS NOT NULL",
-  );
-  return (waiting.get()?.n ?? 0) + (leased.get()?.n ?? 0);
-}

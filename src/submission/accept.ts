@@ -1,5 +1,6 @@
 // The last step of every acceptance: one transaction that holds the message, its recipients and
 // what proves it, and then the start of those that have a slot. Both doors end here.
+import { shareWords, type Share } from "../access/account-limits.ts";
 import { OverQuota } from "../access/quotas.ts";
 import type { Config } from "../config.ts";
 import { Refusal } from "../errors.ts";
@@ -34,6 +35,8 @@ export interface Acceptable {
   sendAt: number | null;
   idempotency: IdempotencyRecord | null;
   quotas: Quota[];
+  /** null: bound by none. */
+  share: Share | null;
 }
 
 type Replayed = { kind: "replayed"; status: number; body: string };
@@ -54,7 +57,7 @@ export async function accept(deps: AcceptDeps, mail: Acceptable): Promise<Accept
   if (result.kind === "accepted") return { kind: "accepted" };
   if (result.kind === "replayed") return result;
   if (result.kind === "over_quota") throw new OverQuota(result.quota, mail.createdAt);
-  throw result.kind === "idempotency_conflict" ? reusedKey() : refusalOf(result, result.held);
+  throw result.kind === "idempotency_conflict" ? reusedKey() : refusalOf(result, result.held, mail.share);
 }
 
 /** `refused`: nothing was kept; what stands against each mail, null where nothing does. */
@@ -71,7 +74,9 @@ export async function acceptAll(
     const messages = mails.map((mail, index) => newMessage(deps, mail, held[index] ?? []));
     const found = await deps.store.acceptMessages(messages, answer);
     if (found.kind !== "refused") return found;
-    const refusals = found.refusals.map((one, index) => one && refusalOf(one, held[index] ?? []));
+    const refusals = found.refusals.map(
+      (one, index) => one && refusalOf(one, held[index] ?? [], mails[index]?.share ?? null),
+    );
     return { kind: "refused" as const, refusals };
   });
   if (result.kind === "accepted") return { kind: "accepted" };
@@ -164,10 +169,12 @@ function reusedKey(): Refusal {
 }
 
 function refusalOf(
-  result: Extract<AcceptResult, { kind: "suppressed" | "queue_full" }>,
+  result: Extract<AcceptResult, { kind: "suppressed" | "queue_full" | "share_full" }>,
   held: Held[],
+  share: Share | null,
 ): Refusal {
   if (result.kind === "queue_full") return noRoom("the queue is full");
+  if (result.kind === "share_full") return noRoom(shareWords(share?.account ?? "", result.of, result.most));
   const typeOf = new Map(held.map(({ recipient }) => [recipient.canonical, recipient.type]));
   const refusal = problemsRefusal([
     suppressedProblems(result.entries, (canonical) => typeOf.get(canonical) ?? "to"),

@@ -1,6 +1,7 @@
 // The one door behind both doors. `send` (REST) and `relay` (SMTP) read as lists of named steps;
 // then the content is put on disk and one transaction accepts the message (accept.ts).
 import { createHash } from "node:crypto";
+import { shareOf } from "../access/account-limits.ts";
 import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Domains } from "../domains/domains.ts";
@@ -102,6 +103,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       sendAt,
       idempotency: null,
       quotas: sender.quotas,
+      share: shareOf(sender.account),
     };
   };
 
@@ -150,6 +152,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       sendAt: mail.options.sendAt,
       idempotency: onceOnly(mail, envelope.rcptTo, made.id),
       quotas: sender.quotas,
+      share: shareOf(sender.account),
     });
     return { id: accepted.kind === "replayed" ? replayedId(accepted.body) : made.id };
   };

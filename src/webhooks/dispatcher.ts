@@ -117,9 +117,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const lookOnce = async (): Promise<void> => {
     const due = await store.endpointsDue();
     const now = time();
-    for (const { endpointKey, dueAt } of due) {
+    for (const { endpointKey, accountKey, dueAt } of due) {
       if (dueAt > now) wakeAt(dueAt);
-      else fill(lanes.of(endpointKey, now), true);
+      else fill(lanes.of(endpointKey, accountKey, now), true);
     }
     lanes.closeIdle(now);
     wakeAt(now + longestSleepMs);
@@ -162,7 +162,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const now = time();
     const leaseUntil = now + deps.timeoutMs + leaseMarginMs;
     const limit = lanes.freeSlots(lane);
-    lanes.take(limit);
+    lanes.take(lane, limit);
     try {
       const claimed = await store.claimDeliveries({ endpointKey: lane.key, limit, now, leaseUntil });
       const { deliveries, nextDueAt } = claimed;
@@ -174,7 +174,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       if (!endpoint?.active) return await store.giveBackDeliveries(deliveries, now);
       for (const delivery of deliveries) begin(lane, endpoint, delivery);
     } finally {
-      lanes.take(-limit);
+      lanes.take(lane, -limit);
     }
   };
 
@@ -197,13 +197,13 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     }
     lane.flights.set(current.eventSeq, current);
     lane.usedAt = time();
-    lanes.take(1);
+    lanes.take(lane, 1);
     hold(
       attempt(lane, endpoint, current)
         .catch((error: unknown) => rest(lane, error))
         .finally(() => {
           lane.flights.delete(current.eventSeq);
-          lanes.take(-1);
+          lanes.take(lane, -1);
           fill(lane, false);
         }),
     );

@@ -1,6 +1,7 @@
 // The lanes of the dispatcher, one an endpoint: what is in flight there, its kept connections, and how many slots it
 // has left. A lane has up to 32; all lanes together about 1,024, which bounds sockets and memory. The more of those are
-// taken, the smaller each lane's share, and never less than one: many dead endpoints cannot crowd out a live one.
+// taken, the smaller each lane's share, and never less than one: many dead endpoints cannot crowd out a live one. All
+// lanes of one account have at most half of what other accounts leave, where events of others are under way too.
 import type { Pool } from "undici";
 import type { DueDelivery, Endpoint } from "../store/store.ts";
 import { readEndpointUrl } from "./guard.ts";
@@ -10,6 +11,8 @@ const laneSlots = 32;
 const totalSlots = 1024;
 /** A lane may take this part of what is free, at most. */
 const shareOfFree = 1 / 8;
+/** All lanes of an account together may have this part of what other accounts leave. */
+const shareOfAccount = 1 / 2;
 const idleMs = 60_000;
 /** Of an endpoint that fails en masse a sample of its answers is kept, so that it cannot fill the disk with them. */
 const mostAnswers = 100;
@@ -17,6 +20,7 @@ const answersPerSecond = 1;
 
 export interface Lane {
   readonly key: number;
+  readonly accountKey: number;
   /** Attempts in flight by event: a delivery whose lease ran out meanwhile is not started twice. */
   readonly flights: Map<number, DueDelivery>;
   connections: { origin: string; pool: Pool } | null;
@@ -31,10 +35,10 @@ export interface Lane {
 }
 
 export interface Lanes {
-  of(key: number, now: number): Lane;
+  of(key: number, accountKey: number, now: number): Lane;
   freeSlots(lane: Lane): number;
   /** Counts slots as taken, from before their claim to the end of their attempts; negative: they are free again. */
-  take(slots: number): void;
+  take(lane: Lane, slots: number): void;
   /** Connections to where the endpoint is now; those to where it was end with their last attempt. */
   connect(lane: Lane, endpoint: Endpoint): Pool;
   /** True where the text of one more answer may be kept. */
@@ -47,16 +51,31 @@ export interface Lanes {
 export function createLanes(post: Pick<Post, "open">): Lanes {
   const lanes = new Map<number, Lane>();
   let taken = 0;
+  const takenBy = new Map<number, number>();
+  /** How many lanes of each account there are. */
+  const lanesOf = new Map<number, number>();
+  const add = (to: Map<number, number>, accountKey: number, n: number): void => {
+    const sum = (to.get(accountKey) ?? 0) + n;
+    if (sum === 0) to.delete(accountKey);
+    else to.set(accountKey, sum);
+  };
+  /** What one account may still take; each lane has one slot whatever the others took. */
+  const leftTo = (accountKey: number): number => {
+    if (lanesOf.size < 2) return totalSlots;
+    const own = takenBy.get(accountKey) ?? 0;
+    return Math.floor((totalSlots - taken + own) * shareOfAccount) - own;
+  };
   const close = (lane: Lane): void => {
-    lanes.delete(lane.key);
+    if (lanes.delete(lane.key)) add(lanesOf, lane.accountKey, -1);
     void lane.connections?.pool.destroy();
   };
   return {
-    of(key, now) {
+    of(key, accountKey, now) {
       const known = lanes.get(key);
       if (known) return known;
       const lane: Lane = {
         key,
+        accountKey,
         flights: new Map(),
         connections: null,
         usedAt: now,
@@ -66,13 +85,22 @@ export function createLanes(post: Pick<Post, "open">): Lanes {
         restsUntil: 0,
       };
       lanes.set(key, lane);
+      add(lanesOf, accountKey, 1);
       return lane;
     },
     freeSlots(lane) {
       const share = Math.floor((totalSlots - taken) * shareOfFree);
-      return Math.min(laneSlots, Math.max(1, share)) - lane.flights.size;
+      const most = Math.min(
+        laneSlots,
+        Math.max(1, share),
+        Math.max(1, lane.flights.size + leftTo(lane.accountKey)),
+      );
+      return most - lane.flights.size;
     },
-    take: (slots) => void (taken += slots),
+    take({ accountKey }, slots) {
+      taken += slots;
+      add(takenBy, accountKey, slots);
+    },
     connect(lane, endpoint) {
       const url = readEndpointUrl(endpoint.url);
       if (lane.connections?.origin === url.origin) return lane.connections.pool;

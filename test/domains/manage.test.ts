@@ -66,6 +66,7 @@ function memoryStore(): DomainsDeps["store"] & { rows: SenderDomain[]; limits: n
   return {
     rows,
     limits,
+    countDomains: (account) => Promise.resolve(rows.filter((row) => row.accountKey === account).length),
     domainByName: (account, name) => Promise.resolve(same(account, name) ?? null),
     createDomain(domain) {
       if (same(domain.accountKey, domain.name)) return Promise.resolve(null);

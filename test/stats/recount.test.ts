@@ -3,10 +3,11 @@ import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { counterMask, counterNames, type CounterName } from "../../src/store/counters.ts";
-import { mailFacts, type Counted } from "../../src/store/counters.ts";
+import { mailFacts } from "../../src/store/counters.ts";
 import { createStatsFold } from "../../src/store/stats-fold.ts";
 import { createStatsGather } from "../../src/store/stats-gather.ts";
 import { createStatsViews } from "../../src/store/stats-views.ts";
+import { createTally } from "../../src/store/tally.ts";
 import { createStatsCalls } from "../../src/store/stats-calls.ts";
 import { migrate } from "../../src/store/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/open.ts";
@@ -41,7 +42,7 @@ function counting(meanwhile: Happened[] = []) {
   const db = openWriting(path);
   db.pragma("synchronous = OFF"); // what is on disk after a power cut is not asked here
   migrate(db, path);
-  const tally = { unsent: 0, events: false, counted: [] as Counted[] };
+  const tally = createTally();
   const gather = createStatsGather(db, tally);
   const fold = db.transaction(createStatsFold(db).foldStats);
   const views: Record<string, (arg: never) => unknown> = createStatsViews(db);

@@ -1124,7 +1124,11 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         await store.settleDeliveries([
           { ...took, ...first, at, status: 500, result: { kind: "retry", dueAt: at + 5 } },
         ]);
-        expect(await store.endpointsDue()).toContainEqual({ endpointKey: endpoint.key, dueAt: 0 });
+        expect(await store.endpointsDue()).toContainEqual({
+          endpointKey: endpoint.key,
+          accountKey: account,
+          dueAt: 0,
+        });
         const next = await claimAll(endpoint.key, at + 5, at + 20);
         expect(next.deliveries.map(({ eventId, attempt }) => [eventId, attempt])).toEqual([
           [events[1]?.id, 1],
@@ -1210,7 +1214,11 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(
           await store.updateEndpoint(account, endpoint.id, { active: true, updatedAt: 9 }),
         ).toMatchObject({ active: true, updatedAt: 9 });
-        expect(await store.endpointsDue()).toContainEqual({ endpointKey: endpoint.key, dueAt: 0 });
+        expect(await store.endpointsDue()).toContainEqual({
+          endpointKey: endpoint.key,
+          accountKey: account,
+          dueAt: 0,
+        });
         await store.updateEndpoint(account, endpoint.id, { updatedAt: 10 }, { discardBacklog: true });
         expect((await claimAll(endpoint.key)).deliveries).toEqual([]);
         expect(await store.deleteEndpoint(account, endpoint.id)).toBe(true);

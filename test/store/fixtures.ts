@@ -57,6 +57,7 @@ export interface MessageWishes {
   content?: NewMessage["content"];
   maxQueue?: number;
   quotas?: NewMessage["quotas"];
+  share?: NewMessage["share"];
 }
 
 export function newMessage(wishes: MessageWishes): NewMessage {
@@ -93,6 +94,7 @@ export function newMessage(wishes: MessageWishes): NewMessage {
     idempotency: wishes.idempotency ?? null,
     quotas: wishes.quotas ?? [],
     maxQueue: wishes.maxQueue ?? 0,
+    share: wishes.share ?? null,
   };
 }
 

@@ -140,12 +140,12 @@ test("more calls than a batch holds are all answered, each its own answer, in or
   const writer = start();
   const order: number[] = [];
   const calls = Array.from({ length: 2500 }, async (_, i) => {
-    const [change] = await writer.call("addSuppressions", {
+    const changes = await writer.call("addSuppressions", {
       entries: [newSuppression(1, `n${i}@x.test`)],
       at: i,
     });
     order.push(i);
-    return change?.row.canonical;
+    return Array.isArray(changes) ? changes[0]?.row.canonical : null;
   });
   expect(await Promise.all(calls)).toEqual(Array.from({ length: 2500 }, (_, i) => `n${i}@x.test`));
   expect(order).toEqual(Array.from({ length: 2500 }, (_, i) => i));

@@ -113,7 +113,11 @@ export function reportsContract(name: string, open: () => Promise<OpenedStore>):
       expect(await store.suppression(account, job.canonical, clock.now())).toMatchObject({
         reason: "hard_bounce",
       });
-      expect(await store.endpointsDue()).toContainEqual({ endpointKey: endpoint.key, dueAt: 0 });
+      expect(await store.endpointsDue()).toContainEqual({
+        endpointKey: endpoint.key,
+        accountKey: account,
+        dueAt: 0,
+      });
       expect(await store.settleReports([report(job)])).toEqual(["already"]);
       expect(await eventsOf(job)).toEqual(["message.delivered", "message.bounced"]);
       await store.deleteEndpoint(account, endpoint.id);

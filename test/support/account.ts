@@ -12,6 +12,7 @@ export function newAccount(wishes: Partial<Account> = {}): Account {
     pauseReason: null,
     guarded: null,
     rates: {},
+    limits: {},
     dailyQuota: null,
     ...wishes,
   };

@@ -90,6 +90,23 @@ test("a hundred endpoints that answer nothing take 1,024 slots at most beside on
   expect(started.at(-1)?.endpoint).toBe(1);
 });
 
+test("the dead endpoints of one account take half of the slots at most while another account has events", async () => {
+  const { store, started, dispatcher } = bench();
+  store.addEndpoint({ key: 2, accountKey: 2, url: "https://live.example/", secret });
+  store.record(2, 64);
+  for (let key = 3; key < 53; key++) {
+    store.addEndpoint({ key, accountKey: 3, url: "https://dead.example/", secret });
+    store.record(key, 40);
+  }
+  dispatcher.start();
+  await settle();
+  const count = (from: number) =>
+    started.filter(({ endpoint }) => (from === 2 ? endpoint === 2 : endpoint > 2)).length;
+  expect(count(3)).toBeGreaterThan(400);
+  expect(count(3)).toBeLessThan(512 + 50);
+  expect(count(2)).toBe(32);
+});
+
 test("retries wait for their time behind a single timer, and go after first attempts", async () => {
   const { clock, store, started, dispatcher } = bench();
   store.record(1, 33);

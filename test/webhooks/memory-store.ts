@@ -66,9 +66,9 @@ export class MemoryStore implements DispatchStore {
   }
   async endpointsDue() {
     this.#refuse();
-    return [...this.endpoints.keys()].flatMap((endpointKey) => {
+    return [...this.endpoints.values()].flatMap(({ key: endpointKey, accountKey }) => {
       const due = this.#pending(endpointKey).map((row) => row.dueAt);
-      return due.length === 0 ? [] : [{ endpointKey, dueAt: Math.min(...due) }];
+      return due.length === 0 ? [] : [{ endpointKey, accountKey, dueAt: Math.min(...due) }];
     });
   }
   async endpointByKey(key: number) {

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { agreeByName } from "../ask.ts";
 import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
-import { addLimitOptions, limitsOf, type LimitFlags } from "../limits.ts";
+import { addAccountLimitOptions, limitsOf, type LimitFlags } from "../limits.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";
 
@@ -29,10 +29,10 @@ export function register(accounts: Command, cli: Cli): void {
     .command("show <account>")
     .description("one account, by its name or id")
     .action(async (account: string) => show(cli, await cli.client.call("GET", pathOf(account))));
-  addLimitOptions(
+  addAccountLimitOptions(
     accounts.command("set <account>").description("raise or lower what an account may do"),
   ).action(async (account: string, flags: LimitFlags) => {
-    const body = limitsOf(flags, ["--rate", "--quota"]);
+    const body = limitsOf(flags, ["--rate", "--quota", "--limit"]);
     show(cli, await cli.client.call("PATCH", pathOf(account), { body }));
   });
   for (const verb of ["suspend", "resume"] as const)

@@ -5,6 +5,7 @@ import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { field } from "../output.ts";
 import { ipColumns } from "./pools.ts";
 
 interface AddFlags {
@@ -72,6 +73,49 @@ export function register(ips: Command, cli: Cli): void {
       await cli.client.call("DELETE", path);
       cli.out.note(`${address} is removed`);
     });
+  registerAssignments(ips, cli);
+}
+
+/** Whose an address is: where several accounts send, their keys use only those that are assigned to them. */
+function registerAssignments(ips: Command, cli: Cli): void {
+  ips
+    .command("assign <address>")
+    .description("give an address to an account (--account): its keys may put it into a pool then")
+    .action(async (address: string) => {
+      const answer = await cli.client.call("POST", "/v1/ip_assignments", { body: { ip_address: address } });
+      if (cli.out.json) return cli.out.body(answer.text);
+      cli.out.line(`${address} belongs to ${String(answer.json["account"])}`);
+      cli.out.next(
+        `Put it into a pool: ${cli.program} --account ${String(answer.json["account"])} ips add ${address}`,
+      );
+    });
+  ips
+    .command("unassign <address>")
+    .description("take an address from its account, and out of the pool that it is in")
+    .option("--yes", "do not ask")
+    .action(async (address: string, flags: { yes?: boolean }) => {
+      await agree(
+        cli,
+        `Take ${address} from its account and out of its pool? With its last address gone, the pool's mail waits (that of the pool default leaves from where the system chooses).`,
+        flags.yes,
+      );
+      const answer = await cli.client.call("DELETE", `/v1/ip_assignments/${segment(address)}`);
+      if (cli.out.json) return cli.out.body(answer.text);
+      const { account, ip_pool: pool } = answer.json;
+      cli.out.line(
+        `${address} no longer belongs to ${String(account)}${pool === null ? "" : `, and left its pool ${String(pool)}`}`,
+      );
+    });
+  addListOptions(
+    ips.command("assignments").description("which account each address belongs to"),
+    false,
+  ).action((flags: ListFlags) =>
+    printList(cli, flags, {
+      path: "/v1/ip_assignments",
+      columns: ["ip_address", "account", "ip_pool", "assigned_at"].map((name) => field(name)),
+      empty: `No address is assigned. While one account sends, all are its own; assign one: ${cli.program} ips assign ADDRESS --account NAME`,
+    }),
+  );
 }
 
 async function change(cli: Cli, address: string, body: Record<string, unknown>): Promise<Answer> {

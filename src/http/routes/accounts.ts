@@ -2,6 +2,7 @@
 // goes on, since it was accepted. Only a suspended account with nothing left to send can be deleted. `default` and the
 // account of the appliance's own mail are there from the start and stay.
 import { z } from "zod";
+import { limitNames, limitsOf } from "../../access/account-limits.ts";
 import { accountBuckets } from "../../access/buckets.ts";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
@@ -21,6 +22,10 @@ const created = z.strictObject({
       "is 1 to 64 of a-z, 0-9, - and _, and does not begin with acct_",
     ),
 });
+const mostOfAll = 1_000_000_000;
+const changedLimits = z
+  .partialRecord(z.enum(limitNames), z.int("is a whole number").min(0).max(mostOfAll).nullable())
+  .describe("By name; null goes back to the limit of everybody.");
 const noBody = z.strictObject({});
 /** Made at the first start, and again were they missing. */
 const lasting = ["default", "operations"];
@@ -30,7 +35,7 @@ const common = {
   doors: "admin",
   query: z.object({}),
   everybodys: true,
-  shows: ["name", "rates", "daily_quota"],
+  shows: ["name", "rates", "daily_quota", "limits"],
 } as const;
 const statusAfter = {
   suspend: ["suspended", "Refuses every key and login of an account; what it has queued goes on"],
@@ -125,8 +130,11 @@ export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): 
       summary: "Changes the limits of an account, from the next request on",
       answers: { 200: accountShape },
       refuses: ["resource_not_found"],
-      body: z.strictObject(limitFields(accountBuckets)),
-      handle: (call) => change(call, present({ rates: call.body.rates, dailyQuota: call.body.daily_quota })),
+      body: z.strictObject({ ...limitFields(accountBuckets), limits: changedLimits.optional() }),
+      handle(call) {
+        const { rates, daily_quota: dailyQuota, limits } = call.body;
+        return change(call, present({ rates, dailyQuota, limits }));
+      },
     }),
     ...changes,
     route({
@@ -175,6 +183,7 @@ function accountBody(account: Account): z.input<typeof accountShape> {
     paused_at: isoTimeOrNull(account.pausedAt),
     pause_reason: account.pauseReason,
     ...limitsBody(account),
+    limits: limitsOf(account),
     created_at: isoTime(createdAt),
   };
 }

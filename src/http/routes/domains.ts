@@ -1,6 +1,7 @@
 // /v1/domains: the domains that an account may send from, and the DNS records that each has to publish. Their private
 // keys come in and are never shown. What may be set of one, and what a rotation does, is domains' to say.
 import { z } from "zod";
+import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { returnPathInUse } from "../../domains/records.ts";
@@ -82,9 +83,18 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       body: added,
       problems: ({ name }) => Promise.resolve(simulatorProblems(name)),
       locatedBy: "name",
-      handle: ({ account, body: { name, dkim }, once }) =>
+      handle: ({ door, account, body: { name, dkim }, once }) =>
         once(
-          (writing) => domains.add(account.key, name, writing, ownDkim(dkim ?? {})),
+          (writing) =>
+            withinLimit(account, "domains", () =>
+              domains.add(
+                account.key,
+                name,
+                writing,
+                ownDkim(dkim ?? {}),
+                door === "admin" ? undefined : mostOf(account.limits, "domains"),
+              ),
+            ),
           (domain) => json(201, body(domain), { location: `/v1/domains/${domain.name}` }),
         ),
     }),

@@ -1,10 +1,11 @@
 // /v1/ip_pools, and the same under /v1/ip-pools: the pools of addresses that a message may name. Their addresses are
 // ips.ts's. What stands against a write is the store's to say, and is put into words here.
 import { z } from "zod";
+import { limitRefusal, mostOf } from "../../access/account-limits.ts";
 import { Refusal } from "../../errors.ts";
 import type { Pools } from "../../pools/pools.ts";
 import { lanesOf } from "../../queue/lane.ts";
-import type { Pool, PoolWrite } from "../../store/store.ts";
+import type { Account, Pool, PoolWrite } from "../../store/store.ts";
 import { pageFields, present } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Reply, type Route } from "../route.ts";
@@ -76,8 +77,15 @@ function poolRoutes({ store, pools, config, clock }: RouteDeps, base: string): R
         const at = clock.now();
         const write = call.once(
           (writing) =>
-            writing.createPool({ accountKey: call.account.key, name, description: text, isDefault, at }),
-          (done) => json(201, shownPool(poolOf(done)), { location: `${base}/${name}` }),
+            writing.createPool({
+              accountKey: call.account.key,
+              name,
+              description: text,
+              isDefault,
+              at,
+              ...(call.door === "admin" ? {} : { most: mostOf(call.account.limits, "ip_pools") }),
+            }),
+          (done) => json(201, shownPool(poolOf(done, call.account)), { location: `${base}/${name}` }),
         );
         return thenRead(pools, call, write);
       },
@@ -108,7 +116,7 @@ function poolRoutes({ store, pools, config, clock }: RouteDeps, base: string): R
         const at = clock.now();
         const write = call.once(
           (writing) => writing.updatePool(call.account.key, call.param("name"), change, at),
-          (done) => json(200, shownPool(poolOf(done))),
+          (done) => json(200, shownPool(poolOf(done, call.account))),
         );
         return thenRead(pools, call, write);
       },
@@ -125,7 +133,7 @@ function poolRoutes({ store, pools, config, clock }: RouteDeps, base: string): R
         const write = call.once(
           (writing) => writing.deletePool(call.account.key, name, lanesOf(call.account.key, name)),
           (done) => {
-            poolOf(done);
+            poolOf(done, call.account);
             return { status: 204 };
           },
         );
@@ -146,8 +154,8 @@ export async function thenRead(
   return reply;
 }
 
-/** The pool as it was written, or the refusal that stands against the write. */
-export function poolOf(done: PoolWrite): Pool {
+/** The pool as it was written, or the refusal that stands against the write; `account` is told of its limits. */
+export function poolOf(done: PoolWrite, account: Pick<Account, "name" | "limits">): Pool {
   if (done.ok) return done.pool;
   switch (done.why) {
     case "no_pool":
@@ -158,19 +166,26 @@ export function poolOf(done: PoolWrite): Pool {
       throw new Refusal("validation_failed", "ip_pool names no pool of this account.", {
         errors: [{ field: "ip_pool", code: "validation_failed", issue: "names no pool of this account" }],
       });
+    case "not_assigned":
+      throw notAssigned(account.name);
+    case "too_many_pools":
+      throw limitRefusal(account, "ip_pools", mostOf(account.limits, "ip_pools"));
+    case "too_many_addresses":
+      throw limitRefusal(account, "ip_addresses", mostOf(account.limits, "ip_addresses"));
     default:
       throw new Refusal("conflict", conflicts[done.why]);
   }
 }
 
 const conflicts: Record<
-  Exclude<Extract<PoolWrite, { ok: false }>["why"], "no_pool" | "no_address" | "no_other_pool">,
+  Exclude<
+    Extract<PoolWrite, { ok: false }>["why"],
+    "no_pool" | "no_address" | "no_other_pool" | "not_assigned" | "too_many_pools" | "too_many_addresses"
+  >,
   string
 > = {
   exists: "The account has a pool of this name already.",
   taken: "The address is in a pool already; an address is in one pool only.",
-  too_many_pools: "The account has 100 pools, which is the most.",
-  too_many_addresses: "The account has 256 addresses, which is the most.",
   default:
     "It is the default pool. Make another pool the default first; the pool named default always stays.",
   has_addresses: "The pool has addresses. Remove or move them first.",
@@ -179,6 +194,15 @@ const conflicts: Record<
 
 function noPool(): Refusal {
   return new Refusal("resource_not_found", "There is no such IP pool.");
+}
+
+/** The same whether this machine has the address, another account holds it, or nobody does. */
+export function notAssigned(account: string): Refusal {
+  const issue = `is not assigned to the account ${account}; the operator assigns it: svc ips assign ADDRESS --account ${account}`;
+  return new Refusal("validation_failed", `ip_address ${issue}`, {
+    field: "ip_address",
+    errors: [{ field: "ip_address", code: "validation_failed", issue }],
+  });
 }
 
 export function noAddress(): Refusal {

@@ -1,6 +1,9 @@
-// The addresses of IP pools, under their pool, and /v1/ips, all of an account. Whether this machine has an address, and
-// what the DNS calls it, is the pools room's; no answer waits for the DNS.
+// The addresses of IP pools, under their pool, and /v1/ips, all of an account. Where several accounts send, a key puts
+// only addresses into its pools that the operator assigned to its account, and learns nothing of others; a name for EHLO
+// has to lead to the address. The operator's socket is bound by neither. Whether this machine has an address, and what
+// the DNS calls it, is the pools room's.
 import { z } from "zod";
+import { mostOf } from "../../access/account-limits.ts";
 import { parseHostAddress } from "../../dns/networks.ts";
 import { parseDomain } from "../../mail/address.ts";
 import type { Pool, PoolAddress } from "../../store/store.ts";
@@ -10,7 +13,7 @@ import { json, route, type Call, type Route } from "../route.ts";
 import { list } from "../shapes/common.ts";
 import { ipBody, ipShape } from "../shapes/pools.ts";
 import type { RouteDeps } from "../deps.ts";
-import { noAddress, poolOf, thenRead, underBoth } from "./ip-pools.ts";
+import { noAddress, notAssigned, poolOf, thenRead, underBoth } from "./ip-pools.ts";
 
 const mostWeight = 1000;
 const weightWords = `is a whole number from 1 to ${mostWeight}`;
@@ -27,7 +30,7 @@ const hostname = z
   .nullable()
   .describe("Said in EHLO; null: the server's own name.");
 const warmup = z.boolean().nullable();
-const ipAddress = z
+export const ipAddressField = z
   .string()
   .max(100)
   .transform((text, context) => {
@@ -38,7 +41,7 @@ const ipAddress = z
   });
 
 const newIp = z.strictObject({
-  ip_address: ipAddress,
+  ip_address: ipAddressField,
   hostname: hostname.optional(),
   weight: weight.default(1),
   warmup: warmup.optional(),
@@ -81,7 +84,12 @@ export function ipRoutes(deps: RouteDeps): Route[] {
   ];
 }
 
-function routesUnder({ pools, config, clock }: RouteDeps, path: string): Route[] {
+function routesUnder({ store, pools, config, clock }: RouteDeps, path: string): Route[] {
+  /** Before the DNS or the machine is asked about an address that is not the account's to use. */
+  const refuseForeign = async ({ door, account }: Call<unknown, unknown>, address: string): Promise<void> => {
+    if (door === "admin" || (await store.mayHoldAddress(account.key, address))) return;
+    throw notAssigned(account.name);
+  };
   const shown = (pool: Pool, address: string) => ipBody(addressIn(pool, address), pool.name, config.hostname);
   const one = { ...common, path: `${path}/{ip}` };
 
@@ -94,17 +102,22 @@ function routesUnder({ pools, config, clock }: RouteDeps, path: string): Route[]
       summary: "Adds an address to an IP pool",
       answers: { 201: ipShape },
       refuses: ["resource_not_found", "conflict"],
+      upstream: true,
       body: newIp,
       locatedBy: "ip_address",
       async handle(call) {
         const { ip_address: address, hostname: name = null, weight: share, warmup: warm = null } = call.body;
+        await refuseForeign(call, address);
+        if (call.door === "public" && name !== null) await pools.checkEhloName(name, address);
         const bindable = await pools.canBind(address);
         const at = clock.now();
         const row = { address, hostname: name, weight: share, warmup: warm, bindable };
+        const most = mostOf(call.account.limits, "ip_addresses");
+        const rules = call.door === "admin" ? {} : { most, ownOnly: true };
         const write = call.once(
-          (writing) => writing.addAddress(call.account.key, call.param("name"), row, at),
+          (writing) => writing.addAddress(call.account.key, call.param("name"), row, at, rules),
           (done) =>
-            json(201, shown(poolOf(done), address), {
+            json(201, shown(poolOf(done, call.account), address), {
               location: `${path.replace("{name}", call.param("name"))}/${address}`,
             }),
         );
@@ -117,16 +130,24 @@ function routesUnder({ pools, config, clock }: RouteDeps, path: string): Route[]
       summary: "Changes, pauses, resumes or moves an address",
       answers: { 200: ipShape },
       refuses: ["resource_not_found"],
+      upstream: true,
       body: changedIp,
-      handle(call) {
+      async handle(call) {
         const { weight: share, hostname: name, status, warmup: warm, ip_pool: pool } = call.body;
         const paused = status === undefined ? undefined : status === "paused";
         const change = present({ weight: share, hostname: name, paused, warmup: warm, pool });
         const address = addressOf(call);
+        if (call.door === "public" && typeof name === "string") {
+          const held = (await store.listPools(call.account.key)).find(
+            (one) => one.name === call.param("name"),
+          );
+          if (!held?.addresses.some((one) => one.address === address)) throw noAddress();
+          await pools.checkEhloName(name, address);
+        }
         const at = clock.now();
         const write = call.once(
           (writing) => writing.updateAddress(call.account.key, call.param("name"), address, change, at),
-          (done) => json(200, shown(poolOf(done), address)),
+          (done) => json(200, shown(poolOf(done, call.account), address)),
         );
         return thenRead(pools, call, write);
       },
@@ -144,7 +165,7 @@ function routesUnder({ pools, config, clock }: RouteDeps, path: string): Route[]
         const write = call.once(
           (writing) => writing.removeAddress(call.account.key, call.param("name"), address, at),
           (done) => {
-            poolOf(done);
+            poolOf(done, call.account);
             return { status: 204 };
           },
         );

@@ -2,6 +2,7 @@
 // canonical form, whatever its spelling in the path. A bulk add is all or nothing unless it says
 // `on_invalid: "skip"`. Who asks for text/csv gets the whole list that the filters leave.
 import { z } from "zod";
+import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { canonicalAddress, parseAddress } from "../../mail/address.ts";
@@ -62,15 +63,20 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       path: "/v1/suppressions",
       summary: "Adds up to 1,000 addresses to the suppression list",
       answers: { 200: suppressionsAddedShape, 201: suppressionsAddedShape },
-      refuses: ["invalid_email_address"],
+      refuses: ["invalid_email_address", "conflict"],
       bucket: "suppressions-write",
       query: z.object({}),
       body: added,
       problems: (body) => Promise.resolve([...addressProblems(body), ...expiryProblems(body, clock.now())]),
-      async handle({ account, principal, body, once }) {
+      async handle({ door, account, principal, body, once }) {
         const { entries, invalid } = readEntries(account.key, principal.kind === "key" ? "api" : "cli", body);
         return once(
-          (writing) => writing.addSuppressions(entries, clock.now()),
+          (writing) =>
+            door === "admin"
+              ? writing.addSuppressions(entries, clock.now())
+              : withinLimit(account, "suppressions", () =>
+                  writing.addSuppressions(entries, clock.now(), mostOf(account.limits, "suppressions")),
+                ),
           (result) =>
             json(result.added + result.updated > 0 ? 201 : 200, {
               added: result.added,

@@ -2,6 +2,7 @@
 // URL may be an endpoint (HTTPS, no private network) is the webhooks room's to say. Over 300 lines: nine routes, an entry each.
 import { randomInt } from "node:crypto";
 import { z } from "zod";
+import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
@@ -100,7 +101,8 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       bucket: "webhooks-write",
       body: created,
       problems,
-      handle({ account, body, once }) {
+      refuses: ["conflict"],
+      handle({ door, account, body, once }) {
         const now = clock.now();
         const endpoint = {
           id: mint("whk", now),
@@ -120,7 +122,12 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
           format: body.format ?? ("svc" as const),
         };
         return once(
-          (writing) => writing.createEndpoint(endpoint),
+          (writing) =>
+            door === "admin"
+              ? writing.createEndpoint(endpoint)
+              : withinLimit(account, "webhooks", () =>
+                  writing.createEndpoint(endpoint, mostOf(account.limits, "webhooks")),
+                ),
           (created) => json(201, withSecret(created), { location: `/v1/webhooks/${created.id}` }),
         );
       },

@@ -1,5 +1,6 @@
 // What the operator's socket answers about accounts, keys and SMTP credentials.
 import { z } from "zod";
+import { accountLimits, limitNames, type LimitName } from "../../access/account-limits.ts";
 import { accountBuckets } from "../../access/buckets.ts";
 import type { Limits } from "../../store/store.ts";
 import { idOf, list, timestamp } from "./common.ts";
@@ -26,6 +27,9 @@ export function limitsBody({ rates, dailyQuota }: Limits): z.input<typeof limits
   return { rates: Object.fromEntries(shown), daily_quota: dailyQuota };
 }
 
+type LimitShapes = Record<LimitName, ReturnType<typeof limitShape>>;
+const limitShape = (name: LimitName) => z.int().min(0).nullable().describe(accountLimits[name].of);
+
 export const accountShape = z
   .strictObject({
     id: idOf("acct"),
@@ -34,6 +38,10 @@ export const accountShape = z
     paused_at: timestamp.nullable().describe("Sending is paused since then, and queued mail is held."),
     pause_reason: z.string().nullable(),
     ...limitFields,
+    limits: z
+      .strictObject(Object.fromEntries(limitNames.map((name) => [name, limitShape(name)])) as LimitShapes)
+      .describe("What the account may have of each; null: half of what the other accounts leave.")
+      .meta({ id: "AccountLimits" }),
     created_at: timestamp,
   })
   .meta({ id: "Account" });

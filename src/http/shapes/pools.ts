@@ -40,6 +40,15 @@ export const poolShape = z
   })
   .meta({ id: "IpPool" });
 
+export const assignmentShape = z
+  .strictObject({
+    ip_address: ipAddress,
+    account: z.string().describe("Name of the account that it belongs to."),
+    ip_pool: z.string().nullable().describe("The pool that it is in, or was in when it was taken away."),
+    assigned_at: timestamp,
+  })
+  .meta({ id: "IpAssignment" });
+
 /** `hostname`: what is said in EHLO from addresses that have no name of their own. */
 export function poolBody(pool: Pool, hostname: string): z.input<typeof poolShape> {
   return {

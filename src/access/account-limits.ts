@@ -1,0 +1,96 @@
+// What one account may have of the things that its own keys make, and of what all accounts share: one table. The store
+// decides in the transaction of the write, so that no number of requests at once passes a limit; the words are here.
+// The operator raises one for an account (`svc accounts set NAME --limit webhooks=200`) and is himself not bound by
+// those of a count.
+import { Refusal } from "../errors.ts";
+import { LimitReached } from "../store/store.ts";
+import type { Account, AccountLimits } from "../store/store.ts";
+
+export const accountLimits = {
+  webhooks: { most: 50, of: "webhook endpoints" },
+  domains: { most: 1000, of: "domains" },
+  /** Those of the system (bounces, complaints, unsubscribes) are not counted and never refused. */
+  suppressions: { most: 5_000_000, of: "suppressions that were added by hand" },
+  ip_pools: { most: 100, of: "IP pools" },
+  ip_addresses: { most: 256, of: "addresses in its IP pools" },
+  /** null: half of what the other accounts leave; all of it where there is no other. */
+  queue: { most: null, of: "unsent recipients" },
+  queue_mb: { most: null, of: "megabytes of unsent content" },
+} as const satisfies Record<string, { most: number | null; of: string }>;
+
+export type LimitName = keyof typeof accountLimits;
+export type CountLimit = {
+  [N in LimitName]: (typeof accountLimits)[N]["most"] extends number ? N : never;
+}[LimitName];
+
+export const limitNames = Object.keys(accountLimits) as LimitName[];
+const megabyte = 1_000_000;
+
+/** The limits of an account, as they hold for it. */
+export function limitsOf({ limits }: Pick<Account, "limits">): Record<LimitName, number | null> {
+  const own = limitNames.map((name) => [name, limits[name] ?? accountLimits[name].most]);
+  return Object.fromEntries(own) as Record<LimitName, number | null>;
+}
+
+/** How many of a thing the account may have. */
+export function mostOf(limits: AccountLimits, name: CountLimit): number {
+  return limits[name] ?? accountLimits[name].most;
+}
+
+export interface Share {
+  /** Of whom, by name. */
+  account: string;
+  recipients: number | null;
+  bytes: number | null;
+}
+
+/** What of the queue and the disk the account may fill with unsent mail. */
+export function shareOf({ name, limits }: Pick<Account, "name" | "limits">): Share {
+  const { queue_mb: megabytes } = limits;
+  return {
+    account: name,
+    recipients: limits["queue"] ?? null,
+    bytes: megabytes === undefined ? null : megabytes * megabyte,
+  };
+}
+
+/** Runs a write that an account's limit may stand against. Throws Refusal conflict. */
+export async function withinLimit<T>(
+  account: Pick<Account, "name" | "limits">,
+  name: CountLimit,
+  write: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (error instanceof LimitReached) throw limitRefusal(account, name, error.has);
+    throw error;
+  }
+}
+
+/** `has`: how many it has. */
+export function limitRefusal(
+  account: Pick<Account, "name" | "limits">,
+  name: CountLimit,
+  has: number,
+): Refusal {
+  const most = mostOf(account.limits, name);
+  return new Refusal(
+    "conflict",
+    `The account ${account.name} has ${has} ${accountLimits[name].of}, and may have at most ${most}. ` +
+      `Delete some, or ask the operator to raise the limit: svc accounts set ${account.name} --limit ${name}=${most * 2}`,
+  );
+}
+
+/** What is told of a share of the queue or the disk that is used up. */
+export function shareWords(account: string, of: "recipients" | "bytes", most: number): string {
+  if (of === "recipients")
+    return (
+      `the account ${account} has its share of the queue, ${most} unsent recipients (at most half of what the other accounts leave of limits.max_queue, ` +
+      `or what svc accounts set ${account} --limit queue=N gives it); wait until some are sent`
+    );
+  return (
+    `the account ${account} has its share of the disk, ${Math.floor(most / megabyte)} MB of unsent content (at most half of what the other accounts leave free, ` +
+    `or what svc accounts set ${account} --limit queue_mb=N gives it); wait until some are sent`
+  );
+}

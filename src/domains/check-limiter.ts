@@ -1,0 +1,80 @@
+// How many domains are asked after at once: in all, and of one account, so that zones which do not answer hold up neither
+// the checks of others nor the resolver. What has to wait does so in the line of its account; accounts take turns. A
+// domain whose check is under way is not checked a second time: whoever asks gets the result of the one that runs.
+import { Refusal } from "../errors.ts";
+
+const atOnce = 32;
+const atOnceOfAccount = 8;
+/** More than that of one account is refused. */
+const mostWaiting = 200;
+const retryAfterSeconds = 10;
+
+export interface CheckLimiter {
+  /** Runs `check`, or waits for its turn. `key` names the domain. Throws Refusal service_overloaded. */
+  run<T>(accountKey: number, key: string, check: () => Promise<T>): Promise<T>;
+}
+
+interface Line {
+  running: number;
+  waiting: (() => void)[];
+}
+
+export function createCheckLimiter(): CheckLimiter {
+  /** In the order in which their turn comes. */
+  const lines = new Map<number, Line>();
+  const underWay = new Map<string, Promise<unknown>>();
+  let running = 0;
+
+  const startNext = (): void => {
+    for (const [accountKey, line] of lines) {
+      if (running >= atOnce) return;
+      if (line.running >= atOnceOfAccount) continue;
+      const start = line.waiting.shift();
+      if (!start) continue;
+      lines.delete(accountKey); // its next turn is after the others'
+      lines.set(accountKey, line);
+      running += 1;
+      line.running += 1;
+      start();
+    }
+  };
+  const turn = (accountKey: number): Promise<void> => {
+    const line = lines.get(accountKey) ?? { running: 0, waiting: [] };
+    lines.set(accountKey, line);
+    if (line.waiting.length >= mostWaiting)
+      throw new Refusal(
+        "service_overloaded",
+        `The account has ${atOnceOfAccount} domain checks under way and ${mostWaiting} waiting, which is the most; try again later.`,
+        { retry_after_seconds: retryAfterSeconds },
+      );
+    return new Promise((resolve) => {
+      line.waiting.push(resolve);
+      startNext();
+    });
+  };
+  const end = (accountKey: number): void => {
+    running -= 1;
+    const line = lines.get(accountKey);
+    if (line) line.running -= 1;
+    if (line?.running === 0 && line.waiting.length === 0) lines.delete(accountKey);
+    startNext();
+  };
+
+  return {
+    async run<T>(accountKey: number, key: string, check: () => Promise<T>): Promise<T> {
+      const name = `${accountKey} ${key}`;
+      const known = underWay.get(name);
+      if (known) return known as Promise<T>;
+      const work = (async () => {
+        await turn(accountKey);
+        try {
+          return await check();
+        } finally {
+          end(accountKey);
+        }
+      })().finally(() => underWay.delete(name));
+      underWay.set(name, work);
+      return work;
+    },
+  };
+}

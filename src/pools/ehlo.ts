@@ -1,0 +1,29 @@
+// Which name an account's key may give an address for EHLO: one that the DNS leads to that address, or the host's own. Any
+// other would let it introduce its mail as somebody else's server (RFC 5321 §4.1.1.1: the client's own name). The
+// operator may set what he likes, since records are often published after the address is configured.
+import type { DnsAnswer, Resolver } from "../dns/resolver.ts";
+import { Refusal } from "../errors.ts";
+import { recordsOf, sameAddress } from "./ptr.ts";
+
+/** Throws Refusal: validation_failed, or upstream_error where the DNS could not be asked. */
+export async function checkEhloName(
+  { resolver, hostname }: { resolver: Pick<Resolver, "a" | "aaaa">; hostname: string },
+  name: string,
+  address: string,
+): Promise<void> {
+  const wanted = name.toLowerCase();
+  if (wanted === hostname.toLowerCase()) return;
+  const isV6 = address.includes(":");
+  const answer: DnsAnswer<string> = await (isV6 ? resolver.aaaa(wanted) : resolver.a(wanted));
+  if (answer.kind === "failed")
+    throw new Refusal(
+      "upstream_error",
+      `The DNS could not be asked for the address of ${wanted} (${answer.why}); nothing was changed, try again.`,
+    );
+  if (recordsOf(answer).some((record) => sameAddress(record, address))) return;
+  const issue = `has no ${isV6 ? "AAAA" : "A"} record with ${address}; publish one, or leave hostname out to use ${hostname}`;
+  throw new Refusal("validation_failed", `hostname: ${wanted} ${issue}`, {
+    field: "hostname",
+    errors: [{ field: "hostname", code: "validation_failed", issue: `${wanted} ${issue}` }],
+  });
+}
