@@ -43,6 +43,7 @@ const send = async (pool?: string) =>
 test("mail leaves from its pool's address alone, waits while that is paused, and goes on by itself", async () => {
   const at = "/v1/ip_pools/news/ips";
   expect((await svc.api(key, "POST", "/v1/ip_pools", { name: "news" })).status).toBe(201);
+  dns.set("news.ok.test", "A", ["127.0.0.31"]);
   const added = await svc.api(key, "POST", at, { ip_address: "127.0.0.31", hostname: "news.ok.test" });
   expect(added.json).toMatchObject({ status: "active", hostname: "news.ok.test" });
   expect((await svc.api(key, "POST", at, { ip_address: "192.0.2.9" })).json.status).toBe("unbindable");

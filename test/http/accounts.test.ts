@@ -42,6 +42,15 @@ test("an account is made, listed in pages, shown by name and id, and its name is
     pause_reason: null,
     rates: {},
     daily_quota: null,
+    limits: {
+      webhooks: 50,
+      domains: 1000,
+      suppressions: 5_000_000,
+      ip_pools: 100,
+      ip_addresses: 256,
+      queue: null,
+      queue_mb: null,
+    },
     created_at: "2026-11-27T09:00:00.000Z",
   });
   expect((await operator("GET", "/v1/accounts/shop")).json).toEqual(made.json);

@@ -207,6 +207,7 @@ describe("addresses", () => {
     const pool = await freshPool();
     const ip = freshIp();
     own.add(ip);
+    names.set("out1.acme.example", [ip]);
     const { status, json, headers } = await call("POST", `/v1/ip_pools/${pool}/ips`, {
       ip_address: ip,
       hostname: "Out1.Acme.Example",
@@ -309,6 +310,7 @@ describe("addresses", () => {
   test("it moves to another pool with its settings, and is never in none", async () => {
     const [a, b] = [await freshPool(), await freshPool()];
     const ip = freshIp();
+    names.set("nine.acme.example", [ip]);
     await call("POST", `/v1/ip_pools/${a}/ips`, { ip_address: ip, weight: 9, hostname: "nine.acme.example" });
     const { json } = await call("PATCH", `/v1/ip_pools/${a}/ips/${ip}`, { ip_pool: b });
     expect(json).toMatchObject({ ip_pool: b, weight: 9, hostname: "nine.acme.example" });
@@ -319,6 +321,7 @@ describe("addresses", () => {
     const pool = await freshPool();
     const ip = freshIp();
     own.add(ip);
+    names.set("four.acme.example", [ip]);
     const at = `/v1/ip_pools/${pool}/ips/${ip}`;
     await call("POST", `/v1/ip_pools/${pool}/ips`, {
       ip_address: ip,

@@ -546,6 +546,7 @@ describe("an IP pool", () => {
       201,
       { name: "receipts", description: "d", is_default: false, ips: [] },
     ]);
+    api.door.dns.set("m.ok.test", "A", ["127.0.0.44"]);
     const ip = await api.ask("POST", "/v1/ip_pools/receipts/ips", {
       body: { ip_address: "127.0.0.44", hostname: "m.ok.test" },
     });

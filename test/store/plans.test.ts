@@ -85,19 +85,19 @@ function scansIn(texts: string[]): string[] {
   return texts.flatMap((sql) => scansOf(sql).map((detail) => `${detail}: ${sql.replace(/\s+/g, " ")}`));
 }
 
+/** Accounts, and the addresses of the machine that are theirs: there are few, and nothing asks for all of them per message. */
+const few = /^SCAN (accounts|i|s)\b.*: .*(FROM accounts|ip_assignments)/;
+
 test("a scan shows as one", () => {
   expect(scansOf("SELECT key FROM messages WHERE subject = ?")).toEqual(["SCAN messages"]);
   expect(scansOf("SELECT key FROM messages WHERE key = ?")).toEqual([]);
 });
 
-test("no statement of the writer looks at rows without a key, but for the count when it starts", () => {
+test("no statement of the writer looks at rows without a key, but for accounts and their addresses", () => {
   const found = scansIn(prepared(writer));
   expect(
     found.filter(
-      (line) =>
-        !/SELECT count\(\*\) AS n FROM recipients|^SCAN (sqlite_sequence|stats_waiting|stats_sorted):/.test(
-          line,
-        ),
+      (line) => !few.test(line) && !/^SCAN (sqlite_sequence|stats_waiting|stats_sorted):/.test(line),
     ),
   ).toEqual([]);
 });
@@ -118,7 +118,8 @@ test("no look-up of the loop looks at rows without a key; the hourly one of doma
   expect(
     found.filter(
       (line) =>
-        !/^SCAN domains USING INDEX domains_checked: .* limit 1$|^SCAN domains USING INDEX domains_checked: .* limit \?$|^SCAN stats_(waiting|sorted): .* LIMIT 1$/.test(
+        !few.test(line) &&
+        !/^SCAN (domains USING INDEX [\w]+|ranked): .* limit (1|\?)$|^SCAN stats_(waiting|sorted): .* LIMIT 1$/.test(
           line,
         ),
     ),
@@ -213,10 +214,10 @@ test("the event and message lists of one recipient go by the address's index, an
   ]);
 });
 
-test("without a LIMIT, only what is in flight, an emptied inbox and what a deleted endpoint left is taken whole", () => {
+test("without a LIMIT, only what is in flight, what waits in the sandbox, an emptied inbox and what a deleted endpoint left is taken whole", () => {
   const texts = [writer, () => createLookups(db), lists, atStart].flatMap((run) => prepared(run));
   const whole =
-    /INDEX recipients_leased |^SEARCH inbox .*: DELETE FROM inbox WHERE account_key = \?$|^SEARCH deliveries .*: DELETE FROM deliveries WHERE endpoint_key = \?$/;
+    /INDEX recipients_leased |INDEX recipients_waiting \(lane>\?\): SELECT account_key|^SEARCH inbox .*: DELETE FROM inbox WHERE account_key = \?$|^SEARCH deliveries .*: DELETE FROM deliveries WHERE endpoint_key = \?$/;
   expect(unboundedIn(texts).filter((line) => !whole.test(line))).toEqual([]);
   expect(unboundedIn(["SELECT * FROM messages WHERE account_key = 1"])).toHaveLength(1);
 });
