@@ -4,7 +4,7 @@ import { createIdMint, isId } from "../src/ids.ts";
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 /** The 80 random bits of an id. */
 const randomOf = (id: string): bigint =>
-  [...id.slice(-16)].reduce((sum, letter) => sum * 32n + BigInt(alphabet.indexOf(letter)), 0n);
+  Array.from(id.slice(-16)).reduce((sum, letter) => sum * 32n + BigInt(alphabet.indexOf(letter)), 0n);
 
 test("an id is its prefix, the time and 80 random bits", () => {
   const id = createIdMint()("msg", Date.parse("2026-11-27T09:00:00Z"));

@@ -85,8 +85,6 @@ test("ids of others cannot be told from the own ones, and one that is known prov
       return String((await svc.api(key, "POST", "/v1/messages", body)).json.id);
     }),
   );
-  const low = ids.map((id) => BigInt(`0x${Buffer.from(id.slice(-8)).toString("hex")}`)).toSorted();
-  expect(new Set(low).size).toBe(20);
   expect(new Set(ids.map((id) => id.slice(14, 22))).size, "the upper random half is fresh too").toBe(20);
   const { id, messageIdHeader } = await delivered("known@far.test");
   expect(messageIdHeader).toMatch(/^<[0-9a-z]{26}\.[a-z2-7]{16}@mail\.svc\.test>$/);
