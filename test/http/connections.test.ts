@@ -18,8 +18,10 @@ afterEach(async () => {
 class FakeSocket extends EventEmitter {
   destroyed = false;
   readableLength = 0;
-  constructor(readonly remoteAddress: string | undefined) {
+  readonly remoteAddress: string | undefined;
+  constructor(ip: string | undefined) {
     super();
+    this.remoteAddress = ip;
   }
   destroy(): void {
     if (this.destroyed) return;
