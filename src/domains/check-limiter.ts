@@ -1,5 +1,5 @@
 // How many domains are asked after at once: in all, and of one account, so that zones which do not answer hold up neither
-// the checks of others nor the resolver. What has to wait does so in the line of its account; accounts take turns. A
+// the checks of others nor the resolver. What has to wait does so in the line of its account; that with the fewest under way is next. A
 // domain whose check is under way is not checked a second time: whoever asks gets the result of the one that runs.
 import { Refusal } from "../errors.ts";
 
@@ -20,21 +20,18 @@ interface Line {
 }
 
 export function createCheckLimiter(): CheckLimiter {
-  /** In the order in which their turn comes. */
   const lines = new Map<number, Line>();
   const underWay = new Map<string, Promise<unknown>>();
   let running = 0;
 
   const startNext = (): void => {
-    for (const [accountKey, line] of lines) {
-      if (running >= atOnce) return;
-      if (line.running >= atOnceOfAccount) continue;
-      const start = line.waiting.shift();
-      if (!start) continue;
-      lines.delete(accountKey); // its next turn is after the others'
-      lines.set(accountKey, line);
+    while (running < atOnce) {
+      const waiting = [...lines.values()].filter((line) => line.waiting.length > 0);
+      const [next] = waiting.toSorted((a, b) => a.running - b.running); // that with the fewest under way
+      const start = next && next.running < atOnceOfAccount ? next.waiting.shift() : undefined;
+      if (!next || !start) return;
       running += 1;
-      line.running += 1;
+      next.running += 1;
       start();
     }
   };

@@ -16,10 +16,8 @@ export function createQueueLimit(
   let shutAt: number | null = null;
   return (most, at, more = 0) => {
     if (most === 0) return false;
-    if (tally.unsent + more >= most) {
-      shutAt = at;
-      return true;
-    }
+    if (tally.unsent >= most) shutAt = at; // and not where one batch is too large: others' mail has room
+    if (tally.unsent + more >= most) return true;
     if (shutAt === null) return false;
     if (isRecent(shutAt, at) || tally.unsent > opensAt(most)) return true;
     shutAt = null;
@@ -74,7 +72,7 @@ export function createShareLimit(
     for (const what of ["recipients", "bytes"] as const) {
       if (own[what] + (what === "recipients" ? more : 0) < most[what]) continue;
       if (what === "bytes" && own.bytes === 0) continue; // where the disk is full, all mail is refused
-      shut.set(accountKey, { at, of: what });
+      if (own[what] >= most[what]) shut.set(accountKey, { at, of: what });
       return refuse(what);
     }
     const before = shut.get(accountKey);
