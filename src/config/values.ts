@@ -187,6 +187,7 @@ export const bucketNames = [
   "default",
   "account",
   "unauthenticated",
+  "open",
 ] as const;
 const rate = z
   .strictObject(

@@ -103,7 +103,7 @@ function registerAssignments(ips: Command, cli: Cli): void {
       if (cli.out.json) return cli.out.body(answer.text);
       const { account, ip_pool: pool } = answer.json;
       cli.out.line(
-        `${address} no longer belongs to ${String(account)}${pool === null ? "" : `, and left its pool ${String(pool)}`}`,
+        `${address} no longer belongs to ${String(account)}${typeof pool === "string" ? `, and left its pool ${pool}` : ""}`,
       );
     });
   addListOptions(
