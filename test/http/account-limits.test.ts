@@ -40,7 +40,8 @@ const key = (method: string, path: string, body?: unknown, headers = {}): Promis
   door.ask({ method, path, headers, ...(body === undefined ? {} : { body }) });
 const limit = (limits: Record<string, number | null>): Promise<Answer> =>
   operator("PATCH", "/v1/accounts/default", { limits });
-const statuses = (answers: Answer[]): number[] => answers.map(({ status }) => status).toSorted((a, b) => a - b);
+const statuses = (answers: Answer[]): number[] =>
+  answers.map(({ status }) => status).toSorted((x, y) => x - y);
 
 test("requests at once make 50 webhooks and no more, and the refusal says which limit, whose, and what to do", async () => {
   const answers = await Promise.all(Array.from({ length: 60 }, () => key("POST", "/v1/webhooks", hook)));
