@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { bundleAliases } from "./test/support/bundles.ts";
 
 /** With SVC_TEST_REPORT set, each run also leaves its counts there for .ci/run. */
 const folder = process.env["SVC_TEST_REPORT"];
@@ -27,8 +28,9 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: ["test/e2e/**", "test/peers/**"],
           ...patience,
-          globalSetup: ["test/support/build-threads.ts"],
+          globalSetup: ["test/support/build-bundles.ts"],
           setupFiles: ["test/support/threads.ts"],
+          alias: bundleAliases,
         },
       },
       {
