@@ -49,7 +49,9 @@ async function scan({ worker, id, open, goOn }: ReadingCall): Promise<void> {
   try {
     for await (const bytes of open(0)) {
       goOn();
-      underWay.push(worker.call({ kind: "scan", reading: id, first, bytes }));
+      const scanned = worker.call({ kind: "scan", reading: id, first, bytes });
+      scanned.catch(() => undefined); // it may fail while the next piece is read; it is awaited below all the same
+      underWay.push(scanned);
       first = false;
       if (underWay.length >= ahead) await underWay.shift();
     }

@@ -106,6 +106,28 @@ test("a mail beyond a limit is refused with its name", async () => {
   await expect(reading(mail)).rejects.toThrow(new BeyondLimit("more than 10,000 parts"));
 });
 
+test("a limit that is met while the next piece is still being read is a refusal, and no stray rejection", async () => {
+  const mail = Buffer.from(`${head}${"--b\r\n\r\n".repeat(40_000)}`);
+  const stray: unknown[] = [];
+  const onStray = (reason: unknown): void => void stray.push(reason);
+  process.on("unhandledRejection", onStray);
+  const refused = parsing.readContent({
+    accountKey: 1,
+    goOn: () => undefined,
+    async *open(offset) {
+      for (let at = offset; at < mail.length; at += piece) {
+        yield mail.subarray(at, at + piece);
+        // As long as it takes until the thread has answered all that it has.
+        while (timers.some(({ delayMs }) => delayMs === callLimitMs)) await new Promise(setImmediate);
+        await new Promise(setImmediate);
+      }
+    },
+  });
+  await expect(refused).rejects.toThrow(BeyondLimit);
+  process.off("unhandledRejection", onStray);
+  expect(stray).toEqual([]);
+});
+
 /**
  * The loop turned between any two pieces of a large mail, and no piece of the answer is large: what holds the loop is a
  * piece, whatever the mail's size and shape.
