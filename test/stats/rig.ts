@@ -167,7 +167,12 @@ function reportOf(
       reportedAt: null,
       sendingIp: null,
     } as Parameters<typeof recorder.complained>[1];
-    return { ...base, ...silent, kind: "complained", event: recorder.complained(job, complaint, sent, "x", { confirmed: true }) };
+    return {
+      ...base,
+      ...silent,
+      kind: "complained",
+      event: recorder.complained(job, complaint, sent, "x", { confirmed: true }),
+    };
   }
   const failure = {
     recipients: [],
