@@ -3,6 +3,7 @@
 import { createSecretKey } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import type { Delivery, Route } from "../delivery/delivery.ts";
+import type { Owner } from "../fairness.ts";
 import type { Job } from "../mail/envelope.ts";
 import type { Classification } from "../mail/classify.ts";
 import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
@@ -42,14 +43,15 @@ export function createDestinations({
 }: DestinationsDeps): Destinations {
   const verpKey = createSecretKey(verpSecret);
   /** Of mail that leaves no address of ours. */
-  const here = (group: string, decide: (job: Job) => Outcome): Destination => ({
+  const here = (group: string, account: Owner, decide: (job: Job) => Outcome): Destination => ({
     group,
-    line: group,
+    account,
+    line: `${group} ${account}`,
     sources: () => systemSources.usable(null),
     prepare: () => undefined,
     attempt: async (job) => decide(job),
   });
-  const sandbox = here("sandbox", (job) => sandboxOutcome(job, clock.now()));
+  const sandbox = here("sandbox", "sandbox", (job) => sandboxOutcome(job, clock.now()));
 
   const send = async (...given: Parameters<typeof trySend>): Promise<Outcome | Unsent> => {
     try {
@@ -87,17 +89,18 @@ export function createDestinations({
       const { accountKey, ipPool } = named;
       const route = await delivery.route(named.domain, accountKey);
       if (route.kind === "outcome")
-        return { ...here(localGroup, (job) => route.decide(job, clock.now())), onlyFresh: true };
+        return { ...here(localGroup, accountKey, (job) => route.decide(job, clock.now())), onlyFresh: true };
       const has = pools.sourcesOf(accountKey, ipPool).families;
       const reached = has.length === 0 ? [] : await delivery.families(route, has, accountKey);
       if (has.length > 0 && reached.length === 0)
         return {
-          ...here(localGroup, () => noFamily(named.domain, ipPool, clock.now())),
+          ...here(localGroup, accountKey, () => noFamily(named.domain, ipPool, clock.now())),
           onlyFresh: true,
         };
       const family = reached.length === 1 ? (reached[0] ?? null) : null;
       return {
         group: route.group,
+        account: accountKey,
         line: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),
         prepare: wire.signAhead,

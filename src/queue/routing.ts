@@ -15,6 +15,8 @@ import type { Unsigned } from "./wire.ts";
 /** Where a lane's jobs go: a group to pace, and how to try one job there. */
 export interface Destination {
   group: string;
+  /** Whose mail it is: the account, or for what no account sends a name of its own. */
+  account: Owner;
   /** Its mail waits in one line with that of other lanes: those of a pool at a group. */
   line: string;
   /** What was decided here without a receiver, as "the DNS could not be asked": it is not kept while it is asked for again. */

@@ -4,12 +4,14 @@
 // one transaction; while outcomes cannot be written (writes.ts), nothing new is claimed. What an outcome changes: settle.ts.
 // Over 300 lines: the parts share one small state, and apart they would be harder to follow than together.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
+import type { Owner } from "../fairness.ts";
 import type { Log } from "../log.ts";
 import type { Job } from "../mail/envelope.ts";
 import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
 import type { Source } from "../pools/sources.ts";
 import type { Service } from "../service.ts";
 import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts";
+import { createAttemptSlots } from "./attempt-slots.ts";
 import { createTimeHeap } from "./heap.ts";
 import { createGates, freeSlots, takeSeat, tokenWaitMs, type Gate, type Seat } from "./gates.ts";
 import { createRouting, type Destination } from "./routing.ts";
@@ -60,6 +62,8 @@ export interface Runner extends Service {
 /** Mail that waits together: of one pool, for one group of destinations. */
 interface Line {
   name: string;
+  /** The account whose mail it is: the accounts share the slots. */
+  account: Owner;
   group: string;
   sources: () => readonly Source[];
   /** `seats` are those of this list. */
@@ -80,9 +84,6 @@ const claimMost = 100;
 const lanePage = 1000;
 /** Lanes that become due in one turn of the loop. */
 const lanesATurn = 1000;
-/** Attempts at once over all groups; past half of it a group holds at most `shareWhenCrowded`. */
-const attemptsMost = 2000;
-const shareWhenCrowded = 2;
 /** The timer looks again at least this often, since the wall clock may jump. */
 const lookAgainMs = 30_000;
 const storeRetryMs = 1_000;
@@ -118,12 +119,9 @@ export function createRunner(deps: RunnerDeps): Runner {
   const routing = createRouting(deps);
   /** Lanes that are being routed, stand in a line's `due`, or are being claimed; true: became due again meanwhile. */
   const busy = new Map<string, boolean>();
-  /** Lines that found the whole program's slots taken. */
-  const starved = new Set<Line>();
+  const slots = createAttemptSlots<Line>();
   const running = new Set<Promise<void>>();
   let active = 0;
-  /** Slots promised to acceptances. */
-  let reserved = 0;
   let linesSweptAt = linesMost;
   let leasedUntil = clock.monotonic() + leaseMs;
   let started = false;
@@ -143,12 +141,13 @@ export function createRunner(deps: RunnerDeps): Runner {
   const mayFinish = (): boolean => clock.monotonic() < leasedUntil;
   const blocked = (): boolean => stopping || writes.holding();
 
-  const lineOf = ({ line: name, group, sources }: Destination): Line => {
+  const lineOf = ({ line: name, account, group, sources }: Destination): Line => {
     let line = lines.get(name);
     if (!line) {
       if (lines.size >= linesSweptAt) forgetRested();
       line = {
         name,
+        account,
         group,
         sources,
         known: [],
@@ -250,12 +249,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       for (const { gate } of seats) gate.waiting.add(line);
       return 0;
     }
-    const taken = active + reserved;
-    const crowded = taken > attemptsMost / 2;
-    const share = crowded ? Math.min(free, shareWhenCrowded - line.taken) : free;
-    const most = Math.min(share, attemptsMost - taken);
-    if (most <= 0) starved.add(line);
-    return Math.max(0, most);
+    return slots.room(line, free);
   };
 
   const pump = (line: Line): void => {
@@ -266,7 +260,7 @@ export function createRunner(deps: RunnerDeps): Runner {
         sleepUntilToken(line);
         return;
       }
-      line.taken += 1;
+      slots.take(line);
       const next = line.ready.shift();
       if (next) launch(line, seat, next.job, next.to, false);
     }
@@ -366,12 +360,10 @@ export function createRunner(deps: RunnerDeps): Runner {
 
   const free = (line: Line, seat: Seat<Line>): void => {
     active -= 1;
-    line.taken -= 1;
+    slots.leave(line);
     seat.gate.taken -= 1;
     letIn(line, seat.gate);
-    const hungry = [...starved];
-    starved.clear();
-    for (const other of hungry) pump(other);
+    slots.runWaiting(pump);
   };
 
   /** Lines that share the gate go by turns: whoever finds it full again stands behind the others. */
@@ -464,22 +456,19 @@ export function createRunner(deps: RunnerDeps): Runner {
       if (line.ready.length > 0 || line.due.length > 0 || room(line) === 0) return null;
       const seat = takeSeat(seatsOf(line), deps.random);
       if (!seat) return null;
-      line.taken += 1;
-      reserved += 1;
+      slots.take(line);
       return { lease: { owner, until: now() + leaseMs }, to, seat };
     },
     forgo({ to, seat }) {
       const line = lineOf(to);
-      line.taken -= 1;
+      slots.leave(line);
       seat.gate.taken -= 1;
-      reserved -= 1;
       letIn(line, seat.gate);
     },
     run({ to, seat }, job) {
       const line = lineOf(to);
-      reserved -= 1;
       if (!stopping) return launch(line, seat, job, to, true);
-      line.taken -= 1;
+      slots.leave(line);
       seat.gate.taken -= 1;
       return void giveBack([job], now());
     },

@@ -5,24 +5,14 @@ import { shareOf } from "../access/account-limits.ts";
 import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Domains } from "../domains/domains.ts";
-import { returnPathInUse } from "../domains/records.ts";
 import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
 import { canonicalAddress, type Address } from "../mail/address.ts";
-import type { Composed } from "../mail/compose.ts";
-import { has8Bit } from "../mail/header-convert.ts";
 import { messageTokenHeader, type MessageTokens } from "../mail/message-token.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { Pools } from "../pools/pools.ts";
 import type { Runner } from "../queue/runner.ts";
-import {
-  StoreUnavailable,
-  type IdempotencyRecord,
-  type NewMessage,
-  type SenderDomain,
-  type Store,
-  type Suppression,
-} from "../store/store.ts";
+import { StoreUnavailable, type IdempotencyRecord, type Store, type Suppression } from "../store/store.ts";
 import { accept, type Acceptable, type AcceptDeps, type Accepted } from "./accept.ts";
 import { createBatch } from "./batch.ts";
 import {
@@ -34,12 +24,13 @@ import {
   type CheckDeps,
 } from "./checks.ts";
 import { readIncoming, type ReadMail } from "./incoming.ts";
+import { messageOf, relayedMessageOf, type Judged, type Rendered } from "./new-message.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
-import { withShortLines, type Fitted } from "./refit.ts";
+import { withShortLines } from "./refit.ts";
 import { largeAutoText, leastBytes, putChunks, render, type Made } from "./render.ts";
 import { createRejections } from "./rejections.ts";
 import { readRequest, type ReadRequest } from "./request.ts";
-import { isRecord, type MessageRequest } from "./shape.ts";
+import { isRecord } from "./shape.ts";
 import type { Arrival, SendAnswer, Sender, Submission } from "./submission.ts";
 
 export interface SubmissionDeps {
@@ -196,77 +187,12 @@ export function createSubmission(deps: SubmissionDeps): Submission {
   };
 }
 
-type Rendered = Composed & { request: MessageRequest };
-
-/** A request that nothing stands against. */
-export interface Judged {
-  rendered: Rendered;
-  made: Made;
-  domain: SenderDomain;
-  pool: string;
-}
-
 /** The size decides before anything else does, so a sound request is rendered first. */
 function renderIfSound({ request, problems }: ReadRequest, made: Made): Rendered | null {
   const { from } = request;
   if (problems.length > 0 || !from) return null;
   const whole = { ...request, from };
   return { request: whole, ...render(whole, made) };
-}
-
-function messageOf({ rendered, made, domain, pool }: Judged, sender: Sender): NewMessage["message"] {
-  const { request, headerLength, bodyHash, smtpUtf8 } = rendered;
-  return {
-    id: made.id,
-    accountKey: sender.account.key,
-    test: sender.test,
-    from: request.from.address.email,
-    fromName: request.from.name,
-    signingDomain: domain.name,
-    returnPathDomain: returnPathInUse(domain),
-    subject: request.subject,
-    tagsJson: JSON.stringify(request.tags),
-    metadataJson: JSON.stringify(request.metadata),
-    messageIdHeader: made.messageId,
-    ipPool: pool,
-    headerLength,
-    bodyHash,
-    // Bodies are encoded: only a header can hold an octet above 127.
-    eightBit: smtpUtf8,
-    smtpUtf8,
-    queuedAt: request.sendAt ?? made.now,
-    source: "api",
-    apiKey: sender.apiKey,
-  };
-}
-
-function relayedMessageOf(
-  { header, author, options, domain }: ReadMail,
-  fitted: Fitted,
-  made: Made,
-  sender: Sender,
-): NewMessage["message"] {
-  return {
-    id: made.id,
-    accountKey: sender.account.key,
-    test: sender.test,
-    from: author.address.email,
-    fromName: author.name && recorded(author.name),
-    signingDomain: domain.name,
-    returnPathDomain: returnPathInUse(domain),
-    subject: recorded(header.subject),
-    tagsJson: JSON.stringify(options.tags),
-    metadataJson: JSON.stringify(options.metadata),
-    messageIdHeader: header.messageId,
-    ipPool: options.ipPool,
-    headerLength: fitted.headerLength,
-    bodyHash: fitted.summary.bodyHash,
-    eightBit: fitted.summary.eightBit,
-    smtpUtf8: has8Bit(header.section),
-    queuedAt: options.sendAt ?? made.now,
-    source: "smtp",
-    apiKey: sender.apiKey,
-  };
 }
 
 /** X-Svc-Idempotency-Key: the same recipients and data within a day are one message; the answer is its id. */
@@ -282,13 +208,6 @@ function replayedId(body: string): string {
   const stored: unknown = JSON.parse(body);
   if (isRecord(stored) && typeof stored["id"] === "string") return stored["id"];
   throw new Error("a mail's idempotency record without its id");
-}
-
-const recordedCharacters = 998;
-
-/** A header section of 100 KB can hold one long text; the record and every event of the mail show its beginning. */
-function recorded(text: string): string {
-  return text.slice(0, recordedCharacters).toWellFormed();
 }
 
 /** The 202's body, which idempotency stores as it is. */

@@ -62,6 +62,7 @@ async function bench(
     store,
     destinationOf: async () => ({
       group: "x",
+      account: 1,
       line: "x",
       sources: () => systemSources.usable(null),
       prepare: () => undefined,

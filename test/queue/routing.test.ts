@@ -8,6 +8,7 @@ import { ManualClock, settle } from "../support/clock.ts";
 
 const to = (lane: string, over: Partial<Destination> = {}): Destination => ({
   group: lane,
+  account: 1,
   line: lane,
   sources: () => systemSources.usable(null),
   prepare: () => undefined,

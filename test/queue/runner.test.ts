@@ -102,6 +102,7 @@ function bench(
     settling?: (job: Job) => void;
     groupOf?: (lane: string) => string;
     lineOf?: (lane: string) => string;
+    accountOf?: (lane: string) => number;
     sources?: (lane: string) => readonly Source[];
     unsent?: (source: Source) => boolean;
     random?: () => number;
@@ -115,6 +116,7 @@ function bench(
   const groupOf = (lane: string) => options.groupOf?.(lane) ?? lane.split("/")[1] ?? lane;
   const destination = (lane: string): Destination => ({
     group: groupOf(lane),
+    account: options.accountOf?.(lane) ?? 1,
     line: options.lineOf?.(lane) ?? groupOf(lane),
     sources: () => options.sources?.(lane) ?? system,
     prepare: () => undefined,
@@ -636,6 +638,26 @@ describe("a pool's addresses", () => {
     expect(left).toHaveLength(50);
     expect(second).toBeGreaterThanOrEqual(15);
   });
+});
+
+test("an account all of whose receivers hang leaves slots to another's mail", async () => {
+  const domains = Array.from({ length: 2_100 }, (_, i) => `tarpit-${i}.test`);
+  const { queue, clock, runner, begun } = bench({
+    hangs: domains,
+    lineOf: (lane) => lane,
+    accountOf: (lane) => Number(lane.split(".")[0]),
+  });
+  domains.forEach((domain, i) => queue.add(makeJob(i, { domain, lane: `1.a/${domain}` }), clock.now()));
+  await runner.start();
+  await clock.advance(1_000);
+  expect(begun).toHaveLength(1_500);
+  for (let i = 0; i < 20; i++) {
+    const lane = `2.a/fine-${i}.test`;
+    queue.add(makeJob(5_000 + i, { domain: `fine-${i}.test`, lane }), clock.now());
+    runner.note(lane, clock.now());
+  }
+  await clock.advance(1_000);
+  expect(queue.settled).toHaveLength(20);
 });
 
 /** Numbers that are the same at each run. */

@@ -1,0 +1,87 @@
+// The concurrency slots of all attempts together. Accounts share them (fairness.ts), so that one account whose receivers
+// or name servers hang leaves slots to the others. Past half of all, a ready queue holds at most two, so that a few
+// destinations that hang leave slots to the rest. Ready queues that find no slot are noted and run again by turns.
+import { hasShare, type Owner } from "../fairness.ts";
+
+export const attemptsMost = 2000;
+const shareWhenCrowded = 2;
+/** Ready queues of one account that are run again for a freed slot; the next freed slot goes on behind them. */
+const turnsMost = 16;
+
+/** What shares slots: its account, and how many it holds. */
+export interface SlotUser {
+  readonly account: Owner;
+  taken: number;
+}
+
+export interface AttemptSlots<User extends SlotUser> {
+  /** How many more the user may begin now, at most `wanted`; with 0 it is noted, and run when slots are free. */
+  room(user: User, wanted: number): number;
+  take(user: User): void;
+  /** Frees a slot. */
+  leave(user: User): void;
+  /** Runs those that were noted, accounts by turns, as far as there are slots. */
+  runWaiting(run: (user: User) => void): void;
+}
+
+export function createAttemptSlots<User extends SlotUser>(most = attemptsMost): AttemptSlots<User> {
+  const held = new Map<Owner, number>();
+  const waiting = new Map<Owner, Set<User>>();
+  let taken = 0;
+
+  const mayTake = (account: Owner): boolean => taken < most && hasShare(held.get(account) ?? 0, taken, most);
+
+  const note = (user: User): void => {
+    const own = waiting.get(user.account);
+    if (own) own.add(user);
+    else waiting.set(user.account, new Set([user]));
+  };
+
+  /** One account's turn: until its share is used up, or enough of its ready queues were run. */
+  const runOf = (account: Owner, users: Set<User>, run: (user: User) => void): void => {
+    // With nothing under way there is no later freed slot that would go on behind them.
+    const next = firstOf(users, taken > 0 ? turnsMost : users.size);
+    for (const user of next) {
+      if (!mayTake(account)) break;
+      users.delete(user); // one that finds no slot is noted again, behind the others
+      run(user);
+    }
+    if (waiting.get(account) !== users) return;
+    waiting.delete(account);
+    if (users.size > 0) waiting.set(account, users);
+  };
+
+  return {
+    room(user, wanted) {
+      const crowded = taken > most / 2;
+      const share = crowded ? Math.min(wanted, shareWhenCrowded - user.taken) : wanted;
+      const room = mayTake(user.account) ? Math.min(share, most - taken) : 0;
+      if (room <= 0) note(user);
+      return Math.max(0, room);
+    },
+    take(user) {
+      user.taken += 1;
+      taken += 1;
+      held.set(user.account, (held.get(user.account) ?? 0) + 1);
+    },
+    leave(user) {
+      user.taken -= 1;
+      taken -= 1;
+      const left = (held.get(user.account) ?? 1) - 1;
+      if (left > 0) held.set(user.account, left);
+      else held.delete(user.account);
+    },
+    runWaiting(run) {
+      for (const [account, users] of [...waiting]) runOf(account, users, run);
+    },
+  };
+}
+
+function firstOf<T>(items: Iterable<T>, most: number): T[] {
+  const first: T[] = [];
+  for (const item of items) {
+    if (first.length >= most) break;
+    first.push(item);
+  }
+  return first;
+}

@@ -1,0 +1,82 @@
+// The row of a new message: of what came by REST and was composed, and of what came by SMTP and is passed on.
+import { returnPathInUse } from "../domains/records.ts";
+import type { Composed } from "../mail/compose.ts";
+import { has8Bit } from "../mail/header-convert.ts";
+import type { NewMessage, SenderDomain } from "../store/store.ts";
+import type { ReadMail } from "./incoming.ts";
+import type { Fitted } from "./refit.ts";
+import type { Made } from "./render.ts";
+import type { MessageRequest } from "./shape.ts";
+import type { Sender } from "./submission.ts";
+
+export type Rendered = Composed & { request: MessageRequest };
+
+/** A request that nothing stands against. */
+export interface Judged {
+  rendered: Rendered;
+  made: Made;
+  domain: SenderDomain;
+  pool: string;
+}
+
+export function messageOf({ rendered, made, domain, pool }: Judged, sender: Sender): NewMessage["message"] {
+  const { request, headerLength, bodyHash, smtpUtf8 } = rendered;
+  return {
+    id: made.id,
+    accountKey: sender.account.key,
+    test: sender.test,
+    from: request.from.address.email,
+    fromName: request.from.name,
+    signingDomain: domain.name,
+    returnPathDomain: returnPathInUse(domain),
+    subject: request.subject,
+    tagsJson: JSON.stringify(request.tags),
+    metadataJson: JSON.stringify(request.metadata),
+    messageIdHeader: made.messageId,
+    ipPool: pool,
+    headerLength,
+    bodyHash,
+    // Bodies are encoded: only a header can hold an octet above 127.
+    eightBit: smtpUtf8,
+    smtpUtf8,
+    queuedAt: request.sendAt ?? made.now,
+    source: "api",
+    apiKey: sender.apiKey,
+  };
+}
+
+export function relayedMessageOf(
+  { header, author, options, domain }: ReadMail,
+  fitted: Fitted,
+  made: Made,
+  sender: Sender,
+): NewMessage["message"] {
+  return {
+    id: made.id,
+    accountKey: sender.account.key,
+    test: sender.test,
+    from: author.address.email,
+    fromName: author.name && recorded(author.name),
+    signingDomain: domain.name,
+    returnPathDomain: returnPathInUse(domain),
+    subject: recorded(header.subject),
+    tagsJson: JSON.stringify(options.tags),
+    metadataJson: JSON.stringify(options.metadata),
+    messageIdHeader: header.messageId,
+    ipPool: options.ipPool,
+    headerLength: fitted.headerLength,
+    bodyHash: fitted.summary.bodyHash,
+    eightBit: fitted.summary.eightBit,
+    smtpUtf8: has8Bit(header.section),
+    queuedAt: options.sendAt ?? made.now,
+    source: "smtp",
+    apiKey: sender.apiKey,
+  };
+}
+
+const recordedCharacters = 998;
+
+/** A header section of 100 KB can hold one long text; the record and every event of the mail show its beginning. */
+function recorded(text: string): string {
+  return text.slice(0, recordedCharacters).toWellFormed();
+}
