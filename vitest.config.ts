@@ -20,6 +20,8 @@ export default defineConfig({
   define,
   test: {
     reporters,
+    // All processors; by itself the runner leaves one free, which on two of them is half.
+    maxWorkers: "100%",
     projects: [
       {
         define,

@@ -79,7 +79,7 @@ export async function startProduct(
   const admin = (method: string, path: string, body?: unknown): Promise<Answer> =>
     exchange(socket, method, path, body);
   for (let i = 0; !existsSync(socket); i++) {
-    if (child.exitCode !== null || i > 300)
+    if (child.exitCode !== null || i > 1_200)
       throw new Error(`svc did not start: ${readFileSync(join(home, "log"), "utf8")}`);
     await wait(100);
   }

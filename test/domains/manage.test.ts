@@ -1,7 +1,7 @@
 // Sender domains from adding to verification, against a real resolver and a DNS server on loopback.
 import { createPublicKey } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { systemClock } from "../../src/clock.ts";
+import { idleClock } from "../support/idle-clock.ts";
 import { createResolver } from "../../src/dns/resolve.ts";
 import type { CachingResolver } from "../../src/dns/resolve.ts";
 import type { Domains } from "../../src/domains/domains.ts";
@@ -30,7 +30,7 @@ beforeEach(async () => {
     servers: [dns.server],
     timeoutMs: 500,
     tries: 1,
-    clock: systemClock,
+    clock: idleClock,
     log: silentLog,
   });
   clock = new ManualClock();

@@ -3,7 +3,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { tellDomain } from "../../src/care/domain-notice.ts";
-import { systemClock } from "../../src/clock.ts";
+import { idleClock } from "../support/idle-clock.ts";
 import { createResolver, type CachingResolver } from "../../src/dns/resolve.ts";
 import type { Domains } from "../../src/domains/domains.ts";
 import { createDomains } from "../../src/domains/manage.ts";
@@ -31,7 +31,7 @@ beforeAll(async () => {
     servers: [dns.server],
     timeoutMs: 500,
     tries: 1,
-    clock: systemClock,
+    clock: idleClock,
     log: silentLog,
   });
   clock = new ManualClock();

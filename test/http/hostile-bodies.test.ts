@@ -51,7 +51,7 @@ async function newKey(wanted: object, account = "default"): Promise<string> {
 
 test(
   `${generated} requests to all routes: no 500, and nothing that departs from the API's description`,
-  { timeout: generated * 50 },
+  { timeout: generated * 400 },
   async () => {
     const tried = routes.filter(({ path }) => !switches.test(path));
     const memory = createMemory(spared);

@@ -87,7 +87,7 @@ export async function startDoor({ config = {}, clock, tls = false }: DoorOptions
       rates: Object.fromEntries(Object.keys(rateTable).map((name) => [name, high])),
     },
     ...config,
-    dns: { servers: [dns.server], timeout: "1s", ...config["dns"] },
+    dns: { servers: [dns.server], timeout: "10s", ...config["dns"] },
   };
   const file = join(dir, "svc.yaml");
   const loaded = loadConfig({

@@ -14,5 +14,7 @@ class BundledWorker extends Worker {
   }
 }
 
-threads.Worker = BundledWorker;
-syncBuiltinESMExports();
+if (threads.Worker.name !== BundledWorker.name) {
+  threads.Worker = BundledWorker;
+  syncBuiltinESMExports();
+}
