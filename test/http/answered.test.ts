@@ -65,6 +65,12 @@ beforeAll(async () => {
     },
   });
   account = door.account.key;
+  await door.ask({
+    method: "PATCH",
+    path: "/v1/accounts/default",
+    admin: true,
+    body: { limits: { webhooks: 200 } },
+  });
 });
 afterAll(() => door.stop());
 beforeEach(() => clock.advance(1000));

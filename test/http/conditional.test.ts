@@ -54,6 +54,7 @@ const asks = (): Record<string, string> => ({
   "/v1/ip-pools": "/v1/ip-pools",
   "/v1/ip-pools/{name}": "/v1/ip-pools/default",
   "/v1/ips": "/v1/ips",
+  "/v1/ip_assignments": "/v1/ip_assignments",
   "/v1/suppressions": "/v1/suppressions",
   "/v1/suppressions/{email}": "/v1/suppressions/listed@a.test",
   "/v1/stats": "/v1/stats",

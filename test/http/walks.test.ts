@@ -42,17 +42,17 @@ const record = async (): Promise<string> => {
   return event.id;
 };
 
-test("20,000 events while 2,000 more arrive, in a hundred pages: each once and in order, and the last cursor tails", async () => {
+test("100,000 events while 10,000 more arrive: each once and in order, and the last cursor tails", async () => {
   const all: string[] = [];
-  all.push(...(await times(20_000, record)));
-  let left = 2_000;
-  const { seen, cursor } = await walk("/v1/events?limit=200", "event_id", async () => {
+  for (let i = 0; i < 5; i++) all.push(...(await times(20_000, record)));
+  let left = 10_000;
+  const { seen, cursor } = await walk("/v1/events?limit=1000", "event_id", async () => {
     if (left <= 0) return;
-    left -= 20;
-    all.push(...(await times(20, record)));
+    left -= 100;
+    all.push(...(await times(100, record)));
   });
   expect(left).toBe(0);
-  expect(seen).toHaveLength(22_000);
+  expect(seen).toHaveLength(110_000);
   expect(seen).toEqual(all);
   const more = await times(3, record);
   const tail = await door.ask({ path: `/v1/events?cursor=${text(cursor)}` });
