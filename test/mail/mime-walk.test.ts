@@ -152,16 +152,19 @@ const bombs: [string, string][] = [
   ["5 MB of dashes", `${multipart("mixed", "o")}${"-".repeat(5_000_000)}\r\n`],
   ["a boundary of 10 KB", `${multipart("mixed", "o".repeat(10_000))}--${"o".repeat(10_000)}\r\n\r\nx\r\n`],
 ];
-test.each(bombs)("%s cost less than a second of a quick machine", (_name, mail) => {
-  const end = mail.indexOf("\r\n\r\n") + 4;
-  const nothing = (): void => undefined;
-  const header = parseHeaderSection(Buffer.from(mail.slice(0, end)));
-  const body = Buffer.from(mail.slice(end));
-  const most = here(1_000);
-  const took = leastCpuMs(most, () => {
-    const visit = new MimeWalk(header, { part: nothing, content: nothing, frame: nothing });
-    for (let at = 0; at < body.length; at += 65_536) visit.push(body.subarray(at, at + 65_536));
-    visit.end();
-  });
-  expect(took).toBeLessThan(most);
-});
+test.each(bombs)(
+  "%s cost a few seconds of a quick machine at most, as what grows with the square does not",
+  (_name, mail) => {
+    const end = mail.indexOf("\r\n\r\n") + 4;
+    const nothing = (): void => undefined;
+    const header = parseHeaderSection(Buffer.from(mail.slice(0, end)));
+    const body = Buffer.from(mail.slice(end));
+    const most = here(3_000);
+    const took = leastCpuMs(most, () => {
+      const visit = new MimeWalk(header, { part: nothing, content: nothing, frame: nothing });
+      for (let at = 0; at < body.length; at += 65_536) visit.push(body.subarray(at, at + 65_536));
+      visit.end();
+    });
+    expect(took).toBeLessThan(most);
+  },
+);

@@ -130,7 +130,7 @@ test("events of a paused endpoint wait and go out when it is resumed", async () 
   await store.updateEndpoint(account.key, endpoint.id, { active: true, updatedAt: clock.now() });
   webhooks.kick();
   await results(3);
-  expect(receiver.requests.map(({ eventId }) => eventId).sort()).toEqual(ids);
+  expect(new Set(receiver.requests.map(({ eventId }) => eventId))).toEqual(new Set(ids));
 });
 
 test("a deleted endpoint gets no more attempts", async () => {

@@ -8,6 +8,7 @@ const tags: Record<string, string> = {
   domains: "The domains that an account sends from, and the DNS records that each has to publish.",
   ip_pools: "The addresses that mail is sent from, in pools.",
   ips: "The addresses of all pools.",
+  ip_assignments: "Which account an address of the machine belongs to.",
   service: "The service itself: its health and its description. No key is asked for.",
   accounts: "Accounts.",
   keys: "API keys.",
