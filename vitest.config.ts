@@ -30,6 +30,8 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: ["test/e2e/**", "test/peers/**"],
           ...patience,
+          // Files share what they import, which is most of what a small one costs: no test replaces a module for good.
+          isolate: false,
           globalSetup: ["test/support/build-bundles.ts"],
           setupFiles: ["test/support/threads.ts"],
           alias: bundleAliases,

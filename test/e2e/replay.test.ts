@@ -22,6 +22,7 @@ beforeAll(async () => {
     },
   });
   key = (await svc.admin("POST", "/v1/keys", { name: "test", scope: "admin", test: true })).json.key;
+  await svc.admin("PATCH", "/v1/accounts/default", { limits: { webhooks: 10_000 } });
   await publish(svc, dns, "ok.test");
 });
 afterAll(async () => {

@@ -1,23 +1,27 @@
 // The spool's files as a power failure would find them: what is acknowledged is named by folders that are on disk.
 import { mkdirSync, rmSync } from "node:fs";
-import * as fs from "node:fs/promises";
+import fs from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSpool, inlineLimit } from "../../src/store/content.ts";
 import { newDirectory } from "./fixtures.ts";
-
-vi.mock("node:fs/promises", { spy: true });
 
 let dataDir: string;
 /** Every path whose sync has ended. */
 let synced: string[] = [];
+const { open } = fs;
+
+function replaceOpen(by: typeof open): void {
+  fs.open = by;
+  syncBuiltinESMExports();
+}
 
 beforeEach(() => {
   dataDir = newDirectory();
   synced = [];
-  vi.mocked(fs.open).mockImplementation(async (path, flags, mode) => {
-    const actual = await vi.importActual<typeof fs>("node:fs/promises");
-    const file = await actual.open(path, flags, mode);
+  replaceOpen(async (path, flags, mode) => {
+    const file = await open(path, flags, mode);
     const sync = file.sync.bind(file);
     file.sync = async () => {
       await sync();
@@ -27,7 +31,7 @@ beforeEach(() => {
   });
 });
 afterEach(() => {
-  vi.restoreAllMocks();
+  replaceOpen(open);
   rmSync(dataDir, { recursive: true, force: true });
 });
 
