@@ -20,6 +20,8 @@ export interface AliasChain {
 export interface Settled {
   answer: DnsAnswer<WireRecord>;
   ttlSeconds: number;
+  /** false: it says nothing about the name, and is for who asked alone. */
+  keep?: boolean;
 }
 
 const maxAliases = 8;
@@ -63,8 +65,8 @@ export function follow(chain: AliasChain, reply: Reply, type: QuestionType): Set
   return null;
 }
 
-export function couldNotTell(why: string): Settled {
-  return { answer: { kind: "failed", why }, ttlSeconds: 0 };
+export function couldNotTell(why: string, { keep = true } = {}): Settled {
+  return { answer: { kind: "failed", why }, ttlSeconds: 0, keep };
 }
 
 /** One alias further; why not, or null. */

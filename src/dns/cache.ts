@@ -60,6 +60,9 @@ export function createCache(clock: Clock, { failureMs, maxBytes = 16 * 1024 * 10
         : entry.answer;
     },
     put(owner, key, answer, ttlSeconds) {
+      // Two owners asked at once: a failure of one does not undo what the other found out.
+      const known = answer.kind === "failed" ? entries.get(key) : undefined;
+      if (known && known.failureMs === 0 && known.until > clock.monotonic()) return;
       const ms = keptMs(key, answer, ttlSeconds);
       if (ms <= 0) return entries.delete(key);
       const entry = { answer, until: clock.monotonic() + ms, failureMs: answer.kind === "failed" ? ms : 0 };

@@ -78,7 +78,7 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
         return exchange;
       }
       why = `${showServer(server)}: ${problem}`;
-      if (exchange.kind === "failed" && exchange.final) break;
+      if (exchange.kind === "failed" && exchange.final) return { ...exchange, why };
     }
     return { kind: "failed", why };
   };
@@ -89,7 +89,9 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
     for (;;) {
       const exchange = await askServers({ name: chain.name, type }, owner, left);
       const settled =
-        exchange.kind === "failed" ? couldNotTell(exchange.why) : follow(chain, exchange.reply, type);
+        exchange.kind === "failed"
+          ? couldNotTell(exchange.why, { keep: exchange.final !== true })
+          : follow(chain, exchange.reply, type);
       if (settled?.answer.kind === "failed")
         deps.log.debug({ name, type, why: settled.answer.why }, "a DNS look-up failed");
       if (settled) return settled;
@@ -104,8 +106,8 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
     let asking = inFlight.get(own);
     if (!asking) {
       asking = look(name, type, owner)
-        .then(({ answer, ttlSeconds }) => {
-          if (!stopping) cache.put(owner, key, answer, ttlSeconds);
+        .then(({ answer, ttlSeconds, keep }) => {
+          if (!stopping && keep !== false) cache.put(owner, key, answer, ttlSeconds);
           return answer;
         })
         .finally(() => inFlight.delete(own));

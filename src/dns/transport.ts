@@ -155,9 +155,11 @@ const overUdp: Conversation = (query, finish) => {
     else if (++strays > maxStrays)
       finish({ kind: "failed", why: "too many answers that were not to this question" });
   });
-  socket.connect(server.port, server.address, () => {
+  // Without a callback a connect that fails, as where there is no route to an IPv6 server, is an 'error'.
+  socket.once("connect", () => {
     if (!closed) socket.send(encodeQuery(id, question, edns));
   });
+  socket.connect(server.port, server.address);
   return () => {
     closed = true;
     socket.close();

@@ -74,3 +74,14 @@ test("a name that failed long ago fails for the first time again", async () => {
   await clock.advance(30_000);
   expect(cache.get("a")).toBeNull();
 });
+
+test("a failure does not undo an answer that still holds", async () => {
+  const clock = new ManualClock();
+  const cache = createCache(clock, { failureMs: 30_000 });
+  cache.put(1, "a", found(1), 60);
+  cache.put(2, "a", failed, 0);
+  expect(cache.get("a")?.kind).toBe("found");
+  await clock.advance(60_000);
+  cache.put(2, "a", failed, 0);
+  expect(cache.get("a")).toEqual(failed);
+});

@@ -149,6 +149,22 @@ test("an owner whose look-ups all hang delays no other owner's, and its own go o
   expect((await Promise.all(hanging)).every(({ kind }) => kind === "failed")).toBe(true);
 });
 
+test("a look-up that was given up for its owner's others says nothing about the name to anybody else", async () => {
+  const clock = new ManualClock();
+  const patient = resolverOf([dns.server], 1, clock, 60_000);
+  const silent = Array.from({ length: 1600 }, (_, i) => `silent${i}.test`);
+  for (const name of silent) dns.fail(name, "timeout");
+  const first = patient.a("silent0.test", 1);
+  const others = silent.slice(1).map((name) => patient.a(name, 1));
+  for (let i = 0; i < 12; i++) await clock.advance(200);
+  expect(await first).toMatchObject({ why: expect.stringContaining("too many other look-ups hang") });
+  dns.fail("silent0.test", null);
+  dns.set("silent0.test", "A", ["192.0.2.7"]);
+  expect(await patient.a("silent0.test", 2)).toMatchObject({ records: ["192.0.2.7"] });
+  patient.stop();
+  await Promise.all(others);
+});
+
 test("a name that an owner waits for is asked for another owner at once", async () => {
   const clock = new ManualClock();
   const patient = resolverOf([dns.server], 1, clock, 5000);
@@ -321,6 +337,14 @@ test("a server that is not there is a failure", async () => {
   const gone = await startDnsServer();
   await gone.stop();
   expect(await resolverOf([gone.server]).mx("a.test")).toMatchObject({ kind: "failed" });
+});
+
+test("a server to which there is no way is a failure, and no end of the program", async () => {
+  // A UDP socket may not be connected to the broadcast address unless it asks for that: connect fails, as without a route.
+  expect(await resolverOf(["255.255.255.255"]).mx("a.test")).toMatchObject({
+    kind: "failed",
+    why: expect.stringContaining("EACCES"),
+  });
 });
 
 test("a server that is no address is refused at once", () => {
