@@ -41,12 +41,15 @@ export function createAttemptSlots<User extends SlotUser>(most = attemptsMost): 
   const runOf = (account: Owner, users: Set<User>, run: (user: User) => void): void => {
     // With nothing under way there is no later freed slot that would go on behind them.
     const next = firstOf(users, taken > 0 ? turnsMost : users.size);
+    let had = false;
     for (const user of next) {
       if (!mayTake(account)) break;
       users.delete(user); // one that finds no slot is noted again, behind the others
+      had = true;
       run(user);
     }
-    if (waiting.get(account) !== users) return;
+    // One that did not come to its turn keeps its place before those that did.
+    if (!had || waiting.get(account) !== users) return;
     waiting.delete(account);
     if (users.size > 0) waiting.set(account, users);
   };

@@ -90,3 +90,26 @@ test("with nothing under way all that wait are run, since no slot will be freed 
   slots.runWaiting((user) => ran.add(user));
   expect(waiting.every((user) => ran.has(user))).toBe(true);
 });
+
+test("while slots are few, accounts that wait have them by turns", () => {
+  const slots = createAttemptSlots(most);
+  const held: SlotUser[] = [];
+  // Each of so many accounts has so little that any of them may have what is freed.
+  for (let account = 1; account <= most; account++) {
+    const user = queueOf(account);
+    slots.take(user);
+    held.push(user);
+  }
+  const waiting = [201, 202, 203].flatMap((account) => [1, 2, 3, 4].map(() => queueOf(account)));
+  for (const user of waiting) expect(slots.room(user, 1)).toBe(0);
+  const ran: unknown[] = [];
+  for (const user of held.slice(0, 6)) {
+    slots.leave(user);
+    slots.runWaiting((next) => {
+      if (slots.room(next, 1) === 0) return;
+      slots.take(next);
+      ran.push(next.account);
+    });
+  }
+  expect(ran).toEqual([201, 202, 203, 201, 202, 203]);
+});
