@@ -57,6 +57,7 @@ function* conversion(html: string): Generator<undefined, string> {
       linkStart = out.compact(linkStart);
       yield;
     }
+    if (token.kind === "skipped") continue;
     if (token.kind === "text") {
       out.text(decodeReferences(token.text));
       continue;
@@ -85,12 +86,14 @@ function* conversion(html: string): Generator<undefined, string> {
   return out.done();
 }
 
-/** `end`: the index behind it. */
+/** `end`: the index behind it. `skipped`: nothing to read, but as long to pass over as what is read. */
 type Token = { end: number } & (
-  { kind: "text"; text: string } | { kind: "tag"; name: string; closing: boolean; attributes: string }
+  | { kind: "text"; text: string }
+  | { kind: "tag"; name: string; closing: boolean; attributes: string }
+  | { kind: "skipped" }
 );
 
-/** Text and tags in order; comments, and elements without readable content, are left out. */
+/** Text and tags in order; comments, and elements without readable content, are skipped. */
 function* tokens(html: string): Generator<Token> {
   const markup = /<[a-zA-Z/!?]/g;
   let at = 0;
@@ -105,15 +108,19 @@ function* tokens(html: string): Generator<Token> {
     if (open === html.length) return;
     if (html.startsWith("<!--", open)) {
       at = behind(html, "-->", open + 4);
+      yield { kind: "skipped", end: at };
       continue;
     }
     const end = behind(html, ">", open);
     const match = /^<(\/?)([a-zA-Z][a-zA-Z0-9]{0,20})/.exec(html.slice(open, open + 24));
     at = end;
-    if (match === null) continue;
+    if (match === null) {
+      yield { kind: "skipped", end: at };
+      continue;
+    }
     const name = (match[2] ?? "").toLowerCase();
     const closing = match[1] === "/";
-    if (skipped.has(name) && !closing) at = behindElement(html, name, end);
+    if (skipped.has(name) && !closing) at = yield* behindElement(html, name, end);
     else yield { kind: "tag", name, closing, attributes: html.slice(open + match[0].length, end - 1), end };
   }
 }
@@ -133,11 +140,17 @@ function behind(html: string, mark: string, from: number): number {
 }
 
 /** Index of the closing tag of an element whose content is not shown. */
-function behindElement(html: string, name: string, from: number): number {
+function* behindElement(html: string, name: string, from: number): Generator<Token, number> {
+  let end = html.length;
   for (let at = html.indexOf("</", from); at >= 0; at = html.indexOf("</", at + 2)) {
-    if (html.slice(at + 2, at + 2 + name.length).toLowerCase() === name) return behind(html, ">", at);
+    if (html.slice(at + 2, at + 2 + name.length).toLowerCase() === name) {
+      end = behind(html, ">", at);
+      break;
+    }
+    yield { kind: "skipped", end: at };
   }
-  return html.length;
+  yield { kind: "skipped", end };
+  return end;
 }
 
 const hrefAttribute = /(?:^|\s)href\s{0,9}=\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i;
