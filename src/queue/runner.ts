@@ -464,6 +464,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       slots.leave(line);
       seat.gate.taken -= 1;
       letIn(line, seat.gate);
+      slots.runWaiting(pump);
     },
     run({ to, seat }, job) {
       const line = lineOf(to);

@@ -665,3 +665,28 @@ function lcg(seed: number): () => number {
   let state = seed;
   return () => (state = (state * 16_807) % 2_147_483_647) / 2_147_483_647;
 }
+
+test("mail that found no slot goes as soon as acceptances that failed leave theirs", async () => {
+  const domains = Array.from({ length: 800 }, (_, i) => `d${i}.test`);
+  const { queue, clock, runner, begun } = bench();
+  const lanes = domains.map((domain, i) => {
+    const job = makeJob(1 + i, { domain });
+    queue.add(job, clock.now());
+    return job.lane;
+  });
+  await runner.start();
+  await clock.advance(100); // all are routed
+  const taken = lanes
+    .flatMap((lane) => [runner.reserve(lane), runner.reserve(lane)])
+    .filter((one) => one !== null);
+  expect(taken.length).toBe(1500); // all that one account may have
+  const [late] = jobsOf("d799.test", 5000, 1);
+  if (!late) return;
+  queue.add(late, clock.now());
+  runner.note(late.lane, clock.now());
+  await clock.advance(100);
+  expect(begun).not.toContain(late);
+  for (const reservation of taken) runner.forgo(reservation);
+  await clock.advance(100);
+  expect(begun).toContain(late);
+});
