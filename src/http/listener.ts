@@ -180,7 +180,8 @@ function limitConnections(
       if (secure) {
         const name = addressesOf(socket);
         outer.set(name, socket);
-        socket.once("close", () => outer.delete(name));
+        // A peer that resets its connection may have the next one from the same port before this one is closed.
+        socket.once("close", () => void (outer.get(name) === socket && outer.delete(name)));
       }
       for (const listener of serveAll) Reflect.apply(listener, server, [socket]);
     };
