@@ -16,11 +16,27 @@ export function claimsHost(value: string, host: string): boolean {
 /** An authserv-id, maybe with a version: `mail.test`, `"mail.test" 1`. */
 function isHost(text: string, name: string): boolean {
   const [word = ""] = text.trim().split(/[\s/]/, 1);
-  return [word, text.replaceAll(/\s/g, "").replace(/\/?\d+$/, "")].some((one) => hostName(one) === name);
+  return [word, withoutVersion(text.replaceAll(/\s/g, ""))].some((one) => hostName(one) === name);
+}
+
+/** `mail.test/1`, `mail.test1`: the digits at the end, and the slash before them. */
+function withoutVersion(text: string): string {
+  const end = endBefore(text, (char) => char >= "0" && char <= "9");
+  return text.slice(0, end < text.length && text[end - 1] === "/" ? end - 1 : end);
+}
+
+/** Where the run of such characters at the end begins; `/x+$/` takes quadratic time where it is not at the end. */
+function endBefore(text: string, isPart: (char: string) => boolean): number {
+  let end = text.length;
+  while (end > 0 && isPart(text.charAt(end - 1))) end--;
+  return end;
 }
 
 function hostName(text: string): string {
-  const bare = text.replace(/\.+$/, "");
+  const bare = text.slice(
+    0,
+    endBefore(text, (char) => char === "."),
+  );
   // An empty answer: it is no host name.
   return domainToASCII(bare) || bare.toLowerCase();
 }
