@@ -61,8 +61,12 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     if (!isRecord(json)) throw notAnObject();
     const made = makeFor(arrival.protocol);
     const read = readRequest(json, made.now);
-    const autoText = read.problems.length === 0 ? largeAutoText(read.request) : null;
-    if (autoText !== null) read.request.text = await autoText;
+    if (read.problems.length === 0) {
+      // Before its text is made, which takes seconds: no encoding makes html shorter.
+      refuseTooLarge(leastBytes(read.request) + (read.request.html?.length ?? 0));
+      const autoText = largeAutoText(read.request);
+      if (autoText !== null) read.request.text = await autoText;
+    }
     const rendered = renderIfSound(read, made);
     refuseTooLarge(rendered?.sizeBytes ?? leastBytes(read.request));
     const { request, problems } = read;

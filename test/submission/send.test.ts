@@ -358,6 +358,15 @@ describe("the size of the finished message", () => {
     expect(refusal.code).toBe("message_too_large");
   });
 
+  test("is too large by its html alone before a text is made of that", async () => {
+    const html = "<li>".repeat(maxMessageBytes / 4 + 1);
+    const before = process.cpuUsage();
+    const { text: _text, ...request } = good({ html });
+    const refusal = await refusalOf(rig.send(request));
+    expect(refusal.code).toBe("message_too_large");
+    expect(process.cpuUsage(before).user).toBeLessThan(2_000_000);
+  });
+
   test("counts a message within the message as it is, for it is not encoded", async () => {
     const content = Buffer.from(`Subject: x\r\n\r\n${`${"x".repeat(76)}\r\n`.repeat(290_000)}`).toString(
       "base64",
