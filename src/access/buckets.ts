@@ -64,10 +64,10 @@ export interface Buckets {
   take(key: Spender, account: Spender, bucket: RouteBucket, tokens?: number): BucketState;
   /** Puts back a token that `take` took. */
   giveBack(key: Spender, account: Spender, bucket: RouteBucket): BucketState;
-  /** Takes a token of a source address. */
-  takeSource(bucket: SourceBucket, ip: string): BucketState;
-  /** Puts back a token that `takeSource` took. */
-  giveBackSource(bucket: SourceBucket, ip: string): BucketState;
+  /** Takes tokens (1) of a source address; at most as many as the bucket can hold. */
+  takeSource(bucket: SourceBucket, ip: string, tokens?: number): BucketState;
+  /** Puts back the tokens that `takeSource` took. */
+  giveBackSource(bucket: SourceBucket, ip: string, tokens?: number): BucketState;
   /** How many buckets are remembered. */
   readonly size: number;
 }
@@ -141,16 +141,17 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
         from.tokens = Math.min(from.rate.burst, from.tokens + 1);
       return state(own, bucket, true);
     },
-    takeSource(bucket, ip) {
+    takeSource(bucket, ip, wanted = 1) {
       const id = `${bucket}:${sourceOf(ip)}`;
       const own = level(id, rates[bucket]);
-      if (own.tokens < 1) return state(own, bucket, false);
-      draw(id, own);
+      const tokens = Math.min(wanted, own.rate.burst);
+      if (own.tokens < tokens) return state(own, bucket, false, tokens);
+      draw(id, own, tokens);
       return state(own, bucket, true);
     },
-    giveBackSource(bucket, ip) {
+    giveBackSource(bucket, ip, tokens = 1) {
       const own = level(`${bucket}:${sourceOf(ip)}`, rates[bucket]);
-      own.tokens = Math.min(own.rate.burst, own.tokens + 1);
+      own.tokens = Math.min(own.rate.burst, own.tokens + tokens);
       return state(own, bucket, true);
     },
     get size() {

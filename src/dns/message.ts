@@ -41,7 +41,7 @@ export interface Reply {
 export class MalformedReply extends Error {}
 
 /** Answer records of a reply that are read, so that a reply of 64 KB costs little more than an ordinary one. */
-export const maxRecords = 512;
+export const maxRecords = 128;
 const udpPayloadBytes = 1232; // what passes everywhere without fragments (DNS flag day 2020)
 
 export function encodeQuery(id: number, question: Question, edns: boolean): Buffer {

@@ -13,6 +13,7 @@ import type { Log } from "../log.ts";
 import { decodeReply, encodeQuery, MalformedReply, mixedCase } from "./message.ts";
 import type { Question, Reply } from "./message.ts";
 import { showServer } from "./servers.ts";
+import { createTurns, type Turns } from "./turns.ts";
 import type { DnsServerAddress } from "./servers.ts";
 
 export type Exchange =
@@ -68,6 +69,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
   const slots = createFairSlots({ slots: maxInFlight, patienceMs, lingering: maxHanging, clock });
   const open = new Set<Finish>();
   const caseLostUntil = new Map<string, number>();
+  const tcp = overTcp(createTurns());
   let running = true;
 
   const converse = (talk: Conversation, query: Omit<Query, "id">, end: AbortSignal): Promise<Heard> =>
@@ -121,7 +123,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
     const first = await overUdpInCase(asked, end);
     if (first.kind === "other_case") return { kind: "failed", why: "an answer to another question" };
     if (first.kind === "failed" || !first.reply.truncated) return first;
-    const whole = await converse(overTcp, { ...asked, exact: false }, end);
+    const whole = await converse(tcp, { ...asked, exact: false }, end);
     if (whole.kind === "other_case") return { kind: "failed", why: "an answer to another question" };
     return whole.kind === "reply" && whole.reply.truncated
       ? { kind: "failed", why: "the answer is cut short over TCP too" }
@@ -166,24 +168,41 @@ const overUdp: Conversation = (query, finish) => {
   };
 };
 
-const overTcp: Conversation = (query, finish) => {
-  const { server, id, question, edns } = query;
-  const socket = connect({ host: server.address, port: server.port });
-  let held: Buffer = Buffer.alloc(0);
-  socket.on("connect", () => {
-    const bytes = encodeQuery(id, question, edns);
-    socket.write(Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 0xff]), bytes]));
-  });
-  socket.on("data", (chunk) => {
-    held = Buffer.concat([held, chunk]); // 65,537 bytes at most before the length is reached
-    if (held.length < 2 || held.length < 2 + held.readUInt16BE(0)) return;
-    const result = understand(held.subarray(2, 2 + held.readUInt16BE(0)), query);
-    finish(result ?? { kind: "failed", why: "an answer to another question over TCP" });
-  });
-  socket.on("error", (error) => finish({ kind: "failed", why: `TCP: ${error.message}` }));
-  socket.on("close", () => finish({ kind: "failed", why: "TCP was closed before the answer" }));
-  return () => socket.destroy();
-};
+/** Replies over TCP are large: they are read one a turn of the loop. */
+const overTcp =
+  (turns: Turns): Conversation =>
+  (query, finish) => {
+    const { server, id, question, edns } = query;
+    const socket = connect({ host: server.address, port: server.port });
+    let held: Buffer = Buffer.alloc(0);
+    let whole = false;
+    let closed = false;
+    const read = (bytes: Buffer): void => {
+      if (closed) return;
+      const result = understand(bytes, query);
+      finish(result ?? { kind: "failed", why: "an answer to another question over TCP" });
+    };
+    socket.on("connect", () => {
+      const bytes = encodeQuery(id, question, edns);
+      socket.write(Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 0xff]), bytes]));
+    });
+    socket.on("data", (chunk) => {
+      held = Buffer.concat([held, chunk]); // 65,537 bytes at most before the length is reached
+      if (held.length < 2 || held.length < 2 + held.readUInt16BE(0)) return;
+      whole = true;
+      socket.removeAllListeners("data").pause();
+      const bytes = held.subarray(2, 2 + held.readUInt16BE(0));
+      turns(() => read(bytes));
+    });
+    socket.on("error", (error) => finish({ kind: "failed", why: `TCP: ${error.message}` }));
+    socket.on("close", () => {
+      if (!whole) finish({ kind: "failed", why: "TCP was closed before the answer" });
+    });
+    return () => {
+      closed = true;
+      socket.destroy();
+    };
+  };
 
 function understand(bytes: Buffer, { id, question, exact }: Query): Heard | null {
   try {

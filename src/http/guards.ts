@@ -166,13 +166,16 @@ const isOpen = (x: Exchange): boolean => routeOf(x)?.scopes === "open";
 
 /** Draws a token for a request: of its key's bucket, of its source's where it has no key. */
 export function drawOn(x: Exchange, buckets: Buckets): BucketState {
-  if (x.principal?.kind !== "key") return buckets.takeSource(isOpen(x) ? "open" : "unauthenticated", x.ip);
+  if (x.principal?.kind !== "key")
+    return isOpen(x)
+      ? buckets.takeSource("open", x.ip, routeOf(x)?.openTokens)
+      : buckets.takeSource("unauthenticated", x.ip);
   return buckets.take(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");
 }
 
 /** The token of a request that turned out to cost none. */
 export function giveBackToken(x: Exchange, buckets: Buckets): void {
-  if (isOpen(x) && x.door === "public") x.bucket = buckets.giveBackSource("open", x.ip);
+  if (isOpen(x) && x.door === "public") x.bucket = buckets.giveBackSource("open", x.ip, routeOf(x)?.openTokens);
   if (x.principal?.kind !== "key") return;
   x.bucket = buckets.giveBack(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");
 }

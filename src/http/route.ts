@@ -88,6 +88,8 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   /** Any one of these, admin always; the first is the `required_scope` of a refusal. `open`: no key is asked for. */
   scopes: readonly [Scope, ...Scope[]] | "open";
   bucket: RouteBucket;
+  /** Tokens of the bucket `open` that a large answer costs; 1 where it is not given. */
+  openTokens?: number;
   doors: "public" | "admin" | "both";
   query: Query;
   /** What the body has to be, where `body` lets everything through and the handler reads it itself. */

@@ -75,7 +75,8 @@ export function createAttemptSlots<User extends SlotUser>(most = attemptsMost): 
       else held.delete(user.account);
     },
     runWaiting(run) {
-      for (const [account, users] of [...waiting]) runOf(account, users, run);
+      const now = [...waiting]; // those that are noted meanwhile wait for the next slot
+      for (const [account, users] of now) runOf(account, users, run);
     },
   };
 }

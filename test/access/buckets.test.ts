@@ -177,3 +177,13 @@ test("a rate that changes keeps what was spent, however often it changes", async
   expect(at(3, 0.001).remaining).toBe(0);
   expect(at(3, 0.001)).toMatchObject({ allowed: false, retryAfterSeconds: 1000 });
 });
+
+test("a large answer of an open route costs its source several tokens, at most what the bucket holds", () => {
+  const clock = new ManualClock();
+  const buckets = createBuckets(clock, { open: { burst: 50, perSecond: 10 } });
+  expect(buckets.takeSource("open", "192.0.2.1", 20).remaining).toBe(30);
+  expect(buckets.takeSource("open", "192.0.2.1", 20).remaining).toBe(10);
+  expect(buckets.takeSource("open", "192.0.2.1", 20)).toMatchObject({ allowed: false, retryAfterSeconds: 1 });
+  expect(buckets.giveBackSource("open", "192.0.2.1", 20).remaining).toBe(30);
+  expect(buckets.takeSource("open", "192.0.2.2", 500)).toMatchObject({ allowed: true, remaining: 0 });
+});

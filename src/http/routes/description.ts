@@ -32,6 +32,7 @@ export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[
   own.push(
     route({
       ...open,
+      openTokens: 5,
       path: "/openapi.json",
       summary: "Describes this API (OpenAPI 3.1)",
       answers: { 200: documentShape },
@@ -48,6 +49,7 @@ export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[
     }),
     route({
       ...open,
+      openTokens: 20, // a megabyte to encrypt
       path: "/docs/redoc.js",
       summary: "The script of /docs",
       answers: { 200: { "text/javascript": scriptText } },
