@@ -1,5 +1,6 @@
 // A parsing thread: pieces of mail in, what they hold out. One call at a time and in order, each a piece of at most
 // the size that the store reads, so that no mail keeps the thread from another for long. What it does is mail/'s.
+import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { ContentLimit, ContentReader, type ContentPlan } from "../mail/content-reader.ts";
 import { ContentText } from "../mail/content-text.ts";
@@ -56,6 +57,13 @@ const rowsAtOnce = 200;
 
 const port = parentPort;
 if (!port) throw new Error("parsing-thread is started by parsing.ts, not by hand");
+/** Of this thread alone, on Linux (setpriority(2), 0): mail from outside waits for the rest of the program. */
+const niceness = 10;
+try {
+  setPriority(0, niceness);
+} catch {
+  // as good as before
+}
 const readings = new Map<number, Reading>();
 
 function readingOf(id: number): Reading {

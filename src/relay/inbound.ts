@@ -47,6 +47,7 @@ export const maxReportBytes = 30_000_000;
 const sessionLimits = {
   ...inboundLimits.sessions,
   unidentified: inboundLimits.sessions.total,
+  unidentifiedFirst: inboundLimits.sessions.total,
   grace: { largest: 30_000, any: 60_000 },
 };
 /** What is asked of a peer from mail to mail; 100 recipients and their mail are 104 replies. */

@@ -20,7 +20,7 @@ import type { Listening } from "./listening.ts";
 import { createPort } from "./port.ts";
 import type { ProgressRule } from "./progress.ts";
 import { createProxyDoor } from "./proxy-door.ts";
-import { createSessionLimiter, shareBeforeLogin } from "./session-limiter.ts";
+import { createSessionLimiter, sharesBeforeLogin } from "./session-limiter.ts";
 import { RelayServer } from "./smtp-connection.ts";
 import type { Desk, RelayConnection } from "./smtp-connection.ts";
 import { createTlsDoor } from "./tls-door.ts";
@@ -51,7 +51,7 @@ export function createRelay(deps: RelayDeps): Listening {
   const { config, certificates, clock, log } = deps;
   const { maxConnections: total, maxConnectionsPerIp: perSource } = config.relay;
   const sessionLimiter = createSessionLimiter(
-    { total, perSource, unidentified: shareBeforeLogin(total), grace },
+    { total, perSource, ...sharesBeforeLogin(total), grace },
     clock,
   );
   let emptied: (() => void) | null = null;
@@ -98,7 +98,10 @@ export function createRelay(deps: RelayDeps): Listening {
 
   const door = createTlsDoor({
     context: context(),
-    handshakes: createSessionLimiter({ total, perSource, unidentified: total, grace }, clock),
+    handshakes: createSessionLimiter(
+      { total, perSource, unidentified: total, unidentifiedFirst: total, grace },
+      clock,
+    ),
     clock,
     peerOf: (socket) => front.peerOf(socket),
     log,

@@ -28,6 +28,8 @@ export interface SessionLimits {
   perSource: number;
   /** Of the total: sessions of peers that have not shown who they are. */
   unidentified: number;
+  /** The same for the first session of a source, at least as many: a few sources that take all leave room for others. */
+  unidentifiedFirst: number;
   /** How long (ms) a session may not be evicted: one of the source that holds most, and any. */
   grace: { largest: number; any: number };
 }
@@ -47,8 +49,13 @@ interface Source {
 /** Refused connections that are still open: each may take five seconds to read why. */
 const mostRefused = 256;
 
-/** The slots that a peer without a login can have: a quarter is left to those who have one. */
-export const shareBeforeLogin = (total: number): number => Math.max(1, Math.floor((total * 3) / 4));
+/** The slots that peers without a login can have: a quarter is left to those who have one, half of it also to newcomers. */
+export const sharesBeforeLogin = (
+  total: number,
+): Pick<SessionLimits, "unidentified" | "unidentifiedFirst"> => ({
+  unidentified: Math.max(1, Math.floor((total * 3) / 4)),
+  unidentifiedFirst: Math.max(1, Math.floor((total * 7) / 8)),
+});
 
 export function createSessionLimiter(limits: SessionLimits, clock: Pick<Clock, "monotonic">): SessionLimiter {
   const sources = new Map<string, Source>();
@@ -124,7 +131,8 @@ export function createSessionLimiter(limits: SessionLimits, clock: Pick<Clock, "
       const name = sourceOf(ip);
       const source = sources.get(name) ?? { open: 0, unidentified: new Set<Entry>() };
       if (source.open >= limits.perSource) return null;
-      const full = open >= limits.total || unidentified >= limits.unidentified;
+      const most = source.open === 0 ? limits.unidentifiedFirst : limits.unidentified;
+      const full = open >= limits.total || unidentified >= most;
       if (full && !makeRoom(source.unidentified.size + 1)) return null;
       return occupy(name, source, evict);
     },

@@ -1,6 +1,6 @@
 // Who gets a slot when they are scarce: counted on a clock that the test moves.
 import { expect, test } from "vitest";
-import { createSessionLimiter, shareBeforeLogin } from "../../src/relay/session-limiter.ts";
+import { createSessionLimiter, sharesBeforeLogin } from "../../src/relay/session-limiter.ts";
 import type { SessionLimiter, SessionLimits, Slot } from "../../src/relay/session-limiter.ts";
 import { ManualClock } from "../support/clock.ts";
 
@@ -16,7 +16,14 @@ function rig(limits: Partial<SessionLimits> = {}): Rig {
   const clock = new ManualClock();
   const evicted: string[] = [];
   const limiter = createSessionLimiter(
-    { total: 8, perSource: 4, unidentified: 6, grace: { largest: 2_000, any: 10_000 }, ...limits },
+    {
+      total: 8,
+      perSource: 4,
+      unidentified: 6,
+      unidentifiedFirst: limits.unidentified ?? 6,
+      grace: { largest: 2_000, any: 10_000 },
+      ...limits,
+    },
     clock,
   );
   return {
@@ -33,7 +40,9 @@ const entered = (slot: Slot | null): Slot => {
 };
 
 test("sessions without a login have three quarters of the slots; the others are for those who log in", () => {
-  expect([1, 2, 3, 4, 1_000].map(shareBeforeLogin)).toEqual([1, 1, 2, 3, 750]);
+  expect([1, 2, 3, 4, 1_000].map((total) => sharesBeforeLogin(total).unidentified)).toEqual([
+    1, 1, 2, 3, 750,
+  ]);
   const { enter } = rig();
   const first = entered(enter("192.0.2.1"));
   for (let i = 2; i <= 6; i++) entered(enter(`192.0.2.${i}`));
@@ -44,6 +53,16 @@ test("sessions without a login have three quarters of the slots; the others are 
     if (last === 7) expect(slot).not.toBeNull();
     else expect(slot).toBeNull();
   }
+});
+
+test("a source without any session gets one at once where a few sources hold all that they may", () => {
+  const { enter, evicted } = rig({ unidentifiedFirst: 7 });
+  for (let i = 0; i < 3; i++) for (const source of [1, 2]) entered(enter(`192.0.2.${source}`));
+  expect(enter("192.0.2.1")).toBeNull();
+  entered(enter("192.0.2.9"));
+  expect(enter("192.0.2.9")).toBeNull();
+  expect(enter("192.0.2.10")).toBeNull();
+  expect(evicted).toEqual([]);
 });
 
 test("a newcomer takes the oldest slot of the source that holds most, not before it has been there for two seconds", async () => {
