@@ -45,6 +45,8 @@ const troublePauseMs = 1000;
 const stopGraceMs = 3000;
 /** An endpoint with which something goes wrong that is not the store's trouble is left alone for so long. */
 const restMs = 30_000;
+/** An attempt that reached nobody keeps its slot for so long: a dead endpoint refuses in no time, and each attempt is written. */
+const unreachedMs = 250;
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { store, clock, log } = deps;
@@ -198,18 +200,31 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     lane.flights.set(current.eventSeq, current);
     lane.usedAt = time();
     lanes.take(lane, 1);
+    const free = (): void => {
+      lanes.take(lane, -1);
+      fill(lane, false);
+    };
     hold(
       attempt(lane, endpoint, current)
-        .catch((error: unknown) => rest(lane, error))
-        .finally(() => {
+        .catch((error: unknown) => {
+          rest(lane, error);
+          return true;
+        })
+        .then((reached) => {
           lane.flights.delete(current.eventSeq);
-          lanes.take(lane, -1);
-          fill(lane, false);
+          lane.unreached = reached ? 0 : lane.unreached + 1;
+          if (reached || !running) return free();
+          lane.paused += 1;
+          clock.after(unreachedMs, () => {
+            lane.paused -= 1;
+            free();
+          });
         }),
     );
   };
 
-  const attempt = async (lane: Lane, endpoint: Endpoint, delivery: DueDelivery): Promise<void> => {
+  /** Whether there was an answer, of whatever kind. */
+  const attempt = async (lane: Lane, endpoint: Endpoint, delivery: DueDelivery): Promise<boolean> => {
     const event = { id: delivery.eventId, body: delivery.body };
     const answer = await deps.post.post(
       () => lanes.connect(lane, endpoint),
@@ -219,6 +234,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     );
     // An attempt that stop() cut short proves nothing: its lease runs out and it is made again.
     if (answer.delivered || !cutShort) finish(lane, endpoint, delivery, answer);
+    return answer.status !== null;
   };
 
   const finish = (lane: Lane, endpoint: Endpoint, delivery: DueDelivery, answer: Answer): void => {

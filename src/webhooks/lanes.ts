@@ -8,6 +8,9 @@ import { readEndpointUrl } from "./guard.ts";
 import type { Post } from "./post.ts";
 
 const laneSlots = 32;
+/** So many attempts in a row that reached nobody, and the endpoint has few slots until one does. */
+const unreachableFrom = 16;
+const unreachableSlots = 4;
 const totalSlots = 1024;
 /** A lane may take this part of what is free, at most. */
 const shareOfFree = 1 / 8;
@@ -30,6 +33,9 @@ export interface Lane {
   more: boolean;
   /** How many answers may still be kept, as of when. */
   answers: { left: number; at: number };
+  /** Attempts in a row that got no answer, and slots that stay taken for a while after such an attempt. */
+  unreached: number;
+  paused: number;
   /** Something went wrong with it alone: until then it is left alone. */
   restsUntil: number;
 }
@@ -82,6 +88,8 @@ export function createLanes(post: Pick<Post, "open">): Lanes {
         claiming: false,
         more: false,
         answers: { left: mostAnswers, at: now },
+        unreached: 0,
+        paused: 0,
         restsUntil: 0,
       };
       lanes.set(key, lane);
@@ -91,11 +99,11 @@ export function createLanes(post: Pick<Post, "open">): Lanes {
     freeSlots(lane) {
       const share = Math.floor((totalSlots - taken) * shareOfFree);
       const most = Math.min(
-        laneSlots,
+        lane.unreached < unreachableFrom ? laneSlots : unreachableSlots,
         Math.max(1, share),
-        Math.max(1, lane.flights.size + leftTo(lane.accountKey)),
+        Math.max(1, lane.flights.size + lane.paused + leftTo(lane.accountKey)),
       );
-      return most - lane.flights.size;
+      return most - lane.flights.size - lane.paused;
     },
     take({ accountKey }, slots) {
       taken += slots;

@@ -18,7 +18,8 @@ function bench() {
     event: string;
     attempt: number;
     secret: string;
-    answer(status: number): void;
+    /** null: nobody was reached. */
+    answer(status: number | null): void;
   }[] = [];
   const dispatcher = createDispatcher({
     store,
@@ -33,8 +34,14 @@ function bench() {
       },
       post: (_connect, endpoint, event, attempt) =>
         new Promise<Answer>((resolve) => {
-          const answer = (status: number): void =>
-            resolve({ delivered: status < 300, status, durationMs: 1, failure: null, body: null });
+          const answer = (status: number | null): void =>
+            resolve({
+              delivered: status !== null && status < 300,
+              status,
+              durationMs: 1,
+              failure: null,
+              body: null,
+            });
           started.push({ endpoint: endpoint.key, event: event.id, attempt, secret: endpoint.secret, answer });
         }),
     },
@@ -56,6 +63,28 @@ test("starts first attempts in event order, 32 at once, and claims no more than 
   await settle();
   expect(events(started.slice(32))).toEqual(["evt_33", "evt_34"]);
   expect(store.rows.filter((row) => row.attempts > 0)).toHaveLength(34);
+});
+
+test("an endpoint that reaches nobody has four attempts each quarter of a second after sixteen such, until one is answered", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  store.record(1, 200);
+  dispatcher.start();
+  await settle();
+  for (const post of started.slice(0, 32)) post.answer(null);
+  await settle();
+  expect(started).toHaveLength(32);
+  await clock.advance(249);
+  expect(started).toHaveLength(32);
+  await clock.advance(1);
+  await settle();
+  expect(started).toHaveLength(36);
+  for (const post of started.slice(32)) post.answer(null);
+  await clock.advance(250);
+  await settle();
+  expect(started).toHaveLength(40);
+  started[36]?.answer(500);
+  await settle();
+  expect(started.length).toBeGreaterThan(60);
 });
 
 test("an endpoint that answers nothing leaves another's events alone", async () => {
