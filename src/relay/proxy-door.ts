@@ -31,7 +31,7 @@ export function createProxyDoor({
   log: Log;
 }): ProxyDoor {
   /** The client's address by the ends of the proxy's own connection; null: the proxy did not say. */
-  const peers = new Map<string, string | null>();
+  const peers = new Map<string, { ip: string | null }>();
   const waiting = new Set<Socket>();
 
   return {
@@ -41,6 +41,7 @@ export function createProxyDoor({
       waiting.add(socket);
       const ends = endsOf(socket);
       const timer = clock.after(headerMs, () => socket.destroy());
+      const own: { ip: string | null } = { ip: null };
       let bytes: Buffer = Buffer.alloc(0);
       const read = (): void => {
         const chunk: Buffer | null = socket.read();
@@ -58,7 +59,8 @@ export function createProxyDoor({
           );
           return void socket.destroy();
         }
-        peers.set(ends, header.peer && header.peer.ip);
+        own.ip = header.peer && header.peer.ip;
+        peers.set(ends, own);
         if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length));
         next(socket);
       };
@@ -66,11 +68,14 @@ export function createProxyDoor({
       socket.once("close", () => {
         timer.cancel();
         waiting.delete(socket);
-        peers.delete(ends);
+        if (peers.get(ends) === own) peers.delete(ends); // another connection may have the same ends by now
       });
     },
-    peerOf: (socket) => peers.get(endsOf(socket)) ?? socket.remoteAddress ?? "",
-    knowsClient: (socket) => peers.get(endsOf(socket)) !== null,
+    peerOf: (socket) => peers.get(endsOf(socket))?.ip ?? socket.remoteAddress ?? "",
+    knowsClient(socket) {
+      const peer = peers.get(endsOf(socket));
+      return peer ? peer.ip !== null : !proxies.has(socket.remoteAddress ?? "");
+    },
   };
 }
 

@@ -45,12 +45,12 @@ export function createTlsDoor(options: {
       if (!slot) return void socket.destroy();
       const ends = endsOf(socket);
       // A Unix socket has no ends to tell it by: it keeps its slot for as long as it is open.
-      if (socket.remoteAddress !== undefined)
-        came.set(ends, { at: options.clock.monotonic(), leave: slot.leave });
+      const own = { at: options.clock.monotonic(), leave: slot.leave };
+      if (socket.remoteAddress !== undefined) came.set(ends, own);
       sockets.add(socket);
       socket.once("close", () => {
         slot.leave();
-        came.delete(ends);
+        if (came.get(ends) === own) came.delete(ends); // another connection may have the same ends by now
         sockets.delete(socket);
       });
       server.emit("connection", socket);
