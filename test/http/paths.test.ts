@@ -116,7 +116,7 @@ test("open routes draw on a bucket of the source's own, which bad keys do not em
   expect(await ask("/healthz")).toEqual([200, "open", "2"]);
   expect(await ask("/docs")).toEqual([200, "open", "1"]);
   expect(await ask("/errors/conflict")).toEqual([200, "open", "0"]);
-  const refused = await limited.ask({ path: "/openapi.json", key: null });
+  const refused = await limited.ask({ path: "/docs", key: null });
   expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "1"]);
   expect(refused.json["error"]).toMatchObject({ code: "rate_limit_exceeded", bucket: "open" });
   for (let second = 0; second < 100; second++) {
