@@ -169,7 +169,9 @@ async function expectSame(received: Buffer, shape: Shape, { exact, loose, name }
   const ours = fields.findIndex((field) => /^Received: .*by mail\.svc\.test/s.test(field));
   expect(ours, text).toBeGreaterThan(0);
   expect(fields.slice(0, ours).filter((field) => field.startsWith("DKIM-Signature:"))).toHaveLength(2);
-  const came = fields.slice(ours + 1);
+  // Behind our Received stands our message token (mail/message-token.ts).
+  expect(fields[ours + 1]).toMatch(/^X-Feedback-Token: [0-9a-z]{26}\.[a-z2-7]{16}$/);
+  const came = fields.slice(ours + 2);
   expect(text.toLowerCase()).not.toMatch(/^(?:bcc|x-svc-)/m);
   const sent = keptFields(shape);
   const body = text.slice(end + 2);
