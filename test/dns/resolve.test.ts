@@ -344,7 +344,7 @@ test("a server to which there is no way is a failure, and no end of the program"
   // A UDP socket may not be connected to the broadcast address unless it asks for that: connect fails, as without a route.
   expect(await resolverOf(["255.255.255.255"]).mx("a.test")).toMatchObject({
     kind: "failed",
-    why: expect.stringContaining("EACCES"),
+    why: expect.stringMatching(/EACCES|ENETUNREACH/),
   });
 });
 
