@@ -1,6 +1,7 @@
-// --rate and --quota, as `accounts set` and `keys set` have them, and --limit of accounts. Which buckets and limits there
-// are, the server says.
+// --rate and --quota, as `accounts set` and `keys set` have them, and --limit of accounts. Which buckets there are, the
+// server says.
 import type { Command } from "commander";
+import { limitNames } from "../access/account-limits.ts";
 import { listed } from "./cli.ts";
 import { usage } from "./fault.ts";
 
@@ -24,7 +25,7 @@ export function addLimitOptions(command: Command): Command {
 export function addAccountLimitOptions(command: Command): Command {
   return addLimitOptions(command).option(
     "--limit <name=number>",
-    "what it may have: webhooks=200; webhooks=default takes it back; repeat or separate by commas",
+    `what it may have of ${limitNames.join(", ")}: webhooks=200; webhooks=default takes it back; repeat or separate by commas`,
     listed,
   );
 }
@@ -58,6 +59,8 @@ function countOf(text: string): [string, number | null] {
   const [, name = "", value] = /^([a-z_]+)=(default|\d{1,9})$/.exec(text) ?? [];
   if (value === undefined)
     throw usage(`--limit: found "${text}", expected a limit and its number, such as webhooks=200`);
+  if (!limitNames.some((known) => known === name))
+    throw usage(`--limit: found "${name}", expected one of ${limitNames.join(", ")}`);
   return [name, value === "default" ? null : Number(value)];
 }
 

@@ -44,6 +44,16 @@ test.each([
   expect(ran.err).toContain(told);
 });
 
+test.each([
+  ["webhoks=2", "expected one of webhooks, domains, suppressions, ip_pools, ip_addresses, queue, queue_mb"],
+  ["webhooks=x", "expected a limit and its number"],
+])("a limit of an account that cannot be read is exit 2 and asks for nothing: %s", async (given, told) => {
+  const { socket, seen } = await fakeDaemon({});
+  const ran = await svc(["accounts", "set", "shop", "--limit", given], { socket });
+  expect([ran.code, seen.length]).toEqual([2, 0]);
+  expect(ran.err).toContain(told);
+});
+
 test("accounts are made, listed, suspended and resumed by name", async () => {
   const { socket, seen } = await fakeDaemon({
     "POST /v1/accounts": { status: 201, json: shop },
