@@ -8,7 +8,7 @@ import { arfMail, dsnMail } from "../support/reports.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
 
-const port = 25_126;
+const port = 25_127;
 const loop = "127.0.0.33";
 const flooder = "127.0.0.34";
 let dns: DnsServer;
@@ -19,13 +19,13 @@ let key: string;
 beforeAll(async () => {
   dns = await startDnsServer({
     "far.test": { MX: ["10 mx.far.test"] },
-    "mx.far.test": { A: ["127.0.0.22"] },
+    "mx.far.test": { A: ["127.0.0.23"] },
     "33.0.0.127.in-addr.arpa": { PTR: ["mx.loop.test"] },
     "mx.loop.test": { A: [loop] },
     // Says that it is the loop; the loop does not say so.
     "34.0.0.127.in-addr.arpa": { PTR: ["mx.loop.test"] },
   });
-  receiver = await startReceiver({ address: "127.0.0.22", port });
+  receiver = await startReceiver({ address: "127.0.0.23", port });
   svc = await startAppliance({
     config: {
       dns: { servers: [dns.server] },
