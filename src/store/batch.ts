@@ -42,6 +42,8 @@ export type BatchResult =
       failures: [index: number, message: string][];
       events: boolean;
       wal: WalState;
+      /** How long each call took, in milliseconds, by place. */
+      tookMs: Float32Array;
       /** How long COMMIT took, its sync above all. */
       commitMs: number;
     }
@@ -112,7 +114,7 @@ export function createBatchRunner(path: string, clock: Clock): BatchRunner {
     run(batch) {
       try {
         const current = opened();
-        const { results, failures, commitMs } = runAll(current, batch, clock);
+        const { results, failures, tookMs, commitMs } = runAll(current, batch, clock);
         const { events } = current.tally;
         return {
           kind: "committed",
@@ -120,6 +122,7 @@ export function createBatchRunner(path: string, clock: Clock): BatchRunner {
           failures,
           events,
           wal: readWal(current),
+          tookMs,
           commitMs,
         };
       } catch (error) {
@@ -177,6 +180,7 @@ function runAll(session: Session, batch: Batch, clock: Clock): Outcome {
 interface Outcome {
   results: unknown[];
   failures: [number, string][];
+  tookMs: Float32Array;
   commitMs: number;
 }
 
@@ -184,10 +188,11 @@ interface Outcome {
 function attempt(session: Session, batch: Batch, clock: Clock, isolated: boolean): Outcome | null {
   const { db, tally, intents } = session;
   const { calls, bytes } = batch;
-  const outcome: Outcome = { results: [], failures: [], commitMs: 0 };
+  const outcome: Outcome = { results: [], failures: [], tookMs: new Float32Array(calls.length), commitMs: 0 };
   tally.begin();
   const start = tally.mark();
   session.begin.run();
+  let began = clock.monotonic();
   try {
     for (const [index, call] of calls.entries()) {
       const before = tally.mark();
@@ -209,6 +214,9 @@ function attempt(session: Session, batch: Batch, clock: Clock, isolated: boolean
         ]);
       }
       if (isolated) session.releaseSavepoint.run();
+      const ended = clock.monotonic();
+      outcome.tookMs[index] = ended - began;
+      began = ended;
     }
     session.flushCounts();
     const before = clock.monotonic();

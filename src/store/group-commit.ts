@@ -1,8 +1,8 @@
 // Group commit, the loop's side: calls wait for each other. What has gathered leaves as one batch (gathering.ts says
-// when), up to 1,000 calls or 4 MB, as ONE message whose bytes are one buffer
-// that is handed over. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
+// when, turns.ts what of it), as ONE message whose bytes are one buffer that is handed over. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
 import type { Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../clock.ts";
+import type { Owner } from "../fairness.ts";
 import type { Batch, Call } from "./batch.ts";
 import { gatheringMs } from "./gathering.ts";
 import type { PragmasReadBack } from "./open.ts";
@@ -10,12 +10,13 @@ import type { Log } from "../log.ts";
 import { startThread } from "../thread.ts";
 import { StoreUnavailable } from "./store.ts";
 import type { Commit } from "./store.ts";
+import { createTurns, type Turn } from "./turns.ts";
 import type { WalState } from "./wal.ts";
 import type { WriterReport, WriterRequest } from "./writer-thread.ts";
 import type { IntentName, Intents } from "./writer.ts";
 
-const mostCalls = 1000;
-const mostBytes = 4 * 1024 * 1024;
+/** Whose calls are those that name no account. */
+const nobody = "";
 
 type Arg<K extends IntentName> = Intents[K] extends (arg: infer A, ...rest: never[]) => unknown
   ? A
@@ -46,10 +47,9 @@ export interface GroupCommitListeners {
   onRefusal(why: "full" | "failed", detail: string): void;
 }
 
-interface Waiting {
+interface Waiting extends Turn {
   call: Call;
   blobs: readonly Uint8Array[];
-  bytes: number;
   resolve: (value: unknown) => void;
   reject: (error: Error) => void;
 }
@@ -61,7 +61,7 @@ export function createGroupCommit(
   listeners: GroupCommitListeners,
 ): GroupCommit {
   let last = { calls: 0, commitMs: 0 };
-  let waiting: Waiting[] = [];
+  const waiting = createTurns<Waiting>();
   let patience: Timer | null = null;
   /** The calls of the batch that is at the writer. */
   let inFlight: Waiting[] | null = null;
@@ -87,13 +87,14 @@ export function createGroupCommit(
     const calls = inFlight ?? [];
     inFlight = null;
     if (report.kind === "committed") last = { calls: calls.length, commitMs: report.commitMs };
-    if (gatheringMs(last, waiting.length) === 0)
+    if (gatheringMs(last, waiting.size) === 0)
       flush(); // the writer's next work first, then the answers
     else schedule();
     if (report.kind === "refused") {
       refuseAll(calls, new StoreUnavailable(report.why, report.detail));
       listeners.onRefusal(report.why, report.detail);
     } else {
+      report.tookMs.forEach((ms, index) => waiting.measured(calls[index]?.owner ?? nobody, ms));
       const failures = new Map(report.failures);
       calls.forEach(({ call, resolve, reject }, index) => {
         const failure = failures.get(index);
@@ -123,13 +124,13 @@ export function createGroupCommit(
     if (!closing) log.error({ detail }, "the store's writer ended; it is started again by the next write");
     refuseAll(lost, new StoreUnavailable("failed", detail));
     if (lost.length > 0) listeners.onRefusal("failed", detail);
-    if (waiting.length > 0) schedule();
+    if (waiting.size > 0) schedule();
     settleIdle();
     ended?.();
   };
 
   const settleIdle = (): void => {
-    if (!inFlight && waiting.length === 0) idle?.();
+    if (!inFlight && waiting.size === 0) idle?.();
   };
 
   const start = (): Worker =>
@@ -141,17 +142,16 @@ export function createGroupCommit(
     flushing = false;
     patience?.cancel();
     patience = null;
-    if (waiting.length === 0 || inFlight) return;
-    const taken = takeBatch(waiting);
-    waiting = waiting.slice(taken.length);
+    if (waiting.size === 0 || inFlight) return;
+    const taken = waiting.take(last.commitMs);
     const { batch, buffer } = packBatch(taken);
     inFlight = taken;
     post(batch, [buffer]);
   };
 
   const schedule = (): void => {
-    if (flushing || waiting.length === 0 || inFlight) return;
-    const waitMs = gatheringMs(last, waiting.length);
+    if (flushing || waiting.size === 0 || inFlight) return;
+    const waitMs = gatheringMs(last, waiting.size);
     if (waitMs > 0) {
       patience ??= clock.after(waitMs, flush);
       return;
@@ -171,14 +171,15 @@ export function createGroupCommit(
           return blob.byteLength;
         });
         const answer = resolve as (value: unknown) => void; // the intent's own result, by the table of intents
-        waiting.push({ call: { intent, arg, at: 0, lengths }, blobs, bytes, resolve: answer, reject });
+        const owner = ownerOf(arg);
+        waiting.push({ owner, call: { intent, arg, at: 0, lengths }, blobs, bytes, resolve: answer, reject });
         schedule();
       });
     },
     ready: () => opening.promise,
     async drain() {
       closing = true;
-      if (inFlight || waiting.length > 0) await new Promise<void>((resolve) => (idle = resolve));
+      if (inFlight || waiting.size > 0) await new Promise<void>((resolve) => (idle = resolve));
     },
     async close() {
       closing = true;
@@ -191,15 +192,12 @@ export function createGroupCommit(
   };
 }
 
-function takeBatch(waiting: Waiting[]): Waiting[] {
-  let bytes = 0;
-  let count = 0;
-  for (const item of waiting) {
-    bytes += item.bytes;
-    if (count > 0 && (count >= mostCalls || bytes > mostBytes)) break;
-    count++;
-  }
-  return waiting.slice(0, count);
+/** The account whose turn a call takes: a list is of one account, or of many and takes the turn of its first. */
+function ownerOf(arg: unknown): Owner {
+  const one: unknown = Array.isArray(arg) ? arg[0] : arg;
+  if (typeof one !== "object" || one === null) return nobody;
+  if ("accountKey" in one) return one.accountKey as number;
+  return "scope" in one ? ownerOf(one.scope) : nobody;
 }
 
 /** Copies the blobs into one buffer of the batch's own: that one may be handed over, small Buffers share a pool. */

@@ -1057,11 +1057,13 @@ export interface Store {
   endpointsDue(): Promise<{ endpointKey: number; accountKey: number; dueAt: number }[]>;
   /** First attempts in event order before retries; raises and writes the attempt number, leased until `leaseUntil`. */
   claimDeliveries(claim: {
+    accountKey: number;
     endpointKey: number;
     limit: number;
     now: number;
     leaseUntil: number;
   }): Promise<{ deliveries: DueDelivery[]; nextDueAt: number | null }>;
+  /** Of one account. */
   settleDeliveries(results: DeliveryResult[]): Promise<void>;
   /** Puts back what was claimed and not tried: its attempt does not count. */
   giveBackDeliveries(deliveries: DueDelivery[], at: number): Promise<void>;

@@ -78,7 +78,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     missed = true;
     troubled ??= clock.after(troublePauseMs, () => {
       troubled = null;
-      if (results.waiting() > 0) return settle();
+      if (results.waiting()) return settle();
       missed = false;
       look();
     });
@@ -166,7 +166,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const limit = lanes.freeSlots(lane);
     lanes.take(lane, limit);
     try {
-      const claimed = await store.claimDeliveries({ endpointKey: lane.key, limit, now, leaseUntil });
+      const { key: endpointKey, accountKey } = lane;
+      const claimed = await store.claimDeliveries({ accountKey, endpointKey, limit, now, leaseUntil });
       const { deliveries, nextDueAt } = claimed;
       if (nextDueAt !== null && nextDueAt > now) wakeAt(nextDueAt);
       if (deliveries.length === 0) return;
@@ -256,7 +257,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   };
 
   const settle = (): void => {
-    if (settling || troubled !== null || results.waiting() === 0) return;
+    if (settling || troubled !== null || !results.waiting()) return;
     settling = true;
     hold(
       results

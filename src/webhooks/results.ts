@@ -1,5 +1,5 @@
 // What an attempt came to, and how it is written down: delivered, due again, or dead after the last attempt.
-// Results are written in batches that form by themselves: what ends while one is written is the next. A batch that the
+// Results are written in batches that form by themselves, each of one account: what ends while one is written is the next. A batch that the
 // store refuses stays and goes first when it takes writes again; a result that cannot be written by its own fault is left
 // out. A dead letter is told only once it is on disk.
 import type { Log } from "../log.ts";
@@ -8,7 +8,7 @@ import type { DeliveryResult, DueDelivery, Endpoint, Store } from "../store/stor
 import type { Answer } from "./post.ts";
 import { maxAttempts, nextAttemptAt } from "./schedule.ts";
 
-const largestBatch = 500;
+const largestBatch = 100;
 
 export interface DeadLetter {
   endpoint: Endpoint;
@@ -50,8 +50,8 @@ export interface ResultWriter {
   add(finished: Finished): void;
   /** Writes until nothing waits. Rejects where the store refuses; what was not written still waits. */
   write(): Promise<void>;
-  /** How many wait. */
-  waiting(): number;
+  /** Some wait. */
+  waiting(): boolean;
   /** Lets go of what waits: leases bring those deliveries back. */
   forget(): void;
 }
@@ -64,7 +64,7 @@ export function createResultWriter(deps: {
   onRetry(dueAt: number): void;
 }): ResultWriter {
   const { store, log } = deps;
-  const waiting: Finished[] = [];
+  const waiting = new Map<number, Finished[]>();
 
   /** False: it cannot be written, by its own fault; its lease brings the delivery back. */
   const writeOne = async ({ result }: Finished): Promise<boolean> => {
@@ -108,16 +108,27 @@ export function createResultWriter(deps: {
     }
   };
 
+  const writeOf = async (accountKey: number, own: Finished[]): Promise<void> => {
+    const batch = own.slice(0, largestBatch);
+    const written = await writeAll(batch);
+    own.splice(0, batch.length);
+    if (own.length === 0) waiting.delete(accountKey);
+    written.forEach(tell);
+  };
+
   return {
-    add: (finished) => void waiting.push(finished),
-    waiting: () => waiting.length,
-    forget: () => void (waiting.length = 0),
+    add(finished) {
+      const { accountKey } = finished.result;
+      const own = waiting.get(accountKey);
+      if (own) own.push(finished);
+      else waiting.set(accountKey, [finished]);
+    },
+    waiting: () => waiting.size > 0,
+    forget: () => waiting.clear(),
     async write() {
-      while (waiting.length > 0) {
-        const batch = waiting.slice(0, largestBatch);
-        const written = await writeAll(batch);
-        waiting.splice(0, batch.length);
-        written.forEach(tell);
+      while (waiting.size > 0) {
+        const writes = await Promise.allSettled([...waiting].map(([key, own]) => writeOf(key, own)));
+        for (const write of writes) if (write.status === "rejected") throw write.reason;
       }
     },
   };

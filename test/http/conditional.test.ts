@@ -588,6 +588,7 @@ async function changeOthers(): Promise<void> {
 async function claimOne() {
   const now = clock.now();
   const { deliveries } = await store.claimDeliveries({
+    accountKey: hook.accountKey,
     endpointKey: hook.key,
     limit: 1,
     now,

@@ -35,7 +35,13 @@ const record = async (): Promise<string> => {
 };
 const claim = async (limit = 1): Promise<DueDelivery[]> => {
   const now = clock.now();
-  const claimed = await store.claimDeliveries({ endpointKey: hook.key, limit, now, leaseUntil: now + 1000 });
+  const claimed = await store.claimDeliveries({
+    accountKey: hook.accountKey,
+    endpointKey: hook.key,
+    limit,
+    now,
+    leaseUntil: now + 1000,
+  });
   return claimed.deliveries;
 };
 /** The next attempt of one event, which takes 40 ms. */

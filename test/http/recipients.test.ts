@@ -165,6 +165,7 @@ test("hundreds of messages go in one asking, and a webhook gets nothing more of 
   expect(tracesOf("max@a.test")).toEqual([]);
   const [endpoint] = await store.listEndpoints(mine);
   const { deliveries } = await store.claimDeliveries({
+    accountKey: mine,
     endpointKey: endpoint?.key ?? 0,
     limit: 1000,
     now: clock.now(),
@@ -180,6 +181,7 @@ test("what an endpoint said of a person's event goes with the event", async () =
   const claim = async () =>
     (
       await store.claimDeliveries({
+        accountKey: endpoint.accountKey,
         endpointKey: endpoint.key,
         limit: 1000,
         now: at,

@@ -38,6 +38,7 @@ const record = async (type = "message.delivered", typeBit = 1, occurredAt = cloc
 const claim = async (limit = 100) =>
   (
     await store.claimDeliveries({
+      accountKey: hook.accountKey,
       endpointKey: hook.key,
       limit,
       now: clock.now(),

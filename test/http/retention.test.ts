@@ -39,7 +39,7 @@ test("an event that is dead-lettered on day 29 is still pulled on day 58 with it
   await prune();
   expect(await pulled()).toEqual([given.id, taken.id]);
   const now = clock.now();
-  const claim = { endpointKey: hook.key, limit: 1, now, leaseUntil: now + 1000 };
+  const claim = { accountKey: hook.accountKey, endpointKey: hook.key, limit: 1, now, leaseUntil: now + 1000 };
   const { deliveries } = await store.claimDeliveries(claim);
   await store.settleDeliveries(
     deliveries.map((one) => ({ ...one, ...took, at: now, status: 500, result: { kind: "dead_lettered" } })),

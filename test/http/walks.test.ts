@@ -83,7 +83,13 @@ test("attempts at an endpoint while more are made: each that was there once", as
   const make = async (count: number): Promise<void> => {
     await times(count, record);
     const now = clock.now();
-    const claim = { endpointKey: hook.key, limit: count, now, leaseUntil: now + 1000 };
+    const claim = {
+      accountKey: hook.accountKey,
+      endpointKey: hook.key,
+      limit: count,
+      now,
+      leaseUntil: now + 1000,
+    };
     const { deliveries } = await store.claimDeliveries(claim);
     await store.settleDeliveries(
       deliveries.map((delivery, index) => ({

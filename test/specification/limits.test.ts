@@ -186,7 +186,13 @@ describe("kept by default", () => {
     await store.recordEvent(event);
     await clock.advance(23 * hour + 42 * minute);
     const now = clock.now();
-    const claim = { endpointKey: hook.key, limit: 1, now, leaseUntil: now + second };
+    const claim = {
+      accountKey: hook.accountKey,
+      endpointKey: hook.key,
+      limit: 1,
+      now,
+      leaseUntil: now + second,
+    };
     const { deliveries } = await store.claimDeliveries(claim);
     await store.settleDeliveries(
       deliveries.map((one) => ({ ...one, ...took, at: now, status: 500, result: { kind: "dead_lettered" } })),

@@ -247,7 +247,13 @@ test("webhooks are by endpoint: attempts, and what came of them", async () => {
   const endpoint = await traffic.store.createEndpoint(newEndpoint(traffic.accountKey, now()));
   for (const job of await traffic.send({ to: ["a@a.test", "b@a.test"] }))
     await traffic.end(job, outcomes.delivered(now()));
-  const claim = { endpointKey: endpoint.key, limit: 10, now: now(), leaseUntil: now() + minute };
+  const claim = {
+    accountKey: endpoint.accountKey,
+    endpointKey: endpoint.key,
+    limit: 10,
+    now: now(),
+    leaseUntil: now() + minute,
+  };
   const { deliveries } = await traffic.store.claimDeliveries(claim);
   const results = [{ kind: "delivered" }, { kind: "dead_lettered" }] as const;
   await traffic.store.settleDeliveries(

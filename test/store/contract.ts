@@ -1090,7 +1090,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         return event;
       };
       const claimAll = (endpointKey: number, now = clock.now(), leaseUntil = now + minute, limit = 32) =>
-        store.claimDeliveries({ endpointKey, limit, now, leaseUntil });
+        store.claimDeliveries({ accountKey: account, endpointKey, limit, now, leaseUntil });
 
       test("an event goes to every endpoint that subscribed, with its body as recorded", async () => {
         const all = await store.createEndpoint(newEndpoint(account, clock.now()));

@@ -214,7 +214,15 @@ export function retentionContract(name: string, open: () => Promise<OpenedStore>
       };
       const ids = async () => (await store.listEvents(account, {}, page)).rows.map(({ id }) => id);
       const claimed = async (endpointKey: number, now: number) =>
-        (await store.claimDeliveries({ endpointKey, limit: 10, now, leaseUntil: now + minute })).deliveries;
+        (
+          await store.claimDeliveries({
+            accountKey: account,
+            endpointKey,
+            limit: 10,
+            now,
+            leaseUntil: now + minute,
+          })
+        ).deliveries;
 
       test("an event goes thirty days after it was received, with its deliveries", async () => {
         const endpoint = await store.createEndpoint(newEndpoint(account, t0));

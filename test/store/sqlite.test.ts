@@ -150,6 +150,7 @@ test("a store that is closed and opened again has everything, and deliveries in 
   await store.settle(settlementOf(job, clock.now()));
   await store.recordEvent(newEvent({ accountKey: account, receivedAt: clock.now() }));
   const claim = {
+    accountKey: endpoint.accountKey,
     endpointKey: endpoint.key,
     limit: 1,
     now: clock.now(),

@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import { createTurns, type Turn } from "../../src/store/turns.ts";
+
+interface Call extends Turn {
+  name: string;
+}
+
+const call = (owner: number, n: number, bytes = 0): Call => ({ owner, bytes, name: `${owner}.${n}` });
+
+function waiting(counts: Record<number, number>) {
+  const turns = createTurns<Call>();
+  for (const [owner, count] of Object.entries(counts))
+    for (let n = 0; n < count; n++) turns.push(call(Number(owner), n));
+  return turns;
+}
+
+const namesOf = (calls: Call[]): string[] => calls.map(({ name }) => name);
+
+test("owners take turns, each one's calls in their order", () => {
+  const turns = waiting({ 1: 3, 2: 1, 3: 2 });
+  expect(namesOf(turns.take(0))).toEqual(["1.0", "2.0", "3.0", "1.1", "3.1", "1.2"]);
+  expect(turns.size).toBe(0);
+  expect(turns.take(0)).toEqual([]);
+});
+
+test("a batch holds what is written in ten milliseconds, or in as long as a commit takes", () => {
+  const turns = waiting({ 1: 500 });
+  turns.measured(1, 0.5);
+  expect(turns.take(0)).toHaveLength(20);
+  expect(turns.take(50)).toHaveLength(100);
+  expect(turns.size).toBe(380);
+});
+
+test("the one call of an owner is in the next batch, however much another has waiting", () => {
+  const turns = waiting({ 1: 5000 });
+  turns.measured(1, 1);
+  turns.take(0);
+  turns.push(call(2, 0));
+  expect(namesOf(turns.take(0))).toContain("2.0");
+});
+
+test("a call that takes longer than a batch may goes alone", () => {
+  const turns = waiting({ 1: 2 });
+  turns.measured(1, 400);
+  expect(namesOf(turns.take(0))).toEqual(["1.0"]);
+  expect(namesOf(turns.take(0))).toEqual(["1.1"]);
+});
+
+test("a batch holds 4 MB and 1,000 calls at most", () => {
+  const turns = createTurns<Call>();
+  for (let n = 0; n < 3; n++) turns.push(call(1, n, 2 * 1024 * 1024));
+  expect(turns.take(0)).toHaveLength(2);
+  expect(turns.take(0)).toHaveLength(1);
+  for (let n = 0; n < 1001; n++) turns.push(call(1, n));
+  turns.measured(1, 0.001);
+  expect(turns.take(0)).toHaveLength(1000);
+});
+
+test("what an owner's calls cost follows what they cost lately", () => {
+  const turns = waiting({ 1: 1000 });
+  turns.measured(1, 10);
+  for (let n = 0; n < 100; n++) turns.measured(1, 0.1);
+  expect(turns.take(0).length).toBeGreaterThan(90);
+});
