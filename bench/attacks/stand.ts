@@ -192,7 +192,7 @@ async function startProduct(
 
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
+  child.kill(process.env["PROF"] ? "SIGTERM" : "SIGKILL");
   await once(child, "exit");
 }
 

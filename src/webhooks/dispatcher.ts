@@ -213,7 +213,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         })
         .then((reached) => {
           lane.flights.delete(current.eventSeq);
-          lane.unreached = reached ? 0 : lane.unreached + 1;
+          lanes.ended(lane, reached);
           if (reached || !running) return free();
           lane.paused += 1;
           clock.after(unreachedMs, () => {

@@ -1,16 +1,16 @@
 // The lanes of the dispatcher, one an endpoint: what is in flight there, its kept connections, and how many slots it
-// has left. A lane has up to 32; all lanes together about 1,024, which bounds sockets and memory. The more of those are
-// taken, the smaller each lane's share, and never less than one: many dead endpoints cannot crowd out a live one. All
-// lanes of one account have at most half of what other accounts leave, where events of others are under way too.
+// has left. A lane begins with 4 and has up to 32 as its endpoint answers; all lanes together have about 1,024, which
+// bounds sockets and memory. The more of those are taken, the smaller each lane's share, and never less than one: many
+// dead endpoints cannot crowd out a live one. All lanes of one account have at most half of what other accounts leave,
+// where events of others are under way too.
 import type { Pool } from "undici";
 import type { DueDelivery, Endpoint } from "../store/store.ts";
 import { readEndpointUrl } from "./guard.ts";
 import type { Post } from "./post.ts";
 
 const laneSlots = 32;
-/** So many attempts in a row that reached nobody, and the endpoint has few slots until one does. */
-const unreachableFrom = 16;
-const unreachableSlots = 4;
+/** What an endpoint has that has not answered yet; each answer adds one, an attempt without an answer halves them. */
+const firstSlots = 4;
 const totalSlots = 1024;
 /** A lane may take this part of what is free, at most. */
 const shareOfFree = 1 / 8;
@@ -33,8 +33,9 @@ export interface Lane {
   more: boolean;
   /** How many answers may still be kept, as of when. */
   answers: { left: number; at: number };
-  /** Attempts in a row that got no answer, and slots that stay taken for a while after such an attempt. */
-  unreached: number;
+  /** Attempts that may be in flight, as its answers have earned them. */
+  slots: number;
+  /** Slots that stay taken for a while after an attempt without an answer. */
   paused: number;
   /** Something went wrong with it alone: until then it is left alone. */
   restsUntil: number;
@@ -43,6 +44,8 @@ export interface Lane {
 export interface Lanes {
   of(key: number, accountKey: number, now: number): Lane;
   freeSlots(lane: Lane): number;
+  /** An attempt has ended; `answered`: the endpoint answered, whatever it said. */
+  ended(lane: Lane, answered: boolean): void;
   /** Counts slots as taken, from before their claim to the end of their attempts; negative: they are free again. */
   take(lane: Lane, slots: number): void;
   /** Connections to where the endpoint is now; those to where it was end with their last attempt. */
@@ -88,7 +91,7 @@ export function createLanes(post: Pick<Post, "open">): Lanes {
         claiming: false,
         more: false,
         answers: { left: mostAnswers, at: now },
-        unreached: 0,
+        slots: firstSlots,
         paused: 0,
         restsUntil: 0,
       };
@@ -99,11 +102,16 @@ export function createLanes(post: Pick<Post, "open">): Lanes {
     freeSlots(lane) {
       const share = Math.floor((totalSlots - taken) * shareOfFree);
       const most = Math.min(
-        lane.unreached < unreachableFrom ? laneSlots : unreachableSlots,
+        lane.slots,
         Math.max(1, share),
         Math.max(1, lane.flights.size + lane.paused + leftTo(lane.accountKey)),
       );
       return most - lane.flights.size - lane.paused;
+    },
+    ended(lane, answered) {
+      lane.slots = answered
+        ? Math.min(laneSlots, lane.slots + 1)
+        : Math.max(firstSlots, Math.floor(lane.slots / 2));
     },
     take({ accountKey }, slots) {
       taken += slots;

@@ -52,24 +52,57 @@ function bench() {
 }
 const events = (started: { event: string }[]): string[] => started.map(({ event }) => event);
 
-test("starts first attempts in event order, 32 at once, and claims no more than it has a slot for", async () => {
-  const { store, started, dispatcher } = bench();
-  store.record(1, 40);
+/** Endpoints that have answered so often that 32 attempts at once are made there. */
+async function proven(keys: number[]) {
+  const rig = bench();
+  const { store, started, dispatcher } = rig;
+  for (const key of keys) {
+    if (key > 2)
+      store.addEndpoint({ key, accountKey: key === 3 ? 2 : 3, url: "https://more.example/", secret });
+    store.record(key, 28);
+  }
   dispatcher.start();
+  for (let answered = 0; answered < 28 * keys.length;) {
+    await settle();
+    for (; answered < started.length; answered++) started[answered]?.answer(200);
+  }
   await settle();
-  expect(events(started)).toEqual(Array.from({ length: 32 }, (_, i) => `evt_${i + 1}`));
+  started.length = 0;
+  store.results.length = 0;
+  return rig;
+}
+
+test("starts first attempts in event order, 32 at once, and claims no more than it has a slot for", async () => {
+  const { store, started, dispatcher } = await proven([1]);
+  store.record(1, 40);
+  dispatcher.kick();
+  await settle();
+  expect(events(started)).toEqual(Array.from({ length: 32 }, (_, i) => `evt_${i + 29}`));
   started[7]?.answer(200);
   started[3]?.answer(200);
   await settle();
-  expect(events(started.slice(32))).toEqual(["evt_33", "evt_34"]);
-  expect(store.rows.filter((row) => row.attempts > 0)).toHaveLength(34);
+  expect(events(started.slice(32))).toEqual(["evt_61", "evt_62"]);
+  expect(store.rows.filter((row) => row.attempts > 0)).toHaveLength(28 + 34);
 });
 
-test("an endpoint that reaches nobody has four attempts each quarter of a second after sixteen such, until one is answered", async () => {
-  const { clock, store, started, dispatcher } = bench();
-  store.record(1, 200);
+test("an endpoint that has not answered yet has four attempts at once, and one more for each answer", async () => {
+  const { store, started, dispatcher } = bench();
+  store.record(1, 100);
   dispatcher.start();
   await settle();
+  expect(started).toHaveLength(4);
+  started[0]?.answer(500);
+  started[1]?.answer(200);
+  await settle();
+  expect(started).toHaveLength(2 + 6);
+});
+
+test("each attempt without an answer halves an endpoint's attempts, down to four each quarter of a second", async () => {
+  const { clock, store, started, dispatcher } = await proven([1]);
+  store.record(1, 200);
+  dispatcher.kick();
+  await settle();
+  expect(started).toHaveLength(32);
   for (const post of started.slice(0, 32)) post.answer(null);
   await settle();
   expect(started).toHaveLength(32);
@@ -84,14 +117,14 @@ test("an endpoint that reaches nobody has four attempts each quarter of a second
   expect(started).toHaveLength(40);
   started[36]?.answer(500);
   await settle();
-  expect(started.length).toBeGreaterThan(60);
+  expect(started).toHaveLength(42);
 });
 
 test("an endpoint that answers nothing leaves another's events alone", async () => {
-  const { store, started, dispatcher } = bench();
+  const { store, started, dispatcher } = await proven([1]);
   store.record(1, 1000);
   store.record(2, 100);
-  dispatcher.start();
+  dispatcher.kick();
   for (let done = 0; done < 100;) {
     await settle();
     const open = started.filter(({ endpoint }) => endpoint === 2).slice(done);
@@ -105,13 +138,12 @@ test("an endpoint that answers nothing leaves another's events alone", async () 
 });
 
 test("a hundred endpoints that answer nothing take 1,024 slots at most beside one each, and a live one still gets through", async () => {
-  const { store, started, dispatcher } = bench();
-  for (let key = 3; key < 103; key++) {
-    store.addEndpoint({ key, url: "https://dead.example/", secret });
-    store.record(key, 40);
-  }
-  dispatcher.start();
+  const keys = Array.from({ length: 100 }, (_, i) => i + 4);
+  const { store, started, dispatcher } = await proven(keys);
+  for (const key of keys) store.record(key, 40);
+  dispatcher.kick();
   await settle();
+  expect(started.length).toBeGreaterThan(900);
   expect(started.length).toBeLessThan(1024 + 100);
   store.record(1, 1);
   dispatcher.kick();
@@ -120,26 +152,22 @@ test("a hundred endpoints that answer nothing take 1,024 slots at most beside on
 });
 
 test("the dead endpoints of one account take half of the slots at most while another account has events", async () => {
-  const { store, started, dispatcher } = bench();
-  store.addEndpoint({ key: 2, accountKey: 2, url: "https://live.example/", secret });
-  store.record(2, 64);
-  for (let key = 3; key < 53; key++) {
-    store.addEndpoint({ key, accountKey: 3, url: "https://dead.example/", secret });
-    store.record(key, 40);
-  }
-  dispatcher.start();
+  const dead = Array.from({ length: 50 }, (_, i) => i + 4);
+  const { store, started, dispatcher } = await proven([3, ...dead]);
+  store.record(3, 64);
+  for (const key of dead) store.record(key, 40);
+  dispatcher.kick();
   await settle();
-  const count = (from: number) =>
-    started.filter(({ endpoint }) => (from === 2 ? endpoint === 2 : endpoint > 2)).length;
-  expect(count(3)).toBeGreaterThan(400);
-  expect(count(3)).toBeLessThan(512 + 50);
-  expect(count(2)).toBe(32);
+  const live = started.filter(({ endpoint }) => endpoint === 3).length;
+  expect(live).toBe(32);
+  expect(started.length - live).toBeGreaterThan(400);
+  expect(started.length - live).toBeLessThan(512 + 50);
 });
 
 test("retries wait for their time behind a single timer, and go after first attempts", async () => {
-  const { clock, store, started, dispatcher } = bench();
+  const { clock, store, started, dispatcher } = await proven([1]);
   store.record(1, 33);
-  dispatcher.start();
+  dispatcher.kick();
   await settle();
   for (const post of started.slice(0, 32)) post.answer(500);
   await settle();
@@ -148,7 +176,7 @@ test("retries wait for their time behind a single timer, and go after first atte
   expect(started).toHaveLength(33);
   store.record(1, 2);
   await clock.advance(1);
-  expect(events(started.slice(33, 35))).toEqual(["evt_34", "evt_35"]);
+  expect(events(started.slice(33, 35))).toEqual(["evt_62", "evt_63"]);
   expect(started.slice(35).map(({ attempt }) => attempt)).toEqual(Array.from({ length: 29 }, () => 2));
 });
 
