@@ -46,7 +46,7 @@ const stopGraceMs = 3000;
 /** An endpoint with which something goes wrong that is not the store's trouble is left alone for so long. */
 const restMs = 30_000;
 /** An attempt that reached nobody keeps its slot for so long: a dead endpoint refuses in no time, and each attempt is written. */
-const unreachedMs = 250;
+const unreachedMs = 500;
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { store, clock, log } = deps;

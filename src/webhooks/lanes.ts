@@ -1,5 +1,5 @@
 // The lanes of the dispatcher, one an endpoint: what is in flight there, its kept connections, and how many slots it
-// has left. A lane begins with 4 and has up to 32 as its endpoint answers; all lanes together have about 1,024, which
+// has left. A lane begins with 2 and has up to 32 as its endpoint answers; all lanes together have about 1,024, which
 // bounds sockets and memory. The more of those are taken, the smaller each lane's share, and never less than one: many
 // dead endpoints cannot crowd out a live one. All lanes of one account have at most half of what other accounts leave,
 // where events of others are under way too.
@@ -10,7 +10,7 @@ import type { Post } from "./post.ts";
 
 const laneSlots = 32;
 /** What an endpoint has that has not answered yet; each answer adds one, an attempt without an answer halves them. */
-const firstSlots = 4;
+const firstSlots = 2;
 const totalSlots = 1024;
 /** A lane may take this part of what is free, at most. */
 const shareOfFree = 1 / 8;

@@ -59,10 +59,10 @@ async function proven(keys: number[]) {
   for (const key of keys) {
     if (key > 2)
       store.addEndpoint({ key, accountKey: key === 3 ? 2 : 3, url: "https://more.example/", secret });
-    store.record(key, 28);
+    store.record(key, 30);
   }
   dispatcher.start();
-  for (let answered = 0; answered < 28 * keys.length;) {
+  for (let answered = 0; answered < 30 * keys.length;) {
     await settle();
     for (; answered < started.length; answered++) started[answered]?.answer(200);
   }
@@ -77,27 +77,27 @@ test("starts first attempts in event order, 32 at once, and claims no more than 
   store.record(1, 40);
   dispatcher.kick();
   await settle();
-  expect(events(started)).toEqual(Array.from({ length: 32 }, (_, i) => `evt_${i + 29}`));
+  expect(events(started)).toEqual(Array.from({ length: 32 }, (_, i) => `evt_${i + 31}`));
   started[7]?.answer(200);
   started[3]?.answer(200);
   await settle();
-  expect(events(started.slice(32))).toEqual(["evt_61", "evt_62"]);
-  expect(store.rows.filter((row) => row.attempts > 0)).toHaveLength(28 + 34);
+  expect(events(started.slice(32))).toEqual(["evt_63", "evt_64"]);
+  expect(store.rows.filter((row) => row.attempts > 0)).toHaveLength(30 + 34);
 });
 
-test("an endpoint that has not answered yet has four attempts at once, and one more for each answer", async () => {
+test("an endpoint that has not answered yet has two attempts at once, and one more for each answer", async () => {
   const { store, started, dispatcher } = bench();
   store.record(1, 100);
   dispatcher.start();
   await settle();
-  expect(started).toHaveLength(4);
+  expect(started).toHaveLength(2);
   started[0]?.answer(500);
   started[1]?.answer(200);
   await settle();
-  expect(started).toHaveLength(2 + 6);
+  expect(started).toHaveLength(2 + 4);
 });
 
-test("each attempt without an answer halves an endpoint's attempts, down to four each quarter of a second", async () => {
+test("each attempt without an answer halves an endpoint's attempts, down to two each half of a second", async () => {
   const { clock, store, started, dispatcher } = await proven([1]);
   store.record(1, 200);
   dispatcher.kick();
@@ -106,18 +106,18 @@ test("each attempt without an answer halves an endpoint's attempts, down to four
   for (const post of started.slice(0, 32)) post.answer(null);
   await settle();
   expect(started).toHaveLength(32);
-  await clock.advance(249);
+  await clock.advance(499);
   expect(started).toHaveLength(32);
   await clock.advance(1);
   await settle();
-  expect(started).toHaveLength(36);
+  expect(started).toHaveLength(34);
   for (const post of started.slice(32)) post.answer(null);
-  await clock.advance(250);
+  await clock.advance(500);
   await settle();
-  expect(started).toHaveLength(40);
-  started[36]?.answer(500);
+  expect(started).toHaveLength(36);
+  started[34]?.answer(500);
   await settle();
-  expect(started).toHaveLength(42);
+  expect(started).toHaveLength(38);
 });
 
 test("an endpoint that answers nothing leaves another's events alone", async () => {
@@ -176,7 +176,7 @@ test("retries wait for their time behind a single timer, and go after first atte
   expect(started).toHaveLength(33);
   store.record(1, 2);
   await clock.advance(1);
-  expect(events(started.slice(33, 35))).toEqual(["evt_62", "evt_63"]);
+  expect(events(started.slice(33, 35))).toEqual(["evt_64", "evt_65"]);
   expect(started.slice(35).map(({ attempt }) => attempt)).toEqual(Array.from({ length: 29 }, () => 2));
 });
 
