@@ -231,6 +231,8 @@ test("a paused endpoint gets nothing; resumed, its events go out oldest first", 
   expect(started).toEqual([]);
   store.addEndpoint({ key: 1, url: "https://one.example/", secret });
   await clock.advance(30_000);
+  started[0]?.answer(200);
+  await settle();
   expect(events(started)).toEqual(["evt_1", "evt_2", "evt_3"]);
 });
 
@@ -255,6 +257,7 @@ test("a 429, a 503 and a 410 keep to the schedule like any other failure", async
   await settle();
   started[0]?.answer(429);
   started[1]?.answer(503);
+  await settle();
   started[2]?.answer(410);
   await settle();
   expect(store.results.map(({ result }) => result)).toEqual(
