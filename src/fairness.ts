@@ -25,6 +25,9 @@ export interface FairSlotsOptions {
 }
 
 const timesTheFree = 3;
+/** Where the work of an owner comes to nothing: so many times the patience at least, more by this many steps of a quarter. */
+const crowdedPatience = 2;
+const crowdedSteps = 16;
 
 /** Whether an owner that holds `own` of `total` may hold one more while `taken` are taken by all. */
 export function hasShare(own: number, taken: number, total: number): boolean {
@@ -57,6 +60,7 @@ export function createFairSlots({ slots, patienceMs, lingering, clock }: FairSlo
   const turns = new Set<Share>();
   let taken = 0;
   let lingers = 0;
+  let step = 0;
 
   const shareOf = (owner: Owner): Share => {
     let share = shares.get(owner);
@@ -67,13 +71,21 @@ export function createFairSlots({ slots, patienceMs, lingering, clock }: FairSlo
     return share;
   };
 
+  /** Spread, so that those which were begun together do not pass on their slots together. */
+  const patienceOf = ({ lingering: { size } }: Share): number => {
+    if (size <= lingering / 4) return patienceMs;
+    step = (step + 1) % crowdedSteps;
+    return patienceMs * (crowdedPatience + step / 4);
+  };
+
   const start = (share: Share, { begin, giveUp }: Entry): void => {
     taken += 1;
     share.held += 1;
     const work: Work = { share, giveUp, timer: null, place: "slot" };
+    const halfMs = patienceOf(share) / 2;
     // In two halves: a loop that was held up reads what has arrived before the second.
-    work.timer = clock.after(patienceMs / 2, () => {
-      work.timer = clock.after(patienceMs / 2, () => linger(work));
+    work.timer = clock.after(halfMs, () => {
+      work.timer = clock.after(halfMs, () => linger(work));
     });
     begin(() => leave(work));
   };

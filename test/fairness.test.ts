@@ -91,6 +91,22 @@ test("the oldest that lingers is given up for the next of its owner, never anoth
   expect(made.givenUp).not.toContain("other");
 });
 
+test("where much of an owner's work lingers, its slots are passed on later, and not all at once", async () => {
+  const made = bench(16, 32);
+  made.enter("greedy", 1000);
+  await made.clock.advance(2000);
+  const steps: number[] = [];
+  for (let i = 0; i < 32; i++) {
+    const before = made.begun.length;
+    await made.clock.advance(50);
+    steps.push(made.begun.length - before);
+  }
+  const passedOn = steps.reduce((sum, n) => sum + n, 0);
+  expect(passedOn).toBeGreaterThan(12);
+  expect(passedOn).toBeLessThanOrEqual(48); // twelve slots, 400 ms at least each
+  expect(Math.max(...steps)).toBeLessThan(12);
+});
+
 test("work that cannot be given up keeps its slot where there is no place to linger", async () => {
   const made = bench(4, 4);
   made.enter("a", 20, true);
