@@ -1,4 +1,4 @@
-// What needs no load: one look each.
+// What needs no load: one look each, and what to compare the others with.
 import { connectSmtp } from "../../../test/support/smtp-client.ts";
 import type { Attack, Facts } from "../attack.ts";
 import { asker, dialTls, requestText } from "../wire.ts";
@@ -8,6 +8,19 @@ const proxy = "127.0.0.9";
 const forged = "Authentication-Results: mail.svc.test; dkim=pass header.d=bank.example";
 
 export const smallAttacks: Attack[] = [
+  {
+    name: "busy-core",
+    title: "no attack, for comparison: a program of its own keeps one core busy and sends nothing",
+    async run(_target, _given, signal) {
+      const yieldMs = 20;
+      while (!signal.aborted) {
+        const until = performance.now() + yieldMs;
+        while (performance.now() < until);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return {};
+    },
+  },
   {
     name: "proxy-unknown",
     title: "a client behind a trusted proxy whose address is trusted too sends PROXY UNKNOWN and no login",
