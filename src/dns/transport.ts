@@ -57,6 +57,7 @@ interface Query {
   id: number;
   question: Question;
   edns: boolean;
+  owner: Owner;
   /** The reply must have the name in the same case. */
   exact: boolean;
 }
@@ -69,7 +70,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
   const slots = createFairSlots({ slots: maxInFlight, patienceMs, lingering: maxHanging, clock });
   const open = new Set<Finish>();
   const caseLostUntil = new Map<string, number>();
-  const tcp = overTcp(createTurns());
+  const tcp = overTcp(createTurns(clock));
   let running = true;
 
   const converse = (talk: Conversation, query: Omit<Query, "id">, end: AbortSignal): Promise<Heard> =>
@@ -135,7 +136,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
       new Promise((resolve, reject) => {
         const end = new AbortController();
         const begin = (leave: () => void): void =>
-          void exchange({ server, question, edns }, end.signal).then(resolve, reject).finally(leave);
+          void exchange({ server, question, edns, owner }, end.signal).then(resolve, reject).finally(leave);
         slots.enter(owner, begin, () => end.abort());
       }),
     stop() {
@@ -168,11 +169,11 @@ const overUdp: Conversation = (query, finish) => {
   };
 };
 
-/** Replies over TCP are large: they are read one a turn of the loop. */
+/** Replies over TCP are large: they are read one by one, owners by turns. */
 const overTcp =
   (turns: Turns): Conversation =>
   (query, finish) => {
-    const { server, id, question, edns } = query;
+    const { server, id, question, edns, owner } = query;
     const socket = connect({ host: server.address, port: server.port });
     let held: Buffer = Buffer.alloc(0);
     let whole = false;
@@ -192,7 +193,7 @@ const overTcp =
       whole = true;
       socket.removeAllListeners("data").pause();
       const bytes = held.subarray(2, 2 + held.readUInt16BE(0));
-      turns(() => read(bytes));
+      turns(owner, () => read(bytes));
     });
     socket.on("error", (error) => finish({ kind: "failed", why: `TCP: ${error.message}` }));
     socket.on("close", () => {

@@ -1,28 +1,48 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createTurns } from "../../src/dns/turns.ts";
+import { ManualClock } from "../support/clock.ts";
 
-test("pieces of work that come at once run in their order, one a turn of the loop", async () => {
-  const turns = createTurns();
+test("pieces of work that come at once run in their order, one each eight milliseconds", async () => {
+  const clock = new ManualClock();
+  const turns = createTurns(clock);
   const ran: number[] = [];
-  for (let i = 0; i < 5; i++) turns(() => ran.push(i));
-  expect(ran).toEqual([]);
-  for (let i = 0; i < 5; i++) {
-    await turn();
-    expect(ran.length).toBeLessThanOrEqual(i + 1);
-  }
-  while (ran.length < 5) await turn();
-  expect(ran).toEqual([0, 1, 2, 3, 4]);
+  for (let n = 0; n < 3; n++) turns(1, () => ran.push(n));
+  await turn();
+  expect(ran).toEqual([0]);
+  await clock.advance(7);
+  expect(ran).toEqual([0]);
+  await clock.advance(1);
+  expect(ran).toEqual([0, 1]);
+  await clock.advance(8);
+  expect(ran).toEqual([0, 1, 2]);
 });
 
-test("work that brings more runs before it", async () => {
-  const turns = createTurns();
+test("owners take turns, and one that comes late waits for a single piece of another's", async () => {
+  const clock = new ManualClock();
+  const turns = createTurns(clock);
   const ran: string[] = [];
-  turns(() => {
+  for (let n = 0; n < 100; n++) turns("greedy", () => ran.push("greedy"));
+  await turn();
+  turns("other", () => ran.push("other"));
+  await clock.advance(16);
+  expect(ran).toEqual(["greedy", "greedy", "other"]);
+});
+
+test("work that brings more runs before it, and after a rest there is no wait", async () => {
+  const clock = new ManualClock();
+  const turns = createTurns(clock);
+  const ran: string[] = [];
+  turns(1, () => {
     ran.push("first");
-    turns(() => ran.push("third"));
+    turns(1, () => ran.push("brought"));
   });
-  turns(() => ran.push("second"));
-  while (ran.length < 3) await turn();
-  expect(ran).toEqual(["first", "second", "third"]);
+  turns(1, () => ran.push("second"));
+  await turn();
+  await clock.advance(20);
+  expect(ran).toEqual(["first", "second", "brought"]);
+  await clock.advance(8);
+  turns(1, () => ran.push("later"));
+  await turn();
+  expect(ran.at(-1)).toBe("later");
 });
