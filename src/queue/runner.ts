@@ -14,6 +14,7 @@ import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts
 import { createAttemptSlots } from "./attempt-slots.ts";
 import { createTimeHeap } from "./heap.ts";
 import { createGates, freeSlots, takeSeat, tokenWaitMs, type Gate, type Seat } from "./gates.ts";
+import { sandboxLane } from "./lane.ts";
 import { createRouting, type Destination } from "./routing.ts";
 import type { Shaping } from "./shaping.ts";
 import { createWrites, logStoreFault } from "./writes.ts";
@@ -428,9 +429,12 @@ export function createRunner(deps: RunnerDeps): Runner {
   return {
     name: "queue",
     async start() {
-      const taken = await store.takeBackLeases(owner, now());
+      const taken = await store.takeBackLeases(owner, now(), sandboxLane);
       if (taken > 0)
-        log.info({ recipients: taken }, "took back what was in flight when the program last ended");
+        log.warn(
+          { recipients: taken },
+          "attempts were interrupted when the program last ended; they are made again, and a message may be sent more than once",
+        );
       started = true;
       renew();
       await loadLanes();

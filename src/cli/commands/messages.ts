@@ -120,7 +120,11 @@ function showAttempt(cli: Cli, attempt: Row): void {
     cli.out.line(`  ${String(ms).padStart(6)} ms  ${from === "us" ? ">" : "<"} ${String(text)}`);
   if (dialogue.length === 0) cli.out.line(`  ${cell(attempt["smtp_response"])}`);
   if (attempt["ambiguous"] === true)
-    cli.out.line("  The reply to the final dot was lost: the receiver may hold a copy.");
+    cli.out.line(
+      attempt["outcome"] === "interrupted"
+        ? "  The server ended during this attempt: the receiver may hold a copy."
+        : "  The reply to the final dot was lost: the receiver may hold a copy.",
+    );
   if (typeof attempt["next_attempt_at"] === "string")
     cli.out.line(`  next attempt ${cell(attempt["next_attempt_at"])}`);
 }
