@@ -29,6 +29,8 @@ export interface RunnerDeps {
   suppressedSince(job: Job): Promise<Outcome | null>;
   /** Nothing of the account is begun: it goes back, and the store puts it on hold. */
   isPaused(accountKey: number): boolean;
+  /** Mail of the lane waits, since its pool can use no address. */
+  onNoSource(lane: string): void;
   shaping: Shaping;
   /** [0, 1): which of a pool's addresses. */
   random(): number;
@@ -278,6 +280,8 @@ export function createRunner(deps: RunnerDeps): Runner {
   /** None of the pool's addresses can be used: nothing is claimed, and what is goes back untried. */
   const hold = (line: Line): void => {
     if (blocked()) return;
+    const lane = line.due[0]?.lane ?? line.ready[0]?.job.lane;
+    if (lane !== undefined) deps.onNoSource(lane);
     void giveBack(
       line.ready.splice(0).map(({ job }) => job),
       now(),

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { segment, type Cli } from "../cli.ts";
 import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
+import { explainWait, explainWaitOf } from "../pool-wait.ts";
 import { cell } from "../text.ts";
 
 interface FilterFlags extends ListFlags {
@@ -70,6 +71,7 @@ export function register(messages: Command, cli: Cli): void {
         ].map((name) => field(name)),
         recipientsOf(answer.json),
       );
+      await explainWait(cli, answer.json);
       cli.out.next(`Every attempt with its replies: ${cli.program} messages trace ${id}`);
     });
   messages
@@ -79,8 +81,9 @@ export function register(messages: Command, cli: Cli): void {
       const answer = await cli.client.call("GET", `${at(id)}/attempts`);
       if (cli.out.json) return cli.out.body(answer.text);
       const attempts = rowsOf(answer.json);
-      if (attempts.length === 0) return cli.out.note("No attempt was made yet.");
+      if (attempts.length === 0) cli.out.note("No attempt was made yet.");
       for (const attempt of attempts) showAttempt(cli, attempt);
+      await explainWaitOf(cli, id);
     });
   messages
     .command("raw <id>")

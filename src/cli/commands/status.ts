@@ -38,6 +38,10 @@ export function register(status: Command, cli: Cli): void {
       cli.out.note(
         `Sending of ${cell(name)} is paused: ${cell(reason)}. To end it: ${cli.program} accounts resume ${cell(name)}`,
       );
+    for (const { problem, effect, advice } of rowsOf(answer.json["pool_problems"])) {
+      cli.out.note(`${capital(cell(problem))}. ${cell(effect)}`);
+      for (const line of Array.isArray(advice) ? advice : []) cli.out.note(`  ${String(line)}`);
+    }
     if (store["writable"] === false || store["full"] === true)
       cli.out.note("New mail is refused: the store cannot be written, or the disk is too full.");
     cli.out.line("");
@@ -84,4 +88,8 @@ function duration(seconds: unknown): string {
 
 function megabytes(bytes: unknown): string {
   return typeof bytes === "number" ? `${(bytes / 2 ** 20).toFixed(1)} MB` : "";
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
