@@ -2,7 +2,7 @@
 // has its commands loaded.
 import { Command, CommanderError } from "commander";
 import type { Cli, Register } from "./cli.ts";
-import { registerHelp } from "./commands/help.ts";
+import { namesOf, registerHelp, unknownCommand } from "./commands/help.ts";
 import { neutralised } from "./text.ts";
 
 export interface Noun {
@@ -120,6 +120,7 @@ export async function runProgram(args: string[], cli: Cli, complete: Complete): 
   }
 }
 
+const plain = new Set(["--json", "-h", "--help", "-V", "--version"]);
 const valued = ["--account", "--socket", "--url", "--api-key-file", "--as"];
 
 async function build(args: string[], cli: Cli, complete: Complete): Promise<Command> {
@@ -149,19 +150,44 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     .showHelpAfterError("(add --help to see what there is)")
     .hook("preAction", (top) => complete(top.opts()));
 
-  const wanted = wordsOf(args);
-  const asked = wanted[0] === "help" ? wanted[1] : wanted[0];
+  const [first, second] = commandsIn(args);
+  const asked = first === "help" ? second : first;
+  let found: Command | null = null;
   for (const noun of nouns) {
     const command = program.command(noun.name).description(noun.about);
     command.helpCommand(false);
     if (noun.alias !== undefined) command.alias(noun.alias);
-    if (noun.name === asked || noun.alias === asked) (await noun.load()).register(command, cli);
+    if (noun.name !== asked && noun.alias !== asked) continue;
+    (await noun.load()).register(command, cli);
+    found = command;
   }
   registerHelp(program, cli);
+  // Before the line is parsed: --help behind a word that is no command would show the help of what stands before it.
+  if (first !== undefined && first !== "help") refuseUnknown(cli, program, found, first, second);
   return program;
 }
 
-/** The words of a command line without the options that stand before them. */
-function wordsOf(args: string[]): string[] {
-  return args.filter((word, i) => !word.startsWith("-") && !valued.includes(args[i - 1] ?? ""));
+/** Throws usage where a noun, or the verb of a noun that has verbs, is none. */
+function refuseUnknown(
+  cli: Cli,
+  program: Command,
+  noun: Command | null,
+  first: string,
+  second: string | undefined,
+): void {
+  if (noun === null) throw unknownCommand(cli, first, program, "help");
+  if (second === undefined || noun.commands.length === 0) return;
+  if (!namesOf(noun).includes(second)) throw unknownCommand(cli, second, noun, `help ${noun.name()}`);
+}
+
+/** The first two words of a command line, as far as only options of the program stand before and between them. */
+function commandsIn(args: string[]): string[] {
+  const words: string[] = [];
+  for (let i = 0; i < args.length && words.length < 2; i++) {
+    const word = args[i] ?? "";
+    if (valued.includes(word)) i++;
+    else if (!word.startsWith("-")) words.push(word);
+    else if (!plain.has(word) && !valued.includes(word.split("=")[0] ?? "")) break;
+  }
+  return words;
 }
