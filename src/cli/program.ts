@@ -1,4 +1,4 @@
-// The nouns, in one list, and the command line that is made of them: only the noun that is asked for
+// The nouns, in one list by what one wants to do, and the command line that is made of them: only the noun that is asked for
 // has its commands loaded.
 import { Command, CommanderError } from "commander";
 import type { Cli, Register } from "./cli.ts";
@@ -12,99 +12,141 @@ export interface Noun {
   load: () => Promise<{ register: Register }>;
 }
 
-export const nouns: Noun[] = [
+/** What one wants to do, in the order of the help, and the nouns for it. */
+const groups: { heading: string; nouns: Noun[] }[] = [
   {
-    name: "init",
-    about: "set up: configuration, database, first key, records to publish",
-    load: () => import("./commands/init.ts"),
-  },
-  { name: "serve", about: "run the service; --dev to try it out", load: () => import("./commands/serve.ts") },
-  { name: "status", about: "how the service does", load: () => import("./commands/status.ts") },
-  {
-    name: "maintenance",
-    about: "close the door to clients for a while: on, off",
-    load: () => import("./commands/maintenance.ts"),
-  },
-  { name: "send", about: "send a message", load: () => import("./commands/send.ts") },
-  {
-    name: "messages",
-    alias: "message",
-    about: "list, show, trace, raw, cancel",
-    load: () => import("./commands/messages.ts"),
-  },
-  {
-    name: "recipients",
-    alias: "recipient",
-    about: "forget: one person out of all that is kept",
-    load: () => import("./commands/recipients.ts"),
-  },
-  { name: "events", alias: "event", about: "list, show, tail", load: () => import("./commands/events.ts") },
-  {
-    name: "inbox",
-    about: "mail caught on this machine: list, show, raw, clear",
-    load: () => import("./commands/inbox.ts"),
+    heading: "Set up and run the server:",
+    nouns: [
+      {
+        name: "init",
+        about: "set up: configuration, database, first key, records to publish",
+        load: () => import("./commands/init.ts"),
+      },
+      {
+        name: "serve",
+        about: "run the service; --dev to try it out",
+        load: () => import("./commands/serve.ts"),
+      },
+      { name: "status", about: "how the service does", load: () => import("./commands/status.ts") },
+      {
+        name: "maintenance",
+        about: "close the door to clients for a while: on, off",
+        load: () => import("./commands/maintenance.ts"),
+      },
+      { name: "audit", about: "list: who did what, from where", load: () => import("./commands/audit.ts") },
+    ],
   },
   {
-    name: "domains",
-    alias: "domain",
-    about: "sender domains: add, records, verify, list, show, delete",
-    load: () => import("./commands/domains.ts"),
+    heading: "Send mail and see what becomes of it:",
+    nouns: [
+      { name: "send", about: "send a message", load: () => import("./commands/send.ts") },
+      {
+        name: "messages",
+        alias: "message",
+        about: "list, show, trace, raw, cancel",
+        load: () => import("./commands/messages.ts"),
+      },
+      {
+        name: "events",
+        alias: "event",
+        about: "list, show, tail",
+        load: () => import("./commands/events.ts"),
+      },
+      {
+        name: "stats",
+        about: "what was counted: summary, timeseries, tags, domains, providers, bounces, webhooks, …",
+        load: () => import("./commands/stats.ts"),
+      },
+      {
+        name: "bounces",
+        alias: "bounce",
+        about: "explain: what a reply or a returned mail means",
+        load: () => import("./commands/bounces.ts"),
+      },
+      {
+        name: "inbox",
+        about: "mail caught on this machine: list, show, raw, clear",
+        load: () => import("./commands/inbox.ts"),
+      },
+    ],
   },
   {
-    name: "accounts",
-    alias: "account",
-    about: "create, list, show, set, suspend, resume, delete",
-    load: () => import("./commands/accounts.ts"),
-  },
-  { name: "audit", about: "list: who did what, from where", load: () => import("./commands/audit.ts") },
-  {
-    name: "keys",
-    alias: "key",
-    about: "API keys: create, list, show, set, rotate, revoke, disable, enable",
-    load: () => import("./commands/keys.ts"),
-  },
-  {
-    name: "smtp-credentials",
-    alias: "smtp-credential",
-    about: "SMTP logins: create, list, rotate, revoke",
-    load: () => import("./commands/smtp-credentials.ts"),
-  },
-  {
-    name: "webhooks",
-    alias: "webhook",
-    about: "endpoints: create, list, show, update, delete, pause, resume, test",
-    load: () => import("./commands/webhooks.ts"),
-  },
-  {
-    name: "stats",
-    about: "what was counted: summary, timeseries, tags, domains, providers, bounces, webhooks, …",
-    load: () => import("./commands/stats.ts"),
-  },
-  {
-    name: "pools",
-    alias: "pool",
-    about: "IP pools: create, list, show, update, delete",
-    load: () => import("./commands/pools.ts"),
+    heading: "Say who may send:",
+    nouns: [
+      {
+        name: "domains",
+        alias: "domain",
+        about: "sender domains: add, records, verify, list, show, delete",
+        load: () => import("./commands/domains.ts"),
+      },
+      {
+        name: "keys",
+        alias: "key",
+        about: "API keys: create, list, show, set, rotate, revoke, disable, enable",
+        load: () => import("./commands/keys.ts"),
+      },
+      {
+        name: "smtp-credentials",
+        alias: "smtp-credential",
+        about: "SMTP logins: create, list, rotate, revoke",
+        load: () => import("./commands/smtp-credentials.ts"),
+      },
+      {
+        name: "accounts",
+        alias: "account",
+        about: "create, list, show, set, suspend, resume, delete",
+        load: () => import("./commands/accounts.ts"),
+      },
+    ],
   },
   {
-    name: "ips",
-    alias: "ip",
-    about: "addresses that mail leaves from: list, add, move, pause, resume, remove, assign, unassign",
-    load: () => import("./commands/ips.ts"),
+    heading: "Say who gets no mail:",
+    nouns: [
+      {
+        name: "suppressions",
+        alias: "suppression",
+        about: "addresses not to send to: add, remove, show, list",
+        load: () => import("./commands/suppressions.ts"),
+      },
+      {
+        name: "recipients",
+        alias: "recipient",
+        about: "forget: one person out of all that is kept",
+        load: () => import("./commands/recipients.ts"),
+      },
+    ],
   },
   {
-    name: "suppressions",
-    alias: "suppression",
-    about: "addresses not to send to: add, remove, show, list",
-    load: () => import("./commands/suppressions.ts"),
+    heading: "Tell your programs what happens:",
+    nouns: [
+      {
+        name: "webhooks",
+        alias: "webhook",
+        about: "endpoints: create, list, show, update, delete, pause, resume, test",
+        load: () => import("./commands/webhooks.ts"),
+      },
+    ],
   },
   {
-    name: "bounces",
-    alias: "bounce",
-    about: "explain: what a reply or a returned mail means",
-    load: () => import("./commands/bounces.ts"),
+    heading: "Choose the addresses that mail leaves from:",
+    nouns: [
+      {
+        name: "pools",
+        alias: "pool",
+        about: "IP pools: create, list, show, update, delete",
+        load: () => import("./commands/pools.ts"),
+      },
+      {
+        name: "ips",
+        alias: "ip",
+        about: "addresses that mail leaves from: list, add, move, pause, resume, remove, assign, unassign",
+        load: () => import("./commands/ips.ts"),
+      },
+    ],
   },
 ];
+
+export const nouns: Noun[] = groups.flatMap((group) => group.nouns);
 
 type Complete = (globals: Record<string, unknown>) => void;
 
@@ -153,8 +195,10 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
   const [first, second] = commandsIn(args);
   const asked = first === "help" ? second : first;
   let found: Command | null = null;
-  for (const noun of nouns) {
-    const command = program.command(noun.name).description(noun.about);
+  for (const { heading, noun } of groups.flatMap((group) =>
+    group.nouns.map((noun) => ({ heading: group.heading, noun })),
+  )) {
+    const command = program.command(noun.name).description(noun.about).helpGroup(heading);
     command.helpCommand(false);
     if (noun.alias !== undefined) command.alias(noun.alias);
     if (noun.name !== asked && noun.alias !== asked) continue;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { configuredSocket, socketCandidates } from "../../src/cli/daemon-address.ts";
+import { nouns } from "../../src/cli/program.ts";
 import { fakeDaemon, page, scratch, svc } from "./world.ts";
 
 const problem = (status: number, code: string, more: object = {}) => ({
@@ -287,6 +288,22 @@ test("help and version go to stdout with exit 0", async () => {
   }
   expect((await svc(["help", "webhooks", "create"])).out).toContain("--events");
   expect((await svc(["stats", "--help"])).code).toBe(0);
+});
+
+test("help lists every noun once, under what one wants to do", async () => {
+  const { out } = await svc(["help"]);
+  const headings = [
+    "Set up and run the server:",
+    "Send mail and see what becomes of it:",
+    "Say who may send:",
+  ];
+  for (const heading of headings) expect(out).toContain(`\n${heading}\n`);
+  const under = (heading: string) => out.slice(out.indexOf(heading)).split("\n\n")[0];
+  expect(under("Say who may send:")).toMatch(/^ {2}domains.*^ {2}keys/ms);
+  for (const { name, alias } of nouns) {
+    const line = new RegExp(`^ {2}${name}${alias === undefined ? "" : `\\|${alias}`} `, "gm");
+    expect(out.match(line), name).toHaveLength(1);
+  }
 });
 
 test("help api lists the clients to copy and what they read; help api LANGUAGE shows those of one", async () => {

@@ -12,6 +12,7 @@ export function registerHelp(program: Command, cli: Cli): void {
     .argument("[topic]", "a noun, exit-codes, or api")
     .argument("[verb]", "a verb of the noun; after api: the language of the clients to show")
     .description("the commands of a noun, exit-codes, or api: clients to copy")
+    .helpGroup("Learn more:")
     .action((topic: string | undefined, word: string | undefined) => {
       if (topic === "api") return word === undefined ? listClients(cli) : showClients(cli, word);
       if (topic === undefined) return void cli.io.stdout.write(program.helpInformation());
