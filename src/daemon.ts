@@ -6,6 +6,7 @@ import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
 import { tellDomain } from "./care/domain-notice.ts";
+import { tellPool } from "./care/pool-notice.ts";
 import { createGuard } from "./care/guard.ts";
 import { createMaintenance } from "./care/maintenance.ts";
 import { createNotices } from "./care/notices.ts";
@@ -27,6 +28,7 @@ import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
 import { createDestinations } from "./queue/destinations.ts";
 import { createHolds } from "./queue/holds.ts";
+import { readLane } from "./queue/lane.ts";
 import { createRunner, type Runner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
@@ -220,7 +222,7 @@ async function build({
     hostname: config.hostname,
     clock,
     log: log.component("pools"),
-    tell: (cause, subject, text) => void notices.notify(cause, subject, text),
+    tell: (problem) => void tellPool(notices, store, problem),
   });
   const shaping = createShaping(
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
@@ -262,6 +264,10 @@ async function build({
     suppressedSince: destinations.suppressedSince(store),
     settlementOf: (job, outcome, now, group) => settlementOf(settleDeps, job, outcome, now, group),
     isPaused: (accountKey) => holds.isPaused(accountKey),
+    onNoSource(lane) {
+      const named = readLane(lane);
+      if (named) pools.noteWaiting(named.accountKey, named.ipPool);
+    },
     shaping,
     random: Math.random,
     owner,
@@ -402,6 +408,7 @@ async function build({
       clock,
       version: __VERSION__,
       startedAt,
+      poolProblems: () => pools.problems(),
       listeners: () => addresses(),
       jobs: () => jobs.states(),
     }),

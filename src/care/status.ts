@@ -3,15 +3,17 @@
 import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Maintenance } from "./maintenance.ts";
+import { adviceOf, effectOf, subjectOf, type PoolProblem } from "../pools/problems.ts";
 import type { Store } from "../store/store.ts";
 
 export interface StatusDeps {
-  store: Pick<Store, "queueCounts" | "pausedAccounts" | "health" | "full">;
+  store: Pick<Store, "queueCounts" | "pausedAccounts" | "health" | "full" | "accountByKey">;
   config: Pick<Config, "hostname" | "dev">;
   clock: Clock;
   version: string;
   startedAt: number;
   maintenance: Pick<Maintenance, "window">;
+  poolProblems(): PoolProblem[];
   listeners(): { name: string; address: string }[];
   jobs(): object[];
 }
@@ -20,10 +22,11 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
   const { store, config, clock } = deps;
   return async () => {
     const window = deps.maintenance.window();
-    const [queue, paused, health] = await Promise.all([
+    const [queue, paused, health, pools] = await Promise.all([
       store.queueCounts(),
       store.pausedAccounts(),
       store.health(),
+      Promise.all(deps.poolProblems().map((problem) => poolProblemOf(store, problem))),
     ]);
     return {
       version: deps.version,
@@ -38,6 +41,7 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
         paused_at: isoTimeOrNull(pausedAt),
         pause_reason: pauseReason,
       })),
+      pool_problems: pools,
       queue: {
         scheduled: queue.scheduled,
         queued: queue.queued,
@@ -59,5 +63,18 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
       jobs: deps.jobs(),
       memory_bytes: process.memoryUsage.rss(),
     };
+  };
+}
+
+async function poolProblemOf(store: StatusDeps["store"], problem: PoolProblem): Promise<object> {
+  const account = (await store.accountByKey(problem.accountKey))?.name ?? "default";
+  return {
+    account,
+    ip_pool: problem.pool,
+    mail_waits: problem.waits !== null,
+    problem: subjectOf(problem),
+    effect: effectOf(problem),
+    advice: adviceOf(problem, account),
+    ips: problem.addresses.map(({ address, fault }) => ({ ip_address: address, status: fault })),
   };
 }

@@ -6,6 +6,7 @@ import type { DaemonModule } from "./daemon-contract.ts";
 import { CliFault, usage } from "./fault.ts";
 import type { Io } from "./io.ts";
 import type { Output } from "./output.ts";
+import { sizeText } from "./text.ts";
 
 export interface Globals {
   json: boolean;
@@ -64,7 +65,7 @@ export async function readStandardInput(io: Io, most: number): Promise<Buffer> {
   let size = 0;
   for await (const chunk of io.stdin.stream as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > most) throw new CliFault(1, `standard input is larger than ${most} bytes`);
+    if (size > most) throw new CliFault(1, `standard input is larger than ${sizeText(most)}`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -1,8 +1,8 @@
 // The daemon as the command line reaches it: HTTP on the API's own routes, over the admin
 // socket, or over HTTPS with an API key. Answers other than success become faults with the exit code that
-// their status means and with what to do about it.
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
-import { request as httpsRequest } from "node:https";
+// their status means and with what to do about it. HTTP and TLS are loaded by the first request that needs them: they cost
+// more than all else of a command that asks for nothing.
+import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import { CliFault } from "./fault.ts";
 import { refusal } from "./refusal.ts";
 
@@ -113,9 +113,10 @@ async function overHttps(
   program: string,
 ): Promise<IncomingMessage> {
   const headers = { ...options.headers, authorization: `Bearer ${way.apiKey}` };
+  const { request } = await import("node:https");
   try {
     return await send(
-      httpsRequest(new URL(options.path ?? "/", way.url), { ...options, path: options.path, headers }),
+      request(new URL(options.path ?? "/", way.url), { ...options, path: options.path, headers }),
       body,
     );
   } catch (error) {
@@ -143,10 +144,11 @@ async function overSocket(
   body: Buffer | null,
   program: string,
 ): Promise<IncomingMessage> {
+  const { request } = await import("node:http");
   const tried: { path: string; code: string; why: string }[] = [];
   const attempt = async (path: string): Promise<IncomingMessage | null> => {
     try {
-      return await send(httpRequest({ ...options, socketPath: path }), body);
+      return await send(request({ ...options, socketPath: path }), body);
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : "";
       tried.push({ path, code, why: reasons[code] ?? messageOf(error) });
@@ -185,7 +187,7 @@ const reasons: Record<string, string> = {
   ENOTDIR: "not there",
 };
 
-function send(request: ReturnType<typeof httpRequest>, body: Buffer | null): Promise<IncomingMessage> {
+function send(request: ClientRequest, body: Buffer | null): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.on("response", resolve);
     request.on("error", reject);

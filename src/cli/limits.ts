@@ -1,9 +1,11 @@
-// --rate and --quota, as `accounts set` and `keys set` have them, and --limit of accounts. Which buckets there are, the
-// server says.
+// --rate and --quota, as `accounts set` and `keys set` have them, and --limit of accounts. How limits are shown.
 import type { Command } from "commander";
-import { limitNames } from "../access/account-limits.ts";
+import { accountLimits, limitNames } from "../access/account-limits.ts";
+import { accountBuckets, routeBuckets } from "../access/buckets.ts";
 import { listed } from "./cli.ts";
 import { usage } from "./fault.ts";
+import type { Row } from "./output.ts";
+import { cell } from "./text.ts";
 
 export interface LimitFlags {
   rate?: string[];
@@ -30,15 +32,19 @@ export function addAccountLimitOptions(command: Command): Command {
   );
 }
 
+/** The buckets of which a rate can be set. */
+export const bucketsOf = { account: accountBuckets, key: routeBuckets } as const;
+
 /** The body of a change. `flags`: those of the command, one of which must be given. */
 export function limitsOf(
+  of: keyof typeof bucketsOf,
   { rate, quota, limit }: LimitFlags,
   flags: string[],
   more: Record<string, unknown> = {},
 ): Record<string, unknown> {
   const body = {
     ...more,
-    ...(rate ? { rates: Object.fromEntries(rate.map(rateOf)) } : {}),
+    ...(rate ? { rates: Object.fromEntries(rate.map((text) => rateOf(text, bucketsOf[of]))) } : {}),
     ...(quota === undefined ? {} : { daily_quota: quotaOf(quota) }),
     ...(limit ? { limits: Object.fromEntries(limit.map(countOf)) } : {}),
   };
@@ -47,13 +53,51 @@ export function limitsOf(
   return body;
 }
 
-function rateOf(text: string): [string, { burst: number; per_second: number } | null] {
+function rateOf(
+  text: string,
+  buckets: readonly string[],
+): [string, { burst: number; per_second: number } | null] {
   const [, bucket = "", value = "", burst, perSecond] =
     /^([a-z-]+)=(default|([1-9]\d{0,6})\/([1-9]\d{0,6}))$/.exec(text) ?? [];
   if (value === "")
     throw usage(`--rate: found "${text}", expected a bucket and its rate, such as messages-write=500/500`);
+  if (!buckets.includes(bucket))
+    throw usage(`--rate: found the bucket "${bucket}", expected one of ${buckets.join(", ")}`);
   return [bucket, value === "default" ? null : { burst: Number(burst), per_second: Number(perSecond) }];
 }
+
+/** An account or a key for a person: rates and limits as the flags that set them have them, in place of JSON. */
+export function shownLimits(body: Row): [string, unknown][] {
+  return Object.entries(body).flatMap(([name, value]): [string, unknown][] => {
+    if (name === "rates") return [["rates", ratesText(value)]];
+    if (name === "daily_quota") return [["daily_quota", value ?? "none"]];
+    if (name !== "limits" || !isRow(value)) return [[name, value]];
+    return Object.entries(value).map(([limit, most]) => [`limit ${limit}`, limitText(limit, most)]);
+  });
+}
+
+/** `messages-write=500/400`; of everybody where none is set. */
+export function ratesText(value: unknown): string {
+  const rates = isRow(value) ? Object.entries(value) : [];
+  if (rates.length === 0) return "default";
+  return rates
+    .map(
+      ([bucket, rate]) =>
+        `${bucket}=${isRow(rate) ? `${cell(rate["burst"])}/${cell(rate["per_second"])}` : cell(rate)}`,
+    )
+    .join(", ");
+}
+
+function limitText(name: string, most: unknown): string {
+  const of = limitNames.find((known) => known === name);
+  const what = of === undefined ? "" : ` ${accountLimits[of].of}`;
+  return most === null
+    ? `half of what the other accounts leave${what && `, in${what}`}`
+    : `${cell(most)}${what}`;
+}
+
+const isRow = (value: unknown): value is Row =>
+  value !== null && typeof value === "object" && !Array.isArray(value);
 
 function countOf(text: string): [string, number | null] {
   const [, name = "", value] = /^([a-z_]+)=(default|\d{1,9})$/.exec(text) ?? [];

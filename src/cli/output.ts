@@ -2,7 +2,7 @@
 // the terminal's width only where there is a terminal (elsewhere cells are whole, with a tab between them); secrets alone on a line of stdout.
 import type { Io, Sink } from "./io.ts";
 import { escapedJson } from "../unsafe-text.ts";
-import { cell, fitted, neutralised, neutralisedLines, widthOf } from "./text.ts";
+import { cell, fieldText, fitted, neutralised, neutralisedLines, widthOf } from "./text.ts";
 
 export type Row = Record<string, unknown>;
 export interface Column {
@@ -13,7 +13,7 @@ export interface Column {
 /** Column of a field of the same name. */
 export const field = (name: string, title = name.replaceAll("_", " ")): Column => ({
   title,
-  of: (row) => row[name],
+  of: (row) => fieldText(name, row[name]),
 });
 
 export interface Output {
@@ -103,7 +103,7 @@ export function createOutput(io: Io, json: boolean): Output {
     },
     fields(pairs) {
       const shown = pairs
-        .map(([name, value]): [string, string] => [name, cell(value)])
+        .map(([name, value]): [string, string] => [name.replace(/_bytes$/, ""), fieldText(name, value)])
         .filter(([, text]) => text !== "");
       const width = Math.max(0, ...shown.map(([name]) => widthOf(name)));
       for (const [name, text] of shown)

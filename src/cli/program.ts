@@ -1,8 +1,8 @@
-// The nouns, in one list, and the command line that is made of them: only the noun that is asked for
+// The nouns, in one list by what one wants to do, and the command line that is made of them: only the noun that is asked for
 // has its commands loaded.
 import { Command, CommanderError } from "commander";
 import type { Cli, Register } from "./cli.ts";
-import { registerHelp } from "./commands/help.ts";
+import { namesOf, registerHelp, unknownCommand } from "./commands/help.ts";
 import { neutralised } from "./text.ts";
 
 export interface Noun {
@@ -12,99 +12,141 @@ export interface Noun {
   load: () => Promise<{ register: Register }>;
 }
 
-export const nouns: Noun[] = [
+/** What one wants to do, in the order of the help, and the nouns for it. */
+const groups: { heading: string; nouns: Noun[] }[] = [
   {
-    name: "init",
-    about: "set up: configuration, database, first key, records to publish",
-    load: () => import("./commands/init.ts"),
-  },
-  { name: "serve", about: "run the service; --dev to try it out", load: () => import("./commands/serve.ts") },
-  { name: "status", about: "how the service does", load: () => import("./commands/status.ts") },
-  {
-    name: "maintenance",
-    about: "close the door to clients for a while: on, off",
-    load: () => import("./commands/maintenance.ts"),
-  },
-  { name: "send", about: "send a message", load: () => import("./commands/send.ts") },
-  {
-    name: "messages",
-    alias: "message",
-    about: "list, show, trace, raw, cancel",
-    load: () => import("./commands/messages.ts"),
-  },
-  {
-    name: "recipients",
-    alias: "recipient",
-    about: "forget: one person out of all that is kept",
-    load: () => import("./commands/recipients.ts"),
-  },
-  { name: "events", alias: "event", about: "list, show, tail", load: () => import("./commands/events.ts") },
-  {
-    name: "inbox",
-    about: "mail caught on this machine: list, show, raw, clear",
-    load: () => import("./commands/inbox.ts"),
+    heading: "Set up and run the server:",
+    nouns: [
+      {
+        name: "init",
+        about: "set up: configuration, database, first key, records to publish",
+        load: () => import("./commands/init.ts"),
+      },
+      {
+        name: "serve",
+        about: "run the service; --dev to try it out",
+        load: () => import("./commands/serve.ts"),
+      },
+      { name: "status", about: "how the service does", load: () => import("./commands/status.ts") },
+      {
+        name: "maintenance",
+        about: "close the door to clients for a while: on, off",
+        load: () => import("./commands/maintenance.ts"),
+      },
+      { name: "audit", about: "list: who did what, from where", load: () => import("./commands/audit.ts") },
+    ],
   },
   {
-    name: "domains",
-    alias: "domain",
-    about: "sender domains: add, records, verify, list, show, delete",
-    load: () => import("./commands/domains.ts"),
+    heading: "Send mail and see what becomes of it:",
+    nouns: [
+      { name: "send", about: "send a message", load: () => import("./commands/send.ts") },
+      {
+        name: "messages",
+        alias: "message",
+        about: "list, show, trace, raw, cancel",
+        load: () => import("./commands/messages.ts"),
+      },
+      {
+        name: "events",
+        alias: "event",
+        about: "list, show, tail",
+        load: () => import("./commands/events.ts"),
+      },
+      {
+        name: "stats",
+        about: "what was counted: summary, timeseries, tags, domains, providers, bounces, webhooks, …",
+        load: () => import("./commands/stats.ts"),
+      },
+      {
+        name: "bounces",
+        alias: "bounce",
+        about: "explain: what a reply or a returned mail means",
+        load: () => import("./commands/bounces.ts"),
+      },
+      {
+        name: "inbox",
+        about: "mail caught on this machine: list, show, raw, clear",
+        load: () => import("./commands/inbox.ts"),
+      },
+    ],
   },
   {
-    name: "accounts",
-    alias: "account",
-    about: "create, list, show, set, suspend, resume, delete",
-    load: () => import("./commands/accounts.ts"),
-  },
-  { name: "audit", about: "list: who did what, from where", load: () => import("./commands/audit.ts") },
-  {
-    name: "keys",
-    alias: "key",
-    about: "API keys: create, list, show, set, rotate, revoke, disable, enable",
-    load: () => import("./commands/keys.ts"),
-  },
-  {
-    name: "smtp-credentials",
-    alias: "smtp-credential",
-    about: "SMTP logins: create, list, rotate, revoke",
-    load: () => import("./commands/smtp-credentials.ts"),
-  },
-  {
-    name: "webhooks",
-    alias: "webhook",
-    about: "endpoints: create, list, show, update, delete, pause, resume, test",
-    load: () => import("./commands/webhooks.ts"),
-  },
-  {
-    name: "stats",
-    about: "what was counted: summary, timeseries, tags, domains, providers, bounces, webhooks, …",
-    load: () => import("./commands/stats.ts"),
-  },
-  {
-    name: "pools",
-    alias: "pool",
-    about: "IP pools: create, list, show, update, delete",
-    load: () => import("./commands/pools.ts"),
+    heading: "Say who may send:",
+    nouns: [
+      {
+        name: "domains",
+        alias: "domain",
+        about: "sender domains: add, records, verify, list, show, delete",
+        load: () => import("./commands/domains.ts"),
+      },
+      {
+        name: "keys",
+        alias: "key",
+        about: "API keys: create, list, show, set, rotate, revoke, disable, enable",
+        load: () => import("./commands/keys.ts"),
+      },
+      {
+        name: "smtp-credentials",
+        alias: "smtp-credential",
+        about: "SMTP logins: create, list, rotate, revoke",
+        load: () => import("./commands/smtp-credentials.ts"),
+      },
+      {
+        name: "accounts",
+        alias: "account",
+        about: "create, list, show, set, suspend, resume, delete",
+        load: () => import("./commands/accounts.ts"),
+      },
+    ],
   },
   {
-    name: "ips",
-    alias: "ip",
-    about: "addresses that mail leaves from: list, add, move, pause, resume, remove, assign, unassign",
-    load: () => import("./commands/ips.ts"),
+    heading: "Say who gets no mail:",
+    nouns: [
+      {
+        name: "suppressions",
+        alias: "suppression",
+        about: "addresses not to send to: add, remove, show, list",
+        load: () => import("./commands/suppressions.ts"),
+      },
+      {
+        name: "recipients",
+        alias: "recipient",
+        about: "forget: one person out of all that is kept",
+        load: () => import("./commands/recipients.ts"),
+      },
+    ],
   },
   {
-    name: "suppressions",
-    alias: "suppression",
-    about: "addresses not to send to: add, remove, show, list",
-    load: () => import("./commands/suppressions.ts"),
+    heading: "Tell your programs what happens:",
+    nouns: [
+      {
+        name: "webhooks",
+        alias: "webhook",
+        about: "endpoints: create, list, show, update, delete, pause, resume, test",
+        load: () => import("./commands/webhooks.ts"),
+      },
+    ],
   },
   {
-    name: "bounces",
-    alias: "bounce",
-    about: "explain: what a reply or a returned mail means",
-    load: () => import("./commands/bounces.ts"),
+    heading: "Choose the addresses that mail leaves from:",
+    nouns: [
+      {
+        name: "pools",
+        alias: "pool",
+        about: "IP pools: create, list, show, update, delete",
+        load: () => import("./commands/pools.ts"),
+      },
+      {
+        name: "ips",
+        alias: "ip",
+        about: "addresses that mail leaves from: list, add, move, pause, resume, remove, assign, unassign",
+        load: () => import("./commands/ips.ts"),
+      },
+    ],
   },
 ];
+
+export const nouns: Noun[] = groups.flatMap((group) => group.nouns);
 
 type Complete = (globals: Record<string, unknown>) => void;
 
@@ -120,6 +162,7 @@ export async function runProgram(args: string[], cli: Cli, complete: Complete): 
   }
 }
 
+const plain = new Set(["--json", "-h", "--help", "-V", "--version"]);
 const valued = ["--account", "--socket", "--url", "--api-key-file", "--as"];
 
 async function build(args: string[], cli: Cli, complete: Complete): Promise<Command> {
@@ -149,19 +192,46 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     .showHelpAfterError("(add --help to see what there is)")
     .hook("preAction", (top) => complete(top.opts()));
 
-  const wanted = wordsOf(args);
-  const asked = wanted[0] === "help" ? wanted[1] : wanted[0];
-  for (const noun of nouns) {
-    const command = program.command(noun.name).description(noun.about);
+  const [first, second] = commandsIn(args);
+  const asked = first === "help" ? second : first;
+  let found: Command | null = null;
+  for (const { heading, noun } of groups.flatMap((group) =>
+    group.nouns.map((noun) => ({ heading: group.heading, noun })),
+  )) {
+    const command = program.command(noun.name).description(noun.about).helpGroup(heading);
     command.helpCommand(false);
     if (noun.alias !== undefined) command.alias(noun.alias);
-    if (noun.name === asked || noun.alias === asked) (await noun.load()).register(command, cli);
+    if (noun.name !== asked && noun.alias !== asked) continue;
+    (await noun.load()).register(command, cli);
+    found = command;
   }
   registerHelp(program, cli);
+  // Before the line is parsed: --help behind a word that is no command would show the help of what stands before it.
+  if (first !== undefined && first !== "help") refuseUnknown(cli, program, found, first, second);
   return program;
 }
 
-/** The words of a command line without the options that stand before them. */
-function wordsOf(args: string[]): string[] {
-  return args.filter((word, i) => !word.startsWith("-") && !valued.includes(args[i - 1] ?? ""));
+/** Throws usage where a noun, or the verb of a noun that has verbs, is none. */
+function refuseUnknown(
+  cli: Cli,
+  program: Command,
+  noun: Command | null,
+  first: string,
+  second: string | undefined,
+): void {
+  if (noun === null) throw unknownCommand(cli, first, program, "help");
+  if (second === undefined || noun.commands.length === 0) return;
+  if (!namesOf(noun).includes(second)) throw unknownCommand(cli, second, noun, `help ${noun.name()}`);
+}
+
+/** The first two words of a command line, as far as only options of the program stand before and between them. */
+function commandsIn(args: string[]): string[] {
+  const words: string[] = [];
+  for (let i = 0; i < args.length && words.length < 2; i++) {
+    const word = args[i] ?? "";
+    if (valued.includes(word)) i++;
+    else if (!word.startsWith("-")) words.push(word);
+    else if (!plain.has(word) && !valued.includes(word.split("=")[0] ?? "")) break;
+  }
+  return words;
 }

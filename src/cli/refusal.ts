@@ -2,6 +2,9 @@
 // was said, every problem on a line of its own, and what to do. Both error shapes of the API are read.
 import { CliFault, type ExitCode } from "./fault.ts";
 
+/** The header that carries --account and SVC_ACCOUNT. */
+const accountField = "X-Svc-Account";
+
 const exitOf: Record<number, ExitCode> = { 400: 2, 401: 4, 403: 4, 404: 3, 409: 5 };
 
 /** Both error shapes of the API as one fault. */
@@ -22,7 +25,8 @@ export function refusal(
     (row) => `  ${textOf(row["type"]) ?? ""} ${textOf(row["name"]) ?? ""}: ${textOf(row["issue"]) ?? ""}`,
   );
   const advice = [...problems, ...records, ...adviceFor(code, error, program)];
-  const message = code === null ? said : `${said} (${code})`;
+  const named = error["field"] === accountField ? `--account: ${said}` : said;
+  const message = code === null ? named : `${named} (${code})`;
   return new CliFault(exitOf[answer.status] ?? 1, message, advice, answer.text === "" ? null : answer.text);
 }
 
@@ -33,6 +37,7 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
         (row) => `See why: ${program} suppressions show ${textOf(row["email"]) ?? "ADDRESS"}`,
       );
     case "resource_not_found":
+      if (error["field"] === accountField) return [`See what there is: ${program} accounts list`];
       return textOf(error["detail"]) === "There is no such path."
         ? ["An API key reaches what the API has; the rest is done on that machine, over its admin socket."]
         : notFound(textOf(error["instance"]) ?? "", program);
@@ -56,9 +61,13 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
 /** What was asked for, by the path that was asked, and how to see what there is. */
 function notFound(path: string, program: string): string[] {
   const [, noun, id] =
-    /^\/v1\/(messages|webhooks|domains|suppressions|keys|smtp_credentials|inbox)\/([^/]+)/.exec(path) ?? [];
+    /^\/v1\/(messages|webhooks|domains|suppressions|keys|smtp_credentials|inbox|accounts|ip_pools)\/([^/]+)/.exec(
+      path,
+    ) ?? [];
   if (noun === undefined || id === undefined) return [];
-  return [`Found no "${decoded(id)}" there; what there is: ${program} ${noun.replace("_", "-")} list`];
+  return [
+    `Found no "${decoded(id)}" there; what there is: ${program} ${noun.replace("ip_", "").replace("_", "-")} list`,
+  ];
 }
 
 function decoded(text: string): string {

@@ -56,3 +56,17 @@ export function cell(value: unknown): string {
   const time = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/.exec(text);
   return time ? `${time[1]} ${time[2]}Z` : neutralised(text);
 }
+
+/** 26,214,400 bytes as `25 MB`: units of 1,024, as the limits on mail are given. */
+export function sizeText(bytes: number): string {
+  const units = ["bytes", "KB", "MB", "GB", "TB"];
+  let [size, unit] = [bytes, 0];
+  while (size >= 999.5 && unit < units.length - 1) [size, unit] = [size / 1024, unit + 1];
+  const shown = unit === 0 || size >= 99.5 ? size.toFixed(0) : size.toFixed(1).replace(/\.0$/, "");
+  return `${shown} ${shown === "1" && unit === 0 ? "byte" : units[unit]}`;
+}
+
+/** The value of a field for a person: one whose name ends in `_bytes` in units. */
+export function fieldText(name: string, value: unknown): string {
+  return name.endsWith("_bytes") && typeof value === "number" ? sizeText(value) : cell(value);
+}

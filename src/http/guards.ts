@@ -123,7 +123,9 @@ async function operatorOf(x: Exchange, store: Store): Promise<Principal> {
   const name = header(x, "x-svc-account") ?? "default";
   const account = await store.accountByName(name);
   if (!account)
-    throw new Refusal("resource_not_found", "There is no account of this name.", { field: "X-Svc-Account" });
+    throw new Refusal("resource_not_found", `There is no account "${name.slice(0, 64)}".`, {
+      field: "X-Svc-Account",
+    });
   const operator = (header(x, "x-svc-operator") ?? "").replace(/[^\x20-\x7e]/g, "").slice(0, 64);
   return { kind: "operator", account, name: operator === "" ? "unknown" : operator };
 }
@@ -175,7 +177,8 @@ export function drawOn(x: Exchange, buckets: Buckets): BucketState {
 
 /** The token of a request that turned out to cost none. */
 export function giveBackToken(x: Exchange, buckets: Buckets): void {
-  if (isOpen(x) && x.door === "public") x.bucket = buckets.giveBackSource("open", x.ip, routeOf(x)?.openTokens);
+  if (isOpen(x) && x.door === "public")
+    x.bucket = buckets.giveBackSource("open", x.ip, routeOf(x)?.openTokens);
   if (x.principal?.kind !== "key") return;
   x.bucket = buckets.giveBack(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");
 }

@@ -1,7 +1,7 @@
 // The pools of all accounts in memory: which addresses a pool has, which of them can be used now, which pool a message
 // goes by. Read anew after each change, so that nothing of it is asked of the store for a message. Looks at each
 // address at the start, when it comes and every minute: whether this machine has it, and now and then what the DNS
-// calls it. Tells the operator when a pool has addresses and can use none. What is written is the store's.
+// calls it. Tells the operator when mail waits since a pool can use no address (problems.ts). What is written is the store's.
 import type { Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
@@ -11,6 +11,7 @@ import type { AddressLook, Pool, PoolAddress, Store } from "../store/store.ts";
 import { canBind } from "./bind.ts";
 import { checkEhloName } from "./ehlo.ts";
 import { lookUpPtr } from "./ptr.ts";
+import { problemOf, subjectOf, type PoolProblem } from "./problems.ts";
 import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
 
 export { defaultPool };
@@ -24,6 +25,10 @@ export interface Pools extends Service {
   addressesOf(accountKey: number): string[];
   /** False for an address that is in no pool, or must not be used now. */
   mayUse(address: string): boolean;
+  /** Pools with addresses that cannot be used, and those without addresses. */
+  problems(): PoolProblem[];
+  /** Mail of the pool waits, since none of its addresses can be used. */
+  noteWaiting(accountKey: number, pool: string): void;
   canBind(address: string): Promise<boolean>;
   /** Throws Refusal where mail from the address must not say the name in EHLO (ehlo.ts). */
   checkEhloName(name: string, address: string): Promise<void>;
@@ -44,7 +49,8 @@ export interface PoolsDeps {
   hostname: string;
   clock: Clock;
   log: Log;
-  tell(cause: string, subject: string, text: string): void;
+  /** Mail of a pool waits; once for each cause. */
+  tell(problem: PoolProblem): void;
   canBind?: typeof canBind;
 }
 
@@ -70,8 +76,10 @@ export function createPools(deps: PoolsDeps): Pools {
   const bindable = deps.canBind ?? canBind;
   const accounts = new Map<number, AccountPools>();
   let usable = new Set<string>();
-  /** Pools that have addresses and can use none, or none of a family; what the operator was told. */
+  /** Pools that can use no address, or none of a family; what the operator was told. */
   const stuck = new Map<string, string>();
+  /** Pools without addresses that mail waits for. */
+  const awaited = new Set<string>();
   /** When the DNS was asked about an address and its name, by the monotonic clock. */
   const askedAt = new Map<string, number>();
   const listeners: (() => void)[] = [];
@@ -87,7 +95,10 @@ export function createPools(deps: PoolsDeps): Pools {
   const refresh = async (accountKey: number): Promise<void> => {
     const pools = await store.listPools(accountKey);
     for (const { pool } of entriesOf(accounts.get(accountKey)))
-      if (!pools.some(({ name }) => name === pool.name)) stuck.delete(keyOf(accountKey, pool.name));
+      if (!pools.some(({ name }) => name === pool.name)) {
+        stuck.delete(keyOf(accountKey, pool.name));
+        awaited.delete(keyOf(accountKey, pool.name));
+      }
     if (pools.length === 0) accounts.delete(accountKey);
     else
       accounts.set(accountKey, {
@@ -99,41 +110,28 @@ export function createPools(deps: PoolsDeps): Pools {
         .filter(isUsable)
         .map(({ address }) => address),
     );
-    if (looked) for (const pool of pools) if (pool.addresses.length > 0) noteState(pool);
+    if (looked) for (const pool of pools) noteState(pool);
     for (const listener of listeners) listener();
   };
 
+  /** A pool without addresses is a new one, and no alarm before mail waits for it. */
   const noteState = (pool: Pool): void => {
     const key = keyOf(pool.accountKey, pool.name);
-    const { families, usable: usableOf } = sourcesOf(pool);
-    const missing = families.filter((family) => usableOf(family).length === 0);
-    const kind = missing.length === families.length ? "" : `IPv${missing.join()} `;
-    const subject = missing.length === 0 ? null : `no ${kind}address of the pool ${pool.name} can be used`;
-    if (subject === (stuck.get(key) ?? null)) return;
-    if (subject === null) {
-      stuck.delete(key);
-      return log.info(
-        { pool: pool.name },
-        "the pool has an address again that can be used; its mail goes on",
-      );
-    }
+    const problem = problemOf(pool);
+    if (problem === null || problem.waits === null) return noteRecovery(pool, key);
+    const subject = subjectOf(problem);
+    if (subject === stuck.get(key) || (problem.addresses.length === 0 && !awaited.has(key))) return;
     stuck.set(key, subject);
-    const list = pool.addresses
-      .filter((one) => !isUsable(one))
-      .map(({ address, paused }) =>
-        paused ? `${address} is paused` : `${address} is not an address of this machine`,
-      );
-    if (pool.addresses.length === 0) list.push("it has no address");
-    log.error({ pool: pool.name, addresses: list }, `${subject}; mail that needs one waits`);
-    const whose = kind === "" ? "" : `for hosts that have no other than ${kind}addresses `;
-    deps.tell(
-      `pool:${key} ${kind}`,
-      subject,
-      `Mail of the pool ${pool.name} ${whose}waits, because it may leave only from the pool's addresses, and these cannot be used:\n\n` +
-        `${list.map((line) => `  ${line}`).join("\n")}\n\n` +
-        `What to do: configure the address on this machine, resume it with svc ips resume ADDRESS, or add one: svc ips add ADDRESS --pool ${pool.name}\n` +
-        `The mail goes on by itself within a minute.\n`,
-    );
+    log.error({ pool: pool.name, addresses: problem.addresses }, `${subject}; mail that needs one waits`);
+    deps.tell(problem);
+  };
+
+  /** An address that was not looked at yet does not end the problem. */
+  const noteRecovery = (pool: Pool, key: string): void => {
+    if (pool.addresses.some(({ bindable: known }) => known === null)) return;
+    awaited.delete(key);
+    if (!stuck.delete(key)) return;
+    log.info({ pool: pool.name }, "the pool has an address again that can be used; its mail goes on");
   };
 
   /** What is known of each address, and what this machine says of it now. */
@@ -154,7 +152,6 @@ export function createPools(deps: PoolsDeps): Pools {
     for (let from = 0; from < due.length; from += ptrLooksAtOnce)
       await Promise.all(due.slice(from, from + ptrLooksAtOnce).map((address) => lookAtPtr(address, looks)));
     await save(looks, seen);
-    // A pool that was just made is given its addresses next; one that is still empty now is told.
     for (const { pool } of [...accounts.values()].flatMap(entriesOf)) noteState(pool);
   };
 
@@ -229,6 +226,14 @@ export function createPools(deps: PoolsDeps): Pools {
     addressesOf: (accountKey) =>
       entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),
     mayUse: (address) => usable.has(address),
+    problems: () => [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => problemOf(pool) ?? []),
+    noteWaiting(accountKey, name) {
+      const key = keyOf(accountKey, name);
+      const entry = accounts.get(accountKey)?.byName.get(name);
+      if (!entry || awaited.has(key)) return;
+      awaited.add(key);
+      if (looked) noteState(entry.pool);
+    },
     canBind: bindable,
     checkEhloName: (name, address) => checkEhloName(deps, name, address),
     async changed(accountKey) {

@@ -14,6 +14,7 @@ import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts
 import { createAttemptSlots } from "./attempt-slots.ts";
 import { createTimeHeap } from "./heap.ts";
 import { createGates, freeSlots, takeSeat, tokenWaitMs, type Gate, type Seat } from "./gates.ts";
+import { sandboxLane } from "./lane.ts";
 import { createRouting, type Destination } from "./routing.ts";
 import type { Shaping } from "./shaping.ts";
 import { createWrites, logStoreFault } from "./writes.ts";
@@ -28,6 +29,8 @@ export interface RunnerDeps {
   suppressedSince(job: Job): Promise<Outcome | null>;
   /** Nothing of the account is begun: it goes back, and the store puts it on hold. */
   isPaused(accountKey: number): boolean;
+  /** Mail of the lane waits, since its pool can use no address. */
+  onNoSource(lane: string): void;
   shaping: Shaping;
   /** [0, 1): which of a pool's addresses. */
   random(): number;
@@ -277,6 +280,8 @@ export function createRunner(deps: RunnerDeps): Runner {
   /** None of the pool's addresses can be used: nothing is claimed, and what is goes back untried. */
   const hold = (line: Line): void => {
     if (blocked()) return;
+    const lane = line.due[0]?.lane ?? line.ready[0]?.job.lane;
+    if (lane !== undefined) deps.onNoSource(lane);
     void giveBack(
       line.ready.splice(0).map(({ job }) => job),
       now(),
@@ -428,9 +433,12 @@ export function createRunner(deps: RunnerDeps): Runner {
   return {
     name: "queue",
     async start() {
-      const taken = await store.takeBackLeases(owner, now());
+      const taken = await store.takeBackLeases(owner, now(), sandboxLane);
       if (taken > 0)
-        log.info({ recipients: taken }, "took back what was in flight when the program last ended");
+        log.warn(
+          { recipients: taken },
+          "attempts were interrupted when the program last ended; they are made again, and a message may be sent more than once",
+        );
       started = true;
       renew();
       await loadLanes();

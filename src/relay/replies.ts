@@ -18,21 +18,40 @@ export class SmtpReply extends Error {
   }
 }
 
-/** What smtp-server says of a refused command, with what mends it; VRFY in plain words (RFC 5321 §3.5.3). */
-const mended: Record<string, string> = {
-  "Try to send something. No promises though":
-    "Addresses are not verified; send the mail, and its delivery is attempted",
-  "Error: command not recognized": "This command is not known here; EHLO lists what is offered",
+/** A reply in place of smtp-server's: other words, and where its code is wrong another code with its enhanced status. */
+type Mended = string | { code: number; enhanced: string; text: string };
+
+/** What smtp-server says, with what mends it; VRFY in plain words (RFC 5321 §3.5.3). */
+const mended: Record<string, Mended> = {
+  // Upstream's 2.1.5 says that the address is valid, which nobody looked at.
+  "Try to send something. No promises though": {
+    code: 252,
+    enhanced: "2.0.0",
+    text: "Addresses are not verified; send the mail, and its delivery is attempted",
+  },
+  "Error: command not recognized": {
+    code: 500,
+    enhanced: "5.5.2",
+    text: "This command is not known here; EHLO lists what is offered",
+  },
   "Error: send HELO/EHLO first": "Send EHLO first",
   "Error: Bad hostname syntax": "EHLO needs the name of your host",
+  "Error: syntax: EHLO hostname": "EHLO needs the name of your host",
+  "Error: Syntax: HELO hostname": "HELO needs the name of your host",
   "Error: Bad sender address syntax": "Not a sender: write MAIL FROM:<local@domain>, or <> for none",
   "Error: Bad recipient address syntax": "Not a recipient: write RCPT TO:<local@domain>",
   "Error: nested MAIL command": "A mail is begun already; end it with DATA or RSET",
   "Error: need MAIL command": "No sender was accepted; send MAIL first",
   "Error: need RCPT command": "No recipient was accepted; send RCPT first",
   "Error: too many recipients": "A mail has at most 100 recipients here; send the others in another one",
-  "Error: Must issue a STARTTLS command first": "A login is only taken under TLS; send STARTTLS first",
+  // RFC 4954 §4, §6: 530 asks for what has to come first. 538 is of a mechanism that needs encryption, and obsolete.
+  "Error: Must issue a STARTTLS command first": {
+    code: 530,
+    enhanced: "5.7.0",
+    text: "A login is only taken under TLS; send STARTTLS first",
+  },
   "Error: TLS already active": "This session is under TLS already",
+  "Error: syntax: STARTTLS": "STARTTLS takes no parameter",
   "Error: No identity changes permitted": "This session is logged in already; go on with MAIL",
   "Error: Unrecognized authentication type": "This mechanism is not offered; use AUTH PLAIN or AUTH LOGIN",
   "Error: invalid userdata":
@@ -40,10 +59,28 @@ const mended: Record<string, string> = {
   "Error: missing username": "The user name is missing; send it in base64",
 };
 
-export function helpful(text: string): string {
+/** Commands of SMTP and its extensions, which a server that does not have them answers with 502 (RFC 5321 §4.2.4). */
+const notImplemented = new Set("EXPN SEND SOML SAML TURN ETRN ATRN BDAT BURL AUTH STARTTLS".split(" "));
+
+export interface MendedReply {
+  code: number;
+  /** null: smtp-server's own is right. */
+  enhanced: string | null;
+  text: string;
+}
+
+/** `context` as smtp-server gives it: of an unknown command, its name. */
+export function mendedReply(code: number, text: string, context: string | false | undefined): MendedReply {
   if (text.startsWith("Error: message exceeds fixed maximum message size"))
-    return "The mail is larger than the 26,214,400 bytes that are taken";
-  return mended[text] ?? text.replace(/^Error: /, "");
+    return { code, enhanced: null, text: "The mail is larger than the 26,214,400 bytes that are taken" };
+  if (text === "Error: command not recognized" && typeof context === "string" && notImplemented.has(context))
+    return {
+      code: 502,
+      enhanced: "5.5.1",
+      text: `${context} is not offered here; EHLO lists what is`,
+    };
+  const better = mended[text] ?? text.replace(/^Error: /, "");
+  return typeof better === "string" ? { code, enhanced: null, text: better } : better;
 }
 
 /** RFC 5321 §4.5.3.1.5: 512 octets a reply line, its code, status and CRLF among them. */

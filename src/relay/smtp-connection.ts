@@ -12,7 +12,7 @@ import type { Clock } from "../clock.ts";
 import { DataParser } from "./data-parser.ts";
 import { readPath } from "./path.ts";
 import type { PathCommand } from "./path.ts";
-import { helpful } from "./replies.ts";
+import { mendedReply } from "./replies.ts";
 import { Progress } from "./progress.ts";
 import type { ProgressRule } from "./progress.ts";
 import type { SessionLimiter, Slot } from "./session-limiter.ts";
@@ -46,7 +46,7 @@ const handshakeMs = 25_000;
 /** A message may take as long as it comes at this rate or faster. */
 const minBytesPerMs = 1;
 const maxMistakes = 20;
-/** Unknown, malformed and out-of-order commands, and failed AUTH. Refused addresses and mails are not among them. */
+/** By upstream's codes: unknown, malformed and out-of-order commands, and failed AUTH. Refused addresses and mails are not among them. */
 const mistakeCodes = new Set([500, 501, 502, 503, 504, 530, 535, 538, 555]);
 const ownStatus = /^[245]\.\d{1,3}\.\d{1,3} /;
 const accepted = /^2\.0\.0 (?:queued as |Taken)/;
@@ -271,7 +271,10 @@ export class RelayConnection extends SMTPConnection {
     // Upstream's own 421s carry 4.4.2, which is right for its timeout only; the others refuse the peer.
     if (code === 421 && typeof data === "string" && !data.startsWith("Timeout"))
       return super.send(code, `4.7.0 ${data}`, false);
-    super.send(code, typeof data === "string" ? helpful(data) : data, context);
+    if (typeof data !== "string") return super.send(code, data, context);
+    const mended = mendedReply(code, data, context);
+    if (mended.enhanced === null) return super.send(mended.code, mended.text, context);
+    super.send(mended.code, `${mended.enhanced} ${mended.text}`, false);
   }
 }
 

@@ -1,9 +1,11 @@
 // Claims and leases. A recipient that waits has a due time and no lease; one that is leased has no due time, so
 // that a row which is inserted leased and then settled touches only the small index of leases. The attempt number is
-// raised and written with the lease, before the attempt. What a paused account's turn comes to is not leased but put on
+// raised and written with the lease, before the attempt; where the program ends before the outcome is written, the next
+// start records that attempt as interrupted. What a paused account's turn comes to is not leased but put on
 // hold (holds.ts).
 import type { Database, Statement } from "better-sqlite3";
 import type { Job, QueuedMessage } from "../mail/envelope.ts";
+import { createIdMint } from "../ids.ts";
 import { holderOf, isHeld, isLeased } from "./holds.ts";
 import { contentRefOf, createMessageRows } from "./message-rows.ts";
 import type { MessageRecord } from "./store.ts";
@@ -52,6 +54,8 @@ export interface ClaimedMessage {
   queuedAt: number;
 }
 
+const interruptedText = "[local] the program ended before this attempt did; it is made again";
+
 /** What one claim puts on hold at most, so that no other write waits long for it. */
 const holdMost = 500;
 
@@ -92,9 +96,19 @@ export function createQueueWrites(db: Database, tally: Tally) {
   const release = db.prepare(
     `UPDATE recipients SET attempts = max(0, attempts - 1), due_at = ?, lease_owner = NULL, lease_until = NULL WHERE key = ? AND lease_owner = ?`,
   );
+  const mint = createIdMint();
+  // A lease is written with its attempt's number, and `updated_at` is when.
+  const lost: Statement<[{ owner: string; now: number }], { key: number }> = db.prepare(
+    `SELECT key FROM recipients INDEXED BY recipients_leased WHERE ${isLeased} AND (lease_owner <> @owner OR lease_until <= @now)`,
+  );
+  const interrupted = db.prepare(
+    `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, ambiguous, decided_by, outcome, smtp_response, next_attempt_at)
+     SELECT @id, message_key, key, attempts, min(updated_at, @now), @now, lane <> @localLane, 'restart', 'interrupted', @text, @now
+     FROM recipients WHERE key = @key`,
+  );
   const takeBack = db.prepare(
-    `UPDATE recipients INDEXED BY recipients_leased SET due_at = @now, lease_owner = NULL, lease_until = NULL
-     WHERE ${isLeased} AND (lease_owner <> @owner OR lease_until <= @now)`,
+    `UPDATE recipients SET due_at = @now, lease_owner = NULL, lease_until = NULL,
+       last_attempt_at = min(updated_at, @now), updated_at = @now WHERE key = @key`,
   );
   const findMessage: Statement<[string, number], { key: number }> = db.prepare(
     "SELECT key FROM messages WHERE id = ? AND account_key = ?",
@@ -153,8 +167,13 @@ export function createQueueWrites(db: Database, tally: Tally) {
     release(arg: { owner: string; recipientKeys: number[]; dueAt: number }): void {
       for (const key of arg.recipientKeys) release.run(arg.dueAt, key, arg.owner);
     },
-    takeBackLeases(arg: { owner: string; now: number }): number {
-      return takeBack.run(arg).changes;
+    takeBackLeases({ owner, now, localLane }: { owner: string; now: number; localLane: string }): number {
+      const keys = lost.all({ owner, now }).map(({ key }) => key);
+      for (const key of keys) {
+        interrupted.run({ id: mint("att", now), key, now, localLane, text: interruptedText });
+        takeBack.run({ key, now });
+      }
+      return keys.length;
     },
     cancelMessage(arg: {
       accountKey: number;

@@ -39,7 +39,10 @@ function makeFirstAccounts(db: Database, mint: IdMint, now: number): void {
   for (const name of firstAccounts) add.run(mint("acct", now), name, now);
 }
 
-/** Deliveries in flight become due; those of endpoints that were deleted go. First attempts (due 0) are not looked at. */
+const interruptedText =
+  "the server ended before the answer came; the endpoint may have got the event, which is sent again";
+
+/** Deliveries in flight become due, the attempt listed as failed; those of endpoints that were deleted go. First attempts (due 0) are not looked at. */
 function takeBackDeliveries(db: Database, now: number): number {
   const next: Statement<[number], { key: number }> = db.prepare(
     "SELECT endpoint_key AS key FROM deliveries WHERE endpoint_key > ? ORDER BY endpoint_key LIMIT 1",
@@ -50,13 +53,20 @@ function takeBackDeliveries(db: Database, now: number): number {
     "SELECT endpoint_key AS key FROM delivery_attempts WHERE endpoint_key > ? ORDER BY endpoint_key LIMIT 1",
   );
   const dropTried = db.prepare("DELETE FROM delivery_attempts WHERE endpoint_key = ?");
+  const interrupted = db.prepare(
+    `INSERT OR IGNORE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, error, duration_ms, next_attempt_at)
+     SELECT endpoint_key, event_seq, coalesce(last_attempt_at, @now), attempts, 'failed', @error, 0, @now
+     FROM deliveries INDEXED BY deliveries_due WHERE endpoint_key = @key AND due_at > 0 AND leased = 1`,
+  );
   const takeBack = db.prepare(
     `UPDATE deliveries INDEXED BY deliveries_due SET due_at = ?, leased = 0 WHERE endpoint_key = ? AND due_at > 0 AND leased = 1`,
   );
   let back = 0;
   for (let row = next.get(0); row; row = next.get(row.key)) {
-    if (exists.get(row.key)) back += takeBack.run(Math.max(1, now), row.key).changes;
-    else drop.run(row.key);
+    if (exists.get(row.key)) {
+      interrupted.run({ key: row.key, now: Math.max(1, now), error: interruptedText });
+      back += takeBack.run(Math.max(1, now), row.key).changes;
+    } else drop.run(row.key);
   }
   for (let row = nextTried.get(0); row; row = nextTried.get(row.key))
     if (!exists.get(row.key)) dropTried.run(row.key);

@@ -198,7 +198,7 @@ export function createCalls(parts: CallParts): Store {
     },
     renewLeases: (owner, until) => writer.call("renewLeases", { owner, until }),
     release: (owner, recipientKeys, dueAt) => writer.call("release", { owner, recipientKeys, dueAt }),
-    takeBackLeases: (owner, now) => writer.call("takeBackLeases", { owner, now }),
+    takeBackLeases: (owner, now, localLane) => writer.call("takeBackLeases", { owner, now, localLane }),
     settle: (settlement) => writer.call("settle", packSettlement(settlement)),
     queueCounts: () => reader.ask("queueCounts", { now: clock.now() }),
 

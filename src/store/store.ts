@@ -306,7 +306,7 @@ export interface AttemptRecord {
   tls: TlsSummary | null;
   ambiguous: boolean;
   dialogue: DialogueLine[];
-  /** What decided the next attempt: `schedule`, `receiver`, `final`, `expired`. */
+  /** What decided the next attempt. */
   decidedBy: "schedule" | "receiver" | "final" | "expired";
 }
 
@@ -466,10 +466,12 @@ export interface MessageRecord {
   bodyHash: Uint8Array;
 }
 
-export interface AttemptView extends AttemptRecord {
+export interface AttemptView extends Omit<AttemptRecord, "decidedBy"> {
   recipient: string;
   attempt: number;
-  outcome: "delivered" | "deferred" | "bounced";
+  /** `interrupted`: the program ended before the attempt did; `endedAt` is the next start, which made it due again. */
+  outcome: "delivered" | "deferred" | "bounced" | "interrupted";
+  decidedBy: AttemptRecord["decidedBy"] | "restart";
   smtpCode: number | null;
   smtpStatus: string | null;
   smtpResponse: string | null;
@@ -953,8 +955,11 @@ export interface Store {
   renewLeases(owner: string, until: number): Promise<number>;
   /** Puts back what was leased and not tried; the attempt number goes back too. */
   release(owner: string, recipientKeys: number[], dueAt: number): Promise<void>;
-  /** At start: leases of other owners (`owner` is this boot) and expired ones become due at `now`; answers how many. */
-  takeBackLeases(owner: string, now: number): Promise<number>;
+  /**
+   * At start: leases of other owners (`owner` is this boot) and expired ones become due at `now`; answers how many. The
+   * attempt that each lease was for is recorded as interrupted, and as ambiguous except in `localLane`, whose mail stays here.
+   */
+  takeBackLeases(owner: string, now: number, localLane: string): Promise<number>;
   /** Outcome, attempt, event, webhook rows, suppression and inbox copy in one transaction. False: the recipient was final already and nothing was written. */
   settle(settlement: Settlement): Promise<boolean>;
   queueCounts(): Promise<QueueCounts>;

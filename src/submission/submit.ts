@@ -47,7 +47,8 @@ export interface SubmissionDeps {
 
 export function createSubmission(deps: SubmissionDeps): Submission {
   const { store, clock, mint, config } = deps;
-  const checkDeps: CheckDeps = { store, domains: deps.domains, pools: deps.pools, now: () => clock.now() };
+  const { domains, pools } = deps;
+  const checkDeps: CheckDeps = { store, domains, pools, dev: config.dev, now: () => clock.now() };
 
   const rejections = createRejections(store, deps.pools, () => clock.now());
 

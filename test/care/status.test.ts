@@ -1,14 +1,16 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createMaintenance } from "../../src/care/maintenance.ts";
 import { createStatus } from "../../src/care/status.ts";
+import type { PoolProblem } from "../../src/pools/problems.ts";
 import { accept, minute, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 
-test("the status shows what is on hold and whose, and is not ready in maintenance", async () => {
+test("the status shows what is on hold and whose, which pools cannot send and why, and is not ready in maintenance", async () => {
   const clock = new ManualClock();
   const store = await openSqlite(newDirectory(), clock);
   onTestFinished(() => store.close());
   const maintenance = createMaintenance({ store, clock });
+  const problems: PoolProblem[] = [];
   const status = createStatus({
     store,
     config: { hostname: "mail.svc.test", dev: false },
@@ -16,6 +18,7 @@ test("the status shows what is on hold and whose, and is not ready in maintenanc
     version: "0",
     startedAt: clock.now(),
     maintenance,
+    poolProblems: () => problems,
     listeners: () => [],
     jobs: () => [],
   });
@@ -33,5 +36,23 @@ test("the status shows what is on hold and whose, and is not ready in maintenanc
     maintenance: { since: iso(at), until: iso(at + minute) },
     queue: { queued: 0, held: 2, sending: 0, oldest_due_at: null },
     paused_accounts: [{ name: "default", paused_at: iso(at), pause_reason: "too many bounces" }],
+  });
+  problems.push({
+    accountKey: key,
+    pool: "news",
+    waits: "all",
+    addresses: [{ address: "192.0.2.9", fault: "unbindable" }],
+  });
+  expect(await status()).toMatchObject({
+    pool_problems: [
+      {
+        account: "default",
+        ip_pool: "news",
+        mail_waits: true,
+        problem: "no address of the pool news can be used: 192.0.2.9 is not an address of this machine",
+        advice: [expect.stringContaining("svc ips remove 192.0.2.9")],
+        ips: [{ ip_address: "192.0.2.9", status: "unbindable" }],
+      },
+    ],
   });
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { configuredSocket, socketCandidates } from "../../src/cli/daemon-address.ts";
+import { nouns } from "../../src/cli/program.ts";
 import { fakeDaemon, page, scratch, svc } from "./world.ts";
 
 const problem = (status: number, code: string, more: object = {}) => ({
@@ -244,8 +245,20 @@ test("an answer that breaks off is exit 6, and one that is no JSON is exit 1", a
 });
 
 test.each([
-  [["keyz"], "(Did you mean one of key, keys?)"],
-  [["keys", "lst"], "(Did you mean list?)"],
+  [["keyz"], 'unknown command "keyz"\nDid you mean "keys"?\nSee what there is: svc help\n'],
+  [["frobnicate"], 'unknown command "frobnicate"\nSee what there is: svc help\n'],
+  [["frobnicate", "--help"], 'unknown command "frobnicate"'],
+  [["--help", "mesages"], 'Did you mean "messages"?'],
+  [["--json", "--account", "shop", "statsu", "-h"], 'Did you mean "status"?'],
+  [["sup", "list"], 'Did you mean "suppressions"?'],
+  [
+    ["keys", "lst"],
+    'unknown command "keys lst"\nDid you mean "keys list"?\nSee what there is: svc help keys\n',
+  ],
+  [["key", "--account=shop", "rovoke", "key_1"], 'Did you mean "keys revoke"?'],
+  [["keys", "frobnicate", "--help"], 'unknown command "keys frobnicate"'],
+  [["stats", "sumary"], 'Did you mean "stats summary"?'],
+  [["status", "extra"], "too many arguments"],
   [["keys", "create"], "required option '--name <name>' not specified"],
   [["keys", "list", "--limit", "0"], "--limit: found"],
   [["messages", "list", "--since", "soon"], '--since: found "soon", expected a time'],
@@ -273,6 +286,24 @@ test("help and version go to stdout with exit 0", async () => {
     expect(ran).toMatchObject({ code: 0, err: "" });
     expect(ran.out).toContain("pause <id>");
   }
+  expect((await svc(["help", "webhooks", "create"])).out).toContain("--events");
+  expect((await svc(["stats", "--help"])).code).toBe(0);
+});
+
+test("help lists every noun once, under what one wants to do", async () => {
+  const { out } = await svc(["help"]);
+  const headings = [
+    "Set up and run the server:",
+    "Send mail and see what becomes of it:",
+    "Say who may send:",
+  ];
+  for (const heading of headings) expect(out).toContain(`\n${heading}\n`);
+  const under = (heading: string) => out.slice(out.indexOf(heading)).split("\n\n")[0];
+  expect(under("Say who may send:")).toMatch(/^ {2}domains.*^ {2}keys/ms);
+  for (const { name, alias } of nouns) {
+    const line = new RegExp(`^ {2}${name}${alias === undefined ? "" : `\\|${alias}`} `, "gm");
+    expect(out.match(line), name).toHaveLength(1);
+  }
 });
 
 test("help api lists the clients to copy and what they read; help api LANGUAGE shows those of one", async () => {
@@ -294,9 +325,45 @@ test("help api lists the clients to copy and what they read; help api LANGUAGE s
 test.each([
   [["help", "api", "cobol"], "there is one in curl, go, node, php, python, ruby"],
   [["help", "api", "../src"], "found no client"],
-  [["help", "webhooks", "node"], 'found "node"'],
+  [["help", "webhoks"], 'Did you mean "webhooks"?'],
+  [["help", "exit-code"], 'Did you mean "exit-codes"?'],
+  [["help", "webhooks", "creat"], 'Did you mean "webhooks create"?'],
 ])("%j is exit 2", async (args, said) => {
   const ran = await svc(args);
   expect(ran).toMatchObject({ code: 2, out: "" });
   expect(ran.err).toContain(said);
+});
+
+test("an account that does not exist is named, with the command that lists those that do", async () => {
+  const detail = 'There is no account "shpo".';
+  const refused = {
+    title: "Not found",
+    status: 404,
+    detail,
+    code: "resource_not_found",
+    field: "X-Svc-Account",
+  };
+  const { socket } = await fakeDaemon({ "GET /v1/keys": { status: 404, json: refused } });
+  const ran = await svc(["--account", "shpo", "keys", "list"], { socket });
+  expect(ran).toMatchObject({ code: 3, out: "" });
+  expect(ran.err).toBe(
+    `svc: --account: ${detail} (resource_not_found)\nSee what there is: svc accounts list\n`,
+  );
+});
+
+test.each([
+  ["accounts", "/v1/accounts/nix"],
+  ["pools", "/v1/ip_pools/nix"],
+])("what is not found of %s is named, with the command that lists what there is", async (noun, path) => {
+  const refused = {
+    title: "Not found",
+    status: 404,
+    detail: "None.",
+    code: "resource_not_found",
+    instance: path,
+  };
+  const { socket } = await fakeDaemon({ [`GET ${path}`]: { status: 404, json: refused } });
+  const ran = await svc([noun, "show", "nix"], { socket });
+  expect(ran.code).toBe(3);
+  expect(ran.err).toContain(`Found no "nix" there; what there is: svc ${noun} list`);
 });

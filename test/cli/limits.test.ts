@@ -35,6 +35,11 @@ test("a key's name, networks and limits are changed by its id", async () => {
 test.each([
   [["--rate", "messages-write"], 'found "messages-write", expected a bucket and its rate'],
   [["--rate", "messages-write=0/5"], "expected a bucket and its rate"],
+  [
+    ["--rate", "mesages-write=5/5"],
+    '--rate: found the bucket "mesages-write", expected one of messages-write, messages-read, ',
+  ],
+  [["--rate", "account=5/5"], '--rate: found the bucket "account", expected one of'],
   [["--quota", "many"], "expected a number of messages or none"],
   [[], "nothing to change is named"],
 ])("limits that cannot be read are exit 2 and ask for nothing: %j", async (args, told) => {
@@ -97,4 +102,30 @@ test("the audit log of one account is listed by who did what, and all of it come
   const all = await svc(["audit", "list", "--csv", "--actor", "ann", "--until", "1h"], { socket });
   expect(all.out).toBe("at,actor\r\n");
   expect(seen[1]?.query).toEqual({ actor: "ann", until: "2026-11-27T08:00:00.000Z" });
+});
+
+test("limits are shown as the flags that set them have them, and what null stands for in words", async () => {
+  const rates = { "messages-write": { burst: 500, per_second: 400 } };
+  const limits = { webhooks: 50, queue: null, queue_mb: 200 };
+  const { socket } = await fakeDaemon({
+    "GET /v1/accounts/shop": { json: { ...shop, rates, limits } },
+    "GET /v1/accounts": page([{ ...shop, rates }]),
+    "GET /v1/keys/key_1": { json: { id: "key_1", rates: {}, daily_quota: null } },
+  });
+  const shown = (await svc(["accounts", "show", "shop"], { socket })).out;
+  const words = shown.split("\n").map((line) => line.replace(/ {2,}/, ": "));
+  expect(words).toEqual(
+    expect.arrayContaining([
+      "rates: messages-write=500/400",
+      "daily_quota: none",
+      "limit webhooks: 50 webhook endpoints",
+      "limit queue: half of what the other accounts leave, in unsent recipients",
+      "limit queue_mb: 200 megabytes of unsent content",
+    ]),
+  );
+  expect(shown).not.toMatch(/[{}]|null/);
+  expect((await svc(["accounts", "list"], { socket })).out).toContain("messages-write=500/400");
+  expect((await svc(["keys", "show", "key_1"], { socket })).out).toMatch(/rates +default/);
+  const json = (await svc(["--json", "accounts", "show", "shop"], { socket })).out;
+  expect(JSON.parse(json)).toMatchObject({ limits });
 });

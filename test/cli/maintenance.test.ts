@@ -30,6 +30,15 @@ test("the status says that clients are not let in, and whose sending is paused, 
         store: {},
         maintenance: { since: "2026-11-27T09:00:00.000Z", until: null },
         paused_accounts: [{ name: "shop", paused_at: "t", pause_reason: "too many bounces" }],
+        pool_problems: [
+          {
+            problem: "no address of the pool news can be used: 192.0.2.9 is not an address of this machine",
+            effect: "Mail of the pool news waits.",
+            advice: [
+              "configure 192.0.2.9 on this machine, or take it out of the pool: svc ips remove 192.0.2.9",
+            ],
+          },
+        ],
       },
     },
   });
@@ -37,4 +46,8 @@ test("the status says that clients are not let in, and whose sending is paused, 
   expect(out).toContain("12 held");
   expect(err).toContain("In maintenance since 2026-11-27T09:00:00.000Z");
   expect(err).toContain("Sending of shop is paused: too many bounces. To end it: svc accounts resume shop");
+  expect(err).toContain(
+    "No address of the pool news can be used: 192.0.2.9 is not an address of this machine. Mail",
+  );
+  expect(err).toContain("svc ips remove 192.0.2.9");
 });

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { cell, fitted, neutralised, widthOf } from "../../src/cli/text.ts";
+import { cell, fitted, neutralised, sizeText, widthOf } from "../../src/cli/text.ts";
 import { escapedJson } from "../../src/unsafe-text.ts";
 import { moment } from "../../src/cli/times.ts";
 import { zoneLines } from "../../src/cli/records.ts";
@@ -28,6 +28,33 @@ test.each([
   ["line\u2028end", "line\\u2028end"],
   ["Grüße 漢字 👩‍🚀", "Grüße 漢字 👩‍🚀"],
 ])("shows %j as %j", (from, to) => expect(neutralised(from)).toBe(to));
+
+test.each([
+  [0, "0 bytes"],
+  [1, "1 byte"],
+  [999, "999 bytes"],
+  [1000, "1 KB"],
+  [1536, "1.5 KB"],
+  [26_214_400, "25 MB"],
+  [104_857_599, "100 MB"],
+  [1_073_741_823, "1 GB"],
+  [12_345_678_901, "11.5 GB"],
+])("%d bytes are shown as %s", (bytes, shown) => expect(sizeText(bytes)).toBe(shown));
+
+test("sizes are shown in units in records and tables, and as they are under --json", async () => {
+  const message = { id: "msg_1", size_bytes: 26_214_400, recipients: [] };
+  const { socket } = await fakeDaemon({
+    "GET /v1/messages/msg_1": { json: message },
+    "GET /v1/inbox": page([message]),
+    "GET /v1/status": { json: { memory_bytes: 104_857_600, queue: {}, store: { free_bytes: 2 ** 41 } } },
+  });
+  const shown = async (...args: string[]) => (await svc(args, { socket })).out;
+  expect(await shown("messages", "show", "msg_1")).toMatch(/^size +25 MB$/m);
+  expect(await shown("inbox", "list")).toMatch(/\bSIZE\b.*\n.*\b25 MB\b/);
+  expect(await shown("status")).toMatch(/^memory +100 MB$/m);
+  expect(await shown("status")).toMatch(/^free +2 TB$/m);
+  expect(await shown("--json", "messages", "show", "msg_1")).toContain("26214400");
+});
 
 test("JSON stays the same JSON without anything that a terminal would obey", () => {
   const value = { a: "x\u009b31m\u202e\u007f\u2028\u001b\t", b: 1 };

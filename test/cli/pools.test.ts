@@ -48,3 +48,32 @@ test("an address is added, and what is done with it later finds its pool", async
   expect((await svc(["ips", "add", "192.0.2.1", "--weight", "0"], { socket })).code).toBe(2);
   expect((await svc(["ips", "list"], { socket })).out).toContain("news");
 });
+
+test("the trace and the record of a message that waits for its pool's address say which, and what to do", async () => {
+  const statuses = ["unbindable", "paused"];
+  const ips = statuses.map((status, i) => ({ ...ip, ip_address: `192.0.2.${i + 1}`, status }));
+  let shown: object = { ...pool, ips };
+  let status = "queued";
+  const { socket } = await fakeDaemon({
+    "GET /v1/messages/msg_1/attempts": { json: { data: [] } },
+    "GET /v1/messages/msg_1": () => ({ json: { id: "msg_1", ip_pool: "news", recipients: [{ status }] } }),
+    "GET /v1/ip_pools/news": () => ({ json: shown }),
+  });
+  const said = async (verb: string) => {
+    const { code, err } = await svc(["messages", verb, "msg_1"], { socket });
+    expect(code).toBe(0);
+    return err;
+  };
+  for (const verb of ["trace", "show"]) {
+    const err = await said(verb);
+    expect(err).toContain("192.0.2.1 of the pool news is not an address of this machine");
+    expect(err).toContain("svc ips resume 192.0.2.2");
+  }
+  shown = { ...pool, ips: [] };
+  expect(await said("trace")).toContain("the pool news has no address");
+  shown = pool;
+  expect(await said("trace")).not.toContain("waits");
+  shown = { ...pool, ips };
+  status = "delivered";
+  expect(await said("trace")).not.toContain("waits");
+});

@@ -1,5 +1,7 @@
-// kill -9 at moments that random ones rarely meet: while a scheduled message waits, and in the middle of a webhook.
+// kill -9 at moments that random ones rarely meet: while a scheduled message waits, while the reply to the final dot is
+// awaited, and in the middle of a webhook.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "../support/appliance.ts";
 import { createLedger } from "../support/ledger.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -48,6 +50,25 @@ test("scheduled mail survives a kill -9: what fell due meanwhile goes at once, t
   expect([...arrivedAt.keys()]).toEqual(["missed@one.test", "later@one.test"]);
 });
 
+test("an attempt that a kill -9 cut off behind the final dot is listed as interrupted and ambiguous, then made again", async () => {
+  const receiver = world.receiver("one.test");
+  const before = receiver.mails.length;
+  receiver.options.stall = "dot";
+  const { json } = await world.send({ to: "dot@one.test" });
+  await receiver.waitForMails(before + 1);
+  await world.svc.kill("SIGKILL");
+  delete receiver.options.stall;
+  await world.svc.restart();
+  await receiver.waitForMails(before + 2);
+  const attempts = async () =>
+    (await world.svc.api(world.key, "GET", `/v1/messages/${json.id}/attempts`)).json.data;
+  await eventually(async () => (await attempts()).length === 2, undefined, "the second attempt being listed");
+  expect(await attempts()).toMatchObject([
+    { attempt: 1, outcome: "interrupted", ambiguous: true, decided_by: "restart", smtp_code: null },
+    { attempt: 2, outcome: "delivered", ambiguous: false, decided_by: "final", smtp_code: "250" },
+  ]);
+});
+
 test("a webhook that a kill -9 interrupts is delivered again: same event, same bytes, a higher attempt", async () => {
   const { svc, key } = world;
   const { json: endpoint } = await svc.api(key, "POST", "/v1/webhooks", { url: hook.url });
@@ -64,4 +85,10 @@ test("a webhook that a kill -9 interrupts is delivered again: same event, same b
   expect(second).toMatchObject({ attempt: 2, problem: null, eventId: first?.eventId, duplicate: true });
   expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);
   expect(hook.requests).toHaveLength(2);
+  const listed = async () => (await svc.api(key, "GET", `/v1/webhooks/${endpoint.id}/deliveries`)).json.data;
+  await eventually(async () => (await listed()).length === 2, undefined, "both attempts being listed");
+  expect(await listed()).toMatchObject([
+    { attempt: 2, status: "delivered" },
+    { attempt: 1, status: "failed", error: expect.stringContaining("ended before") },
+  ]);
 });

@@ -1,6 +1,7 @@
 // Which account an address belongs to: what the operator gives and takes, and what an account's key can do and learn.
 // Over a real store and the real pools module; the machine's addresses and the DNS are fakes.
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { subjectOf } from "../../src/pools/problems.ts";
 import type { DnsAnswer } from "../../src/dns/resolver.ts";
 import { silentLog } from "../../src/log.ts";
 import { createPools, type Pools } from "../../src/pools/pools.ts";
@@ -37,7 +38,7 @@ beforeEach(async () => {
     hostname: "mail.acme.example",
     clock,
     log: silentLog,
-    tell: (_cause, subject) => void told.push(subject),
+    tell: (problem) => void told.push(subjectOf(problem)),
     canBind: (address) => Promise.resolve(machine.has(address)),
   });
   await pools.start();
@@ -130,7 +131,8 @@ test("taken away, an address leaves its pool: mail of the pool waits and the ope
   await pools.look();
   const key = (await store.accountByName("b"))?.key ?? 0;
   expect(pools.sourcesOf(key, "news").usable(4)).toEqual([]);
-  expect(told).toContain("no address of the pool news can be used");
+  pools.noteWaiting(key, "news"); // as the queue does when it comes upon mail of the pool
+  expect(told).toContain("the pool news has no address");
   expect((await as(b, "POST", "/v1/ip_pools/news/ips", { ip_address: "192.0.2.2" })).status).toBe(422);
   expect((await operator("DELETE", "/v1/ip_assignments/192.0.2.2", "default")).status).toBe(404);
 });

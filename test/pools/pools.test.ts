@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
 import { canBind } from "../../src/pools/bind.ts";
 import { createPools } from "../../src/pools/pools.ts";
+import { subjectOf } from "../../src/pools/problems.ts";
 import { chooseByWeight } from "../../src/pools/sources.ts";
 import type { Pool, PoolAddress } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -49,7 +50,7 @@ function bench(addresses: PoolAddress[], own: Set<string>, name = "default") {
     hostname: "mail.test",
     clock: new ManualClock(),
     log: silentLog,
-    tell: (_cause, subject) => void told.push(subject),
+    tell: (problem) => void told.push(subjectOf(problem)),
     canBind: (ip) => Promise.resolve(own.has(ip)),
   });
   const usable = () =>
@@ -67,7 +68,9 @@ test("an address that this machine lost while it was down is not used, and the o
   expect(usable()).toEqual([]);
   await pools.look();
   await pools.look();
-  expect(told).toEqual(["no address of the pool default can be used"]);
+  expect(told).toEqual([
+    "no address of the pool default can be used: 192.0.2.1 is not an address of this machine",
+  ]);
   let changes = 0;
   pools.onChange(() => void changes++);
   own.add("192.0.2.1");
@@ -89,10 +92,14 @@ test("the loss of a family's last address is told, since hosts of that family al
   own.delete("192.0.2.1");
   await pools.look();
   await pools.look();
-  expect(told).toEqual(["no IPv4 address of the pool default can be used"]);
+  expect(told).toEqual([
+    "no IPv4 address of the pool default can be used: 192.0.2.1 is not an address of this machine",
+  ]);
   own.delete("2001:db8::1");
   await pools.look();
-  expect(told.slice(1)).toEqual(["no address of the pool default can be used"]);
+  expect(told.slice(1)).toEqual([
+    "no address of the pool default can be used: 192.0.2.1 is not an address of this machine, 2001:db8::1 is not an address of this machine",
+  ]);
   own.add("192.0.2.1").add("2001:db8::1");
   await pools.look();
   expect(told).toHaveLength(2);
@@ -158,19 +165,56 @@ test("the pool default without addresses leaves the choice to the system", async
   expect([usable(), told]).toEqual([[null], []]);
 });
 
-test("mail of any other pool without addresses waits, and the operator is told at the first look", async () => {
+test("mail of any other pool without addresses waits; a new pool is no alarm until mail does, and then once", async () => {
   const own = new Set(["192.0.2.1"]);
   const { pools, pool, told, usable } = bench([], own, "news");
   await pools.start();
   expect(pools.sourcesOf(1, "news").families).toEqual([4, 6]); // one of either family may come: nothing bounces for want of it
   expect(usable()).toEqual([]);
+  await pools.changed(1);
   await pools.look();
+  expect(told).toEqual([]);
+  expect(pools.problems()).toMatchObject([{ pool: "news", waits: "all", addresses: [] }]);
+  for (let i = 0; i < 3; i++) pools.noteWaiting(1, "news");
   await pools.look();
-  expect(told).toEqual(["no address of the pool news can be used"]);
+  expect(told).toEqual(["the pool news has no address"]);
   pool.addresses = [address("192.0.2.1")];
   await pools.changed(1);
   await pools.look();
-  expect(usable()).toEqual(["192.0.2.1"]);
+  expect([usable(), pools.problems(), told.length]).toEqual([["192.0.2.1"], [], 1]);
+});
+
+test("an address that cannot be bound is named, each cause once, whatever was told of the pool before", async () => {
+  const { pools, pool, told } = bench([], new Set(), "news");
+  await pools.start();
+  pools.noteWaiting(1, "news");
+  for (const ip of ["192.0.2.9", "192.0.2.10"]) {
+    pool.addresses = [...pool.addresses, address(ip, { bindable: null })];
+    await pools.changed(1);
+    await pools.look();
+    await pools.look();
+  }
+  const not = "is not an address of this machine";
+  expect(told).toEqual([
+    "the pool news has no address",
+    `no address of the pool news can be used: 192.0.2.9 ${not}`,
+    `no address of the pool news can be used: 192.0.2.9 ${not}, 192.0.2.10 ${not}`,
+  ]);
+});
+
+test("beside addresses that can be used, one that cannot be bound is a problem that alarms nobody, a paused one is none", async () => {
+  const all = [address("192.0.2.1"), address("192.0.2.2"), address("192.0.2.3", { paused: true })];
+  const { pools, told } = bench(all, new Set(["192.0.2.1", "192.0.2.3"]));
+  await pools.start();
+  expect(pools.problems()).toEqual([
+    {
+      accountKey: 1,
+      pool: "default",
+      waits: null,
+      addresses: [{ address: "192.0.2.2", fault: "unbindable" }],
+    },
+  ]);
+  expect(told).toEqual([]);
 });
 
 test("a pool that is given its address right after it was made is no news", async () => {

@@ -74,6 +74,7 @@ async function bench(
     suppressedSince: async () => null,
     random: Math.random,
     isPaused: (accountKey) => holds.isPaused(accountKey),
+    onNoSource: () => undefined,
     settlementOf: (job, outcome, now) =>
       settlementOf(job, now, {
         outcome: outcome.kind,

@@ -106,6 +106,8 @@ function bench(
     sources?: (lane: string) => readonly Source[];
     unsent?: (source: Source) => boolean;
     random?: () => number;
+    /** Gets the lanes whose mail waits for an address. */
+    noSource?: string[];
   } = {},
 ): Bench {
   const queue = new FakeQueue();
@@ -136,6 +138,7 @@ function bench(
     },
     suppressedSince: async (job) => options.suppressed?.(job) ?? null,
     isPaused: (accountKey) => options.paused?.has(accountKey) ?? false,
+    onNoSource: (lane) => void options.noSource?.push(lane),
     settlementOf: (job, outcome, now) => {
       options.settling?.(job);
       return {
@@ -524,11 +527,16 @@ describe("a pool's addresses", () => {
 
   test("that none of can be used hold the mail untried, until one can", async () => {
     let pool: Source[] = [];
-    const { queue, clock, runner, left } = bench({ sources: () => pool });
-    for (const job of jobsOf("x.test", 1, 5)) queue.add(job, clock.now());
+    const noSource: string[] = [];
+    const { queue, clock, runner, left } = bench({ sources: () => pool, noSource });
     await runner.start();
+    runner.reconsider();
+    expect(noSource).toEqual([]); // no mail waits for it
+    for (const job of jobsOf("x.test", 1, 5)) queue.add(job, clock.now());
+    runner.note("1.default/x.test", clock.now());
     await clock.advance(3 * 86_400_000);
     expect([left.length, queue.claims.length, queue.settled.length]).toEqual([0, 0, 0]);
+    expect(new Set(noSource)).toEqual(new Set(["1.default/x.test"]));
     expect(runner.reserve("1.default/x.test")).toBeNull();
     pool = [two];
     runner.reconsider();

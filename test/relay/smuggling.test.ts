@@ -46,5 +46,5 @@ test("BDAT is not known and what follows it is no mail", async () => {
   const client = await house.loggedIn();
   await client.command("MAIL FROM:<a@ok.test>");
   await client.command("RCPT TO:<b@x.test>");
-  expect(await client.text("BDAT 10 LAST")).toMatch(/^500 5\.5\.2 /);
+  expect(await client.text("BDAT 10 LAST")).toMatch(/^502 5\.5\.1 /);
 });

@@ -649,7 +649,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         await lease("boot-2", at + 1);
         const held = await lease("boot-2", at + 60 * minute);
         expect(await store.renewLeases("boot-3", at + 90 * minute)).toBe(0);
-        expect(await store.takeBackLeases("boot-2", at + 2)).toBeGreaterThanOrEqual(2);
+        expect(await store.takeBackLeases("boot-2", at + 2, "~")).toBeGreaterThanOrEqual(2);
         const { jobs } = await store.claimDue({
           owner: "boot-2",
           lane,
@@ -663,6 +663,56 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         ]);
         expect(held?.to).toBe(`c@${lane}`);
         expect(await store.renewLeases("boot-2", at + 90 * minute)).toBe(3);
+      });
+
+      test("an attempt that the end of the program cut off is listed as interrupted, and as ambiguous where mail leaves", async () => {
+        const at = clock.now();
+        const accepted = async (lane: string, sendAt: number | null = null) => {
+          const input = newMessage({ accountKey: account, to: [`a@${lane}`], at, sendAt, lane });
+          await accept(store, input);
+          return { id: input.message.id, lane };
+        };
+        const lease = (lane: string, now: number) =>
+          store.claimDue({ owner: "boot-a", lane, limit: 1, now, leaseUntil: now + minute });
+        const [sent, waiting] = [await accepted(freshDomain()), await accepted(freshDomain())];
+        const local = await accepted("local lane");
+        for (const { lane } of [sent, local]) expect((await lease(lane, at + 7)).jobs).toHaveLength(1);
+        expect(await store.takeBackLeases("boot-b", at + 900, "local lane")).toBeGreaterThanOrEqual(2);
+        const [attempt, ...more] = await store.attempts(account, sent.id);
+        expect(more).toEqual([]);
+        expect(attempt).toEqual({
+          id: expect.stringMatching(/^att_/),
+          recipient: `a@${sent.lane}`,
+          attempt: 1,
+          startedAt: at + 7,
+          endedAt: at + 900,
+          sendingIp: null,
+          mx: [],
+          host: null,
+          address: null,
+          tls: null,
+          outcome: "interrupted",
+          ambiguous: true,
+          smtpCode: null,
+          smtpStatus: null,
+          smtpResponse: expect.stringContaining("[local] "),
+          dialogue: [],
+          nextAttemptAt: at + 900,
+          decidedBy: "restart",
+        });
+        expect(await store.attempts(account, local.id)).toMatchObject([
+          { outcome: "interrupted", ambiguous: false },
+        ]);
+        expect(await store.attempts(account, waiting.id)).toEqual([]);
+        expect((await store.message(account, sent.id))?.recipients).toMatchObject([
+          {
+            state: "queued",
+            attempts: 1,
+            lastAttemptAt: at + 7,
+            nextAttemptAt: at + 900,
+            smtpResponse: null,
+          },
+        ]);
       });
 
       test("a message for later is scheduled, then queued by time alone, and can be canceled once", async () => {
@@ -782,7 +832,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       test("a late deferral of a lost lease leaves the new holder's lease; a late delivery is final", async () => {
         const at = clock.now();
         const job = await one();
-        await store.takeBackLeases("boot-next", at);
+        await store.takeBackLeases("boot-next", at, "~");
         const claim = { owner: "boot-next", lane: job.lane, limit: 1, now: at, leaseUntil: at + 9 * minute };
         expect((await store.claimDue(claim)).jobs).toHaveLength(1);
         expect(await store.settle(settlementOf(job, at, { outcome: "deferred" }))).toBe(true);

@@ -82,7 +82,7 @@ test("a thousand due of a paused account are put on hold beside another's mail o
 test("a start takes back what was being sent, and no hold", async () => {
   await store.close();
   store = await openSqlite(dataDir, clock);
-  expect(await store.takeBackLeases("boot-2", clock.now())).toBe(1);
+  expect(await store.takeBackLeases("boot-2", clock.now(), "~")).toBe(1);
   expect(await store.queueCounts()).toMatchObject({ held: 1001, queued: 1, sending: 0 });
   expect(await drain("busy.test")).toEqual([other]);
 });

@@ -131,7 +131,9 @@ test("what was acknowledged before a kill -9 is there, and what was leased can b
   const complete = acknowledged.filter((id) => id.length === 30); // the last line may be cut
   expect(complete.length).toBeGreaterThanOrEqual(200);
   for (const id of complete) expect((await store.message(account, id))?.recipients).toHaveLength(1);
-  expect(await store.takeBackLeases("another boot", clock.now())).toBeGreaterThanOrEqual(complete.length);
+  expect(await store.takeBackLeases("another boot", clock.now(), "~")).toBeGreaterThanOrEqual(
+    complete.length,
+  );
   const check = new Sqlite(join(dataDir, "svc.db"), { readonly: true });
   expect(check.pragma("integrity_check", { simple: true })).toBe("ok");
   check.close();

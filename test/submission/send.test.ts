@@ -310,6 +310,14 @@ describe("simulator.svc", () => {
     }
   });
 
+  test("answers every sender under --dev, where nothing leaves the machine, under the names it knows", async () => {
+    const rig = makeRig({ dev: true });
+    expect((await rig.send(good({ to: "bounce@simulator.svc" }))).status).toBe(202);
+    expect(rig.store.accepted[0]?.recipients).toMatchObject([{ lane: "~sandbox" }]);
+    const refusal = await refusalOf(rig.send(good({ to: "nobody@simulator.svc" })));
+    expect(refusal.message).toContain("delivered, bounce, softbounce, blocked, defer");
+  });
+
   test("refuses a mail program alike, at RCPT", async () => {
     const { submission, store } = makeRig();
     const rcpt = (sender: typeof liveSender, local: string) =>

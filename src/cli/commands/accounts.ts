@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { agreeByName } from "../ask.ts";
 import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
-import { addAccountLimitOptions, limitsOf, type LimitFlags } from "../limits.ts";
+import { addAccountLimitOptions, limitsOf, ratesText, shownLimits, type LimitFlags } from "../limits.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";
 
@@ -19,9 +19,11 @@ export function register(accounts: Command, cli: Cli): void {
   addListOptions(accounts.command("list").description("all accounts"), false).action((flags: ListFlags) =>
     printList(cli, flags, {
       path: "/v1/accounts",
-      columns: ["name", "id", "status", "paused_at", "daily_quota", "rates", "created_at"].map((name) =>
-        field(name),
-      ),
+      columns: [
+        ...["name", "id", "status", "paused_at", "daily_quota"].map((name) => field(name)),
+        { title: "rates", of: (row) => ratesText(row["rates"]) },
+        field("created_at"),
+      ],
       empty: "There is no account.",
     }),
   );
@@ -32,7 +34,7 @@ export function register(accounts: Command, cli: Cli): void {
   addAccountLimitOptions(
     accounts.command("set <account>").description("raise or lower what an account may do"),
   ).action(async (account: string, flags: LimitFlags) => {
-    const body = limitsOf(flags, ["--rate", "--quota", "--limit"]);
+    const body = limitsOf("account", flags, ["--rate", "--quota", "--limit"]);
     show(cli, await cli.client.call("PATCH", pathOf(account), { body }));
   });
   for (const verb of ["suspend", "resume"] as const)
@@ -66,5 +68,5 @@ const pathOf = (account: string): string => `/v1/accounts/${segment(account)}`;
 
 function show(cli: Cli, answer: Answer): void {
   if (cli.out.json) return cli.out.body(answer.text);
-  cli.out.fields(Object.entries(answer.json));
+  cli.out.fields(shownLimits(answer.json));
 }

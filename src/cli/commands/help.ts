@@ -3,29 +3,57 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { exampleLanguages, examplesFolder, examplesOf } from "../examples.ts";
-import { exitCodes, usage } from "../fault.ts";
+import { exitCodes, usage, type CliFault } from "../fault.ts";
+import { nearest } from "../nearest.ts";
 
 export function registerHelp(program: Command, cli: Cli): void {
   program
     .command("help")
     .argument("[topic]", "a noun, exit-codes, or api")
-    .argument("[language]", "after api: the language of the clients to show")
+    .argument("[verb]", "a verb of the noun; after api: the language of the clients to show")
     .description("the commands of a noun, exit-codes, or api: clients to copy")
-    .action((topic: string | undefined, language: string | undefined) => {
-      if (topic === "api") return language === undefined ? listClients(cli) : showClients(cli, language);
-      if (language !== undefined) throw usage(`found "${language}" after the topic`, `${cli.program} help`);
+    .helpGroup("Learn more:")
+    .action((topic: string | undefined, word: string | undefined) => {
+      if (topic === "api") return word === undefined ? listClients(cli) : showClients(cli, word);
       if (topic === undefined) return void cli.io.stdout.write(program.helpInformation());
       if (topic === "exit-codes") {
         for (const [code, meaning] of Object.entries(exitCodes))
           cli.out.line(`${code.padStart(3)}  ${meaning}`);
         return undefined;
       }
-      const noun = program.commands.find(
-        (command) => command.name() === topic || command.aliases().includes(topic),
-      );
-      if (!noun) throw usage(`found no help on "${topic}"`, `${cli.program} help lists what there is`);
-      return void cli.io.stdout.write(noun.helpInformation());
+      const noun = commandOf(program, topic);
+      if (!noun) throw unknownCommand(cli, topic, program, "help", ["exit-codes", "api"]);
+      if (word === undefined) return void cli.io.stdout.write(noun.helpInformation());
+      const verb = commandOf(noun, word);
+      if (!verb) throw unknownCommand(cli, word, noun, `help ${noun.name()}`);
+      return void cli.io.stdout.write(verb.helpInformation());
     });
+}
+
+/** All names and aliases of the commands of a command. */
+export function namesOf(parent: Command): string[] {
+  return parent.commands.flatMap((command) => [command.name(), ...command.aliases()]);
+}
+
+/** The fault of a word that is no command, with the nearest one; `list` shows what there is. */
+export function unknownCommand(
+  cli: Cli,
+  word: string,
+  parent: Command,
+  list: string,
+  more: string[] = [],
+): CliFault {
+  const place = parent.parent === null ? "" : `${parent.name()} `;
+  const near = nearest(word, [...namesOf(parent), ...more]);
+  return usage(
+    `unknown command "${place}${word}"`,
+    ...(near === null ? [] : [`Did you mean "${place}${near}"?`]),
+    `See what there is: ${cli.program} ${list}`,
+  );
+}
+
+function commandOf(parent: Command, name: string): Command | undefined {
+  return parent.commands.find((command) => command.name() === name || command.aliases().includes(name));
 }
 
 const surroundings = `They read the environment:

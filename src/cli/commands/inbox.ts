@@ -18,7 +18,7 @@ export function register(inbox: Command, cli: Cli): void {
         field("subject"),
         field("caught_at", "caught"),
         field("from"),
-        field("size_bytes", "bytes"),
+        field("size_bytes", "size"),
       ],
       empty: "The inbox is empty.",
     }),
@@ -43,7 +43,7 @@ export function register(inbox: Command, cli: Cli): void {
       const attachments = rows(answer.json["attachments"]);
       if (attachments.length > 0)
         cli.out.table(
-          [field("filename", "attachment"), field("content_type", "type"), field("size_bytes", "bytes")],
+          [field("filename", "attachment"), field("content_type", "type"), field("size_bytes", "size")],
           attachments,
         );
       cli.out.next(`The bytes, with every header: ${cli.program} inbox raw ${id}`);

@@ -4,7 +4,7 @@ import { agree } from "../ask.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { usage } from "../fault.ts";
-import { addLimitOptions, limitsOf, type LimitFlags } from "../limits.ts";
+import { addLimitOptions, limitsOf, shownLimits, type LimitFlags } from "../limits.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { moment, spanMs } from "../times.ts";
@@ -67,7 +67,7 @@ export function register(keys: Command, cli: Cli): void {
     .option("--name <name>", "what it is for")
     .action(async (id: string, flags: LimitFlags & { allowIp?: string[]; name?: string }) => {
       const { allowIp, name } = flags;
-      const body = limitsOf(flags, ["--rate", "--quota", "--allow-ip", "--name"], {
+      const body = limitsOf("key", flags, ["--rate", "--quota", "--allow-ip", "--name"], {
         ...(name === undefined ? {} : { name }),
         ...(allowIp ? { allow_ips: allowIp.join() === "any" ? [] : allowIp } : {}),
       });
@@ -110,7 +110,7 @@ function showNewKey(cli: Cli, answer: Answer): void {
 
 function showKey(cli: Cli, answer: Answer): void {
   if (cli.out.json) return cli.out.body(answer.text);
-  cli.out.fields(Object.entries(answer.json));
+  cli.out.fields(shownLimits(answer.json));
 }
 
 function showStatus(cli: Cli, id: string, answer: Answer): void {

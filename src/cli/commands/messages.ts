@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { segment, type Cli } from "../cli.ts";
 import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
+import { explainWait, explainWaitOf } from "../pool-wait.ts";
 import { cell } from "../text.ts";
 
 interface FilterFlags extends ListFlags {
@@ -70,6 +71,7 @@ export function register(messages: Command, cli: Cli): void {
         ].map((name) => field(name)),
         recipientsOf(answer.json),
       );
+      await explainWait(cli, answer.json);
       cli.out.next(`Every attempt with its replies: ${cli.program} messages trace ${id}`);
     });
   messages
@@ -79,8 +81,9 @@ export function register(messages: Command, cli: Cli): void {
       const answer = await cli.client.call("GET", `${at(id)}/attempts`);
       if (cli.out.json) return cli.out.body(answer.text);
       const attempts = rowsOf(answer.json);
-      if (attempts.length === 0) return cli.out.note("No attempt was made yet.");
+      if (attempts.length === 0) cli.out.note("No attempt was made yet.");
       for (const attempt of attempts) showAttempt(cli, attempt);
+      await explainWaitOf(cli, id);
     });
   messages
     .command("raw <id>")
@@ -120,7 +123,11 @@ function showAttempt(cli: Cli, attempt: Row): void {
     cli.out.line(`  ${String(ms).padStart(6)} ms  ${from === "us" ? ">" : "<"} ${String(text)}`);
   if (dialogue.length === 0) cli.out.line(`  ${cell(attempt["smtp_response"])}`);
   if (attempt["ambiguous"] === true)
-    cli.out.line("  The reply to the final dot was lost: the receiver may hold a copy.");
+    cli.out.line(
+      attempt["outcome"] === "interrupted"
+        ? "  The server ended during this attempt: the receiver may hold a copy."
+        : "  The reply to the final dot was lost: the receiver may hold a copy.",
+    );
   if (typeof attempt["next_attempt_at"] === "string")
     cli.out.line(`  next attempt ${cell(attempt["next_attempt_at"])}`);
 }

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { field, type Row } from "../output.ts";
-import { cell } from "../text.ts";
+import { cell, sizeText } from "../text.ts";
 
 export function register(status: Command, cli: Cli): void {
   status.action(async () => {
@@ -17,7 +17,7 @@ export function register(status: Command, cli: Cli): void {
       ["host name", hostname],
       ["ready", ready],
       ["up", duration(uptime)],
-      ["memory", megabytes(memory)],
+      ["memory", sizeOf(memory)],
       [
         "queue",
         ["scheduled", "queued", "deferred", "sending", "held"].map(
@@ -29,8 +29,8 @@ export function register(status: Command, cli: Cli): void {
         "store",
         `schema ${String(store["schema_version"])}, ${String(store["journal_mode"])}, synchronous ${String(store["synchronous"])}`,
       ],
-      ["free", megabytes(store["free_bytes"])],
-      ["write-ahead log", megabytes(store["wal_bytes"])],
+      ["free", sizeOf(store["free_bytes"])],
+      ["write-ahead log", sizeOf(store["wal_bytes"])],
     ]);
     if (typeof maintenance["since"] === "string")
       cli.out.note(`In maintenance since ${maintenance["since"]}: clients are not let in.`);
@@ -38,6 +38,10 @@ export function register(status: Command, cli: Cli): void {
       cli.out.note(
         `Sending of ${cell(name)} is paused: ${cell(reason)}. To end it: ${cli.program} accounts resume ${cell(name)}`,
       );
+    for (const { problem, effect, advice } of rowsOf(answer.json["pool_problems"])) {
+      cli.out.note(`${capital(cell(problem))}. ${cell(effect)}`);
+      for (const line of Array.isArray(advice) ? advice : []) cli.out.note(`  ${String(line)}`);
+    }
     if (store["writable"] === false || store["full"] === true)
       cli.out.note("New mail is refused: the store cannot be written, or the disk is too full.");
     cli.out.line("");
@@ -82,6 +86,10 @@ function duration(seconds: unknown): string {
     .join(" ");
 }
 
-function megabytes(bytes: unknown): string {
-  return typeof bytes === "number" ? `${(bytes / 2 ** 20).toFixed(1)} MB` : "";
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function sizeOf(bytes: unknown): string {
+  return typeof bytes === "number" ? sizeText(bytes) : "";
 }

@@ -38,7 +38,7 @@ export function auditRoutes({ store }: RouteDeps): Route[] {
         const { account, action, actor, target, since, until } = query;
         const named = account === undefined ? undefined : await store.accountByName(account);
         if (named === null)
-          throw new Refusal("invalid_request", "There is no account of this name.", { field: "account" });
+          throw new Refusal("invalid_request", `There is no account "${account}".`, { field: "account" });
         const filter = present({ accountKey: named?.key, action, actor, target, since, until });
         if (prefers("text/csv"))
           return csvReply("audit", csvColumns, (page) => store.listAudit(filter, page), csvCells);

@@ -207,15 +207,21 @@ export const attemptShape = z
     recipient: emailAddress,
     attempt: z.int().min(1),
     started_at: timestamp,
-    ended_at: timestamp,
+    ended_at: timestamp.meta({
+      description: "Of an interrupted attempt, when the server started again.",
+    }),
     sending_ip: ipAddress.nullable(),
     mx: z.array(z.strictObject({ host: z.string(), preference: count })),
     host: z.string().nullable(),
     address: ipAddress.nullable(),
     tls: tlsShape.nullable(),
-    outcome: z.enum(["delivered", "deferred", "bounced"]),
+    outcome: z.enum(["delivered", "deferred", "bounced", "interrupted"]).meta({
+      description:
+        "interrupted: the server ended (a crash, kill -9) before the attempt did, and made it due again.",
+    }),
     ambiguous: z.boolean().meta({
-      description: "The final dot was sent and its reply never came: the receiver may hold a copy.",
+      description:
+        "The receiver may hold a copy: the final dot was sent and its reply never came, or the server ended during the attempt.",
     }),
     smtp_code: smtpCode.nullable(),
     smtp_status: smtpStatus.nullable(),
@@ -224,7 +230,7 @@ export const attemptShape = z
       z.strictObject({ at_ms: z.number().min(0), from: z.enum(["us", "them"]), text: z.string() }),
     ),
     next_attempt_at: timestamp.nullable(),
-    decided_by: z.enum(["schedule", "receiver", "final", "expired"]),
+    decided_by: z.enum(["schedule", "receiver", "final", "expired", "restart"]),
   })
   .meta({ id: "Attempt" });
 

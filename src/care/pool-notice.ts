@@ -1,0 +1,23 @@
+// The notice about a pool whose mail waits: the addresses, why each cannot be used, and what to do. One a cause; another
+// address, or another reason, is another cause.
+import { adviceOf, effectOf, subjectOf, type PoolProblem } from "../pools/problems.ts";
+import type { Store } from "../store/store.ts";
+import type { Notices } from "./notices.ts";
+
+export async function tellPool(
+  notices: Pick<Notices, "notify">,
+  store: Pick<Store, "accountByKey">,
+  problem: PoolProblem,
+): Promise<void> {
+  const account = (await store.accountByKey(problem.accountKey))?.name ?? "default";
+  const subject = subjectOf(problem);
+  const faults = problem.addresses.map(({ address, fault }) => `${address}:${fault}`);
+  await notices.notify(
+    `pool:${problem.accountKey}.${problem.pool} ${faults.join()}`,
+    subject,
+    `${effectOf(problem)}\n\n` +
+      `What to do:\n${adviceOf(problem, account)
+        .map((line) => `  ${line}\n`)
+        .join("")}`,
+  );
+}

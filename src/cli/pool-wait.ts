@@ -1,0 +1,47 @@
+// Why a message waits, where that is its pool: for `svc messages show` and `trace`. An explanation beside the answer, so
+// that whatever stands in its way (a key that may not read pools) leaves the answer as it is.
+import { segment, type Cli } from "./cli.ts";
+import { CliFault } from "./fault.ts";
+import type { Row } from "./output.ts";
+import { cell } from "./text.ts";
+
+const waiting = new Set<unknown>(["queued", "deferred"]);
+
+/** Says on stderr which addresses of the pool cannot be used, where none can. */
+export async function explainWait(cli: Cli, message: Row): Promise<void> {
+  const { recipients, ip_pool: pool } = message;
+  if (typeof pool !== "string" || !rowsOf(recipients).some(({ status }) => waiting.has(status))) return;
+  const found = await orNull(cli.client.call("GET", `/v1/ip_pools/${segment(pool)}`));
+  const ips = rowsOf(found?.json["ips"]);
+  if (!found || ips.some(({ status }) => status !== "unbindable" && status !== "paused")) return;
+  if (ips.length === 0) {
+    if (pool === "default") return;
+    cli.out.note(`It waits: the pool ${pool} has no address.`);
+    return cli.out.note(`To send it: ${cli.program} ips add ADDRESS --pool ${pool}`);
+  }
+  for (const { ip_address: address, status } of ips)
+    cli.out.note(
+      status === "paused"
+        ? `It waits: ${cell(address)} of the pool ${pool} is paused. To send it: ${cli.program} ips resume ${cell(address)}`
+        : `It waits: ${cell(address)} of the pool ${pool} is not an address of this machine. To send it: configure the address, or add another to the pool.`,
+    );
+}
+
+/** The same for a message of which only the id is known. */
+export async function explainWaitOf(cli: Cli, id: string): Promise<void> {
+  const message = await orNull(cli.client.call("GET", `/v1/messages/${segment(id)}`));
+  if (message) await explainWait(cli, message.json);
+}
+
+async function orNull<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof CliFault) return null;
+    throw error;
+  }
+}
+
+function rowsOf(value: unknown): Row[] {
+  return Array.isArray(value) ? (value as Row[]) : [];
+}

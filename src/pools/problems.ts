@@ -1,0 +1,73 @@
+// What is wrong with a pool, and with which of its addresses: the words of the operator's notice and of `svc status`.
+// Pure; who tells it, and when: pools.ts.
+import { isIP } from "node:net";
+import { defaultPool } from "../store/pool-rows.ts";
+import type { Pool } from "../store/store.ts";
+import { isUsable, sourcesOf } from "./sources.ts";
+
+export interface PoolProblem {
+  accountKey: number;
+  pool: string;
+  /** Mail that waits: all of the pool, or that for hosts of one family alone; null: it leaves from the other addresses. */
+  waits: "all" | "IPv4" | "IPv6" | null;
+  /** Addresses that cannot be used; empty where the pool has none at all. */
+  addresses: { address: string; fault: "unbindable" | "paused" }[];
+}
+
+/** Of addresses named in a subject; the text names all. */
+const namedMost = 3;
+
+/** null: nothing is wrong. An address that the operator paused is no problem while others of its family are in use. */
+export function problemOf(pool: Pool): PoolProblem | null {
+  const { accountKey, name } = pool;
+  if (pool.addresses.length === 0)
+    return name === defaultPool ? null : { accountKey, pool: name, waits: "all", addresses: [] };
+  const { families, usable } = sourcesOf(pool);
+  const missing = families.filter((family) => usable(family).length === 0);
+  const [only] = missing;
+  const waits =
+    only === undefined ? null : missing.length === families.length ? "all" : (`IPv${only}` as const);
+  const concerned = (address: string): boolean =>
+    waits === "all" || (waits !== null && waits === `IPv${isIP(address)}`);
+  const addresses = pool.addresses
+    .filter((one) => !isUsable(one) && (concerned(one.address) || (waits === null && !one.paused)))
+    .map(({ address, paused }) => ({
+      address,
+      fault: paused ? ("paused" as const) : ("unbindable" as const),
+    }));
+  return addresses.length === 0 ? null : { accountKey, pool: name, waits, addresses };
+}
+
+/** One line; it names the addresses. */
+export function subjectOf({ pool, waits, addresses }: PoolProblem): string {
+  if (addresses.length === 0) return `the pool ${pool} has no address`;
+  const named = addresses.slice(0, namedMost).map(({ address, fault }) => `${address} ${faultWords[fault]}`);
+  const others = addresses.length - named.length;
+  if (others > 0) named.push(`${others} more`);
+  const kind = waits === null || waits === "all" ? "" : `${waits} `;
+  return waits === null
+    ? `${named.join(", ")} (pool ${pool})`
+    : `no ${kind}address of the pool ${pool} can be used: ${named.join(", ")}`;
+}
+
+const faultWords = { unbindable: "is not an address of this machine", paused: "is paused" };
+
+/** What becomes of the pool's mail. */
+export function effectOf({ pool, waits, addresses }: PoolProblem): string {
+  if (waits === null) return `Mail of the pool ${pool} leaves from its other addresses.`;
+  const whose = waits === "all" ? "" : ` for hosts that have no other than ${waits} addresses`;
+  return addresses.length === 0
+    ? `Mail that names the pool ${pool} waits for its first address.`
+    : `Mail of the pool ${pool}${whose} waits, because it may leave only from the pool's addresses. It goes on by itself within a minute of the repair.`;
+}
+
+/** What to do, a line an address. `account`: whose pool it is. */
+export function adviceOf({ pool, addresses }: PoolProblem, account: string): string[] {
+  const of = account === "default" ? "svc" : `svc --account ${account}`;
+  if (addresses.length === 0) return [`add an address: ${of} ips add ADDRESS --pool ${pool}`];
+  return addresses.map(({ address, fault }) =>
+    fault === "paused"
+      ? `resume it: ${of} ips resume ${address}`
+      : `configure ${address} on this machine, or take it out of the pool: ${of} ips remove ${address}`,
+  );
+}
