@@ -18,8 +18,8 @@ export interface DeliveryDeps {
   outbound: OutboundConfig;
   /** Our name: in EHLO, and as an MX that is us. */
   hostname: string;
-  /** True for an address that mail to us arrives at: an MX there is a loop. */
-  isOurs: (address: string) => boolean;
+  /** True for an address of this machine, or one that it listens on at this port: an MX there is a loop. */
+  isOurs: (address: string, port: number) => boolean;
   clock: Clock;
   log: Log;
   /** [0, 1): the order of equals. */

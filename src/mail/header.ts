@@ -22,7 +22,8 @@ export type MailSyntaxCode =
   | "bad_header"
   | "from_missing"
   | "from_invalid"
-  | "field_repeated";
+  | "field_repeated"
+  | "too_many_hops";
 
 /** The mail is not what RFC 5322 calls a message; `code` says in which way. */
 export class MailSyntaxError extends Error {

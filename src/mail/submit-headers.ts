@@ -4,7 +4,7 @@
 // that claim to be ours (RFC 8601 §5). Date and Message-ID are added where they lack, Received goes on top.
 // Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded. A field that RFC 5322
 // §3.6 allows once may stand there once: two From fields show one author to the check and another to the reader. So may
-// an option: of two, one would be dropped.
+// an option: of two, one would be dropped. More than 100 Received fields are a loop (RFC 5321 §6.3).
 import { parseAddressList } from "./address-list.ts";
 import type { Address, Mailbox } from "./address.ts";
 import { claimsHost } from "./authentication-results.ts";
@@ -56,15 +56,23 @@ const once = new Set(
 const removed = new Set(["bcc", "resent-bcc", "return-path", messageTokenField.toLowerCase()]);
 /** RFC 8617 §4.1: they stand and fall together. */
 const arc = new Set(["arc-seal", "arc-message-signature", "arc-authentication-results"]);
+/** RFC 5321 §6.3: servers that count them take at least 100. */
+const maxReceived = 100;
 const messageIdForm = /^<[^<>\s]{1,900}>$/;
 
-/** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long. */
+/** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long, too_many_hops. */
 export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): RewrittenHeaders {
   const svc = new Map<string, string>();
   const kept: HeaderField[] = [];
   const single = new Map<string, HeaderField>();
   let forgedArc = false;
+  let received = 0;
   for (const field of parseHeaderSection(section)) {
+    if (field.lower === "received" && ++received > maxReceived)
+      throw new MailSyntaxError(
+        "too_many_hops",
+        `the mail has more than ${maxReceived} Received fields: it is in a loop between mail servers`,
+      );
     const own = field.lower.startsWith("x-svc-");
     if (single.has(field.lower))
       throw new MailSyntaxError("field_repeated", `the mail has more than one ${field.name} field`);

@@ -78,6 +78,19 @@ test.each([
   expect(() => rewrite(section)).toThrow(expect.objectContaining({ code }));
 });
 
+test("a mail with more than 100 Received fields is a loop (RFC 5321 §6.3), one with 100 is not", () => {
+  const hops = (count: number): string =>
+    Array.from(
+      { length: count },
+      (_, i) => `${i % 2 ? "Received" : "RECEIVED "}: from a${i}\r\n\tby b; x\r\n`,
+    ).join("");
+  expect(rewrite(`${hops(100)}${from}X-Received: by c\r\n\r\n`).fields).toHaveLength(102);
+  for (const count of [101, 600])
+    expect(() => rewrite(`${hops(count)}${from}\r\n`)).toThrow(
+      expect.objectContaining({ code: "too_many_hops" }),
+    );
+});
+
 test("an error names the field", () => {
   expect(() => rewrite(`${from}From: b@ok.test\r\n\r\n`)).toThrow("more than one From field");
 });
