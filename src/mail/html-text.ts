@@ -173,7 +173,7 @@ function decodeReferences(text: string, decode: (reference: string) => string = 
   return text.replace(reference, (whole) => {
     if (unseen.has(whole)) return "";
     const decoded = decode(whole);
-    return /^[\0-\x08\x0b-\x1f\x7f-\x9f\ufffd]/.test(decoded) ? ` ${decoded.slice(1)}` : decoded;
+    return /^(?![\t\n])[\p{Cc}\ufffd]/u.test(decoded) ? ` ${decoded.slice(1)}` : decoded;
   });
 }
 
