@@ -9,6 +9,7 @@ import { createAddresses } from "./addresses.ts";
 import { runAttempt } from "./attempt.ts";
 import type { AttemptDeps } from "./attempt.ts";
 import type { Delivery } from "./delivery.ts";
+import { HeloHosts } from "./helo-hosts.ts";
 import { LookupTime, maxHostsLookedUp } from "./lookups.ts";
 import { Pool } from "./pool.ts";
 import { findRoute } from "./route.ts";
@@ -56,6 +57,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const attempt: AttemptDeps = {
     addresses: createAddresses({ resolver, outbound, hostname, isOurs, clock, random }),
     pool,
+    heloHosts: new HeloHosts(clock),
     outbound,
     random,
     session: {
