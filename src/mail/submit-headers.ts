@@ -2,7 +2,8 @@
 // Bcc and our own X-Svc-* options are taken out (the envelope decides who gets it, RFC 5322 §3.6.3),
 // Return-Path too (RFC 5321 §4.4), a message token that a client has from another mail, and results of authentication
 // that claim to be ours (RFC 8601 §5). Date and Message-ID are added where they lack, Received goes on top.
-// Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded. A field that RFC 5322
+// Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded and white space before
+// a colon is taken out. A field that RFC 5322
 // §3.6 allows once may stand there once: two From fields show one author to the check and another to the reader. So may
 // an option: of two, one would be dropped. More than 100 Received fields are a loop (RFC 5321 §6.3).
 import { parseAddressList } from "./address-list.ts";
@@ -10,7 +11,7 @@ import type { Address, Mailbox } from "./address.ts";
 import { claimsHost } from "./authentication-results.ts";
 import { decodeWords } from "./encoded-word.ts";
 import { foldSection } from "./header-convert.ts";
-import { MailSyntaxError, parseHeaderSection, type HeaderField } from "./header.ts";
+import { MailSyntaxError, parseHeaderSection, withoutObsoleteSpace, type HeaderField } from "./header.ts";
 import { messageTokenField } from "./message-token.ts";
 import { mailDate } from "./trace.ts";
 
@@ -88,7 +89,7 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   const hasDate = (single.get("date")?.value ?? "") !== "";
   const lines = fields
     .filter((field) => (hasMessageId || field.lower !== "message-id") && (hasDate || field.lower !== "date"))
-    .map((field) => field.raw);
+    .map(withoutObsoleteSpace);
   if (!hasMessageId) lines.push(ascii(`Message-ID: ${add.messageId}\r\n`));
   if (!hasDate) lines.push(ascii(`Date: ${mailDate(add.date)}\r\n`));
   return {

@@ -49,6 +49,16 @@ test("takes out the token of another message, however often a client brings it a
   expect(text).toContain("X-Own: 1\r\n");
 });
 
+test("white space before the colon is taken out, so that every reader finds the same fields (RFC 5322 §4.5)", () => {
+  const { section, fields } = rewrite(
+    "From : Ann <ann@ok.test>\r\nSubject\t \t:  a : b\r\n c\r\nContent-Type\t: text/plain\r\nX-A: b\r\n\r\n",
+  );
+  expect(section.toString()).toContain(
+    "From: Ann <ann@ok.test>\r\nSubject:  a : b\r\n c\r\nContent-Type: text/plain\r\nX-A: b\r\n",
+  );
+  expect(fields.map(({ name }) => name)).toEqual(["From", "Subject", "Content-Type", "X-A"]);
+});
+
 test("reads the subject and every author decoded", () => {
   const result = rewrite(
     'From: =?utf-8?B?SsO2cmc=?= <j@ok.test>, "Lee, Ann" <ann@ok.test>\r\n' +
