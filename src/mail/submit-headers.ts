@@ -6,11 +6,12 @@
 // a colon is taken out. A field that RFC 5322
 // §3.6 allows once may stand there once: two From fields show one author to the check and another to the reader. So may
 // an option: of two, one would be dropped. More than 100 Received fields are a loop (RFC 5321 §6.3).
+import { isUtf8 } from "node:buffer";
 import { parseAddressList } from "./address-list.ts";
 import type { Address, Mailbox } from "./address.ts";
 import { claimsHost } from "./authentication-results.ts";
 import { decodeWords } from "./encoded-word.ts";
-import { foldSection } from "./header-convert.ts";
+import { foldSection, readable } from "./header-convert.ts";
 import { MailSyntaxError, parseHeaderSection, withoutObsoleteSpace, type HeaderField } from "./header.ts";
 import { messageTokenField } from "./message-token.ts";
 import { mailDate } from "./trace.ts";
@@ -59,7 +60,8 @@ const removed = new Set(["bcc", "resent-bcc", "return-path", messageTokenField.t
 const arc = new Set(["arc-seal", "arc-message-signature", "arc-authentication-results"]);
 /** RFC 5321 §6.3: servers that count them take at least 100. */
 const maxReceived = 100;
-const messageIdForm = /^<[^<>\s]{1,900}>$/;
+/** ASCII: an id that is not has no other form for a receiver without SMTPUTF8, and is replaced. */
+const messageIdForm = /^<[!-;=?-~]{1,900}>$/;
 
 /** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long, too_many_hops. */
 export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): RewrittenHeaders {
@@ -68,7 +70,8 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   const single = new Map<string, HeaderField>();
   let forgedArc = false;
   let received = 0;
-  for (const field of parseHeaderSection(section)) {
+  const came = parseHeaderSection(section);
+  for (const field of isUtf8(section) ? came : came.map(readable)) {
     if (field.lower === "received" && ++received > maxReceived)
       throw new MailSyntaxError(
         "too_many_hops",

@@ -59,6 +59,28 @@ test("white space before the colon is taken out, so that every reader finds the 
   expect(fields.map(({ name }) => name)).toEqual(["From", "Subject", "Content-Type", "X-A"]);
 });
 
+test("header octets that are no UTF-8 are written in ASCII, and read as their text; UTF-8 stays as it is", () => {
+  const latin1 = Buffer.from(
+    `${from}Subject: Gr\xfc\xdfe\r\nX-A: caf\xe9\r\nCc: J\xf6rg <j@ok.test>\r\n`,
+    "latin1",
+  );
+  const { section, subject, fields } = rewriteHeaders(
+    Buffer.concat([latin1, Buffer.from("X-B: ü\r\n\r\n")]),
+    add,
+  );
+  expect(subject).toBe("Grüße");
+  expect(section.toString()).toContain("X-B: ü\r\n");
+  expect(section.toString().replace("ü", "")).toMatch(/^\p{ASCII}*$/u);
+  expect(section.toString()).toMatch(
+    /Subject: =\?UTF-8\?.*\r\nX-A: =\?UTF-8\?.*\r\nCc: =\?UTF-8\?.* <j@ok\.test>/i,
+  );
+  expect(fields.find(({ name }) => name === "X-A")?.value).toBe("café");
+});
+
+test("a Message-ID that is not ASCII is replaced", () => {
+  expect(rewrite(`${from}Message-ID: <žofie@ok.test>\r\n\r\n`).messageId).toBe("<new@mx.test>");
+});
+
 test("reads the subject and every author decoded", () => {
   const result = rewrite(
     'From: =?utf-8?B?SsO2cmc=?= <j@ok.test>, "Lee, Ann" <ann@ok.test>\r\n' +
