@@ -13,7 +13,7 @@ import { createNotices } from "./care/notices.ts";
 import { createPrune } from "./care/prune.ts";
 import { createStatus } from "./care/status.ts";
 import { systemClock, type Clock } from "./clock.ts";
-import { readShapingFile, type Config } from "./config.ts";
+import { readShapingFile, type Config, type ListenAddress } from "./config.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createResolver, type CachingResolver } from "./dns/resolve.ts";
 import { createDomains } from "./domains/manage.ts";
@@ -231,7 +231,7 @@ async function build({
     resolver,
     outbound: config.outbound,
     hostname: config.hostname,
-    isOurs: ourAddresses(),
+    isOurs: ourAddresses([...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls]),
     clock,
     log: log.component("delivery"),
     random: Math.random,
@@ -462,15 +462,21 @@ async function theAccount(store: Store) {
   return account;
 }
 
-/** An MX at one of this machine's own outward addresses would be a loop (RFC 5321 §5.1). */
-function ourAddresses(): (address: string) => boolean {
-  const own = new Set(
-    Object.values(networkInterfaces())
-      .flatMap((addresses) => addresses ?? [])
-      .filter(({ internal }) => !internal)
-      .map(({ address }) => address),
-  );
-  return (address) => own.has(address);
+/**
+ * An MX at one of this machine's own outward addresses would be a loop (RFC 5321 §5.1), and so would a loopback address
+ * that mail is taken at; what our host name resolves to is looked up by delivery.
+ */
+function ourAddresses(listeners: ListenAddress[]): (address: string, port: number) => boolean {
+  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  const outward = new Set(own.filter(({ internal }) => !internal).map(({ address }) => address));
+  const loopback = new Set(own.filter(({ internal }) => internal).map(({ address }) => address));
+  const listensAt = (address: string, port: number): boolean =>
+    listeners.some((at) => {
+      if ("path" in at || at.port !== port) return false;
+      const all = at.host === "0.0.0.0" || at.host === "::";
+      return at.host === address || (all && loopback.has(address));
+    });
+  return (address, port) => outward.has(address) || listensAt(address, port);
 }
 
 async function verifiedDomain(

@@ -35,6 +35,7 @@ const owners: Record<string, string[]> = {
   srvx: ["http"],
   "smtp-server": ["relay"],
   nodemailer: ["mail"],
+  entities: ["mail"],
   dns2: ["dns"],
   undici: ["webhooks"],
   commander: ["cli"],

@@ -10,6 +10,7 @@ import { createAllowList, isPublicAddress } from "../dns/networks.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import type { Family, Source } from "../pools/sources.ts";
+import { createOwnAddresses } from "./own-addresses.ts";
 
 /** Of one attempt; a domain with a thousand MX gets no more of our time than another. */
 export const maxAddresses = 5;
@@ -21,8 +22,8 @@ export interface AddressDeps {
   outbound: OutboundConfig;
   /** Our own name: an MX of that name is us. */
   hostname: string;
-  /** An address that mail to us arrives at. */
-  isOurs: (address: string) => boolean;
+  /** An address that this machine has or listens on at this port. */
+  isOurs: (address: string, port: number) => boolean;
   clock: Clock;
   random: () => number;
 }
@@ -57,6 +58,7 @@ export function createAddresses(deps: AddressDeps): Addresses {
   const exempt = outbound.smartHost !== null;
   const mayDial = (address: string): boolean => exempt || isPublicAddress(address) || allowed(address);
   const dead = new Map<string, number>();
+  const named = exempt ? null : createOwnAddresses(deps);
   // A retry after less than a minute, where the operator wants that, must really be one.
   const deadMs = Math.min(deadForMs, outbound.retryMs[0] ?? deadForMs);
 
@@ -90,7 +92,12 @@ export function createAddresses(deps: AddressDeps): Addresses {
       if (found.kind === "failed")
         return { kind: "failed", why: `the DNS could not be asked for ${host}: ${found.why}` };
       if (found.kind === "none") return { kind: "none", why: `${host} has no address` };
-      const own = exempt ? undefined : found.addresses.find(({ address }) => deps.isOurs(address));
+      if (named?.due()) await named.refresh();
+      const own = exempt
+        ? undefined
+        : found.addresses.find(
+            ({ address }) => deps.isOurs(address, outbound.port) || named?.has(address) === true,
+          );
       if (own) return { kind: "ours", why: `the MX ${host} [${own.address}] is this host` };
       const dialled = found.addresses.filter(({ address }) => mayDial(address));
       if (dialled.length === 0)

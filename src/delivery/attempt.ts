@@ -10,6 +10,7 @@ import type { Addresses, HostLookup } from "./addresses.ts";
 import type { AttemptRequest } from "./delivery.ts";
 import { Dialogue } from "./dialogue.ts";
 import { Failures, weights, type Failure } from "./failures.ts";
+import type { HeloHosts } from "./helo-hosts.ts";
 import { hostsToLookUp, LookupTime } from "./lookups.ts";
 import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
 import type { Pool } from "./pool.ts";
@@ -21,6 +22,7 @@ import type { Lost } from "./transaction.ts";
 export interface AttemptDeps {
   addresses: Addresses;
   pool: Pool;
+  heloHosts: HeloHosts;
   session: SessionDeps;
   outbound: OutboundConfig;
   random: () => number;
@@ -188,7 +190,7 @@ async function tryTarget(
   return result.kind === "lost" ? lost(result, target, dialogue) : result;
 }
 
-/** With the clear-text retry of opportunistic TLS, at the same address. */
+/** With the retries that one address gets: in clear under opportunistic TLS, and with HELO. */
 async function freshSession(
   deps: AttemptDeps,
   target: Target,
@@ -196,13 +198,34 @@ async function freshSession(
 ): Promise<Session | NoSession> {
   const { pool } = deps;
   pool.begin(target.group, target.host);
-  let session = await openSession(deps.session, target, dialogue, false);
+  let session = await greeted(deps, target, dialogue);
   if ("kind" in session && session.kind === "local" && session.inTls && target.policy === "opportunistic") {
     dialogue.us("(again, in clear)");
-    session = await openSession(deps.session, target, dialogue, true);
+    session = await openSession(deps.session, target, dialogue, { tls: true });
   }
   if ("kind" in session) pool.ended(target.group, target.host);
   return session;
+}
+
+/** A server that drops the connection at EHLO is tried with HELO once, where the session needs neither TLS nor AUTH. */
+async function greeted(
+  { session: deps, heloHosts }: AttemptDeps,
+  target: Target,
+  dialogue: Dialogue,
+): Promise<Session | NoSession> {
+  const plain = deps.login === null && (target.policy === "opportunistic" || target.policy === "none");
+  if (plain && heloHosts.worked(target) === true) {
+    const session = await openSession(deps, target, dialogue, { ehlo: true });
+    if ("kind" in session) heloHosts.forget(target);
+    return session;
+  }
+  const first = await openSession(deps, target, dialogue);
+  const dropped = "kind" in first && first.kind === "local" && first.atEhlo;
+  if (!dropped || !plain || heloHosts.worked(target) === false) return first;
+  dialogue.us("(again, with HELO)");
+  const second = await openSession(deps, target, dialogue, { ehlo: true });
+  heloHosts.remember(target, !("kind" in second));
+  return "kind" in second && second.kind === "local" ? first : second;
 }
 
 async function useSession(

@@ -82,14 +82,23 @@ export type NoSession =
       broken: Broken | null;
       /** It broke at or just after STARTTLS: clear text might work, where the policy allows it. */
       inTls: boolean;
+      /** The server closed the connection in place of an answer to the first EHLO: HELO might work. */
+      atEhlo: boolean;
     };
 
-/** `clear`: TLS is not tried, because it has just failed under an opportunistic policy. */
+/** What is left out, because it has just failed. */
+export interface Without {
+  /** TLS, under an opportunistic policy. */
+  tls?: boolean;
+  /** EHLO, where the session needs no extension. */
+  ehlo?: boolean;
+}
+
 export async function openSession(
   deps: SessionDeps,
   target: Target,
   dialogue: Dialogue,
-  clear: boolean,
+  without: Without = {},
 ): Promise<Session | NoSession> {
   const { host, address, port, source: localAddress, policy } = target;
   const { connectMs: timeoutMs, greetingMs, commandMs } = deps.timeouts;
@@ -109,15 +118,16 @@ export async function openSession(
   if (isBroken(greeting)) return fail(broke(greeting, target, false));
   dialogue.them(greeting);
   if (greeting.code !== 220) return fail(refused(greeting, target));
-  const plain = await hello(channel, deps, dialogue, target);
+  const plain = await hello(channel, deps, dialogue, target, without.ehlo ? ["HELO"] : ["EHLO", "HELO"]);
   if ("kind" in plain) return fail(plain);
 
-  const wanted = policy !== "none" && !clear;
+  const wanted = policy !== "none" && !without.tls;
   const secured = wanted ? await secure(channel, deps, target, plain, dialogue) : null;
   if (secured && "kind" in secured) return fail(secured);
-  const can = secured ? await hello(channel, deps, dialogue, target) : plain;
+  const can = secured ? await hello(channel, deps, dialogue, target, ["EHLO", "HELO"]) : plain;
   // In TLS 1.3 a server that refuses the handshake says so after our side has finished it.
-  if ("kind" in can) return fail(can.kind === "local" && secured ? { ...can, inTls: closedOn(can) } : can);
+  if ("kind" in can)
+    return fail(can.kind === "local" && secured ? { ...can, inTls: closedOn(can), atEhlo: false } : can);
   const refusal = deps.login && (await logIn(channel, deps.login, can, commandMs, dialogue, target, secured));
   if (refusal) return fail(refusal);
   return { channel, target, tls: secured, can, sendingIp, messages: 0, dirty: false };
@@ -129,10 +139,15 @@ async function hello(
   deps: SessionDeps,
   dialogue: Dialogue,
   target: Target,
+  verbs: readonly ("EHLO" | "HELO")[],
 ): Promise<Capabilities | NoSession> {
-  for (const verb of ["EHLO", "HELO"] as const) {
+  for (const verb of verbs) {
     const reply = await say(channel, `${verb} ${target.helo}`, deps.timeouts.commandMs, dialogue);
-    if (isBroken(reply)) return broke(reply, target, true);
+    if (isBroken(reply)) {
+      const gone = broke(reply, target, true);
+      const atEhlo = verb === "EHLO" && !deps.cut.aborted && gone.kind === "local" && closedOn(gone);
+      return gone.kind === "local" ? { ...gone, atEhlo } : gone;
+    }
     if (reply.code === 250) return capabilities(verb === "EHLO" ? reply.lines.slice(1) : []);
     if (verb === "HELO" || reply.code < 500) return refused(reply, target);
   }
@@ -251,7 +266,7 @@ type Mishap = Extract<NoSession, { kind: "local" }>;
 const closedOn = ({ broken }: Mishap): boolean => broken?.broken === "closed";
 
 function mishap(failure: LocalFailure, why: string, broken: Broken | null = null): Mishap {
-  return { kind: "local", failure, why, broken, inTls: false };
+  return { kind: "local", failure, why, broken, inTls: false, atEhlo: false };
 }
 
 function noTls(target: Target, why: string): Mishap {

@@ -9,6 +9,7 @@ import { createAddresses } from "./addresses.ts";
 import { runAttempt } from "./attempt.ts";
 import type { AttemptDeps } from "./attempt.ts";
 import type { Delivery } from "./delivery.ts";
+import { HeloHosts } from "./helo-hosts.ts";
 import { LookupTime, maxHostsLookedUp } from "./lookups.ts";
 import { Pool } from "./pool.ts";
 import { findRoute } from "./route.ts";
@@ -18,8 +19,8 @@ export interface DeliveryDeps {
   outbound: OutboundConfig;
   /** Our name: in EHLO, and as an MX that is us. */
   hostname: string;
-  /** True for an address that mail to us arrives at: an MX there is a loop. */
-  isOurs: (address: string) => boolean;
+  /** True for an address of this machine, or one that it listens on at this port: an MX there is a loop. */
+  isOurs: (address: string, port: number) => boolean;
   clock: Clock;
   log: Log;
   /** [0, 1): the order of equals. */
@@ -56,6 +57,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const attempt: AttemptDeps = {
     addresses: createAddresses({ resolver, outbound, hostname, isOurs, clock, random }),
     pool,
+    heloHosts: new HeloHosts(clock),
     outbound,
     random,
     session: {

@@ -15,7 +15,7 @@ const missing = (record: DnsRecord): Verdict => ({
   issue: `There is no ${record.purpose === "spf" ? "SPF " : ""}${record.type} record at ${record.name}; publish one with the value shown.`,
 });
 
-/** DKIM key record (RFC 6376 §3.6.1): the key and its type must be ours; exactly one record, for two are undefined (§3.6.2.2). */
+/** DKIM key record (RFC 6376 §3.6.1): the key and its type must be ours, for mail and SHA-256; exactly one record, for two are undefined (§3.6.2.2). */
 export function judgeDkim(record: DnsRecord, texts: string[]): Verdict {
   if (texts.length === 0) return missing(record);
   if (texts.length > 1)
@@ -24,9 +24,14 @@ export function judgeDkim(record: DnsRecord, texts: string[]): Verdict {
     );
   const wanted = tagsOf(record.value);
   const found = tagsOf(texts[0] ?? "");
+  const repeated = repeatedTag(texts[0] ?? "");
   const [key, wantedKey] = [(found.get("p") ?? "").replace(/\s/g, ""), wanted.get("p") ?? ""];
   const at = `The TXT record at ${record.name}`;
   if (!found.has("p")) return mismatch(`${at} is no DKIM key (it has no p=); replace it by the value shown.`);
+  if (repeated !== null)
+    return mismatch(
+      `${at} has the tag ${printable(repeated)}= twice, which makes it void; replace it by the value shown.`,
+    );
   if (key === "") return mismatch(`${at} revokes the key (its p= is empty); replace it by the value shown.`);
   if (key !== wantedKey && wantedKey.startsWith(key))
     return mismatch(
@@ -41,9 +46,21 @@ export function judgeDkim(record: DnsRecord, texts: string[]): Verdict {
     );
   if ((found.get("v") ?? "DKIM1") !== "DKIM1")
     return mismatch(`${at} begins with another version than v=DKIM1; replace it by the value shown.`);
-  const hashes = found.get("h");
-  if (hashes !== undefined && !hashes.split(":").some((hash) => hash.trim() === "sha256"))
+  const listed = (tag: string): string[] | null =>
+    found
+      .get(tag)
+      ?.split(":")
+      .map((item) => item.trim()) ?? null;
+  if (listed("h")?.includes("sha256") === false)
     return mismatch(`${at} does not allow sha256 in h=; remove that tag.`);
+  const services = listed("s");
+  if (services !== null && !services.includes("email") && !services.includes("*"))
+    return mismatch(`${at} does not allow email in s=; remove that tag.`);
+  if (listed("t")?.includes("y"))
+    return {
+      status: "ok",
+      issue: `${at} says t=y: receivers treat the domain's signatures as a test, as if there were none; remove that flag.`,
+    };
   return ok;
 }
 
@@ -140,6 +157,17 @@ function coversSources(terms: string[], sources: string[]): boolean {
     .map((term) => /^ip[46]:(.+)$/.exec(term)?.[1] ?? "")
     .filter((text) => parseNetwork(text).ok);
   return sources.length > 0 && sources.every(createAllowList(networks));
+}
+
+/** RFC 6376 §3.2: a tag list in which a name stands twice is void. */
+function repeatedTag(text: string): string | null {
+  const seen = new Set<string>();
+  for (const part of text.split(";")) {
+    const name = part.includes("=") ? part.slice(0, part.indexOf("=")).trim() : "";
+    if (name !== "" && seen.has(name)) return name;
+    seen.add(name);
+  }
+  return null;
 }
 
 /** `name=value; …` (RFC 6376 §3.2): the last of a name counts; no other is an error here. */

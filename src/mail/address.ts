@@ -46,6 +46,7 @@ const plainDomain = /^[A-Za-z0-9.-]+$/;
 export function parseAddress(text: string): Parsed<Address> {
   if (text === "") return fail("is empty");
   if (text.length > maxTextLength) return fail("is too long");
+  if (/^[ \t]|[ \t]$/.test(text)) return fail("has a space or tab before or behind it");
   if (invisible.test(text)) return fail("contains a control or invisible character");
   const quoted = text.startsWith('"');
   const at = quoted ? endOfQuoted(text) : text.indexOf("@");
@@ -115,14 +116,17 @@ function isALabel(one: string): boolean {
   return unicode !== one && domainToASCII(unicode) === one;
 }
 
-/** Reads `a@x`, `<a@x>`, `Name <a@x>` or `"Na, me" <a@x>`: exactly one mailbox. */
+/**
+ * Reads `a@x`, `<a@x>`, `Name <a@x>` or `"Na, me" <a@x>`: exactly one mailbox. White space may stand around the name and
+ * the brackets, which templates with an empty name leave (` <a@x>`), but not around the address itself.
+ */
 export function parseMailbox(text: string): Parsed<Mailbox> {
   if (text.length > maxTextLength) return fail("is too long");
   if (/[\0\r\n]/.test(text)) return fail("contains CR, LF or NUL");
   // SP and TAB alone: a no-break space at the end belongs to a broken address.
   const trimmed = text.replace(/^[ \t]+|[ \t]+$/g, "");
   const open = trimmed.endsWith(">") ? openingBracket(trimmed) : -1;
-  const address = parseAddress(open < 0 ? trimmed : trimmed.slice(open + 1, -1));
+  const address = parseAddress(open < 0 ? text : trimmed.slice(open + 1, -1));
   if (!address.ok) return address;
   const name = open < 0 ? "" : displayName(trimmed.slice(0, open).trim());
   return { ok: true, value: { name: name === "" ? null : name, address: address.value } };

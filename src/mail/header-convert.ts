@@ -7,7 +7,7 @@ import { buildHeaderParam } from "nodemailer/lib/mime-funcs";
 import { parseAddressList } from "./address-list.ts";
 import { needsSmtpUtf8 } from "./address.ts";
 import { decodeCharset, decodeWords } from "./encoded-word.ts";
-import { addressField, customField, foldField, textField } from "./header-write.ts";
+import { addressField, customField, foldField, otherAddressFields, textField } from "./header-write.ts";
 import { MailSyntaxError, parsePartSection, type HeaderField } from "./header.ts";
 import { readStructured } from "./structured.ts";
 
@@ -16,12 +16,13 @@ export type FieldChanges = Record<string, string>;
 
 const maxLineOctets = 998;
 const mimeFields = new Set(["content-type", "content-disposition"]);
+/** Of msg-ids (RFC 5322 §3.6.4). */
+const idFields = new Set(["references", "in-reply-to"]);
 const plainParameter = /^[\x20-\x7e]{0,300}$/;
-const addressFields = new Set(
-  "from sender reply-to to cc resent-from resent-sender resent-to resent-cc disposition-notification-to".split(
-    " ",
-  ),
-);
+const addressFields = new Set([
+  ..."from sender reply-to to cc resent-from resent-sender resent-to resent-cc resent-reply-to".split(" "),
+  ...otherAddressFields,
+]);
 
 export function has8Bit(bytes: Buffer): boolean {
   for (const byte of bytes) if (byte > 127) return true;
@@ -106,6 +107,7 @@ function lastBreak(line: string): number {
 function asciiField(field: HeaderField): string {
   const { name, lower } = field;
   const value = textOf(field);
+  if (idFields.has(lower)) return idField(name, value);
   if (mimeFields.has(lower)) return mimeField(name, value);
   if (lower === "subject" || lower === "comments") return textField(name, decodeWords(value));
   if (!addressFields.has(lower)) return customField(name, value);
@@ -113,6 +115,18 @@ function asciiField(field: HeaderField): string {
   if (!list.ok || list.value.some(({ address }) => needsSmtpUtf8(address)))
     throw new MailSyntaxError("not_convertible", `the ${name} field has an address that needs SMTPUTF8`);
   return addressField(name, list.value);
+}
+
+/** Ids have no other form (RFC 2047 §5 allows no encoded-word there): those that are not ASCII are left out. */
+function idField(name: string, value: string): string {
+  const ids = value.match(/<[^<>]{0,998}>/g)?.filter((id) => /^[!-~]+$/.test(id)) ?? [];
+  return ids.length === 0 ? "" : foldField(name, ids.join(" "));
+}
+
+/** A field whose octets are no UTF-8 (RFC 6532 allows no others), in ASCII and with its decoded text. */
+export function readable(field: HeaderField): HeaderField {
+  if (isUtf8(field.raw)) return field;
+  return { ...field, raw: Buffer.from(asciiField(field), "latin1"), value: textOf(field) };
 }
 
 /** Octets that are no UTF-8 are read as most programs read them, so that nothing of them is lost. */

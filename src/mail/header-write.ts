@@ -2,6 +2,7 @@
 // that can be and never over 998 (§2.1.1), ASCII by RFC 2047 and RFC 2231. Only a local part that is
 // not ASCII makes a field UTF-8 (RFC 6532). Whatever the strings, one call writes one field.
 import { buildHeaderParam, quoteString } from "nodemailer/lib/mime-funcs";
+import { parseAddressList } from "./address-list.ts";
 import { needsSmtpUtf8, rcptTo, type Mailbox } from "./address.ts";
 import { encodeWords, isPlainText, maxWordLength } from "./encoded-word.ts";
 import { messageTokenField } from "./message-token.ts";
@@ -52,9 +53,11 @@ export function textField(name: string, text: string): string {
 
 /** A custom field: its ASCII is left alone, for it may have a syntax of its own (RFC 2369 URLs). */
 export function customField(name: string, value: string): string {
-  const clean = oneLine(value);
+  const clean = uriFields.test(name) ? asciiUris(oneLine(value)) : oneLine(value);
   const first = clean.search(notPlain);
   if (first < 0) return fold(name, clean);
+  const list = otherAddressFields.has(name.toLowerCase()) ? parseAddressList(clean) : null;
+  if (list?.ok) return addressField(name, list.value);
   // From the first to the last word that is not ASCII: spaces between encoded-words would be lost.
   let last = clean.length - 1;
   while (!notPlain.test(clean.charAt(last))) last--;
@@ -63,6 +66,21 @@ export function customField(name: string, value: string): string {
   const end = space < 0 ? clean.length : space;
   const words = encodeWords(clean.slice(start, end), maxWordLength).join(" ");
   return fold(name, clean.slice(0, start) + words + clean.slice(end));
+}
+
+/** Of addresses, beside those of RFC 5322; names are encoded there, and nothing else. */
+export const otherAddressFields = new Set(
+  "disposition-notification-to errors-to return-receipt-to mail-followup-to mail-reply-to".split(" "),
+);
+
+/** RFC 2369 §2: URIs in angle brackets. List-Id is a phrase. */
+const uriFields = /^list-(?:unsubscribe|subscribe|help|post|owner|archive)$/i;
+
+/** RFC 2047 §5 allows no encoded-word within them; RFC 3986 §2.1 has octets of UTF-8 percent-encoded. */
+function asciiUris(value: string): string {
+  return value.replace(/<[^<>]*>/g, (uri) =>
+    uri.replace(/\P{ASCII}+/gu, (text) => encodeURIComponent(text.toWellFormed())),
+  );
 }
 
 /** From, To, Cc, Reply-To (RFC 5322 §3.4). */

@@ -22,7 +22,8 @@ export type MailSyntaxCode =
   | "bad_header"
   | "from_missing"
   | "from_invalid"
-  | "field_repeated";
+  | "field_repeated"
+  | "too_many_hops";
 
 /** The mail is not what RFC 5322 calls a message; `code` says in which way. */
 export class MailSyntaxError extends Error {
@@ -77,6 +78,13 @@ function endOfField(bytes: Buffer, start: number): number {
   }
   return bytes.length;
 }
+
+/** Without white space before the colon, which must not be generated (RFC 5322 §4.5) and ends the header for some readers. */
+export function withoutObsoleteSpace({ name, raw }: HeaderField): Buffer {
+  if (raw[name.length] === colon) return raw;
+  return Buffer.concat([raw.subarray(0, name.length), raw.subarray(raw.indexOf(colon, name.length))]);
+}
+const colon = 58;
 
 function readField(raw: Buffer): HeaderField {
   const match = nameAndColon.exec(raw.toString("latin1", 0, longestFieldName));

@@ -1,22 +1,8 @@
 // The text part that is made from html when the sender gave none (decisions of the API: auto_text).
 // One pass of a tokenizer over any string, however broken: tags end lines or vanish, references are
-// decoded, links keep their address. It need not be a browser; it must be readable and linear.
-
-/** The named references that mails have, each followed by its character. */
-const names = (
-  "amp & lt < gt > quot \" apos ' copy © reg ® trade ™ euro € pound £ yen ¥ cent ¢ sect § deg ° middot · bull • " +
-  "hellip … ndash – mdash — lsquo ‘ rsquo ’ sbquo ‚ ldquo “ rdquo ” bdquo „ laquo « raquo » times × divide ÷ " +
-  "plusmn ± frac12 ½ frac14 ¼ auml ä ouml ö uuml ü Auml Ä Ouml Ö Uuml Ü szlig ß agrave à aacute á acirc â " +
-  "atilde ã aring å aelig æ ccedil ç egrave è eacute é ecirc ê euml ë igrave ì iacute í icirc î iuml ï ntilde ñ " +
-  "ograve ò oacute ó ocirc ô otilde õ oslash ø ugrave ù uacute ú ucirc û Agrave À Aring Å Ccedil Ç Egrave È Eacute É"
-).split(" ");
-const entities = new Map<string, string>([
-  ["nbsp", " "],
-  ["shy", ""],
-  ["zwnj", ""],
-  ["zwj", ""],
-]);
-for (let i = 0; i < names.length; i += 2) entities.set(names[i] ?? "", names[i + 1] ?? "");
+// decoded (entities: all of the HTML standard), links keep their address, `<pre>` keeps its white space. It need not be
+// a browser; it must be readable and linear.
+import { decodeHTML, decodeHTMLAttribute } from "entities/decode";
 
 const skipped = new Set(["script", "style", "head", "title", "template", "noscript"]);
 const paragraph = new Set("p h1 h2 h3 h4 h5 h6 ul ol table blockquote pre hr dl".split(" "));
@@ -24,10 +10,17 @@ const line = new Set(
   "div tr li br dt dd section article header footer address form fieldset center tbody thead".split(" "),
 );
 
+/** A reference with what may follow its name: in an attribute `&copy=` is none (HTML §13.2.5.73). */
+const reference = /&(?:#(?:\d{1,10}|[xX][0-9a-fA-F]{1,8})|[a-zA-Z][a-zA-Z0-9]{1,32})[;=]?/g;
+/** Longer than any reference: the longest name has 31 letters. */
+const longestReference = 36;
+/** What mails hide their padding with; no character of the text. */
+const unseen = new Set(["&shy;", "&shy", "&zwnj;", "&zwj;"]);
+
 /** Characters between two turns of the loop, and of the longest text that is looked at as one. */
 const stepLength = 16_384;
 
-/** Readable text of an html document, `\n` line ends, no more than one empty line in a row. */
+/** Readable text of an html document, `\n` line ends, outside of `<pre>` no more than one empty line in a row. */
 export function textFromHtml(html: string): string {
   const steps = conversion(html);
   for (;;) {
@@ -48,6 +41,9 @@ export async function textFromLargeHtml(html: string): Promise<string> {
 
 function* conversion(html: string): Generator<undefined, string> {
   const out = createWriter();
+  /** How many `<pre>` are open; the line end just behind the tag is none of its text (HTML §13.1.2.5). */
+  let pre = 0;
+  let preBegins = false;
   let href = "";
   let linkStart = 0;
   let pause = stepLength;
@@ -59,10 +55,18 @@ function* conversion(html: string): Generator<undefined, string> {
     }
     if (token.kind === "skipped") continue;
     if (token.kind === "text") {
-      out.text(decodeReferences(token.text));
+      if (pre > 0) out.lines(decodeReferences(preBegins ? token.text.replace(/^\r?\n/, "") : token.text));
+      else out.text(decodeReferences(token.text));
+      preBegins = false;
       continue;
     }
     const { name, closing } = token;
+    if (name === "pre") pre = Math.max(0, pre + (closing ? -1 : 1));
+    preBegins = name === "pre" && !closing;
+    if (name === "br" && pre > 0) {
+      out.lines("\n");
+      continue;
+    }
     if (paragraph.has(name)) out.breaks(2);
     else if (line.has(name)) out.breaks(1, name === "br");
     else if (name === "td" || name === "th") out.text(" ");
@@ -125,12 +129,14 @@ function* tokens(html: string): Generator<Token> {
   }
 }
 
-/** No reference is divided: it is shorter than what is looked back for its `&`. */
+/** No reference is divided, since it is shorter than what is looked back for its `&`, and no CRLF. */
 function endOfPiece(html: string, at: number, open: number): number {
   const end = at + stepLength;
   if (end >= open) return open;
-  const reference = html.slice(end - 12, end).lastIndexOf("&");
-  return reference < 0 ? end : end - 12 + reference;
+  const from = end - longestReference;
+  const ampersand = html.slice(from, end).lastIndexOf("&");
+  if (ampersand >= 0) return from + ampersand;
+  return html[end - 1] === "\r" ? end - 1 : end;
 }
 
 /** Index behind `mark`; the end of the text where it never comes (so no second search for it follows). */
@@ -158,23 +164,20 @@ const altAttribute = /(?:^|\s)alt\s{0,9}=\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\s"'>]
 
 function attribute(attributes: string, pattern: RegExp): string {
   const match = pattern.exec(attributes.slice(0, 4_096));
-  return decodeReferences(match?.[1] ?? match?.[2] ?? match?.[3] ?? "");
+  return decodeReferences(match?.[1] ?? match?.[2] ?? match?.[3] ?? "", decodeHTMLAttribute);
 }
 
-function decodeReferences(text: string): string {
+/** Controls other than tab and line end, and what is no character, become a space. */
+function decodeReferences(text: string, decode: (reference: string) => string = decodeHTML): string {
   if (!text.includes("&")) return text;
-  return text.replace(
-    /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z][a-zA-Z0-9]{1,8}));/g,
-    (whole, decimal, hex, name) => {
-      if (name !== undefined) return entities.get(String(name)) ?? whole;
-      const code = decimal === undefined ? parseInt(String(hex), 16) : Number(decimal);
-      const isCharacter = code >= 32 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
-      return isCharacter ? String.fromCodePoint(code) : " ";
-    },
-  );
+  return text.replace(reference, (whole) => {
+    if (unseen.has(whole)) return "";
+    const decoded = decode(whole);
+    return /^(?![\t\n])[\p{Cc}\ufffd]/u.test(decoded) ? ` ${decoded.slice(1)}` : decoded;
+  });
 }
 
-/** Collects words: white space is one space, breaks are line ends, at most one empty line. */
+/** Collects words: white space is one space, breaks are line ends, at most one empty line; lines keep all of theirs. */
 function createWriter() {
   const pieces: string[] = [];
   /** How many of them compact() has made. */
@@ -196,6 +199,14 @@ function createWriter() {
       if (bare === "") return;
       put(bare);
       space = words.endsWith(" ");
+    },
+    /** Preformatted text. Line ends at its end are kept back: where it is over, the break that follows has them. */
+    lines(text: string): void {
+      const kept = text.replace(/\r\n?/g, "\n").replaceAll("\u00a0", " ");
+      let end = kept.length;
+      while (end > 0 && kept[end - 1] === "\n") end--;
+      if (end > 0) put(kept.slice(0, end));
+      breaks += kept.length - end;
     },
     /** Asks for line ends; `more` adds to those asked for, else the greater number holds. */
     breaks(count: number, more = false): void {

@@ -1,5 +1,6 @@
 // Replies of an SMTP server (RFC 5321 §4.2). A reply decides whether mail was delivered, so what is
-// not one is an error, never a guess: other line ends than CRLF, a code that is none, endless lines.
+// not one is an error, never a guess: a code that is none, endless lines. LF alone ends a line as CRLF does: some servers
+// send it, and nothing that we say to them holds one that could come back in a reply.
 // The text is a stranger's: it leaves here as one line of safe UTF-8. What it means is classify.ts.
 
 export interface Reply {
@@ -77,9 +78,8 @@ export class ReplyParser {
   #takeLine(line: Buffer): Reply | null {
     this.#bytes += line.length;
     if (this.#bytes > maxReplyBytes) throw new ReplySyntaxError("a reply of more than 64 KB");
-    if (line.length < 2 || line[line.length - 2] !== 13)
-      throw new ReplySyntaxError("a line that ends in LF alone");
-    const match = replyLine.exec(line.toString("utf8", 0, line.length - 2));
+    const end = line.length - (line[line.length - 2] === 13 ? 2 : 1);
+    const match = replyLine.exec(line.toString("utf8", 0, end));
     if (match?.[1] === undefined) {
       throw new ReplySyntaxError(`no SMTP reply: ${cut(safeText(line.toString("utf8", 0, 80)).trim(), 80)}`);
     }

@@ -2,15 +2,17 @@
 // Bcc and our own X-Svc-* options are taken out (the envelope decides who gets it, RFC 5322 §3.6.3),
 // Return-Path too (RFC 5321 §4.4), a message token that a client has from another mail, and results of authentication
 // that claim to be ours (RFC 8601 §5). Date and Message-ID are added where they lack, Received goes on top.
-// Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded. A field that RFC 5322
+// Everything else keeps its bytes, order and folding, but that lines over 998 octets are folded and white space before
+// a colon is taken out. A field that RFC 5322
 // §3.6 allows once may stand there once: two From fields show one author to the check and another to the reader. So may
-// an option: of two, one would be dropped.
+// an option: of two, one would be dropped. More than 100 Received fields are a loop (RFC 5321 §6.3).
+import { isUtf8 } from "node:buffer";
 import { parseAddressList } from "./address-list.ts";
 import type { Address, Mailbox } from "./address.ts";
 import { claimsHost } from "./authentication-results.ts";
 import { decodeWords } from "./encoded-word.ts";
-import { foldSection } from "./header-convert.ts";
-import { MailSyntaxError, parseHeaderSection, type HeaderField } from "./header.ts";
+import { foldSection, readable } from "./header-convert.ts";
+import { MailSyntaxError, parseHeaderSection, withoutObsoleteSpace, type HeaderField } from "./header.ts";
 import { messageTokenField } from "./message-token.ts";
 import { mailDate } from "./trace.ts";
 
@@ -56,15 +58,25 @@ const once = new Set(
 const removed = new Set(["bcc", "resent-bcc", "return-path", messageTokenField.toLowerCase()]);
 /** RFC 8617 §4.1: they stand and fall together. */
 const arc = new Set(["arc-seal", "arc-message-signature", "arc-authentication-results"]);
-const messageIdForm = /^<[^<>\s]{1,900}>$/;
+/** RFC 5321 §6.3: servers that count them take at least 100. */
+const maxReceived = 100;
+/** ASCII: an id that is not has no other form for a receiver without SMTPUTF8, and is replaced. */
+const messageIdForm = /^<[!-;=?-~]{1,900}>$/;
 
-/** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long. */
+/** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long, too_many_hops. */
 export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): RewrittenHeaders {
   const svc = new Map<string, string>();
   const kept: HeaderField[] = [];
   const single = new Map<string, HeaderField>();
   let forgedArc = false;
-  for (const field of parseHeaderSection(section)) {
+  let received = 0;
+  const came = parseHeaderSection(section);
+  for (const field of isUtf8(section) ? came : came.map(readable)) {
+    if (field.lower === "received" && ++received > maxReceived)
+      throw new MailSyntaxError(
+        "too_many_hops",
+        `the mail has more than ${maxReceived} Received fields: it is in a loop between mail servers`,
+      );
     const own = field.lower.startsWith("x-svc-");
     if (single.has(field.lower))
       throw new MailSyntaxError("field_repeated", `the mail has more than one ${field.name} field`);
@@ -80,7 +92,7 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   const hasDate = (single.get("date")?.value ?? "") !== "";
   const lines = fields
     .filter((field) => (hasMessageId || field.lower !== "message-id") && (hasDate || field.lower !== "date"))
-    .map((field) => field.raw);
+    .map(withoutObsoleteSpace);
   if (!hasMessageId) lines.push(ascii(`Message-ID: ${add.messageId}\r\n`));
   if (!hasDate) lines.push(ascii(`Date: ${mailDate(add.date)}\r\n`));
   return {

@@ -90,6 +90,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     auth: SMTPServerAuthentication,
     session: SMTPServerSession,
   ): Promise<SmtpLogin> => {
+    refuseOtherIdentity(auth);
     const password = auth.password ?? "";
     try {
       return await access.authenticateSmtp(auth.username ?? "", password, peerOf(session));
@@ -242,6 +243,26 @@ function distinct(addresses: string[]): Address[] {
     if (!found.has(key)) found.set(key, parsed.value);
   }
   return [...found.values()];
+}
+
+/**
+ * AUTH PLAIN (RFC 4616 §2): who logs in is the authentication identity, which upstream takes from the authorization
+ * identity where it is empty; the other may be left out or name the same, since nobody acts here for another.
+ */
+function refuseOtherIdentity({ method, authcid, authzid }: SMTPServerAuthentication): void {
+  if (method !== "PLAIN") return;
+  if ((authcid ?? "") === "")
+    throw new SmtpReply(
+      501,
+      "5.5.2",
+      "The login has no user name: AUTH PLAIN sends NUL, user name, NUL, password",
+    );
+  if ((authzid ?? "") !== "" && authzid !== authcid)
+    throw new SmtpReply(
+      535,
+      "5.7.8",
+      "A login cannot act for another: leave the authorization identity empty",
+    );
 }
 
 /** RCPT and DATA come after an accepted MAIL: smtp-server holds that order. */

@@ -100,13 +100,17 @@ export function replyTo(error: unknown): SmtpReply | null {
   if (error instanceof SmtpReply) return error;
   if (error instanceof Refusal) return refusalReply(error);
   if (error instanceof MailTooLarge) return new SmtpReply(552, "5.3.4", error.message);
-  if (error instanceof MailSyntaxError)
-    return new SmtpReply(550, error.code === "bare_line_end" ? "5.5.2" : "5.6.0", error.message);
+  if (error instanceof MailSyntaxError) return syntaxReply(error);
   if (error instanceof StoreUnavailable)
     return error.why === "full"
       ? new SmtpReply(452, "4.3.1", "There is no room for more mail now; try again later")
       : new SmtpReply(451, "4.3.0", "The mail could not be stored; try again later");
   return null;
+}
+
+function syntaxReply({ code, message }: MailSyntaxError): SmtpReply {
+  if (code === "too_many_hops") return new SmtpReply(554, "5.4.6", message);
+  return new SmtpReply(550, code === "bare_line_end" ? "5.5.2" : "5.6.0", message);
 }
 
 function refusalReply(refusal: Refusal): SmtpReply {

@@ -121,11 +121,16 @@ export function readHeaders(headers: Field<"headers">, add: Add): [string, strin
     else if (reservedHeader(name))
       add(field, "may not be set: the service writes this field or has an own option for it");
     else if (issue) add(field, issue);
+    else if (idField.test(name) && /[^\t\x20-\x7e]/.test(value))
+      add(field, "has a message id that is not ASCII, which has no other form");
     else if (size <= most.headerBytes && !headerFits(name, value))
       add(field, "cannot be folded to lines of at most 998 characters");
   }
   return entries;
 }
+
+/** Of msg-ids, where RFC 2047 §5 allows no encoded-words. */
+const idField = /^(?:references|in-reply-to)$/i;
 
 const contentIdForm = /^[\x21-\x3b\x3d\x3f-\x7e]{1,255}$/;
 

@@ -48,6 +48,19 @@ test.each([true, false])(
   },
 );
 
+test.each([true, false])(
+  "a receiver whose reply lines end in LF alone gets its mail, and its refusals count (pipelining: %s)",
+  async (pipelining) => {
+    const { receiver, send } = await start({ lineEnd: "\n", pipelining });
+    expect(await send("a@x.test")).toMatchObject({ kind: "delivered" });
+    expect(await send("unknown@x.test")).toMatchObject({
+      kind: "bounced",
+      reply: { code: 550, status: "5.1.1" },
+    });
+    expect(receiver.mails).toHaveLength(1);
+  },
+);
+
 test("without pipelining nothing follows a refused RCPT but the next message", async () => {
   const { receiver, send } = await start({ pipelining: false });
   await send("unknown@x.test");

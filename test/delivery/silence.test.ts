@@ -87,7 +87,7 @@ test.each<[Stage, string, boolean]>([
   },
 );
 
-test.each(["ehlo", "mail", "rcpt", "data"] as const)("a hang-up at %s defers", async (stage) => {
+test.each(["mail", "rcpt", "data"] as const)("a hang-up at %s defers", async (stage) => {
   const { send } = await start({ drop: stage });
   expect(await send("a@x.test")).toMatchObject({
     kind: "deferred",

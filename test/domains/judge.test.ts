@@ -145,12 +145,24 @@ test.each<[string, string[], Verdict["status"], RegExp?]>([
   ["an SPF record from a wildcard", ["v=spf1 -all"], "mismatch", /no DKIM key/],
   ["another version", [`v=DKIM2; p=${rsa}`], "mismatch", /version/],
   ["sha1 only", [`v=DKIM1; h=sha1; p=${rsa}`], "mismatch", /sha256/],
+  ["mail among the services", [`v=DKIM1; s= tlsrpt : email; p=${rsa}`], "ok"],
+  ["all services", [`v=DKIM1; s=*; p=${rsa}`], "ok"],
+  ["a service that is not mail", [`v=DKIM1; s=tlsrpt; k=rsa; p=${rsa}`], "mismatch", /email in s=/],
+  ["a tag that stands twice", [`v=DKIM1; n=a; n=b; p=${rsa}`], "mismatch", /the tag n= twice/],
+  ["the key twice", [`v=DKIM1; p=${rsa}; p=${rsa}`], "mismatch", /the tag p= twice/],
   ["two records, one of them right", [dkim.value, "v=DKIM1; p=old"], "mismatch", /2 TXT records/],
 ])("DKIM: %s", (_, texts, status, words = /./) => {
   const verdict = judgeDkim(dkim, texts);
   expect(verdict.status).toBe(status);
   if (status === "ok") expect(verdict.issue).toBeNull();
   else expect(verdict.issue).toMatch(words);
+});
+
+test("a key in test mode is right, with a warning", () => {
+  expect(judgeDkim(dkim, [`v=DKIM1; t=s:y; p=${rsa}`])).toEqual({
+    status: "ok",
+    issue: expect.stringContaining("t=y"),
+  });
 });
 
 test("an Ed25519 key without its type is taken for RSA by receivers, so it is a mismatch", () => {

@@ -120,8 +120,22 @@ test.each([
   "A\r\nBcc: b@c.test <a@ok.test>",
   "Ann <>",
   "a@ok.test\u00a0",
+  " a@ok.test",
+  "a@ok.test ",
+  "\ta@ok.test",
+  "a@ok.test\t",
+  " ",
+  "Ann < a@ok.test>",
+  "Ann <a@ok.test >",
+  "<\ta@ok.test>",
 ])("refuses %j as a mailbox", (text) => {
   expect(parseMailbox(text).ok).toBe(false);
+});
+
+test("says that the white space around an address is what is wrong with it", () => {
+  for (const text of [" a@ok.test", "a@ok.test\t", "Ann <a@ok.test >"])
+    expect(parseMailbox(text)).toEqual({ ok: false, issue: "has a space or tab before or behind it" });
+  for (const text of [" <a@ok.test>", "Ann  <a@ok.test> "]) expect(parseMailbox(text).ok).toBe(true);
 });
 
 test("reads the lists that mail programs write: comments, groups, encoded and quoted names", () => {

@@ -1,7 +1,17 @@
 import { expect, test } from "vitest";
 import { textFromHtml, textFromLargeHtml } from "../../src/mail/html-text.ts";
 
-const units = ["<b>x</b>", "<a href=https://x.test/a>y</a>", "&amp;", "word ", "<br>", "<p>", "é"];
+const units = [
+  "<b>x</b>",
+  "<a href=https://x.test/a>y</a>",
+  "&amp;",
+  "word ",
+  "<br>",
+  "<p>",
+  "é",
+  "<pre>x",
+  "&hearts",
+];
 
 const unread = ["<!>", "<!---->", "</>", "<style></style>", "<script>x</script>"];
 

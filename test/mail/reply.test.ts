@@ -17,6 +17,15 @@ test("reads one line, several lines and several replies", () => {
   expect(read("250\r\n")).toEqual([{ code: 250, status: null, lines: [""], text: "" }]);
 });
 
+test("reads lines that end in LF alone as those that end in CRLF", () => {
+  for (const text of [
+    "250-mx.test\n250-SIZE 1\n250 2.0.0 OK\n354 go\n",
+    "250-mx.test\r\n250-SIZE 1\n250 2.0.0 OK\r\n354 go\n",
+  ])
+    expect(read(text)).toEqual(read("250-mx.test\r\n250-SIZE 1\r\n250 2.0.0 OK\r\n354 go\r\n"));
+  expect(read("250\n")).toEqual(read("250\r\n"));
+});
+
 test("joins lines into sentences and says the status once", () => {
   const [reply] = read(
     "550-5.7.1 [192.0.2.1] Our system has detected that this message is\r\n" +
@@ -43,7 +52,8 @@ test.each([
 });
 
 test.each([
-  ["LF alone", "250 OK\n"],
+  ["nothing before an LF", "\n"],
+  ["a CR alone", "250 OK\r250 OK\n250OK\n"],
   ["150", "150 OK\r\n"],
   ["999", "999 OK\r\n"],
   ["600", "600 OK\r\n"],

@@ -49,6 +49,38 @@ test("takes out the token of another message, however often a client brings it a
   expect(text).toContain("X-Own: 1\r\n");
 });
 
+test("white space before the colon is taken out, so that every reader finds the same fields (RFC 5322 §4.5)", () => {
+  const { section, fields } = rewrite(
+    "From : Ann <ann@ok.test>\r\nSubject\t \t:  a : b\r\n c\r\nContent-Type\t: text/plain\r\nX-A: b\r\n\r\n",
+  );
+  expect(section.toString()).toContain(
+    "From: Ann <ann@ok.test>\r\nSubject:  a : b\r\n c\r\nContent-Type: text/plain\r\nX-A: b\r\n",
+  );
+  expect(fields.map(({ name }) => name)).toEqual(["From", "Subject", "Content-Type", "X-A"]);
+});
+
+test("header octets that are no UTF-8 are written in ASCII, and read as their text; UTF-8 stays as it is", () => {
+  const latin1 = Buffer.from(
+    `${from}Subject: Gr\xfc\xdfe\r\nX-A: caf\xe9\r\nCc: J\xf6rg <j@ok.test>\r\n`,
+    "latin1",
+  );
+  const { section, subject, fields } = rewriteHeaders(
+    Buffer.concat([latin1, Buffer.from("X-B: ü\r\n\r\n")]),
+    add,
+  );
+  expect(subject).toBe("Grüße");
+  expect(section.toString()).toContain("X-B: ü\r\n");
+  expect(section.toString().replace("ü", "")).toMatch(/^\p{ASCII}*$/u);
+  expect(section.toString()).toMatch(
+    /Subject: =\?UTF-8\?.*\r\nX-A: =\?UTF-8\?.*\r\nCc: =\?UTF-8\?.* <j@ok\.test>/i,
+  );
+  expect(fields.find(({ name }) => name === "X-A")?.value).toBe("café");
+});
+
+test("a Message-ID that is not ASCII is replaced", () => {
+  expect(rewrite(`${from}Message-ID: <žofie@ok.test>\r\n\r\n`).messageId).toBe("<new@mx.test>");
+});
+
 test("reads the subject and every author decoded", () => {
   const result = rewrite(
     'From: =?utf-8?B?SsO2cmc=?= <j@ok.test>, "Lee, Ann" <ann@ok.test>\r\n' +
@@ -76,6 +108,19 @@ test.each([
   ["a folded name", `${from}Fr\r\n om: ceo@bank.test\r\n\r\n`, "bad_header"],
 ])("refuses a mail with %s", (_, section, code) => {
   expect(() => rewrite(section)).toThrow(expect.objectContaining({ code }));
+});
+
+test("a mail with more than 100 Received fields is a loop (RFC 5321 §6.3), one with 100 is not", () => {
+  const hops = (count: number): string =>
+    Array.from(
+      { length: count },
+      (_, i) => `${i % 2 ? "Received" : "RECEIVED "}: from a${i}\r\n\tby b; x\r\n`,
+    ).join("");
+  expect(rewrite(`${hops(100)}${from}X-Received: by c\r\n\r\n`).fields).toHaveLength(102);
+  for (const count of [101, 600])
+    expect(() => rewrite(`${hops(count)}${from}\r\n`)).toThrow(
+      expect.objectContaining({ code: "too_many_hops" }),
+    );
 });
 
 test("an error names the field", () => {

@@ -44,6 +44,20 @@ test("offers AUTH PLAIN LOGIN under TLS and asks for it at MAIL", async () => {
   expect(await client.text("STARTTLS")).toMatch(/^503 /);
 });
 
+test("AUTH PLAIN for another identity is refused, and so is one without a user name, whatever the password", async () => {
+  await using house = await startRelay();
+  const client = await house.tlsClient();
+  const { username, password } = login;
+  const plain = (token: string): Promise<string> => client.text(`AUTH PLAIN ${base64(token)}`);
+  expect(await plain(`${username}\0\0${password}`)).toMatch(/^501 5\.5\.2 .*no user name/);
+  expect(await plain(`\0\0${password}`)).toMatch(/^501 5\.5\.2 /);
+  expect(await plain(`smtp_other\0${username}\0${password}`)).toMatch(
+    /^535 5\.7\.8 .*authorization identity/,
+  );
+  expect(await client.text("MAIL FROM:<a@ok.test>")).toMatch(/^530 /);
+  expect(await plain(`\0${username}\0${password}`)).toMatch(/^235 /);
+});
+
 test("takes AUTH PLAIN and LOGIN in every form that mail programs send", async () => {
   await using house = await startRelay();
   const forms: [string, string][][] = [

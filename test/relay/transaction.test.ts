@@ -252,6 +252,7 @@ const failures: [string, () => Error, RegExp][] = [
   ],
   ["a NUL", () => new MailSyntaxError("nul", "A NUL"), /^550 5\.6\.0 A NUL$/],
   ["two From fields", () => new MailSyntaxError("field_repeated", "Two From"), /^550 5\.6\.0 Two From$/],
+  ["a loop", () => new MailSyntaxError("too_many_hops", "In a loop"), /^554 5\.4\.6 In a loop$/],
   ["too much", () => new MailTooLarge(), /^552 5\.3\.4 /],
   ["a full disk", () => new StoreUnavailable("full", "ENOSPC"), /^452 4\.3\.1 /],
   ["a broken disk", () => new StoreUnavailable("failed", "EIO at /var/lib"), /^451 4\.3\.0 (?!.*EIO)/],

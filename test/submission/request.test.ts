@@ -136,6 +136,9 @@ describe("a value of the wrong type", () => {
       `headers.From ${bad}`,
       `headers.X Y ${bad}`,
     ]);
+    expect(rows({ headers: { References: "<a@x.test> <é@x.test>", "in-reply-to": "<a@x.test>" } })).toEqual([
+      `headers.References ${bad}`,
+    ]);
     expect(
       rows({
         attachments: [

@@ -75,6 +75,8 @@ export interface ReceiverOptions {
   onData?: (mail: ReceivedMail) => string | undefined;
   /** Full replies (CRLF is added) in place of the usual ones, e.g. `{ data: "250 what" }`; "" sends nothing. */
   reply?: Partial<Record<Stage, string>>;
+  /** Of all replies; CRLF if not given. */
+  lineEnd?: "\n";
   /** DATA without a recipient is 354, as some servers do; default 503. */
   dataWithoutRecipient?: boolean;
   stall?: Stage;
@@ -166,7 +168,9 @@ class Session {
   }
 
   write(text: string): void {
-    if (!this.#socket.destroyed && this.#socket.writable) this.#socket.write(text);
+    const { lineEnd = "\r\n" } = this.#server.options;
+    if (!this.#socket.destroyed && this.#socket.writable)
+      this.#socket.write(text.replaceAll("\r\n", lineEnd));
   }
   hangUp(how: "end" | "reset"): void {
     if (how === "end") this.#socket.end();
