@@ -341,6 +341,11 @@ const outweighing: ReadonlySet<Classification> = new Set([
   "reputation_block",
   "mailbox_full",
   "rate_limited",
+  "message_too_large",
+  "spam_content",
+  "authentication_failed",
+  "greylisted",
+  "receiver_error",
 ]);
 const suppressing: ReadonlySet<Classification> = new Set([
   "invalid_recipient",
@@ -358,6 +363,20 @@ interface Verdict {
 /** The cause of a failed attempt. Never a throw: a reply that nobody knows is `unclassified`. */
 export function classifyReply(reply: AskedReply): Classification {
   return judge(reply).classification;
+}
+
+/**
+ * RFC 5321 §4.5.3.1.10: a 552 for too many recipients is to be taken for a 452. It is the one permanent code that is
+ * temporary.
+ */
+export function isTooManyRecipients({
+  code,
+  status,
+  text,
+}: Omit<AskedReply, "code"> & { code: number | null }): boolean {
+  return (
+    code === 552 && (/^[45]\.5\.3$/.test(status ?? "") || /too many recipients/i.test(text.slice(0, 2_000)))
+  );
 }
 
 /** True where the words of a reply name no cause: its code and status are all there is. */
@@ -382,7 +401,10 @@ function judge(reply: AskedReply): Verdict {
   }
   const key = keys.find((one) => sharedIndex.has(one)) ?? "";
   const mixed = sharedIndex.get(key);
+  const blocked = refusedForRate(reply, said);
+  if (blocked !== null) return blocked;
   if (mixed !== undefined) {
+    if (said?.classification === "invalid_recipient" && plainlyUnknown(reply)) return said;
     const usable = said !== null && (mixed.wordsThat === "any" || !suppressing.has(said.classification));
     return usable ? said : mixed.means;
   }
@@ -392,6 +414,23 @@ function judge(reply: AskedReply): Verdict {
       ? said
       : { classification: subject, rule: `status ${reply.status}: its subject` };
   return said ?? bareVerdict(reply);
+}
+
+/** A permanent refusal for reasons of policy (X.7.Z) is a block, whatever rate it names as its reason. */
+function refusedForRate({ code, status }: AskedReply, said: Verdict | null): Verdict | null {
+  if (said?.classification !== "rate_limited" || code < 500 || !status?.startsWith("5.7.")) return null;
+  return verdictOf(`status ${status}`, "reputation_block", `permanent, where the ${said.rule}`);
+}
+
+const plainly =
+  /\b(?:no such (?:user|mailbox|recipient|account)|(?:user|recipient) (?:is )?(?:unknown|not found|does not exist|doesn't exist)|(?:unknown|invalid|nonexistent|non-existent) (?:user|recipient|mailbox))\b/;
+const otherwise =
+  /block|spam|polic|denied|\bban|reputation|black|\blist|\bmay\b|\bor\b|sender|relay|authenti|authori[sz]|\bif\b/;
+
+/** 5.7.1 is what some servers give for every refusal: beside it only plain words about the recipient count. */
+function plainlyUnknown({ status, text }: AskedReply): boolean {
+  const lower = judgedText(text);
+  return status === "5.7.1" && plainly.test(lower) && !otherwise.test(lower);
 }
 
 function bareVerdict(reply: AskedReply): Verdict {
@@ -412,9 +451,20 @@ function lookupKeys(code: number, status: string): string[] {
 }
 
 function firstSaid(rows: readonly Row<RegExp>[], text: string): Verdict | null {
-  const lower = text.slice(0, 2_000).toLowerCase();
+  const lower = judgedText(text);
   const row = rows.find(([words]) => words.test(lower));
   return row ? { classification: row[1], rule: `words ${row[0].source}: ${row[2]}` } : null;
+}
+
+/** Lower case; of addresses only that there is one, for `<spam@far.test>: user unknown` speaks of no spam. */
+function judgedText(text: string): string {
+  return text
+    .slice(0, 2_000)
+    .toLowerCase()
+    .replace(
+      /(?<![^\s<>"'(),;:[\]=])[^\s<>"'(),;:[\]=@]{1,64}@[a-z0-9.[\]_-]{1,255}|<[a-z0-9._+-]{1,64}>/g,
+      "@",
+    );
 }
 
 const longestNamedDelayMs = 3_600_000;
