@@ -36,11 +36,11 @@ const forms: readonly (readonly [RegExp, string])[] = [
 const fromDaemon =
   /mailer-?daemon|\bmdaemon\b|mail ?(?:delivery )?(?:sub)?system\b|mail-?daemon|delivery subsystem|^\s*<>\s*$/i;
 const fromSystem =
-  /post-?_?mast|system (?:administrator|attendant)|mail (?:administrator|server)|delivery (?:service|notification|agent|status|system)|\bmailer\b|\bmmdf\b|\b(?:daemon|mta|smtpd?|bounces?)@|no-?reply@\S{0,255}ne\.jp/i;
+  /post-?_?(?:mast|office)|mail-?(?:admin|agent|robot)\b|system (?:administrator|attendant)|mail (?:administrator|server)|delivery (?:service|notification|agent|status|system)|\bmailer\b|\bmmdf\b|\b(?:daemon|mta|smtpd?|bounces?)@|no-?reply@\S{0,255}ne\.jp/i;
 const subjectSays =
   /undeliver|not (?:be )?deliver|not be sent|(?:message|mail) (?:could )?not (?:be )?(?:sent|accepted)|returned (?:e?mail|message|to sender)|return to sender|mail (?:system )?(?:error|failure|failed)|failure (?:notice|notification|report)|deliver\w{0,20} (?:has )?(?:fail|error|problem|status|unsuccess|notif|report)|(?:fail|error|problem)\w{0,20} (?:in |with )?(?:mail )?deliver|unable to (?:deliver|send)|(?:cannot|can't|could not) (?:deliver|send)|non.?deliver|mail delivery|\bbounced?\b|rejected|message status|\bndn\b|\bndr\b|(?:unknown|invalid|no such) (?:user|recipient|address|mailbox)|(?:user|recipient|address|mailbox) (?:unknown|not found|unavailable)|メールエラー|配信|送信できません|退信|系统退信|投递失败|nicht zugestellt|unzustellbar|zustellung|non remis|non distribu|échec|mancata consegna|non recapitat|devuelto|no entregado|no se (?:ha )?pud|não entregue|devolvid|falha na entrega|не доставлен|недоставлен|niedostarcz|onbestelbaar|nie można/i;
 const textSays =
-  /(?:can ?not|could ?n['’o]t|was ?n['’o]t|not|unable to) (?:been |be )?(?:success\w{0,20} )?deliver|undeliver|permanent(?:ly)?\b.{0,30}(?:fail|error)|deliver\w{0,20}.{0,60}(?:fail|error|reject|refus)|(?:fail|error)\w{0,20}.{0,60}deliver|(?:unknown|invalid|no such) (?:user|recipient|address|final)|user (?:unknown|not found)|does(?:n['’]t| not) exist|rejected by|mailbox (?:is )?full|returned to (?:the )?sender|not (?:recognized|listed)|recipient'?s? (?:rejected|refused)|did not receive|is no longer|has been (?:disabled|suspended)|no valid recipient|failed address|unknown host|host unknown/i;
+  /(?:can ?not|can['’]t|could ?n['’o]t|was ?n['’o]t|not|unable to) (?:been |be )?(?:success\w{0,20} )?(?:deliver|sent\b|send\b|accept|process)|undeliver|permanent(?:ly)?\b.{0,30}(?:fail|error)|deliver\w{0,20}.{0,60}(?:fail|error|reject|refus)|(?:fail|error)\w{0,20}.{0,60}deliver|(?:unknown|invalid|no such) (?:user|recipient|address|final)|user (?:unknown|not found)|does(?:n['’]t| not) exist|rejected by|mailbox (?:is )?full|returned to (?:the )?sender|not (?:recognized|listed)|recipient'?s? (?:rejected|refused)|did not receive|is no longer|has been (?:disabled|suspended)|no valid recipient|failed address|unknown host|host unknown/i;
 /** It is late and will be tried again: no failure. */
 const late =
   /this is a warning message only|you do not need to resend|(?:no action is required|not need to).{0,80}|has not yet been delivered|delivery attempts will continue|will (?:be retried|keep trying|continue to (?:be )?tr)|delayed \d+ hours|message delayed/i;
@@ -101,8 +101,9 @@ export function readProseBounce(
       autoReply === null ? !isBounce(signs, context) : !isAutomaticBounce(signs, autoReply, context);
     if (refused) return autoReply === null ? "no report" : `an automatic reply (${autoReply})`;
   }
-  if ((late.test(text) || lateSubject.test(subject)) && !finalToo.test(text))
-    return "a warning that it is late";
+  // A permanent reply is final, whatever is said of other recipients (RFC 5321 §4.2.1).
+  const final = finalToo.test(text) || (transcriptReply(text, []).code ?? 0) >= 500;
+  if ((late.test(text) || lateSubject.test(subject)) && !final) return "a warning that it is late";
   return failuresIn(text, listed, new Set(addressedTo(root)));
 }
 
@@ -116,11 +117,14 @@ interface Signs {
   quotes: boolean;
   /** It holds a message, or the head of one. */
   returns: boolean;
+  /** It names an address that is not its sender's or receiver's. */
+  names: boolean;
 }
 
 function signsOf(root: MimePart, text: string, subject: string): Signs {
   const from = fieldText(root.fields, "from");
   const daemon = fromDaemon.test(from);
+  const own = new Set(addressedTo(root));
   return {
     daemon,
     system: daemon || fromSystem.test(from),
@@ -128,18 +132,19 @@ function signsOf(root: MimePart, text: string, subject: string): Signs {
     words: textSays.test(text),
     quotes: transcriptReply(text, []).code !== null,
     returns: allParts(root).some(({ type }) => /^(?:message\/|text\/rfc822)/.test(type)),
+    names: segmentsOf(text).some(({ address }) => !own.has(address.toLowerCase())),
   };
 }
 
 function isBounce(signs: Signs, { nullSender, ownReturnPath }: ReturnContext): boolean {
-  const { daemon, system, subject, words, quotes, returns } = signs;
+  const { daemon, system, subject, words, quotes, returns, names } = signs;
   if (system && words) return true;
   if (!nullSender) return false;
   if (!ownReturnPath) return subject && words;
   if (daemon) return true;
-  if (system) return subject || quotes || returns;
+  if (system) return subject || quotes || returns || names;
   // A vacation may come from the null sender, too: of its words alone nothing follows.
-  return (subject && (words || quotes || returns)) || (quotes && (words || returns));
+  return (subject && (words || quotes || returns || names)) || (quotes && (words || returns));
 }
 
 /** Auto-Submitted alone does not tell a bounce from a vacation: some mail systems set it (RFC 3834 §5). */

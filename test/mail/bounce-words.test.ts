@@ -154,6 +154,12 @@ test("a subject of ours after the mark does not make a bounce late", () => {
   ).toHaveLength(1);
 });
 
+test("a permanent reply is final, even beside words of a delay", () => {
+  const words = "It could not be delivered to ann@far.test. You do not need to resend it.\n\n";
+  expect(read(daemon("Mail status", `${words}<<< 550 5.1.1 no such user`))).toHaveLength(1);
+  expect(read(daemon("Mail status", `${words}<<< 450 4.2.0 later`))).toEqual([]);
+});
+
 test("addresses in a row share the reason behind them", () => {
   const mail = daemon(
     "failure notice",
@@ -185,7 +191,9 @@ test("at a return path from the null sender, a mail system's mail in no known wo
     }
   }
   const quotes = { Subject: "Message not delivered" };
-  expect(read(unknownForm("robot@far.test", quotes))).toEqual([]);
+  expect(read(unknownForm("robot@far.test"))).toEqual([]);
+  expect(read(plainMail({ From: "robot@far.test", To: to, ...quotes }, "Xyzzy."))).toEqual([]);
+  expect(one(unknownForm("robot@far.test", quotes))).toMatchObject({ to: "ann@far.test", suppresses: false });
   const reply = plainMail({ From: "robot@far.test", To: to, ...quotes }, "ann@far.test\n550 5.1.1 gone");
   expect(one(reply)).toMatchObject({ cause: "invalid_recipient" });
 });
