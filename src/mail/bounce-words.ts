@@ -2,6 +2,7 @@
 // as the other server's, or, where it quotes nothing, its statement about the failed address. Everything else in that
 // part decides nothing: fields of our own message, lists of possible reasons, advice. RFC 3464 §2 gives the text for
 // people no meaning of its own. Whether a mail is a bounce at all is bounce-text.ts's.
+import { saysNothing } from "./classify.ts";
 import { oneLine, quotedReply, type QuotedReply } from "./reply-text.ts";
 
 const maxParagraphs = 200;
@@ -64,11 +65,11 @@ const reasonList =
 const listItem = /^[ \t]*(?:[-*•·o–]|\(?\d{1,2}[.)]|[a-z][.)])[ \t]/i;
 /** Sentences that suppose, advise or offer a choice. */
 const supposes =
-  /\b(?:may|might|maybe|perhaps|possibl[ey]|probabl[ey]|likely|could (?:be|have|also)|can be|if|whether|or|either|unless|please|check|make sure|ensure|verify|try (?:to|re-?send|sending|again later)|contact|for (?:more|further|additional|help|assistance)|e\.g\.|for example|such as|usually|often|sometimes|typically|normally|note that|help|cases?)\b/i;
+  /\b(?:(?<!\d )may(?! \d)|might|maybe|perhaps|possibl[ey]|probabl[ey]|likely|could (?:be|have|also)|can be|if|whether|or|either|unless|please|check|make sure|ensure|verify|try (?:to|re-?send|sending|again later)|contact|for (?:more|further|additional|help|assistance)|e\.g\.|for example|such as|usually|often|sometimes|typically|normally|note that|help|cases?)\b/i;
 
 /** Choices that are none: synonyms, and what mail systems always say. */
 const noChoice =
-  /\bor (?:more|groups?|distribution)\b|\bmx or srv\b|\b(unknown|invalid|disabled|suspended|closed|inactive|discontinued|deactivated|expired|deleted|removed) or (?:has been )?(?:unknown|invalid|disabled|suspended|closed|inactive|discontinued|deactivated|expired|deleted|removed)\b/gi;
+  /\bor (?:more|groups?|distribution)\b|\bmx or srv\b|\bexchanger or ip\b|\b(unknown|invalid|disabled|suspended|closed|inactive|discontinued|deactivated|expired|deleted|removed) or (?:has been )?(?:unknown|invalid|disabled|suspended|closed|inactive|discontinued|deactivated|expired|deleted|removed)\b/gi;
 
 /** What a bounce that quotes no reply states of the failed address; empty where it only supposes. */
 export function statementAbout(text: string, recipients: readonly string[]): string {
@@ -87,7 +88,8 @@ export function statementAbout(text: string, recipients: readonly string[]): str
     }
     listFollows = opening >= 0 || (listFollows && listItem.test(paragraph));
   }
-  return oneLine(said.join(" "));
+  const telling = said.filter((one) => !saysNothing(one));
+  return oneLine((telling.length > 0 ? telling : said).join(" "));
 }
 
 /** An address alone states nothing. */

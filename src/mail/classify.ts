@@ -297,7 +297,11 @@ const wording: readonly Row<RegExp>[] = [
     "Gmail, Exchange",
   ],
   [/check the recipient'?s? e-?mail address/, "invalid_recipient", "says what to mend"],
-  [/too many hops|mail loop|routing loop/, "routing_error", "a loop"],
+  [
+    /too many hops|(?:mail|routing|forwarding) loop|\bloop(?:ing)? (?:detected|broken|back)|message (?:is )?looping|hop count/,
+    "routing_error",
+    "a loop",
+  ],
 
   [
     /access denied|\bpolic(?:y|ies)\b|prohibited|not authori[sz]ed|not permitted|(?:rejected|blocked|refused|denied) by (?:the )?(?:recipient|user|owner|administrator|rule)|restricted|only accepts|moderat|authrequired|authentication required|not a member|security polic/,
@@ -394,6 +398,7 @@ const outweighing: ReadonlySet<Classification> = new Set([
   "authentication_failed",
   "greylisted",
   "receiver_error",
+  "routing_error",
 ]);
 const suppressing: ReadonlySet<Classification> = new Set([
   "invalid_recipient",

@@ -123,6 +123,8 @@ test.each([
   ["<ann@far.test>:\nSorry, no mailbox here by that name. (#5.1.1)", "invalid_recipient", true],
   ["<ann@far.test>:\nThis account has been disabled or discontinued.", "inactive_mailbox", true],
   ["ann@far.test\n  mailbox is full: retry timeout exceeded", "mailbox_full", false],
+  ["ann@far.test on Thu, 9 May 2026\n    The recipient name is not recognized", "invalid_recipient", true],
+  ["<ann@far.test>:\nSorry, I couldn't find a mail exchanger or IP address.", "invalid_domain", true],
   ["ann@far.test could not be reached.\n\nThe user may not exist.", "unclassified", false],
   ["ann@far.test\n\nPossible reasons:\n * user unknown\n * mailbox full", "unclassified", false],
   ["ann@far.test\n\nThe mailbox does not exist or is full.", "unclassified", false],

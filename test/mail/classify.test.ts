@@ -141,6 +141,7 @@ test.each([
   [552, "5.1.1", "message size exceeds fixed limit", "message_too_large"],
   [554, "5.1.1", "taken for spam", "spam_content"],
   [550, "5.1.1", "SPF check failed", "authentication_failed"],
+  [554, "5.1.1", "ann@far.test... aliasing/forwarding loop broken (11 aliases deep)", "routing_error"],
 ])("5.1.1 beside words of another cause is that cause: %i %s %s", (code, status, text, cause) => {
   expect(classify(code, status, text)).toBe(cause);
 });
