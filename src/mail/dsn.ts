@@ -124,6 +124,9 @@ interface Heard {
   own: readonly string[];
 }
 
+/** Extension fields that hold what our message says. */
+const ofMessage = /recipient|original|subject|message|header|from|sender/;
+
 /** A reply that stands elsewhere in the report, where the diagnosis names no cause; null: none that does. */
 function furtherReply(
   fields: MimeField[],
@@ -133,7 +136,8 @@ function furtherReply(
 ): QuotedReply | null {
   const words = wordsAbout(recipients);
   const extensions = fields
-    .filter(({ lower }) => lower.startsWith("x-") && !recipientFields.includes(lower))
+    .filter(({ lower }) => lower.startsWith("x-") && !ofMessage.test(lower))
+    .filter(({ value }) => /^\s*(?:[\w-]{1,40}\s*;\s*)?[45]\d\d(?:[\s-]|$)/.test(value))
     .slice(0, maxNames)
     .map(({ value }) => quotedReply(utf8(value).slice(0, longestDiagnosis)));
   const quoted = [...extensions, transcriptReply(words, [...recipients, ...own])].filter(
@@ -144,7 +148,9 @@ function furtherReply(
   if (telling !== undefined) return telling;
   // Without any reply, the report is as good as prose.
   const bare = diagnosis === "" && first === null ? statementBeside(words, recipients) : "";
-  const stated = [markedWords(words), bare].find((one) => one !== "" && !saysNothing(one));
+  const stated = [markedWords(words, [...recipients, ...own]), bare].find(
+    (one) => one !== "" && !saysNothing(one),
+  );
   if (stated !== undefined)
     return { code: first?.code ?? null, status: first?.status ?? null, adjacent: false, text: stated };
   return code === null ? first : null;

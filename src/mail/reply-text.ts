@@ -11,6 +11,8 @@ export interface QuotedReply {
   adjacent: boolean;
   /** From the code on, or all of the text: one line, at most 2,000 characters. */
   text: string;
+  /** What stands before the code in its paragraph, as far as it is looked at. */
+  lead?: string;
 }
 
 const longestText = 2_000;
@@ -28,7 +30,7 @@ const unitBehind =
 const lineMarks = /^[\s>|*<•"'(-]*$/;
 const introduces =
   /\b(?:said|says|return\w{0,3}|respon\w{1,6}|repl(?:y|ied)|errors?|reasons?|status|results?|codes?|diagnos\w{1,8}|smtp|server|was|because|rejected|refused|failed)\b[^\n]{0,60}$|[:;#]\s{0,3}$/i;
-const longestLead = 160;
+const longestLead = 400;
 
 /**
  * The first reply that a text quotes. `field`: the text is a reply, wherever in it the code stands; `transcript`: it is
@@ -40,13 +42,14 @@ export function quotedReply(input: string, within: "field" | "transcript" = "fie
     const digits = match[1] ?? "";
     const from = match.index + match[0].indexOf(digits);
     const lead = text.slice(Math.max(0, from - longestLead), from);
-    const line = lead.slice(lead.lastIndexOf("\n") + 1);
+    const line = lead.slice(lead.lastIndexOf("\n") + 1).slice(-160);
     const begins = lineMarks.test(line);
     if (within === "transcript" && !begins && (!introduces.test(line) || /\bsubject\b/i.test(line))) continue;
     if (!begins && unitBehind.test(text.slice(from + 3, from + 60).replace(/^[\s\-:#]+/, ""))) continue;
     const rest = oneLine(replyPart(text.slice(from), text[from - 1] ?? ""));
     const status = match[2] ?? statusNear(rest);
-    return { code: Number(digits), status, adjacent: match[2] !== undefined, text: rest };
+    const paragraph = lead.split(/\n[ \t]*\n/).at(-1) ?? "";
+    return { code: Number(digits), status, adjacent: match[2] !== undefined, text: rest, lead: paragraph };
   }
   return { code: null, status: bareStatus.exec(text)?.[1] ?? null, adjacent: false, text: oneLine(text) };
 }

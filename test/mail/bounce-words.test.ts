@@ -82,8 +82,37 @@ test.each([
   expect(one(report(human, fields))).toMatchObject({ cause: "invalid_recipient", suppresses: true });
 });
 
-test("a transcript that names another address is not about this one", () => {
-  const human = "<<< 550 5.1.1 <bob@other.test>... User unknown";
+test.each([
+  ["its status is a table", "Error codes:\n550 5.1.1 User unknown\n552 5.2.2 Mailbox full"],
+  ["it is quoted from our message", "> 550 5.1.1 user unknown\n> is what our article is about"],
+  ["reasons follow in paragraphs", "Reasons could be:\n\nUser unknown\n\nDomain does not exist"],
+  [
+    "our subject stands in guillemets",
+    "Your message «Your mailbox does not exist» to ann@far.test came back.",
+  ],
+  ["it answers our subject", "Re: Your mailbox does not exist\nann@far.test"],
+  ["several causes are stated", "ann@far.test\n1. The user does not exist.\n2. The mailbox is full."],
+])("no cause and no suppression where %s", (_, human) => {
+  expect(one(report(human, ["Action: failed", "Status: 5.0.0"]))).toMatchObject({
+    cause: "unclassified",
+    suppresses: false,
+  });
+  const prose = daemon("Mail failure", `It could not be delivered to ann@far.test.\n\n${human}`);
+  expect(one(prose)).toMatchObject({ cause: "unclassified", suppresses: false });
+});
+
+test.each(["X-Original-Subject: 550 5.1.1 user unknown", "X-Note: see 550 5.1.1 user unknown"])(
+  "an extension field that repeats our message, or holds no reply, decides nothing: %s",
+  (field) => {
+    expect(one(report("-", [...rejected, field]))).toMatchObject({ text: "550 rejected", suppresses: false });
+  },
+);
+
+test.each([
+  "<<< 550 5.1.1 <bob@other.test>... User unknown",
+  "<bob@other.test>: host mx.other.test said: 550 5.1.1 user unknown",
+  "bob@other.test\n  host mx.other.test said:\n  No such user",
+])("a transcript that names another address is not about this one: %j", (human) => {
   expect(one(report(human, rejected))).toMatchObject({ text: "550 rejected", suppresses: false });
 });
 
