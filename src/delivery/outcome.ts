@@ -1,8 +1,8 @@
-// From what happened to an Outcome: the reply's first digit says temporary or permanent, classify.ts the cause;
+// From what happened to an Outcome: the reply's first digit says temporary or permanent (but for 552 with too many recipients), classify.ts the cause;
 // failures without a reply get codes of our own and a text that starts `[local]` (RFC 3463 §3.4, §3.5, §3.7).
 // A reply about our host or session is never taken for one about the recipient (RFC 5321 §3.1, §4.2.4).
 import type { Classification } from "../mail/classify.ts";
-import { bounceCategories, classifyReply, namedDelayMs } from "../mail/classify.ts";
+import { bounceCategories, classifyReply, isTooManyRecipients, namedDelayMs } from "../mail/classify.ts";
 import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
 import type { Reply } from "../mail/reply.ts";
 import type { Broken } from "./channel.ts";
@@ -56,7 +56,8 @@ export function replyOutcome(reply: Reply, subject: Subject, trace: AttemptTrace
   const shown: OutcomeReply = { code, status, text };
   if (code < 300) return { kind: "delivered", reply: shown, trace };
   const classification = causeOf(reply, subject);
-  return code >= 500 && subject !== "session"
+  const temporary = subject === "recipient" && isTooManyRecipients(reply);
+  return code >= 500 && subject !== "session" && !temporary
     ? { kind: "bounced", source: "smtp", reply: shown, classification, trace }
     : { kind: "deferred", reply: shown, classification, retryAfterMs: namedDelayMs(text), trace };
 }

@@ -17,9 +17,16 @@ export interface Feedback {
   mailboxOf(address: string): Promise<Mailbox | null>;
   /**
    * Does what a mail says, once a mailbox. Resolves when it is on disk; `later`: not now, it is to be sent again.
-   * `peer`: the address that it came from.
    */
-  take(mail: Uint8Array, mailboxes: readonly Mailbox[], peer: string): Promise<"taken" | "later">;
+  take(mail: Uint8Array, mailboxes: readonly Mailbox[], arrival: Arrival): Promise<"taken" | "later">;
+}
+
+/** How a mail came. */
+export interface Arrival {
+  /** The address of the host that sent it. */
+  peer: string;
+  /** MAIL FROM:<> (RFC 5321 §4.5.5): nothing that is sent back can follow, which is how bounces are sent. */
+  nullSender: boolean;
 }
 
 const operatorNames = new Set(["postmaster", "abuse"]);
@@ -58,9 +65,16 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
   };
 
   /** null: it could not be read now. */
-  const read = async (mail: Uint8Array): Promise<Returned | null> => {
+  const read = async (
+    mail: Uint8Array,
+    mailboxes: readonly Mailbox[],
+    nullSender: boolean,
+  ): Promise<Returned | null> => {
     try {
-      return await deps.readReturned(mail);
+      const paths = mailboxes.filter((one) => one.kind === "return_path");
+      const sent = await Promise.all(paths.map(({ messageKey }) => store.sentMessage({ key: messageKey })));
+      const subjects = sent.flatMap((recipients) => recipients?.[0]?.job.message.subject ?? []);
+      return await deps.readReturned(mail, { nullSender, ownReturnPath: paths.length > 0, subjects });
     } catch (error) {
       log.warn(
         { err: error },
@@ -84,9 +98,11 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
       }
       return returnPath(local, domain);
     },
-    async take(mail, mailboxes, peer) {
+    async take(mail, mailboxes, { peer, nullSender }) {
       let later = false;
-      const returned = mailboxes.some(({ kind }) => kind !== "operator") ? await read(mail) : null;
+      const returned = mailboxes.some(({ kind }) => kind !== "operator")
+        ? await read(mail, mailboxes, nullSender)
+        : null;
       const reportsAt = returned === null ? null : reportsOf(returned, peer);
       for (const mailbox of mailboxes) {
         if (mailbox.kind === "operator") {

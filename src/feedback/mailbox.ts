@@ -7,7 +7,7 @@ import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import type { MessageTokens } from "../mail/message-token.ts";
 import type { Notice } from "../mail/notice.ts";
-import type { Returned } from "../mail/returned.ts";
+import type { ReturnContext, Returned } from "../mail/returned.ts";
 import type { Store } from "../store/store.ts";
 
 /** Where feedback loops send complaints; `fbl+yahoo@…` names the loop. */
@@ -25,7 +25,7 @@ export type Mailbox =
  * little as the limits allow). A rejection means that it could not be read now; the sender is asked to try again later.
  */
 export interface MailReaders {
-  readReturned(mail: Uint8Array): Promise<Returned>;
+  readReturned(mail: Uint8Array, came: ReturnContext): Promise<Returned>;
   readNotice(mail: Uint8Array): Promise<Notice>;
 }
 

@@ -32,7 +32,7 @@ export const advice = {
   ],
   rate_limited: [
     "sender",
-    "The receiver wants fewer mails at a time. They are sent again more slowly; send new volume in smaller steps.",
+    "The receiver wants fewer mails at a time. What it deferred is sent again more slowly by itself; what it refused for good is not. Send new volume in smaller steps.",
   ],
   authentication_failed: [
     "sender",

@@ -1,11 +1,12 @@
 // Bounces that are written for people alone: qmail, Exim, old Sendmail, Exchange, Gmail, Yahoo, Notes and the many
-// others that hold no delivery status (RFC 3464). A mail is taken for one only if it comes from a mail system and
-// says in a way that is known that a delivery has failed; a warning that it is late is none. What follows the mark
-// of the returned message is never read: the customer's own words must not be taken for a server's.
+// others that hold no delivery status (RFC 3464). A mail is taken for one if it comes from a mail system and says that
+// a delivery has failed; at a recipient's own return path, from the null sender (RFC 5321 §4.5.5), less is asked of its
+// words. A warning that it is late is none. What follows the mark of the returned message is never read: the customer's
+// own words must not be taken for a server's. Which of the others decide the cause is bounce-words.ts's.
+import { statementAbout, transcriptReply, withoutOurMessage } from "./bounce-words.ts";
 import type { Failure } from "./failure.ts";
 import { textFromHtml } from "./html-text.ts";
 import { allParts, fieldOf, fieldText, textOf, type MimePart } from "./mime.ts";
-import { oneLine, quotedReply } from "./reply-text.ts";
 
 /** Openings that only a mail system writes; a mail that also marks itself as answered automatically needs one. */
 const forms: readonly (readonly [RegExp, string])[] = [
@@ -32,12 +33,14 @@ const forms: readonly (readonly [RegExp, string])[] = [
   [/^-+server message$/m, "m-FILTER"],
 ];
 
+const fromDaemon =
+  /mailer-?daemon|\bmdaemon\b|mail ?(?:delivery )?(?:sub)?system\b|mail-?daemon|delivery subsystem|^\s*<>\s*$/i;
 const fromSystem =
-  /mailer-?daemon|post-?_?master|mail ?delivery ?(?:sub)?system|mail-?daemon|system administrator|delivery (?:service|notification)|\bmailer\b|^\s*<>\s*$|no-?reply@\S{0,255}ne\.jp/i;
+  /post-?_?(?:mast|office)|mail-?(?:admin|agent|robot)\b|system (?:administrator|attendant)|mail (?:administrator|server)|delivery (?:service|notification|agent|status|system)|\bmailer\b|\bmmdf\b|\b(?:daemon|mta|smtpd?|bounces?)@|no-?reply@\S{0,255}ne\.jp/i;
 const subjectSays =
-  /undeliver|not be delivered|returned (?:e?mail|message|to sender)|mail (?:system )?(?:error|failure|failed)|failure notice|deliver\w{0,20} (?:has )?(?:fail|error|problem|status|unsuccess|notif)|(?:fail|error|problem)\w{0,20} (?:in )?deliver|unable to deliver|non.?deliver|mail delivery|bounce|rejected|message status|メールエラー|nicht zugestellt|non remis|unzustellbar/i;
+  /undeliver|not (?:be )?deliver|not be sent|(?:message|mail) (?:could )?not (?:be )?(?:sent|accepted)|returned (?:e?mail|message|to sender)|return to sender|mail (?:system )?(?:error|failure|failed)|failure (?:notice|notification|report)|deliver\w{0,20} (?:has )?(?:fail|error|problem|status|unsuccess|notif|report)|(?:fail|error|problem)\w{0,20} (?:in |with )?(?:mail )?deliver|unable to (?:deliver|send)|(?:cannot|can't|could not) (?:deliver|send)|non.?deliver|mail delivery|\bbounced?\b|rejected|message status|\bndn\b|\bndr\b|(?:unknown|invalid|no such) (?:user|recipient|address|mailbox)|(?:user|recipient|address|mailbox) (?:unknown|not found|unavailable)|メールエラー|配信|送信できません|退信|系统退信|投递失败|nicht zugestellt|unzustellbar|zustellung|non remis|non distribu|échec|mancata consegna|non recapitat|devuelto|no entregado|no se (?:ha )?pud|não entregue|devolvid|falha na entrega|не доставлен|недоставлен|niedostarcz|onbestelbaar|nie można/i;
 const textSays =
-  /(?:can ?not|could ?n['’o]t|was ?n['’o]t|not|unable to) (?:been |be )?(?:success\w{0,20} )?deliver|undeliver|permanent(?:ly)?\b.{0,30}(?:fail|error)|deliver\w{0,20}.{0,60}(?:fail|error|reject|refus)|(?:fail|error)\w{0,20}.{0,60}deliver|(?:unknown|invalid|no such) (?:user|recipient|address|final)|user (?:unknown|not found)|does(?:n['’]t| not) exist|rejected by|mailbox (?:is )?full|returned to (?:the )?sender|not (?:recognized|listed)|recipient'?s? (?:rejected|refused)|did not receive|is no longer|has been (?:disabled|suspended)|no valid recipient|failed address|unknown host|host unknown/i;
+  /(?:can ?not|can['’]t|could ?n['’o]t|was ?n['’o]t|not|unable to) (?:been |be )?(?:success\w{0,20} )?(?:deliver|sent\b|send\b|accept|process)|undeliver|permanent(?:ly)?\b.{0,30}(?:fail|error)|deliver\w{0,20}.{0,60}(?:fail|error|reject|refus)|(?:fail|error)\w{0,20}.{0,60}deliver|(?:unknown|invalid|no such) (?:user|recipient|address|final)|user (?:unknown|not found)|does(?:n['’]t| not) exist|rejected by|mailbox (?:is )?full|returned to (?:the )?sender|not (?:recognized|listed)|recipient'?s? (?:rejected|refused)|did not receive|is no longer|has been (?:disabled|suspended)|no valid recipient|failed address|unknown host|host unknown/i;
 /** It is late and will be tried again: no failure. */
 const late =
   /this is a warning message only|you do not need to resend|(?:no action is required|not need to).{0,80}|has not yet been delivered|delivery attempts will continue|will (?:be retried|keep trying|continue to (?:be )?tr)|delayed \d+ hours|message delayed/i;
@@ -71,28 +74,96 @@ export function humanText(root: MimePart): string {
   return text.slice(0, Math.min(longestText, text.length, ...cuts));
 }
 
+/** What is known of how a mail came, apart from the mail. */
+export interface ReturnContext {
+  /** The envelope's sender is empty (RFC 5321 §4.5.5), as a bounce's is and a vacation's may be. */
+  nullSender: boolean;
+  /** It came to the return path of one recipient of ours. */
+  ownReturnPath: boolean;
+  /** Subjects of the messages that it may be about: our customer's words. */
+  subjects: readonly string[];
+}
+
 /** The failures of a bounce in prose; a string says why it is none. */
-export function readProseBounce(root: MimePart, autoReply: string | null): Failure[] | string {
+export function readProseBounce(
+  root: MimePart,
+  autoReply: string | null,
+  context: ReturnContext,
+): Failure[] | string {
   const { fields } = root;
-  const text = humanText(root);
-  const subject = fieldText(fields, "subject");
+  const text = withoutOurMessage(humanText(root), context.subjects);
+  const subject = withoutOurSubject(fieldText(fields, "subject"), context.subjects);
   const listed = addressesIn(fieldOf(fields, "x-failed-recipients"));
   const known = listed.length > 0 || forms.some(([opening]) => opening.test(text));
-  if (autoReply !== null && !known) return `an automatic reply (${autoReply})`;
-  const system =
-    known ||
-    fromSystem.test(fieldText(fields, "from")) ||
-    /^<>$|mailer-daemon/i.test(fieldOf(fields, "return-path"));
-  const says = subjectSays.test(subject) ? 1 : 0;
-  if (
-    !system ||
-    (!known && says + (textSays.test(text) ? 1 : 0) < (system ? 1 : 2)) ||
-    !(known || textSays.test(text))
-  )
-    return "no report";
-  if ((late.test(text) || lateSubject.test(subject)) && !finalToo.test(text))
-    return "a warning that it is late";
-  return failuresIn(text, listed, ownAddresses(root));
+  if (!known) {
+    const signs = signsOf(root, text, subject);
+    const refused =
+      autoReply === null ? !isBounce(signs, context) : !isAutomaticBounce(signs, autoReply, context);
+    if (refused) return autoReply === null ? "no report" : `an automatic reply (${autoReply})`;
+  }
+  // A permanent reply is final, whatever is said of other recipients (RFC 5321 §4.2.1).
+  const final = finalToo.test(text) || (transcriptReply(text, []).code ?? 0) >= 500;
+  if ((late.test(text) || lateSubject.test(subject)) && !final) return "a warning that it is late";
+  return failuresIn(text, listed, new Set(addressedTo(root)));
+}
+
+/** What speaks for a bounce in a mail that has no known form. */
+interface Signs {
+  daemon: boolean;
+  system: boolean;
+  subject: boolean;
+  words: boolean;
+  /** It quotes a reply. */
+  quotes: boolean;
+  /** It holds a message, or the head of one. */
+  returns: boolean;
+  /** It names an address that is not its sender's or receiver's. */
+  names: boolean;
+}
+
+function signsOf(root: MimePart, text: string, subject: string): Signs {
+  const from = fieldText(root.fields, "from");
+  const daemon = fromDaemon.test(from);
+  const own = new Set(addressedTo(root));
+  return {
+    daemon,
+    system: daemon || fromSystem.test(from),
+    subject: subjectSays.test(subject) && !/^(?:re|aw|antw|fwd?|sv)\s*:/i.test(subject),
+    words: textSays.test(text),
+    quotes: transcriptReply(text, []).code !== null,
+    returns: allParts(root).some(({ type }) => /^(?:message\/|text\/rfc822)/.test(type)),
+    names: segmentsOf(text).some(({ address }) => !own.has(address.toLowerCase())),
+  };
+}
+
+function isBounce(signs: Signs, { nullSender, ownReturnPath }: ReturnContext): boolean {
+  const { daemon, system, subject, words, quotes, returns, names } = signs;
+  if (system && words) return true;
+  if (!nullSender) return false;
+  if (!ownReturnPath) return subject && words;
+  if (daemon) return true;
+  if (system) return subject || quotes || returns || names;
+  // A vacation may come from the null sender, too: of its words alone nothing follows.
+  return (subject && (words || quotes || returns || names)) || (quotes && (words || returns));
+}
+
+/** Auto-Submitted alone does not tell a bounce from a vacation: some mail systems set it (RFC 3834 §5). */
+function isAutomaticBounce(
+  signs: Signs,
+  mark: string,
+  { nullSender, ownReturnPath }: ReturnContext,
+): boolean {
+  if (mark !== "auto-submitted" || !nullSender || !ownReturnPath) return false;
+  return signs.daemon || (signs.system && (signs.subject || signs.words || signs.quotes));
+}
+
+/** `Undeliverable: Your order`: what follows the mark is the customer's. */
+function withoutOurSubject(subject: string, ours: readonly string[]): string {
+  let rest = subject
+    .slice(0, 1_000)
+    .replace(/^([^:]{0,60}(?:deliver|return|fail|unzustellbar|remis)[^:]{0,60}):.*$/is, "$1");
+  for (const one of ours) if (one.trim() !== "") rest = rest.replaceAll(one.trim(), " ");
+  return rest;
 }
 
 /** Gives the lines of a text that speak of one of some recipients, each with what follows it. Read once for all. */
@@ -112,21 +183,30 @@ function failuresIn(text: string, listed: string[], own: ReadonlySet<string>): F
   const segments = segmentsOf(text).filter(({ address }) => !own.has(address.toLowerCase()));
   const named = [...new Set(segments.map(({ address }) => address))].slice(0, maxAddresses);
   const recipients = listed.length > 0 ? listed : named;
-  if (recipients.length < 2) return [failureFrom(text, recipients)];
+  if (recipients.length < 2) return [failureFrom(text, recipients, own)];
   const wordsAbout = wordsIn(text);
-  return recipients.map((address) => failureFrom(wordsAbout([address]) || text, [address]));
+  return recipients.map((address) => {
+    const about = failureFrom(wordsAbout([address]), [address], own);
+    // Addresses in a row share what stands behind or before them all.
+    return about.text === "" ? { ...failureFrom(text, [address], own), recipients: [address] } : about;
+  });
 }
 
-function failureFrom(words: string, recipients: string[]): Failure {
-  const reply = quotedReply(words);
+const givenStatus = /(?:[([<#]|status:|code:?)\s{0,3}#?([245]\.\d{1,3}\.\d{1,3})(?![.\d])/i;
+
+function failureFrom(words: string, recipients: string[], own: ReadonlySet<string>): Failure {
+  const reply = transcriptReply(words, recipients.length > 0 ? [...recipients, ...own] : []);
+  const stated = reply.code === null ? statementAbout(words, recipients) : "";
+  const status = reply.status ?? (reply.code === null ? givenStatus.exec(words)?.[1] : null) ?? null;
+  const mixed = reply.code !== null && status !== null && String(reply.code)[0] !== status[0];
   return {
     recipients,
     code: reply.code,
-    status: reply.status,
-    // Without a reply in it the whole text is the reason, and behind a short one the text explains it.
-    text: reply.code === null ? oneLine(words) : reply.text,
+    status,
+    text: reply.code === null ? stated : reply.text,
     mta: null,
     reportedAt: null,
+    ...(mixed ? { mixedClasses: true as const } : {}),
   };
 }
 
@@ -135,7 +215,7 @@ const address = /(?<![^\s<>"'`(),;:[\]|=])[^\s<>"'`(),;:[\]|=]+@(?:[A-Za-z0-9_-]
 const everyAddress = new RegExp(address.source, "g");
 /** Lines whose address is somebody else's. */
 const elsewhere =
-  /mail ?from|^\s*(?:from|sender|sent by|reply-to|message-id|return-path|contact|subject)\b|https?:|postmaster@|mailer-daemon@|support@|contact|assistance|helpdesk|mailto:.{0,320}\?|x-sender|generated (?:from|by)/i;
+  /mail ?from|^\s*(?:from|sender|sent by|reply-to|message-id|return-path|contact|subject)\b|https?:|postmaster@|mailer-daemon@|support@|contact|assistance|help ?desk|\bplease\b|forward|visit|write to|send (?:it|this|your|an)|\bask\b|questions?|mailto:.{0,320}\?|x-sender|generated (?:from|by)/i;
 
 /** A line of a transcript that says all of one recipient: `550 <a@b.test>... User unknown`. */
 const wholeReply = /^\s*[45]\d\d[ -].*<[^<>@]{1,320}@[^<>@]{1,320}>\.\.\./;
@@ -156,7 +236,7 @@ function segmentsOf(text: string): { address: string; words: string }[] {
 }
 
 /** Who the bounce was sent to and who wrote it are not whom it is about. */
-function ownAddresses(root: MimePart): Set<string> {
+export function addressedTo(root: MimePart): string[] {
   const names = [
     "to",
     "from",
@@ -167,12 +247,10 @@ function ownAddresses(root: MimePart): Set<string> {
     "envelope-to",
     "sender",
   ];
-  return new Set(
-    names
-      .flatMap((name) => root.fields.filter(({ lower }) => lower === name))
-      .flatMap(({ value }) => addressesIn(value))
-      .map((one) => one.toLowerCase()),
-  );
+  return names
+    .flatMap((name) => root.fields.filter(({ lower }) => lower === name))
+    .flatMap(({ value }) => addressesIn(value))
+    .map((one) => one.toLowerCase());
 }
 
 function addressesIn(value: string): string[] {

@@ -103,7 +103,7 @@ const wording: readonly Row<RegExp>[] = [
   [/\b(?:s[37]150|s77719|s844)\b|part of their network/, "reputation_block", "Outlook.com: block list"],
   [/\bsc-00\d\b|messages from \S{1,60} weren't sent/, "reputation_block", "Outlook.com: our address"],
   [
-    /ask your postmaster for help or to contact \S+@/,
+    /ask your postmaster for help or to contact \S{0,100}@/,
     "reputation_block",
     "T-Online: our address is unknown to them or blocked",
   ],
@@ -161,22 +161,49 @@ const wording: readonly Row<RegExp>[] = [
     "our address has no name",
   ],
   [/blocked (?:by ldap|for abuse)|smtp server of your isp/, "reputation_block", "our address"],
+  [
+    /\bdynamic (?:ip|address|host|pool)|dial-?up|residential|open (?:relay|proxy)|botnet|compromised (?:host|server|account)|mail.?abuse|sender(?:score|base)/,
+    "reputation_block",
+    "what our address is taken for",
+  ],
+  [
+    /(?:your|client|sending|source|this) (?:ip|host|mail ?server|server|network).{0,60}(?:block|reject|denied|refus|not accept|not allowed)|(?:block|reject|denied|refus|not accept)\w{0,4} .{0,40}(?:your|client|sending|source) (?:ip|host|mail ?server|server|network)/,
+    "reputation_block",
+    "refuses our host by name",
+  ],
   [/virus|malware|infected|trojan|attachment|file type/, "attachment_rejected", "what is inside"],
-  [/\bspam\b|unsolicited|\bjunk\b|phishing/, "spam_content", "taken for spam"],
-  [/content (?:filter|rejected)|message content|suspicious content/, "spam_content", "the text itself"],
-  [/(?:message|mail|size).{0,40}(?:too (?:large|big)|exceeds)|size limit/, "message_too_large", "says so"],
+  [
+    /spam(?!haus|cop)|unsolicited|\bjunk\b|phish|\buce\b|\bube\b|bayes|(?:bulk|unwanted|malicious) (?:e?mail|message|content)|垃圾/,
+    "spam_content",
+    "taken for spam",
+  ],
+  [
+    /content (?:filter|rejected|denied|blocked|reject)|message content|(?:suspicious|forbidden|prohibited|objectionable) content/,
+    "spam_content",
+    "the text itself",
+  ],
+  [
+    /\b(?:mail ?box|user|account|recipient|inbox|maildir|folder)\b.{0,60}(?:quota|(?:size|storage|space) limit|exceeded (?:its|their|the) limit|too many messages)|\b(?:over|exceed(?:s|ed)?|out of|above|beyond) (?:\w{1,12} ){0,3}quota|\bquota.{0,20}(?:exceed|full|reach|limit|violat)|mail quota|disk quota/,
+    "mailbox_full",
+    "a quota, which is a mailbox's",
+  ],
+  [
+    /(?:message|mail|size).{0,40}(?:too (?:large|big)|exceeds)|size limit|(?:larger|bigger) than|exceed(?:s|ed)? .{0,40}(?:message|maximum|mail) size|maximum (?:message|mail) size|too much (?:mail )?data/,
+    "message_too_large",
+    "says so",
+  ],
   [
     /(?:mailbox|mail ?folder|mail ?drop|inbox|user's \w{1,12}).{0,60}\bfull\b|over ?quota|quota (?:is )?exceeded/,
     "mailbox_full",
     "says so",
   ],
   [
-    /exceeded (?:its |their |the )?(?:storage|quota|mailbox)|out of storage|inbox is full/,
+    /exceeded (?:its |their |the )?(?:storage|quota|mailbox)|out of (?:storage|space)|(?:inbox|account|storage|maildir) (?:is )?full|full (?:mail ?box|inbox)|not enough (?:storage|(?:disk )?space)|no space (?:left )?(?:in|for) |insufficient (?:disk )?(?:space|quota)|postfach (?:ist )?voll|bo[iî]te .{0,30}pleine|casella piena|buz[oó]n .{0,20}lleno|已满|переполнен/,
     "mailbox_full",
     "says so",
   ],
   [
-    /(?:sender|mail from|return.?path|envelope from).{0,40}(?:reject|invalid|denied|refused|exist|unknown|verif)/,
+    /(?:sender|mail from|return.?path|envelope.?from|from address|originat(?:or|ing address)).{0,40}(?:reject|invalid|denied|refused|exist|unknown|verif|resolv|not found|not allowed|bad)/,
     "invalid_sender",
     "speaks of our address",
   ],
@@ -193,18 +220,22 @@ const wording: readonly Row<RegExp>[] = [
     "speaks of us: nothing below may read it as the recipient",
   ],
   [
-    /(?:account|mailbox|user|recipient).{0,30}(?:disabled|inactive|suspended|deactivated|discontinued|frozen|is locked)/,
+    /(?:account|mailbox|user|recipient).{0,30}(?:disabled|inactive|suspended|deactivated|discontinued|frozen|is locked|not active|no longer (?:active|in use|available|valid)|(?:is|been|was) (?:closed|terminated|cancell?ed))/,
     "inactive_mailbox",
     "closed, but there",
   ],
-  [/disabled recipient|compte du destinataire est bloque/, "inactive_mailbox", "closed, but there"],
   [
-    /message (?:has )?expired|envelope expired|retry (?:timeout|time) exceeded|retry time not reached|in the queue too long|gave up after|giving up\.$|could not deliver for the last|delivery time expired|could not be delivered for \d+|failed \d+ attempts|undelivered for (?:too long|\d+)|not delivered within/,
+    /(?:disabled|inactive|suspended|closed) (?:recipient|user|mailbox|account)|account (?:closed|expired|terminated)|compte du destinataire est bloque/,
+    "inactive_mailbox",
+    "closed, but there",
+  ],
+  [
+    /(?:message|delivery|envelope|queue (?:life)?time)\b.{0,12}\bexpired|(?:retries|attempts) (?:have been |were )?(?:exceeded|exhausted)|exceeded (?:the )?(?:maximum|max) (?:retr|time in)|too (?:long|old) (?:in|for) (?:the )?queue|been (?:in (?:the|our) queue|queued|undeliverable) (?:for|too)|retry (?:timeout|time) exceeded|retry time not reached|in the queue too long|gave up after|giving up\.$|could not deliver for the last|delivery time expired|could not be delivered for \d+|failed \d+ attempts|undelivered for (?:too long|\d+)|not delivered within/,
     "message_expired",
     "another server tried until its time was up",
   ],
   [
-    /connection (?:timed out|refused|reset)|connect(?:ion)? (?:to \S{1,255} )?fail|did not accept our requests to connect|socket error|no route to host|network is unreachable|host (?:is )?(?:not reachable|unreachable|not responding)|(?:establish|able to make) an? smtp connection|no smtp connection got/,
+    /connection (?:timed out|refused|reset|dropped|closed|lost|terminated|was)|lost connection|(?:operation|session|conversation|smtp\w{0,8}|connect\w{0,4})\b.{0,60}timed? ?out|broken pipe|no answer from host|(?:cannot|can't|could ?n[o']t|unable to|failed to|failure to) (?:connect|contact|reach|establish)|host (?:is )?down|unreachable|connect(?:ion)? (?:to \S{1,255} )?fail|did not accept our requests to connect|socket error|no route to host|network is unreachable|host (?:is )?(?:not reachable|unreachable|not responding)|(?:establish|able to make) an? smtp connection|no smtp connection got/,
     "connection_failed",
     "another server could not reach the next one",
   ],
@@ -213,9 +244,13 @@ const wording: readonly Row<RegExp>[] = [
     "receiver_error",
     "a program of the receiver's failed",
   ],
-  [/host not found,? try again|name server.{0,20}(?:time|tempor)/, "dns_failure", "could not tell"],
   [
-    /no such domain|domain (?:name )?(?:not found|does not exist|unknown)|unknown (?:domain|host)|host unknown|: host not found|host \S{1,255} not found|any host named|domain is not reachable/,
+    /host not found,? try again|name (?:server|service).{0,30}(?:time|tempor|try again)|temporar\w{1,4} .{0,40}(?:resol|lookup|dns)|(?:lookup|resol\w{1,6}) failed temporar|servfail/,
+    "dns_failure",
+    "could not tell",
+  ],
+  [
+    /no such domain|domain (?:name )?(?:not found|does not exist|unknown)|unknown (?:domain|host)|host unknown|: host not found|host \S{1,255} not found|any host named|domain is not reachable|(?:no such|non-?existent|unresolvable) (?:host|domain)(?: ?name)?\b|\bnxdomain\b|name or service not known|(?:cannot|can't|could ?n[o']t|unable to) (?:resolve|find|locate) (?:the |any |a )?(?:host|domain|destination|mail server|mx)|域名不存在/,
     "invalid_domain",
     "says so",
   ],
@@ -224,19 +259,28 @@ const wording: readonly Row<RegExp>[] = [
     "invalid_domain",
     "it takes no mail",
   ],
-  [/no such (?:user|mailbox|recipient|person|account|address|local)/, "invalid_recipient", "says so"],
   [
-    /(?:unknown|invalid|nonexistent|non-existent|no valid|final delivery) (?:user|mailbox|recipient|account|local.part)/,
+    /no such (?:e?-?mail ?)?(?:user|mail ?box|recipient|person|account|address|local|name|alias|mail ?drop)/,
     "invalid_recipient",
     "says so",
   ],
   [
-    /(?:user|mailbox|recipient|account|e-?mail address|\balias)(?: \S{1,80})? (?:is )?(?:unknown|not found|not known|unavailable here)/,
+    /(?:recipient|user|account|mailbox|employee) .{0,40}no longer (?:exists|works|employed|with)|no (?:user|mailbox|account|recipient|one) (?:by|with|named|called|of) (?:that|this)|(?:cannot|can't|could ?n[o']t|unable to) (?:find|locate) (?:the |a |any |that )?(?:user|mailbox|recipient|account)/,
     "invalid_recipient",
     "says so",
   ],
   [
-    /(?:user|mailbox|recipient|account|address).{0,80}(?:does not|doesn't|did not|not) exist/,
+    /(?:unknown|invalid|nonexistent|non-existent|no valid|final delivery|bad|illegal|undefined) (?:or \w{1,12} )?(?:e?-?mail |virtual |local |to |destination )?(?:user|mail ?box|recipient|account|local.part|addressee|alias)/,
+    "invalid_recipient",
+    "says so",
+  ],
+  [
+    /(?:user|mailbox|recipient|account|e-?mail address|\balias)(?: \S{1,80})? (?:(?:is|was|has|are) )?(?:unknown|not found|not known|not (?:a )?(?:valid|recogni[sz]ed|registered)|invalid|undefined|nonexistent|non-existent|unavailable here|not here)|addressee unknown|not (?:a )?(?:valid|known|local|recogni[sz]ed|registered) (?:user|mailbox|recipient|account|e-?mail address)/,
+    "invalid_recipient",
+    "says so",
+  ],
+  [
+    /(?:user|mailbox|recipient|account|address|alias).{0,80}(?:does not|doesn't|did not|not|no longer) exist|(?:empf.{1,2}nger|benutzer|adresse).{0,20}(?:unbekannt|existiert nicht)|unbekannter? (?:empf.{1,2}nger|benutzer)|(?:utilisateur|destinataire|adresse) inconnue?|(?:usuario|destinatario) (?:desconocido|no existe)|(?:utente|destinatario) (?:sconosciuto|inesistente)|usu.{1,2}rio (?:desconhecido|inexistente)|(?:пользовател\w{0,3}|адрес\w{0,3}|ящик).{0,30}(?:не найден|не существует)|(?:用户|收件人|用户名)\S{0,6}不存在|存在しません/,
     "invalid_recipient",
     "Gmail: the account that you tried to reach",
   ],
@@ -253,14 +297,22 @@ const wording: readonly Row<RegExp>[] = [
     "Gmail, Exchange",
   ],
   [/check the recipient'?s? e-?mail address/, "invalid_recipient", "says what to mend"],
-  [/too many hops|mail loop|routing loop/, "routing_error", "a loop"],
+  [
+    /too many hops|(?:mail|routing|forwarding) loop|\bloop(?:ing)? (?:detected|broken|back)|message (?:is )?looping|hop count/,
+    "routing_error",
+    "a loop",
+  ],
 
   [
-    /access denied|\bpolic(?:y|ies)\b|prohibited|not authori[sz]ed|authrequired|authentication required|not a member|security polic/,
+    /access denied|\bpolic(?:y|ies)\b|prohibited|not authori[sz]ed|not permitted|(?:rejected|blocked|refused|denied) by (?:the )?(?:recipient|user|owner|administrator|rule)|restricted|only accepts|moderat|authrequired|authentication required|not a member|security polic/,
     "recipient_policy",
     "no reason given",
   ],
-  [/(?:local|internal|system|configuration) (?:error|problem|failure)/, "receiver_error", "its own trouble"],
+  [
+    /(?:local|internal|system|configuration|software|server|unexpected|unspecified|program|i\/o) (?:error|problem|failure)|(?:cannot|can't|could ?n[o']t|unable to) (?:create|open|write|append|save|update)|(?:permission denied|insufficient permission)|exit(?:ed)? (?:with )?(?:status|code)|no space left on/,
+    "receiver_error",
+    "its own trouble",
+  ],
   [
     /insufficient (?:system )?(?:storage|resources)|disk full|too busy|overload/,
     "receiver_error",
@@ -341,6 +393,12 @@ const outweighing: ReadonlySet<Classification> = new Set([
   "reputation_block",
   "mailbox_full",
   "rate_limited",
+  "message_too_large",
+  "spam_content",
+  "authentication_failed",
+  "greylisted",
+  "receiver_error",
+  "routing_error",
 ]);
 const suppressing: ReadonlySet<Classification> = new Set([
   "invalid_recipient",
@@ -358,6 +416,20 @@ interface Verdict {
 /** The cause of a failed attempt. Never a throw: a reply that nobody knows is `unclassified`. */
 export function classifyReply(reply: AskedReply): Classification {
   return judge(reply).classification;
+}
+
+/**
+ * RFC 5321 §4.5.3.1.10: a 552 for too many recipients is to be taken for a 452. It is the one permanent code that is
+ * temporary.
+ */
+export function isTooManyRecipients({
+  code,
+  status,
+  text,
+}: Omit<AskedReply, "code"> & { code: number | null }): boolean {
+  return (
+    code === 552 && (/^[45]\.5\.3$/.test(status ?? "") || /too many recipients/i.test(text.slice(0, 2_000)))
+  );
 }
 
 /** True where the words of a reply name no cause: its code and status are all there is. */
@@ -382,7 +454,10 @@ function judge(reply: AskedReply): Verdict {
   }
   const key = keys.find((one) => sharedIndex.has(one)) ?? "";
   const mixed = sharedIndex.get(key);
+  const blocked = refusedForRate(reply, said);
+  if (blocked !== null) return blocked;
   if (mixed !== undefined) {
+    if (said?.classification === "invalid_recipient" && plainlyUnknown(reply)) return said;
     const usable = said !== null && (mixed.wordsThat === "any" || !suppressing.has(said.classification));
     return usable ? said : mixed.means;
   }
@@ -392,6 +467,23 @@ function judge(reply: AskedReply): Verdict {
       ? said
       : { classification: subject, rule: `status ${reply.status}: its subject` };
   return said ?? bareVerdict(reply);
+}
+
+/** A permanent refusal for reasons of policy (X.7.Z) is a block, whatever rate it names as its reason. */
+function refusedForRate({ code, status }: AskedReply, said: Verdict | null): Verdict | null {
+  if (said?.classification !== "rate_limited" || code < 500 || !status?.startsWith("5.7.")) return null;
+  return verdictOf(`status ${status}`, "reputation_block", `permanent, where the ${said.rule}`);
+}
+
+const plainly =
+  /\b(?:no such (?:user|mailbox|recipient|account)|(?:user|recipient) (?:is )?(?:unknown|not found|does not exist|doesn't exist)|(?:unknown|invalid|nonexistent|non-existent) (?:user|recipient|mailbox))\b/;
+const otherwise =
+  /block|spam|polic|denied|\bban|reputation|black|\blist|\bmay\b|\bor\b|sender|relay|authenti|authori[sz]|\bif\b/;
+
+/** 5.7.1 is what some servers give for every refusal: beside it only plain words about the recipient count. */
+function plainlyUnknown({ status, text }: AskedReply): boolean {
+  const lower = judgedText(text);
+  return status === "5.7.1" && plainly.test(lower) && !otherwise.test(lower);
 }
 
 function bareVerdict(reply: AskedReply): Verdict {
@@ -412,9 +504,20 @@ function lookupKeys(code: number, status: string): string[] {
 }
 
 function firstSaid(rows: readonly Row<RegExp>[], text: string): Verdict | null {
-  const lower = text.slice(0, 2_000).toLowerCase();
+  const lower = judgedText(text);
   const row = rows.find(([words]) => words.test(lower));
   return row ? { classification: row[1], rule: `words ${row[0].source}: ${row[2]}` } : null;
+}
+
+/** Lower case; of addresses only that there is one, for `<spam@far.test>: user unknown` speaks of no spam. */
+function judgedText(text: string): string {
+  return text
+    .slice(0, 2_000)
+    .toLowerCase()
+    .replace(
+      /(?<![^\s<>"'(),;:[\]=])[^\s<>"'(),;:[\]=@]{1,64}@[a-z0-9.[\]_-]{1,255}|<[a-z0-9._+-]{1,64}>/g,
+      "@",
+    );
 }
 
 const longestNamedDelayMs = 3_600_000;

@@ -1,12 +1,14 @@
 // Delivery status notifications (RFC 3464, RFC 6533): groups of fields, one for the message and one for each
-// recipient. Only Action `failed` is a failure; delayed, relayed, delivered and expanded change nothing. Where the
-// diagnosis is poor, the words that the report has for people are added, for servers put their reason there.
+// recipient. Delayed, relayed, delivered and expanded change nothing; `failed` is a failure, and so is an Action that
+// RFC 3464 §2.3.3 does not know, of which nothing else is certain. Only a reply gives a cause: the Diagnostic-Code, an
+// extension field (§2.4) that holds one, or one that the text for people quotes (bounce-words.ts).
 import { parseAddress } from "./address.ts";
-import { humanText, wordsIn } from "./bounce-text.ts";
+import { addressedTo, humanText, wordsIn } from "./bounce-text.ts";
+import { markedWords, statementBeside, transcriptReply, withoutOurMessage } from "./bounce-words.ts";
 import { saysNothing } from "./classify.ts";
 import type { Failure } from "./failure.ts";
 import { allParts, fieldOf, readFields, textOf, type MimeField, type MimePart } from "./mime.ts";
-import { oneLine, quotedReply, type QuotedReply } from "./reply-text.ts";
+import { quotedReply, type QuotedReply } from "./reply-text.ts";
 
 const statusTypes = new Set(["message/delivery-status", "message/global-delivery-status"]);
 const maxRecipients = 100;
@@ -21,18 +23,24 @@ const recipientFields = ["final-recipient", "original-recipient", "x-actual-reci
 const groupMarks = new Set([...recipientFields, "action", "status", "diagnostic-code"]);
 
 /** The failures that the report tells of; null where the mail holds no delivery status. */
-export function readDeliveryStatus(root: MimePart): Failure[] | null {
+export function readDeliveryStatus(root: MimePart, subjects: readonly string[] = []): Failure[] | null {
   const parts = allParts(root);
   const machine = parts.filter(({ type }) => statusTypes.has(type)).map((part) => part.body);
   const texts = machine.length > 0 ? machine : parts.map(textOf).filter(looksLikeStatus);
   if (texts.length === 0) return null;
-  const groups = texts.flatMap(groupsOf);
+  const all = texts.flatMap(groupsOf);
+  // A group without a recipient says nothing where others name one: it would outrank them.
+  const naming = all.filter(({ fields }) => fields.some(({ lower }) => recipientFields.includes(lower)));
+  const groups = naming.length > 0 ? naming : all;
   if (groups.length === 0) return null;
   const failures: Failure[] = [];
-  const words = humanText(root);
-  const wordsAbout = groups.length === 1 ? () => words.trim() : wordsIn(words);
+  const words = withoutOurMessage(humanText(root), subjects);
+  const heard: Heard = {
+    wordsAbout: groups.length === 1 ? () => words.trim() : wordsIn(words),
+    own: addressedTo(root),
+  };
   for (const group of groups.slice(0, maxRecipients)) {
-    const failure = readGroup(group.fields, group.perMessage, wordsAbout);
+    const failure = readGroup(group.fields, group.perMessage, heard);
     if (failure !== null) failures.push(failure);
   }
   return failures;
@@ -70,14 +78,10 @@ function groupsOf(text: string): { fields: MimeField[]; perMessage: MimeField[] 
   return groups.map((fields) => ({ fields, perMessage }));
 }
 
-function readGroup(
-  fields: MimeField[],
-  perMessage: MimeField[],
-  wordsAbout: (recipients: readonly string[]) => string,
-): Failure | null {
+function readGroup(fields: MimeField[], perMessage: MimeField[], heard: Heard): Failure | null {
   const action = /[a-z]+/i.exec(fieldOf(fields, "action"))?.[0]?.toLowerCase() ?? "";
   const told = /([245])\.\d{1,3}\.\d{1,3}/.exec(fieldOf(fields, "status"))?.[0] ?? null;
-  if (action !== "" && action !== "failed" && action !== "fail" && action !== "failure") return null;
+  if (harmless.test(action)) return null;
   if (told?.startsWith("2")) return null;
   const recipients = recipientFields
     .flatMap((name) => fields.filter(({ lower }) => lower === name))
@@ -91,23 +95,65 @@ function readGroup(
   const diagnosis = utf8(fieldOf(fields, "diagnostic-code") || comment);
   const [, kind = "", said = diagnosis] = /^\s*([\w-]+)\s*;\s*([\s\S]*)$/.exec(diagnosis) ?? [];
   const reply = quotedReply(said.slice(0, longestDiagnosis));
-  const human = wordsAbout(recipients);
-  const fallback =
-    reply.code === null && (said.trim() === "" || !/^smtp$/i.test(kind)) ? quotedReply(human) : null;
-  // Many servers put their reason into the part for people: where the diagnosis says none, the judge hears both.
-  const text =
-    saysNothing(reply.text) && human !== ""
-      ? oneLine(`${reply.text} ${fallback?.text ?? human}`)
-      : reply.text;
-  const code = reply.code ?? fallback?.code ?? null;
+  const further =
+    !saysNothing(reply.text) && (reply.code !== null || /^smtp$/i.test(kind))
+      ? null
+      : furtherReply(fields, reply, recipients, heard);
+  const code = reply.code ?? further?.code ?? null;
+  const ownStatus = reply.status ?? further?.status ?? null;
+  const mixed = code !== null && ownStatus !== null && String(code)[0] !== ownStatus[0];
   return {
     recipients: [...new Set(recipients)],
     code,
-    status: preciseStatus(told, reply.status === null ? fallback : reply),
-    text,
+    status: preciseStatus(told, reply.status === null ? further : reply),
+    text: further !== null && (saysNothing(reply.text) || reply.text === "") ? further.text : reply.text,
     mta: hostIn(fieldOf(fields, "remote-mta")) ?? hostIn(fieldOf(perMessage, "reporting-mta")),
     reportedAt: dateIn(fieldOf(fields, "last-attempt-date")) ?? dateIn(fieldOf(perMessage, "arrival-date")),
+    ...(action === "" || /^fail(?:ed|ure)?$/.test(action) ? {} : { unknownAction: true as const }),
+    ...(mixed ? { mixedClasses: true as const } : {}),
   };
+}
+
+/** What RFC 3464 §2.3.3 calls no failure, in the spellings that are seen. */
+const harmless = /^(?:delay(?:ed)?|relay(?:ed)?|deliver(?:ed)?|expand(?:ed)?)$/;
+
+/** What the report has for people. */
+interface Heard {
+  wordsAbout: (recipients: readonly string[]) => string;
+  /** Whom the report was sent to, as its receivers' replies may name him. */
+  own: readonly string[];
+}
+
+/** Extension fields that hold what our message says. */
+const ofMessage = /recipient|original|subject|message|header|from|sender/;
+
+/** A reply that stands elsewhere in the report, where the diagnosis names no cause; null: none that does. */
+function furtherReply(
+  fields: MimeField[],
+  { code, text: diagnosis }: QuotedReply,
+  recipients: readonly string[],
+  { wordsAbout, own }: Heard,
+): QuotedReply | null {
+  const words = wordsAbout(recipients);
+  const extensions = fields
+    .filter(({ lower }) => lower.startsWith("x-") && !ofMessage.test(lower))
+    .filter(({ value }) => /^\s*(?:[\w-]{1,40}\s*;\s*)?[45]\d\d(?:[\s-]|$)/.test(value))
+    .slice(0, maxNames)
+    .map(({ value }) => quotedReply(utf8(value).slice(0, longestDiagnosis)));
+  const quoted = [...extensions, transcriptReply(words, [...recipients, ...own])].filter(
+    (one) => one.code !== null && (code === null || String(one.code)[0] === String(code)[0]),
+  );
+  const [first = null] = quoted;
+  const telling = quoted.find(({ text }) => !saysNothing(text));
+  if (telling !== undefined) return telling;
+  // Without any reply, the report is as good as prose.
+  const bare = diagnosis === "" && first === null ? statementBeside(words, recipients) : "";
+  const stated = [markedWords(words, [...recipients, ...own]), bare].find(
+    (one) => one !== "" && !saysNothing(one),
+  );
+  if (stated !== undefined)
+    return { code: first?.code ?? null, status: first?.status ?? null, adjacent: false, text: stated };
+  return code === null ? first : null;
 }
 
 const vague = /^\d\.\d\.0$/;

@@ -1,6 +1,6 @@
 // A failed delivery that a report tells of, whatever its form, and what it comes to: permanent or temporary, and the
 // cause by the same table as a reply in a session (classify.ts).
-import { classifyReply, type Classification } from "./classify.ts";
+import { classifyReply, isTooManyRecipients, type Classification } from "./classify.ts";
 
 /** One recipient to whom a delivery failed for good (or whose time is up). */
 export interface Failure {
@@ -15,12 +15,20 @@ export interface Failure {
   mta: string | null;
   /** When the report says that it happened, milliseconds since 1970. */
   reportedAt: number | null;
+  /** Its Action is none of RFC 3464's: failed, and whether for good is not known. */
+  unknownAction?: true;
+  /** Code and enhanced status of the reply are of different classes (`550 4.2.1`). */
+  mixedClasses?: true;
 }
 
 export type BounceType = "hard" | "soft" | "undetermined";
 
 /** The class of the status; where there is none the code's first digit; else nothing is known. */
-export function failureType(failure: Pick<Failure, "code" | "status">): BounceType {
+export function failureType(
+  failure: Pick<Failure, "code" | "status" | "unknownAction" | "text">,
+): BounceType {
+  if (failure.unknownAction) return "undetermined";
+  if (isTooManyRecipients(failure)) return "soft";
   const digit = failure.status?.[0] ?? String(failure.code ?? "")[0];
   return digit === "5" ? "hard" : digit === "4" ? "soft" : "undetermined";
 }

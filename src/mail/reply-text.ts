@@ -11,6 +11,8 @@ export interface QuotedReply {
   adjacent: boolean;
   /** From the code on, or all of the text: one line, at most 2,000 characters. */
   text: string;
+  /** What stands before the code in its paragraph, as far as it is looked at. */
+  lead?: string;
 }
 
 const longestText = 2_000;
@@ -24,17 +26,30 @@ const bareStatus = /(?<![\d.])#?([245]\.\d{1,3}\.\d{1,3})(?!\.?\d)/;
 const unitBehind =
   /^(?:bytes|k?b\b|mb\b|seconds?|minutes?|hours?|days?|recipients?|messages\b|ms\b|times\b)/i;
 
-/** The first reply that a text quotes. */
-export function quotedReply(input: string): QuotedReply {
+/** What may stand before a code in a line of a transcript: marks alone, or a word that introduces a quotation. */
+const lineMarks = /^[\s>|*<•"'(-]*$/;
+const introduces =
+  /\b(?:said|says|return\w{0,3}|respon\w{1,6}|repl(?:y|ied)|errors?|reasons?|status|results?|codes?|diagnos\w{1,8}|smtp|server|was|because|rejected|refused|failed)\b[^\n]{0,60}$|[:;#]\s{0,3}$/i;
+const longestLead = 400;
+
+/**
+ * The first reply that a text quotes. `field`: the text is a reply, wherever in it the code stands; `transcript`: it is
+ * a text for people, in which a number counts only where it begins a line or is introduced as another server's.
+ */
+export function quotedReply(input: string, within: "field" | "transcript" = "field"): QuotedReply {
   const text = input.slice(0, longestSearched);
   for (const match of text.matchAll(coded)) {
     const digits = match[1] ?? "";
     const from = match.index + match[0].indexOf(digits);
-    const behind = text.slice(from + 3).replace(/^[\s\-:#]+/, "");
-    if (unitBehind.test(behind)) continue;
+    const lead = text.slice(Math.max(0, from - longestLead), from);
+    const line = lead.slice(lead.lastIndexOf("\n") + 1).slice(-160);
+    const begins = lineMarks.test(line);
+    if (within === "transcript" && !begins && (!introduces.test(line) || /\bsubject\b/i.test(line))) continue;
+    if (!begins && unitBehind.test(text.slice(from + 3, from + 60).replace(/^[\s\-:#]+/, ""))) continue;
     const rest = oneLine(replyPart(text.slice(from), text[from - 1] ?? ""));
     const status = match[2] ?? statusNear(rest);
-    return { code: Number(digits), status, adjacent: match[2] !== undefined, text: rest };
+    const paragraph = lead.split(/\n[ \t]*\n/).at(-1) ?? "";
+    return { code: Number(digits), status, adjacent: match[2] !== undefined, text: rest, lead: paragraph };
   }
   return { code: null, status: bareStatus.exec(text)?.[1] ?? null, adjacent: false, text: oneLine(text) };
 }
@@ -46,7 +61,7 @@ function statusNear(reply: string): string | null {
 
 /** What ends a reply in a transcript: an empty line, the next line of the dialogue, the reporter's own remark. */
 const replyEnd =
-  /\n[ \t]*\n|\n[ \t]*(?:>>>|<<<|-{3,}|\.\.\. while|while talking|giving up on|i'm not going to try again|\(in reply to)/i;
+  /\n[ \t]*\n|\n[ \t]*(?:>>>|<<<|-{3,}|\.\.\. while|while talking|giving up on|i'm not going to try again|\(in reply to|(?:possible|common|likely) (?:reasons?|causes?)|th(?:is|e) \w{1,12} (?:may|might|could)|please |for (?:more|further) )/i;
 const quoteEnds: Record<string, RegExp> = { "[": /\]/, '"': /"/, "'": /'(?![a-z])/i };
 
 function replyPart(text: string, before: string): string {

@@ -4,13 +4,15 @@
 // Pure and synchronous: the caller runs it where its work holds up nobody.
 import { readComplaint, type Complaint } from "./arf.ts";
 import { autoReplyMark } from "./auto-reply.ts";
-import { readProseBounce } from "./bounce-text.ts";
+import { readProseBounce, type ReturnContext } from "./bounce-text.ts";
 import { signatureClaims, type SignatureClaim } from "./dkim-verify.ts";
 import { readDeliveryStatus } from "./dsn.ts";
 import type { Failure } from "./failure.ts";
 import { messageTokenForm } from "./message-token.ts";
-import { allParts, fieldOf, readMime, type MimePart } from "./mime.ts";
+import { allParts, fieldOf, fieldText, readFields, readMime, type MimePart } from "./mime.ts";
 import { readSesNotice } from "./ses-notice.ts";
+
+export type { ReturnContext };
 
 export type Returned =
   | { kind: "bounce"; failures: Failure[]; original: Original }
@@ -32,9 +34,14 @@ export interface ReportSender {
   signatures: SignatureClaim[];
 }
 
-/** At most 2 MB are looked at. Never throws. */
-export function readReturned(bytes: Uint8Array): Returned {
+/** At most 2 MB are looked at. Never throws. `came`: what is known of how it came; else what its Return-Path says. */
+export function readReturned(bytes: Uint8Array, came: Partial<ReturnContext> = {}): Returned {
   const root = readMime(bytes);
+  const context: ReturnContext = {
+    nullSender: came.nullSender ?? /^<>$/.test(fieldOf(root.fields, "return-path")),
+    ownReturnPath: came.ownReturnPath ?? false,
+    subjects: [...(came.subjects ?? []), ...returnedSubjects(root)],
+  };
   const complaint = readComplaint(root);
   if (complaint === "not a complaint") return { kind: "nothing", why: "a report that is no complaint" };
   if (complaint) return complaintOf(bytes, root, complaint);
@@ -42,14 +49,24 @@ export function readReturned(bytes: Uint8Array): Returned {
   if (ses?.kind === "other") return { kind: "nothing", why: "a notification of no failure" };
   if (ses?.kind === "bounce") return { kind: "bounce", failures: ses.failures, original: originalOf(root) };
   if (ses?.kind === "complaint") return complaintOf(bytes, root, ses.complaint);
-  const reported = readDeliveryStatus(root);
+  const reported = readDeliveryStatus(root, context.subjects);
   if (reported !== null)
     return reported.length > 0
       ? { kind: "bounce", failures: reported, original: originalOf(root) }
       : { kind: "nothing", why: "a delivery status that is no failure" };
-  const prose = readProseBounce(root, autoReplyMark(root.fields));
+  const prose = readProseBounce(root, autoReplyMark(root.fields), context);
   if (typeof prose === "string") return { kind: "nothing", why: prose };
   return { kind: "bounce", failures: prose, original: originalOf(root) };
+}
+
+/** Subjects of the messages that a report returns, whole or as their header. */
+function returnedSubjects(root: MimePart): string[] {
+  return allParts(root)
+    .filter(
+      ({ type }) => type === "message/rfc822" || type === "text/rfc822-headers" || type === "message/global",
+    )
+    .map(({ body }) => fieldText(readFields(body).fields, "subject").replace(/\s+/g, " "))
+    .slice(0, maxFound);
 }
 
 function complaintOf(bytes: Uint8Array, root: MimePart, complaint: Complaint): Returned {

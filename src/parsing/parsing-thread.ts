@@ -5,7 +5,7 @@ import { parentPort } from "node:worker_threads";
 import { ContentLimit, ContentReader, type ContentPlan } from "../mail/content-reader.ts";
 import { ContentText } from "../mail/content-text.ts";
 import { readNotice, type Notice } from "../mail/notice.ts";
-import { readReturned, type Returned } from "../mail/returned.ts";
+import { readReturned, type ReturnContext, type Returned } from "../mail/returned.ts";
 
 /** Octets of the mail from `start` up to `end`. */
 export interface Span {
@@ -26,7 +26,7 @@ export type ParsingCall =
   | { kind: "show"; reading: number; part: "text" | "html"; offset: number; bytes: Uint8Array }
   | { kind: "list"; reading: number; from: number }
   | { kind: "drop"; reading: number }
-  | { kind: "returned"; mail: Uint8Array }
+  | { kind: "returned"; mail: Uint8Array; came: ReturnContext }
   | { kind: "notice"; mail: Uint8Array };
 
 export interface ParsingAnswers {
@@ -126,7 +126,7 @@ function answer(call: ParsingCall): ParsingAnswers[ParsingCall["kind"]] {
       readings.delete(call.reading);
       return null;
     case "returned":
-      return readReturned(call.mail);
+      return readReturned(call.mail, call.came);
     case "notice":
       return readNotice(call.mail);
   }

@@ -4,7 +4,7 @@
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Notice } from "../mail/notice.ts";
-import type { Returned } from "../mail/returned.ts";
+import type { ReturnContext, Returned } from "../mail/returned.ts";
 import { contentJson, type OpenMail } from "./content.ts";
 import { createShares } from "./shares.ts";
 import { createParsingWorker } from "./worker.ts";
@@ -25,7 +25,7 @@ export interface Parsing {
    */
   readContent(reading: { accountKey: number; open: OpenMail; goOn(): void }): Promise<ContentAnswer>;
   /** mail/returned.ts. Rejects with ParsingFailed: the mail is to be sent again later. */
-  readReturned(mail: Uint8Array): Promise<Returned>;
+  readReturned(mail: Uint8Array, came: ReturnContext): Promise<Returned>;
   /** mail/notice.ts. Rejects with ParsingFailed. */
   readNotice(mail: Uint8Array): Promise<Notice>;
   /** Ends the threads; what they had is rejected. */
@@ -60,7 +60,7 @@ export function createParsing({ clock, log }: { clock: Clock; log: Log }): Parsi
         throw error;
       }
     },
-    readReturned: (mail) => reports.call({ kind: "returned", mail }),
+    readReturned: (mail, came) => reports.call({ kind: "returned", mail, came }),
     readNotice: (mail) => reports.call({ kind: "notice", mail }),
     async stop() {
       await Promise.all([content.stop(), reports.stop()]);

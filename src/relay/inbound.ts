@@ -151,7 +151,9 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
     try {
       await readReport(stream, held);
       const boxes = [...(mailboxes.get(session)?.values() ?? [])];
-      if ((await feedback.take(held.bytes(), boxes, peer)) === "later")
+      const { mailFrom } = session.envelope;
+      const nullSender = mailFrom !== false && mailFrom.address === "";
+      if ((await feedback.take(held.bytes(), boxes, { peer, nullSender })) === "later")
         throw new SmtpReply(451, "4.3.2", "Not now; try again later");
       return "2.0.0 Taken";
     } finally {

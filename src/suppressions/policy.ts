@@ -12,7 +12,8 @@ import type { NewSuppression } from "../store/store.ts";
 const simulatorDomain = "simulator.svc";
 const longestDescription = 500;
 
-type Verdict = (reply: OutcomeReply) => boolean;
+/** `local`: our own resolver said so, and no server. */
+type Verdict = (reply: OutcomeReply, source: "smtp" | "local") => boolean;
 const always: Verdict = () => true;
 const never: Verdict = () => false;
 
@@ -20,9 +21,10 @@ const never: Verdict = () => false;
 const verdicts = {
   invalid_recipient: always, // the mailbox does not exist (5.1.1): every further mail costs reputation
   inactive_mailbox: always, // the mailbox was closed or disabled (5.2.1)
-  // 556: the domain publishes that it takes no mail (null MX, RFC 7505). That there is no such domain is not this
-  // bounce's to say: a second look has to agree (second-look.ts).
-  invalid_domain: (reply) => reply.code === 556,
+  // A server that says 5.1.2 has looked the domain up and given up on it. What our own resolver says counts at once only
+  // for 556, where the domain publishes that it takes no mail (null MX, RFC 7505); that there is no such domain, one
+  // broken resolver may say of all, so a second look has to agree (second-look.ts).
+  invalid_domain: (reply, source) => source === "smtp" || reply.code === 556,
   mailbox_full: never, // the owner may clear it
   spam_content: never, // about this message
   attachment_rejected: never, // about this message
@@ -53,28 +55,32 @@ export function playsOutcomes(job: Job): boolean {
 /** True where the outcome puts the recipient on the list. */
 export function suppresses(job: Job, outcome: Outcome): boolean {
   if (outcome.kind !== "bounced" || playsOutcomes(job)) return false;
-  return isPermanent(outcome.reply) && verdicts[outcome.classification](outcome.reply);
+  return isPermanent(outcome.reply) && verdicts[outcome.classification](outcome.reply, outcome.source);
 }
 
 /** The same for a reply in a session, by its text alone. */
 export function replySuppresses(reply: OutcomeReply): boolean {
-  return isPermanent(reply) && verdicts[classifyReply(reply)](reply);
-}
-
-/** RFC 5321 §4.2.1: the first digit alone. */
-function isPermanent({ code }: OutcomeReply): boolean {
-  return code >= 500 && code <= 599;
+  return isPermanent(reply) && verdicts[classifyReply(reply)](reply, "smtp");
 }
 
 /**
- * True where a failure that another server reports (a DSN) suppresses: no status and no reply in it says
- * that it is temporary, and it is the recipient's own fault. Who reports has looked the domain up and given up on it, so
- * that a domain without mail counts here, which one look of our own resolver does not.
+ * RFC 5321 §4.2.1: the first digit decides what happens. Where the enhanced status contradicts it (`550 4.2.1`), the
+ * receiver has not said for good that the address is bad.
+ */
+function isPermanent({ code, status }: OutcomeReply): boolean {
+  return code >= 500 && code <= 599 && (status === null || status.startsWith("5"));
+}
+
+/**
+ * True where a failure that another server reports (a DSN) suppresses: by the same judgement as in a session, and only
+ * where nothing in the report says that it is temporary, leaves it open, or contradicts itself.
  */
 export function failureSuppresses(failure: Failure): boolean {
-  if (failureType(failure) === "soft" || (failure.code !== null && failure.code < 500)) return false;
-  const classification = classifyFailure(failure);
-  return classification === "invalid_domain" || verdicts[classification](replyOf(failure));
+  if (failureType(failure) === "soft" || failure.unknownAction || failure.mixedClasses) return false;
+  if (failure.code !== null && failure.code < 500) return false;
+  // Words alone, of which not even the address is said that they are about.
+  if (failure.code === null && failure.status === null && failure.recipients.length === 0) return false;
+  return verdicts[classifyFailure(failure)](replyOf(failure), "smtp");
 }
 
 /** The entry to add with the bounce `eventId`, or null where this outcome suppresses nobody. */

@@ -61,6 +61,21 @@ test.each([true, false])(
   },
 );
 
+test.each([
+  ["552 5.5.3 no more", "deferred", "5.5.3", "rate_limited"],
+  ["552 Too many recipients", "deferred", null, "rate_limited"],
+  ["552 5.2.2 mailbox full", "bounced", "5.2.2", "mailbox_full"],
+  ["550 5.5.3 too many recipients", "bounced", "5.5.3", "rate_limited"],
+  ["550 4.2.1 mailbox disabled", "bounced", "4.2.1", "inactive_mailbox"],
+])(
+  "RCPT answered with %j is %s: the first digit decides but for 552 with too many recipients",
+  async (reply, kind, status, classification) => {
+    const { send } = await start({ onRcpt: () => reply });
+    const code = Number(reply.slice(0, 3));
+    expect(await send("a@x.test")).toMatchObject({ kind, reply: { code, status }, classification });
+  },
+);
+
 test("without pipelining nothing follows a refused RCPT but the next message", async () => {
   const { receiver, send } = await start({ pipelining: false });
   await send("unknown@x.test");

@@ -58,7 +58,7 @@ export async function feedbackRig() {
       verpSecret: secret,
       tokens,
       resolver: tableResolver(zone, asked),
-      readReturned: async (mail) => readReturned(mail),
+      readReturned: async (mail, came) => readReturned(mail, came),
       readNotice: async (mail) => readNotice(mail),
       config: {
         hostname: "mail.test",
@@ -101,7 +101,7 @@ export async function feedbackRig() {
     async arrive(to: string, mail: string, peer = stranger, at: Feedback = feedback): Promise<string> {
       const mailbox = await at.mailboxOf(to);
       if (!mailbox) throw new Error(`no mailbox for ${to}`);
-      return at.take(Buffer.from(mail), [mailbox], peer);
+      return at.take(Buffer.from(mail), [mailbox], { peer, nullSender: true });
     },
     /** But for its deliveries. */
     async eventsOf(job: Job): Promise<Record<string, unknown>[]> {

@@ -102,12 +102,57 @@ test.each([
   expect(classify(550, null, text)).toBe(classification);
 });
 
+test.each([
+  [550, "5.7.1", "No such user here", "invalid_recipient"],
+  [550, "5.7.1", "<ann@far.test>: Recipient address rejected: User unknown", "invalid_recipient"],
+  [553, "5.7.1", "Invalid recipient ann@far.test (Mode: normal)", "invalid_recipient"],
+  [550, "5.7.1", "No such user, or you may not write to it", "reputation_block"],
+  [550, "5.7.1", "user unknown (sender denied)", "invalid_sender"],
+])(
+  "beside 5.7.1 plain words about the recipient count, and no others: %i %s %s",
+  (code, status, text, cause) => {
+    expect(classify(code, status, text)).toBe(cause);
+  },
+);
+
+test("a permanent block is a block, whatever rate it names; the same for now is a rate", () => {
+  const words =
+    "Our system has detected an unusual rate of unsolicited mail originating from your IP address. Mail has been blocked";
+  expect(classify(550, "5.7.1", words)).toBe("reputation_block");
+  expect(classify(550, "5.7.0", words)).toBe("reputation_block");
+  expect(classify(421, "4.7.0", words)).toBe("rate_limited");
+  expect(classify(450, "4.7.1", "too many connections")).toBe("rate_limited");
+  expect(ruleOf({ code: 550, status: "5.7.1", text: words })).toContain("unusual rate");
+});
+
+test.each([
+  ["<spam@far.test>: user unknown", "invalid_recipient"],
+  ["<spam@far.test>... User unknown", "invalid_recipient"],
+  ["a@barracuda.test user unknown", "invalid_recipient"],
+  ["User dmarc@spf.virus.test not found", "invalid_recipient"],
+  ["<greylist>: no such user", "invalid_recipient"],
+  ["nosuchuser@no-such-user.test: rejected", "recipient_policy"],
+  ["spam@far.test: taken for spam", "spam_content"],
+])("of an address only that there is one is judged: %j is %s", (text, cause) => {
+  expect(classify(550, null, text)).toBe(cause);
+});
+
+test.each([
+  [552, "5.1.1", "message size exceeds fixed limit", "message_too_large"],
+  [554, "5.1.1", "taken for spam", "spam_content"],
+  [550, "5.1.1", "SPF check failed", "authentication_failed"],
+  [554, "5.1.1", "ann@far.test... aliasing/forwarding loop broken (11 aliases deep)", "routing_error"],
+])("5.1.1 beside words of another cause is that cause: %i %s %s", (code, status, text, cause) => {
+  expect(classify(code, status, text)).toBe(cause);
+});
+
 test("a block never reads as the recipient's fault, whatever else the text says", () => {
   const suppressing = ["invalid_recipient", "invalid_domain", "inactive_mailbox"];
   for (const status of ["5.7.1", "5.7.0", "5.7.26", "5.7.28", "5.7.99", "5.1.10", "5.4.1", "5.5.1"]) {
     for (const text of [
-      "no such user",
-      "user unknown",
+      ...(status === "5.7.1"
+        ? ["blocked: no such user", "user unknown, or spam"]
+        : ["no such user", "user unknown"]),
       "account disabled",
       "mailbox not found",
       "no such domain",

@@ -221,16 +221,18 @@ const bounce = Buffer.from(
   "From: MAILER-DAEMON@x.test\r\nSubject: Undelivered Mail\r\n\r\nThe following addresses had permanent fatal errors\r\n<a@b.test>\r\n550 5.1.1 user unknown\r\n",
 );
 
+const came = { nullSender: true, ownReturnPath: true, subjects: [] };
+
 test("a report and a mail to the operator are read as mail/ reads them", async () => {
-  expect(await parsing.readReturned(bounce)).toEqual(readReturned(bounce));
+  expect(await parsing.readReturned(bounce, came)).toEqual(readReturned(bounce, came));
   expect(await parsing.readNotice(bounce)).toEqual(readNotice(bounce));
 });
 
 test("a thread that does not answer in time is ended: what it had fails, and the next call starts it again", async () => {
-  const late = parsing.readReturned(bounce);
+  const late = parsing.readReturned(bounce, came);
   pass(callLimitMs);
   await expect(late).rejects.toThrow(new ParsingFailed("it took longer than 10 seconds"));
-  expect(await parsing.readReturned(bounce)).toEqual(readReturned(bounce));
+  expect(await parsing.readReturned(bounce, came)).toEqual(readReturned(bounce, came));
 });
 
 test("an answer whose thread was ended breaks off; it never goes on with nothing", async () => {
@@ -258,9 +260,9 @@ test("an idle thread ends, but not while an answer is on its way", async () => {
 });
 
 test("a stop rejects what is under way", async () => {
-  const late = parsing.readReturned(bounce);
+  const late = parsing.readReturned(bounce, came);
   const ends = expect(late).rejects.toThrow("the program stops");
   await parsing.stop();
   await ends;
-  await expect(parsing.readReturned(bounce)).rejects.toThrow("the program stops");
+  await expect(parsing.readReturned(bounce, came)).rejects.toThrow("the program stops");
 });

@@ -52,6 +52,42 @@ Message-ID: ${wishes.messageId ?? "<x@mail.test>"}
 `);
 }
 
+/** A report whose text for people, recipient fields and returned header are given. */
+export function reportMail(wishes: {
+  to: string;
+  human: string;
+  fields: string[];
+  returned?: string | undefined;
+}): string {
+  return crlf(`Return-Path: <>
+From: Mail Delivery System <MAILER-DAEMON@mx.far.test>
+To: ${wishes.to}
+Subject: Undelivered Mail Returned to Sender
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=delivery-status; boundary="=_b1"
+
+--=_b1
+Content-Type: text/plain; charset=us-ascii
+
+${wishes.human}
+
+--=_b1
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; mx.far.test
+
+${wishes.fields.join("\n")}
+
+--=_b1
+Content-Type: text/rfc822-headers
+
+From: shop@shop.example
+${wishes.returned ?? "Subject: Your order"}
+
+--=_b1--
+`);
+}
+
 export interface ArfWishes {
   to: string;
   type?: string;

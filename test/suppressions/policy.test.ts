@@ -2,7 +2,13 @@ import { expect, test } from "vitest";
 import type { Classification } from "../../src/mail/classify.ts";
 import { bounceCategories } from "../../src/mail/classify.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
-import { suppressionFor, suppresses } from "../../src/suppressions/policy.ts";
+import {
+  failureSuppresses,
+  replySuppresses,
+  suppressionFor,
+  suppresses,
+} from "../../src/suppressions/policy.ts";
+import { secondLookFor } from "../../src/suppressions/second-look.ts";
 import { jobOf, traceOf } from "../events/jobs.ts";
 
 function bounce(classification: Classification, code = 550, status: string | null = "5.1.1"): Outcome {
@@ -16,9 +22,10 @@ function bounce(classification: Classification, code = 550, status: string | nul
 }
 const all = Object.keys(bounceCategories) as Classification[];
 
-test("of all causes only a mailbox that does not exist or was closed suppresses", () => {
+test("of all causes only a mailbox or a domain that does not exist, or one that was closed, suppresses", () => {
   expect(all.filter((cause) => suppresses(jobOf(), bounce(cause)))).toEqual([
     "invalid_recipient",
+    "invalid_domain",
     "inactive_mailbox",
   ]);
 });
@@ -39,9 +46,34 @@ test("the entry says why, by which message and event, under the canonical addres
   });
 });
 
-test("a null MX suppresses at once, a domain that cannot be found does not", () => {
-  expect(suppresses(jobOf(), bounce("invalid_domain", 556, "5.1.10"))).toBe(true);
-  expect(suppressionFor(jobOf(), bounce("invalid_domain", 550, "5.1.2"), "evt_1")).toBeNull();
+test("a null MX suppresses at once, a domain that our own resolver cannot find does not", () => {
+  const byUs = (code: number, status: string) =>
+    ({ ...bounce("invalid_domain", code, status), source: "local" }) as const;
+  expect(suppresses(jobOf(), byUs(556, "5.1.10") as Outcome)).toBe(true);
+  expect(suppressionFor(jobOf(), byUs(550, "5.1.2") as Outcome, "evt_1")).toBeNull();
+});
+
+test("a receiver's 550 5.1.2 suppresses, in a session as in a report, and asks for no second look", () => {
+  const outcome = bounce("invalid_domain", 550, "5.1.2");
+  const failure = {
+    recipients: ["a@b.test"],
+    code: 550,
+    status: "5.1.2",
+    text: "host unknown",
+    mta: null,
+    reportedAt: null,
+  };
+  expect(suppresses(jobOf(), outcome)).toBe(true);
+  expect(failureSuppresses(failure)).toBe(true);
+  expect(replySuppresses({ code: 550, status: "5.1.2", text: "host unknown" })).toBe(true);
+  expect(secondLookFor(jobOf(), outcome, "evt_1", 0)).toBeNull();
+});
+
+test("550 with an enhanced 4.x.x bounces by its code and suppresses nobody", () => {
+  expect(suppresses(jobOf(), bounce("inactive_mailbox", 550, "4.2.1"))).toBe(false);
+  expect(suppresses(jobOf(), bounce("invalid_recipient", 550, "4.1.1"))).toBe(false);
+  expect(suppresses(jobOf(), bounce("invalid_recipient", 550, null))).toBe(true);
+  expect(replySuppresses({ code: 550, status: "4.2.1", text: "mailbox disabled" })).toBe(false);
 });
 
 test("a block for reputation by 550 5.7.1 suppresses none of the recipients it hits", () => {

@@ -1,0 +1,261 @@
+// Which words of a bounce decide: a reply or a statement about the failed address, and nothing that our customer wrote,
+// that advises, or that lists what may be the reason.
+import { expect, test } from "vitest";
+import { classifyFailure, failureType } from "../../src/mail/failure.ts";
+import { readReturned, type ReturnContext } from "../../src/mail/returned.ts";
+import { failureSuppresses } from "../../src/suppressions/policy.ts";
+import { here, leastCpuMs } from "../support/cpu.ts";
+import { dsnMail, plainMail, reportMail } from "../support/reports.ts";
+
+const to = "b-x@rp.test";
+const home: ReturnContext = { nullSender: true, ownReturnPath: true, subjects: [] };
+
+function read(mail: string, came: Partial<ReturnContext> = home) {
+  const returned = readReturned(Buffer.from(mail), came);
+  if (returned.kind !== "bounce") return [];
+  return returned.failures.map((failure) => ({
+    to: failure.recipients[0],
+    code: failure.code,
+    text: failure.text,
+    type: failureType(failure),
+    cause: classifyFailure(failure),
+    suppresses: failureSuppresses(failure),
+  }));
+}
+const one = (mail: string, came?: Partial<ReturnContext>) => {
+  const [first] = read(mail, came);
+  if (!first) throw new Error("no bounce");
+  return first;
+};
+const daemon = (subject: string, body: string, more: Record<string, string> = {}): string =>
+  plainMail({ From: "MAILER-DAEMON@mx.far.test", To: to, Subject: subject, ...more }, body);
+
+/** A report whose machine part holds `fields` and whose text is `human`. */
+const report = (human: string, fields: string[], returned?: string): string =>
+  reportMail({ to, human, fields: ["Final-Recipient: rfc822; ann@far.test", ...fields], returned });
+const rejected = ["Action: failed", "Status: 5.0.0", "Diagnostic-Code: smtp; 550 rejected"];
+
+test.each([
+  ["a list of common reasons", "Common reasons:\n\n- the recipient does not exist\n- the mailbox is full"],
+  ["reasons in a sentence", "This may be because the mailbox does not exist, or the account was disabled."],
+  ["help text", "Please check that the user exists: an unknown user gives this error. No such user? Ask us."],
+  [
+    "our customer's subject, as a field",
+    "Subject: Why your mailbox does not exist any more\nTo: ann@far.test",
+  ],
+  ["a folded subject", "  Subject: Why your\n    mailbox does not exist any more"],
+  ["a quoted subject with a code", 'The message with the subject "550 5.1.1 user unknown" was refused.'],
+  ["boilerplate that states it of all", "The recipient does not exist."],
+])("with `550 rejected`, %s neither classifies, suppresses nor is shown", (_, human) => {
+  expect(one(report(human, rejected))).toMatchObject({
+    code: 550,
+    text: "550 rejected",
+    suppresses: false,
+  });
+  expect(["recipient_policy", "unclassified"]).toContain(one(report(human, rejected)).cause);
+});
+
+test("the subject of the returned message is our customer's, wherever the report repeats it", () => {
+  const subject = "No such user: who is 550 5.1.1 unknown?";
+  const human = `I could not deliver your message\n\n${subject}\n\nto ann@far.test`;
+  expect(one(report(human, ["Action: failed", "Status: 5.0.0"], `Subject: ${subject}`))).toMatchObject({
+    code: null,
+    text: "",
+    cause: "unclassified",
+    suppresses: false,
+  });
+  const prose = daemon("Mail failure", `It could not be delivered to ann@far.test:\n${subject}`);
+  expect(one(prose, { ...home, subjects: [subject] })).toMatchObject({
+    code: null,
+    cause: "unclassified",
+    suppresses: false,
+  });
+});
+
+test.each([
+  ["an extension field", "-", [...rejected, "X-Remote-Reply: 550 5.1.1 no such user"]],
+  ["a transcript", "  ----- Transcript -----\n<<< 550 5.1.1 <ann@far.test>... User unknown", rejected],
+  ["a transcript alone", "<<< 550 5.1.1 <ann@far.test>... User unknown", rejected.slice(0, 2)],
+  ["a quotation", "host mx.far.test said: 550 5.1.1 No such user (in reply to RCPT TO)", rejected],
+  ["marked words", "The remote server gave this error:\nNo such user here", rejected],
+])("a reply elsewhere in the report decides: %s", (_, human, fields) => {
+  expect(one(report(human, fields))).toMatchObject({ cause: "invalid_recipient", suppresses: true });
+});
+
+test.each([
+  ["its status is a table", "Error codes:\n550 5.1.1 User unknown\n552 5.2.2 Mailbox full"],
+  ["it is quoted from our message", "> 550 5.1.1 user unknown\n> is what our article is about"],
+  ["reasons follow in paragraphs", "Reasons could be:\n\nUser unknown\n\nDomain does not exist"],
+  [
+    "our subject stands in guillemets",
+    "Your message «Your mailbox does not exist» to ann@far.test came back.",
+  ],
+  ["it answers our subject", "Re: Your mailbox does not exist\nann@far.test"],
+  ["several causes are stated", "ann@far.test\n1. The user does not exist.\n2. The mailbox is full."],
+])("no cause and no suppression where %s", (_, human) => {
+  expect(one(report(human, ["Action: failed", "Status: 5.0.0"]))).toMatchObject({
+    cause: "unclassified",
+    suppresses: false,
+  });
+  const prose = daemon("Mail failure", `It could not be delivered to ann@far.test.\n\n${human}`);
+  expect(one(prose)).toMatchObject({ cause: "unclassified", suppresses: false });
+});
+
+test.each(["X-Original-Subject: 550 5.1.1 user unknown", "X-Note: see 550 5.1.1 user unknown"])(
+  "an extension field that repeats our message, or holds no reply, decides nothing: %s",
+  (field) => {
+    expect(one(report("-", [...rejected, field]))).toMatchObject({ text: "550 rejected", suppresses: false });
+  },
+);
+
+test.each([
+  "<<< 550 5.1.1 <bob@other.test>... User unknown",
+  "<bob@other.test>: host mx.other.test said: 550 5.1.1 user unknown",
+  "bob@other.test\n  host mx.other.test said:\n  No such user",
+])("a transcript that names another address is not about this one: %j", (human) => {
+  expect(one(report(human, rejected))).toMatchObject({ text: "550 rejected", suppresses: false });
+});
+
+test("a group without a recipient does not outrank the one that has it", () => {
+  const mail = reportMail({
+    to,
+    human: "-",
+    fields: ["Action: failed", "Status: 5.1.1", "", "Final-Recipient: rfc822; ann@far.test", ...rejected],
+  });
+  expect(read(mail)).toMatchObject([{ to: "ann@far.test", suppresses: false }]);
+});
+
+test.each(["expired", "rejected", "gone", "failed-permanently"])(
+  "Action %s is a failure of no known kind",
+  (action) => {
+    const mail = dsnMail({ to, recipient: "ann@far.test", action, status: "5.1.1" });
+    expect(one(mail)).toMatchObject(
+      action.startsWith("failed") ? { type: "hard" } : { type: "undetermined", suppresses: false },
+    );
+  },
+);
+
+test.each([
+  ["550 4.2.1 mailbox disabled", "5.0.0"],
+  ["550 4.1.1 no such user", "4.1.1"],
+])("a reply whose code and status contradict each other suppresses nobody: %s", (diagnostic, status) => {
+  const failed = one(dsnMail({ to, recipient: "ann@far.test", status, diagnostic }));
+  expect(failed).toMatchObject({ code: 550, suppresses: false });
+});
+
+test("552 for too many recipients is soft in a report, too", () => {
+  const mail = dsnMail({ to, recipient: "a@far.test", status: "5.5.3", diagnostic: "552 5.5.3 Too many" });
+  expect(one(mail)).toMatchObject({ type: "soft", cause: "rate_limited", suppresses: false });
+});
+
+test.each([
+  ["<ann@far.test>:\nSorry, no mailbox here by that name. (#5.1.1)", "invalid_recipient", true],
+  ["<ann@far.test>:\nThis account has been disabled or discontinued.", "inactive_mailbox", true],
+  ["ann@far.test\n  mailbox is full: retry timeout exceeded", "mailbox_full", false],
+  ["ann@far.test on Thu, 9 May 2026\n    The recipient name is not recognized", "invalid_recipient", true],
+  ["<ann@far.test>:\nSorry, I couldn't find a mail exchanger or IP address.", "invalid_domain", true],
+  ["ann@far.test could not be reached.\n\nThe user may not exist.", "unclassified", false],
+  ["ann@far.test\n\nPossible reasons:\n * user unknown\n * mailbox full", "unclassified", false],
+  ["ann@far.test\n\nThe mailbox does not exist or is full.", "unclassified", false],
+])("in prose that quotes no reply its statement decides: %j is %s", (body, cause, suppresses) => {
+  const mail = daemon("Delivery failure", `Your message could not be delivered to:\n\n${body}`);
+  expect(one(mail)).toMatchObject({ to: "ann@far.test", cause, suppresses });
+});
+
+test("words alone that name no address suppress nobody", () => {
+  expect(one(daemon("Delivery failure", "It could not be delivered: no such user."))).toMatchObject({
+    cause: "invalid_recipient",
+    suppresses: false,
+  });
+});
+
+test("what Exchange lists of our message is no recipient and no reason", () => {
+  const mail = daemon(
+    "Undeliverable: Your mailbox is full",
+    "Your message\n\n  To:      bob@other.test; cid@other.test\n  Cc:      dan@other.test\n  Subject: Your mailbox is full\n  Sent:    Fri, 27 Nov 2026\n\ndid not reach the following recipient(s):\n\nann@far.test on Fri, 27 Nov 2026 09:00:00 -0000\n    The recipient name is not recognized",
+  );
+  expect(read(mail)).toMatchObject([{ to: "ann@far.test", cause: "invalid_recipient" }]);
+});
+
+test("a subject of ours after the mark does not make a bounce late", () => {
+  expect(
+    read(
+      daemon("Undeliverable: Warning: your order is delayed", "It could not be delivered to ann@far.test."),
+    ),
+  ).toHaveLength(1);
+});
+
+test("a permanent reply is final, even beside words of a delay", () => {
+  const words = "It could not be delivered to ann@far.test. You do not need to resend it.\n\n";
+  expect(read(daemon("Mail status", `${words}<<< 550 5.1.1 no such user`))).toHaveLength(1);
+  expect(read(daemon("Mail status", `${words}<<< 450 4.2.0 later`))).toEqual([]);
+});
+
+test("addresses in a row share the reason behind them", () => {
+  const mail = daemon(
+    "failure notice",
+    "It could not be delivered to:\n\nann@far.test\nbob@far.test\n\n552 5.2.2 mailbox full",
+  );
+  expect(read(mail)).toMatchObject([
+    { to: "ann@far.test", cause: "mailbox_full" },
+    { to: "bob@far.test", cause: "mailbox_full" },
+  ]);
+});
+
+test.each([
+  "550 Recipient ann@far.test unknown",
+  "550 recipients unknown here: no such user",
+  "550 messages for this user are refused: no such user",
+])("%j keeps its code", (reply) => {
+  expect(one(daemon("failure notice", `could not be delivered to ann@far.test\n${reply}`)).code).toBe(550);
+});
+
+const unknownForm = (from: string, more: Record<string, string> = {}) =>
+  plainMail({ From: from, To: to, Subject: "???", ...more }, "Xyzzy.\n\nann@far.test");
+
+test("at a return path from the null sender, a mail system's mail in no known words is a bounce", () => {
+  for (const from of ["MAILER-DAEMON@far.test", "MDaemon@far.test", "Mail Delivery System <x@far.test>"]) {
+    for (const more of [{}, { "Auto-Submitted": "auto-replied" }]) {
+      expect(one(unknownForm(from, more))).toMatchObject({ cause: "unclassified", suppresses: false });
+      expect(read(unknownForm(from, more), { ...home, nullSender: false })).toEqual([]);
+      expect(read(unknownForm(from, more), { ...home, ownReturnPath: false })).toEqual([]);
+    }
+  }
+  const quotes = { Subject: "Message not delivered" };
+  expect(read(unknownForm("robot@far.test"))).toEqual([]);
+  expect(read(plainMail({ From: "robot@far.test", To: to, ...quotes }, "Xyzzy."))).toEqual([]);
+  expect(one(unknownForm("robot@far.test", quotes))).toMatchObject({ to: "ann@far.test", suppresses: false });
+  const reply = plainMail({ From: "robot@far.test", To: to, ...quotes }, "ann@far.test\n550 5.1.1 gone");
+  expect(one(reply)).toMatchObject({ cause: "invalid_recipient" });
+});
+
+test.each([
+  ["a vacation", { From: "ann@far.test", Subject: "Away", "Auto-Submitted": "auto-replied" }],
+  ["a vacation without a mark", { From: "ann@far.test", Subject: "I have left" }],
+  ["an answer to a bounce", { From: "ann@far.test", Subject: "Re: Undelivered Mail" }],
+  ["a challenge", { From: "postmaster@far.test", Subject: "Undelivered", "X-Challenge-Message": "1" }],
+  ["an answer of a postmaster", { From: "postmaster@far.test", Subject: "Thank you" }],
+])("from the null sender, %s is still no bounce", (_, fields) => {
+  const body = "Ann is no longer with us.\n\n-----Original Message-----\nHello";
+  expect(read(plainMail({ To: to, ...fields }, body.replace("is no longer with us", "left")))).toEqual([]);
+  if (fields.From.startsWith("ann")) expect(read(plainMail({ To: to, ...fields }, body))).toEqual([]);
+});
+
+test.each([
+  ["subjects without an end", `Undeliverable\n${"Subject: a\n  b\n".repeat(6_000)}`],
+  ["quotations without an end", `could not be delivered ${'message "'.repeat(11_000)}`],
+  ["one sentence", `could not be delivered ${"or may if ".repeat(9_000)}`],
+  ["paragraphs", `could not be delivered ann@far.test${"\n\nann@far.test reasons may be".repeat(3_500)}`],
+  ["marks of a quotation", `could not be delivered ${"remote server ".repeat(7_000)}`],
+  ["codes behind words", `could not be delivered ${"error 550 said 550-".repeat(5_000)}`],
+  ["angles", `could not be delivered ${"<".repeat(90_000)}`],
+  ["local parts", `550 ${"a.".repeat(45_000)}`],
+])("a hundred thousand characters of %s are read in time", (_, body) => {
+  const mail = daemon("Returned mail", body);
+  const most = here(300);
+  const took = leastCpuMs(most, () => {
+    read(mail);
+    read(report(body, rejected));
+  });
+  expect(took).toBeLessThan(most);
+});
