@@ -1,7 +1,6 @@
 // A thread that large request bodies are handed to: the look at their JSON, its fingerprint, and for the routes that send
 // mail the reading and composing of each message. The values stay here, under the body's number, until it is dropped; what
 // goes back is small, or bytes that are handed over without a copy. What is refused and why: body.ts and submission.
-import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { Refusal, type ErrorCode } from "../errors.ts";
 import type { Composed } from "../mail/compose.ts";
@@ -48,13 +47,6 @@ interface Message {
 
 const port = parentPort;
 if (!port) throw new Error("large-body-thread is started by large-bodies.ts, not by hand");
-/** Of this thread alone, on Linux (setpriority(2), 0): the loop goes first where processors are scarce. */
-const niceness = 5;
-try {
-  setPriority(0, niceness);
-} catch {
-  // as good as before
-}
 const bodies = new Map<number, Message[]>();
 
 function messageOf(body: number, index: number): Message {
