@@ -20,6 +20,7 @@ export default defineConfig({
     "reader-thread": "src/store/reader-thread.ts",
     "signing-thread": "src/signing/signing-thread.ts",
     "parsing-thread": "src/parsing/parsing-thread.ts",
+    "large-body-thread": "src/http/large-body-thread.ts",
   },
   format: ["esm"],
   target: "node24",

@@ -1,6 +1,8 @@
-// Everything the clock drives: one line a job. Run by node-cron, shown by `svc status`.
-import { schedule, type ScheduledTask } from "node-cron";
-import { isoTime, type Clock } from "./clock.ts";
+// Everything the clock drives: one line a job, shown by `svc status`. When a job is due is said by its cron pattern,
+// which node-cron reads; the waiting is ours, because node-cron walks through every time that a jump of the clock left
+// out. Here the work does not grow with the jump: what was missed is one run, and each look costs the same.
+import { createTask, parse } from "node-cron";
+import { isoTime, type Clock, type Timer } from "./clock.ts";
 import type { Log } from "./log.ts";
 import type { Service } from "./service.ts";
 
@@ -41,33 +43,123 @@ export function jobList(work: {
   ];
 }
 
+/** No timer is longer, so that a job which a jump of the clock made due is found within a minute. */
+const lookAgainMs = 60_000;
+/** The wall clock and the monotonic one drift apart by less within a minute, unless somebody sets the clock. */
+const jumpMs = 30_000;
+
+interface Planned {
+  job: Job;
+  schedule: Schedule;
+  /** Wall clock, milliseconds since 1970. */
+  next: number;
+  running: boolean;
+  lastRun: string | null;
+}
+
 export function createJobs(jobs: Job[], clock: Clock, log: Log): Service & { states(): JobState[] } {
-  const tasks = new Map<Job, ScheduledTask>();
-  const lastRuns = new Map<Job, string>();
+  const plans = jobs.map((job): Planned => ({
+    job,
+    schedule: readSchedule(job.cron),
+    next: 0,
+    running: false,
+    lastRun: null,
+  }));
+  let timer: Timer | null = null;
+  let started = false;
+  /** The last look, by both clocks. */
+  let looked = { wall: 0, steady: 0 };
+
+  const run = async (plan: Planned): Promise<void> => {
+    plan.running = true;
+    try {
+      await plan.job.run();
+    } catch (error) {
+      log.error({ job: plan.job.name, err: error }, "a job failed; it runs again at its next time");
+    }
+    plan.running = false;
+    plan.lastRun = isoTime(clock.now());
+  };
+
+  const look = (): void => {
+    const now = clock.now();
+    const steady = clock.monotonic();
+    const jump = now - looked.wall - (steady - looked.steady);
+    looked = { wall: now, steady };
+    const jumped = Math.abs(jump) > jumpMs;
+    if (jumped)
+      log.warn({ seconds: Math.round(jump / 1000) }, "the clock was set; each job goes on from the new time");
+    for (const plan of plans) {
+      const due = plan.next <= now;
+      // After a jump backwards the time that was planned may be days away.
+      if (due || jumped) plan.next = plan.schedule(now);
+      if (due && !plan.running) void run(plan);
+    }
+    arm();
+  };
+
+  const arm = (): void => {
+    const next = Math.min(...plans.map((plan) => plan.next));
+    timer = clock.after(Math.min(Math.max(0, next - clock.now()), lookAgainMs), look);
+  };
+
   return {
     name: "jobs",
     async start() {
-      for (const job of jobs) {
-        const run = async (): Promise<void> => {
-          try {
-            await job.run();
-          } catch (error) {
-            log.error({ job: job.name, err: error }, "a job failed; it runs again at its next time");
-          }
-          lastRuns.set(job, isoTime(clock.now()));
-        };
-        tasks.set(job, schedule(job.cron, run, { name: job.name, timezone: "UTC", noOverlap: true }));
-      }
+      started = true;
+      looked = { wall: clock.now(), steady: clock.monotonic() };
+      for (const plan of plans) plan.next = plan.schedule(looked.wall);
+      arm();
     },
     async stop() {
-      for (const task of tasks.values()) await task.destroy();
+      started = false;
+      timer?.cancel();
     },
     states: () =>
-      jobs.map((job) => ({
+      plans.map(({ job, next, lastRun }) => ({
         name: job.name,
         cron: job.cron,
-        last_run_at: lastRuns.get(job) ?? null,
-        next_run_at: tasks.get(job)?.getNextRun()?.toISOString() ?? null,
+        last_run_at: lastRun,
+        next_run_at: started ? isoTime(next) : null,
       })),
+  };
+}
+
+/** The first time of a pattern after `after`. */
+export type Schedule = (after: number) => number;
+
+const dayMs = 86_400_000;
+/** February 29 comes at least once in eight years. */
+const daysLooked = 8 * 366;
+
+/** Throws for what is no cron pattern. Days are walked through, times of the day are not. */
+export function readSchedule(cron: string): Schedule {
+  const fields = parse(cron);
+  const task = createTask(cron, () => undefined, { timezone: "UTC" });
+  void task.destroy(); // it is never started: it says which days match
+  const sorted = (values: number[]): number[] => values.toSorted((a, b) => a - b);
+  const [hours, minutes, seconds] = [sorted(fields.hour), sorted(fields.minute), sorted(fields.second)];
+
+  /** Milliseconds of the day, at `from` or later. */
+  const timeOfDay = (from: number): number | null => {
+    for (const hour of hours)
+      for (const minute of minutes) {
+        if ((hour * 60 + minute + 1) * 60_000 <= from) continue;
+        for (const second of seconds) {
+          const at = ((hour * 60 + minute) * 60 + second) * 1000;
+          if (at >= from) return at;
+        }
+      }
+    return null;
+  };
+
+  return (after) => {
+    const today = Math.floor(after / dayMs) * dayMs;
+    for (let day = 0; day < daysLooked; day++) {
+      const time = timeOfDay(day === 0 ? after + 1 - today : 0);
+      const at = today + day * dayMs + (time ?? 0);
+      if (time !== null && task.match(new Date(at))) return at;
+    }
+    throw new Error(`the cron pattern ${cron} has no next time`);
   };
 }

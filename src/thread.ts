@@ -2,7 +2,8 @@
 // fails the calls it had, and nothing else.
 import { Worker, type ResourceLimits } from "node:worker_threads";
 
-export type ThreadName = "writer-thread" | "reader-thread" | "signing-thread" | "parsing-thread";
+export type ThreadName =
+  "writer-thread" | "reader-thread" | "signing-thread" | "parsing-thread" | "large-body-thread";
 
 export interface ThreadHandlers<Report> {
   onReport(report: Report): void;

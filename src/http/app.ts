@@ -85,6 +85,7 @@ function exchangeOf(
     bucket: null,
     query: {},
     raw: null,
+    large: null,
     json: undefined,
     body: undefined,
     idempotency: null,

@@ -1,12 +1,15 @@
 // Reading a request's JSON body: the headers that announce it, its bytes up to a cap, its text. Bytes
 // past the cap are let go unread into memory. The raw bytes stay: the idempotency fingerprint is made of them.
 import { isUtf8 } from "node:buffer";
+import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Refusal } from "../errors.ts";
 import { bodyMemoryRule, type Room } from "./body-memory.ts";
 
 /** The base64 of a message of 26,214,400 bytes, its line ends as JSON escapes them, and room for the rest. */
 export const maxBodyBytes = 36 * 1024 * 1024;
+
+const largePiece = 64 * 1024;
 
 /** The client went away in the middle of its request; there is nobody to answer. */
 export class ClientGone extends Error {}
@@ -73,6 +76,9 @@ export function readBody(req: IncomingMessage, res: ServerResponse, room: Room |
   if (req.headers.expect !== undefined) res.writeContinue(); // RFC 9110 §10.1.1: not before the headers have passed
   const chunked = req.headers["content-length"] === undefined;
   const chunks: Buffer[] = [];
+  /** Of a large body whose length is known: joining its pieces at the end would hold the loop up. */
+  const length = Number(req.headers["content-length"] ?? 0);
+  const whole = length > largePiece ? Buffer.allocUnsafeSlow(length) : null;
   let size = 0;
   let waiting: Promise<void> | null = null;
   return new Promise((resolve, reject) => {
@@ -84,7 +90,8 @@ export function readBody(req: IncomingMessage, res: ServerResponse, room: Room |
     const onData = (chunk: Buffer): void => {
       size += chunk.length;
       if (size > maxBodyBytes) return refuse(tooLarge());
-      chunks.push(chunk);
+      if (whole) chunk.copy(whole, size - chunk.length);
+      else chunks.push(chunk);
       if (!room) return;
       room.received += chunk.length;
       if (waiting || !chunked || size <= bodyMemoryRule.smallBytes) return;
@@ -101,7 +108,9 @@ export function readBody(req: IncomingMessage, res: ServerResponse, room: Room |
       });
     };
     const onEnd = (): void =>
-      settle(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)));
+      settle(() =>
+        resolve(whole ?? (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size))),
+      );
     const onGone = (): void =>
       settle(() => {
         req.on("error", () => undefined);
@@ -154,6 +163,18 @@ function endOfString(raw: Buffer, start: number): number {
       if (byte === backslash) at++;
     }
   }
+}
+
+/** Of a request with an Idempotency-Key: SHA-256 over method, path and body bytes. */
+export function fingerprintOf(method: string, path: string, raw: Uint8Array): Buffer {
+  return createHash("sha256").update(`${method}\n${path}\n`).update(raw).digest();
+}
+
+/** The JSON value of a body with at most `most` values. Throws as parseJson does, and validation_failed where it holds more. */
+export function readJson(raw: Buffer, most: number): unknown {
+  if (hasMoreValues(raw, most))
+    throw new Refusal("validation_failed", `The body holds more than ${most} values.`);
+  return parseJson(raw);
 }
 
 /** The JSON value of a body. Throws invalid_request for bytes that are no UTF-8 and text that is no JSON. */

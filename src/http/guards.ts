@@ -14,7 +14,7 @@ import { Refusal, type Problem } from "../errors.ts";
 import { shapeWords } from "../errors/expected.ts";
 import type { Log } from "../log.ts";
 import type { Account, Store } from "../store/store.ts";
-import { announcedLength, checkBodyHeaders, hasBody, hasMoreValues, parseJson, readBody } from "./body.ts";
+import { announcedLength, checkBodyHeaders, fingerprintOf, hasBody, readBody, readJson } from "./body.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { forwardedHttps, isLoopback } from "./client-ip.ts";
 import type { Connections } from "./connections.ts";
@@ -22,13 +22,14 @@ import { within } from "./deadline.ts";
 import { problemsOf } from "./fields.ts";
 import {
   checkFingerprint,
-  fingerprintOf,
   idempotencyKeptMs,
   readIdempotencyKey,
   replay,
   takesKey,
   type InFlight,
 } from "./idempotency.ts";
+import { largeBytes, type LargeBodies, type LargeBody } from "./large-bodies.ts";
+import type { Kept } from "./large-body-thread.ts";
 import { isBelowApi } from "./paths.ts";
 import type { Exchange, Reply, Route } from "./route.ts";
 
@@ -39,6 +40,7 @@ export interface GuardDeps {
   access: Access;
   buckets: Buckets;
   bodies: BodyMemory;
+  largeBodies: Pick<LargeBodies, "open">;
   connections: Connections;
   inFlight: InFlight;
   clock: Clock;
@@ -260,15 +262,27 @@ const bringsItsBody: Guard = async (x, deps) => {
   x.raw = await readBody(x.req, x.res, room);
 };
 
-const isJson: Guard = (x) => {
+const isJson: Guard = (x, deps) => {
   const route = routeOf(x);
   if (!route?.body) return;
   const most = route.mostValues ?? mostValues;
-  if (x.raw && hasMoreValues(x.raw, most)) {
-    throw new Refusal("validation_failed", `The body holds more than ${most} values.`);
-  }
-  x.json = x.raw === null ? {} : parseJson(x.raw);
+  if (x.raw && x.raw.length > largeBytes) return handOver(x, x.raw, most, deps);
+  x.json = x.raw === null ? {} : readJson(x.raw, most);
 };
+
+/** The body leaves the loop, and what is done with its bytes is done where they are. */
+async function handOver(x: Exchange, raw: Buffer, most: number, deps: GuardDeps): Promise<void> {
+  const route = routeOf(x);
+  const named = route && takesKey(route) && x.req.headers["idempotency-key"] !== undefined;
+  x.raw = null;
+  x.large = await deps.largeBodies.open(raw, {
+    mostValues: most,
+    kept: route?.sends ?? null,
+    named: named ? { method: x.method, path: x.path } : null,
+  });
+  x.cleanup.push(x.large.drop);
+  x.json = x.large.json;
+}
 
 /** No request that can be granted comes near: 1,000 suppressions of three fields are 6,000. */
 const mostValues = 20_000;
@@ -281,7 +295,7 @@ const isNoReplay: Guard = async (x, deps) => {
   if (key === null) return;
   const account = accountOf(x);
   const test = x.principal?.kind === "key" && x.principal.key.test;
-  const fingerprint = fingerprintOf(x.method, x.path, x.raw ?? Buffer.alloc(0));
+  const fingerprint = x.large?.fingerprint ?? fingerprintOf(x.method, x.path, x.raw ?? Buffer.alloc(0));
   const mine = deps.inFlight.enter(`${account.key}:${test}:${key}`);
   x.cleanup.push(
     typeof mine === "function"
@@ -324,8 +338,15 @@ const hasGoodShape: Guard = async (x, deps) => {
   if (first) {
     throw new Refusal(first.code, `${first.field} ${first.issue}`, { errors: errors.slice(0, mostProblems) });
   }
-  x.body = parsed.data;
+  x.body = route.sends && x.large ? keptIn(x.large, route.sends, json) : parsed.data;
 };
+
+/** A body whose messages are kept in a thread. */
+function keptIn(large: LargeBody, kept: Kept, json: object): unknown {
+  if (kept === "message") return large.request(0);
+  const messages = "messages" in json && Array.isArray(json.messages) ? json.messages : [];
+  return { messages: messages.map((_, index) => large.request(index)) };
+}
 
 /** The first token was drawn before the body was known: it is put back, so that a refusal costs none and says how long all of them take. */
 const hasTokensForAll: Guard = (x, deps) => {

@@ -2,7 +2,6 @@
 // it and then finds what it stored; where the first failed nothing is stored, and the second runs itself.
 // The record of a success is written in one transaction with its effect: by submission for what is sent, for all else
 // by `keepAnswer`, which every handler reaches as `call.once`. A refusal is thrown, so nothing of it is kept.
-import { createHash } from "node:crypto";
 import { Refusal } from "../errors.ts";
 import type { AnswerRequest, AuditEntry, Store } from "../store/store.ts";
 import type { Reply, Route } from "./route.ts";
@@ -69,11 +68,6 @@ export function replay({ status, body }: { status: number; body: string }): Repl
 
 function reused(): Refusal {
   return new Refusal("duplicate_idempotency_key", "This Idempotency-Key was used with a different request.");
-}
-
-/** SHA-256 over method, path and body bytes. */
-export function fingerprintOf(method: string, path: string, raw: Uint8Array): Buffer {
-  return createHash("sha256").update(`${method}\n${path}\n`).update(raw).digest();
 }
 
 /** The request's key, null without one. Throws invalid_request for one that is not 1–255 printable ASCII characters. */

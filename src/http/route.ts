@@ -1,6 +1,8 @@
 // What a route is: data with a handler. The type makes scope and bucket compulsory, so that no endpoint
 // can be added that forgets who may call it and how often. app.ts binds routes, guards.ts judges a request
 // before its handler runs, problem.ts renders what they refuse.
+import type { LargeBody } from "./large-bodies.ts";
+import type { Kept } from "./large-body-thread.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { z } from "zod";
@@ -98,6 +100,8 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   body: Body;
   /** A body with more values in it is refused unparsed; 20,000 where it is not given. */
   mostValues?: number;
+  /** It sends what its body holds, which a thread keeps where the body is large: the handler gets a LargeRequest in place of each message's JSON. */
+  sends?: Kept;
   /** The body may be left out; the schema then sees `{}`. */
   bodyOptional?: boolean;
   /** The member of a created resource's body that its path ends in, where it is not `id`. */
@@ -154,6 +158,8 @@ export interface Exchange {
   bucket: BucketState | null;
   query: Record<string, unknown>;
   raw: Buffer | null;
+  /** A body that was too large for the loop, in place of `raw`. */
+  large: LargeBody | null;
   json: unknown;
   body: unknown;
   idempotency: { key: string; fingerprint: Buffer } | null;

@@ -9,6 +9,7 @@ import { listenOnSocket } from "./admin-socket.ts";
 import { createApp, strictTransport, type AppDeps } from "./app.ts";
 import type { HttpDeps } from "./deps.ts";
 import { createBodyMemory } from "./body-memory.ts";
+import { createLargeBodies } from "./large-bodies.ts";
 import { connectionRule, createConnections } from "./connections.ts";
 import { apiVersion, emptyBucket } from "./guards.ts";
 import { createInFlight } from "./idempotency.ts";
@@ -34,6 +35,7 @@ export function createHttp(deps: HttpDeps): Http {
     isProxy: (ip) => ip === "" || trustedProxies.has(ip),
     rule: { ...connectionRule, total: affordableConnections(connectionRule.total) },
   });
+  const largeBodies = createLargeBodies({ clock, log });
   let listeners: { name: string; listener: Listener }[] = [];
   let draining = false;
 
@@ -42,6 +44,7 @@ export function createHttp(deps: HttpDeps): Http {
     access: deps.access,
     buckets,
     bodies: createBodyMemory(clock),
+    largeBodies,
     connections,
     inFlight: createInFlight(),
     clock,
@@ -86,6 +89,7 @@ export function createHttp(deps: HttpDeps): Http {
     const open = listeners;
     listeners = [];
     await Promise.all(open.map(({ listener }) => listener.stop()));
+    await largeBodies.stop();
   };
 
   return {

@@ -20,7 +20,7 @@ import { mailDate } from "./trace.ts";
 import { base64Lines, encodeText, isSevenBit } from "./transfer.ts";
 
 export { headerFits, reservedHeader } from "./header-write.ts";
-export { textFromHtml, textFromLargeHtml } from "./html-text.ts";
+export { textFromHtml } from "./html-text.ts";
 
 export interface ComposeAttachment {
   filename: string;

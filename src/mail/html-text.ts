@@ -17,41 +17,22 @@ const longestReference = 36;
 /** What mails hide their padding with; no character of the text. */
 const unseen = new Set(["&shy;", "&shy", "&zwnj;", "&zwj;"]);
 
-/** Characters between two turns of the loop, and of the longest text that is looked at as one. */
+/** Characters after which what was written is put together, and of the longest text that is looked at as one. */
 const stepLength = 16_384;
 
 /** Readable text of an html document, `\n` line ends, outside of `<pre>` no more than one empty line in a row. */
 export function textFromHtml(html: string): string {
-  const steps = conversion(html);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
-}
-
-/** The same of a document of any size, with a turn of the loop after every 16 KB: 25 MB of tags take seconds. */
-export async function textFromLargeHtml(html: string): Promise<string> {
-  const steps = conversion(html);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-    await new Promise((resolve) => void setImmediate(resolve));
-  }
-}
-
-function* conversion(html: string): Generator<undefined, string> {
   const out = createWriter();
   /** How many `<pre>` are open; the line end just behind the tag is none of its text (HTML §13.1.2.5). */
   let pre = 0;
   let preBegins = false;
   let href = "";
   let linkStart = 0;
-  let pause = stepLength;
+  let next = stepLength;
   for (const token of tokens(html)) {
-    if (token.end > pause) {
-      pause = token.end + stepLength;
+    if (token.end > next) {
+      next = token.end + stepLength;
       linkStart = out.compact(linkStart);
-      yield;
     }
     if (token.kind === "skipped") continue;
     if (token.kind === "text") {

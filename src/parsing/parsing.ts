@@ -9,7 +9,7 @@ import { contentJson, type OpenMail } from "./content.ts";
 import { createShares } from "./shares.ts";
 import { createParsingWorker } from "./worker.ts";
 
-export { BeyondLimit, ParsingFailed } from "./worker.ts";
+export { BeyondLimit, createCallWorker, ParsingFailed, type CallWorker } from "./worker.ts";
 
 export interface ContentAnswer {
   /** JSON text in pieces, made as they are taken. */

@@ -1,10 +1,10 @@
-// One parsing thread as its calls see it: started by the first call, given its calls in order, ended after a while
-// without any. A call that it does not answer in time ends it, and so does a heap over its limit; the calls that it had
-// fail with ParsingFailed, and the next call starts it again.
-import type { Worker } from "node:worker_threads";
+// A thread that takes apart what comes from outside, as its calls see it: started by the first call, given its calls in
+// order, ended after a while without any. A call that it does not answer in time ends it, and so does a heap over its
+// limit; the calls that it had fail with ParsingFailed, and the next call starts it again.
+import type { ResourceLimits, Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
-import { startThread } from "../thread.ts";
+import { startThread, type ThreadName } from "../thread.ts";
 import type { ParsingAnswers, ParsingCall, ParsingReport } from "./parsing-thread.ts";
 
 /** The thread could not do it: it took too long, ended, or met a fault of ours. */
@@ -28,12 +28,25 @@ export const callLimitMs = 10_000;
 export const idleMs = 60_000;
 const memory = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 };
 
-export interface ParsingWorker {
-  /** Rejects with BeyondLimit or ParsingFailed. The bytes of a call are copied. */
-  call<Call extends ParsingCall>(call: Call): Promise<ParsingAnswers[Call["kind"]]>;
+export interface CallWorker<Call extends { kind: string }, Answers extends Record<Call["kind"], unknown>> {
+  /** Rejects with BeyondLimit or ParsingFailed. The bytes of a call are copied, except `handedOver`, which the caller loses. */
+  call<One extends Call>(call: One, handedOver?: ArrayBuffer[]): Promise<Answers[One["kind"]]>;
   /** False while there is no thread. */
   running(): boolean;
   stop(): Promise<void>;
+}
+
+export type ParsingWorker = CallWorker<ParsingCall, ParsingAnswers>;
+
+export interface WorkerSetup {
+  /** In the log. */
+  name: string;
+  thread: ThreadName;
+  /** URL of the file that the thread's file lies beside. */
+  beside: string;
+  /** Of its heap. */
+  memory: ResourceLimits;
+  callLimitMs: number;
 }
 
 interface Waiting {
@@ -41,11 +54,27 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** `inUse`: the thread holds something that is not asked for at the moment, so it is not idle. */
-export function createParsingWorker(
-  name: string,
-  { clock, log, inUse = () => false }: { clock: Clock; log: Log; inUse?: () => boolean },
-): ParsingWorker {
+interface WorkerDeps {
+  clock: Clock;
+  log: Log;
+  /** The thread holds something that is not asked for at the moment, so it is not idle. */
+  inUse?: () => boolean;
+}
+
+export function createParsingWorker(name: string, deps: WorkerDeps): ParsingWorker {
+  return createCallWorker(
+    { name, thread: "parsing-thread", beside: import.meta.url, memory, callLimitMs },
+    deps,
+  );
+}
+
+export function createCallWorker<
+  Call extends { kind: string },
+  Answers extends Record<Call["kind"], unknown>,
+>(
+  { name, thread, beside, memory, callLimitMs }: WorkerSetup,
+  { clock, log, inUse = () => false }: WorkerDeps,
+): CallWorker<Call, Answers> {
   let worker: Worker | null = null;
   let waiting: Waiting[] = [];
   let timer: Timer | null = null;
@@ -58,7 +87,7 @@ export function createParsingWorker(
     if (!worker || stopped) return;
     timer =
       waiting.length > 0
-        ? clock.after(callLimitMs, () => end("it took longer than 10 seconds"))
+        ? clock.after(callLimitMs, () => end(`it took longer than ${callLimitMs / 1000} seconds`))
         : clock.after(idleMs, () => (inUse() ? watch() : end(null)));
   };
   /** Ends the thread at once: it may never hear a message again. */
@@ -83,8 +112,8 @@ export function createParsingWorker(
   };
   const start = (): Worker => {
     const started: Worker = startThread<ParsingReport>(
-      "parsing-thread",
-      import.meta.url,
+      thread,
+      beside,
       null,
       {
         onReport: (report) => void (worker === started && onReport(report)),
@@ -98,12 +127,12 @@ export function createParsingWorker(
   };
 
   return {
-    call: (call) =>
+    call: (call, handedOver = []) =>
       new Promise<never>((resolve, reject) => {
         if (stopped) return reject(new ParsingFailed("the program stops"));
         worker ??= start();
         waiting.push({ resolve: resolve as (value: unknown) => void, reject });
-        worker.postMessage(call);
+        worker.postMessage(call, handedOver);
         if (waiting.length === 1) watch();
       }),
     running: () => worker !== null,

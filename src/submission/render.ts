@@ -1,6 +1,6 @@
 // A sound request as the bytes that are stored and sent: composed, with our Received field on top
 // (RFC 5321 §4.4; a REST client's address is not told to the world). The composing itself is mail/compose.ts's.
-import { composeMessage, textFromHtml, textFromLargeHtml, type Composed } from "../mail/compose.ts";
+import { composeMessage, textFromHtml, type Composed } from "../mail/compose.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { PutContent, Store } from "../store/store.ts";
 import type { MessageRequest } from "./shape.ts";
@@ -18,17 +18,13 @@ export interface Made {
   now: number;
 }
 
-/** Above this the text is made before the message is composed, in steps. */
-const largeHtml = 65_536;
-
-/** The text that large html gives; null where render() makes it. */
-export function largeAutoText({
+/** Whether its text is made from its html. */
+export function makesText({
   text,
   html,
   autoText,
-}: Pick<MessageRequest, "text" | "html" | "autoText">): Promise<string> | null {
-  const due = text === null && html !== null && autoText && html.length > largeHtml;
-  return due ? textFromLargeHtml(html) : null;
+}: Pick<MessageRequest, "text" | "html" | "autoText">): boolean {
+  return text === null && html !== null && autoText;
 }
 
 export function render(request: MessageRequest, made: Made): Composed {
@@ -41,7 +37,7 @@ export function render(request: MessageRequest, made: Made): Composed {
     to: named("to"),
     cc: named("cc"),
     subject,
-    text: request.text ?? (html !== null && request.autoText ? textFromHtml(html) : null),
+    text: html !== null && makesText(request) ? textFromHtml(html) : request.text,
     html,
     headers,
     attachments,
@@ -60,13 +56,18 @@ export function render(request: MessageRequest, made: Made): Composed {
   };
 }
 
-/** The message cannot be smaller than this, whatever else it holds. */
-export function leastBytes({ attachments }: Pick<MessageRequest, "attachments">): number {
-  return attachments.reduce((sum, { bytes, contentType }) => {
+/** The message cannot be smaller than this, whatever else it holds: no encoding makes a text shorter. */
+export function leastBytes({
+  attachments,
+  html,
+  text,
+}: Pick<MessageRequest, "attachments" | "html" | "text">): number {
+  const files = attachments.reduce((sum, { bytes, contentType }) => {
     // A message within a message is not encoded (RFC 2046 §5.2.1).
     const encoded = contentType.startsWith("message/") ? bytes.length : Math.ceil(bytes.length / 3) * 4;
     return sum + encoded;
   }, 0);
+  return files + (html?.length ?? 0) + (text?.length ?? 0);
 }
 
 /** Larger messages go through a spool file. */

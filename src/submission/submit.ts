@@ -24,12 +24,13 @@ import {
   type CheckDeps,
 } from "./checks.ts";
 import { readIncoming, type ReadMail } from "./incoming.ts";
-import { messageOf, relayedMessageOf, type Judged, type Rendered } from "./new-message.ts";
+import { LargeRequest, readHere, wholeRequest } from "./large-request.ts";
+import { messageOf, relayedMessageOf, type Judged } from "./new-message.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
 import { withShortLines } from "./refit.ts";
-import { largeAutoText, leastBytes, putChunks, render, type Made } from "./render.ts";
+import { putChunks, render, type Made } from "./render.ts";
 import { createRejections } from "./rejections.ts";
-import { readRequest, type ReadRequest } from "./request.ts";
+import type { ReadRequest } from "./request.ts";
 import { isRecord } from "./shape.ts";
 import type { Arrival, SendAnswer, Sender, Submission } from "./submission.ts";
 
@@ -59,17 +60,12 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     arrival: Arrival,
     onSuppressed: (entries: Suppression[], read: ReadRequest, domain: string | null) => void,
   ): Promise<Judged> => {
-    if (!isRecord(json)) throw notAnObject();
     const made = makeFor(arrival.protocol);
-    const read = readRequest(json, made.now);
-    if (read.problems.length === 0) {
-      // Before its text is made, which takes seconds: no encoding makes html shorter.
-      refuseTooLarge(leastBytes(read.request) + (read.request.html?.length ?? 0));
-      const autoText = largeAutoText(read.request);
-      if (autoText !== null) read.request.text = await autoText;
-    }
-    const rendered = renderIfSound(read, made);
-    refuseTooLarge(rendered?.sizeBytes ?? leastBytes(read.request));
+    const away = json instanceof LargeRequest ? json : null;
+    const here = away ? null : readHere(json, made);
+    const read = away ? await away.read(made) : here;
+    if (!read) throw notAnObject();
+    refuseTooLarge(read.leastBytes);
     const { request, problems } = read;
     const pool = checkPool(checkDeps, sender, request.ipPool);
     const from = request.from ? await checkSender(checkDeps, sender, request.from.address) : null;
@@ -77,9 +73,12 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     if (recipients.suppressed.length > 0)
       onSuppressed(recipients.suppressed, read, from?.domain?.name ?? null);
     refuseProblems([{ problems, extras: {} }, from ?? sound, recipients, pool]);
-    if (!rendered || !from?.domain || pool.pool === null)
+    const whole = wholeRequest(read);
+    if (!whole || !from?.domain || pool.pool === null)
       throw new Error("a request without problems has a sender and a pool");
-    return { rendered, made, domain: from.domain, pool: pool.pool };
+    const composed = away ? await away.compose(made) : (here?.composed ?? render(whole, made));
+    refuseTooLarge(composed.sizeBytes);
+    return { rendered: { request: whole, ...composed }, made, domain: from.domain, pool: pool.pool };
   };
 
   /** The same of what is to be sent. */
@@ -190,14 +189,6 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       return refusal;
     },
   };
-}
-
-/** The size decides before anything else does, so a sound request is rendered first. */
-function renderIfSound({ request, problems }: ReadRequest, made: Made): Rendered | null {
-  const { from } = request;
-  if (problems.length > 0 || !from) return null;
-  const whole = { ...request, from };
-  return { request: whole, ...render(whole, made) };
 }
 
 /** X-Svc-Idempotency-Key: the same recipients and data within a day are one message; the answer is its id. */

@@ -100,6 +100,7 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       ...write,
       query: none,
       asks: messageRequestShape,
+      sends: "message",
       body: z.custom<Record<string, unknown>>(), // as it came: a copy by zod would lose a `__proto__` without a word
       async handle(call) {
         const accepted = await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency);
@@ -120,6 +121,7 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       ...write,
       query: none,
       asks: batchRequestShape,
+      sends: "batch",
       body: batched,
       tokens: ({ messages }) => messages.length,
       async handle(call) {
@@ -139,6 +141,7 @@ export function messageRoutes(deps: RouteDeps): Route[] {
       ...write,
       query: none,
       asks: messageRequestShape,
+      sends: "message",
       body: z.custom<Record<string, unknown>>(),
       async handle(call) {
         await submission.check(senderOf(call), call.body, arrivalOf(call));
