@@ -53,7 +53,7 @@ const lingerMs = 30_000;
 /** How many refused connections are told so, at a time; more are closed without an answer. */
 const mostRefused = 100;
 const refusedMs = 1000;
-const tlsOptions = { minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"], handshakeTimeout: 5000 } as const;
+const tlsOptions = { minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"], handshakeTimeout: 15_000 } as const;
 
 /** Resolves once the server listens; rejects with the system's error where it cannot. */
 export async function listen(options: ListenOptions, deps: ListenerDeps): Promise<Listener> {
@@ -111,6 +111,8 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
   server.on(certificates ? "secureConnection" : "connection", onConnection);
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (leaving.has(socket) && error.code?.startsWith("HPE_")) return; // more of what was refused
+    // Before the handshake has ended there is nobody who can read an answer; a slow one would take it for that to its request.
+    if (/^ERR_(?:TLS|SSL)_/.test(error.code ?? "")) return void socket.destroy();
     const current = pipelines.latest(socket);
     const refuse = (): void => {
       if (!socket.writable) return; // the answer before was the connection's last

@@ -228,6 +228,16 @@ test("the operator names an account, and an unknown one is 404", async () => {
   expect((await asked("shop"))?.status).toBe(404);
 });
 
+test("a connection that ends before its TLS handshake gets no HTTP answer", async () => {
+  const { door: opened } = await withTls();
+  const socket = connect(opened.port, "127.0.0.1");
+  let heard = "";
+  socket.on("data", (bytes) => (heard += bytes.toString("latin1"))).on("error", () => undefined);
+  socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+  await new Promise((resolve) => socket.once("close", resolve));
+  expect(heard).not.toContain("HTTP/1.1");
+});
+
 test("a socket file that a dead process left is replaced, a living one's is not", async () => {
   const first = await startHttp({ store });
   const folder = mkdtempSync(join(tmpdir(), "svc-stale-"));
