@@ -42,7 +42,6 @@ type Row<Key> = readonly [Key, Classification, string];
  */
 const exact: readonly Row<string>[] = [
   ["556 X.1.10", "invalid_domain", "null MX (RFC 7505 §4.2)"],
-  ["X 5.1.10", "recipient_policy", "often a directory that lags behind: may be temporary, must not suppress"],
   ["X 5.7.28", "reputation_block", "permanent: our address is on a list of the receiver's own"],
   ["X X.7.28", "rate_limited", "mail flood; Gmail: an unusual rate of mail from this address"],
   ["X X.1.1", "invalid_recipient", "the mailbox does not exist"],
@@ -344,6 +343,7 @@ const shared: readonly (readonly [string, "any" | "harmless", Classification, st
   ["X X.7.13", "any", "recipient_policy", "user account disabled (RFC 5248): ours or the recipient's"],
   ["X X.7.27", "any", "invalid_sender", "the sender's domain has a null MX (RFC 7505); Gmail: SPF"],
   ["X X.7.30", "harmless", "tls_failure", "REQUIRETLS (RFC 8689); Gmail: DKIM"],
+  ["X X.1.10", "harmless", "recipient_policy", "a directory that lags behind: may be temporary"],
   ["X X.2.1", "any", "inactive_mailbox", "disabled; Gmail also: receives too much"],
   ["X X.4.1", "harmless", "connection_failed", "no answer; Microsoft: recipient address rejected"],
   ["X X.3.0", "any", "receiver_error", "other system status"],
@@ -352,6 +352,26 @@ const shared: readonly (readonly [string, "any" | "harmless", Classification, st
   ["X X.4.4", "any", "routing_error", "cannot be routed; Postfix, qmail: the domain has no mail host"],
   ["X X.5.0", "any", "protocol_error", "other protocol status; Outlook.com: mailbox unavailable"],
   ["X X.6.0", "harmless", "spam_content", "other content status"],
+];
+
+/**
+ * Statuses that say too little alone, beside the words by which a receiver states which of their meanings it is. The
+ * words are a server's own text and nothing looser: beside 5.7.1, Postfix says `Access denied` for any access map.
+ */
+const stated: readonly (readonly [string, RegExp, Classification, string])[] = [
+  [
+    "X.1.10",
+    /\brecipientnotfound\b|recipient not found by smtp address lookup/,
+    "invalid_recipient",
+    "Exchange: its resolver found no such recipient",
+  ],
+  ["X.1.10", /\bnull mx\b|domain does not accept mail/, "invalid_domain", "null MX (RFC 7505 §4.2)"],
+  [
+    "X.4.1",
+    /^(?:550[ -])?(?:5\.4\.1 )?(?:[<[]?@[>\]]?: )?recipient address rejected: access denied(?:\.|$| \[| as\()/,
+    "invalid_recipient",
+    "Exchange Online: not in its directory (directory-based edge blocking)",
+  ],
 ];
 
 /** What a status's subject says where nothing above knows the detail (RFC 3463 §3.2 to §3.8). */
@@ -452,6 +472,8 @@ function judge(reply: AskedReply): Verdict {
     const doubted = suppressing.has(settled.classification) && said !== null;
     return doubted && outweighing.has(said.classification) ? said : settled;
   }
+  const meant = statedBeside(reply);
+  if (meant !== null) return meant;
   const key = keys.find((one) => sharedIndex.has(one)) ?? "";
   const mixed = sharedIndex.get(key);
   const blocked = refusedForRate(reply, said);
@@ -467,6 +489,15 @@ function judge(reply: AskedReply): Verdict {
       ? said
       : { classification: subject, rule: `status ${reply.status}: its subject` };
   return said ?? bareVerdict(reply);
+}
+
+function statedBeside({ status, text }: AskedReply): Verdict | null {
+  const detail = status?.replace(/^\d/, "X");
+  const rows = stated.filter(([key]) => key === detail);
+  if (rows.length === 0) return null;
+  const lower = judgedText(text);
+  const row = rows.find(([, words]) => words.test(lower));
+  return row ? verdictOf(`status ${row[0]} with words ${row[1].source}`, row[2], row[3]) : null;
 }
 
 /** A permanent refusal for reasons of policy (X.7.Z) is a block, whatever rate it names as its reason. */

@@ -77,7 +77,6 @@ test.each([
   ],
   [450, "4.2.1", "The user you are trying to contact is receiving mail at a rate that", "recipient_policy"],
   [550, "5.5.0", "Requested action not taken: mailbox unavailable (S2017062302)", "invalid_recipient"],
-  [550, "5.4.1", "Recipient address rejected: Access denied", "recipient_policy"],
   [554, "5.0.0", "User unknown", "invalid_recipient"],
   [550, "5.7.0", "Attachment type not allowed: virus found", "attachment_rejected"],
 ])("the wording refines %i %s: %s", (code, status, text, classification) => {
@@ -144,6 +143,28 @@ test.each([
   [554, "5.1.1", "ann@far.test... aliasing/forwarding loop broken (11 aliases deep)", "routing_error"],
 ])("5.1.1 beside words of another cause is that cause: %i %s %s", (code, status, text, cause) => {
   expect(classify(code, status, text)).toBe(cause);
+});
+
+test.each([
+  ["550 5.4.1 [ann@far.test]: Recipient address rejected: Access denied [X.prod.outlook.com]", "5.4.1"],
+  ["550 5.4.1 <ann@far.test>: Recipient address rejected: Access denied.", "5.4.1"],
+  ["550 5.4.1 Recipient address rejected: Access denied. AS(201806281) [X.outlook.com]", "5.4.1"],
+  ["Recipient address rejected: Access denied", "5.4.1"],
+  ["550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup", "5.1.10"],
+])("Exchange says by %j that there is no such recipient", (text, status) => {
+  expect(classify(550, status, text)).toBe("invalid_recipient");
+});
+
+test.each([
+  ["5.4.1", "Access denied", "recipient_policy"],
+  ["5.4.1", "Sender address rejected: Access denied", "invalid_sender"],
+  ["5.4.1", "your host: Recipient address rejected: Access denied", "reputation_block"],
+  ["5.4.1", "Recipient address rejected: Access denied by policy", "recipient_policy"],
+  ["5.7.1", "Recipient address rejected: Access denied", "recipient_policy"],
+  ["5.1.10", "host/domain does not accept mail", "invalid_domain"],
+  ["5.1.10", "Recipient rejected, may be temporary", "recipient_policy"],
+])("the same status or words alone do not say so: 550 %s %s", (status, text, cause) => {
+  expect(classify(550, status, text)).toBe(cause);
 });
 
 test("a block never reads as the recipient's fault, whatever else the text says", () => {
