@@ -67,11 +67,24 @@ export function humanText(root: MimePart): string {
     if (/^\s*attachment/i.test(fieldOf(part.fields, "content-disposition"))) continue;
     const body = part.body.length > longestText ? { ...part, body: part.body.slice(0, longestText) } : part;
     if (part.type === "text/plain") plain.push(textOf(body));
-    else if (part.type === "text/html") html.push(textFromHtml(textOf(body)));
+    else if (part.type === "text/html") html.push(textFromHtml(withoutQuotations(textOf(body))));
   }
   const text = (plain.join("\n").trim() !== "" ? plain : html).join("\n").replace(/\r\n?/g, "\n");
   const cuts = returned.map((mark) => text.search(mark)).filter((at) => at > 0);
   return text.slice(0, Math.min(longestText, text.length, ...cuts));
+}
+
+/** HTML's quotations are our message, as lines that begin with `>` are. */
+function withoutQuotations(html: string): string {
+  let depth = 0;
+  return html
+    .split(/(?=<\/?blockquote\b)/i)
+    .filter((piece) => {
+      if (/^<blockquote\b/i.test(piece)) depth += 1;
+      else if (/^<\/blockquote\b/i.test(piece)) depth = Math.max(0, depth - 1);
+      return depth === 0;
+    })
+    .join("");
 }
 
 /** What is known of how a mail came, apart from the mail. */

@@ -21,6 +21,17 @@ const quotedTitle =
 /** A line that quotes our message; `>>>` is a transcript's. */
 const quotedLine = /^[ \t]*>(?!>>)/;
 
+const originalWords =
+  "(?:original (?:e-?mail|message|mail)(?: (?:text|body|contents?))?|(?:urspr.{1,2}ngliche|originale?) (?:nachricht|e-?mail)|message (?:d['’]origine|original|initial)|mensaje original|messaggio originale|mensagem original|исходное сообщение|原始邮件|原邮件|元の?メッセージ|oorspronkelijk bericht|(?:wiadomo.{1,2} oryginalna|oryginalna wiadomo.{1,2}))";
+const ownWords =
+  "(?:(?:here is |this is |a |the |first |few |lines |text |body |contents? |copy |excerpt |of ){0,9}(?:the |your )?(?:original |quoted |sent )?(?:message|mail|e-?mail)(?: (?:you sent|text|body|contents?|follows|was|is|reads?|said)){0,2}|you wrote|on [^\\n]{1,80} wrote|excerpt|ihre (?:nachricht|e-?mail)|votre message|su mensaje|il (?:suo|tuo) messaggio|sua mensagem|ваше сообщение|您的邮件|uw bericht)";
+/** A line that introduces our message and says nothing else; what follows is the customer's. */
+const introduction = new RegExp(
+  `^[ \\t]*(?:[-=_*#]{2,40}[ \\t]{0,4}(?:${originalWords}|${ownWords})[ \\t]{0,4}:?[ \\t]{0,4}[-=_*#]{2,40}|(?:the |your )?${originalWords}(?: (?:was|is|follows))?[ \\t]{0,4}[::]?|${ownWords}[ \\t]{0,4}[::])[ \\t]*$`,
+  "i",
+);
+const longestIntroduction = 120;
+
 /** The text without what it repeats of the message (fields as Exchange lists them, the subject, quoted lines) and advice. */
 export function withoutOurMessage(text: string, subjects: readonly string[]): string {
   const lines = text.split("\n");
@@ -28,6 +39,7 @@ export function withoutOurMessage(text: string, subjects: readonly string[]): st
   let inSubject = -1;
   for (const [at, line] of lines.entries()) {
     const indent = /^[ \t>|]*/.exec(line)?.[0].length ?? 0;
+    if (at > 0 && line.length <= longestIntroduction && introduction.test(line)) break;
     if (quotedLine.test(line)) continue;
     const folded = inSubject >= 0 && indent > inSubject && line.trim() !== "" && !ownField.test(line);
     if (folded) continue;
@@ -84,11 +96,19 @@ export function markedWords(text: string, recipients: readonly string[]): string
 
 const reasonList =
   /(?:common|possible|likely|typical|frequent|usual|several|some|many|various) (?:\w{1,20} )?(?:reasons?|causes?|explanations?)|reasons? (?:may|might|can|could|include|are)|(?:one|any|some) of the following|(?:caused|happens?|occurs?) (?:by|when|if|because)|what (?:can|should|could) (?:i|you) do|how to (?:fix|solve|resolve)|(?:error|status|reply|response) codes\b|codes? (?:and|mean)|what .{0,40}\bmeans?\b|meanings?\b|why (?:did|was|has|is) /i;
+/** The same in other languages that servers write. */
+const foreignReasonList =
+  /m.{1,2}gliche \p{L}{0,12} ?(?:gr.{1,2}nde|ursachen)|(?:raisons?|causes?|causas|cause) (?:possibles?|posibles|possibili|poss.{1,2}veis)|(?:posibles|possibili|poss.{1,2}veis) (?:causas|cause|razones|motivos|motivi|ragioni|raz.{1,2}es)|возможн\p{L}{1,3} причин|可能的?原因|原因として|考えられる原因|mogelijke (?:oorza|reden)|możliwe (?:przyczyn|powod)/iu;
 /** What ends a list of reasons: the report comes back to an address, or to a server's words. */
 const backToFacts = /@|<<<|\bsaid:|\breturned\b/;
 /** Sentences that suppose, advise or offer a choice. */
 const supposes =
   /\b(?:(?<!\d )may(?! \d)|might|maybe|perhaps|possibl[ey]|probabl[ey]|likely|could (?:be|have|also)|can be|if|whether|or|either|unless|please|check|make sure|ensure|verify|try (?:to|re-?send|sending|again later)|contact|for (?:more|further|additional|help|assistance)|e\.g\.|for example|such as|usually|often|sometimes|typically|normally|note that|help|cases?)\b/i;
+
+const supposesElsewhere =
+  /(?<!\p{L})(?:kann (?:daran|sein|auch|es)|könnte|möglicherweise|vielleicht|eventuell|vermutlich|oder|falls|bitte|peut-?être|il est possible|ou|veuillez|es posible que|puede (?:ser|que)|quizás?|tal vez|por favor|forse|potrebbe|oppure|talvez|pode (?:ser|estar)|возможно|может|вероятно|или|пожалуйста|misschien|mogelijk|może|lub)(?!\p{L})|可能|或者?|请|請|または|かもしれ|おそらく/iu;
+/** No statement: a question, a denial, what holds for the moment. */
+const denies = /\?\s*$|\bnot (?:unknown|disabled|invalid|suspended|closed|inactive)\b|\bfor now\b/i;
 
 /** Choices that are none: synonyms, and what mail systems always say. */
 const noChoice =
@@ -112,7 +132,9 @@ export function statementAbout(text: string, recipients: readonly string[]): str
 /** An address alone states nothing. */
 function states(sentence: string): boolean {
   const words = sentence.replace(/[^\s@]{1,64}@[^\s@]{1,255}/g, " ");
-  return /\p{L}{2}/u.test(words) && !supposes.test(words.replace(noChoice, "$1"));
+  if (!/\p{L}{2}/u.test(words) || denies.test(words)) return false;
+  const plain = words.replace(noChoice, "$1");
+  return !supposes.test(plain) && !supposesElsewhere.test(plain);
 }
 
 /** The same where a report names whom it is about: only what stands in one paragraph with the address. */
@@ -129,7 +151,8 @@ function withoutReasonLists(text: string): string {
   const kept: string[] = [];
   let within = false;
   for (const paragraph of text.split(/\n[ \t]*\n+/)) {
-    const opening = paragraph.slice(0, longestParagraph).search(reasonList);
+    const searched = paragraph.slice(0, longestParagraph);
+    const opening = Math.max(searched.search(reasonList), searched.search(foreignReasonList));
     if (within && opening < 0 && backToFacts.test(paragraph)) within = false;
     if (opening >= 0) kept.push(paragraph.slice(0, lineStart(paragraph, opening)));
     else if (!within) kept.push(paragraph);

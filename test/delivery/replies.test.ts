@@ -76,6 +76,14 @@ test.each([
   },
 );
 
+test.each([
+  ["552 5.5.3 no more", "deferred", "5.5.3", "rate_limited"],
+  ["552 5.3.4 too big", "bounced", "5.3.4", "message_too_large"],
+])("the final dot answered with %j is %s, as RCPT is", async (reply, kind, status, classification) => {
+  const { send } = await start({ onData: () => reply });
+  expect(await send("a@x.test")).toMatchObject({ kind, reply: { code: 552, status }, classification });
+});
+
 test("without pipelining nothing follows a refused RCPT but the next message", async () => {
   const { receiver, send } = await start({ pipelining: false });
   await send("unknown@x.test");

@@ -259,3 +259,60 @@ test.each([
   });
   expect(took).toBeLessThan(most);
 });
+
+test.each([
+  "Original message:",
+  "Your message was:",
+  "A copy of your message follows:",
+  "The text of the original message:",
+  "You wrote:",
+  "On Mon, 2 Nov 2026, shop wrote:",
+  "=== Original mail ===",
+  "Ursprüngliche Nachricht:",
+  "Message d'origine :",
+  "Исходное сообщение:",
+  "原始邮件",
+])("nothing decides behind a line that introduces our message: %s", (line) => {
+  const ours = "Dear ann@far.test,\nthe user does not exist.\n550 5.1.1 <ann@far.test>: user unknown";
+  const said = `Your mail to ann@far.test could not be delivered.\n\n${line}\n\n${ours}`;
+  expect(one(daemon("Mail failure", said))).toMatchObject({ cause: "unclassified", suppresses: false });
+  expect(one(report(said, rejected))).toMatchObject({ text: "550 rejected", suppresses: false });
+});
+
+test.each([
+  "Mögliche Gründe:\n\nEmpfänger unbekannt",
+  "Dies kann daran liegen, dass der Benutzer unbekannt ist.",
+  "Raisons possibles :\n- utilisateur inconnu",
+  "Peut-être utilisateur inconnu.",
+  "Posibles causas:\n- el usuario no existe",
+  "Possibili cause:\n- utente sconosciuto",
+  "Possíveis causas:\n- usuário inexistente",
+  "Возможные причины:\n- пользователь не найден",
+  "Возможно, адрес не существует.",
+  "可能的原因:\n- 用户不存在",
+  "可能是收件人不存在。",
+  "Is the user unknown?",
+  "The user is not unknown, and the mailbox is not disabled.",
+])("what may be decides nothing in any language: %j", (words) => {
+  const mail = plainMail(
+    {
+      From: "MAILER-DAEMON@mx.far.test",
+      To: to,
+      Subject: "Mail failure",
+      "Content-Type": "text/plain; charset=utf-8",
+    },
+    `Your mail to ann@far.test could not be delivered.\n\n${words}`,
+  );
+  expect(one(mail)).toMatchObject({ cause: "unclassified", suppresses: false });
+});
+
+test("an HTML quotation of our message decides nothing, and what stands behind it does", () => {
+  const html = (behind: string): string =>
+    daemon(
+      "Mail failure",
+      `<p>Not delivered to ann@far.test</p><blockquote>552 5.2.2 full<blockquote>x</blockquote>550 5.1.1 user unknown</blockquote>${behind}`,
+      { "Content-Type": "text/html" },
+    );
+  expect(one(html(""))).toMatchObject({ code: null, suppresses: false });
+  expect(one(html("<p>550 5.1.1 ann@far.test user unknown</p>"))).toMatchObject({ suppresses: true });
+});
