@@ -3,6 +3,7 @@
 // flat rows (cheap to hand to a thread), the writer runs them.
 import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
+import { createNotSending } from "./not-sending.ts";
 import { createQuotas } from "./quotas.ts";
 import type { BatchAnswer, NewMessage, NotSending, Quota, Suppression } from "./store.ts";
 import type { Answers, Stored } from "./answers.ts";
@@ -211,11 +212,7 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
     `SELECT count(*) AS n FROM accounts WHERE status <> 'deleted' AND name <> '${operationsAccount}'`,
   );
 
-  const findNotSending: Statement<[number], Omit<NotSending, "kind">> = db.prepare(
-    `SELECT name AS account, status, paused_at AS pausedAt, pause_reason AS pauseReason FROM accounts
-     WHERE key = ? AND (paused_at IS NOT NULL OR status <> 'active')`,
-  );
-
+  const notSendingOf = createNotSending(db);
   const isFull = createQueueLimit(tally);
   const shareFull = createShareLimit(tally, () => (tally.accounts ??= countAccounts.get()?.n ?? 0));
 
@@ -232,8 +229,8 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
 
   /** `before`: recipients of the same batch before it. */
   const refusalOf = (p: PackedMessage, before = 0): Refused | null => {
-    const notSending = findNotSending.get(p.accountKey);
-    if (notSending) return { kind: "not_sending", ...notSending };
+    const notSending = notSendingOf(p.accountKey);
+    if (notSending) return notSending;
     const entries = suppressedOf(p);
     if (entries.length > 0) return { kind: "suppressed", entries };
     const { accountKey, share, maxQueue, room, createdAt: at } = p;
