@@ -1,10 +1,11 @@
-// The transaction that an acceptance stands for: idempotency record, the suppression check that decides, the
-// queue's limit, message, content and recipients, all or nothing. Both halves are here: the loop packs a message into
+// The transaction that an acceptance stands for: idempotency record, whether the account may still send (it may have been
+// paused or deleted while the content was on its way), the suppression check that decides, the queue's limit, message, content and recipients, all or nothing. Both halves are here: the loop packs a message into
 // flat rows (cheap to hand to a thread), the writer runs them.
 import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
+import { createNotSending } from "./not-sending.ts";
 import { createQuotas } from "./quotas.ts";
-import type { BatchAnswer, NewMessage, Quota, Suppression } from "./store.ts";
+import type { BatchAnswer, NewMessage, NotSending, Quota, Suppression } from "./store.ts";
 import type { Answers, Stored } from "./answers.ts";
 import { counterMask, mailFacts } from "./counters.ts";
 import { createQueueLimit, createShareLimit } from "./queue-limit.ts";
@@ -47,7 +48,8 @@ export interface Inserted {
 }
 
 /** What the commit itself finds against a message. */
-export type Refused = { kind: "suppressed"; entries: Suppression[] } | { kind: "queue_full" } | ShareFull;
+export type Refused =
+  { kind: "suppressed"; entries: Suppression[] } | { kind: "queue_full" } | NotSending | ShareFull;
 
 export type OverQuota = { kind: "over_quota"; quota: Quota };
 export type Accepted = ({ kind: "accepted" } & Inserted) | Refused | OverQuota | Stored;
@@ -210,6 +212,7 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
     `SELECT count(*) AS n FROM accounts WHERE status <> 'deleted' AND name <> '${operationsAccount}'`,
   );
 
+  const notSendingOf = createNotSending(db);
   const isFull = createQueueLimit(tally);
   const shareFull = createShareLimit(tally, () => (tally.accounts ??= countAccounts.get()?.n ?? 0));
 
@@ -226,6 +229,8 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
 
   /** `before`: recipients of the same batch before it. */
   const refusalOf = (p: PackedMessage, before = 0): Refused | null => {
+    const notSending = notSendingOf(p.accountKey);
+    if (notSending) return notSending;
     const entries = suppressedOf(p);
     if (entries.length > 0) return { kind: "suppressed", entries };
     const { accountKey, share, maxQueue, room, createdAt: at } = p;

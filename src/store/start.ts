@@ -1,5 +1,5 @@
 // What is done once, before anybody can call: the first account, deliveries that were in flight when the last process
-// ended, rows and files that nothing points at any more.
+// ended, rows and files that nothing points at any more, also what a deletion that was cut off left.
 import type { Database, Statement } from "better-sqlite3";
 import type { IdMint } from "../ids.ts";
 import type { Spool } from "./content.ts";
@@ -19,6 +19,7 @@ export function prepareAtStart(db: Database, deps: { now: number; mint: IdMint; 
   try {
     makeFirstAccounts(db, deps.mint, now);
     const deliveriesBack = takeBackDeliveries(db, now);
+    dropSuppressionsOfDeleted(db);
     db.exec("COMMIT");
     const named: Statement<[string], { key: number }> = db.prepare(
       "SELECT key FROM messages WHERE content_name = ?",
@@ -37,6 +38,13 @@ function makeFirstAccounts(db: Database, mint: IdMint, now: number): void {
     "INSERT INTO accounts (id, name, status, created_at) VALUES (?, ?, 'active', ?) ON CONFLICT DO NOTHING",
   );
   for (const name of firstAccounts) add.run(mint("acct", now), name, now);
+}
+
+/** A crash may have come between the deletion of an account and that of its suppressions, which follows in pieces. */
+function dropSuppressionsOfDeleted(db: Database): void {
+  db.exec(
+    "DELETE FROM suppressions WHERE account_key IN (SELECT key FROM accounts WHERE status = 'deleted')",
+  );
 }
 
 const interruptedText =

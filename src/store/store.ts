@@ -222,7 +222,17 @@ export type AcceptResult =
   | { kind: "idempotency_conflict" }
   | { kind: "queue_full" }
   | { kind: "share_full"; of: "recipients" | "bytes"; most: number }
+  | NotSending
   | { kind: "over_quota"; quota: Quota };
+
+/** The account was paused, suspended or deleted between the first look at it and the commit. */
+export interface NotSending {
+  kind: "not_sending";
+  account: string;
+  status: Account["status"] | "deleted";
+  pausedAt: number | null;
+  pauseReason: string | null;
+}
 
 /** A request whose answer is kept: whose key it is, and SHA-256 over method, path and body bytes. */
 export interface AnswerRequest {
@@ -291,7 +301,10 @@ export type BatchAcceptResult =
   | { kind: "accepted"; jobs: Job[][] /* of each message, those inserted leased */ }
   | {
       kind: "refused";
-      refusals: (Extract<AcceptResult, { kind: "suppressed" | "queue_full" | "share_full" }> | null)[];
+      refusals: (Extract<
+        AcceptResult,
+        { kind: "suppressed" | "queue_full" | "share_full" | "not_sending" }
+      > | null)[];
     }
   | Extract<AcceptResult, { kind: "replayed" | "idempotency_conflict" | "over_quota" }>;
 

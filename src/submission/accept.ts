@@ -1,6 +1,7 @@
 // The last step of every acceptance: one transaction that holds the message, its recipients and
 // what proves it, and then the start of those that have a slot. Both doors end here.
 import { shareWords, type Share } from "../access/account-limits.ts";
+import { notSendingRefusal } from "../access/paused.ts";
 import { OverQuota } from "../access/quotas.ts";
 import type { Config } from "../config.ts";
 import { Refusal } from "../errors.ts";
@@ -48,7 +49,7 @@ interface Held {
   reservation: Reservation | null;
 }
 
-/** Throws Refusal: recipient_suppressed, duplicate_idempotency_key, rate_limit_exceeded, service_overloaded; StoreUnavailable. */
+/** Throws Refusal: account_paused, key_disabled, recipient_suppressed, duplicate_idempotency_key, rate_limit_exceeded, service_overloaded; StoreUnavailable. */
 export async function accept(deps: AcceptDeps, mail: Acceptable): Promise<Accepted> {
   const result = await withSlots(deps, [mail], async ([held]) => {
     const found = await deps.store.acceptMessage(newMessage(deps, mail, held ?? []));
@@ -169,10 +170,11 @@ function reusedKey(): Refusal {
 }
 
 function refusalOf(
-  result: Extract<AcceptResult, { kind: "suppressed" | "queue_full" | "share_full" }>,
+  result: Extract<AcceptResult, { kind: "suppressed" | "queue_full" | "share_full" | "not_sending" }>,
   held: Held[],
   share: Share | null,
 ): Refusal {
+  if (result.kind === "not_sending") return notSendingRefusal(result);
   if (result.kind === "queue_full") return noRoom("the queue is full");
   if (result.kind === "share_full") return noRoom(shareWords(share?.account ?? "", result.of, result.most));
   const typeOf = new Map(held.map(({ recipient }) => [recipient.canonical, recipient.type]));

@@ -64,7 +64,8 @@ export function createBatch<Judged>(deps: BatchDeps<Judged>): Submission["sendBa
         for (const [place, refusal] of accepted.refusals.entries()) {
           const index = at[place]?.index;
           if (!refusal || index === undefined) continue;
-          if (refusal.status >= 500) throw refusal; // no room for one is no room for any
+          // No room for one is no room for any; an account that may not send sends none of them.
+          if (refusal.status >= 500 || refusal.status === 403) throw refusal;
           await drop(items.slice(index, index + 1));
           items[index] = { refusal };
         }

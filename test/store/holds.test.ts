@@ -34,6 +34,13 @@ async function put(accountKey: number, lane: string, wishes: object = {}): Promi
   await accept(store, message);
   return message.message.id;
 }
+/** The account is paused, but for the moment of `work`. */
+async function unpaused<T>(work: () => Promise<T>): Promise<T> {
+  await store.resumeAccount(mine, null);
+  const result = await work();
+  await store.pauseAccount(mine, clock.now(), "too many bounces");
+  return result;
+}
 const show = async (id: string): Promise<MessageRecord> => {
   const found = await store.message(mine, id);
   if (!found) throw new Error("no such message");
@@ -88,7 +95,7 @@ test("a start takes back what was being sent, and no hold", async () => {
 });
 
 test("what is held can be canceled", async () => {
-  const id = await put(mine, "cancel.test");
+  const id = await unpaused(() => put(mine, "cancel.test"));
   await claim("cancel.test");
   const before = (await store.queueCounts()).held;
   expect(await store.cancelMessage(mine, id, clock.now())).toMatchObject({
@@ -100,9 +107,10 @@ test("what is held can be canceled", async () => {
 });
 
 test("what is scheduled or deferred waits for its time, and is held then", async () => {
-  const scheduled = await put(mine, "later.test", { sendAt: clock.now() + minute });
+  const later = { sendAt: clock.now() + minute };
+  const scheduled = await unpaused(() => put(mine, "later.test", later));
   const tried = newMessage({ accountKey: mine, to: ["y@later.test"], at: clock.now(), lease: true });
-  const [job] = await accept(store, tried); // under way when the pause began
+  const [job] = await unpaused(() => accept(store, tried)); // under way when the pause began
   if (!job) throw new Error("not leased");
   await store.settle(
     settlementOf(job, clock.now(), { outcome: "deferred", nextAttemptAt: clock.now() + minute }),
@@ -118,8 +126,8 @@ test("what is scheduled or deferred waits for its time, and is held then", async
 
 test("what was claimed and not begun goes back, and is held", async () => {
   await put(other, "claimed.test");
-  const id = await put(mine, "claimed.test");
   await store.resumeAccount(mine, null);
+  const id = await put(mine, "claimed.test");
   const { jobs } = await claim("claimed.test");
   const job = jobs.find(({ message }) => message.id === id);
   await store.pauseAccount(mine, clock.now(), "again");
@@ -130,7 +138,7 @@ test("what was claimed and not begun goes back, and is held", async () => {
 
 test("a report that comes back about mail on hold bounces it, and the hold ends", async () => {
   const message = newMessage({ accountKey: mine, to: ["z@report.test"], at: clock.now(), lease: true });
-  const [job] = await accept(store, message);
+  const [job] = await unpaused(() => accept(store, message));
   if (!job) throw new Error("not leased");
   await store.settle(settlementOf(job, clock.now(), { outcome: "deferred", nextAttemptAt: clock.now() }));
   await drain("report.test");

@@ -111,12 +111,13 @@ test("a restart counts each account's own again: waiting, leased, held and in th
   await accept(store, { ...newMessage({ accountKey: b, at: clock.now(), lease: true }), maxQueue: 0 });
   await store.acceptMessage(mail(b, { lane: "~sandbox" }));
   await store.acceptMessage(mail(b, { to: ["x@a.test", "y@a.test"] }));
-  await store.pauseAccount(b, clock.now(), "a test");
   await store.acceptMessage(mail(b, { lane: `${b}.default/held.test` }));
+  await store.pauseAccount(b, clock.now(), "a test");
   const claim = { owner: "boot-1", limit: 9, now: clock.now(), leaseUntil: clock.now() + 1000 };
   expect((await store.claimDue({ ...claim, lane: `${b}.default/held.test` })).jobs).toEqual([]);
   await store.close();
   store = await openSqlite(dataDir, clock);
+  await store.resumeAccount(b, null);
   expect(await room(b)).toBe(45);
 });
 

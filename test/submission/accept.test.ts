@@ -69,6 +69,10 @@ describe("slots are given back", () => {
   const answers: [string, AcceptResult | Error][] = [
     ["a suppressed recipient", { kind: "suppressed", entries: [makeSuppression("a@x.test")] }],
     ["a full queue", { kind: "queue_full" }],
+    [
+      "an account that was paused meanwhile",
+      { kind: "not_sending", account: "shop", status: "active", pausedAt: 1, pauseReason: "bounces" },
+    ],
     ["a replay", { kind: "replayed", status: 202, body: "{}" }],
     ["a conflict", { kind: "idempotency_conflict" }],
     ["a store that fails", new StoreUnavailable("failed", "no")],
