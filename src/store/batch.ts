@@ -43,7 +43,7 @@ export type BatchResult =
       events: boolean;
       wal: WalState;
       /** How long each call took, in milliseconds, by place. */
-      tookMs: Float32Array;
+      tookMs: number[];
       /** How long COMMIT took, its sync above all. */
       commitMs: number;
     }
@@ -180,7 +180,7 @@ function runAll(session: Session, batch: Batch, clock: Clock): Outcome {
 interface Outcome {
   results: unknown[];
   failures: [number, string][];
-  tookMs: Float32Array;
+  tookMs: number[];
   commitMs: number;
 }
 
@@ -188,7 +188,7 @@ interface Outcome {
 function attempt(session: Session, batch: Batch, clock: Clock, isolated: boolean): Outcome | null {
   const { db, tally, intents } = session;
   const { calls, bytes } = batch;
-  const outcome: Outcome = { results: [], failures: [], tookMs: new Float32Array(calls.length), commitMs: 0 };
+  const outcome: Outcome = { results: [], failures: [], tookMs: [], commitMs: 0 };
   tally.begin();
   const start = tally.mark();
   session.begin.run();
@@ -215,7 +215,7 @@ function attempt(session: Session, batch: Batch, clock: Clock, isolated: boolean
       }
       if (isolated) session.releaseSavepoint.run();
       const ended = clock.monotonic();
-      outcome.tookMs[index] = ended - began;
+      outcome.tookMs.push(ended - began);
       began = ended;
     }
     session.flushCounts();

@@ -10,13 +10,10 @@ import type { Log } from "../log.ts";
 import { startThread } from "../thread.ts";
 import { StoreUnavailable } from "./store.ts";
 import type { Commit } from "./store.ts";
-import { createTurns, type Turn } from "./turns.ts";
+import { createTurns, nobody, type Turn } from "./turns.ts";
 import type { WalState } from "./wal.ts";
 import type { WriterReport, WriterRequest } from "./writer-thread.ts";
 import type { IntentName, Intents } from "./writer.ts";
-
-/** Whose calls are those that name no account. */
-const nobody = "";
 
 type Arg<K extends IntentName> = Intents[K] extends (arg: infer A, ...rest: never[]) => unknown
   ? A
@@ -94,7 +91,7 @@ export function createGroupCommit(
       refuseAll(calls, new StoreUnavailable(report.why, report.detail));
       listeners.onRefusal(report.why, report.detail);
     } else {
-      report.tookMs.forEach((ms, index) => waiting.measured(calls[index]?.owner ?? nobody, ms));
+      calls.forEach(({ owner }, index) => waiting.measured(owner, report.tookMs[index] ?? 0));
       const failures = new Map(report.failures);
       calls.forEach(({ call, resolve, reject }, index) => {
         const failure = failures.get(index);

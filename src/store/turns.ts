@@ -1,16 +1,20 @@
-// Which of the calls that wait go to the writer next. An owner's calls keep their order, and owners take turns, so that an
-// account that writes much waits for itself. One batch is at the writer at a time and whoever comes meanwhile waits for
-// it: a batch holds what is written in about ten milliseconds, as the writer has measured each owner's calls.
+// Which of the calls that wait go to the writer next. An owner's calls keep their order, and owners share the writer's
+// time, so that an account that writes much waits for itself. One batch is at the writer at a time and what comes meanwhile
+// waits for it: a batch holds what is written in about ten milliseconds, as the writer has measured each owner's calls.
 import type { Owner } from "../fairness.ts";
 import { Fifo } from "../fairness/fifo.ts";
 
 const mostCalls = 1000;
 const mostBytes = 4 * 1024 * 1024;
 const leastBatchMs = 10;
+/** However many owners there are, one has this of a batch. */
+const leastShareMs = 0.2;
 /** What a call of an owner costs that has not been measured. */
 const unmeasuredMs = 0.1;
 const newestPart = 0.1;
 const mostMeasured = 1000;
+/** Whose the calls are that are of no account, claims above all: all accounts wait for them, so half of the time is theirs. */
+export const nobody = "";
 
 export interface Turns<T extends Turn> {
   readonly size: number;
@@ -26,19 +30,29 @@ export interface Turn {
   readonly bytes: number;
 }
 
+interface Line<T> {
+  waiting: Fifo<T>;
+  /** Time that it has been given and not used: a call that costs more than a share waits until it has enough. */
+  creditMs: number;
+}
+
 export function createTurns<T extends Turn>(): Turns<T> {
   /** Owners with calls that wait, the next one first. */
-  const turns = new Map<Owner, Fifo<T>>();
+  const lines = new Map<Owner, Line<T>>();
   const costs = new Map<Owner, number>();
   let size = 0;
+
   return {
     get size() {
       return size;
     },
     push(item) {
-      const own = turns.get(item.owner) ?? new Fifo<T>();
-      if (own.size === 0) turns.set(item.owner, own);
-      own.push(item);
+      let line = lines.get(item.owner);
+      if (!line) {
+        line = { waiting: new Fifo(), creditMs: 0 };
+        lines.set(item.owner, line);
+      }
+      line.waiting.push(item);
       size += 1;
     },
     take(commitMs) {
@@ -46,16 +60,32 @@ export function createTurns<T extends Turn>(): Turns<T> {
       const taken: T[] = [];
       let bytes = 0;
       let ms = 0;
-      for (const [owner, own] of turns) {
-        const next = own.peek();
-        if (!next) break;
-        bytes += next.bytes;
-        ms += costs.get(owner) ?? unmeasuredMs;
-        if (taken.length > 0 && (taken.length >= mostCalls || bytes > mostBytes || ms > mostMs)) break;
-        taken.push(next);
-        own.shift();
-        turns.delete(owner); // behind the others; the loop comes to it again
-        if (own.size > 0) turns.set(owner, own);
+      /** Nothing more of this batch's bytes or calls is left for an owner whose turn it was. */
+      let full = false;
+      while (lines.size > 0 && ms < mostMs && !full) {
+        const shareMs = Math.max(mostMs / lines.size, leastShareMs);
+        for (const [owner, line] of [...lines]) {
+          if (ms >= 2 * mostMs) break;
+          const cost = costs.get(owner) ?? unmeasuredMs;
+          line.creditMs += owner === nobody ? Math.max(shareMs, mostMs / 2) : shareMs;
+          let fits = true;
+          for (let next = line.waiting.peek(); next && line.creditMs >= cost; next = line.waiting.peek()) {
+            fits = taken.length === 0 || (taken.length < mostCalls && bytes + next.bytes <= mostBytes);
+            if (!fits) break;
+            taken.push(next);
+            line.waiting.shift();
+            line.creditMs -= cost;
+            bytes += next.bytes;
+            ms += cost;
+          }
+          if (!fits) {
+            full = true;
+            line.creditMs = Math.min(line.creditMs, mostMs);
+            continue; // it keeps its place, and is the first of the next batch
+          }
+          lines.delete(owner); // behind the others
+          if (line.waiting.size > 0) lines.set(owner, line);
+        }
       }
       size -= taken.length;
       return taken;

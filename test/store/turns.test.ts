@@ -18,7 +18,7 @@ const namesOf = (calls: Call[]): string[] => calls.map(({ name }) => name);
 
 test("owners take turns, each one's calls in their order", () => {
   const turns = waiting({ 1: 3, 2: 1, 3: 2 });
-  expect(namesOf(turns.take(0))).toEqual(["1.0", "2.0", "3.0", "1.1", "3.1", "1.2"]);
+  expect(namesOf(turns.take(0))).toEqual(["1.0", "1.1", "1.2", "2.0", "3.0", "3.1"]);
   expect(turns.size).toBe(0);
   expect(turns.take(0)).toEqual([]);
 });
@@ -44,6 +44,36 @@ test("a call that takes longer than a batch may goes alone", () => {
   turns.measured(1, 400);
   expect(namesOf(turns.take(0))).toEqual(["1.0"]);
   expect(namesOf(turns.take(0))).toEqual(["1.1"]);
+});
+
+test("one costly call does not end a batch: the others' go on, and its turn comes when its owner has saved enough", () => {
+  const turns = waiting({ 1: 10_000, 2: 2 });
+  turns.measured(1, 0.1);
+  turns.measured(2, 40);
+  const batches: string[][] = [];
+  for (let i = 0; i < 20; i++) batches.push(namesOf(turns.take(0)));
+  const quick = batches.filter((names) => names.every((name) => name.startsWith("1.")));
+  expect(quick.every(({ length }) => length >= 50)).toBe(true);
+  expect(batches.flat().filter((name) => name.startsWith("2."))).toEqual(["2.0", "2.1"]);
+  expect(batches.flat().length).toBeGreaterThan(1000);
+});
+
+test("what is of no account has half of the time beside many busy accounts", () => {
+  const turns = createTurns<Call>();
+  for (let n = 0; n < 100; n++) turns.push({ owner: "", bytes: 0, name: `none.${n}` });
+  for (let owner = 1; owner <= 200; owner++) for (let n = 0; n < 50; n++) turns.push(call(owner, n));
+  const first = namesOf(turns.take(0));
+  expect(first.filter((name) => name.startsWith("none."))).toHaveLength(50);
+});
+
+test("a large call that no longer fits is the first of the next batch", () => {
+  const turns = createTurns<Call>();
+  turns.push(call(1, 0, 3 * 1024 * 1024));
+  turns.push(call(2, 0, 3 * 1024 * 1024));
+  turns.push(call(3, 0));
+  expect(namesOf(turns.take(0))).toEqual(["1.0", "3.0"]);
+  turns.push(call(1, 1, 3 * 1024 * 1024));
+  expect(namesOf(turns.take(0))).toEqual(["2.0"]);
 });
 
 test("a batch holds 4 MB and 1,000 calls at most", () => {
