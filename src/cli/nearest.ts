@@ -2,7 +2,7 @@
 // of it.
 
 /** At most so much of the longer word may differ. */
-const differsMost = 0.5;
+const differsMost = 0.34;
 
 /** The nearest of `words`, in their order; null where none is near. */
 export function nearest(written: string, words: readonly string[]): string | null {

@@ -62,8 +62,8 @@ interface Query {
   exact: boolean;
 }
 
-/** Opens a socket, asks, calls back once; answers how to close it. */
-type Conversation = (query: Query, finish: Finish) => () => void;
+/** Opens a socket, asks, calls back once; answers how to close it. `arrived`: the reply is here and waits to be read. */
+type Conversation = (query: Query, finish: Finish, arrived: () => void) => () => void;
 
 export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Log }): Transport {
   const { clock, log, timeoutMs } = deps;
@@ -98,7 +98,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
       const timer = clock.after(timeoutMs, () =>
         finish({ kind: "failed", why: `no answer within ${timeoutMs} ms` }),
       );
-      close = talk({ ...query, id: randomInt(0x10000) }, finish);
+      close = talk({ ...query, id: randomInt(0x10000) }, finish, () => timer.cancel());
       if (!open.has(finish)) close();
     });
 
@@ -172,7 +172,7 @@ const overUdp: Conversation = (query, finish) => {
 /** Replies over TCP are large: they are read one by one, owners by turns. */
 const overTcp =
   (turns: Turns): Conversation =>
-  (query, finish) => {
+  (query, finish, arrived) => {
     const { server, id, question, edns, owner } = query;
     const socket = connect({ host: server.address, port: server.port });
     let held: Buffer = Buffer.alloc(0);
@@ -191,6 +191,7 @@ const overTcp =
       held = Buffer.concat([held, chunk]); // 65,537 bytes at most before the length is reached
       if (held.length < 2 || held.length < 2 + held.readUInt16BE(0)) return;
       whole = true;
+      arrived();
       socket.removeAllListeners("data").pause();
       const bytes = held.subarray(2, 2 + held.readUInt16BE(0));
       turns(owner, () => read(bytes));

@@ -437,7 +437,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       if (taken > 0)
         log.warn(
           { recipients: taken },
-          "attempts were interrupted when the program last ended; they are made again, and a message may be sent more than once",
+          "what was claimed when the program last ended is sent again; a message whose attempt had begun may arrive twice",
         );
       started = true;
       renew();

@@ -64,7 +64,8 @@ export function createTurns<T extends Turn>(): Turns<T> {
       let full = false;
       while (lines.size > 0 && ms < mostMs && !full) {
         const shareMs = Math.max(mostMs / lines.size, leastShareMs);
-        for (const [owner, line] of [...lines]) {
+        const round = [...lines];
+        for (const [owner, line] of round) {
           if (ms >= 2 * mostMs) break;
           const cost = costs.get(owner) ?? unmeasuredMs;
           line.creditMs += owner === nobody ? Math.max(shareMs, mostMs / 2) : shareMs;

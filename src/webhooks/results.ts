@@ -116,6 +116,12 @@ export function createResultWriter(deps: {
     written.forEach(tell);
   };
 
+  /** An account's results do not wait for another's. */
+  const writeEach = async (all: [number, Finished[]][]): Promise<void> => {
+    const writes = await Promise.allSettled(all.map(([accountKey, own]) => writeOf(accountKey, own)));
+    for (const write of writes) if (write.status === "rejected") throw write.reason;
+  };
+
   return {
     add(finished) {
       const { accountKey } = finished.result;
@@ -127,8 +133,9 @@ export function createResultWriter(deps: {
     forget: () => waiting.clear(),
     async write() {
       while (waiting.size > 0) {
-        const writes = await Promise.allSettled([...waiting].map(([key, own]) => writeOf(key, own)));
-        for (const write of writes) if (write.status === "rejected") throw write.reason;
+        const [[accountKey, own] = [0, []]] = waiting;
+        if (waiting.size === 1) await writeOf(accountKey, own);
+        else await writeEach([...waiting]);
       }
     },
   };

@@ -20,7 +20,6 @@ export function register(pools: Command, cli: Cli): void {
     .option("--default", "messages that name no pool go by it")
     .action(async (name: string, flags: PoolFlags) => {
       show(cli, await cli.client.call("POST", "/v1/ip_pools", { body: { name, ...bodyOf(flags) } }));
-      cli.out.next(`Add an address: ${cli.program} ips add ADDRESS --pool ${name}`);
     });
   addListOptions(pools.command("list").description("all pools"), false).action((flags: ListFlags) =>
     printList(cli, flags, {
