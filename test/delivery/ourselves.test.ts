@@ -103,3 +103,46 @@ test("a name server that is silent about our own name holds up the first mail fo
   expect(await send("b@x.test")).toMatchObject({ kind: "delivered" });
   expect(asked).toHaveLength(1);
 });
+
+test("a look-up of our own name that throws holds up no mail, the first or a later one, and is tried again", async () => {
+  const receiver = await receive();
+  const clock = new ManualClock();
+  const zone: Zone = { ...oneHost };
+  const resolver = zoneResolver(zone);
+  let broken = true;
+  const failing = {
+    ...resolver,
+    a: (name: string) =>
+      broken && name === "mail.sender.test" ? Promise.reject(new Error("no resolver")) : resolver.a(name),
+  };
+  const { send } = start({ port: receiver.port, clock, deps: { resolver: failing } });
+  expect(await send("a@x.test")).toMatchObject({ kind: "delivered" });
+  expect(await send("b@x.test")).toMatchObject({ kind: "delivered" });
+  await clock.advance(30_000);
+  expect(await send("c@x.test")).toMatchObject({ kind: "delivered" }); // an unhandled rejection fails the run
+  await clock.advance(30_000);
+  broken = false;
+  zone["mail.sender.test"] = { a: ["127.0.0.1"] };
+  await send("d@x.test");
+  expect(await send("e@x.test")).toMatchObject(loop);
+});
+
+test("a first look-up of our own name that never ends is given up, and another one counts", async () => {
+  const receiver = await receive();
+  const clock = new ManualClock();
+  const resolver = zoneResolver({ ...oneHost, "mail.sender.test": { a: ["127.0.0.1"] } });
+  let silent = true;
+  const stuck = {
+    ...resolver,
+    a: (name: string) =>
+      silent && name === "mail.sender.test" ? new Promise<never>(() => undefined) : resolver.a(name),
+  };
+  const { send } = start({ port: receiver.port, clock, deps: { resolver: stuck } });
+  const first = send("a@x.test");
+  await clock.advance(2_000);
+  expect(await first).toMatchObject({ kind: "delivered" });
+  silent = false;
+  await clock.advance(30_000);
+  await send("b@x.test");
+  expect(await send("c@x.test")).toMatchObject(loop);
+});
