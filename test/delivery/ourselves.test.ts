@@ -17,8 +17,9 @@ async function receive(address = "127.0.0.1"): Promise<Receiver> {
   return receiver;
 }
 
+/** This program listens on the port that is dialled, unless `deps` says otherwise. */
 function start(options: RigOptions): Rig {
-  const made = rig(options);
+  const made = rig({ ...options, deps: { mailPorts: [options.port], ...options.deps } });
   open.push(() => made.delivery.stop());
   return made;
 }
@@ -51,6 +52,21 @@ test("the same of an IPv6 address", async () => {
   };
   const { send } = start({ port: 9, zone, outbound: { allowNetworks: ["2001:db8::/32"] } });
   expect(await send("a@x.test")).toMatchObject(loop);
+});
+
+test("at a port that we do not listen on, an address that our host name resolves to is another server", async () => {
+  const receiver = await receive();
+  const zone: Zone = { ...oneHost, "mail.sender.test": { a: ["127.0.0.1"] } };
+  const { send } = start({ port: receiver.port, zone, deps: { mailPorts: [receiver.port + 1, 25] } });
+  expect(await send("a@x.test")).toMatchObject({ kind: "delivered" });
+});
+
+test("port 25 of an address that our host name resolves to is ours at any port that we listen on: a router may lead it there", async () => {
+  const zone: Zone = { ...oneHost, "mail.sender.test": { a: ["127.0.0.1"] } };
+  const { send } = start({ port: 25, zone, deps: { mailPorts: [8025] } });
+  const outcome = await send("a@x.test");
+  expect(outcome).toMatchObject(loop);
+  expect(outcome.trace.dialogue).toEqual([]);
 });
 
 test("a smart host is the operator's word, even at an address of our own name", async () => {
