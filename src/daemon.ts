@@ -227,11 +227,13 @@ async function build({
   const shaping = createShaping(
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
   );
+  const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
   const delivery = createDelivery({
     resolver,
     outbound: config.outbound,
     hostname: config.hostname,
-    isOurs: ourAddresses([...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls]),
+    isOurs: ourAddresses(mailListeners),
+    mailPorts: mailListeners.flatMap((at) => ("path" in at ? [] : [at.port])),
     clock,
     log: log.component("delivery"),
     random: Math.random,

@@ -24,6 +24,8 @@ export interface AddressDeps {
   hostname: string;
   /** An address that this machine has or listens on at this port. */
   isOurs: (address: string, port: number) => boolean;
+  /** Ports that this program takes mail at. */
+  mailPorts: readonly number[];
   clock: Clock;
   random: () => number;
 }
@@ -58,7 +60,10 @@ export function createAddresses(deps: AddressDeps): Addresses {
   const exempt = outbound.smartHost !== null;
   const mayDial = (address: string): boolean => exempt || isPublicAddress(address) || allowed(address);
   const dead = new Map<string, number>();
-  const named = exempt ? null : createOwnAddresses(deps);
+  // What our host name resolves to may be a router with other servers behind it: at a port that we do not listen on it
+  // is one of those. Port 25 is ours: a router leads it to a port of any number.
+  const mayBeUs = outbound.port === 25 || deps.mailPorts.includes(outbound.port);
+  const named = exempt || !mayBeUs ? null : createOwnAddresses(deps);
   // A retry after less than a minute, where the operator wants that, must really be one.
   const deadMs = Math.min(deadForMs, outbound.retryMs[0] ?? deadForMs);
 

@@ -16,7 +16,7 @@ import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
 import type { Pool } from "./pool.ts";
 import { openSession } from "./session.ts";
 import type { NoSession, Session, SessionDeps, Target, TlsPolicy } from "./session.ts";
-import { transact } from "./transaction.ts";
+import { needsExtensions, transact } from "./transaction.ts";
 import type { Lost } from "./transaction.ts";
 
 export interface AttemptDeps {
@@ -168,7 +168,7 @@ async function tryTarget(
   target: Target,
   dialogue: Dialogue,
 ): Promise<Outcome | HostFailure | NoSource> {
-  const kept = deps.pool.take(target.key);
+  const kept = await takeKept(deps, target, request);
   if (kept) {
     dialogue.at(target.host, target.address);
     dialogue.sendingIp = kept.sendingIp;
@@ -179,7 +179,7 @@ async function tryTarget(
     if (result.broken.broken !== "closed") return lost(result, target, dialogue);
     dialogue.us(`(it was closed: ${result.broken.why})`);
   }
-  const session = await freshSession(deps, target, dialogue);
+  const session = await freshSession(deps, target, request, dialogue);
   if ("kind" in session) {
     const broken = session.kind === "local" ? session.broken : null;
     if (target.pooled && broken?.broken === "connect" && broken.errno === "EADDRNOTAVAIL")
@@ -190,15 +190,28 @@ async function tryTarget(
   return result.kind === "lost" ? lost(result, target, dialogue) : result;
 }
 
+/** A kept connection that was begun with HELO is for mail that needs no extension. */
+async function takeKept(
+  { pool }: AttemptDeps,
+  target: Target,
+  request: AttemptRequest,
+): Promise<Session | null> {
+  const kept = pool.take(target.key);
+  if (kept === null || !kept.unproven || !(await needsExtensions(request))) return kept;
+  pool.put(kept);
+  return null;
+}
+
 /** With the retries that one address gets: in clear under opportunistic TLS, and with HELO. */
 async function freshSession(
   deps: AttemptDeps,
   target: Target,
+  request: AttemptRequest,
   dialogue: Dialogue,
 ): Promise<Session | NoSession> {
   const { pool } = deps;
   pool.begin(target.group, target.host);
-  let session = await greeted(deps, target, dialogue);
+  let session = await greeted(deps, target, request, dialogue);
   if ("kind" in session && session.kind === "local" && session.inTls && target.policy === "opportunistic") {
     dialogue.us("(again, in clear)");
     session = await openSession(deps.session, target, dialogue, { tls: true });
@@ -207,24 +220,29 @@ async function freshSession(
   return session;
 }
 
-/** A server that drops the connection at EHLO is tried with HELO once, where the session needs neither TLS nor AUTH. */
+/**
+ * A server that drops the connection at EHLO is tried with HELO once, where the session needs neither TLS nor AUTH and
+ * the mail no extension. Otherwise the drop is a failure like any other: the mail is tried again later.
+ */
 async function greeted(
   { session: deps, heloHosts }: AttemptDeps,
   target: Target,
+  request: AttemptRequest,
   dialogue: Dialogue,
 ): Promise<Session | NoSession> {
   const plain = deps.login === null && (target.policy === "opportunistic" || target.policy === "none");
-  if (plain && heloHosts.worked(target) === true) {
+  if (plain && heloHosts.heloFirst(target) && !(await needsExtensions(request))) {
     const session = await openSession(deps, target, dialogue, { ehlo: true });
     if ("kind" in session) heloHosts.forget(target);
     return session;
   }
   const first = await openSession(deps, target, dialogue);
+  if (!("kind" in first) || (first.kind === "local" && first.inTls)) heloHosts.ehloAnswered(target);
   const dropped = "kind" in first && first.kind === "local" && first.atEhlo;
-  if (!dropped || !plain || heloHosts.worked(target) === false) return first;
+  if (!dropped || !plain || !heloHosts.mayTryHelo(target) || (await needsExtensions(request))) return first;
   dialogue.us("(again, with HELO)");
   const second = await openSession(deps, target, dialogue, { ehlo: true });
-  heloHosts.remember(target, !("kind" in second));
+  heloHosts.heloTried(target, !("kind" in second));
   return "kind" in second && second.kind === "local" ? first : second;
 }
 
@@ -240,7 +258,7 @@ async function useSession(
     session.channel.destroy();
     throw error;
   } finally {
-    deps.pool.put(session);
+    deps.pool.put(session, !session.unproven || deps.heloHosts.heloFirst(session.target));
   }
 }
 

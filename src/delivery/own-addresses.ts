@@ -34,9 +34,10 @@ export function createOwnAddresses({
   let answered = false;
   let first: Promise<void> | null = null;
 
+  /** Never rejects: what cannot be looked up holds up no mail, and is looked up again. */
   const lookUp = async (): Promise<void> => {
     dueAt = clock.monotonic() + retryMs;
-    const found = await hostAddresses(resolver, name);
+    const found = await hostAddresses(resolver, name).catch(() => ({ kind: "failed" as const }));
     answered = true;
     if (found.kind === "failed") return;
     const addresses = found.kind === "addresses" ? found.addresses.map(({ address }) => address) : [];
@@ -51,7 +52,7 @@ export function createOwnAddresses({
     due: () => !answered || clock.monotonic() >= dueAt,
     refresh() {
       if (first === null) first = withinWait(clock, lookUp());
-      else if (answered) void lookUp();
+      else if (clock.monotonic() >= dueAt) void lookUp();
       return first;
     },
   };

@@ -77,11 +77,15 @@ export class Pool {
   }
 
   /** Takes a session back: kept if it may be used again, else let go. */
-  put(session: Session): void {
+  put(session: Session, mayStay = true): void {
     const { channel, target } = session;
     if (channel.broken) return this.ended(target.group, target.host);
     const keep =
-      this.#maySend(target) && channel.quiet && session.messages < messagesPerConnection && !this.#stopped;
+      mayStay &&
+      this.#maySend(target) &&
+      channel.quiet &&
+      session.messages < messagesPerConnection &&
+      !this.#stopped;
     if (!keep || this.#idleCount >= maxIdle) return this.#quit(session);
     const idle: Idle = { session, since: this.#deps.clock.monotonic() };
     const list = this.#idle.get(target.key);

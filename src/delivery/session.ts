@@ -32,6 +32,8 @@ export interface Session {
   readonly tls: TlsSummary | null;
   readonly can: Capabilities;
   readonly sendingIp: string | null;
+  /** It was begun with HELO because EHLO was dropped: what the server could do is not known, so nothing is missing. */
+  readonly unproven: boolean;
   /** Transactions that were begun on it. */
   messages: number;
   /** The last transaction was left open: RSET goes before the next. */
@@ -90,7 +92,7 @@ export type NoSession =
 export interface Without {
   /** TLS, under an opportunistic policy. */
   tls?: boolean;
-  /** EHLO, where the session needs no extension. */
+  /** EHLO, where the mail needs no extension. */
   ehlo?: boolean;
 }
 
@@ -130,7 +132,8 @@ export async function openSession(
     return fail(can.kind === "local" && secured ? { ...can, inTls: closedOn(can), atEhlo: false } : can);
   const refusal = deps.login && (await logIn(channel, deps.login, can, commandMs, dialogue, target, secured));
   if (refusal) return fail(refusal);
-  return { channel, target, tls: secured, can, sendingIp, messages: 0, dirty: false };
+  const unproven = without.ehlo === true;
+  return { channel, target, tls: secured, can, sendingIp, unproven, messages: 0, dirty: false };
 }
 
 /** EHLO, or HELO where the server does not know it (RFC 5321 §3.2). */

@@ -21,6 +21,8 @@ export interface DeliveryDeps {
   hostname: string;
   /** True for an address of this machine, or one that it listens on at this port: an MX there is a loop. */
   isOurs: (address: string, port: number) => boolean;
+  /** Ports that this program takes mail at. */
+  mailPorts: readonly number[];
   clock: Clock;
   log: Log;
   /** [0, 1): the order of equals. */
@@ -37,7 +39,7 @@ export interface DeliveryDeps {
 
 /** The SMTP client of the queue. Nothing is opened before the first attempt. */
 export function createDelivery(deps: DeliveryDeps): Delivery {
-  const { resolver, outbound, hostname, isOurs, clock, log, random } = deps;
+  const { resolver, outbound, hostname, isOurs, mailPorts, clock, log, random } = deps;
   const { smartHost } = outbound;
   const pool = new Pool({
     clock,
@@ -55,7 +57,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
         }
       : null;
   const attempt: AttemptDeps = {
-    addresses: createAddresses({ resolver, outbound, hostname, isOurs, clock, random }),
+    addresses: createAddresses({ resolver, outbound, hostname, isOurs, mailPorts, clock, random }),
     pool,
     heloHosts: new HeloHosts(clock),
     outbound,

@@ -1,6 +1,7 @@
 // One recipient's mail over an open session: MAIL, RCPT, DATA in one write where PIPELINING is offered
 // (RFC 2920 §3.1: every reply is checked), the message with backpressure, the final dot. The reply that decides is the
 // first refusal, else the dot's. After the dot only its reply tells; without one the receiver may hold a copy.
+import { classifyReply } from "../mail/classify.ts";
 import type { Outcome } from "../mail/outcome.ts";
 import type { Reply } from "../mail/reply.ts";
 import { isBroken } from "./channel.ts";
@@ -9,7 +10,7 @@ import type { AttemptRequest } from "./delivery.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
 import type { Subject } from "./outcome.ts";
-import type { Session, SessionDeps } from "./session.ts";
+import type { Capabilities, Session, SessionDeps } from "./session.ts";
 import { createStuffer } from "./stuffing.ts";
 
 /** The session ended before the final dot was sent, so nothing was delivered. */
@@ -45,7 +46,10 @@ export async function transact(
 }
 
 /** The mail in ASCII where the server takes nothing else and the mail has such a form (RFC 6152 §3, RFC 6531 §3.2). */
-async function inItsWords({ can }: Session, request: AttemptRequest): Promise<AttemptRequest> {
+async function inItsWords(
+  { can }: { can: Pick<Capabilities, "eightBit" | "smtpUtf8"> },
+  request: AttemptRequest,
+): Promise<AttemptRequest> {
   const { job } = request;
   const tooWide = (job.message.eightBit && !can.eightBit) || (job.message.smtpUtf8 && !can.smtpUtf8);
   const ascii = tooWide ? await request.ascii() : null;
@@ -55,6 +59,12 @@ async function inItsWords({ can }: Session, request: AttemptRequest): Promise<At
     wire: ascii,
     job: { ...job, message: { ...job.message, eightBit: false, smtpUtf8: false } },
   };
+}
+
+/** Whether a server without any extension cannot take the mail, in no form that it has. */
+export async function needsExtensions(request: AttemptRequest): Promise<boolean> {
+  const { job } = await inItsWords({ can: { eightBit: false, smtpUtf8: false } }, request);
+  return job.message.eightBit || wantsSmtpUtf8(job);
 }
 
 /** What the server's own announcements rule out; nothing is sent then (RFC 1870, RFC 6152, RFC 6531). */
@@ -106,14 +116,14 @@ async function sendEnvelope(
     }
     const reply = await (can.pipelining ? channel.next(commandMs) : channel.ask(command, commandMs));
     if (isBroken(reply))
-      return refusal ? decided(refusal, dialogue) : { kind: "lost", broken: reply, answered };
+      return refusal ? decided(session, refusal, dialogue) : { kind: "lost", broken: reply, answered };
     if (!answered && (command === "RSET" ? reply.code >= 300 : session.messages > 1 && reply.code === 421))
       return staleSession(session, reply);
     answered = true;
     dialogue.them(reply);
     if (reply.code === 421) {
       channel.destroy();
-      return decided(refusal ?? { reply, subject: subjectOf(command) }, dialogue);
+      return decided(session, refusal ?? { reply, subject: subjectOf(command) }, dialogue);
     }
     if (refusal !== null) {
       if (reply.code === 354) await loneDot(session, commandMs, dialogue);
@@ -124,7 +134,7 @@ async function sendEnvelope(
       return localOutcome(local.notSmtp, why, dialogue.trace(false));
     }
   }
-  return refusal && decided(refusal, dialogue);
+  return refusal && decided(session, refusal, dialogue);
 }
 
 /** Marks the session as used. Parameters only as they were offered (RFC 5321 §4.1.1.11). */
@@ -143,8 +153,18 @@ function envelopeCommands(session: Session, { job, mailFrom, wire }: AttemptRequ
 
 const subjectOf = (command: string): Subject => (command.startsWith("MAIL") ? "sender" : "recipient");
 
-function decided({ reply, subject }: Refusal, dialogue: Dialogue): Outcome {
-  return replyOutcome(reply, subject, dialogue.trace(false));
+function decided({ unproven }: Session, { reply, subject }: Refusal, dialogue: Dialogue): Outcome {
+  const about = unproven && isAboutSession(reply) ? "session" : subject;
+  return replyOutcome(reply, about, dialogue.trace(false));
+}
+
+/** Commands that are unknown, out of order or need TLS first (RFC 5321 §4.2.2, RFC 3207 §4), conversion (RFC 3463 §3.7). */
+function isAboutSession(reply: Reply): boolean {
+  const { code, status } = reply;
+  if (code < 500) return false;
+  return (
+    code < 550 || /^5\.(?:5\.[0124]|6\.\d+)$/.test(status ?? "") || classifyReply(reply) === "tls_failure"
+  );
 }
 
 /** The server had given up on the kept connection before we spoke (RFC 5321 §3.8). */
@@ -186,7 +206,7 @@ async function sendMessage(
     const early = sent.unasked;
     if (early === null || early.code < 400) return { kind: "lost", broken: sent, answered: true };
     dialogue.them(early);
-    return decided({ reply: early, subject: "recipient" }, dialogue);
+    return decided(session, { reply: early, subject: "recipient" }, dialogue);
   }
   dialogue.us(".");
   const reply = await channel.next(timeouts.dotMs);
@@ -202,7 +222,7 @@ async function sendMessage(
   }
   if (reply.code === 421) channel.destroy();
   if (reply.code < 300) session.dirty = false;
-  return replyOutcome(reply, "recipient", dialogue.trace(false));
+  return decided(session, { reply, subject: "recipient" }, dialogue);
 }
 
 /** One write for the whole message and its dot. */

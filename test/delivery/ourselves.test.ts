@@ -17,8 +17,9 @@ async function receive(address = "127.0.0.1"): Promise<Receiver> {
   return receiver;
 }
 
+/** This program listens on the port that is dialled, unless `deps` says otherwise. */
 function start(options: RigOptions): Rig {
-  const made = rig(options);
+  const made = rig({ ...options, deps: { mailPorts: [options.port], ...options.deps } });
   open.push(() => made.delivery.stop());
   return made;
 }
@@ -51,6 +52,21 @@ test("the same of an IPv6 address", async () => {
   };
   const { send } = start({ port: 9, zone, outbound: { allowNetworks: ["2001:db8::/32"] } });
   expect(await send("a@x.test")).toMatchObject(loop);
+});
+
+test("at a port that we do not listen on, an address that our host name resolves to is another server", async () => {
+  const receiver = await receive();
+  const zone: Zone = { ...oneHost, "mail.sender.test": { a: ["127.0.0.1"] } };
+  const { send } = start({ port: receiver.port, zone, deps: { mailPorts: [receiver.port + 1, 25] } });
+  expect(await send("a@x.test")).toMatchObject({ kind: "delivered" });
+});
+
+test("port 25 of an address that our host name resolves to is ours at any port that we listen on: a router may lead it there", async () => {
+  const zone: Zone = { ...oneHost, "mail.sender.test": { a: ["127.0.0.1"] } };
+  const { send } = start({ port: 25, zone, deps: { mailPorts: [8025] } });
+  const outcome = await send("a@x.test");
+  expect(outcome).toMatchObject(loop);
+  expect(outcome.trace.dialogue).toEqual([]);
 });
 
 test("a smart host is the operator's word, even at an address of our own name", async () => {
@@ -102,4 +118,47 @@ test("a name server that is silent about our own name holds up the first mail fo
   expect(await first).toMatchObject({ kind: "delivered" });
   expect(await send("b@x.test")).toMatchObject({ kind: "delivered" });
   expect(asked).toHaveLength(1);
+});
+
+test("a look-up of our own name that throws holds up no mail, the first or a later one, and is tried again", async () => {
+  const receiver = await receive();
+  const clock = new ManualClock();
+  const zone: Zone = { ...oneHost };
+  const resolver = zoneResolver(zone);
+  let broken = true;
+  const failing = {
+    ...resolver,
+    a: (name: string) =>
+      broken && name === "mail.sender.test" ? Promise.reject(new Error("no resolver")) : resolver.a(name),
+  };
+  const { send } = start({ port: receiver.port, clock, deps: { resolver: failing } });
+  expect(await send("a@x.test")).toMatchObject({ kind: "delivered" });
+  expect(await send("b@x.test")).toMatchObject({ kind: "delivered" });
+  await clock.advance(30_000);
+  expect(await send("c@x.test")).toMatchObject({ kind: "delivered" }); // an unhandled rejection fails the run
+  await clock.advance(30_000);
+  broken = false;
+  zone["mail.sender.test"] = { a: ["127.0.0.1"] };
+  await send("d@x.test");
+  expect(await send("e@x.test")).toMatchObject(loop);
+});
+
+test("a first look-up of our own name that never ends is given up, and another one counts", async () => {
+  const receiver = await receive();
+  const clock = new ManualClock();
+  const resolver = zoneResolver({ ...oneHost, "mail.sender.test": { a: ["127.0.0.1"] } });
+  let silent = true;
+  const stuck = {
+    ...resolver,
+    a: (name: string) =>
+      silent && name === "mail.sender.test" ? new Promise<never>(() => undefined) : resolver.a(name),
+  };
+  const { send } = start({ port: receiver.port, clock, deps: { resolver: stuck } });
+  const first = send("a@x.test");
+  await clock.advance(2_000);
+  expect(await first).toMatchObject({ kind: "delivered" });
+  silent = false;
+  await clock.advance(30_000);
+  await send("b@x.test");
+  expect(await send("c@x.test")).toMatchObject(loop);
 });

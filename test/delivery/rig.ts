@@ -112,6 +112,7 @@ export function rig(options: RigOptions): Rig {
     outbound: outbound(options.port, options.outbound),
     hostname: "mail.sender.test",
     isOurs: () => false,
+    mailPorts: [],
     clock,
     log: silentLog,
     random: Math.random,
