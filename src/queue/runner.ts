@@ -11,6 +11,7 @@ import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
 import type { Source } from "../pools/sources.ts";
 import type { Service } from "../service.ts";
 import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts";
+import { createAddressWaits } from "./address-waits.ts";
 import { createAttemptSlots } from "./attempt-slots.ts";
 import { createTimeHeap } from "./heap.ts";
 import { createGates, freeSlots, takeSeat, tokenWaitMs, type Gate, type Seat } from "./gates.ts";
@@ -116,8 +117,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const now = forwardTime(clock);
   const lines = new Map<string, Line>();
   const gates = createGates<Line>(deps.shaping, clock);
-  /** Lanes that wait until an address can be used. */
-  const held = new Set<string>();
+  const addressWaits = createAddressWaits();
   const waiting = createTimeHeap();
   const routing = createRouting(deps);
   /** Lanes that are being routed, stand in a line's `due`, or are being claimed; true: became due again meanwhile. */
@@ -231,6 +231,7 @@ export function createRunner(deps: RunnerDeps): Runner {
 
   const enlist = (lane: string, to: Destination): void => {
     const line = lineOf(to);
+    if (seatsOf(line).length > 0) addressWaits.end(lane, now());
     line.due.push({ lane, to });
     pump(line);
   };
@@ -287,7 +288,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       now(),
     );
     for (const { lane } of line.due.splice(0)) {
-      held.add(lane);
+      addressWaits.begin(lane, now());
       leaveLane(lane, now() + heldMs);
     }
   };
@@ -307,7 +308,9 @@ export function createRunner(deps: RunnerDeps): Runner {
         limit: wanted,
         now: at,
         leaseUntil: at + leaseMs,
+        waits: addressWaits.of(next.lane),
       });
+      addressWaits.claimed(next.lane, claimed.nextDueAt);
       for (const job of claimed.jobs) line.ready.push({ job, to: next.to });
       if (claimed.nextDueAt !== null && claimed.nextDueAt <= now())
         routeLane(next.lane); // to the back of the line
@@ -424,7 +427,10 @@ export function createRunner(deps: RunnerDeps): Runner {
   const loadLanes = async (): Promise<void> => {
     for (let after: string | null = null; !stopping;) {
       const page: { lane: string; dueAt: number }[] = await store.lanes(after, lanePage);
-      for (const { lane, dueAt } of page) note(lane, dueAt);
+      for (const { lane, dueAt } of page) {
+        if (dueAt <= now()) addressWaits.overdue(lane);
+        note(lane, dueAt);
+      }
       after = page.at(-1)?.lane ?? null;
       if (page.length < lanePage) return;
     }
@@ -484,8 +490,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     reconsider() {
       routing.forget(); // which families a pool has is a part of them
       for (const line of lines.values()) pump(line);
-      for (const lane of held) waiting.push(lane, now());
-      held.clear();
+      for (const lane of addressWaits.changed(now())) waiting.push(lane, now());
       arm();
     },
     note,

@@ -8,7 +8,7 @@ import type { Job, QueuedMessage } from "../mail/envelope.ts";
 import { createIdMint } from "../ids.ts";
 import { holderOf, isHeld, isLeased } from "./holds.ts";
 import { contentRefOf, createMessageRows } from "./message-rows.ts";
-import type { MessageRecord } from "./store.ts";
+import type { MessageRecord, Wait } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
 export interface ClaimedRecipient {
@@ -25,6 +25,7 @@ export interface ClaimedRecipient {
 }
 
 interface DueRecipient extends ClaimedRecipient {
+  dueAt: number;
   accountKey: number;
   /** 1: its account is paused. */
   paused: number | null;
@@ -65,6 +66,7 @@ export interface Claim {
   limit: number;
   now: number;
   leaseUntil: number;
+  waits?: readonly Wait[];
 }
 
 /** The columns of `messages` under the names of ClaimedMessage. */
@@ -78,7 +80,7 @@ export function createQueueWrites(db: Database, tally: Tally) {
   const messages = createMessageRows(db);
   const due: Statement<[string, number, number], DueRecipient> = db.prepare(
     `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts + 1 AS attempt,
-       last_event_at AS lastEventAt, held_ms AS heldMs, account_key AS accountKey,
+       last_event_at AS lastEventAt, held_ms AS heldMs, due_at AS dueAt, account_key AS accountKey,
        (SELECT paused_at IS NOT NULL FROM accounts WHERE key = account_key) AS paused
      FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
   );
@@ -88,6 +90,7 @@ export function createQueueWrites(db: Database, tally: Tally) {
   const hold = db.prepare(
     "UPDATE recipients SET due_at = NULL, lease_owner = ?, lease_until = ? WHERE key = ?",
   );
+  const addHeld = db.prepare("UPDATE recipients SET held_ms = held_ms + ? WHERE key = ?");
   const message: Statement<[number], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE key = ?`);
   const earliest: Statement<[string], { dueAt: number }> = db.prepare(
     "SELECT due_at AS dueAt FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1",
@@ -119,18 +122,21 @@ export function createQueueWrites(db: Database, tally: Tally) {
   );
 
   /** Leases what is due, oldest first. What is come upon of a paused account is put on hold, and more is looked at in its place. */
-  const leaseDue = ({ owner, lane, limit, now, leaseUntil }: Claim) => {
+  const leaseDue = ({ owner, lane, limit, now, leaseUntil, waits = [] }: Claim) => {
     const leased: ClaimedRecipient[] = [];
     const heldOf = new Set<number>();
     for (let held = 0; leased.length < limit && held < holdMost;) {
       const before = held;
-      for (const { accountKey, paused, ...recipient } of due.all(lane, now, limit - leased.length)) {
+      for (const { accountKey, paused, dueAt, ...recipient } of due.all(lane, now, limit - leased.length)) {
+        const waited = waitedMs(waits, dueAt);
+        if (waited > 0) addHeld.run(waited, recipient.key);
         if (paused === 1) {
           hold.run(holderOf(accountKey), now, recipient.key);
           heldOf.add(accountKey);
           held += 1;
         } else {
           lease.run(owner, leaseUntil, now, recipient.key);
+          recipient.heldMs += waited;
           leased.push(recipient);
         }
       }
@@ -189,6 +195,13 @@ export function createQueueWrites(db: Database, tally: Tally) {
       return message && { canceled, message };
     },
   };
+}
+
+/** As much of the waits as came after it was due. */
+function waitedMs(waits: readonly Wait[], dueAt: number): number {
+  let ms = 0;
+  for (const { from, until } of waits) ms += Math.max(0, until - Math.max(from, dueAt));
+  return ms;
 }
 
 /** What a claim found, as jobs; recipients of one message share it. */

@@ -858,6 +858,12 @@ export interface Commit {
   events: boolean;
 }
 
+/** A time in which mail of a lane could not be tried, since its pool could use no address. */
+export interface Wait {
+  from: number;
+  until: number;
+}
+
 export interface Store {
   // access
   accountByName(name: string): Promise<Account | null>;
@@ -956,13 +962,17 @@ export interface Store {
   // queue
   /** Lanes that hold waiting recipients, in lane order from after `afterLane`, each with its earliest due time. */
   lanes(afterLane: string | null, limit: number): Promise<{ lane: string; dueAt: number }[]>;
-  /** Leases what is due in a lane, oldest first, attempt numbers raised and written. `nextDueAt`: the lane's earliest that still waits. */
+  /**
+   * Leases what is due in a lane, oldest first, attempt numbers raised and written. `waits`: times, each after the one
+   * before, that do not count towards the age of what was due in them. `nextDueAt`: the lane's earliest that still waits.
+   */
   claimDue(claim: {
     owner: string;
     lane: string;
     limit: number;
     now: number;
     leaseUntil: number;
+    waits?: readonly Wait[];
   }): Promise<{ jobs: Job[]; nextDueAt: number | null }>;
   /** Extends every lease of an owner; answers the number of leases held. */
   renewLeases(owner: string, until: number): Promise<number>;
