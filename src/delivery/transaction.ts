@@ -141,7 +141,10 @@ function envelopeCommands(session: Session, { job, mailFrom, wire }: AttemptRequ
   return [...reset, `MAIL FROM:<${mailFrom}>${size}${body}${utf8}`, `RCPT TO:<${job.rcptTo}>`, "DATA"];
 }
 
-const subjectOf = (command: string): Subject => (command.startsWith("MAIL") ? "sender" : "recipient");
+function subjectOf(command: string): Subject {
+  if (command.startsWith("MAIL")) return "sender";
+  return command === "DATA" ? "message" : "recipient";
+}
 
 function decided({ reply, subject }: Refusal, dialogue: Dialogue): Outcome {
   return replyOutcome(reply, subject, dialogue.trace(false));
@@ -186,7 +189,7 @@ async function sendMessage(
     const early = sent.unasked;
     if (early === null || early.code < 400) return { kind: "lost", broken: sent, answered: true };
     dialogue.them(early);
-    return decided({ reply: early, subject: "recipient" }, dialogue);
+    return decided({ reply: early, subject: "message" }, dialogue);
   }
   dialogue.us(".");
   const reply = await channel.next(timeouts.dotMs);
@@ -202,7 +205,7 @@ async function sendMessage(
   }
   if (reply.code === 421) channel.destroy();
   if (reply.code < 300) session.dirty = false;
-  return replyOutcome(reply, "recipient", dialogue.trace(false));
+  return replyOutcome(reply, "message", dialogue.trace(false));
 }
 
 /** One write for the whole message and its dot. */

@@ -136,6 +136,37 @@ test.each(["expired", "rejected", "gone", "failed-permanently"])(
 );
 
 test.each([
+  "bounced",
+  "undelivered",
+  "undeliverable",
+  "delivery-failed",
+  "Delivery failed",
+  "permanent-failure",
+  "not-delivered",
+  "failed (no such user)",
+])("Action %s says that the delivery failed", (action) => {
+  const mail = dsnMail({ to, recipient: "ann@far.test", action, status: "5.1.1" });
+  expect(one(mail)).toMatchObject({ type: "hard", cause: "invalid_recipient", suppresses: true });
+});
+
+test.each(["delayed", "Delayed (will be retried)", "delivered", "delivered-locally", "relayed;", "expanded"])(
+  "Action %s is no failure",
+  (action) => {
+    expect(read(dsnMail({ to, recipient: "ann@far.test", action, status: "5.1.1" }))).toEqual([]);
+  },
+);
+
+test("too many recipients are temporary for RCPT alone, and a precise status outweighs the words", () => {
+  for (const [status, diagnostic, type] of [
+    ["5.5.3", "552 5.5.3 no more", "soft"],
+    ["5.0.0", "552 too many recipients", "soft"],
+    ["5.2.2", "552 5.2.2 too many recipients share this full mailbox", "hard"],
+    ["5.5.3", "552 5.5.3 too many recipients (in reply to end of DATA command)", "hard"],
+  ] as const)
+    expect(one(dsnMail({ to, recipient: "a@far.test", status, diagnostic }))).toMatchObject({ type });
+});
+
+test.each([
   ["550 4.2.1 mailbox disabled", "5.0.0"],
   ["550 4.1.1 no such user", "4.1.1"],
 ])("a reply whose code and status contradict each other suppresses nobody: %s", (diagnostic, status) => {
