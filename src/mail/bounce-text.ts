@@ -175,7 +175,11 @@ function withoutOurSubject(subject: string, ours: readonly string[]): string {
   let rest = subject
     .slice(0, 1_000)
     .replace(/^([^:]{0,60}(?:deliver|return|fail|unzustellbar|remis)[^:]{0,60}):.*$/is, "$1");
-  for (const one of ours) if (one.trim() !== "") rest = rest.replaceAll(one.trim(), " ");
+  // Ours stands at the end; elsewhere the same words are the reporter's.
+  for (const one of ours) {
+    const words = one.trim();
+    if (words !== "" && rest.trimEnd().endsWith(words)) rest = rest.trimEnd().slice(0, -words.length);
+  }
   return rest;
 }
 
