@@ -416,3 +416,72 @@ test.each([
   const came = { ...home, subjects: ["User unknown"] };
   expect(one(daemon("Mail failure", body), came)).toMatchObject({ cause: "unclassified", suppresses: false });
 });
+
+const person = "Ann <ann@far.test>";
+test.each([
+  ["an acknowledgement", person, "配信ありがとうございます", "担当 sales@far.test まで。"],
+  [
+    "a challenge",
+    "noreply@far.test",
+    "Message status: confirm",
+    "Your mail to joe@far.test has not been delivered until you confirm at http://far.test/.",
+  ],
+  [
+    "a list's moderation",
+    "list-bounces@far.test",
+    "Your message to List awaits moderator approval",
+    "Your mail to list@far.test awaits moderator approval: is it rejected by the list, you are told.",
+  ],
+  [
+    "a helpdesk",
+    "Support <help@far.test>",
+    "[Ticket 5] Re: Mail delivery",
+    "It was received. Ticket 550 - opened. user unknown to us: joe@far.test",
+  ],
+  [
+    "a helpdesk that quotes",
+    person,
+    "[Ticket 5] Mail delivery failed",
+    "joe@far.test asks: what is this?\n550 5.1.1 user unknown",
+  ],
+  ["a rejected wish", person, "Your application was rejected", "Write to sales@far.test."],
+  [
+    "a delivery",
+    "Mail System <postmaster@far.test>",
+    "Delivery notification",
+    "Your message to joe@far.test was delivered successfully. Rejected by nobody.",
+  ],
+  [
+    "a receipt",
+    "postmaster@far.test",
+    "Delivery report",
+    "Your message to joe@far.test was displayed. Not returned to sender.",
+  ],
+  [
+    "a quarantine",
+    "postmaster@far.test",
+    "Delivery notification",
+    "Your mail to joe@far.test was quarantined and will be delivered\nafter the check. Unknown user? No.",
+  ],
+  ["an approval", "MAILER-DAEMON@far.test", "Mail held", "Mail to joe@far.test is held for approval."],
+])("from the null sender at a return path, %s is no bounce", (_, from, subject, body) => {
+  const fields = { From: from, To: to, Subject: subject, "Content-Type": "text/plain; charset=utf-8" };
+  expect(read(plainMail(fields, body))).toEqual([]);
+});
+
+test.each([
+  ["未配信メール", "joe@far.test"],
+  ["Message rejected", "joe@far.test: no such user"],
+  ["Mail delivery failed", "joe@far.test"],
+])("a subject that says that the delivery failed still makes a bounce: %s", (subject, body) => {
+  const fields = { From: person, To: to, Subject: subject, "Content-Type": "text/plain; charset=utf-8" };
+  expect(read(plainMail(fields, body))).toMatchObject([{ to: "joe@far.test" }]);
+});
+
+test.each([
+  "It was delivered to the others, but could not be delivered to joe@far.test: no such user",
+  "It was delivered to ann@other.test.\n\n<joe@far.test>: 550 5.1.1 no such user",
+  "It was held until the time was up and failed permanently for joe@far.test: no such user",
+])("a failure beside a success is a failure: %j", (body) => {
+  expect(read(daemon("Delivery report", body)).length).toBeGreaterThan(0);
+});
