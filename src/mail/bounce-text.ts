@@ -1,8 +1,9 @@
 // Bounces that are written for people alone: qmail, Exim, old Sendmail, Exchange, Gmail, Yahoo, Notes and the many
 // others that hold no delivery status (RFC 3464). A mail is taken for one if it comes from a mail system and says that
 // a delivery has failed; at a recipient's own return path, from the null sender (RFC 5321 §4.5.5), less is asked of its
-// words. A warning that it is late is none, and so is a notice that it arrived or is held. What follows the mark of the returned message is never read: the customer's
-// own words must not be taken for a server's. Which of the others decide the cause is bounce-words.ts's.
+// words. A warning that it is late is none, and so is a notice that it arrived or is held. What follows the mark of the
+// returned message is never read: the customer's own words must not be taken for a server's. Which of the others decide
+// the cause is bounce-words.ts's.
 // Over 300 lines: the words are data.
 import { statementAbout, transcriptReply, withoutOurMessage } from "./bounce-words.ts";
 import type { Failure } from "./failure.ts";
