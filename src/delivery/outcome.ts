@@ -1,4 +1,5 @@
-// From what happened to an Outcome: the reply's first digit says temporary or permanent (but for 552 with too many recipients), classify.ts the cause;
+// From what happened to an Outcome: the reply's first digit says temporary or permanent (but for a 552 to RCPT for too
+// many recipients), classify.ts the cause;
 // failures without a reply get codes of our own and a text that starts `[local]` (RFC 3463 §3.4, §3.5, §3.7).
 // A reply about our host or session is never taken for one about the recipient (RFC 5321 §3.1, §4.2.4).
 import type { Classification } from "../mail/classify.ts";
@@ -13,8 +14,10 @@ export type Subject =
   | "session"
   /** MAIL FROM. */
   | "sender"
-  /** RCPT, DATA, the dot. */
-  | "recipient";
+  /** RCPT. */
+  | "recipient"
+  /** DATA, the message and its dot. */
+  | "message";
 
 /** A failure that no server put into words. */
 export interface LocalFailure {
@@ -64,7 +67,8 @@ export function replyOutcome(reply: Reply, subject: Subject, trace: AttemptTrace
 
 function causeOf(reply: Reply, subject: Subject): Classification {
   const cause = classifyReply(reply);
-  if (subject === "recipient" || bounceCategories[cause] !== "recipient") return cause;
+  if (subject === "recipient" || subject === "message" || bounceCategories[cause] !== "recipient")
+    return cause;
   return subject === "sender" ? "invalid_sender" : "receiver_error";
 }
 

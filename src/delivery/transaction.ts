@@ -151,7 +151,10 @@ function envelopeCommands(session: Session, { job, mailFrom, wire }: AttemptRequ
   return [...reset, `MAIL FROM:<${mailFrom}>${size}${body}${utf8}`, `RCPT TO:<${job.rcptTo}>`, "DATA"];
 }
 
-const subjectOf = (command: string): Subject => (command.startsWith("MAIL") ? "sender" : "recipient");
+function subjectOf(command: string): Subject {
+  if (command.startsWith("MAIL")) return "sender";
+  return command === "DATA" ? "message" : "recipient";
+}
 
 function decided({ unproven }: Session, { reply, subject }: Refusal, dialogue: Dialogue): Outcome {
   const about = unproven && isAboutSession(reply) ? "session" : subject;
@@ -206,7 +209,7 @@ async function sendMessage(
     const early = sent.unasked;
     if (early === null || early.code < 400) return { kind: "lost", broken: sent, answered: true };
     dialogue.them(early);
-    return decided(session, { reply: early, subject: "recipient" }, dialogue);
+    return decided(session, { reply: early, subject: "message" }, dialogue);
   }
   dialogue.us(".");
   const reply = await channel.next(timeouts.dotMs);
@@ -222,7 +225,7 @@ async function sendMessage(
   }
   if (reply.code === 421) channel.destroy();
   if (reply.code < 300) session.dirty = false;
-  return decided(session, { reply, subject: "recipient" }, dialogue);
+  return decided(session, { reply, subject: "message" }, dialogue);
 }
 
 /** One write for the whole message and its dot. */

@@ -1,8 +1,10 @@
 // Bounces that are written for people alone: qmail, Exim, old Sendmail, Exchange, Gmail, Yahoo, Notes and the many
 // others that hold no delivery status (RFC 3464). A mail is taken for one if it comes from a mail system and says that
 // a delivery has failed; at a recipient's own return path, from the null sender (RFC 5321 §4.5.5), less is asked of its
-// words. A warning that it is late is none. What follows the mark of the returned message is never read: the customer's
-// own words must not be taken for a server's. Which of the others decide the cause is bounce-words.ts's.
+// words. A warning that it is late is none, and so is a notice that it arrived or is held. What follows the mark of the
+// returned message is never read: the customer's own words must not be taken for a server's. Which of the others decide
+// the cause is bounce-words.ts's.
+// Over 300 lines: the words are data.
 import { statementAbout, transcriptReply, withoutOurMessage } from "./bounce-words.ts";
 import type { Failure } from "./failure.ts";
 import { textFromHtml } from "./html-text.ts";
@@ -38,7 +40,7 @@ const fromDaemon =
 const fromSystem =
   /post-?_?(?:mast|office)|mail-?(?:admin|agent|robot)\b|system (?:administrator|attendant)|mail (?:administrator|server)|delivery (?:service|notification|agent|status|system)|\bmailer\b|\bmmdf\b|\b(?:daemon|mta|smtpd?|bounces?)@|no-?reply@\S{0,255}ne\.jp/i;
 const subjectSays =
-  /undeliver|not (?:be )?deliver|not be sent|(?:message|mail) (?:could )?not (?:be )?(?:sent|accepted)|returned (?:e?mail|message|to sender)|return to sender|mail (?:system )?(?:error|failure|failed)|failure (?:notice|notification|report)|deliver\w{0,20} (?:has )?(?:fail|error|problem|status|unsuccess|notif|report)|(?:fail|error|problem)\w{0,20} (?:in |with )?(?:mail )?deliver|unable to (?:deliver|send)|(?:cannot|can't|could not) (?:deliver|send)|non.?deliver|mail delivery|\bbounced?\b|rejected|message status|\bndn\b|\bndr\b|(?:unknown|invalid|no such) (?:user|recipient|address|mailbox)|(?:user|recipient|address|mailbox) (?:unknown|not found|unavailable)|メールエラー|配信|送信できません|退信|系统退信|投递失败|nicht zugestellt|unzustellbar|zustellung|non remis|non distribu|échec|mancata consegna|non recapitat|devuelto|no entregado|no se (?:ha )?pud|não entregue|devolvid|falha na entrega|не доставлен|недоставлен|niedostarcz|onbestelbaar|nie można/i;
+  /undeliver|not (?:be )?deliver|not be sent|(?:message|mail) (?:could )?not (?:be )?(?:sent|accepted)|returned (?:e?mail|message|to sender)|return to sender|mail (?:system )?(?:error|failure|failed)|failure (?:notice|notification|report)|deliver\w{0,20} (?:has )?(?:fail|error|problem|status|unsuccess|notif|report)|(?:fail|error|problem)\w{0,20} (?:in |with )?(?:mail )?deliver|unable to (?:deliver|send)|(?:cannot|can't|could not) (?:deliver|send)|non.?deliver|mail delivery (?:sub)?system|\bbounced?\b|(?:message|e?-?mail|recipient|address|user) (?:was |has been |is )?rejected|rejected (?:by|message|e?-?mail)|\bndn\b|\bndr\b|(?:unknown|invalid|no such) (?:user|recipient|address|mailbox)|(?:user|recipient|address|mailbox) (?:unknown|not found|unavailable)|メールエラー|未配信|配信(?:不能|不可|失敗|エラー|でき|され(?:ません|なかった))|送信できません|退信|系统退信|投递失败|nicht zugestellt|unzustellbar|zustellung|non remis|non distribu|échec|mancata consegna|non recapitat|devuelto|no entregado|no se (?:ha )?pud|não entregue|devolvid|falha na entrega|не доставлен|недоставлен|niedostarcz|onbestelbaar|nie można/i;
 const textSays =
   /(?:can ?not|can['’]t|could ?n['’o]t|was ?n['’o]t|not|unable to) (?:been |be )?(?:success\w{0,20} )?(?:deliver|sent\b|send\b|accept|process)|undeliver|permanent(?:ly)?\b.{0,30}(?:fail|error)|deliver\w{0,20}.{0,60}(?:fail|error|reject|refus)|(?:fail|error)\w{0,20}.{0,60}deliver|(?:unknown|invalid|no such) (?:user|recipient|address|final)|user (?:unknown|not found)|does(?:n['’]t| not) exist|rejected by|mailbox (?:is )?full|returned to (?:the )?sender|not (?:recognized|listed)|recipient'?s? (?:rejected|refused)|did not receive|is no longer|has been (?:disabled|suspended)|no valid recipient|failed address|unknown host|host unknown/i;
 /** It is late and will be tried again: no failure. */
@@ -47,6 +49,18 @@ const late =
 const lateSubject = /\b(?:warning|delayed?)\b|\(delay\)/i;
 const finalToo = /permanent(?:ly)? (?:error|fail)|given up|failed permanently|will not be retried/i;
 
+/** It arrived, or is held until somebody decides: no failure (yet), whatever words stand beside it. */
+const arrived =
+  /\b(?:was|were|has been|have been) (?:successfully )?(?:delivered|displayed|opened)\b|\bsuccessfully delivered\b|\bdelivered successfully\b|\bdelivery (?:was )?success/i;
+const held =
+  /quarantined (?:and|but|until)\b|will be (?:delivered|released) (?:after|once|when|as soon|if)\b|\bawait(?:s|ing)? (?:\w{1,12} ){0,2}(?:approval|confirmation|moderation|review|release)|\bheld (?:for (?:\w{1,12} ){0,2}(?:approval|moderation|review|confirmation)|until|pending)|\buntil (?:you|the sender|the (?:list )?moderator|it is|it has been) (?:\w{1,10} )?(?:confirm|approv|releas|review|verif)|\bto confirm (?:that|your|you|this)\b|(?:reply|click|visit|follow)[^\n]{0,60} to (?:confirm|release|verify|authenticate|complete)\b/i;
+/** Of some recipients it failed, of others it may have arrived. */
+const failedToo =
+  /(?:can ?not|can['’]t|could ?n['’o]t|not|unable to|failed to)\b (?:be |been )?(?:success\w{0,20} )?deliver|undeliver|delivery[^.]{0,60}fail|fail\w{0,4}[^.]{0,40}deliver|following (?:recipients?|address\w{0,2})/i;
+/** An answer, or a helpdesk's mail. */
+const answers =
+  /^\s*(?:\[[^\]\n]{1,80}\]\s*)*(?:re|aw|antw|fwd?|sv|wg|rv)\s*:|[[(#]\s*(?:ticket|case|request|issue)\b|\b(?:ticket|case) ?(?:#|id\b|no\b|number)/i;
+
 /** Where the returned message begins. */
 const returned: readonly RegExp[] = [
   /^[ \t|]*-{2,}[ \t]*(?:below this line|enclosed|this is a copy|the header of the original|original message|unsent message|returned (?:message|mail)|return(?:ed)? text|start of returned|undelivered message|message headers? follow|body of|message text follows|the following is|begin (?:message|returned)|transcript of the (?:header|message))/im,
@@ -54,6 +68,8 @@ const returned: readonly RegExp[] = [
   /^(?:received: (?:from|by) |return-path: |dkim-signature: |mime-version: 1|message-id: <)/im,
 ];
 const longestText = 100_000;
+/** Of a text, as far as it is asked whether it tells of a failure at all. */
+const longestNotice = 20_000;
 const maxAddresses = 20;
 /** Of a line, as far as addresses are looked for in it: some tests cost more than its length. */
 const longestLine = 2_000;
@@ -107,6 +123,7 @@ export function readProseBounce(
   const text = withoutOurMessage(humanText(root), context.subjects);
   const subject = withoutOurSubject(fieldText(fields, "subject"), context.subjects);
   const listed = addressesIn(fieldOf(fields, "x-failed-recipients"));
+  if (listed.length === 0 && statesNoFailure(text, subject)) return "a notice that it arrived or is held";
   const known = listed.length > 0 || forms.some(([opening]) => opening.test(text));
   if (!known) {
     const signs = signsOf(root, text, subject);
@@ -115,9 +132,19 @@ export function readProseBounce(
     if (refused) return autoReply === null ? "no report" : `an automatic reply (${autoReply})`;
   }
   // A permanent reply is final, whatever is said of other recipients (RFC 5321 §4.2.1).
-  const final = finalToo.test(text) || (transcriptReply(text, []).code ?? 0) >= 500;
+  const final = isFinal(text);
   if ((late.test(text) || lateSubject.test(subject)) && !final) return "a warning that it is late";
   return failuresIn(text, listed, new Set(addressedTo(root)));
+}
+
+function isFinal(text: string): boolean {
+  return finalToo.test(text) || (transcriptReply(text, []).code ?? 0) >= 500;
+}
+
+function statesNoFailure(text: string, subject: string): boolean {
+  const words = `${subject}\n${text.slice(0, longestNotice).replace(/\s+/g, " ")}`;
+  if (!held.test(words) && !(arrived.test(words) && !failedToo.test(words))) return false;
+  return !isFinal(text);
 }
 
 /** What speaks for a bounce in a mail that has no known form. */
@@ -125,6 +152,8 @@ interface Signs {
   daemon: boolean;
   system: boolean;
   subject: boolean;
+  /** Its subject is an answer's. */
+  answer: boolean;
   words: boolean;
   /** It quotes a reply. */
   quotes: boolean;
@@ -141,7 +170,8 @@ function signsOf(root: MimePart, text: string, subject: string): Signs {
   return {
     daemon,
     system: daemon || fromSystem.test(from),
-    subject: subjectSays.test(subject) && !/^(?:re|aw|antw|fwd?|sv)\s*:/i.test(subject),
+    subject: subjectSays.test(subject) && !answers.test(subject),
+    answer: answers.test(subject),
     words: textSays.test(text),
     quotes: transcriptReply(text, []).code !== null,
     returns: allParts(root).some(({ type }) => /^(?:message\/|text\/rfc822)/.test(type)),
@@ -150,14 +180,14 @@ function signsOf(root: MimePart, text: string, subject: string): Signs {
 }
 
 function isBounce(signs: Signs, { nullSender, ownReturnPath }: ReturnContext): boolean {
-  const { daemon, system, subject, words, quotes, returns, names } = signs;
+  const { daemon, system, subject, answer, words, quotes, returns, names } = signs;
   if (system && words) return true;
   if (!nullSender) return false;
   if (!ownReturnPath) return subject && words;
   if (daemon) return true;
   if (system) return subject || quotes || returns || names;
   // A vacation may come from the null sender, too: of its words alone nothing follows.
-  return (subject && (words || quotes || returns || names)) || (quotes && (words || returns));
+  return (subject && (words || quotes || returns || names)) || (quotes && !answer && (words || returns));
 }
 
 /** Auto-Submitted alone does not tell a bounce from a vacation: some mail systems set it (RFC 3834 §5). */
@@ -175,7 +205,11 @@ function withoutOurSubject(subject: string, ours: readonly string[]): string {
   let rest = subject
     .slice(0, 1_000)
     .replace(/^([^:]{0,60}(?:deliver|return|fail|unzustellbar|remis)[^:]{0,60}):.*$/is, "$1");
-  for (const one of ours) if (one.trim() !== "") rest = rest.replaceAll(one.trim(), " ");
+  // Ours stands at the end; elsewhere the same words are the reporter's.
+  for (const one of ours) {
+    const words = one.trim();
+    if (words !== "" && rest.trimEnd().endsWith(words)) rest = rest.trimEnd().slice(0, -words.length);
+  }
   return rest;
 }
 

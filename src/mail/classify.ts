@@ -1,8 +1,9 @@
 // What a reply means. The cause is judged by the enhanced status first, then the
 // receiver's wording, then the basic code; temporary or permanent is the reply code's first digit alone.
-// Four tables, read from top to bottom; to teach it a reply, add a row and its reason. Mind what a row
+// The tables are read from top to bottom; to teach them a reply, add a row and its reason. Mind what a row
 // can do: invalid_recipient, invalid_domain and inactive_mailbox make a permanent reply a suppression,
-// so a row that leads there needs words that can mean nothing else. Over 300 lines: it is data.
+// so a row that leads there needs words that can mean nothing else, and a reply that speaks of its sender
+// (aboutSender) never leads there. Over 300 lines: it is data.
 // Sources: RFC 3463, RFC 5248 and its IANA registry, RFC 7372, RFC 7505, the receivers' own pages.
 
 export const bounceCategories = {
@@ -319,6 +320,33 @@ const wording: readonly Row<RegExp>[] = [
   ],
 ];
 
+/**
+ * Replies about our address, domain or account. A server that could not verify its sender may write `5.1.1` and `user
+ * unknown` as well: no status and no word beside these may suppress the recipient.
+ */
+const aboutSender: readonly Row<RegExp>[] = [
+  [
+    /(?<!(?:recipient|rcpt)\W{1,3}(?:address )?)call-?(?:out|back|forward)\b.{0,40}(?:fail|verif|reject|refus|denied|error|unsuccess)|(?:sender|return.?path|mail from|envelope.?from)\W{1,3}(?:address )?(?:verif|call-?(?:out|back))|verif\w{1,8} (?:of )?(?:the |your )?(?:sender|return.?path|mail from)/,
+    "invalid_sender",
+    "the receiver's check of our sender address failed",
+  ],
+  [
+    /(?<!(?:to|the message'?s?) )\b(?:sender|return.?path|mail from|envelope.?from|from address|originat(?:or|ing address))(?:'s)?\b(?:(?!\b(?:recipient|rcpt|to address|addressee)\b).){0,60}?(?:reject|invalid|denied|refused|(?:not|n't|non-?) ?exist|unknown|no such|unverif|resolv|not found|not allowed|not permitted|\bbad\b|fail|disabled|inactive|suspended|deactivated|closed|expired|blocked|undeliverable|unroute?able)/,
+    "invalid_sender",
+    "speaks of our address",
+  ],
+  [
+    /(?:unknown|invalid|no such|non-?existent|\bbad|unverif\w{1,6}|unresolvable|unroute?able|rejected|refused|disabled|suspended|(?:cannot|can't|can not|could ?n[o']t|unable to|failed to|not) (?:find|resolve|verify|locate|look ?up|validate|accept|recogni[sz]e)d?) (?:(?:the|a|your|this|address|domain|host|name|of|for|in|envelope|mail) ){0,4}(?:sender|return.?path|mail from|envelope.?from|from address)\b/,
+    "invalid_sender",
+    "speaks of our address",
+  ],
+  [
+    /\byour (?:e-?mail |mail |own |sending |sender |from |smtp )?(?:account|domain|address (?:is|was|has|does|could|can|not|rejected)|ip\b|server|host\b)/,
+    "recipient_policy",
+    "speaks of us",
+  ],
+];
+
 /** Words too vague to outweigh a status; where there is none, they are better than the code alone. */
 const vague: readonly Row<RegExp>[] = [
   [/address rejected|not allowed|refused|blocked|rejected/, "recipient_policy", "a refusal without a reason"],
@@ -439,18 +467,23 @@ export function classifyReply(reply: AskedReply): Classification {
 }
 
 /**
- * RFC 5321 §4.5.3.1.10: a 552 for too many recipients is to be taken for a 452. It is the one permanent code that is
- * temporary.
+ * RFC 5321 §4.5.3.1.10: a 552 to RCPT for too many recipients is to be taken for a 452. It is the one permanent code
+ * that is temporary. The caller says no more than the reply where it does not know what the reply answers.
  */
 export function isTooManyRecipients({
   code,
   status,
   text,
 }: Omit<AskedReply, "code"> & { code: number | null }): boolean {
-  return (
-    code === 552 && (/^[45]\.5\.3$/.test(status ?? "") || /too many recipients/i.test(text.slice(0, 2_000)))
-  );
+  if (code !== 552 || answersOther.test(text.slice(0, 2_000))) return false;
+  if (status !== null && !vagueStatus.test(status)) return /^[45]\.5\.3$/.test(status);
+  return /too many recipients/i.test(text.slice(0, 2_000));
 }
+
+/** What a report says of a reply that was none to RCPT. */
+const answersOther = /\bin reply to (?:end of )?(?:data|mail|ehlo|helo)\b/i;
+/** X.0.0 names no cause (RFC 3463 §3.1). */
+const vagueStatus = /^\d\.0\.0$/;
 
 /** True where the words of a reply name no cause: its code and status are all there is. */
 export function saysNothing(text: string): boolean {
@@ -463,6 +496,12 @@ export function ruleOf(reply: AskedReply): string {
 }
 
 function judge(reply: AskedReply): Verdict {
+  const verdict = judgedByTables(reply);
+  if (!suppressing.has(verdict.classification)) return verdict;
+  return firstSaid(aboutSender, reply.text) ?? verdict;
+}
+
+function judgedByTables(reply: AskedReply): Verdict {
   const said = firstSaid(wording, reply.text);
   if (reply.status === null) return said ?? bareVerdict(reply);
   const keys = lookupKeys(reply.code, reply.status);

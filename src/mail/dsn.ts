@@ -1,6 +1,6 @@
 // Delivery status notifications (RFC 3464, RFC 6533): groups of fields, one for the message and one for each
-// recipient. Delayed, relayed, delivered and expanded change nothing; `failed` is a failure, and so is an Action that
-// RFC 3464 §2.3.3 does not know, of which nothing else is certain. Only a reply gives a cause: the Diagnostic-Code, an
+// recipient. Delayed, relayed, delivered and expanded change nothing; `failed` is a failure (and `bounced`), and so is an
+// Action that RFC 3464 §2.3.3 does not know, of which nothing else is certain. Only a reply gives a cause: the Diagnostic-Code, an
 // extension field (§2.4) that holds one, or one that the text for people quotes (bounce-words.ts).
 import { parseAddress } from "./address.ts";
 import { addressedTo, humanText, wordsIn } from "./bounce-text.ts";
@@ -79,7 +79,7 @@ function groupsOf(text: string): { fields: MimeField[]; perMessage: MimeField[] 
 }
 
 function readGroup(fields: MimeField[], perMessage: MimeField[], heard: Heard): Failure | null {
-  const action = /[a-z]+/i.exec(fieldOf(fields, "action"))?.[0]?.toLowerCase() ?? "";
+  const action = /[a-z][a-z_-]*(?: fail\w*)?/i.exec(fieldOf(fields, "action"))?.[0]?.toLowerCase() ?? "";
   const told = /([245])\.\d{1,3}\.\d{1,3}/.exec(fieldOf(fields, "status"))?.[0] ?? null;
   if (harmless.test(action)) return null;
   if (told?.startsWith("2")) return null;
@@ -109,13 +109,16 @@ function readGroup(fields: MimeField[], perMessage: MimeField[], heard: Heard): 
     text: further !== null && (saysNothing(reply.text) || reply.text === "") ? further.text : reply.text,
     mta: hostIn(fieldOf(fields, "remote-mta")) ?? hostIn(fieldOf(perMessage, "reporting-mta")),
     reportedAt: dateIn(fieldOf(fields, "last-attempt-date")) ?? dateIn(fieldOf(perMessage, "arrival-date")),
-    ...(action === "" || /^fail(?:ed|ure)?$/.test(action) ? {} : { unknownAction: true as const }),
+    ...(action === "" || failed.test(action) ? {} : { unknownAction: true as const }),
     ...(mixed ? { mixedClasses: true as const } : {}),
   };
 }
 
 /** What RFC 3464 §2.3.3 calls no failure, in the spellings that are seen. */
-const harmless = /^(?:delay(?:ed)?|relay(?:ed)?|deliver(?:ed)?|expand(?:ed)?)$/;
+const harmless = /^(?:delay(?:ed)?|relay(?:ed)?|deliver(?:ed)?|expand(?:ed)?)(?![a-z ])/;
+/** `failed`, and the other words that say so. */
+const failed =
+  /^(?:(?:(?:perm(?:anent)?(?:ly)?|delivery|hard)[-_ ]?)?(?:fail(?:ed|ure)?|bounced?)|undeliver(?:ed|able)|(?:not|non)[-_]deliver(?:ed|able|y))(?![a-z])/;
 
 /** What the report has for people. */
 interface Heard {

@@ -31,6 +31,9 @@ const lineMarks = /^[\s>|*<•"'(-]*$/;
 const introduces =
   /\b(?:said|says|return\w{0,3}|respon\w{1,6}|repl(?:y|ied)|errors?|reasons?|status|results?|codes?|diagnos\w{1,8}|smtp|server|was|because|rejected|refused|failed)\b[^\n]{0,60}$|[:;#]\s{0,3}$/i;
 const longestLead = 400;
+/** What has a number of its own: `Ticket 550 - opened`. */
+const numbers =
+  /\b(?:ticket|case|order|invoice|request|room|suite|page|section|port|version|build)\s*#?\s*$/i;
 
 /**
  * The first reply that a text quotes. `field`: the text is a reply, wherever in it the code stands; `transcript`: it is
@@ -38,20 +41,52 @@ const longestLead = 400;
  */
 export function quotedReply(input: string, within: "field" | "transcript" = "field"): QuotedReply {
   const text = input.slice(0, longestSearched);
+  const found = findReply(text, within);
+  if (found === null)
+    return { code: null, status: bareStatus.exec(text)?.[1] ?? null, adjacent: false, text: oneLine(text) };
+  const { from, ownStatus } = found;
+  const rest = oneLine(replyPart(text.slice(from), text[from - 1] ?? ""));
+  const paragraph =
+    leadOf(text, from)
+      .split(/\n[ \t]*\n/)
+      .at(-1) ?? "";
+  return {
+    code: Number(text.slice(from, from + 3)),
+    status: ownStatus ?? statusNear(rest),
+    adjacent: ownStatus !== undefined,
+    text: rest,
+    lead: paragraph,
+  };
+}
+
+/** Where the first reply of a line for people begins; -1: it has none. */
+export function replyStart(line: string): number {
+  return findReply(line.slice(0, longestSearched), "transcript")?.from ?? -1;
+}
+
+function findReply(
+  text: string,
+  within: "field" | "transcript",
+): { from: number; ownStatus: string | undefined } | null {
   for (const match of text.matchAll(coded)) {
     const digits = match[1] ?? "";
     const from = match.index + match[0].indexOf(digits);
-    const lead = text.slice(Math.max(0, from - longestLead), from);
+    const lead = leadOf(text, from);
     const line = lead.slice(lead.lastIndexOf("\n") + 1).slice(-160);
     const begins = lineMarks.test(line);
-    if (within === "transcript" && !begins && (!introduces.test(line) || /\bsubject\b/i.test(line))) continue;
+    if (within === "transcript" && !begins && !quotes(line)) continue;
     if (!begins && unitBehind.test(text.slice(from + 3, from + 60).replace(/^[\s\-:#]+/, ""))) continue;
-    const rest = oneLine(replyPart(text.slice(from), text[from - 1] ?? ""));
-    const status = match[2] ?? statusNear(rest);
-    const paragraph = lead.split(/\n[ \t]*\n/).at(-1) ?? "";
-    return { code: Number(digits), status, adjacent: match[2] !== undefined, text: rest, lead: paragraph };
+    return { from, ownStatus: match[2] };
   }
-  return { code: null, status: bareStatus.exec(text)?.[1] ?? null, adjacent: false, text: oneLine(text) };
+  return null;
+}
+
+function leadOf(text: string, from: number): string {
+  return text.slice(Math.max(0, from - longestLead), from);
+}
+
+function quotes(lead: string): boolean {
+  return introduces.test(lead) && !/\bsubject\b/i.test(lead) && !numbers.test(lead);
 }
 
 /** A status may stand a few words behind the code: `550 <a@b.test>: 5.1.1 …`, `554 delivery error (#5.1.1)`. */

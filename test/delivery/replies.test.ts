@@ -65,6 +65,8 @@ test.each([
   ["552 5.5.3 no more", "deferred", "5.5.3", "rate_limited"],
   ["552 Too many recipients", "deferred", null, "rate_limited"],
   ["552 5.2.2 mailbox full", "bounced", "5.2.2", "mailbox_full"],
+  ["552 5.2.2 too many recipients share this full mailbox", "bounced", "5.2.2", "mailbox_full"],
+  ["552 5.0.0 too many recipients", "deferred", "5.0.0", "rate_limited"],
   ["550 5.5.3 too many recipients", "bounced", "5.5.3", "rate_limited"],
   ["550 4.2.1 mailbox disabled", "bounced", "4.2.1", "inactive_mailbox"],
 ])(
@@ -77,12 +79,15 @@ test.each([
 );
 
 test.each([
-  ["552 5.5.3 no more", "deferred", "5.5.3", "rate_limited"],
+  ["552 5.5.3 no more", "bounced", "5.5.3", "rate_limited"],
   ["552 5.3.4 too big", "bounced", "5.3.4", "message_too_large"],
-])("the final dot answered with %j is %s, as RCPT is", async (reply, kind, status, classification) => {
-  const { send } = await start({ onData: () => reply });
-  expect(await send("a@x.test")).toMatchObject({ kind, reply: { code: 552, status }, classification });
-});
+])(
+  "the final dot answered with %j is %s: 552 is temporary for RCPT alone",
+  async (reply, kind, status, classification) => {
+    const { send } = await start({ onData: () => reply });
+    expect(await send("a@x.test")).toMatchObject({ kind, reply: { code: 552, status }, classification });
+  },
+);
 
 test("without pipelining nothing follows a refused RCPT but the next message", async () => {
   const { receiver, send } = await start({ pipelining: false });

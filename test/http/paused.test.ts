@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createGuard } from "../../src/care/guard.ts";
 import { silentLog } from "../../src/log.ts";
 import { createHolds } from "../../src/queue/holds.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { NewMessage, Store } from "../../src/store/store.ts";
 import { accept, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, text, type Ask, type Harness } from "./harness.ts";
@@ -12,6 +12,7 @@ const clock = new ManualClock();
 let store: Store;
 let door: Harness;
 let id: string;
+let held: NewMessage;
 beforeAll(async () => {
   store = await openSqlite(newDirectory(), clock);
   const deps = { store, clock, log: silentLog };
@@ -22,6 +23,8 @@ beforeAll(async () => {
   const message = newMessage({ accountKey: door.account.key, at: clock.now() });
   await accept(store, message);
   ({ id } = message.message);
+  held = newMessage({ accountKey: door.account.key, at: clock.now(), lane: "held.test" });
+  await accept(store, held);
   await store.pauseAccount(door.account.key, clock.now(), "12.5 % hard bounces");
 });
 afterAll(() => door.stop());
@@ -73,8 +76,6 @@ test("everything else goes on: reading, canceling, suppressing", async () => {
 });
 
 test("the operator sees why, and a resume ends the pause and a suspension with it; held mail follows", async () => {
-  const held = newMessage({ accountKey: door.account.key, at: clock.now(), lane: "held.test" });
-  await accept(store, held);
   const claim = {
     owner: "boot",
     lane: "held.test",

@@ -136,6 +136,37 @@ test.each(["expired", "rejected", "gone", "failed-permanently"])(
 );
 
 test.each([
+  "bounced",
+  "undelivered",
+  "undeliverable",
+  "delivery-failed",
+  "Delivery failed",
+  "permanent-failure",
+  "not-delivered",
+  "failed (no such user)",
+])("Action %s says that the delivery failed", (action) => {
+  const mail = dsnMail({ to, recipient: "ann@far.test", action, status: "5.1.1" });
+  expect(one(mail)).toMatchObject({ type: "hard", cause: "invalid_recipient", suppresses: true });
+});
+
+test.each(["delayed", "Delayed (will be retried)", "delivered", "delivered-locally", "relayed;", "expanded"])(
+  "Action %s is no failure",
+  (action) => {
+    expect(read(dsnMail({ to, recipient: "ann@far.test", action, status: "5.1.1" }))).toEqual([]);
+  },
+);
+
+test("too many recipients are temporary for RCPT alone, and a precise status outweighs the words", () => {
+  for (const [status, diagnostic, type] of [
+    ["5.5.3", "552 5.5.3 no more", "soft"],
+    ["5.0.0", "552 too many recipients", "soft"],
+    ["5.2.2", "552 5.2.2 too many recipients share this full mailbox", "hard"],
+    ["5.5.3", "552 5.5.3 too many recipients (in reply to end of DATA command)", "hard"],
+  ] as const)
+    expect(one(dsnMail({ to, recipient: "a@far.test", status, diagnostic }))).toMatchObject({ type });
+});
+
+test.each([
   ["550 4.2.1 mailbox disabled", "5.0.0"],
   ["550 4.1.1 no such user", "4.1.1"],
 ])("a reply whose code and status contradict each other suppresses nobody: %s", (diagnostic, status) => {
@@ -249,12 +280,16 @@ test.each([
   ["marks of a quotation", `could not be delivered ${"remote server ".repeat(7_000)}`],
   ["codes behind words", `could not be delivered ${"error 550 said 550-".repeat(5_000)}`],
   ["angles", `could not be delivered ${"<".repeat(90_000)}`],
+  ["titles in a row", `could not be delivered ${"message ".repeat(6_000)}${'"a" '.repeat(9_000)}`],
+  ["our subject", `could not be delivered ${'"Your order" '.repeat(7_500)}`],
+  ["our subject in lines", `could not be delivered\n${"Your order\n".repeat(9_000)}`],
+  ["quoted replies", `could not be delivered ${`\n${"server error ".repeat(30)}\n> 550 x`.repeat(230)}`],
   ["local parts", `550 ${"a.".repeat(45_000)}`],
 ])("a hundred thousand characters of %s are read in time", (_, body) => {
   const mail = daemon("Returned mail", body);
   const most = here(300);
   const took = leastCpuMs(most, () => {
-    read(mail);
+    read(mail, { ...home, subjects: ["Your order"] });
     read(report(body, rejected));
   });
   expect(took).toBeLessThan(most);
@@ -315,4 +350,138 @@ test("an HTML quotation of our message decides nothing, and what stands behind i
     );
   expect(one(html(""))).toMatchObject({ code: null, suppresses: false });
   expect(one(html("<p>550 5.1.1 ann@far.test user unknown</p>"))).toMatchObject({ suppresses: true });
+});
+
+const unknownUser = { to: "joe@far.test", cause: "invalid_recipient", suppresses: true, code: 550 };
+test.each([
+  'Your mail to joe@far.test failed.\n\nThe server returned the error message "550 5.1.1 User unknown".',
+  'Delivery to joe@far.test failed. The server returned this message: "550 5.1.1 <joe@far.test> User unknown"',
+  "Delivery to joe@far.test has failed.\nThe failure was caused by:\n550 5.1.1 User unknown",
+  "Delivery to joe@far.test has failed.\n\nThe failure was caused by this reply:\n\n550 5.1.1 User unknown",
+  "It could not be delivered to one of the following recipients:\njoe@far.test\n550 5.1.1 User unknown",
+  "It could not be delivered to any of the following addresses:\njoe@far.test\n550 5.1.1 User unknown",
+  "Could not deliver to <joe@far.test>.\nSMTP error codes returned:\n550 5.1.1 User unknown",
+  "Could not deliver to <joe@far.test>.\nStatus code and reply: 550 5.1.1 User unknown",
+  "For some reasons beyond our control the mail for joe@far.test failed: 550 5.1.1 User unknown",
+  "Could not deliver to <joe@far.test>. Remote host said:\n> 550 5.1.1 User unknown",
+  "Could not deliver to <joe@far.test>:\n> 550-5.1.1 The account\n> 550 5.1.1 is unknown: no such user",
+  "Could not deliver to <joe@far.test>.\n\nPossible reasons:\n\n550 5.1.1 User unknown",
+])("a reply is read wherever a report quotes it: %j", (body) => {
+  expect(one(daemon("Mail failure", body))).toMatchObject(unknownUser);
+});
+
+test("a reply in quotation marks decides beside a delivery status, too", () => {
+  const human = 'Delivery to ann@far.test failed with this message: "550 5.2.2 mailbox full"';
+  expect(one(report(human, ["Action: failed", "Status: 5.0.0"]))).toMatchObject({
+    cause: "mailbox_full",
+    text: "550 5.2.2 mailbox full",
+  });
+});
+
+test.each([
+  'The server rejected your message "550 5.1.1 user unknown".',
+  'The message "550 5.1.1 user unknown" was refused.',
+  "Ann wrote:\n> 550 5.1.1 user unknown",
+  "This is your message:\n> 550 5.1.1 user unknown",
+  "What the codes mean:\n550 5.1.1 means that the user is unknown",
+  "Common reasons:\n\n550 5.1.1 User unknown\n\n552 5.2.2 Mailbox full",
+])("a title, a quotation of ours and a table of codes are no reply: %j", (human) => {
+  expect(one(report(human, rejected))).toMatchObject({ text: "550 rejected", suppresses: false });
+});
+
+test.each([
+  ["mailbox full", "<joe@far.test>: host mx said: 550 5.1.1 mailbox full", "mailbox_full"],
+  ["blocked", "<joe@far.test>: host mx said: 550 5.1.1 blocked by blocklist", "reputation_block"],
+  ["mailbox full", 'The remote server said: "mailbox full" of joe@far.test', "mailbox_full"],
+  ["mailbox full", "joe@far.test: the remote server gave this error:\nmailbox full", "mailbox_full"],
+  ["User unknown", "<joe@far.test>: host mx said: 550 5.1.1 User unknown", "invalid_recipient"],
+  ["joe@far.test", "joe@far.test\nhost mx said: 550 5.1.1 no such user", "invalid_recipient"],
+  ["mailbox full", "<joe@far.test>: host mx said: 550 5.1.1\n   mailbox full", "mailbox_full"],
+])("our subject %j is not cut out of what a server said: %j", (subject, body, cause) => {
+  const failed = one(daemon("Mail failure", body), { ...home, subjects: [subject] });
+  expect(failed).toMatchObject({ to: "joe@far.test", cause });
+  if (failed.code !== null) expect(body.replace(/\s+/g, " ")).toContain(failed.text);
+});
+
+test.each([
+  "User unknown",
+  '"User unknown"',
+  "Subject: User unknown",
+  "with the subject User unknown",
+  "(User unknown)",
+  "* User unknown",
+  "User\nunknown",
+])("our subject is cut where it stands as a title: %j", (title) => {
+  const body = `It could not be delivered to joe@far.test.\n\n${title}`;
+  const came = { ...home, subjects: ["User unknown"] };
+  expect(one(daemon("Mail failure", body), came)).toMatchObject({ cause: "unclassified", suppresses: false });
+});
+
+const person = "Ann <ann@far.test>";
+test.each([
+  ["an acknowledgement", person, "配信ありがとうございます", "担当 sales@far.test まで。"],
+  [
+    "a challenge",
+    "noreply@far.test",
+    "Message status: confirm",
+    "Your mail to joe@far.test has not been delivered until you confirm at http://far.test/.",
+  ],
+  [
+    "a list's moderation",
+    "list-bounces@far.test",
+    "Your message to List awaits moderator approval",
+    "Your mail to list@far.test awaits moderator approval: is it rejected by the list, you are told.",
+  ],
+  [
+    "a helpdesk",
+    "Support <help@far.test>",
+    "[Ticket 5] Re: Mail delivery",
+    "It was received. Ticket 550 - opened. user unknown to us: joe@far.test",
+  ],
+  [
+    "a helpdesk that quotes",
+    person,
+    "[Ticket 5] Mail delivery failed",
+    "joe@far.test asks: what is this?\n550 5.1.1 user unknown",
+  ],
+  ["a rejected wish", person, "Your application was rejected", "Write to sales@far.test."],
+  [
+    "a delivery",
+    "Mail System <postmaster@far.test>",
+    "Delivery notification",
+    "Your message to joe@far.test was delivered successfully. Rejected by nobody.",
+  ],
+  [
+    "a receipt",
+    "postmaster@far.test",
+    "Delivery report",
+    "Your message to joe@far.test was displayed. Not returned to sender.",
+  ],
+  [
+    "a quarantine",
+    "postmaster@far.test",
+    "Delivery notification",
+    "Your mail to joe@far.test was quarantined and will be delivered\nafter the check. Unknown user? No.",
+  ],
+  ["an approval", "MAILER-DAEMON@far.test", "Mail held", "Mail to joe@far.test is held for approval."],
+])("from the null sender at a return path, %s is no bounce", (_, from, subject, body) => {
+  const fields = { From: from, To: to, Subject: subject, "Content-Type": "text/plain; charset=utf-8" };
+  expect(read(plainMail(fields, body))).toEqual([]);
+});
+
+test.each([
+  ["未配信メール", "joe@far.test"],
+  ["Message rejected", "joe@far.test: no such user"],
+  ["Mail delivery failed", "joe@far.test"],
+])("a subject that says that the delivery failed still makes a bounce: %s", (subject, body) => {
+  const fields = { From: person, To: to, Subject: subject, "Content-Type": "text/plain; charset=utf-8" };
+  expect(read(plainMail(fields, body))).toMatchObject([{ to: "joe@far.test" }]);
+});
+
+test.each([
+  "It was delivered to the others, but could not be delivered to joe@far.test: no such user",
+  "It was delivered to ann@other.test.\n\n<joe@far.test>: 550 5.1.1 no such user",
+  "It was held until the time was up and failed permanently for joe@far.test: no such user",
+])("a failure beside a success is a failure: %j", (body) => {
+  expect(read(daemon("Delivery report", body)).length).toBeGreaterThan(0);
 });

@@ -258,3 +258,32 @@ test("a status of a bad address is doubted beside words of a block or a full mai
   expect(ruleOf({ code: 0, status: null, text: "?" })).toBe("no row knows these words");
   expect([saysNothing("OK"), saysNothing("user unknown")]).toEqual([true, false]);
 });
+
+test.each([
+  [550, "5.7.1", "Callout verification failed: 550 5.1.1 user unknown", "invalid_sender"],
+  [550, "5.1.1", "Sender verify failed: no such user", "invalid_sender"],
+  [550, null, "Could not verify sender: user unknown", "invalid_sender"],
+  [550, "5.1.2", "DNS lookup of sender domain example.test failed", "invalid_sender"],
+  [550, "5.1.2", "we can't find sender's domain", "invalid_sender"],
+  [553, "5.1.2", "Domain of sender address <a@b.test> does not exist", "invalid_sender"],
+  [550, "5.1.2", "Unknown sender domain", "invalid_sender"],
+  [550, "5.2.1", "Sender account disabled", "invalid_sender"],
+  [550, "5.1.1", "<a@b.test> Sender rejected; not exist", "invalid_sender"],
+  [550, "5.1.1", "sender unknown", "invalid_sender"],
+  [550, "5.1.1", "MAIL FROM <a@b.test>: no such user", "invalid_sender"],
+  [550, "5.1.1", "Your domain does not exist", "recipient_policy"],
+  [550, "5.2.1", "Your e-mail account is suspended", "recipient_policy"],
+])("%i %s (%s) speaks of the sender and not of the recipient: %s", (code, status, text, expected) => {
+  expect(classify(code, status, text)).toBe(expected);
+});
+
+test.each([
+  ["5.1.1", "User unknown; message returned to sender"],
+  ["5.1.1", "User unknown. The sender must use another address"],
+  ["5.1.1", "Recipient callout verification failed: user unknown"],
+  ["5.1.1", "Recipient address rejected: undeliverable address: host mx.b.test said: 550 user unknown"],
+  ["5.1.1", "<sender@b.test>: Recipient address rejected: User unknown"],
+  ["5.1.1", "No such user: check the name in your address book"],
+])("550 %s (%s) still speaks of the recipient", (status, text) => {
+  expect(classify(550, status, text)).toBe("invalid_recipient");
+});

@@ -74,12 +74,13 @@ const rows: Row[] = [
     suppresses: true,
   },
   {
-    // Suppresses once a second look at the DNS agrees, as our own finding would.
+    // The receiver has looked the domain up; our own finding takes a second look at the DNS.
     code: "550",
     status: "5.1.2",
     words: "Domain does not exist",
     classification: "invalid_domain",
     category: "recipient",
+    suppresses: true,
   },
   {
     code: "550",
