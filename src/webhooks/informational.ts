@@ -1,18 +1,19 @@
 // 100 Continue that nobody asked for is skipped (RFC 9110 §15.2: any 1xx may come before the final answer). undici reads
 // over every other 1xx, and takes 100 for a broken answer: the receiver has the event then and gets it again. So a
-// connection's socket leaves the heads of 100s out before undici reads them. An answer begins with the first octets
+// connection's socket leaves the heads of 1xx out before undici reads them. An answer begins with the first octets
 // behind a request, for requests are not pipelined; from its final status line on, every chunk passes as it came.
 import type { Socket } from "node:net";
 
 const begins = Buffer.from("HTTP/1.", "latin1");
-const status = / 100[ \r]/;
+/** Not 101, which ends HTTP on the connection. */
+const status = / 1(?:0[02-9]|[1-9]\d)[ \r]/;
 /** `HTTP/1.1 100` and the octet behind it. */
 const longestStart = 13;
 /** As undici and Node limit heads. */
 const longestHead = 16_384;
 const headEnd = Buffer.from("\r\n\r\n", "latin1");
 
-/** Takes answers of 100 out of what the socket reads, from now on. */
+/** Takes informational answers out of what the socket reads, from now on. */
 export function skipContinues(socket: Socket): void {
   const { push, write } = socket;
   let held: Buffer | null = null;
