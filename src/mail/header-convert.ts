@@ -2,17 +2,23 @@
 // space (RFC 5322 §2.2.3: unfolding gives the same text back), octets above 127 are written in ASCII: by RFC 2231
 // in the parameters of MIME fields, as addresses with encoded names, else by RFC 2047. A section that is
 // narrow enough is given back as it is, the same Buffer. An address whose local part is not ASCII has no other form.
-import { isUtf8 } from "node:buffer";
+import { isAscii, isUtf8 } from "node:buffer";
 import { buildHeaderParam } from "nodemailer/lib/mime-funcs";
 import { parseAddressList } from "./address-list.ts";
 import { needsSmtpUtf8 } from "./address.ts";
 import { decodeCharset, decodeWords } from "./encoded-word.ts";
 import { addressField, customField, foldField, otherAddressFields, textField } from "./header-write.ts";
-import { MailSyntaxError, parsePartSection, type HeaderField } from "./header.ts";
+import { MailSyntaxError, parsePartSection, withoutObsoleteSpace, type HeaderField } from "./header.ts";
 import { readStructured } from "./structured.ts";
 
 /** Fields to be replaced or, where the section has none, added, by their names. */
 export type FieldChanges = Record<string, string>;
+
+/** `lines`: none over 998 octets, header sections in UTF-8. `ascii`: that, and none above 127. */
+export type Wire = "lines" | "ascii";
+
+/** What a header section belongs to. */
+export type SectionKind = "message" | "part" | "signed part";
 
 const maxLineOctets = 998;
 const mimeFields = new Set(["content-type", "content-disposition"]);
@@ -39,18 +45,62 @@ export function foldSection(section: Buffer): Buffer {
   );
 }
 
-/** Throws MailSyntaxError not_convertible. */
-export function asciiSection(section: Buffer): Buffer {
+/** Throws MailSyntaxError not_convertible, but not for a part: there, what is no address becomes text (as RFC 6857 §3.1 has it). */
+export function asciiSection(section: Buffer, of: "message" | "part" = "message"): Buffer {
   if (!has8Bit(section)) return section;
   const parts: Buffer[] = [];
   let end = 0;
   // Lines that are no field stand between two fields; they can say nothing.
   for (const field of parsePartSection(section)) {
-    parts.push(has8Bit(field.raw) ? Buffer.from(asciiField(field), "latin1") : field.raw);
+    parts.push(has8Bit(field.raw) ? Buffer.from(asciiField(field, of), "latin1") : field.raw);
     end = field.raw.byteOffset - section.byteOffset + field.raw.length;
   }
   const rest = section.subarray(end);
   return Buffer.concat([...parts, has8Bit(rest) ? Buffer.from("\r\n", "latin1") : rest]);
+}
+
+/** What the header section of a part asks of the mail that holds it. */
+export interface PartNeeds {
+  /** It has UTF-8: 8BITMIME covers bodies only (RFC 6152 §1), a header section needs SMTPUTF8 (RFC 6532 §3). */
+  smtpUtf8: boolean;
+  /** It has octets that are no UTF-8, or white space before a colon: `tidySection` takes them out. */
+  untidy: boolean;
+}
+
+export function partNeeds({ section, fields }: { section: Buffer; fields: HeaderField[] }): PartNeeds {
+  const wide = !isAscii(section);
+  const utf8 = wide && isUtf8(section);
+  return { smtpUtf8: utf8, untidy: wide !== utf8 || fields.some(hasObsoleteSpace) };
+}
+
+/** A part's header section without octets that are no UTF-8 (RFC 6532) and without white space before colons (RFC 5322 §4.5). */
+export function tidySection(section: Buffer): Buffer {
+  const readable = isUtf8(section) ? section : asciiSection(section, "part");
+  const fields = parsePartSection(readable);
+  if (!fields.some(hasObsoleteSpace)) return readable;
+  const parts: Buffer[] = [];
+  let end = 0;
+  for (const field of fields) {
+    const at = field.raw.byteOffset - readable.byteOffset;
+    parts.push(readable.subarray(end, at), withoutObsoleteSpace(field));
+    end = at + field.raw.length;
+  }
+  return Buffer.concat([...parts, readable.subarray(end)]);
+}
+
+const colon = 58;
+function hasObsoleteSpace({ name, raw }: HeaderField): boolean {
+  return raw[name.length] !== colon;
+}
+
+export function partKind({ signed }: { signed: boolean }): SectionKind {
+  return signed ? "signed part" : "part";
+}
+
+/** The same Buffer where nothing is to be changed. */
+export function sectionFor(section: Buffer, wire: Wire, of: SectionKind): Buffer {
+  if (wire === "ascii") return foldSection(asciiSection(section, of === "message" ? "message" : "part"));
+  return foldSection(of === "part" ? tidySection(section) : section);
 }
 
 export function withFields(section: Buffer, changes: FieldChanges): Buffer {
@@ -104,7 +154,7 @@ function lastBreak(line: string): number {
   return -1;
 }
 
-function asciiField(field: HeaderField): string {
+function asciiField(field: HeaderField, of: "message" | "part" = "message"): string {
   const { name, lower } = field;
   const value = textOf(field);
   if (idFields.has(lower)) return idField(name, value);
@@ -112,7 +162,9 @@ function asciiField(field: HeaderField): string {
   if (lower === "subject" || lower === "comments") return textField(name, decodeWords(value));
   if (!addressFields.has(lower)) return customField(name, value);
   const list = parseAddressList(value);
-  if (!list.ok || list.value.some(({ address }) => needsSmtpUtf8(address)))
+  const inAscii = list.ok && !list.value.some(({ address }) => needsSmtpUtf8(address));
+  if (!inAscii && of === "part") return customField(name, value);
+  if (!list.ok || !inAscii)
     throw new MailSyntaxError("not_convertible", `the ${name} field has an address that needs SMTPUTF8`);
   return addressField(name, list.value);
 }
