@@ -4,15 +4,8 @@
 // RFC 2231; all else keeps its bytes. Two passes over the mail: the first plans, the second writes. What a
 // signature covers (multipart/signed) and what has an encoding we do not know is never changed: not_convertible.
 import { Base64, Base64Rewrap } from "./base64-stream.ts";
-import {
-  has8Bit,
-  partKind,
-  sectionFor,
-  withFields,
-  type FieldChanges,
-  type SectionKind,
-  type Wire,
-} from "./header-convert.ts";
+import { Effort, has8Bit, withFields, type FieldChanges } from "./header-convert.ts";
+import { partKind, sectionFor, type SectionKind, type Wire } from "./header-tidy.ts";
 import { MailSyntaxError, parseHeaderSection } from "./header.ts";
 import { identityEncodings, MimeWalk, type MimeVisitor, type Part } from "./mime-walk.ts";
 import { QuotedPrintable } from "./quoted-printable.ts";
@@ -108,6 +101,7 @@ class Planner implements MimeVisitor {
   #isUtf8 = true;
   #changed = false;
   readonly #frames = new Look();
+  readonly #effort = new Effort();
 
   constructor(wire: Wire) {
     this.#wire = wire;
@@ -144,7 +138,7 @@ class Planner implements MimeVisitor {
   }
 
   section(section: Buffer, of: SectionKind): void {
-    const written = sectionFor(section, this.#wire, of);
+    const written = sectionFor(section, this.#wire, of, this.#effort);
     if (written === section) return;
     if (of === "signed part") throw unconvertible("a signed part");
     this.#changed = true;
@@ -206,6 +200,8 @@ class Planner implements MimeVisitor {
 class Writer implements MimeVisitor {
   readonly #plan: ConversionPlan;
   readonly #top: Buffer;
+  /** Spent as the planner spent its own: both meet the same sections in the same order. */
+  readonly #effort = new Effort();
   #index = -1;
   #encoder: Encoder | null = null;
   #out: Buffer[] = [];
@@ -224,7 +220,7 @@ class Writer implements MimeVisitor {
     const top = this.#index === 0;
     const section = top ? this.#top : part.section;
     const change = this.#plan.changes.get(this.#index);
-    const fit = sectionFor(section, this.#plan.wire, top ? "message" : partKind(part));
+    const fit = sectionFor(section, this.#plan.wire, top ? "message" : partKind(part), this.#effort);
     this.#put(change ? withFields(fit, change.fields) : fit);
     this.#encoder = change?.encoder?.() ?? null;
   }

@@ -2,28 +2,38 @@
 // space (RFC 5322 §2.2.3: unfolding gives the same text back), octets above 127 are written in ASCII: by RFC 2231
 // in the parameters of MIME fields, as addresses with encoded names, else by RFC 2047. A section that is
 // narrow enough is given back as it is, the same Buffer. An address whose local part is not ASCII has no other form.
-import { isAscii, isUtf8 } from "node:buffer";
+// Fields of trace and of MIME hold no encoded-words (RFC 2047 §5). What this costs a mail is bounded by `Effort`.
+import { isUtf8 } from "node:buffer";
 import { buildHeaderParam } from "nodemailer/lib/mime-funcs";
 import { parseAddressList } from "./address-list.ts";
 import { needsSmtpUtf8 } from "./address.ts";
-import { decodeCharset, decodeWords } from "./encoded-word.ts";
-import { addressField, customField, foldField, otherAddressFields, textField } from "./header-write.ts";
-import { MailSyntaxError, parsePartSection, withoutObsoleteSpace, type HeaderField } from "./header.ts";
+import { decodeLatin1, decodeWords } from "./encoded-word.ts";
+import {
+  addressField,
+  customField,
+  encodedRun,
+  foldField,
+  otherAddressFields,
+  textField,
+} from "./header-write.ts";
+import { MailSyntaxError, parsePartSection, type HeaderField } from "./header.ts";
 import { readStructured } from "./structured.ts";
 
 /** Fields to be replaced or, where the section has none, added, by their names. */
 export type FieldChanges = Record<string, string>;
 
-/** `lines`: none over 998 octets, header sections in UTF-8. `ascii`: that, and none above 127. */
-export type Wire = "lines" | "ascii";
-
-/** What a header section belongs to. */
-export type SectionKind = "message" | "part" | "signed part";
-
 const maxLineOctets = 998;
 const mimeFields = new Set(["content-type", "content-disposition"]);
 /** Of msg-ids (RFC 5322 §3.6.4). */
 const idFields = new Set(["references", "in-reply-to"]);
+/** Of trace, of authentication and of MIME, whose syntax has no place for text (RFC 5322 §3.6.7, RFC 8601 §2.2, RFC 8617, RFC 2045). */
+const structuredFields = new Set(
+  (
+    "received received-spf return-path delivered-to authentication-results arc-authentication-results arc-seal " +
+    "arc-message-signature dkim-signature domainkey-signature date resent-date message-id resent-message-id " +
+    "mime-version content-transfer-encoding content-id content-language content-location auto-submitted autocrypt"
+  ).split(" "),
+);
 const plainParameter = /^[\x20-\x7e]{0,300}$/;
 const addressFields = new Set([
   ..."from sender reply-to to cc resent-from resent-sender resent-to resent-cc resent-reply-to".split(" "),
@@ -46,62 +56,52 @@ export function foldSection(section: Buffer): Buffer {
 }
 
 /** Throws MailSyntaxError not_convertible, but not for a part: there, what is no address becomes text (as RFC 6857 §3.1 has it). */
-export function asciiSection(section: Buffer, of: "message" | "part" = "message"): Buffer {
+export function asciiSection(
+  section: Buffer,
+  of: "message" | "part" = "message",
+  effort: Effort = new Effort(),
+): Buffer {
   if (!has8Bit(section)) return section;
   const parts: Buffer[] = [];
   let end = 0;
   // Lines that are no field stand between two fields; they can say nothing.
   for (const field of parsePartSection(section)) {
-    parts.push(has8Bit(field.raw) ? Buffer.from(asciiField(field, of), "latin1") : field.raw);
+    parts.push(has8Bit(field.raw) ? Buffer.from(narrowField(field, of, effort), "latin1") : field.raw);
     end = field.raw.byteOffset - section.byteOffset + field.raw.length;
   }
   const rest = section.subarray(end);
   return Buffer.concat([...parts, has8Bit(rest) ? Buffer.from("\r\n", "latin1") : rest]);
 }
 
-/** What the header section of a part asks of the mail that holds it. */
-export interface PartNeeds {
-  /** It has UTF-8: 8BITMIME covers bodies only (RFC 6152 §1), a header section needs SMTPUTF8 (RFC 6532 §3). */
-  smtpUtf8: boolean;
-  /** It has octets that are no UTF-8, or white space before a colon: `tidySection` takes them out. */
-  untidy: boolean;
+function narrowField(field: HeaderField, of: "message" | "part", effort: Effort): string {
+  if (!effort.allows(field)) return marked(field);
+  const written = asciiField(field);
+  if (written !== null) return written;
+  if (of === "part") return customField(field.name, textOf(field));
+  throw new MailSyntaxError("not_convertible", `the ${field.name} field has an address that needs SMTPUTF8`);
 }
 
-export function partNeeds({ section, fields }: { section: Buffer; fields: HeaderField[] }): PartNeeds {
-  const wide = !isAscii(section);
-  const utf8 = wide && isUtf8(section);
-  return { smtpUtf8: utf8, untidy: wide !== utf8 || fields.some(hasObsoleteSpace) };
-}
+/**
+ * What may be spent on the header sections of one mail. RFC 2047 costs more than the look at a field, and a mail of
+ * 25 MB has room for millions: what is beyond is written in a way that costs next to nothing.
+ */
+export class Effort {
+  #left = 16_384;
+  readonly #seen = new Set<string>();
 
-/** A part's header section without octets that are no UTF-8 (RFC 6532) and without white space before colons (RFC 5322 §4.5). */
-export function tidySection(section: Buffer): Buffer {
-  const readable = isUtf8(section) ? section : asciiSection(section, "part");
-  const fields = parsePartSection(readable);
-  if (!fields.some(hasObsoleteSpace)) return readable;
-  const parts: Buffer[] = [];
-  let end = 0;
-  for (const field of fields) {
-    const at = field.raw.byteOffset - readable.byteOffset;
-    parts.push(readable.subarray(end, at), withoutObsoleteSpace(field));
-    end = at + field.raw.length;
+  allows({ lower, raw }: HeaderField): boolean {
+    // What readers show, once: a list of recipients may be long.
+    if (shownFields.has(lower) && !this.#seen.has(lower)) {
+      this.#seen.add(lower);
+      return true;
+    }
+    this.#left -= Math.min(raw.length + fieldCost, this.#left);
+    return this.#left > 0;
   }
-  return Buffer.concat([...parts, readable.subarray(end)]);
 }
-
-const colon = 58;
-function hasObsoleteSpace({ name, raw }: HeaderField): boolean {
-  return raw[name.length] !== colon;
-}
-
-export function partKind({ signed }: { signed: boolean }): SectionKind {
-  return signed ? "signed part" : "part";
-}
-
-/** The same Buffer where nothing is to be changed. */
-export function sectionFor(section: Buffer, wire: Wire, of: SectionKind): Buffer {
-  if (wire === "ascii") return foldSection(asciiSection(section, of === "message" ? "message" : "part"));
-  return foldSection(of === "part" ? tidySection(section) : section);
-}
+/** Of a field of any length, in octets of a long one. */
+const fieldCost = 100;
+const shownFields = new Set(["from", "sender", "reply-to", "to", "cc", "subject"]);
 
 export function withFields(section: Buffer, changes: FieldChanges): Buffer {
   const names = new Map(Object.keys(changes).map((name) => [name.toLowerCase(), name]));
@@ -154,19 +154,50 @@ function lastBreak(line: string): number {
   return -1;
 }
 
-function asciiField(field: HeaderField, of: "message" | "part" = "message"): string {
+/** Null where it has an address that is not ASCII. */
+export function asciiField(field: HeaderField): string | null {
+  const written = encodedField(field);
+  // Percent signs and words take more room than octets.
+  return written === null || !hasLongToken(written) ? written : marked(field);
+}
+
+function encodedField(field: HeaderField): string | null {
   const { name, lower } = field;
+  if (structuredFields.has(lower)) return marked(field);
   const value = textOf(field);
   if (idFields.has(lower)) return idField(name, value);
   if (mimeFields.has(lower)) return mimeField(name, value);
   if (lower === "subject" || lower === "comments") return textField(name, decodeWords(value));
   if (!addressFields.has(lower)) return customField(name, value);
   const list = parseAddressList(value);
-  const inAscii = list.ok && !list.value.some(({ address }) => needsSmtpUtf8(address));
-  if (!inAscii && of === "part") return customField(name, value);
-  if (!list.ok || !inAscii)
-    throw new MailSyntaxError("not_convertible", `the ${name} field has an address that needs SMTPUTF8`);
-  return addressField(name, list.value);
+  if (!list.ok) return phrasesField(name, value);
+  return list.value.some(({ address }) => needsSmtpUtf8(address)) ? null : addressField(name, list.value);
+}
+
+/** What is no list of addresses: names are encoded as phrases, and what stands in angle brackets stays where it is ASCII. */
+function phrasesField(name: string, value: string): string {
+  if (value.length > longestPhrases || /<[^<>]*[^\x20-\x7e<>]/.test(value)) return customField(name, value);
+  return foldField(
+    name,
+    value
+      .split(/(<[^<>]*>)/)
+      .map((text, i) => (i % 2 === 0 ? encodedRun(text) : text))
+      .join(""),
+  );
+}
+const longestPhrases = 4_000;
+
+/** As it came, with `?` for each character that is not ASCII. */
+export function marked({ raw }: HeaderField): string {
+  return isUtf8(raw)
+    ? raw.toString().replace(/\P{ASCII}/gu, "?")
+    : raw.toString("latin1").replace(/[\x80-\xff]/g, "?");
+}
+
+/** It has a line that no folding makes shorter than 998 octets. */
+export function hasLongToken(field: string): boolean {
+  if (field.length <= maxLineOctets) return false;
+  return field.match(/[^ \t\r\n]+/g)?.some((token) => token.length >= maxLineOctets) ?? false;
 }
 
 /** Ids have no other form (RFC 2047 §5 allows no encoded-word there): those that are not ASCII are left out. */
@@ -175,17 +206,15 @@ function idField(name: string, value: string): string {
   return ids.length === 0 ? "" : foldField(name, ids.join(" "));
 }
 
-/** A field whose octets are no UTF-8 (RFC 6532 allows no others), in ASCII and with its decoded text. */
-export function readable(field: HeaderField): HeaderField {
-  if (isUtf8(field.raw)) return field;
-  return { ...field, raw: Buffer.from(asciiField(field), "latin1"), value: textOf(field) };
+function textOf({ raw, value }: HeaderField): string {
+  return isUtf8(raw) ? value : latin1Text(raw);
 }
 
-/** Octets that are no UTF-8 are read as most programs read them, so that nothing of them is lost. */
-function textOf({ raw, value }: HeaderField): string {
-  if (isUtf8(raw)) return value;
-  const text = decodeCharset("windows-1252", raw).replace(/\r\n(?=[ \t])/g, "");
-  return text.slice(text.indexOf(":") + 1).trim();
+/** The text of a field whose octets are no UTF-8, read as most programs read them, so that nothing of them is lost. */
+export function latin1Text(raw: Buffer): string {
+  const text = decodeLatin1(raw);
+  const inner = text.slice(text.indexOf(":") + 1).trim();
+  return inner.includes("\n") ? inner.replace(/\r\n(?=[ \t])/g, "") : inner;
 }
 
 function mimeField(name: string, value: string): string {

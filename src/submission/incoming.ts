@@ -6,7 +6,7 @@ import { Refusal } from "../errors.ts";
 import type { Address, Mailbox } from "../mail/address.ts";
 import { executableIn } from "../mail/attachment-names.ts";
 import type { HeaderField } from "../mail/header.ts";
-import { partNeeds, type PartNeeds } from "../mail/header-convert.ts";
+import { partNeeds, type PartNeeds } from "../mail/header-tidy.ts";
 import { MailIntake, type IntakeSummary } from "../mail/intake.ts";
 import { MimeWalk, type MimeVisitor, type Part } from "../mail/mime-walk.ts";
 import { rewriteHeaders, type RewrittenHeaders } from "../mail/submit-headers.ts";
@@ -121,11 +121,8 @@ function refuseExecutable(fields: HeaderField[]): void {
 
 async function readHeader(section: Buffer, context: IncomingContext): Promise<Begun> {
   const { trace, messageId, now, hostname, findPool } = context;
-  const added = { trace, messageId, date: now, hostname };
-  const came = rewriteHeaders(section, { ...added, dropSender: false });
-  const header = (await keepsSender(came, context))
-    ? came
-    : rewriteHeaders(section, { ...added, dropSender: true });
+  const came = rewriteHeaders(section, { trace, messageId, date: now, hostname });
+  const header = (await keepsSender(came, context)) ? came : came.withoutSender();
   const [author] = header.from;
   if (!author) throw new Error("rewriteHeaders lets no mail pass that has no author");
   const options = readOptions(header.svc, now, findPool);
