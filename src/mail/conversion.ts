@@ -4,7 +4,7 @@
 // RFC 2231; all else keeps its bytes. Two passes over the mail: the first plans, the second writes. What a
 // signature covers (multipart/signed) and what has an encoding we do not know is never changed: not_convertible.
 import { Base64, Base64Rewrap } from "./base64-stream.ts";
-import { Effort, has8Bit, withFields, type FieldChanges } from "./header-convert.ts";
+import { Effort, has8Bit, partsEffort, withFields, type FieldChanges } from "./header-convert.ts";
 import { partKind, sectionFor, type SectionKind, type Wire } from "./header-tidy.ts";
 import { MailSyntaxError, parseHeaderSection } from "./header.ts";
 import { identityEncodings, MimeWalk, type MimeVisitor, type Part } from "./mime-walk.ts";
@@ -101,7 +101,7 @@ class Planner implements MimeVisitor {
   #isUtf8 = true;
   #changed = false;
   readonly #frames = new Look();
-  readonly #effort = new Effort();
+  readonly #effort = new Effort(partsEffort);
 
   constructor(wire: Wire) {
     this.#wire = wire;
@@ -201,7 +201,7 @@ class Writer implements MimeVisitor {
   readonly #plan: ConversionPlan;
   readonly #top: Buffer;
   /** Spent as the planner spent its own: both meet the same sections in the same order. */
-  readonly #effort = new Effort();
+  readonly #effort = new Effort(partsEffort);
   #index = -1;
   #encoder: Encoder | null = null;
   #out: Buffer[] = [];

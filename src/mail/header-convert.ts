@@ -62,6 +62,8 @@ export function asciiSection(
   effort: Effort = new Effort(),
 ): Buffer {
   if (!has8Bit(section)) return section;
+  if (of === "part" && effort.spent)
+    return Buffer.from(section.toString().replace(/\P{ASCII}/gu, "?"), "latin1");
   const parts: Buffer[] = [];
   let end = 0;
   // Lines that are no field stand between two fields; they can say nothing.
@@ -82,12 +84,20 @@ function narrowField(field: HeaderField, of: "message" | "part", effort: Effort)
 }
 
 /**
- * What may be spent on the header sections of one mail. RFC 2047 costs more than the look at a field, and a mail of
- * 25 MB has room for millions: what is beyond is written in a way that costs next to nothing.
+ * What may be spent on a header section, or on those of all parts of a mail. RFC 2047 costs more than the look at a
+ * field, and a mail of 25 MB has room for millions: what is beyond is written in a way that costs next to nothing.
  */
 export class Effort {
-  #left = 16_384;
+  #left: number;
   readonly #seen = new Set<string>();
+
+  constructor(octets = 16_384) {
+    this.#left = octets;
+  }
+
+  get spent(): boolean {
+    return this.#left === 0;
+  }
 
   allows({ lower, raw }: HeaderField): boolean {
     // What readers show, once: a list of recipients may be long.
@@ -99,6 +109,8 @@ export class Effort {
     return this.#left > 0;
   }
 }
+/** Of some hundred attachments, each with a name in two fields. */
+export const partsEffort = 262_144;
 /** Of a field of any length, in octets of a long one. */
 const fieldCost = 100;
 const shownFields = new Set(["from", "sender", "reply-to", "to", "cc", "subject"]);

@@ -38,8 +38,9 @@ export function partKind({ signed }: { signed: boolean }): SectionKind {
   return signed ? "signed part" : "part";
 }
 
-/** The same Buffer where nothing is to be changed; `effort` is the whole mail's. */
-export function sectionFor(section: Buffer, wire: Wire, of: SectionKind, effort: Effort): Buffer {
+/** The same Buffer where nothing is to be changed; `ofParts` is for all parts of the mail. */
+export function sectionFor(section: Buffer, wire: Wire, of: SectionKind, ofParts: Effort): Buffer {
+  const effort = of === "message" ? new Effort() : ofParts;
   if (wire === "ascii")
     return foldSection(asciiSection(section, of === "message" ? "message" : "part", effort));
   return foldSection(of === "part" ? tidySection(section, effort) : section);
@@ -47,7 +48,7 @@ export function sectionFor(section: Buffer, wire: Wire, of: SectionKind, effort:
 
 /** A part's header section without octets that are no UTF-8 and without white space before colons. */
 export function tidySection(section: Buffer, effort: Effort = new Effort()): Buffer {
-  const bytes = withoutManyFields(section);
+  const bytes = withoutManyFields(section, effort.spent);
   const fields = parsePartSection(bytes);
   if (isUtf8(bytes) && !fields.some(hasObsoleteSpace)) return bytes;
   const parts: Buffer[] = [];
@@ -63,11 +64,11 @@ export function tidySection(section: Buffer, effort: Effort = new Effort()): Buf
   return Buffer.concat([...parts, readableLines(bytes.subarray(end))]);
 }
 
-/** A section of so many lines that a look at each field would be dear, in UTF-8 at once; any other as it is. */
-export function withoutManyFields(section: Buffer): Buffer {
-  if (section.length < mostLines * shortestLine || isUtf8(section)) return section;
+/** A section of so many lines, or behind so many, that a look at each field would be dear, in UTF-8 at once; any other as it is. */
+export function withoutManyFields(section: Buffer, spent: boolean): Buffer {
+  if ((!spent && section.length < mostLines * shortestLine) || isUtf8(section)) return section;
   const text = section.toString("latin1");
-  if ((text.match(/\n/g)?.length ?? 0) <= mostLines) return section;
+  if (!spent && (text.match(/\n/g)?.length ?? 0) <= mostLines) return section;
   const utf8 = text.replace(/[\x80-\xff]+/g, (run) =>
     utf8Run.test(run)
       ? run

@@ -71,7 +71,7 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   const single = new Map<string, HeaderField>();
   let forgedArc = false;
   let received = 0;
-  const bytes = withoutManyFields(Buffer.from(section.buffer, section.byteOffset, section.byteLength));
+  const bytes = withoutManyFields(Buffer.from(section.buffer, section.byteOffset, section.byteLength), false);
   const isTidy = isUtf8(bytes);
   for (const came of parseHeaderSection(bytes)) {
     const field = isTidy ? came : readField(came);

@@ -2,7 +2,7 @@
 // for them.
 import { expect, test } from "vitest";
 import { decodeWords } from "../../src/mail/encoded-word.ts";
-import { asciiSection, Effort } from "../../src/mail/header-convert.ts";
+import { asciiSection, Effort, partsEffort } from "../../src/mail/header-convert.ts";
 import { sectionFor } from "../../src/mail/header-tidy.ts";
 import { rewriteHeaders } from "../../src/mail/submit-headers.ts";
 import { here, leastCpuMs } from "../support/cpu.ts";
@@ -144,4 +144,25 @@ test.each(shapes)("100 KB of a part cost little where they are made ASCII or UTF
     [utf8, "ascii"],
   ] as const)
     expect(leastCpuMs(enough, () => void sectionFor(bytes, wire, "part", new Effort()))).toBeLessThan(enough);
+});
+
+test.each(["lines", "ascii"] as const)(
+  "names of 200 attachments are kept in ASCII, and a mail of more keeps its parts: %s",
+  (wire) => {
+    const effort = new Effort(partsEffort);
+    const field = 'Content-Disposition: attachment; filename="Gr\xfc\xdfe.pdf"\r\nContent-Description: \xfc';
+    const part = wire === "lines" ? latin1(`${field}\r\n`) : Buffer.from(`${field}\r\n\r\n`);
+    const sections = Array.from({ length: 2_000 }, () => sectionFor(part, wire, "part", effort).toString());
+    const named = sections.filter((text) => text.includes("filename*0*=utf-8''Gr%C3%BC%C3%9Fe.pdf"));
+    expect(named.length).toBeGreaterThan(200);
+    const last = wire === "lines" ? `${field}\r\n\r\n` : `${field}\r\n\r\n`.replace(/[\x80-\xff]/g, "?");
+    expect(sections.at(-1)).toBe(last);
+  },
+);
+
+test("what a signature covers keeps each byte, however much was spent", () => {
+  const section = latin1('Content-Type : a/b; name="Gr\xfc\xdfe"\r\n');
+  const effort = new Effort(1);
+  expect(effort.allows({ name: "X", lower: "x", raw: section, value: "" })).toBe(false);
+  expect(sectionFor(section, "lines", "signed part", effort)).toBe(section);
 });
