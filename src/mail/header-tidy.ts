@@ -49,8 +49,8 @@ export function sectionFor(section: Buffer, wire: Wire, of: SectionKind, ofParts
 /** A part's header section without octets that are no UTF-8 and without white space before colons. */
 export function tidySection(section: Buffer, effort: Effort = new Effort()): Buffer {
   const bytes = withoutManyFields(section, effort.spent);
+  if (isUtf8(bytes) && !obsoleteSpace.test(bytes.toString("latin1"))) return bytes;
   const fields = parsePartSection(bytes);
-  if (isUtf8(bytes) && !fields.some(hasObsoleteSpace)) return bytes;
   const parts: Buffer[] = [];
   let end = 0;
   for (const field of fields) {
@@ -123,6 +123,8 @@ function readableLines(lines: Buffer): Buffer {
   return isUtf8(lines) ? lines : Buffer.from(lines.toString("latin1").replace(/[\x80-\xff]/g, "?"), "latin1");
 }
 
+/** As `hasObsoleteSpace` finds it, without a look at each field. */
+const obsoleteSpace = /(?:^|\n)[!-9;-~]+[ \t]+:/;
 const colon = 58;
 function hasObsoleteSpace({ name, raw }: HeaderField): boolean {
   return raw[name.length] !== colon;
