@@ -3,7 +3,8 @@
 import type { DnsAnswer, MxRecord, Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import type { DnsRecord, SenderDomain } from "../store/store.ts";
-import { judgeDkim, judgeDmarc, judgeReturnPath, judgeSpf, printable } from "./judge.ts";
+import { judgeDkim, judgeDmarc, judgeReturnPath, printable } from "./judge.ts";
+import { judgeSpf } from "./judge-spf.ts";
 import type { Verdict } from "./judge.ts";
 import type { SendingHost } from "./records.ts";
 
@@ -24,15 +25,15 @@ export async function checkRecords(
   const asked = await Promise.all(
     records.map(async (record) => ({ record, ...(await ask(resolver, record, owner)) })),
   );
-  const returnPath = asked.find(({ record }) => record.purpose === "return_path");
-  const mx = returnPath
-    ? judge(returnPath, host, { status: "unknown", issue: null })
-    : ({ status: "unknown", issue: null } as const);
-  return asked.map((each) => ({
-    ...each.record,
-    found: each.found.slice(0, maxFound).map(printable),
-    ...judge(each, host, mx),
-  }));
+  return Promise.all(
+    asked.map(async (each) => ({
+      ...each.record,
+      found: each.found.slice(0, maxFound).map(printable),
+      ...(each.record.purpose === "spf" && each.failed === null
+        ? await judgeSpf(each.record, each.found, host, resolver, owner)
+        : judge(each, host)),
+    })),
+  );
 }
 
 interface Asked {
@@ -60,7 +61,7 @@ function recordsOf<T>(answer: DnsAnswer<T>): { records: T[]; failed: string | nu
   return { records: answer.kind === "found" ? answer.records : [], failed: null };
 }
 
-function judge({ record, found, mx, failed }: Asked, host: SendingHost, returnPath: Verdict): Verdict {
+function judge({ record, found, mx, failed }: Asked, host: SendingHost): Verdict {
   if (failed !== null)
     return {
       status: "unknown",
@@ -72,7 +73,7 @@ function judge({ record, found, mx, failed }: Asked, host: SendingHost, returnPa
     case "return_path":
       return judgeReturnPath(record, mx, host);
     case "spf":
-      return judgeSpf(record, found, host, returnPath);
+      throw new Error("SPF is judged with further look-ups (judge-spf.ts)");
     case "dmarc":
       return judgeDmarc(record, found);
     case "tracking":

@@ -1,16 +1,15 @@
 // Whether what the DNS shows serves as well as what we asked to publish, and if not, one plain
 // sentence on what to do. Others' records are never demanded word for word: tags in any order, an SPF record of the
-// owner's own. Pure; what cannot be told without further look-ups (include, redirect) is said to be so.
-import { createAllowList, parseNetwork } from "../dns/networks.ts";
+// owner's own. Pure; SPF, which needs further look-ups, is judge-spf.ts's.
 import type { MxRecord } from "../dns/resolver.ts";
 import type { DnsRecord } from "../store/store.ts";
 import type { SendingHost } from "./records.ts";
 
 export type Verdict = Pick<DnsRecord, "status" | "issue">;
 
-const ok: Verdict = { status: "ok", issue: null };
-const mismatch = (issue: string): Verdict => ({ status: "mismatch", issue });
-const missing = (record: DnsRecord): Verdict => ({
+export const ok: Verdict = { status: "ok", issue: null };
+export const mismatch = (issue: string): Verdict => ({ status: "mismatch", issue });
+export const missing = (record: DnsRecord): Verdict => ({
   status: "missing",
   issue: `There is no ${record.purpose === "spf" ? "SPF " : ""}${record.type} record at ${record.name}; publish one with the value shown.`,
 });
@@ -76,46 +75,6 @@ export function judgeReturnPath(record: DnsRecord, records: MxRecord[], host: Se
   );
 }
 
-/** SPF of the return path (RFC 7208). `returnPath` is the verdict on the MX of the same name, for `mx`. */
-export function judgeSpf(
-  record: DnsRecord,
-  texts: string[],
-  host: SendingHost,
-  returnPath: Verdict,
-): Verdict {
-  const policies = texts.filter((text) => /^v=spf1(?: |$)/i.test(text));
-  if (policies.length === 0) return missing(record);
-  if (policies.length > 1)
-    return mismatch(
-      `There are ${policies.length} SPF records at ${record.name}, which makes all of them void; leave one.`,
-    );
-  const terms = passingTerms(policies[0] ?? "");
-  if (
-    terms.includes("all") ||
-    terms.some((term) => isHostTerm(term, host.hostname)) ||
-    coversSources(terms, host.sources)
-  )
-    return ok;
-  if (
-    terms.some((term) => isMxTerm(term, record.name)) &&
-    returnPath.status !== "missing" &&
-    returnPath.status !== "mismatch"
-  ) {
-    return returnPath.status === "ok"
-      ? ok
-      : {
-          status: "unknown",
-          issue: `The SPF record at ${record.name} allows its MX, about which the DNS could not be asked.`,
-        };
-  }
-  const indirect = terms.some((term) => /^(?:include:|redirect=|exists:|a\b|mx\b|ptr\b)/.test(term))
-    ? " (what it includes or points to is not looked into)"
-    : "";
-  return mismatch(
-    `The SPF record at ${record.name} does not name this server${indirect}; add a:${host.hostname} before its "all".`,
-  );
-}
-
 /** DMARC (RFC 7489 §6.3): any valid policy of the owner's is right. */
 export function judgeDmarc(record: DnsRecord, texts: string[]): Verdict {
   const policies = texts.filter((text) => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(text));
@@ -130,33 +89,6 @@ export function judgeDmarc(record: DnsRecord, texts: string[]): Verdict {
     : mismatch(
         `The DMARC record at ${record.name} has no valid policy; its p= must be none, quarantine or reject.`,
       );
-}
-
-/** Mechanisms that end in "pass", lower case without qualifier, as far as "all" (RFC 7208 §5.1: what follows is ignored), and redirect. */
-function passingTerms(policy: string): string[] {
-  const terms: string[] = [];
-  for (const term of policy.toLowerCase().split(/\s+/).slice(1, 200)) {
-    const [, qualifier = "", mechanism = ""] = /^([+?~-]?)(.*)$/.exec(term) ?? [];
-    if (qualifier === "" || qualifier === "+") terms.push(mechanism);
-    if (mechanism === "all") break;
-  }
-  return terms;
-}
-
-function isHostTerm(term: string, hostname: string): boolean {
-  return /^a:([^/]+)/.exec(term)?.[1]?.replace(/\.$/, "") === hostname;
-}
-
-function isMxTerm(term: string, name: string): boolean {
-  const [, domain = name] = /^mx(?::([^/]+))?(?:\/|$)/.exec(term) ?? [term, ""];
-  return domain.replace(/\.$/, "") === name;
-}
-
-function coversSources(terms: string[], sources: string[]): boolean {
-  const networks = terms
-    .map((term) => /^ip[46]:(.+)$/.exec(term)?.[1] ?? "")
-    .filter((text) => parseNetwork(text).ok);
-  return sources.length > 0 && sources.every(createAllowList(networks));
 }
 
 /** RFC 6376 §3.2: a tag list in which a name stands twice is void. */

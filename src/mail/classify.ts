@@ -436,7 +436,7 @@ const sharedIndex = new Map(
   ]),
 );
 const codeIndex = new Map(codes.map((row) => [row[0], verdictOf(`code ${row[0]}`, row[1], row[2])]));
-/** Words that a status of a bad address cannot be right beside: the worse error would be to suppress. */
+/** Words that name a cause and outweigh a status of a bad address: the worse error would be to suppress. */
 const outweighing: ReadonlySet<Classification> = new Set([
   "reputation_block",
   "mailbox_full",
@@ -448,6 +448,12 @@ const outweighing: ReadonlySet<Classification> = new Set([
   "receiver_error",
   "routing_error",
 ]);
+/**
+ * Settled statuses that some receivers use for other refusals, too. They give way to the same words: Microsoft and
+ * others give 5.7.5 for a DMARC policy, content filters 5.7.2 and 5.7.10, and 4.4.2 and 4.4.5 come for any temporary
+ * refusal.
+ */
+const severalUses: ReadonlySet<string> = new Set(["X X.7.2", "X X.7.5", "X X.7.10", "X X.4.2", "X X.4.5"]);
 const suppressing: ReadonlySet<Classification> = new Set([
   "invalid_recipient",
   "invalid_domain",
@@ -508,8 +514,8 @@ function judgedByTables(reply: AskedReply): Verdict {
   for (const key of keys) {
     const settled = exactIndex.get(key);
     if (settled === undefined) continue;
-    const doubted = suppressing.has(settled.classification) && said !== null;
-    return doubted && outweighing.has(said.classification) ? said : settled;
+    const doubted = suppressing.has(settled.classification) || severalUses.has(key);
+    return doubted && said !== null && outweighing.has(said.classification) ? said : settled;
   }
   const meant = statedBeside(reply);
   if (meant !== null) return meant;

@@ -4,13 +4,11 @@
 // RFC 2231; all else keeps its bytes. Two passes over the mail: the first plans, the second writes. What a
 // signature covers (multipart/signed) and what has an encoding we do not know is never changed: not_convertible.
 import { Base64, Base64Rewrap } from "./base64-stream.ts";
-import { asciiSection, foldSection, has8Bit, withFields, type FieldChanges } from "./header-convert.ts";
+import { Effort, has8Bit, partsEffort, withFields, type FieldChanges } from "./header-convert.ts";
+import { partKind, sectionFor, type SectionKind, type Wire } from "./header-tidy.ts";
 import { MailSyntaxError, parseHeaderSection } from "./header.ts";
 import { identityEncodings, MimeWalk, type MimeVisitor, type Part } from "./mime-walk.ts";
 import { QuotedPrintable } from "./quoted-printable.ts";
-
-/** `lines`: none over 998 octets, any octets. `ascii`: that, and none above 127. */
-export type Wire = "lines" | "ascii";
 
 /** A mail that can be read twice. */
 export interface Source {
@@ -18,6 +16,8 @@ export interface Source {
   section: Buffer;
   body(): AsyncIterable<Buffer>;
 }
+
+export type { Wire };
 
 type Encoding = "quoted-printable" | "base64";
 interface Change {
@@ -47,7 +47,7 @@ const lineEnd = Buffer.from("\r\n", "latin1");
 export async function planConversion(mail: Source, wire: Wire): Promise<ConversionPlan> {
   const planner = new Planner(wire);
   const fields = parseHeaderSection(mail.section);
-  planner.section(mail.section, false);
+  planner.section(mail.section, "message");
   const walk = new MimeWalk(fields, planner);
   for await (const chunk of mail.body()) walk.push(chunk);
   walk.end();
@@ -101,6 +101,7 @@ class Planner implements MimeVisitor {
   #isUtf8 = true;
   #changed = false;
   readonly #frames = new Look();
+  readonly #effort = new Effort(partsEffort);
 
   constructor(wire: Wire) {
     this.#wire = wire;
@@ -114,7 +115,7 @@ class Planner implements MimeVisitor {
     this.#part = part;
     this.#look = new Look();
     this.#utf8 = this.#lacksType(part) ? new TextDecoder("utf-8", { fatal: true }) : null;
-    this.section(part.section, part.signed);
+    this.section(part.section, partKind(part));
   }
 
   content(bytes: Buffer): void {
@@ -136,10 +137,10 @@ class Planner implements MimeVisitor {
     if (this.#frames.longLine) throw unconvertible("a signed part");
   }
 
-  section(section: Buffer, signed: boolean): void {
-    const written = sectionFor(section, this.#wire);
+  section(section: Buffer, of: SectionKind): void {
+    const written = sectionFor(section, this.#wire, of, this.#effort);
     if (written === section) return;
-    if (signed) throw unconvertible("a signed part");
+    if (of === "signed part") throw unconvertible("a signed part");
     this.#changed = true;
   }
 
@@ -199,6 +200,8 @@ class Planner implements MimeVisitor {
 class Writer implements MimeVisitor {
   readonly #plan: ConversionPlan;
   readonly #top: Buffer;
+  /** Spent as the planner spent its own: both meet the same sections in the same order. */
+  readonly #effort = new Effort(partsEffort);
   #index = -1;
   #encoder: Encoder | null = null;
   #out: Buffer[] = [];
@@ -214,9 +217,10 @@ class Writer implements MimeVisitor {
   part(part: Part): void {
     this.#finish();
     this.#index++;
-    const section = this.#index === 0 ? this.#top : part.section;
+    const top = this.#index === 0;
+    const section = top ? this.#top : part.section;
     const change = this.#plan.changes.get(this.#index);
-    const fit = sectionFor(section, this.#plan.wire);
+    const fit = sectionFor(section, this.#plan.wire, top ? "message" : partKind(part), this.#effort);
     this.#put(change ? withFields(fit, change.fields) : fit);
     this.#encoder = change?.encoder?.() ?? null;
   }
@@ -273,10 +277,6 @@ class Writer implements MimeVisitor {
     this.#column = column;
     return changed ? Buffer.from(out) : bytes;
   }
-}
-
-function sectionFor(section: Buffer, wire: Wire): Buffer {
-  return foldSection(wire === "ascii" ? asciiSection(section) : section);
 }
 
 /** Its delimiter lines cannot be written in ASCII. */

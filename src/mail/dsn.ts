@@ -128,7 +128,13 @@ interface Heard {
 }
 
 /** Extension fields that hold what our message says. */
-const ofMessage = /recipient|original|subject|message|header|from|sender/;
+const ofMessage = /recipient|original|subject|message|header|from|sender|\bid$/;
+/** RFC 3464 §2.3 has these in each group; every other field is an extension (§2.4). */
+const standard =
+  /^(?:action|status|diagnostic-code|(?:final|original)-recipient|remote-mta|last-attempt-date|will-retry-until|final-log-id)$/;
+/** The field is a reply: before the code stand at most a host, a status and a type, as in `<mx.test #5.0.0 smtp; 550 …>`. */
+const holdsReply =
+  /^<?\s{0,9}(?:[\w-]{0,60}[.:][\w.:-]{0,200}(?:\[[\w.:]{1,45}\])?:?\s+)?(?:#?[45]\.\d{1,3}\.\d{1,3}\s+)?(?:[\w-]{1,40}\s*;\s*)?[45]\d\d(?:[\s-]|$)/;
 
 /** A reply that stands elsewhere in the report, where the diagnosis names no cause; null: none that does. */
 function furtherReply(
@@ -139,10 +145,10 @@ function furtherReply(
 ): QuotedReply | null {
   const words = wordsAbout(recipients);
   const extensions = fields
-    .filter(({ lower }) => lower.startsWith("x-") && !ofMessage.test(lower))
-    .filter(({ value }) => /^\s*(?:[\w-]{1,40}\s*;\s*)?[45]\d\d(?:[\s-]|$)/.test(value))
+    .filter(({ lower }) => !standard.test(lower) && !ofMessage.test(lower))
+    .filter(({ value }) => holdsReply.test(value.trimStart().slice(0, 500)))
     .slice(0, maxNames)
-    .map(({ value }) => quotedReply(utf8(value).slice(0, longestDiagnosis)));
+    .map(({ value }) => quotedReply(utf8(unbracketed(value)).slice(0, longestDiagnosis)));
   const quoted = [...extensions, transcriptReply(words, [...recipients, ...own])].filter(
     (one) => one.code !== null && (code === null || String(one.code)[0] === String(code)[0]),
   );
@@ -157,6 +163,10 @@ function furtherReply(
   if (stated !== undefined)
     return { code: first?.code ?? null, status: first?.status ?? null, adjacent: false, text: stated };
   return code === null ? first : null;
+}
+
+function unbracketed(value: string): string {
+  return /^\s*<([\s\S]*)>\s*$/.exec(value.slice(0, longestDiagnosis))?.[1] ?? value;
 }
 
 const vague = /^\d\.\d\.0$/;

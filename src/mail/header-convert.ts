@@ -2,12 +2,20 @@
 // space (RFC 5322 §2.2.3: unfolding gives the same text back), octets above 127 are written in ASCII: by RFC 2231
 // in the parameters of MIME fields, as addresses with encoded names, else by RFC 2047. A section that is
 // narrow enough is given back as it is, the same Buffer. An address whose local part is not ASCII has no other form.
+// Fields of trace and of MIME hold no encoded-words (RFC 2047 §5). What this costs a mail is bounded by `Effort`.
 import { isUtf8 } from "node:buffer";
 import { buildHeaderParam } from "nodemailer/lib/mime-funcs";
 import { parseAddressList } from "./address-list.ts";
 import { needsSmtpUtf8 } from "./address.ts";
-import { decodeCharset, decodeWords } from "./encoded-word.ts";
-import { addressField, customField, foldField, otherAddressFields, textField } from "./header-write.ts";
+import { decodeLatin1, decodeWords } from "./encoded-word.ts";
+import {
+  addressField,
+  customField,
+  encodedRun,
+  foldField,
+  otherAddressFields,
+  textField,
+} from "./header-write.ts";
 import { MailSyntaxError, parsePartSection, type HeaderField } from "./header.ts";
 import { readStructured } from "./structured.ts";
 
@@ -18,6 +26,14 @@ const maxLineOctets = 998;
 const mimeFields = new Set(["content-type", "content-disposition"]);
 /** Of msg-ids (RFC 5322 §3.6.4). */
 const idFields = new Set(["references", "in-reply-to"]);
+/** Of trace, of authentication and of MIME, whose syntax has no place for text (RFC 5322 §3.6.7, RFC 8601 §2.2, RFC 8617, RFC 2045). */
+const structuredFields = new Set(
+  (
+    "received received-spf return-path delivered-to authentication-results arc-authentication-results arc-seal " +
+    "arc-message-signature dkim-signature domainkey-signature date resent-date message-id resent-message-id " +
+    "mime-version content-transfer-encoding content-id content-language content-location auto-submitted autocrypt"
+  ).split(" "),
+);
 const plainParameter = /^[\x20-\x7e]{0,300}$/;
 const addressFields = new Set([
   ..."from sender reply-to to cc resent-from resent-sender resent-to resent-cc resent-reply-to".split(" "),
@@ -39,19 +55,65 @@ export function foldSection(section: Buffer): Buffer {
   );
 }
 
-/** Throws MailSyntaxError not_convertible. */
-export function asciiSection(section: Buffer): Buffer {
+/** Throws MailSyntaxError not_convertible, but not for a part: there, what is no address becomes text (as RFC 6857 §3.1 has it). */
+export function asciiSection(
+  section: Buffer,
+  of: "message" | "part" = "message",
+  effort: Effort = new Effort(),
+): Buffer {
   if (!has8Bit(section)) return section;
+  if (of === "part" && effort.spent)
+    return Buffer.from(section.toString().replace(/\P{ASCII}/gu, "?"), "latin1");
   const parts: Buffer[] = [];
   let end = 0;
   // Lines that are no field stand between two fields; they can say nothing.
   for (const field of parsePartSection(section)) {
-    parts.push(has8Bit(field.raw) ? Buffer.from(asciiField(field), "latin1") : field.raw);
+    parts.push(has8Bit(field.raw) ? Buffer.from(narrowField(field, of, effort), "latin1") : field.raw);
     end = field.raw.byteOffset - section.byteOffset + field.raw.length;
   }
   const rest = section.subarray(end);
   return Buffer.concat([...parts, has8Bit(rest) ? Buffer.from("\r\n", "latin1") : rest]);
 }
+
+function narrowField(field: HeaderField, of: "message" | "part", effort: Effort): string {
+  if (!effort.allows(field)) return marked(field);
+  const written = asciiField(field);
+  if (written !== null) return written;
+  if (of === "part") return customField(field.name, textOf(field));
+  throw new MailSyntaxError("not_convertible", `the ${field.name} field has an address that needs SMTPUTF8`);
+}
+
+/**
+ * What may be spent on a header section, or on those of all parts of a mail. RFC 2047 costs more than the look at a
+ * field, and a mail of 25 MB has room for millions: what is beyond is written in a way that costs next to nothing.
+ */
+export class Effort {
+  #left: number;
+  readonly #seen = new Set<string>();
+
+  constructor(octets = 16_384) {
+    this.#left = octets;
+  }
+
+  get spent(): boolean {
+    return this.#left === 0;
+  }
+
+  allows({ lower, raw }: HeaderField): boolean {
+    // What readers show, once: a list of recipients may be long.
+    if (shownFields.has(lower) && !this.#seen.has(lower)) {
+      this.#seen.add(lower);
+      return true;
+    }
+    this.#left -= Math.min(raw.length + fieldCost, this.#left);
+    return this.#left > 0;
+  }
+}
+/** Of some hundred attachments, each with a name in two fields. */
+export const partsEffort = 262_144;
+/** Of a field of any length, in octets of a long one. */
+const fieldCost = 100;
+const shownFields = new Set(["from", "sender", "reply-to", "to", "cc", "subject"]);
 
 export function withFields(section: Buffer, changes: FieldChanges): Buffer {
   const names = new Map(Object.keys(changes).map((name) => [name.toLowerCase(), name]));
@@ -104,17 +166,50 @@ function lastBreak(line: string): number {
   return -1;
 }
 
-function asciiField(field: HeaderField): string {
+/** Null where it has an address that is not ASCII. */
+export function asciiField(field: HeaderField): string | null {
+  const written = encodedField(field);
+  // Percent signs and words take more room than octets.
+  return written === null || !hasLongToken(written) ? written : marked(field);
+}
+
+function encodedField(field: HeaderField): string | null {
   const { name, lower } = field;
+  if (structuredFields.has(lower)) return marked(field);
   const value = textOf(field);
   if (idFields.has(lower)) return idField(name, value);
   if (mimeFields.has(lower)) return mimeField(name, value);
   if (lower === "subject" || lower === "comments") return textField(name, decodeWords(value));
   if (!addressFields.has(lower)) return customField(name, value);
   const list = parseAddressList(value);
-  if (!list.ok || list.value.some(({ address }) => needsSmtpUtf8(address)))
-    throw new MailSyntaxError("not_convertible", `the ${name} field has an address that needs SMTPUTF8`);
-  return addressField(name, list.value);
+  if (!list.ok) return phrasesField(name, value);
+  return list.value.some(({ address }) => needsSmtpUtf8(address)) ? null : addressField(name, list.value);
+}
+
+/** What is no list of addresses: names are encoded as phrases, and what stands in angle brackets stays where it is ASCII. */
+function phrasesField(name: string, value: string): string {
+  if (value.length > longestPhrases || /<[^<>]*[^\x20-\x7e<>]/.test(value)) return customField(name, value);
+  return foldField(
+    name,
+    value
+      .split(/(<[^<>]*>)/)
+      .map((text, i) => (i % 2 === 0 ? encodedRun(text) : text))
+      .join(""),
+  );
+}
+const longestPhrases = 4_000;
+
+/** As it came, with `?` for each character that is not ASCII. */
+export function marked({ raw }: HeaderField): string {
+  return isUtf8(raw)
+    ? raw.toString().replace(/\P{ASCII}/gu, "?")
+    : raw.toString("latin1").replace(/[\x80-\xff]/g, "?");
+}
+
+/** It has a line that no folding makes shorter than 998 octets. */
+export function hasLongToken(field: string): boolean {
+  if (field.length <= maxLineOctets) return false;
+  return field.match(/[^ \t\r\n]+/g)?.some((token) => token.length >= maxLineOctets) ?? false;
 }
 
 /** Ids have no other form (RFC 2047 §5 allows no encoded-word there): those that are not ASCII are left out. */
@@ -123,17 +218,15 @@ function idField(name: string, value: string): string {
   return ids.length === 0 ? "" : foldField(name, ids.join(" "));
 }
 
-/** A field whose octets are no UTF-8 (RFC 6532 allows no others), in ASCII and with its decoded text. */
-export function readable(field: HeaderField): HeaderField {
-  if (isUtf8(field.raw)) return field;
-  return { ...field, raw: Buffer.from(asciiField(field), "latin1"), value: textOf(field) };
+function textOf({ raw, value }: HeaderField): string {
+  return isUtf8(raw) ? value : latin1Text(raw);
 }
 
-/** Octets that are no UTF-8 are read as most programs read them, so that nothing of them is lost. */
-function textOf({ raw, value }: HeaderField): string {
-  if (isUtf8(raw)) return value;
-  const text = decodeCharset("windows-1252", raw).replace(/\r\n(?=[ \t])/g, "");
-  return text.slice(text.indexOf(":") + 1).trim();
+/** The text of a field whose octets are no UTF-8, read as most programs read them, so that nothing of them is lost. */
+export function latin1Text(raw: Buffer): string {
+  const text = decodeLatin1(raw);
+  const inner = text.slice(text.indexOf(":") + 1).trim();
+  return inner.includes("\n") ? inner.replace(/\r\n(?=[ \t])/g, "") : inner;
 }
 
 function mimeField(name: string, value: string): string {

@@ -54,18 +54,23 @@ export function textField(name: string, text: string): string {
 /** A custom field: its ASCII is left alone, for it may have a syntax of its own (RFC 2369 URLs). */
 export function customField(name: string, value: string): string {
   const clean = uriFields.test(name) ? asciiUris(oneLine(value)) : oneLine(value);
-  const first = clean.search(notPlain);
-  if (first < 0) return fold(name, clean);
+  if (!notPlain.test(clean)) return fold(name, clean);
   const list = otherAddressFields.has(name.toLowerCase()) ? parseAddressList(clean) : null;
   if (list?.ok) return addressField(name, list.value);
-  // From the first to the last word that is not ASCII: spaces between encoded-words would be lost.
-  let last = clean.length - 1;
-  while (!notPlain.test(clean.charAt(last))) last--;
-  const start = clean.lastIndexOf(" ", first) + 1;
-  const space = clean.indexOf(" ", last);
-  const end = space < 0 ? clean.length : space;
-  const words = encodeWords(clean.slice(start, end), maxWordLength).join(" ");
-  return fold(name, clean.slice(0, start) + words + clean.slice(end));
+  return fold(name, encodedRun(clean));
+}
+
+/** From the first to the last word that is not ASCII as encoded-words: spaces between two would be lost. */
+export function encodedRun(text: string): string {
+  const first = text.search(notPlain);
+  if (first < 0) return text;
+  let last = text.length - 1;
+  while (!notPlain.test(text.charAt(last))) last--;
+  const start = text.lastIndexOf(" ", first) + 1;
+  const space = text.indexOf(" ", last);
+  const end = space < 0 ? text.length : space;
+  const words = encodeWords(text.slice(start, end), maxWordLength).join(" ");
+  return text.slice(0, start) + words + text.slice(end);
 }
 
 /** Of addresses, beside those of RFC 5322; names are encoded there, and nothing else. */

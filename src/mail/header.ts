@@ -1,6 +1,7 @@
 // The header section as fields (RFC 5322 §2.2): raw bytes and order are kept, because DKIM signs
 // bytes and a relay changes nothing that it need not (RFC 6409 §8). The space of `From :`
 // (RFC 5322 §4.5.2) is no part of the name, so that no field hides behind it.
+import { isAscii } from "node:buffer";
 
 export interface HeaderField {
   /** As written, without white space before the colon. */
@@ -36,7 +37,7 @@ export class MailSyntaxError extends Error {
 }
 
 /** RFC 5322 §2.2: printable ASCII but the colon; §4.5: white space before it was once allowed. */
-const nameAndColon = /^([!-9;-~]+)[ \t]*:/;
+const nameAndColon = /([!-9;-~]+)[ \t]*:/y;
 const longestFieldName = 998;
 
 /**
@@ -44,39 +45,50 @@ const longestFieldName = 998;
  * Throws MailSyntaxError `bad_header` for a line that is neither a field nor the folding of one.
  */
 export function parseHeaderSection(section: Uint8Array): HeaderField[] {
-  const bytes = Buffer.from(section.buffer, section.byteOffset, section.byteLength);
-  const fields: HeaderField[] = [];
-  let start = 0;
-  while (start < bytes.length) {
-    const end = endOfField(bytes, start);
-    if (end - start === 2 && bytes[start] === 13) break;
-    fields.push(readField(bytes.subarray(start, end)));
-    start = end;
-  }
-  return fields;
+  return readFields(Buffer.from(section.buffer, section.byteOffset, section.byteLength), () => {
+    throw new MailSyntaxError("bad_header", "a header line is neither a field nor the continuation of one");
+  });
 }
 
 /** The fields of a part's header section: lines that are no field are passed over, as readers of mail do. */
 export function parsePartSection(section: Buffer): HeaderField[] {
+  return readFields(section, () => undefined);
+}
+
+/** Reads from one string of the whole section: a string for each field would cost most of the time. */
+function readFields(section: Buffer, noField: () => void): HeaderField[] {
+  const text = section.toString("latin1");
+  const plain = isAscii(section);
   const fields: HeaderField[] = [];
-  for (let start = 0; start < section.length;) {
-    const end = endOfField(section, start);
-    if (end - start === 2 && section[start] === 13) break;
+  for (let start = 0, end = 0; start < text.length; start = end) {
+    end = endOfField(text, start);
+    if (end - start === 2 && text.charCodeAt(start) === 13) break;
+    nameAndColon.lastIndex = start;
+    const [head, name] = nameAndColon.exec(text) ?? [];
+    if (head === undefined || name === undefined || head.length > longestFieldName) {
+      noField();
+      continue;
+    }
     const raw = section.subarray(start, end);
-    if (nameAndColon.test(raw.toString("latin1", 0, longestFieldName))) fields.push(readField(raw));
-    start = end;
+    const value = plain ? text.slice(start + head.length, end) : raw.toString("utf8", head.length);
+    fields.push({ name, lower: name.toLowerCase(), raw, value: unfolded(value) });
   }
   return fields;
 }
 
+function unfolded(value: string): string {
+  const inner = value.trim();
+  return inner.includes("\n") ? inner.replace(/\r\n(?=[ \t])/g, "") : inner;
+}
+
 /** Index behind the CRLF that ends the field: the first one that no white space follows. */
-function endOfField(bytes: Buffer, start: number): number {
-  for (let lf = bytes.indexOf(10, start); lf >= 0; lf = bytes.indexOf(10, lf + 1)) {
-    const next = bytes[lf + 1];
+function endOfField(text: string, start: number): number {
+  for (let lf = text.indexOf("\n", start); lf >= 0; lf = text.indexOf("\n", lf + 1)) {
+    const next = text.charCodeAt(lf + 1);
     const empty = lf === start + 1;
     if (empty || (next !== 32 && next !== 9)) return lf + 1;
   }
-  return bytes.length;
+  return text.length;
 }
 
 /** Without white space before the colon, which must not be generated (RFC 5322 §4.5) and ends the header for some readers. */
@@ -85,12 +97,3 @@ export function withoutObsoleteSpace({ name, raw }: HeaderField): Buffer {
   return Buffer.concat([raw.subarray(0, name.length), raw.subarray(raw.indexOf(colon, name.length))]);
 }
 const colon = 58;
-
-function readField(raw: Buffer): HeaderField {
-  const match = nameAndColon.exec(raw.toString("latin1", 0, longestFieldName));
-  if (match?.[1] === undefined) {
-    throw new MailSyntaxError("bad_header", "a header line is neither a field nor the continuation of one");
-  }
-  const value = raw.toString("utf8", match[0].length).replace(/\r\n(?=[ \t])/g, "");
-  return { name: match[1], lower: match[1].toLowerCase(), raw, value: value.trim() };
-}

@@ -11,7 +11,8 @@ import { parseAddressList } from "./address-list.ts";
 import type { Address, Mailbox } from "./address.ts";
 import { claimsHost } from "./authentication-results.ts";
 import { decodeWords } from "./encoded-word.ts";
-import { foldSection, readable } from "./header-convert.ts";
+import { Effort, foldSection } from "./header-convert.ts";
+import { readField, tidyField, withoutManyFields, type ReadField } from "./header-tidy.ts";
 import { MailSyntaxError, parseHeaderSection, withoutObsoleteSpace, type HeaderField } from "./header.ts";
 import { messageTokenField } from "./message-token.ts";
 import { mailDate } from "./trace.ts";
@@ -33,6 +34,8 @@ export interface RewrittenHeaders {
   hasDate: boolean;
   /** Values of the X-Svc-* fields by lower-case name, e.g. `x-svc-tags`. */
   svc: Map<string, string>;
+  /** The same with the Sender field taken out (RFC 6409 §8.1). */
+  withoutSender(): RewrittenHeaders;
 }
 
 /** What is put in. */
@@ -45,8 +48,6 @@ export interface AddedHeaders {
   date: number;
   /** Our host name: results of authentication under it are taken out. */
   hostname: string;
-  /** The Sender field is taken out (RFC 6409 §8.1). */
-  dropSender: boolean;
 }
 
 const once = new Set(
@@ -66,12 +67,14 @@ const messageIdForm = /^<[!-;=?-~]{1,900}>$/;
 /** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long, too_many_hops. */
 export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): RewrittenHeaders {
   const svc = new Map<string, string>();
-  const kept: HeaderField[] = [];
+  const kept: ReadField[] = [];
   const single = new Map<string, HeaderField>();
   let forgedArc = false;
   let received = 0;
-  const came = parseHeaderSection(section);
-  for (const field of isUtf8(section) ? came : came.map(readable)) {
+  const bytes = withoutManyFields(Buffer.from(section.buffer, section.byteOffset, section.byteLength), false);
+  const isTidy = isUtf8(bytes);
+  for (const came of parseHeaderSection(bytes)) {
+    const field = isTidy ? came : readField(came);
     if (field.lower === "received" && ++received > maxReceived)
       throw new MailSyntaxError(
         "too_many_hops",
@@ -84,20 +87,15 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
     if (own) svc.set(field.lower, decodeWords(field.value));
     const forged = isResult(field) && claimsHost(field.value, add.hostname);
     forgedArc ||= forged && arc.has(field.lower);
-    if (!forged && !isRemoved(field, add.dropSender)) kept.push(field);
+    if (!forged && !isRemoved(field)) kept.push(field);
   }
-  const fields = forgedArc ? kept.filter((field) => !arc.has(field.lower)) : kept;
+  const staying = forgedArc ? kept.filter((field) => !arc.has(field.lower)) : kept;
+  const effort = new Effort();
+  const fields = isTidy ? staying : staying.map((field) => tidyField(field, effort));
   const messageId = single.get("message-id")?.value ?? "";
   const hasMessageId = messageIdForm.test(messageId);
   const hasDate = (single.get("date")?.value ?? "") !== "";
-  const lines = fields
-    .filter((field) => (hasMessageId || field.lower !== "message-id") && (hasDate || field.lower !== "date"))
-    .map(withoutObsoleteSpace);
-  if (!hasMessageId) lines.push(ascii(`Message-ID: ${add.messageId}\r\n`));
-  if (!hasDate) lines.push(ascii(`Date: ${mailDate(add.date)}\r\n`));
-  return {
-    section: foldSection(Buffer.concat([ascii(add.trace), ...lines, ascii("\r\n")])),
-    fields,
+  const found = {
     from: authors(single.get("from")),
     sender: senderOf(single.get("sender")),
     subject: decodeWords(single.get("subject")?.value ?? ""),
@@ -105,10 +103,30 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
     hasDate,
     svc,
   };
+  const finish = (of: HeaderField[]): RewrittenHeaders => ({
+    ...found,
+    section: written(of, add, { hasMessageId, hasDate }),
+    fields: of,
+    withoutSender: () => finish(of.filter(({ lower }) => lower !== "sender")),
+  });
+  return finish(fields);
 }
 
-function isRemoved({ lower }: HeaderField, dropSender: boolean): boolean {
-  return removed.has(lower) || lower.startsWith("x-svc-") || (dropSender && lower === "sender");
+function written(
+  fields: HeaderField[],
+  add: AddedHeaders,
+  { hasMessageId, hasDate }: { hasMessageId: boolean; hasDate: boolean },
+): Buffer {
+  const lines = fields
+    .filter((field) => (hasMessageId || field.lower !== "message-id") && (hasDate || field.lower !== "date"))
+    .map(withoutObsoleteSpace);
+  if (!hasMessageId) lines.push(ascii(`Message-ID: ${add.messageId}\r\n`));
+  if (!hasDate) lines.push(ascii(`Date: ${mailDate(add.date)}\r\n`));
+  return foldSection(Buffer.concat([ascii(add.trace), ...lines, ascii("\r\n")]));
+}
+
+function isRemoved({ lower }: HeaderField): boolean {
+  return removed.has(lower) || lower.startsWith("x-svc-");
 }
 
 function isResult({ lower }: HeaderField): boolean {

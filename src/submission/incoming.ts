@@ -6,8 +6,9 @@ import { Refusal } from "../errors.ts";
 import type { Address, Mailbox } from "../mail/address.ts";
 import { executableIn } from "../mail/attachment-names.ts";
 import type { HeaderField } from "../mail/header.ts";
+import { partNeeds, type PartNeeds } from "../mail/header-tidy.ts";
 import { MailIntake, type IntakeSummary } from "../mail/intake.ts";
-import { MimeWalk } from "../mail/mime-walk.ts";
+import { MimeWalk, type MimeVisitor, type Part } from "../mail/mime-walk.ts";
 import { rewriteHeaders, type RewrittenHeaders } from "../mail/submit-headers.ts";
 import type { SenderDomain } from "../store/store.ts";
 import { readOptions, type FindPool, type MailOptions } from "./mail-options.ts";
@@ -20,11 +21,13 @@ export interface ReadMail {
   /** Signs the mail. */
   domain: SenderDomain;
   summary: IntakeSummary;
+  /** What the header sections of its parts ask for, all together. */
+  parts: Readonly<PartNeeds>;
   /** SHA-256 of the data as it came, where the mail has an idempotency key. */
   fingerprint: Buffer | null;
 }
 
-type Begun = Omit<ReadMail, "summary" | "fingerprint">;
+type Begun = Omit<ReadMail, "summary" | "parts" | "fingerprint">;
 
 export interface Incoming {
   /** The mail as it is to be stored; throws Refusal, MailSyntaxError, MailTooLarge or what `data` throws. */
@@ -53,10 +56,11 @@ export function readIncoming(data: AsyncIterable<Buffer>, context: IncomingConte
   let summary: IntakeSummary | null = null;
   let walk: MimeWalk | null = null;
   let hash: Hash | null = null;
+  const parts: PartNeeds = { smtpUtf8: false, untidy: false };
 
   const begin = async (section: Buffer): Promise<Buffer> => {
     begun = await readHeader(section, context);
-    walk = new MimeWalk(begun.header.fields, executables);
+    walk = new MimeWalk(begun.header.fields, lookAtParts(parts));
     if (begun.options.idempotencyKey !== null) hash = createHash("sha256").update(section);
     return begun.header.section;
   };
@@ -84,33 +88,41 @@ export function readIncoming(data: AsyncIterable<Buffer>, context: IncomingConte
     bytes: pass(),
     result() {
       if (!begun || !summary) throw new Error("the mail was not read to its end");
-      return { ...begun, summary, fingerprint: hash && hash.digest() };
+      return { ...begun, summary, parts, fingerprint: hash && hash.digest() };
     },
   };
 }
 
-/** Refuses a part that has the name of a program; contents are not looked at. */
-const executables = {
-  part({ fields }: { fields: HeaderField[] }): void {
-    const name = executableIn(fields);
-    if (name === null) return;
-    const shown = JSON.stringify(name.slice(0, 100));
-    throw new Refusal(
-      "invalid_attachment",
-      `the attachment ${shown} has an executable extension, which is refused; send it in an archive or as a link`,
-    );
-  },
-  content: (): void => undefined,
-  frame: (): void => undefined,
-};
+/** Contents are not looked at. */
+function lookAtParts(found: PartNeeds): MimeVisitor {
+  return {
+    part(part: Part): void {
+      refuseExecutable(part.fields);
+      // The section of the message itself is empty here: rewriteHeaders sees to it.
+      if (part.section.length === 0) return;
+      const needs = partNeeds(part);
+      found.smtpUtf8 ||= needs.smtpUtf8;
+      found.untidy ||= needs.untidy && !part.signed;
+    },
+    content: () => undefined,
+    frame: () => undefined,
+  };
+}
+
+function refuseExecutable(fields: HeaderField[]): void {
+  const name = executableIn(fields);
+  if (name === null) return;
+  const shown = JSON.stringify(name.slice(0, 100));
+  throw new Refusal(
+    "invalid_attachment",
+    `the attachment ${shown} has an executable extension, which is refused; send it in an archive or as a link`,
+  );
+}
 
 async function readHeader(section: Buffer, context: IncomingContext): Promise<Begun> {
   const { trace, messageId, now, hostname, findPool } = context;
-  const added = { trace, messageId, date: now, hostname };
-  const came = rewriteHeaders(section, { ...added, dropSender: false });
-  const header = (await keepsSender(came, context))
-    ? came
-    : rewriteHeaders(section, { ...added, dropSender: true });
+  const came = rewriteHeaders(section, { trace, messageId, date: now, hostname });
+  const header = (await keepsSender(came, context)) ? came : came.withoutSender();
   const [author] = header.from;
   if (!author) throw new Error("rewriteHeaders lets no mail pass that has no author");
   const options = readOptions(header.svc, now, findPool);

@@ -46,7 +46,7 @@ export function messageOf({ rendered, made, domain, pool }: Judged, sender: Send
 }
 
 export function relayedMessageOf(
-  { header, author, options, domain }: ReadMail,
+  { header, author, options, domain, parts }: ReadMail,
   fitted: Fitted,
   made: Made,
   sender: Sender,
@@ -67,7 +67,7 @@ export function relayedMessageOf(
     headerLength: fitted.headerLength,
     bodyHash: fitted.summary.bodyHash,
     eightBit: fitted.summary.eightBit,
-    smtpUtf8: has8Bit(header.section),
+    smtpUtf8: has8Bit(header.section) || parts.smtpUtf8,
     queuedAt: options.sendAt ?? made.now,
     source: "smtp",
     apiKey: sender.apiKey,

@@ -1,5 +1,6 @@
-// A mail from SMTP with lines of more than 998 octets, which no receiver need take (RFC 5322 §2.1.1): it is stored
-// anew with them encoded, before it is signed. It streams from disk to disk; the first copy is let go.
+// A mail from SMTP that is stored a second time in another form, before it is signed: with lines of more than 998
+// octets, which no receiver need take (RFC 5322 §2.1.1), or with part headers that are no UTF-8 (RFC 6532) or have
+// white space before a colon (RFC 5322 §4.5). It streams from disk to disk; the first copy is let go.
 import { convert, planConversion, type Source } from "../mail/conversion.ts";
 import { maxMessageBytes, MailIntake, MailTooLarge, type IntakeSummary } from "../mail/intake.ts";
 import type { PutContent, Store } from "../store/store.ts";
@@ -13,11 +14,7 @@ export interface Fitted {
 type Contents = Pick<Store, "putContent" | "dropContent" | "openContent">;
 
 /** Throws MailSyntaxError (not_convertible, too_deep), MailTooLarge; the content that came is gone in any case. */
-export async function withShortLines(
-  store: Contents,
-  content: PutContent,
-  headerLength: number,
-): Promise<Fitted> {
+export async function refit(store: Contents, content: PutContent, headerLength: number): Promise<Fitted> {
   try {
     const source = await sourceOf(store, content, headerLength);
     const plan = await planConversion(source, "lines");

@@ -27,7 +27,7 @@ import { readIncoming, type ReadMail } from "./incoming.ts";
 import { LargeRequest, readHere, wholeRequest } from "./large-request.ts";
 import { messageOf, relayedMessageOf, type Judged } from "./new-message.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
-import { withShortLines } from "./refit.ts";
+import { refit } from "./refit.ts";
 import { putChunks, render, type Made } from "./render.ts";
 import { createRejections } from "./rejections.ts";
 import type { ReadRequest } from "./request.ts";
@@ -138,7 +138,8 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     const stored = await store.putContent(incoming.bytes);
     const mail = incoming.result();
     const came = { content: stored, headerLength: mail.header.section.length, summary: mail.summary };
-    const fitted = mail.summary.longLine ? await withShortLines(store, stored, came.headerLength) : came;
+    const unfit = mail.summary.longLine || mail.parts.untidy;
+    const fitted = unfit ? await refit(store, stored, came.headerLength) : came;
     const accepted = await acceptOrDrop({
       message: relayedMessageOf(mail, fitted, made, sender),
       content: fitted.content,

@@ -4,12 +4,13 @@
 // how many at once, is the dispatcher's.
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates } from "node:tls";
-import { Pool } from "undici";
+import { buildConnector, Pool } from "undici";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Endpoint } from "../store/store.ts";
 import { answerText, longestText } from "./answer-text.ts";
 import type { Guard } from "./guard.ts";
+import { skipContinues } from "./informational.ts";
 import { signatureHeaders } from "./signature.ts";
 
 declare const __VERSION__: string;
@@ -52,6 +53,22 @@ export function createPost(deps: {
       ? {}
       : { ca: [...getCACertificates("default"), readFileSync(config.caFile, "utf8")] };
   const secureContext = createSecureContext({ ...trust, minVersion: "TLSv1.2" });
+  /** One a pool: it keeps TLS sessions by host name. */
+  const connector = (): buildConnector.connector => {
+    const connect = buildConnector({
+      allowH2: false,
+      lookup: guard.lookup,
+      secureContext,
+      rejectUnauthorized: true,
+      timeout: config.timeoutMs,
+    });
+    return (options, callback) =>
+      connect(options, (...[error, socket]) => {
+        if (error !== null) return callback(error, null);
+        skipContinues(socket);
+        callback(null, socket);
+      });
+  };
 
   const exchange = async (
     connect: () => Pool,
@@ -90,7 +107,7 @@ export function createPost(deps: {
         allowH2: false,
         headersTimeout: 0, // the one deadline of `post` rules
         bodyTimeout: 0,
-        connect: { lookup: guard.lookup, secureContext, rejectUnauthorized: true, timeout: config.timeoutMs },
+        connect: connector(),
       }),
     async post(connect, endpoint, event, attempt) {
       const startedAt = clock.monotonic();

@@ -74,6 +74,21 @@ test("the subject of the returned message is our customer's, wherever the report
 
 test.each([
   ["an extension field", "-", [...rejected, "X-Remote-Reply: 550 5.1.1 no such user"]],
+  [
+    "a vendor's field with host, status and type before the reply",
+    "-",
+    [
+      "Status: 5.0.0 (permanent failure)",
+      'X-Supplementary-Info: <192.0.2.7 #5.0.0 smtp; 550 "Unknown user">',
+    ],
+  ],
+  ["a vendor's field with a status first", "-", ["Status: 5.0.0", "X-Reply: 5.1.1 smtp; 550 no such user"]],
+  [
+    "a vendor's field with a host first",
+    "-",
+    ["Status: 5.0.0", "X-Smtp-Response: mx.far.test[192.0.2.7]: 550 no such user"],
+  ],
+  ["a field that names no vendor", "-", [...rejected, "Remote-Response: smtp; 550 5.1.1 no such user"]],
   ["a transcript", "  ----- Transcript -----\n<<< 550 5.1.1 <ann@far.test>... User unknown", rejected],
   ["a transcript alone", "<<< 550 5.1.1 <ann@far.test>... User unknown", rejected.slice(0, 2)],
   ["a quotation", "host mx.far.test said: 550 5.1.1 No such user (in reply to RCPT TO)", rejected],
@@ -101,12 +116,15 @@ test.each([
   expect(one(prose)).toMatchObject({ cause: "unclassified", suppresses: false });
 });
 
-test.each(["X-Original-Subject: 550 5.1.1 user unknown", "X-Note: see 550 5.1.1 user unknown"])(
-  "an extension field that repeats our message, or holds no reply, decides nothing: %s",
-  (field) => {
-    expect(one(report("-", [...rejected, field]))).toMatchObject({ text: "550 rejected", suppresses: false });
-  },
-);
+test.each([
+  "X-Original-Subject: 550 5.1.1 user unknown",
+  "X-Note: see 550 5.1.1 user unknown",
+  "X-Note: <see 550 5.1.1 user unknown>",
+  "X-Queue-Id: 550 no such user",
+  "Final-Log-Id: 550 no such user",
+])("an extension field that repeats our message, or holds no reply, decides nothing: %s", (field) => {
+  expect(one(report("-", [...rejected, field]))).toMatchObject({ text: "550 rejected", suppresses: false });
+});
 
 test.each([
   "<<< 550 5.1.1 <bob@other.test>... User unknown",

@@ -287,3 +287,23 @@ test.each([
 ])("550 %s (%s) still speaks of the recipient", (status, text) => {
   expect(classify(550, status, text)).toBe("invalid_recipient");
 });
+
+test.each([
+  [554, "5.7.5", "Permanent Error Evaluating DMARC Policy", "authentication_failed"],
+  [451, "4.7.5", "Temporary Error Evaluating DMARC Policy", "authentication_failed"],
+  [550, "5.7.5", "Message refused: your address is on the Spamhaus list", "reputation_block"],
+  [550, "5.7.5", "no such user", "tls_failure"],
+  [550, "5.7.5", "Certificate could not be verified", "tls_failure"],
+  [550, "5.7.2", "Message refused as spam", "spam_content"],
+  [550, "5.7.2", "Not a member of this list", "recipient_policy"],
+  [550, "5.7.10", "SPF check failed", "authentication_failed"],
+  [421, "4.4.2", "Too many connections from your host", "rate_limited"],
+  [421, "4.4.2", "Timeout", "connection_failed"],
+  [452, "4.4.5", "Mailbox is over quota", "mailbox_full"],
+  [451, "4.4.5", "Server busy", "receiver_error"],
+])(
+  "a status that receivers use for several things gives way to words that name a cause: %d %s %j is %s",
+  (code, status, text, classification) => {
+    expect(classify(code, status, text)).toBe(classification);
+  },
+);

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import PostalMime from "postal-mime";
 import { expect, test } from "vitest";
 import { convert, planConversion, type Source, type Wire } from "../../src/mail/conversion.ts";
+import { decodeWords } from "../../src/mail/encoded-word.ts";
 import { MailSyntaxError, parseHeaderSection } from "../../src/mail/header.ts";
 import { MimeWalk } from "../../src/mail/mime-walk.ts";
 import { here } from "../support/cpu.ts";
@@ -237,6 +238,18 @@ test("parts within an attached message are encoded, the message is not", async (
   );
   const attached = out.slice(out.indexOf("From: c@x.test"), out.indexOf("\r\n--b--"));
   expect(await reading(attached)).toEqual(await reading(inner));
+});
+
+test("an address in an attached message that has no ASCII form becomes text: the mail still passes", async () => {
+  const mail = `From: a@ok.test\r\n${mime}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\nFrom: Žofie <žofie@x.test>\r\nTo: <účet\r\n\r\nx\r\n--b--\r\n`;
+  const out = (await through(mail, "ascii")).toString();
+  const { From, To } = Object.fromEntries(
+    [...out.matchAll(/^(From|To): ((?:.|\r\n )*)/gm)].map(([, name, value]) => [name, value]),
+  );
+  expect([From, To].map((value) => decodeWords((value ?? "").replace(/\r\n(?= )/g, "")))).toEqual([
+    "Žofie <žofie@x.test>",
+    "<účet",
+  ]);
 });
 
 test("a line of 5 MB is converted with the same content", async () => {

@@ -455,6 +455,74 @@ describe("a mail with lines of more than 998 octets", () => {
   });
 });
 
+describe("the header sections of parts", () => {
+  const parts = (head: Buffer | string, type = "mixed"): Buffer =>
+    Buffer.concat([
+      Buffer.from(
+        mail([from, `Content-Type: multipart/${type}; boundary=b`, "MIME-Version: 1.0"], "--b\r\n"),
+      ),
+      Buffer.from(head),
+      Buffer.from("\r\n\r\nJVBERi0=\r\n--b--\r\n"),
+    ]);
+  const named = 'Content-Disposition: attachment; filename="účet.pdf"';
+  const attached = "Content-Type: message/rfc822\r\n\r\nFrom: c@x.test\r\nSubject: účet";
+
+  test.each([named, attached])(
+    "need SMTPUTF8 where they hold UTF-8, and keep their bytes: %j",
+    async (head) => {
+      const rig = makeRig();
+      await rig.relay(parts(head));
+      expect(rig.store.last().message).toMatchObject({ smtpUtf8: true, eightBit: true });
+      expect(rig.store.bytes().toString()).toContain(head);
+    },
+  );
+
+  test("need nothing where they are ASCII, whatever the content is", async () => {
+    const rig = makeRig();
+    await rig.relay(parts("Content-Type: text/plain; charset=utf-8\r\n\r\núčet"));
+    expect(rig.store.last().message).toMatchObject({ smtpUtf8: false, eightBit: true });
+  });
+
+  test("are kept in ASCII where their octets are no UTF-8, with the text that they stand for", async () => {
+    const rig = makeRig();
+    await rig.relay(
+      parts(Buffer.from('Content-Disposition: attachment; filename="Gr\xfc\xdfe.pdf"', "latin1")),
+    );
+    const stored = rig.store.bytes();
+    expect(stored.toString()).toMatch(/filename\*(?:0\*)?=utf-8''Gr%C3%BC%C3%9Fe\.pdf/i);
+    const { message } = rig.store.last();
+    expect(message).toMatchObject({ smtpUtf8: false, eightBit: false });
+    const hasher = new BodyHasher();
+    hasher.update(stored.subarray(message.headerLength));
+    expect(Buffer.from(message.bodyHash)).toEqual(hasher.digest());
+    expect(rig.store.dropped).toHaveLength(1);
+  });
+
+  test("of an attached message may hold what is no address: it is kept as text", async () => {
+    const rig = makeRig();
+    const head = "Content-Type: message/rfc822\r\n\r\nFrom: <Gr\xfc\xdfe\r\nSubject: Gr\xfc\xdfe";
+    await rig.relay(parts(Buffer.from(head, "latin1")));
+    expect(rig.store.bytes().toString()).toMatch(/From: =\?UTF-8\?[\s\S]*Subject: =\?UTF-8\?/i);
+  });
+
+  test.each([" ", "\t"])("have no white space before the colon (%j)", async (space) => {
+    const rig = makeRig();
+    await rig.relay(parts(`Content-Type${space}: application/pdf; name=a.pdf\r\nX-Other: y : z`));
+    expect(rig.store.bytes().toString()).toContain(
+      "--b\r\nContent-Type: application/pdf; name=a.pdf\r\nX-Other: y : z\r\n",
+    );
+  });
+
+  test("keep each byte where a signature covers them", async () => {
+    const rig = makeRig();
+    const head = Buffer.from('Content-Type : a/b; name="Gr\xfc\xdfe"', "latin1");
+    await rig.relay(parts(head, "signed"));
+    expect(rig.store.bytes().includes(head)).toBe(true);
+    expect(rig.store.last().message).toMatchObject({ smtpUtf8: false, eightBit: true });
+    expect(rig.store.dropped).toEqual([]);
+  });
+});
+
 describe("bytes that are no mail are refused by the intake, and nothing is kept", () => {
   const head = mail([from], "");
   const cases: [string, string | Buffer, string][] = [
