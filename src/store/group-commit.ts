@@ -10,7 +10,7 @@ import type { Log } from "../log.ts";
 import { startThread } from "../thread.ts";
 import { StoreUnavailable } from "./store.ts";
 import type { Commit } from "./store.ts";
-import { createTurns, nobody, type Turn } from "./turns.ts";
+import { createTurns, nobody, type Turn, type Turns } from "./turns.ts";
 import type { WalState } from "./wal.ts";
 import type { WriterReport, WriterRequest } from "./writer-thread.ts";
 import type { IntentName, Intents } from "./writer.ts";
@@ -91,7 +91,7 @@ export function createGroupCommit(
       refuseAll(calls, new StoreUnavailable(report.why, report.detail));
       listeners.onRefusal(report.why, report.detail);
     } else {
-      calls.forEach(({ owner }, index) => waiting.measured(owner, report.tookMs[index] ?? 0));
+      measure(waiting, calls, report.tookMs);
       const failures = new Map(report.failures);
       calls.forEach(({ call, resolve, reject }, index) => {
         const failure = failures.get(index);
@@ -195,6 +195,19 @@ function ownerOf(arg: unknown): Owner {
   if (typeof one !== "object" || one === null) return nobody;
   if ("accountKey" in one) return one.accountKey as number;
   return "scope" in one ? ownerOf(one.scope) : nobody;
+}
+
+/** Says what the calls of each owner cost, those that stood together at once. */
+function measure(turns: Turns<Waiting>, calls: readonly Waiting[], tookMs: readonly number[]): void {
+  let from = 0;
+  let ms = 0;
+  for (const [at, { owner }] of calls.entries()) {
+    ms += tookMs[at] ?? 0;
+    if (calls[at + 1]?.owner === owner) continue;
+    turns.measured(owner, ms, at + 1 - from);
+    from = at + 1;
+    ms = 0;
+  }
 }
 
 /** Copies the blobs into one buffer of the batch's own: that one may be handed over, small Buffers share a pool. */

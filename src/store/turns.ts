@@ -21,8 +21,8 @@ export interface Turns<T extends Turn> {
   push(item: T): void;
   /** The next batch. `commitMs`: what a commit takes; a batch may be written for as long. */
   take(commitMs: number): T[];
-  /** An owner's call was written in `ms`. */
-  measured(owner: Owner, ms: number): void;
+  /** So many calls of an owner, one behind the other, were written in `ms`. */
+  measured(owner: Owner, ms: number, calls: number): void;
 }
 
 export interface Turn {
@@ -37,26 +37,57 @@ interface Line<T> {
 }
 
 export function createTurns<T extends Turn>(): Turns<T> {
-  /** Owners with calls that wait, the next one first. */
+  /** What waits, in its order, as long as it fits into one batch. */
+  let together: T[] = [];
+  let togetherBytes = 0;
+  /** Where it does not: owners with calls that wait, the next one first. */
   const lines = new Map<Owner, Line<T>>();
   const costs = new Map<Owner, number>();
   let size = 0;
+
+  const queue = (item: T): void => {
+    let line = lines.get(item.owner);
+    if (!line) {
+      line = { waiting: new Fifo(), creditMs: 0 };
+      lines.set(item.owner, line);
+    }
+    line.waiting.push(item);
+  };
+
+  const msOf = (items: readonly T[]): number => {
+    let ms = 0;
+    for (const { owner } of items) ms += costs.get(owner) ?? unmeasuredMs;
+    return ms;
+  };
+
+  const takeTogether = (): T[] => {
+    const all = together;
+    together = [];
+    togetherBytes = 0;
+    return all;
+  };
 
   return {
     get size() {
       return size;
     },
     push(item) {
-      let line = lines.get(item.owner);
-      if (!line) {
-        line = { waiting: new Fifo(), creditMs: 0 };
-        lines.set(item.owner, line);
-      }
-      line.waiting.push(item);
       size += 1;
+      if (lines.size > 0) return queue(item);
+      together.push(item);
+      togetherBytes += item.bytes;
     },
     take(commitMs) {
       const mostMs = Math.max(leastBatchMs, commitMs);
+      if (together.length > 0) {
+        const fits = together.length <= mostCalls && togetherBytes <= mostBytes && msOf(together) <= mostMs;
+        const all = takeTogether();
+        if (fits) {
+          size = 0;
+          return all;
+        }
+        all.forEach(queue);
+      }
       const taken: T[] = [];
       let bytes = 0;
       let ms = 0;
@@ -91,10 +122,12 @@ export function createTurns<T extends Turn>(): Turns<T> {
       size -= taken.length;
       return taken;
     },
-    measured(owner, ms) {
+    measured(owner, ms, calls) {
+      const mean = ms / calls;
       const before = costs.get(owner);
       if (before === undefined && costs.size >= mostMeasured) costs.clear();
-      costs.set(owner, before === undefined ? ms : before + (ms - before) * newestPart);
+      const newest = calls === 1 ? newestPart : 1 - (1 - newestPart) ** calls;
+      costs.set(owner, before === undefined ? mean : before + (mean - before) * newest);
     },
   };
 }

@@ -18,14 +18,14 @@ const namesOf = (calls: Call[]): string[] => calls.map(({ name }) => name);
 
 test("owners take turns, each one's calls in their order", () => {
   const turns = waiting({ 1: 3, 2: 1, 3: 2 });
-  expect(namesOf(turns.take(0))).toEqual(["1.0", "1.1", "1.2", "2.0", "3.0", "3.1"]);
+  expect(namesOf(turns.take(0))).toEqual(["1.0", "1.1", "1.2", "2.0", "3.0", "3.1"]); // as they came
   expect(turns.size).toBe(0);
   expect(turns.take(0)).toEqual([]);
 });
 
 test("a batch holds what is written in ten milliseconds, or in as long as a commit takes", () => {
   const turns = waiting({ 1: 500 });
-  turns.measured(1, 0.5);
+  turns.measured(1, 0.5, 1);
   expect(turns.take(0)).toHaveLength(20);
   expect(turns.take(50)).toHaveLength(100);
   expect(turns.size).toBe(380);
@@ -33,7 +33,7 @@ test("a batch holds what is written in ten milliseconds, or in as long as a comm
 
 test("the one call of an owner is in the next batch, however much another has waiting", () => {
   const turns = waiting({ 1: 5000 });
-  turns.measured(1, 1);
+  turns.measured(1, 1, 1);
   turns.take(0);
   turns.push(call(2, 0));
   expect(namesOf(turns.take(0))).toContain("2.0");
@@ -41,15 +41,15 @@ test("the one call of an owner is in the next batch, however much another has wa
 
 test("a call that takes longer than a batch may goes alone", () => {
   const turns = waiting({ 1: 2 });
-  turns.measured(1, 400);
+  turns.measured(1, 400, 1);
   expect(namesOf(turns.take(0))).toEqual(["1.0"]);
   expect(namesOf(turns.take(0))).toEqual(["1.1"]);
 });
 
 test("one costly call does not end a batch: the others' go on, and its turn comes when its owner has saved enough", () => {
   const turns = waiting({ 1: 10_000, 2: 2 });
-  turns.measured(1, 0.1);
-  turns.measured(2, 40);
+  turns.measured(1, 0.1, 1);
+  turns.measured(2, 40, 1);
   const batches: string[][] = [];
   for (let i = 0; i < 20; i++) batches.push(namesOf(turns.take(0)));
   const quick = batches.filter((names) => names.every((name) => name.startsWith("1.")));
@@ -82,13 +82,13 @@ test("a batch holds 4 MB and 1,000 calls at most", () => {
   expect(turns.take(0)).toHaveLength(2);
   expect(turns.take(0)).toHaveLength(1);
   for (let n = 0; n < 1001; n++) turns.push(call(1, n));
-  turns.measured(1, 0.001);
+  turns.measured(1, 0.001, 1);
   expect(turns.take(0)).toHaveLength(1000);
 });
 
 test("what an owner's calls cost follows what they cost lately", () => {
   const turns = waiting({ 1: 1000 });
-  turns.measured(1, 10);
-  for (let n = 0; n < 100; n++) turns.measured(1, 0.1);
+  turns.measured(1, 10, 1);
+  for (let n = 0; n < 100; n++) turns.measured(1, 0.1, 1);
   expect(turns.take(0).length).toBeGreaterThan(90);
 });
