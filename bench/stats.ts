@@ -3,8 +3,11 @@
 // and folding, asked through the HTTP door over a socket. `npx node bench/stats.ts`
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { counterMask } from "../src/model/counters.ts";
+import { mailFacts } from "../src/model/facts.ts";
+import { quarterMs } from "../src/model/statistics.ts";
 import { createBatchRunner } from "../src/store/batch.ts";
-import { counterMask, mailFacts, quarterMs, type Counted } from "../src/store/counters.ts";
+import type { Counted } from "../src/store/counters.ts";
 import { databaseName } from "../src/store/open.ts";
 import { startHttp } from "../test/http/harness.ts";
 import { newDirectory, openSqlite } from "../test/store/fixtures.ts";

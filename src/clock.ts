@@ -1,6 +1,10 @@
 // Time, as a value that is passed in. The product reads the time and sets timers
 // only through a Clock, so that tests move it by hand and nothing sleeps.
 
+export const minuteMs = 60_000;
+export const hourMs = 60 * minuteMs;
+export const dayMs = 24 * hourMs;
+
 export interface Timer {
   cancel(): void;
 }

@@ -29,17 +29,17 @@ import {
 } from "./config/options.ts";
 import { placesOf, type Environment, type Places } from "./config/places.ts";
 import { secret, socketPath, type ListenAddress } from "./config/values.ts";
+import type { LogLevel } from "./model/log-level.ts";
+import type { ListenerTlsMode, OutboundTls, SmartHostTls } from "./model/tls.ts";
 
 export type { ConfigFault, ListenAddress };
-export type OutboundTls = "opportunistic" | "require" | "verify";
-export type LogLevelName = "debug" | "info" | "warn" | "error";
 
 export interface SmartHost {
   host: string;
   port: number;
   user: string | null;
   password: string | null;
-  tls: "none" | "opportunistic" | "require" | "verify";
+  tls: SmartHostTls;
   /** The password may go to a server whose certificate is not verified; in clear text it never goes. */
   allowUnverifiedPassword: boolean;
 }
@@ -65,7 +65,7 @@ export interface Config {
   publicUrl: string;
   dataDir: string;
   socket: string;
-  tls: { mode: "files" | "self-signed" | "off"; certFile: string | null; keyFile: string | null };
+  tls: { mode: ListenerTlsMode; certFile: string | null; keyFile: string | null };
   http: { listen: ListenAddress[]; trustedProxies: string[] };
   relay: {
     starttls: ListenAddress[];
@@ -92,7 +92,7 @@ export interface Config {
   /** Shares past which an account's sending is paused; null: none is. */
   guard: { hardBounceShare: number; complaintShare: number } | null;
   operations: { email: string | null; from: string | null };
-  log: { level: LogLevelName };
+  log: { level: LogLevel };
   /** `serve --dev`: nothing leaves the machine, every mail is caught in the local inbox. */
   dev: boolean;
 }

@@ -24,6 +24,9 @@ import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs, jobList } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
+import { defaultAccount } from "./model/account.ts";
+import type { AuditEntry } from "./model/audit.ts";
+import type { SenderDomain } from "./model/domain.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
 import { createDestinations } from "./queue/destinations.ts";
@@ -39,7 +42,7 @@ import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.t
 import type { Service } from "./service.ts";
 import { createSigning } from "./signing/signing.ts";
 import { openStore } from "./store/sqlite-store.ts";
-import type { AuditEntry, SenderDomain, Store } from "./store/store.ts";
+import type { Store } from "./store/store.ts";
 import { createSecondLooks } from "./suppressions/second-look.ts";
 import { createSubmission } from "./submission/submit.ts";
 import { openCertificates } from "./tls/open.ts";
@@ -59,7 +62,6 @@ export interface RunningDaemon {
   readonly finished: Promise<void>;
 }
 
-export const defaultAccount = "default";
 /** Attempts and requests in flight may take this long to end; what is left is taken back at the next start. */
 const drainMs = 30_000;
 /** An attempt that has not sent its final dot by then is ended: its recipient is given back. */

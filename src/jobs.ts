@@ -2,7 +2,7 @@
 // which node-cron reads; the waiting is ours, because node-cron walks through every time that a jump of the clock left
 // out. Here the work does not grow with the jump: what was missed is one run, and each look costs the same.
 import { createTask, parse } from "node-cron";
-import { isoTime, type Clock, type Timer } from "./clock.ts";
+import { type Clock, dayMs, isoTime, type Timer } from "./clock.ts";
 import type { Log } from "./log.ts";
 import type { Service } from "./service.ts";
 
@@ -128,7 +128,6 @@ export function createJobs(jobs: Job[], clock: Clock, log: Log): Service & { sta
 /** The first time of a pattern after `after`. */
 export type Schedule = (after: number) => number;
 
-const dayMs = 86_400_000;
 /** February 29 comes at least once in eight years. */
 const daysLooked = 8 * 366;
 

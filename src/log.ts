@@ -1,9 +1,9 @@
 // The program's log: one line of JSON an event, printed by terminals and pagers too: what they would obey in others'
 // text is escaped. Never a secret, never a message's content.
 import { pino } from "pino";
+import type { LogLevel } from "./model/log-level.ts";
 import { escapedJson } from "./unsafe-text.ts";
 
-export type LogLevel = "debug" | "info" | "warn" | "error";
 export type LogFields = Record<string, unknown>;
 
 export interface Log {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { devConfig, faultText, loadConfig, type Config, type ConfigRequest } from "../src/config.ts";
 import { environmentName, optionPaths } from "../src/config/options.ts";
-import { bucketNames } from "../src/config/values.ts";
 import { rateTable } from "../src/access/buckets.ts";
 import { parseSpan, spanText } from "../src/config/span.ts";
+import { bucketNames } from "../src/model/limits.ts";
 
 const system = "/etc/svc/svc.yaml";
 const user = "/home/ann/.config/svc/svc.yaml";

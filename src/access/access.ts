@@ -4,7 +4,11 @@
 import { isoTime, type Clock } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
-import type { Account, ApiKey, KeyStatus, Limits, Scope, SmtpCredential, Store } from "../store/store.ts";
+import type { Account } from "../model/account.ts";
+import type { ApiKey, KeyStatus, Scope } from "../model/api-key.ts";
+import type { Limits } from "../model/limits.ts";
+import type { SmtpCredential } from "../model/smtp-credential.ts";
+import type { Store } from "../store/store.ts";
 import { readSmtpUsername, smtpUsername } from "./credentials.ts";
 import { hashSecret, makeKey, makePassword, wellFormedKey } from "./keys.ts";
 import { createLockout, lockoutRule } from "./lockout.ts";

@@ -3,8 +3,9 @@
 // The operator raises one for an account (`svc accounts set NAME --limit webhooks=200`) and is himself not bound by
 // those of a count.
 import { Refusal } from "../errors.ts";
+import type { Account } from "../model/account.ts";
+import type { AccountLimits } from "../model/limits.ts";
 import { LimitReached } from "../store/store.ts";
-import type { Account, AccountLimits } from "../store/store.ts";
 
 export const accountLimits = {
   webhooks: { most: 50, of: "webhook endpoints" },

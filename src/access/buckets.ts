@@ -4,7 +4,7 @@
 // rates above that, a key's above all. A changed rate holds from the next request on: what was spent stays spent.
 // A bucket that is full again is the same as none, so it is forgotten: memory is bounded.
 import type { Clock } from "../clock.ts";
-import type { Rate, Rates } from "../store/store.ts";
+import type { BucketName, Rate, Rates } from "../model/limits.ts";
 import { sourceOf } from "./networks.ts";
 
 export const rateTable = {
@@ -24,9 +24,8 @@ export const rateTable = {
   unauthenticated: { burst: 100, perSecond: 30 },
   /** One source address at the routes that need no key: health, the descriptions, the pages of the errors. */
   open: { burst: 100, perSecond: 30 },
-} satisfies Record<string, Rate>;
+} satisfies Record<BucketName, Rate>;
 
-export type BucketName = keyof typeof rateTable;
 /** Buckets that a route may draw on. */
 export type RouteBucket = Exclude<BucketName, "account" | SourceBucket>;
 /** Those of a source address. */

@@ -1,7 +1,8 @@
 // What a send of a paused account meets at both doors: 403 account_paused, 451 4.7.1. Whether an account is paused is
 // read with the account at every request; why, and until when, is the guard's (care/guard.ts).
 import { Refusal } from "../errors.ts";
-import type { Account, NotSending } from "../store/store.ts";
+import type { NotSending } from "../model/acceptance.ts";
+import type { Account } from "../model/account.ts";
 
 /** Throws Refusal: account_paused. */
 export function refusePaused(account: Account): void {

@@ -1,11 +1,13 @@
 // Daily quotas: how many messages a key, and all of an account, may have accepted in a day of UTC, over REST and SMTP.
 // The store decides in the transaction of the acceptance (store/quotas.ts); a quota that is used up is told before a
 // body is looked at. The operator's own sends have none.
+import { dayMs } from "../clock.ts";
 import { Refusal } from "../errors.ts";
-import type { Account, ApiKey, Quota, Store } from "../store/store.ts";
+import type { Account } from "../model/account.ts";
+import type { ApiKey } from "../model/api-key.ts";
+import type { Quota } from "../model/limits.ts";
+import type { Store } from "../store/store.ts";
 import type { BucketState } from "./buckets.ts";
-
-const dayMs = 86_400_000;
 
 /** `rate_limit_exceeded` until the day is over. */
 export class OverQuota extends Refusal {

@@ -3,10 +3,11 @@
 // how often these happen, never how much is written: of one kind, source and key the first is written at once, what
 // follows is summed up each minute, and beyond some rows a minute the rest is one row a kind. Sources are an IPv4
 // address or an IPv6 /64, as for lock-outs.
-import type { Clock, Timer } from "../clock.ts";
+import { type Clock, dayMs, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
+import type { ActorKind, AuditEntry } from "../model/audit.ts";
 import type { Service } from "../service.ts";
-import type { AuditEntry, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { sourceOf } from "./networks.ts";
 
 export type Notice =
@@ -21,7 +22,7 @@ export type Notice =
 
 /** Whose it is. */
 export interface Bearer {
-  kind: "key" | "smtp_credential";
+  kind: Extract<ActorKind, "key" | "smtp_credential">;
   id: string;
   accountKey: number;
 }
@@ -61,8 +62,6 @@ interface Use {
   lastIp: string;
   sources: Set<string>;
 }
-
-const dayMs = 86_400_000;
 
 export function createSecurity(
   deps: { store: Pick<Store, "recordAudit">; clock: Clock; log: Log },

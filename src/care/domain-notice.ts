@@ -1,8 +1,9 @@
 // What the operator is told when a look at the DNS changed what a sender domain is: that it fails while it still
 // sends, with the records to mend, and that its time is up. That it holds is only logged.
+import { hourMs } from "../clock.ts";
 import { graceMs } from "../domains/check.ts";
 import type { Log } from "../log.ts";
-import type { DomainStatus, SenderDomain } from "../store/store.ts";
+import type { DomainStatus, SenderDomain } from "../model/domain.ts";
 import type { Notices } from "./notices.ts";
 
 export async function tellDomain(
@@ -19,7 +20,7 @@ export async function tellDomain(
   log.warn(fields, "a sender domain fails its DNS checks");
   const what =
     status === "degraded"
-      ? `It goes on sending for ${graceMs / 3_600_000} hours; unless it is mended by then, mail from it is refused.`
+      ? `It goes on sending for ${graceMs / hourMs} hours; unless it is mended by then, mail from it is refused.`
       : "Mail from it is refused until it is mended.";
   await notices.notify(
     `domain:${domain.id}:${status}`,

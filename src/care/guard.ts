@@ -2,12 +2,15 @@
 // complained, within a day is paused for sending, and the operator is told. What a pause does to its mail is the
 // queue's (queue/holds.ts), what a send meets then the doors' (access/paused.ts). Only accounts to whose mail something
 // happened since the last look are looked at; what had been counted when an account was resumed does not count again.
-import type { Clock } from "../clock.ts";
+import { type Clock, dayMs } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
+import { type Account, type GuardBaseline, operationsAccount } from "../model/account.ts";
+import type { AuditEntry } from "../model/audit.ts";
+import { quarterMs } from "../model/statistics.ts";
 import type { Holds } from "../queue/holds.ts";
-import type { Account, AuditEntry, GuardBaseline, Store } from "../store/store.ts";
-import { operationsAccount, type Notices } from "./notices.ts";
+import type { Store } from "../store/store.ts";
+import type { Notices } from "./notices.ts";
 
 type Figures = Omit<GuardBaseline, "from">;
 
@@ -27,9 +30,6 @@ export interface GuardDeps {
   log: Log;
 }
 
-const dayMs = 86_400_000;
-/** Counters are kept by quarters of an hour. */
-const quarterMs = 900_000;
 const quarterOf = (at: number): number => Math.floor(at / quarterMs) * quarterMs;
 /** Fewer say nothing. */
 const leastEnded = 200;

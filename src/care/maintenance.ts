@@ -3,7 +3,8 @@
 // webhooks go out. It is kept in the store, so that a restart in the middle of it opens nothing, and ends by itself.
 import { isoTime, type Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
-import type { MaintenanceWindow, Store } from "../store/store.ts";
+import type { MaintenanceWindow } from "../model/maintenance.ts";
+import type { Store } from "../store/store.ts";
 
 export interface Maintenance {
   /** What is in force now. */

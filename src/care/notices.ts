@@ -1,7 +1,7 @@
 // Mail to the operator about the appliance itself: dead letters, domains that fail. At
 // most one a cause and hour. A notice is a message of the account `operations`, which has no webhooks, so that a notice
 // which cannot be delivered raises no further one.
-import type { Clock } from "../clock.ts";
+import { type Clock, hourMs } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
@@ -9,10 +9,12 @@ import { parseAddress, type Address } from "../mail/address.ts";
 import { composeMessage } from "../mail/compose.ts";
 import type { SignHeader } from "../mail/dkim.ts";
 import type { MessageTokens } from "../mail/message-token.ts";
+import { operationsAccount } from "../model/account.ts";
+import type { SenderDomain } from "../model/domain.ts";
 import { defaultPool } from "../pools/pools.ts";
 import { accept, type AcceptDeps } from "../submission/accept.ts";
 
-import type { SenderDomain, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 
 export interface Notices {
   /** `cause` names what must not be told twice within the hour, e.g. `dead_letter`. Never throws; false: it could not be queued. */
@@ -33,8 +35,7 @@ export interface NoticesDeps {
   log: Log;
 }
 
-export const operationsAccount = "operations";
-const quietMs = 3_600_000;
+const quietMs = hourMs;
 const causesKept = 1000;
 
 export function createNotices(deps: NoticesDeps): Notices {

@@ -4,8 +4,9 @@
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
+import type { Purged } from "../model/retention.ts";
 import type { Service } from "../service.ts";
-import type { Purged, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 
 export interface Prune extends Service {
   /** Until nothing is too old any more, or the service is stopped. Rejects where the store refuses. */

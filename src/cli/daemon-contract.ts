@@ -2,7 +2,7 @@
 // the composition of every room, loaded only by `serve` and `init`.
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
-import type { SenderDomain } from "../store/store.ts";
+import type { SenderDomain } from "../model/domain.ts";
 
 export interface RunningDaemon {
   /** Listeners as they really are: `http`, `smtp` (STARTTLS), `smtps`, `admin`, each with `127.0.0.1:8443` or a path. */

@@ -1,5 +1,6 @@
 // Why a message waits, where that is its pool: for `svc messages show` and `trace`. An explanation beside the answer, so
 // that whatever stands in its way (a key that may not read pools) leaves the answer as it is.
+import { defaultPool } from "../model/ip-pool.ts";
 import { segment, type Cli } from "./cli.ts";
 import { CliFault } from "./fault.ts";
 import type { Row } from "./output.ts";
@@ -15,7 +16,7 @@ export async function explainWait(cli: Cli, message: Row): Promise<void> {
   const ips = rowsOf(found?.json["ips"]);
   if (!found || ips.some(({ status }) => status !== "unbindable" && status !== "paused")) return;
   if (ips.length === 0) {
-    if (pool === "default") return;
+    if (pool === defaultPool) return;
     cli.out.note(`It waits: the pool ${pool} has no address.`);
     return cli.out.note(`To send it: ${cli.program} ips add ADDRESS --pool ${pool}`);
   }

@@ -3,6 +3,7 @@
 import { BlockList, isIP } from "node:net";
 import { parse } from "yaml";
 import type { z } from "zod";
+import type { SmartHostTls } from "../model/tls.ts";
 import type { ReadFile } from "./files.ts";
 import type { OptionPath, someOptions } from "./options.ts";
 import { shapingFaults } from "./shaping-file.ts";
@@ -117,7 +118,7 @@ function smartHost(read: Read, passwordGiven: boolean): Wrong[] {
 }
 
 /** Who answers in the smart host's place would get the password. */
-function passwordNeeds(tls: "none" | "opportunistic" | "require"): string {
+function passwordNeeds(tls: Exclude<SmartHostTls, "verify">): string {
   const verify = "verify where a password is sent, so that nobody else gets it";
   return tls === "none"
     ? `${verify}: it is never sent in clear text`

@@ -4,6 +4,10 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { feedbackLoopDomains } from "../mail/feedback-loops.ts";
+import { defaultAccount } from "../model/account.ts";
+import { logLevels } from "../model/log-level.ts";
+import { listenerTlsModes, outboundTlsModes, smartHostTlsModes } from "../model/tls.ts";
+import { orList } from "../word-list.ts";
 import type { Places } from "./places.ts";
 import * as kind from "./values.ts";
 
@@ -41,7 +45,6 @@ const ports = (system: number[], user: number[]) => (around: Surroundings) =>
     : (around.places.system ? system : user).map((port) => `[::]:${port}`);
 const listeners = kind.list(kind.listenAddress, { max: 32 });
 const networks = kind.list(kind.network, { max: 1000 });
-const tlsWords = ["opportunistic", "require", "verify"] as const;
 
 export const options = {
   hostname: option(
@@ -60,7 +63,7 @@ export const options = {
   ),
   "tls.mode": optional(
     kind.tlsMode,
-    "files, self-signed or off; files where tls.cert is given, else self-signed",
+    `${orList(listenerTlsModes)}; files where tls.cert is given, else self-signed`,
   ),
   "tls.cert": optional(kind.path, "certificate chain, PEM"),
   "tls.key": optional(kind.path, "private key of it, PEM"),
@@ -81,7 +84,7 @@ export const options = {
   "relay.trusted": option(
     kind.trustedPeers,
     [],
-    "networks that may send without a login: [{network: 10.0.0.0/8, account: default}]",
+    `networks that may send without a login: [{network: 10.0.0.0/8, account: ${defaultAccount}}]`,
   ),
   "relay.trusted_proxies": option(
     networks,
@@ -115,7 +118,7 @@ export const options = {
     "waits between attempts; the last one repeats",
   ),
   "outbound.max_age": option(kind.span("1m", "30d"), "48h", "how long a message is tried"),
-  "outbound.tls": option(kind.oneOf(...tlsWords), "opportunistic", "opportunistic, require or verify"),
+  "outbound.tls": option(kind.oneOf(...outboundTlsModes), "opportunistic", orList(outboundTlsModes)),
   "outbound.timeouts.connect": option(kind.span("1s", "10m"), "30s", "wait for a connection"),
   "outbound.timeouts.greeting": option(kind.span("1s", "10m"), "60s", "wait for the greeting"),
   "outbound.timeouts.command": option(kind.span("1s", "10m"), "60s", "wait for a reply to a command"),
@@ -128,9 +131,9 @@ export const options = {
   "outbound.smart_host.user": optional(kind.user, "login there"),
   "outbound.smart_host.password_file": optional(kind.path, "file that holds the password"),
   "outbound.smart_host.tls": option(
-    kind.oneOf("none", ...tlsWords),
+    kind.oneOf(...smartHostTlsModes),
     "verify",
-    "none, opportunistic, require or verify; a password needs verify",
+    `${orList(smartHostTlsModes)}; a password needs verify`,
   ),
   "outbound.smart_host.allow_unverified_password": option(
     kind.truth,
@@ -183,9 +186,9 @@ export const options = {
   "operations.email": optional(kind.mailAddress, "who is told of dead letters"),
   "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
   "log.level": option(
-    kind.oneOf("debug", "info", "warn", "error"),
+    kind.oneOf(...logLevels),
     ({ dev }: Surroundings) => (dev ? "warn" : "info"),
-    "debug, info, warn or error",
+    orList(logLevels),
   ),
 };
 

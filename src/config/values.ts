@@ -5,6 +5,9 @@ import { isAbsolute } from "node:path";
 import { domainToASCII } from "node:url";
 import { z } from "zod";
 import { parseAddress } from "../mail/address.ts";
+import { defaultAccount } from "../model/account.ts";
+import { bucketNames } from "../model/limits.ts";
+import { listenerTlsModes } from "../model/tls.ts";
 import { parseSpan } from "./span.ts";
 
 export type ListenAddress = { host: string; port: number } | { path: string };
@@ -37,8 +40,8 @@ export function oneOf<const T extends string>(...words: T[]): z.ZodType<T> {
 }
 
 export const tlsMode = textKind(
-  "one of files, self-signed, off (acme is not available in this version yet)",
-  (text) => (["files", "self-signed", "off"] as const).find((word) => word === text),
+  `one of ${listenerTlsModes.join(", ")} (acme is not available in this version yet)`,
+  (text) => listenerTlsModes.find((word) => word === text),
 );
 
 /** Where `least` is no time at all, a bare 0 says so too. */
@@ -166,29 +169,13 @@ export const mailAddress = textKind("an email address", (text) => {
 });
 
 const trustedPeer = z.strictObject(
-  { network, account: accountName.default("default") },
-  "a network and an account: {network: 10.0.0.0/8, account: default}",
+  { network, account: accountName.default(defaultAccount) },
+  `a network and an account: {network: 10.0.0.0/8, account: ${defaultAccount}}`,
 );
 export const trustedPeers: z.ZodType<{ network: string; account: string }[]> = list(trustedPeer, {
   max: 100,
 });
 
-/** Buckets whose rate may be set for all keys (README, "Limits"). */
-export const bucketNames = [
-  "messages-write",
-  "messages-read",
-  "suppressions-write",
-  "suppressions-list",
-  "suppressions-read",
-  "suppressions-delete",
-  "events-read",
-  "stats-read",
-  "webhooks-write",
-  "default",
-  "account",
-  "unauthenticated",
-  "open",
-] as const;
 const rate = z
   .strictObject(
     { burst: whole(1, 1_000_000), per_second: whole(1, 1_000_000) },

@@ -1,8 +1,8 @@
 // One attempt at one destination: route, connection, TLS, SMTP, outcome. Knows no table and no
 // queue; what it needs of a message is handed in.
 import type { Owner } from "../fairness.ts";
-import type { Job } from "../mail/envelope.ts";
 import type { Outcome, Unsent } from "../mail/outcome.ts";
+import type { Job } from "../model/queued-recipient.ts";
 import type { Family, Source } from "../pools/sources.ts";
 
 /** Where a recipient domain's mail goes now, or why that cannot be told or be at all. */

@@ -1,8 +1,10 @@
 // What an attempt leaves to be read afterwards: commands and replies, where they went and when. Bounded, because
 // a receiver decides how much there is of it. Credentials and message bytes never come here.
 import type { Clock } from "../clock.ts";
-import type { AttemptTrace, DialogueLine, TlsSummary } from "../mail/outcome.ts";
+import type { AttemptTrace } from "../mail/outcome.ts";
 import type { Reply } from "../mail/reply.ts";
+import type { DialogueLine } from "../model/attempt.ts";
+import type { TlsSummary } from "../model/tls.ts";
 
 const maxLines = 60;
 const maxLineLength = 500;

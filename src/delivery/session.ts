@@ -4,9 +4,9 @@
 import type { SecureContext } from "node:tls";
 import type { Clock } from "../clock.ts";
 import type { OutboundConfig, SmartHost } from "../config.ts";
-import type { TlsSummary } from "../mail/outcome.ts";
 import { safeText } from "../mail/reply.ts";
 import type { Reply } from "../mail/reply.ts";
+import type { TlsSummary } from "../model/tls.ts";
 import { Channel, isBroken } from "./channel.ts";
 import type { Answer, Broken } from "./channel.ts";
 import type { Dialogue } from "./dialogue.ts";

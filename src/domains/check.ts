@@ -1,15 +1,17 @@
 // Asks the DNS about each record of a domain, and says what the domain's status is then. A look-up
 // that failed is "unknown": it takes nothing from a verified domain and gives nothing to a pending one.
+import { hourMs } from "../clock.ts";
 import type { DnsAnswer, MxRecord, Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
-import type { DnsRecord, SenderDomain } from "../store/store.ts";
+import type { DnsRecord } from "../model/dns-record.ts";
+import type { SenderDomain } from "../model/domain.ts";
 import { judgeDkim, judgeDmarc, judgeReturnPath, printable } from "./judge.ts";
 import { judgeSpf } from "./judge-spf.ts";
 import type { Verdict } from "./judge.ts";
 import type { SendingHost } from "./records.ts";
 
 /** How long a domain that was verified goes on sending while a required record fails. */
-export const graceMs = 72 * 3_600_000;
+export const graceMs = 72 * hourMs;
 
 const maxFound = 10;
 

@@ -1,5 +1,6 @@
 // Sender domains: records to publish, verification, DKIM keys.
-import type { SenderDomain, Store } from "../store/store.ts";
+import type { SenderDomain } from "../model/domain.ts";
+import type { Store } from "../store/store.ts";
 import type { OwnDkim } from "./keys.ts";
 
 /** Where a change is written: the store, or the view of it that keeps a request's answer with the change. */

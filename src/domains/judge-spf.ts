@@ -2,7 +2,7 @@
 // own is as good as ours: it is evaluated as a receiver does it (spf.ts), and the issue names the term that decided.
 import type { Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
-import type { DnsRecord } from "../store/store.ts";
+import type { DnsRecord } from "../model/dns-record.ts";
 import { mismatch, missing, ok, printable, type Verdict } from "./judge.ts";
 import type { SendingHost } from "./records.ts";
 import { checkHost, type SpfVerdict } from "./spf.ts";

@@ -2,7 +2,7 @@
 // sentence on what to do. Others' records are never demanded word for word: tags in any order, an SPF record of the
 // owner's own. Pure; SPF, which needs further look-ups, is judge-spf.ts's.
 import type { MxRecord } from "../dns/resolver.ts";
-import type { DnsRecord } from "../store/store.ts";
+import type { DnsRecord } from "../model/dns-record.ts";
 import type { SendingHost } from "./records.ts";
 
 export type Verdict = Pick<DnsRecord, "status" | "issue">;

@@ -1,9 +1,11 @@
 // The DKIM keys of a domain through their lives. RSA for every receiver there is, Ed25519 beside it (RFC 8463 §5). A new
 // key is pending until its record is seen, for a signature that nobody can check is worse than an old one; then it signs,
 // and the one before it is retired: it signs no more, and stays published for as long as its mail may still be read.
+import { dayMs } from "../clock.ts";
 import { generateDkimKey } from "../mail/dkim.ts";
 import { readDkimKey } from "../mail/dkim-key.ts";
-import type { DkimKey, DnsRecord } from "../store/store.ts";
+import { type DkimAlgorithm, dkimAlgorithms, type DkimKey, type DkimKeyStatus } from "../model/dkim-key.ts";
+import type { DnsRecord } from "../model/dns-record.ts";
 import { dkimName } from "./records.ts";
 
 /** What the owner of a domain brings along: a name for the keys, one of the keys. */
@@ -14,15 +16,13 @@ export interface OwnDkim {
 }
 
 /** A retired key stays published so long: mail may wait 48 hours here, and five days at the receiver (RFC 5321 §4.5.4.1). */
-export const retiredMs = 7 * 24 * 3_600_000;
-
-type Status = DkimKey["status"];
+export const retiredMs = 7 * dayMs;
 
 /** A key of each algorithm; null: the selectors that they would have are taken. */
 export async function makeKeys(
   own: OwnDkim,
   before: readonly DkimKey[],
-  status: Extract<Status, "active" | "pending">,
+  status: Extract<DkimKeyStatus, "active" | "pending">,
 ): Promise<DkimKey[] | null> {
   const brought = own.privateKey === undefined ? null : readDkimKey(own.privateKey);
   if (brought?.ok === false) throw new Error(`the door lets no such key pass: it ${brought.issue}`);
@@ -30,7 +30,7 @@ export async function makeKeys(
   const selectors = selectorsOf(own.selector ?? nextSelector(before), given?.algorithm ?? "rsa-sha256");
   const taken = before.filter((key) => key.status !== "pending").map(({ selector }) => selector);
   if (Object.values(selectors).some((selector) => taken.includes(selector))) return null;
-  const keys = (["rsa-sha256", "ed25519-sha256"] as const).map(async (algorithm): Promise<DkimKey> => {
+  const keys = dkimAlgorithms.map(async (algorithm): Promise<DkimKey> => {
     const made = given?.algorithm === algorithm ? given : await generateDkimKey(algorithm);
     const { privatePem, publicKey } = made;
     return { selector: selectors[algorithm], algorithm, privatePem, publicKey, status };
@@ -39,7 +39,7 @@ export async function makeKeys(
 }
 
 /** `selector` is the key's that the owner brought, else the RSA key's; the other's is a letter longer. */
-function selectorsOf(selector: string, first: DkimKey["algorithm"]): Record<DkimKey["algorithm"], string> {
+function selectorsOf(selector: string, first: DkimAlgorithm): Record<DkimAlgorithm, string> {
   return first === "rsa-sha256"
     ? { "rsa-sha256": selector, "ed25519-sha256": `${selector}e` }
     : { "rsa-sha256": `${selector}r`, "ed25519-sha256": selector };

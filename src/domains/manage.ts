@@ -1,11 +1,13 @@
 // Sender domains from the first day on: made with their keys, asked after in the DNS, and looked up
 // for each message. A domain sends once it is verified, and for 72 hours more while it is degraded.
-import type { Clock } from "../clock.ts";
+import { type Clock, hourMs } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
+import type { DnsRecord } from "../model/dns-record.ts";
+import type { DomainStatus, SenderDomain } from "../model/domain.ts";
 import { LimitReached } from "../store/store.ts";
-import type { DnsRecord, DomainStatus, SenderDomain, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { createCheckLimiter } from "./check-limiter.ts";
 import { checkRecords, statusAfter } from "./check.ts";
 import type { Domains, DomainWriting } from "./domains.ts";
@@ -27,7 +29,6 @@ export interface DomainsDeps {
   onStatus(domain: SenderDomain, before: DomainStatus): void;
 }
 
-const hourMs = 3_600_000;
 /** Domains of one account in a round of re-checks; the rest waits for the next. */
 const recheckLimit = 200;
 const recheckAtOnce = 4;

@@ -2,7 +2,7 @@
 // selectors of its keys. Each has to fit into the names of the records that are published for it.
 import { Refusal, type Problem } from "../errors.ts";
 import { parseDomain } from "../mail/address.ts";
-import type { SenderDomain } from "../store/store.ts";
+import type { SenderDomain } from "../model/domain.ts";
 import { dkimName, longestPrefix, returnPathDomain } from "./records.ts";
 
 /** A-label form, lower case. Throws Refusal validation_failed. */

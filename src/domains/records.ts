@@ -5,7 +5,9 @@
 // the DNS is check.ts's.
 import { isIP } from "node:net";
 import { dkimRecordValue } from "../mail/dkim.ts";
-import type { DkimKey, DnsRecord, SenderDomain } from "../store/store.ts";
+import type { DkimKey } from "../model/dkim-key.ts";
+import type { DnsRecord } from "../model/dns-record.ts";
+import type { SenderDomain } from "../model/domain.ts";
 
 export interface SendingHost {
   /** A-label form, lower case: the MX of return paths. */

@@ -1,12 +1,13 @@
 // Which counters an event raises, each by one, on the day it occurred. One event is one recipient's, so counts are per
 // recipient. A bounce whose kind is not known is a bounce and neither hard nor soft. Loads by machines count among the
 // opens and clicks, and not among the unique ones: those are the first that a person made.
-import { counterMask, type CounterName } from "../store/counters.ts";
+import type { BounceType } from "../model/bounce.ts";
+import { counterMask, type CounterName } from "../model/counters.ts";
 import type { EventType } from "./catalog.ts";
 
 /** What of an event's data decides. */
 export interface CountedData {
-  bounceType?: "hard" | "soft" | "undetermined";
+  bounceType?: BounceType;
   /** Of an open or click: the first of its recipient that is no machine's, or of machines the first. */
   first?: boolean;
   machine?: boolean;

@@ -9,12 +9,14 @@ import type { IdMint } from "../ids.ts";
 import type { Classification } from "../mail/classify.ts";
 import { bounceCategories } from "../mail/classify.ts";
 import type { Complaint } from "../mail/arf.ts";
-import type { Job } from "../mail/envelope.ts";
-import type { BounceType, Failure } from "../mail/failure.ts";
+import type { Failure } from "../mail/failure.ts";
 import { classifyFailure, failureType, replyOf } from "../mail/failure.ts";
 import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
-import { mailFacts } from "../store/counters.ts";
-import type { Endpoint, NewEvent } from "../store/store.ts";
+import type { BounceType, OutcomeSource } from "../model/bounce.ts";
+import type { NewEvent } from "../model/event.ts";
+import { mailFacts } from "../model/facts.ts";
+import type { Job } from "../model/queued-recipient.ts";
+import type { Endpoint } from "../model/webhook.ts";
 import type { EventType } from "./catalog.ts";
 import { eventCatalog, eventTypesOf } from "./catalog.ts";
 import { countersMask, type CountedData } from "./counted.ts";
@@ -280,7 +282,7 @@ function ended(
   classification: Classification,
   reply: OutcomeReply,
   trace: AttemptTrace | null,
-  source: "smtp" | "local",
+  source: OutcomeSource,
   suppressed: boolean,
 ): string {
   return `${cause(type, classification)},${replied(reply, trace)},"attempt":${job.attempt},"source":"${source}","suppressed":${suppressed}`;

@@ -1,8 +1,9 @@
 // The made-up message behind the events of a webhook test: names and addresses that documentation may use
 // (RFC 2606, RFC 5737), so that a receiver that acts on one by mistake harms nobody. record.ts writes the events.
 import { isoTime } from "../clock.ts";
-import type { Job } from "../mail/envelope.ts";
 import type { AttemptTrace, OutcomeReply } from "../mail/outcome.ts";
+import { defaultPool } from "../model/ip-pool.ts";
+import type { Job } from "../model/queued-recipient.ts";
 import type { EventType } from "./catalog.ts";
 
 export const sampleReplies = {
@@ -31,7 +32,7 @@ export function sampleJob(accountKey: number, messageId: string, nowMs: number):
       tagsJson: '["webhook-test"]',
       metadataJson: "{}",
       messageIdHeader: `<${messageId}@shop.example>`,
-      ipPool: "default",
+      ipPool: defaultPool,
       content: { kind: "inline", id: 0, sizeBytes: 0 },
       headerLength: 0,
       bodyHash: new Uint8Array(32),
@@ -95,7 +96,7 @@ export function sampleData(type: WithoutSmtp, nowMs: number): string {
       ...listing,
       listing_reason: "A webhook test",
       detected_at: at,
-      affected_pools: ["default"],
+      affected_pools: [defaultPool],
       return_code: "127.0.0.2",
       removal_url: "https://dnsbl.example/remove",
       test: true,
@@ -105,7 +106,7 @@ export function sampleData(type: WithoutSmtp, nowMs: number): string {
       listed_at: isoTime(nowMs - 3_600_000),
       delisted_at: at,
       duration_seconds: 3600,
-      affected_pools: ["default"],
+      affected_pools: [defaultPool],
       test: true,
     },
   };

@@ -7,7 +7,7 @@ import { reportedReply } from "../events/record.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Failure } from "../mail/failure.ts";
 import { readReturnPathLocal } from "../mail/return-path.ts";
-import type { Report, SentRecipient } from "../store/store.ts";
+import type { Report, SentRecipient } from "../model/report.ts";
 import { bounceEntry, failureSuppresses } from "../suppressions/policy.ts";
 import type { FeedbackDeps } from "./mailbox.ts";
 

@@ -7,7 +7,7 @@ import type { KeyObject } from "node:crypto";
 import type { Complaint } from "../mail/arf.ts";
 import { readReturnPathLocal } from "../mail/return-path.ts";
 import type { Original, Returned } from "../mail/returned.ts";
-import type { Report, SentRecipient } from "../store/store.ts";
+import type { Report, SentRecipient } from "../model/report.ts";
 import { complaintSuppression } from "../suppressions/policy.ts";
 import { canonical } from "./bounces.ts";
 import type { Standing } from "./loops.ts";

@@ -4,6 +4,7 @@
 // that no loop comes of it. Closed where no operator is named, or where he would be reached through this
 // very host.
 import { createHash } from "node:crypto";
+import { hourMs } from "../clock.ts";
 import { parseAddress } from "../mail/address.ts";
 import type { Notice } from "../mail/notice.ts";
 import type { FeedbackDeps } from "./mailbox.ts";
@@ -15,7 +16,6 @@ export interface Forwarding {
 }
 
 const perHour = 30;
-const hourMs = 3_600_000;
 
 export function createForwarding({
   config,

@@ -2,7 +2,7 @@
 // admins may use, where something changes. No route asks for it: the row is made of the route and its answer, and is
 // written with the effect (`call.once`), or behind it where the handler writes by itself. Of a body it holds the names
 // of its members, and the values of those that the route says may be read for months.
-import type { AuditEntry } from "../store/store.ts";
+import type { AuditEntry } from "../model/audit.ts";
 import type { Exchange, Reply, Route } from "./route.ts";
 
 /** Makes the row of an answer; null for a request that is none of the log's business. */

@@ -3,7 +3,7 @@
 // change never hides behind the second of an earlier answer (store/changes.ts), and a 304 is given only once the second
 // of the change is over. A list that has not changed is not read; what a path names has to be found first.
 import { Readable } from "node:stream";
-import type { LastChange } from "../store/store.ts";
+import type { LastChange } from "../model/last-change.ts";
 import { accountOf, giveBackToken, type GuardDeps } from "./guards.ts";
 import { readHttpDate } from "./http-date.ts";
 import type { Exchange, Reply, Route } from "./route.ts";

@@ -2,7 +2,7 @@
 // csv.ts's.
 import { Readable } from "node:stream";
 import { csvCell, type Cell } from "../csv.ts";
-import type { Page, PageRequest } from "../store/store.ts";
+import type { Page, PageRequest } from "../model/page.ts";
 import type { Reply } from "./route.ts";
 
 const rowsAPage = 1000;

@@ -13,21 +13,16 @@ import type { Clock } from "../clock.ts";
 import { Refusal, type Problem } from "../errors.ts";
 import { shapeWords } from "../errors/expected.ts";
 import type { Log } from "../log.ts";
-import type { Account, Store } from "../store/store.ts";
+import { type Account, defaultAccount } from "../model/account.ts";
+import { idempotencyKeptMs } from "../model/idempotency.ts";
+import type { Store } from "../store/store.ts";
 import { announcedLength, checkBodyHeaders, fingerprintOf, hasBody, readBody, readJson } from "./body.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { forwardedHttps, isLoopback } from "./client-ip.ts";
 import type { Connections } from "./connections.ts";
 import { within } from "./deadline.ts";
 import { problemsOf } from "./fields.ts";
-import {
-  checkFingerprint,
-  idempotencyKeptMs,
-  readIdempotencyKey,
-  replay,
-  takesKey,
-  type InFlight,
-} from "./idempotency.ts";
+import { checkFingerprint, type InFlight, readIdempotencyKey, replay, takesKey } from "./idempotency.ts";
 import { largeBytes, type LargeBodies, type LargeBody } from "./large-bodies.ts";
 import type { Kept } from "./large-body-thread.ts";
 import { isBelowApi } from "./paths.ts";
@@ -122,7 +117,7 @@ const authenticate: Guard = async (x, deps) => {
 };
 
 async function operatorOf(x: Exchange, store: Store): Promise<Principal> {
-  const name = header(x, "x-svc-account") ?? "default";
+  const name = header(x, "x-svc-account") ?? defaultAccount;
   const account = await store.accountByName(name);
   if (!account)
     throw new Refusal("resource_not_found", `There is no account "${name.slice(0, 64)}".`, {

@@ -3,10 +3,10 @@
 // The record of a success is written in one transaction with its effect: by submission for what is sent, for all else
 // by `keepAnswer`, which every handler reaches as `call.once`. A refusal is thrown, so nothing of it is kept.
 import { Refusal } from "../errors.ts";
-import type { AnswerRequest, AuditEntry, Store } from "../store/store.ts";
+import type { AuditEntry } from "../model/audit.ts";
+import type { AnswerRequest } from "../model/idempotency.ts";
+import type { Store } from "../store/store.ts";
 import type { Reply, Route } from "./route.ts";
-
-export const idempotencyKeptMs = 24 * 60 * 60_000;
 
 export interface InFlight {
   /** The call that lets go of `id`: at once, or when nobody else holds it. */

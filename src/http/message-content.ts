@@ -3,9 +3,10 @@
 // more; what is beyond the limits of that thread is shown as bytes only.
 import { Readable } from "node:stream";
 import { Refusal } from "../errors.ts";
+import type { ContentRef } from "../model/content.ts";
+import type { MessageRecord } from "../model/message.ts";
 import { BeyondLimit, ParsingFailed } from "../parsing/parsing.ts";
-import type { ContentRef } from "../mail/envelope.ts";
-import { ContentGone, type MessageRecord } from "../store/store.ts";
+import { ContentGone } from "../store/store.ts";
 import { ClientGone } from "./body.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Call, Reply } from "./route.ts";

@@ -2,12 +2,12 @@
 // of its own: its status is what its recipients have in common.
 import type { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../clock.ts";
-import type { AttemptView, MessageRecord, RecipientRecord, RecipientState } from "../store/store.ts";
+import type { AttemptView } from "../model/attempt.ts";
+import type { MessageRecord } from "../model/message.ts";
+import { finalStates, type RecipientRecord } from "../model/recipient.ts";
 import type { attemptShape, messageShape, recipientShape } from "./shapes/messages.ts";
 
 type Message = z.input<typeof messageShape>;
-
-const finalStates: readonly RecipientState[] = ["delivered", "bounced", "canceled"];
 
 /** The common state; `partially_delivered` where all are final and differ, else `processing`. */
 export function messageStatus(recipients: readonly RecipientRecord[]): Message["status"] {

@@ -1,7 +1,7 @@
 // Lists: `{data, has_more, next_cursor}`. A cursor is the store's own position, opaque to everybody else;
 // short lists that the store gives whole are walked by id here.
 import { Refusal } from "../errors.ts";
-import type { Page, PageRequest } from "../store/store.ts";
+import type { Page, PageRequest } from "../model/page.ts";
 
 export function pageRequest(query: { limit: number; cursor?: string | undefined }): PageRequest {
   return { limit: query.limit, cursor: query.cursor ?? null };

@@ -1,6 +1,9 @@
 // What a route is: data with a handler. The type makes scope and bucket compulsory, so that no endpoint
 // can be added that forgets who may call it and how often. app.ts binds routes, guards.ts judges a request
 // before its handler runs, problem.ts renders what they refuse.
+import type { Account } from "../model/account.ts";
+import type { Scope } from "../model/api-key.ts";
+import type { Resource } from "../model/last-change.ts";
 import type { LargeBody } from "./large-bodies.ts";
 import type { Kept } from "./large-body-thread.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -10,7 +13,7 @@ import type { Principal } from "../access/access.ts";
 import type { BucketState, RouteBucket } from "../access/buckets.ts";
 import type { ErrorCode, Problem } from "../errors.ts";
 import type { Place } from "./connections.ts";
-import type { Account, Resource, Scope, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 
 /** The HTTPS listeners, or the operator's Unix socket. */
 export type Door = "public" | "admin";

@@ -2,7 +2,8 @@
 import type { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../clock.ts";
 import { eventTypesOf } from "../events/catalog.ts";
-import type { DeliveryAttempt, Endpoint } from "../store/store.ts";
+import type { DeliveryAttempt } from "../model/webhook-delivery.ts";
+import type { Endpoint } from "../model/webhook.ts";
 import type { webhookCreatedShape, webhookDeliveryShape, webhookShape } from "./shapes/webhooks.ts";
 
 /** At creation and rotation only. */

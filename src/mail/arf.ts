@@ -1,11 +1,10 @@
 // Complaints: Abuse Reporting Format (RFC 5965) and the forms without it: Microsoft's JMRP, which returns the mail
 // with one field of its own, and the mail programs that unsubscribe by mail. Fields in any case, a report part in
 // base64 and a missing date are taken. Reports on authentication, and `not-spam`, are no complaints.
+import type { ComplaintType } from "../model/bounce.ts";
 import { dateIn } from "./dsn.ts";
 import { feedbackLoops } from "./feedback-loops.ts";
 import { allParts, fieldOf, fieldText, readFields, textOf, type MimeField, type MimePart } from "./mime.ts";
-
-export type ComplaintType = "abuse" | "fraud" | "virus" | "opt_out" | "other";
 
 export interface Complaint {
   /** RFC 5965 token, lower case. */

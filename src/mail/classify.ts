@@ -596,7 +596,8 @@ function judgedText(text: string): string {
     );
 }
 
-const longestNamedDelayMs = 3_600_000;
+/** However long a delay the receiver names, the next attempt is not later than this. */
+export const longestNamedDelayMs = 3_600_000;
 const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 };
 const inUnits =
   /(?:again|retry|later|come back|wait|delay(?:ed)?)\b[^.\d]{0,40}(\d{1,6}) ?(s|m|h)(?:ec(?:ond)?s?|in(?:ute)?s?|(?:ou)?rs?)?\b/i;

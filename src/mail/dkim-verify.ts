@@ -3,6 +3,7 @@
 // where the body hash is right, the From is signed and there is only one. Signatures over a part of the body (l=, §8.2)
 // and SHA-1 (RFC 8301) prove nothing. Whose signature counts for what is feedback/loops.ts.
 import { createHash, createPublicKey, hash, verify, type KeyObject } from "node:crypto";
+import type { DkimAlgorithm } from "../model/dkim-key.ts";
 import { BodyHasher } from "./body-hash.ts";
 import { parseHeaderSection, type HeaderField } from "./header.ts";
 
@@ -11,7 +12,7 @@ export interface SignatureClaim {
   /** d=, lower case. */
   domain: string;
   selector: string;
-  algorithm: "rsa-sha256" | "ed25519-sha256";
+  algorithm: DkimAlgorithm;
   /** The canonical header that was signed, octets as Latin-1. */
   signed: string;
   /** b=, base64. */

@@ -4,6 +4,7 @@
 // the loop.
 import { createPrivateKey, generateKeyPair, hash, sign, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
+import type { DkimAlgorithm } from "../model/dkim-key.ts";
 import { parseHeaderSection, type HeaderField } from "./header.ts";
 
 export { BodyHasher } from "./body-hash.ts";
@@ -12,7 +13,7 @@ export interface SigningKey {
   /** d=, A-label form. */
   domain: string;
   selector: string;
-  algorithm: "rsa-sha256" | "ed25519-sha256";
+  algorithm: DkimAlgorithm;
   /** PKCS #8 (or PKCS #1) PEM. */
   privatePem: string;
 }
@@ -140,7 +141,7 @@ function foldBase64(text: string): string {
   return (text.match(/.{1,72}/g) ?? []).join("\r\n ");
 }
 
-function signData(algorithm: SigningKey["algorithm"], data: Buffer, key: KeyObject): Buffer {
+function signData(algorithm: DkimAlgorithm, data: Buffer, key: KeyObject): Buffer {
   // RFC 8463 §3: PureEdDSA over the SHA-256 of the data.
   if (algorithm === "ed25519-sha256") return sign(null, hash("sha256", data, "buffer"), key);
   return sign("sha256", data, key);
@@ -150,7 +151,7 @@ const generate = promisify(generateKeyPair);
 
 /** A new key: PKCS #8 PEM, and the public key as it stands in the record (base64; RFC 8463 §4 for Ed25519). */
 export async function generateDkimKey(
-  algorithm: SigningKey["algorithm"],
+  algorithm: DkimAlgorithm,
 ): Promise<{ privatePem: string; publicKey: string }> {
   const rsa = algorithm === "rsa-sha256";
   const pair = rsa ? await generate("rsa", { modulusLength: 2048 }) : await generate("ed25519");
@@ -161,6 +162,6 @@ export async function generateDkimKey(
 }
 
 /** The TXT value of `<selector>._domainkey.<domain>` (RFC 6376 §3.6.1). */
-export function dkimRecordValue(algorithm: SigningKey["algorithm"], publicKey: string): string {
+export function dkimRecordValue(algorithm: DkimAlgorithm, publicKey: string): string {
   return `v=DKIM1; k=${algorithm === "rsa-sha256" ? "rsa" : "ed25519"}; p=${publicKey}`;
 }

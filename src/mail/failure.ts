@@ -1,5 +1,6 @@
 // A failed delivery that a report tells of, whatever its form, and what it comes to: permanent or temporary, and the
 // cause by the same table as a reply in a session (classify.ts).
+import type { BounceType } from "../model/bounce.ts";
 import { classifyReply, isTooManyRecipients, type Classification } from "./classify.ts";
 
 /** One recipient to whom a delivery failed for good (or whose time is up). */
@@ -20,8 +21,6 @@ export interface Failure {
   /** Code and enhanced status of the reply are of different classes (`550 4.2.1`). */
   mixedClasses?: true;
 }
-
-export type BounceType = "hard" | "soft" | "undetermined";
 
 /** The class of the status; where there is none the code's first digit; else nothing is known. */
 export function failureType(

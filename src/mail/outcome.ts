@@ -1,5 +1,8 @@
 // What one attempt at one recipient came to. delivery and sandbox produce it, queue
 // acts on it: between the room with the sockets and the room with the tables passes nothing else.
+import type { DialogueLine } from "../model/attempt.ts";
+import type { OutcomeSource } from "../model/bounce.ts";
+import type { TlsSummary } from "../model/tls.ts";
 import type { Classification } from "./classify.ts";
 
 /** A reply of the receiving server, or our own words for a failure without one (text starts `[local] `). */
@@ -12,22 +15,6 @@ export interface OutcomeReply {
   text: string;
 }
 
-/** The TLS session of an attempt; null where it went in clear. */
-export interface TlsSummary {
-  version: string;
-  cipher: string;
-  /** The certificate is valid for the MX host (or matched a TLSA record). */
-  verified: boolean;
-  policy: "none" | "require" | "verify" | "mta-sts" | "dane";
-}
-
-export interface DialogueLine {
-  /** Milliseconds since the attempt began. */
-  at_ms: number;
-  from: "us" | "them";
-  text: string;
-}
-
 /** The road that the attempt took, whatever came of it. */
 export interface AttemptTrace {
   startedAt: number;
@@ -37,6 +24,7 @@ export interface AttemptTrace {
   /** Host and address that gave the deciding reply; null where none was reached. */
   host: string | null;
   address: string | null;
+  /** null where it went in clear. */
   tls: TlsSummary | null;
   dialogue: DialogueLine[];
   /** The final dot was sent and its reply never came: the receiver may hold a copy. */
@@ -70,7 +58,7 @@ export type Outcome =
     }
   | {
       kind: "bounced";
-      source: "smtp" | "local";
+      source: OutcomeSource;
       reply: OutcomeReply;
       classification: Classification;
       trace: AttemptTrace;

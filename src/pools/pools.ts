@@ -2,12 +2,12 @@
 // goes by. Read anew after each change, so that nothing of it is asked of the store for a message. Looks at each
 // address at the start, when it comes and every minute: whether this machine has it, and now and then what the DNS
 // calls it. Tells the operator when mail waits since a pool can use no address (problems.ts). What is written is the store's.
-import type { Clock } from "../clock.ts";
+import { type Clock, hourMs } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
+import { type AddressLook, defaultPool, type Pool, type PoolAddress } from "../model/ip-pool.ts";
 import type { Service } from "../service.ts";
-import { defaultPool } from "../store/pool-rows.ts";
-import type { AddressLook, Pool, PoolAddress, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { canBind } from "./bind.ts";
 import { checkEhloName } from "./ehlo.ts";
 import { lookUpPtr } from "./ptr.ts";
@@ -65,7 +65,7 @@ interface AccountPools {
 }
 
 /** How long what the DNS said is good for; less while it is not as it should be, since somebody may be mending it. */
-const ptrKeptMs = 3_600_000;
+const ptrKeptMs = hourMs;
 const badPtrKeptMs = 300_000;
 /** PTR look-ups of one round; the rest waits for the next. */
 const ptrLooksMost = 50;

@@ -1,8 +1,7 @@
 // What is wrong with a pool, and with which of its addresses: the words of the operator's notice and of `svc status`.
 // Pure; who tells it, and when: pools.ts.
 import { isIP } from "node:net";
-import { defaultPool } from "../store/pool-rows.ts";
-import type { Pool } from "../store/store.ts";
+import { defaultPool, type Pool } from "../model/ip-pool.ts";
 import { isUsable, sourcesOf } from "./sources.ts";
 
 export interface PoolProblem {

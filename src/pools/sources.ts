@@ -2,8 +2,7 @@
 // The pool `default` without addresses leaves the choice to the system (or to `outbound.source`). Any other that can use
 // none gives an empty list: its mail waits, since it never leaves from an address outside of the pool.
 import { isIP } from "node:net";
-import { defaultPool } from "../store/pool-rows.ts";
-import type { Pool, PoolAddress } from "../store/store.ts";
+import { defaultPool, type Pool, type PoolAddress } from "../model/ip-pool.ts";
 
 export type Family = 4 | 6;
 

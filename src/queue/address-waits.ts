@@ -2,7 +2,7 @@
 // lane and finds no address, and ends when the change that brings one is reported, so that the time behind a slow
 // receiver is not part of it. The store adds it to what a claim leases: it does not count towards the age at which mail
 // is given up. It is kept in memory; after a restart, mail that was due before the start counts from its due time.
-import type { Wait } from "../store/store.ts";
+import type { Wait } from "../model/queue.ts";
 
 export interface AddressWaits {
   /** At the start: mail of the lane is due already, and how long it waits for an address is not known. */

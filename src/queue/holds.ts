@@ -4,8 +4,10 @@
 // an attempt asks nobody. Why an account is paused is the guard's (care/guard.ts).
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import type { GuardBaseline } from "../model/account.ts";
+import type { AuditEntry } from "../model/audit.ts";
 import type { Service } from "../service.ts";
-import type { AuditEntry, GuardBaseline, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 
 export interface Holds extends Service {
   isPaused(accountKey: number): boolean;

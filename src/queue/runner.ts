@@ -6,11 +6,12 @@
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
 import type { Log } from "../log.ts";
-import type { Job } from "../mail/envelope.ts";
 import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
+import type { Job } from "../model/queued-recipient.ts";
+import type { Settlement } from "../model/settlement.ts";
 import type { Source } from "../pools/sources.ts";
 import type { Service } from "../service.ts";
-import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts";
+import { type Store, StoreUnavailable } from "../store/store.ts";
 import { createAddressWaits } from "./address-waits.ts";
 import { createAttemptSlots } from "./attempt-slots.ts";
 import { createTimeHeap } from "./heap.ts";

@@ -2,9 +2,11 @@
 // Pure: it turns a job and its outcome into the one value that the store writes in one transaction.
 import type { Recorder } from "../events/record.ts";
 import type { IdMint } from "../ids.ts";
-import type { Job } from "../mail/envelope.ts";
 import type { Outcome } from "../mail/outcome.ts";
-import type { AttemptRecord, NewEvent, Settlement } from "../store/store.ts";
+import type { AttemptRecord } from "../model/attempt.ts";
+import type { NewEvent } from "../model/event.ts";
+import type { Job } from "../model/queued-recipient.ts";
+import type { Settlement } from "../model/settlement.ts";
 import { suppressionFor, suppresses } from "../suppressions/policy.ts";
 import { secondLookFor } from "../suppressions/second-look.ts";
 import { localGroup } from "./shaping.ts";

@@ -5,9 +5,9 @@ import { convert, planConversion, type Source } from "../mail/conversion.ts";
 import { BodyHasher } from "../mail/dkim.ts";
 import { MailSyntaxError } from "../mail/header.ts";
 import type { SignHeader, SigningKey } from "../mail/dkim.ts";
-import type { QueuedMessage } from "../mail/envelope.ts";
 import type { Clock } from "../clock.ts";
 import type { WireMessage } from "../delivery/delivery.ts";
+import type { QueuedMessage } from "../model/queued-recipient.ts";
 import type { Store } from "../store/store.ts";
 
 export interface Wire {

@@ -3,7 +3,8 @@
 import type { Access } from "../access/access.ts";
 import type { Clock } from "../clock.ts";
 import type { Domains } from "../domains/domains.ts";
-import type { Account, Store } from "../store/store.ts";
+import type { Account } from "../model/account.ts";
+import type { Store } from "../store/store.ts";
 
 export const devDomain = "example.test";
 

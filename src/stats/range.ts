@@ -1,19 +1,10 @@
 // Which stretch of time a question is about. `from` and `to` are dates of the zone asked for, or moments; both are
 // widened to quarters of an hour, which is how finely is counted. Without them it is the last thirty days, today
 // among them. Quarters are kept for 90 days: a bound that lies further back is the begin of the same date in UTC.
+import { dayMs } from "../clock.ts";
 import { Refusal } from "../errors.ts";
-import { quarterMs } from "../store/counters.ts";
-import { quartersKeptDays } from "../store/stats-purge.ts";
-import {
-  dateAt,
-  dayMs,
-  nextPeriod,
-  periodStart,
-  startOfDate,
-  zoneOf,
-  type Granularity,
-  type Zone,
-} from "./zone.ts";
+import { quarterMs, quartersKeptDays } from "../model/statistics.ts";
+import { dateAt, type Granularity, nextPeriod, periodStart, startOfDate, type Zone, zoneOf } from "./zone.ts";
 
 /** A date (days since 1970-01-01) or a moment (milliseconds), as the question names it. */
 export type Bound = { date: number } | { at: number };

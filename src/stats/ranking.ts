@@ -1,9 +1,9 @@
 // Lists of the statistics, biggest first. A page goes on after the size and the key of the last row before it, by the
 // counts of now: what grows past that place between two pages is not shown again, so whoever must have every row once
 // asks for a range that has ended.
-import { decodeCursor, encodeCursor } from "../store/cursor.ts";
-import type { Totals } from "../store/counters.ts";
-import type { Page, PageRequest } from "../store/store.ts";
+import { decodeCursor, encodeCursor } from "../cursor.ts";
+import type { Totals } from "../model/counters.ts";
+import type { Page, PageRequest } from "../model/page.ts";
 
 export interface Counted {
   key: string;

@@ -1,6 +1,6 @@
 // What is made of the counters: the rates that a reader wants to see, each with its formula beside it. A rate of
 // nothing is null.
-import type { Totals } from "../store/counters.ts";
+import type { Totals } from "../model/counters.ts";
 
 export const mailFormulas = {
   delivery_rate: "delivered / (delivered + bounced)",

@@ -1,10 +1,8 @@
 // Calendar days in a time zone, as the zone's clocks show them: a day of 23 or 25 hours where they are changed, one that
 // begins at 01:00 where midnight is skipped. Every zone's offset is whole quarters of an hour in the years that are
 // asked for, so every day, and every hour, begins at one.
-import { quarterMs } from "../store/counters.ts";
-
-export const dayMs = 24 * 60 * 60 * 1000;
-export const hourMs = 60 * 60 * 1000;
+import { dayMs, hourMs } from "../clock.ts";
+import { quarterMs } from "../model/statistics.ts";
 
 export interface Zone {
   name: string;

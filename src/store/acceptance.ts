@@ -2,16 +2,21 @@
 // paused or deleted while the content was on its way), the suppression check that decides, the queue's limit, message, content and recipients, all or nothing. Both halves are here: the loop packs a message into
 // flat rows (cheap to hand to a thread), the writer runs them.
 import type { Database, Statement } from "better-sqlite3";
-import type { ContentRef, Job, QueuedMessage } from "../mail/envelope.ts";
+import type { NewMessage, NotSending } from "../model/acceptance.ts";
+import { operationsAccount } from "../model/account.ts";
+import type { ContentRef } from "../model/content.ts";
+import { counterMask } from "../model/counters.ts";
+import { mailFacts } from "../model/facts.ts";
+import type { BatchAnswer } from "../model/idempotency.ts";
+import type { Quota } from "../model/limits.ts";
+import type { Job, QueuedMessage } from "../model/queued-recipient.ts";
+import type { Suppression } from "../model/suppression.ts";
 import { createNotSending } from "./not-sending.ts";
 import { createQuotas } from "./quotas.ts";
-import type { BatchAnswer, NewMessage, NotSending, Quota, Suppression } from "./store.ts";
 import type { Answers, Stored } from "./answers.ts";
-import { counterMask, mailFacts } from "./counters.ts";
 import { createQueueLimit, createShareLimit } from "./queue-limit.ts";
 import type { Share, ShareFull } from "./queue-limit.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
-import { operationsAccount } from "./start.ts";
 import type { Tally } from "./tally.ts";
 
 export type Cell = string | number | null;

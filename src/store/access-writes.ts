@@ -2,8 +2,10 @@
 // row as it is then is the answer.
 import { randomBytes } from "node:crypto";
 import type { Database, Statement } from "better-sqlite3";
+import type { ApiKey, ApiKeyChange, KeyStatus } from "../model/api-key.ts";
+import type { MaintenanceWindow } from "../model/maintenance.ts";
+import type { SmtpCredential } from "../model/smtp-credential.ts";
 import { changedRates, type Flat } from "./account-writes.ts";
-import type { ApiKey, ApiKeyChange, KeyStatus, MaintenanceWindow, SmtpCredential } from "./store.ts";
 
 export type NewKeyRow = Omit<ApiKey, "key" | "lastUsedAt" | "revokedAt">;
 export type NewCredentialRow = Omit<SmtpCredential, "key" | "lastUsedAt" | "revokedAt">;

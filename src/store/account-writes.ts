@@ -2,8 +2,9 @@
 // key until retention is over, and that key must never be another's. What goes with it and may be much (deliveries,
 // suppressions) is dropped in pieces behind it.
 import type { Database, Statement } from "better-sqlite3";
+import type { Account, AccountChange, GuardBaseline } from "../model/account.ts";
+import type { AccountLimits, LimitsChange, Rates } from "../model/limits.ts";
 import { createPoolsAssigned } from "./ip-assignments.ts";
-import type { Account, AccountChange, AccountLimits, GuardBaseline, LimitsChange, Rates } from "./store.ts";
 import type { Tally } from "./tally.ts";
 import { discardPiece } from "./webhook-writes.ts";
 

@@ -3,9 +3,10 @@
 // rehearsed (run and taken back), the door makes the answer of its result, and then it is run again for good, with the
 // answer, if its result is still the same. If another write got in between, it starts again. This is the writer's half; the loop's is answering.ts.
 import type { Database } from "better-sqlite3";
+import type { KeptAnswer } from "../model/idempotency.ts";
+import type { Endpoint } from "../model/webhook.ts";
 import type { AnswerScope, Answers, Stored } from "./answers.ts";
 import type { AuditWrites } from "./audit-rows.ts";
-import type { Endpoint, KeptAnswer } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
 export interface AnsweredCall {

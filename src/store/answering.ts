@@ -1,10 +1,11 @@
 // The loop's side of a write that is kept with its answer (answered.ts): the effect runs over a view of the store whose
 // one write is a rehearsal, the answer is made of what came of it, and both are handed over to be kept.
+import type { AnsweredResult, AnswerRequest, KeptAnswer } from "../model/idempotency.ts";
 import { noResult, resultText } from "./answered.ts";
 import type { AnsweredCall } from "./answered.ts";
 import type { AnswerScope, Stored } from "./answers.ts";
 import type { GroupCommit } from "./group-commit.ts";
-import type { AnsweredResult, AnswerRequest, KeptAnswer, Store } from "./store.ts";
+import type { Store } from "./store.ts";
 import type { WriteName } from "./writer.ts";
 
 /** `viewOf`: the store as `effect` sees it, its writes going to that writer, its clearing up to `after`. */

@@ -2,9 +2,7 @@
 // retention walks along: an answer that goes with a message has the message's key, any other takes the next number of
 // the same sequence, so that neither ever gets a number that was given before.
 import type { Database, Statement } from "better-sqlite3";
-
-/** How long a stored answer is replayed. */
-export const idempotencyLifeMs = 24 * 60 * 60 * 1000;
+import { idempotencyKeptMs } from "../model/idempotency.ts";
 
 /** Whose key it is, and when. */
 export interface AnswerScope {
@@ -46,7 +44,7 @@ export function createAnswers(db: Database) {
     /** What was answered under the key within its life; null: nothing, the request is the first. */
     find({ accountKey, test, key, at }: AnswerScope, fingerprint: Buffer): Stored | null {
       const row = find.get(accountKey, test, key);
-      if (!row || row.created_at < at - idempotencyLifeMs) return null;
+      if (!row || row.created_at < at - idempotencyKeptMs) return null;
       if (!row.fingerprint.equals(fingerprint)) return { kind: "idempotency_conflict" };
       return { kind: "replayed", status: row.status, body: row.body };
     },

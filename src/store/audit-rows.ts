@@ -2,10 +2,10 @@
 // itself where there is none. Of a key's or login's use the table takes one row for each address and day, whatever is
 // asked of it. Rows go by their time (retention.audit), the oldest first.
 import type { Database, Statement } from "better-sqlite3";
+import type { AuditEntry, AuditFilter, AuditRecord } from "../model/audit.ts";
 import type { Cell } from "./acceptance.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
 import { walkLimit } from "./message-lists.ts";
-import type { AuditEntry, AuditFilter, AuditRecord } from "./store.ts";
 
 export interface AuditWrites {
   /** False: it stands there already. */

@@ -1,9 +1,6 @@
-// Positions in lists, opaque to callers: base64url of the kind of list and the last place seen. One that was not made
-// here, or for another list, is refused.
+// Pages as the reader thread works on them, and the kind of a list, which its cursors (src/cursor.ts) are bound to.
 import { createHash } from "node:crypto";
-import { Refusal } from "../errors.ts";
-
-export type Position = (string | number)[];
+import type { Position } from "../cursor.ts";
 
 /** A list's page as the reader works on it: `after` is a position, null at the start. */
 export interface PageAt {
@@ -25,46 +22,4 @@ export function kindOf(kind: string, filter: object): string {
   if (given.length === 0) return kind;
   const hash = createHash("sha256").update(JSON.stringify(given)).digest("base64url");
   return `${kind}.${hash.slice(0, 8)}`;
-}
-
-export function encodeCursor(kind: string, position: Position): string {
-  return Buffer.from(JSON.stringify([kind, ...position])).toString("base64url");
-}
-
-/** `shape`: what each part of the position must be. Throws Refusal invalid_request, field `cursor`. */
-export function decodeCursor(
-  kind: string,
-  cursor: string | null,
-  shape: ("string" | "number")[],
-): Position | null {
-  if (cursor === null) return null;
-  const parts = parse(cursor);
-  const fits =
-    parts !== null &&
-    parts.length === shape.length + 1 &&
-    parts[0] === kind &&
-    shape.every((type, i) =>
-      type === "number" ? Number.isSafeInteger(parts[i + 1]) : typeof parts[i + 1] === "string",
-    );
-  if (!fits) {
-    throw new Refusal(
-      "invalid_request",
-      "The cursor is not one that this list gave: start without one, or use next_cursor as it is, with the same filter.",
-      {
-        field: "cursor",
-      },
-    );
-  }
-  return parts.slice(1);
-}
-
-function parse(cursor: string): Position | null {
-  if (cursor.length > 2000 || !/^[A-Za-z0-9_-]+$/.test(cursor)) return null;
-  try {
-    const value: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
-    if (!Array.isArray(value)) return null;
-    return value.every((part) => typeof part === "string" || typeof part === "number") ? value : null;
-  } catch {
-    return null;
-  }
 }

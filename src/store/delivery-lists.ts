@@ -3,9 +3,13 @@
 // same order, each along its primary key; of what does not show (deliveries that wait, another status) each walks at
 // most 20,000 rows a page.
 import type { Database, Statement } from "better-sqlite3";
+import {
+  type DeliveryAttempt,
+  type DeliveryAttemptFilter,
+  deliveryAttemptStatuses,
+} from "../model/webhook-delivery.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
 import { walkLimit } from "./message-lists.ts";
-import type { DeliveryAttempt, DeliveryAttemptFilter } from "./store.ts";
 
 interface Place {
   seq: number;
@@ -85,7 +89,7 @@ export function createDeliveryLists(db: Database) {
       page: PageAt;
     }): PageFound<DeliveryAttempt> {
       const { filter, page } = arg;
-      const statuses = filter.statuses ?? ["delivered", "failed", "dead_lettered"];
+      const statuses = filter.statuses ?? deliveryAttemptStatuses;
       const event = filter.eventId === undefined ? null : eventSeq.get(filter.eventId, arg.accountKey);
       if (event === undefined) return { rows: [], next: null, hasMore: false };
       const after = placeOf(page) ?? start;

@@ -1,7 +1,7 @@
 // Sender domains: what changes them. A row is written whole from what a caller read of it, so each change raises its
 // revision, and one that was made of an older state (a check of the DNS takes seconds) writes nothing.
 import type { Database, Statement } from "better-sqlite3";
-import type { SenderDomain } from "./store.ts";
+import type { SenderDomain } from "../model/domain.ts";
 import type { Over } from "./suppression-writes.ts";
 
 export function createDomainWrites(db: Database) {

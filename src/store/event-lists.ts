@@ -2,12 +2,12 @@
 // that polling it tails the list. Message, event and recipient are served by indexes; other filters walk at most
 // 20,000 rows a page.
 import type { Database, Statement } from "better-sqlite3";
+import type { EventFilter, EventRecord } from "../model/event.ts";
+import { patternNames } from "../model/patterns.ts";
 import type { Cell } from "./acceptance.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
 import { globsOf } from "./globs.ts";
 import { walkLimit } from "./message-lists.ts";
-import { patternNames } from "./store.ts";
-import type { EventFilter, EventRecord } from "./store.ts";
 
 type Params = Record<string, Cell>;
 

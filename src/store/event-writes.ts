@@ -1,7 +1,7 @@
 // Records events: the body as it was written, once, and a delivery for every endpoint of the account that
 // subscribed to the type, paused ones too (their events wait). `seq` is the order of commits.
 import type { Database } from "better-sqlite3";
-import type { NewEvent } from "./store.ts";
+import type { NewEvent } from "../model/event.ts";
 import type { Tally } from "./tally.ts";
 
 export function createEventWrites(db: Database, tally: Tally) {

@@ -4,8 +4,9 @@
 // call. The suppression list stays, counters name nobody, and answers to idempotent requests go within a day anyway.
 // Each call is a small piece, found by the index of addresses; files are the caller's to unlink, after the commit.
 import type { Database, Statement } from "better-sqlite3";
+import type { ContentRef } from "../model/content.ts";
+import type { Forgotten } from "../model/erasure.ts";
 import { isHeld, isLeased } from "./holds.ts";
-import type { Forgotten } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
 /** Messages that one piece is about, content and all. */
@@ -35,7 +36,7 @@ interface Row {
 
 interface MessageRow {
   id: string;
-  contentKind: "inline" | "spool" | null;
+  contentKind: ContentRef["kind"] | null;
   contentName: string | null;
   recipients: number;
   unsent: number;

@@ -4,7 +4,8 @@
 // same claim when its time has come. `lease_until` is since when a row is held. Released, it is due by that time, and
 // the time on hold is added up: it does not count towards the age at which mail is given up.
 import type { Database, Statement } from "better-sqlite3";
-import type { AuditEntry, GuardBaseline } from "./store.ts";
+import type { GuardBaseline } from "../model/account.ts";
+import type { AuditEntry } from "../model/audit.ts";
 
 /** Sorts behind the owner of every boot, so that each kind is one stretch of the index of leases. */
 export const firstHolder = "~hold:";

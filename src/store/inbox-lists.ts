@@ -1,8 +1,8 @@
 // The local inbox, newest first: mail of test keys and of --dev, shown by the message that it is.
 import type { Database, Statement } from "better-sqlite3";
+import type { InboxMail } from "../model/inbox.ts";
 import type { Cell } from "./acceptance.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
-import type { InboxMail } from "./store.ts";
 
 type Params = Record<string, Cell>;
 

@@ -3,8 +3,8 @@
 // one account has when a second is created is assigned to it in that transaction (account-writes.ts). The account of the
 // appliance's own mail does not count as one that sends.
 import type { Database, Statement } from "better-sqlite3";
-import { operationsAccount } from "./start.ts";
-import type { AssignResult, IpAssignment } from "./store.ts";
+import { operationsAccount } from "../model/account.ts";
+import type { AssignResult, IpAssignment } from "../model/ip-assignment.ts";
 
 /** SQL: more than one account sends. */
 const severalSend = `(SELECT count(*) FROM accounts WHERE status <> 'deleted' AND name <> '${operationsAccount}') > 1`;

@@ -4,6 +4,9 @@
 import type { Database, Statement } from "better-sqlite3";
 import { and, asc, count, eq, getTableColumns, gt, isNull, lt, lte, ne, or, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
+import type { Resource } from "../model/last-change.ts";
+import type { Quota } from "../model/limits.ts";
+import type { Suppression } from "../model/suppression.ts";
 import { createHoldViews } from "./holds.ts";
 import { createAssignmentRows } from "./ip-assignments.ts";
 import { createMessageRows } from "./message-rows.ts";
@@ -11,7 +14,6 @@ import { createPoolRows } from "./pool-rows.ts";
 import { createSentRows } from "./sent-rows.ts";
 import { accounts, apiKeys, domains, endpoints, maintenance, secrets, smtpCredentials } from "./schema.ts";
 import { createQuotaView } from "./quotas.ts";
-import type { Quota, Resource, Suppression } from "./store.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 
 const { placeholder } = sql;

@@ -1,13 +1,14 @@
 // Lists of messages, newest first. `to` and time are served by indexes; any other filter walks at most 20,000 rows a
 // page, and the page then ends early, with more to come.
 import type { Database } from "better-sqlite3";
+import type { MessageFilter, MessageRecord } from "../model/message.ts";
+import { patternNames } from "../model/patterns.ts";
+import { finalStates } from "../model/recipient.ts";
 import type { Cell } from "./acceptance.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
-import { createMessageRows, finalStates, messageColumns, shownState } from "./message-rows.ts";
+import { createMessageRows, messageColumns, shownState } from "./message-rows.ts";
 import type { MessageRow } from "./message-rows.ts";
 import { globsOf } from "./globs.ts";
-import { patternNames } from "./store.ts";
-import type { MessageFilter, MessageRecord } from "./store.ts";
 
 /** Rows that a page looks at where a filter has no index. */
 export const walkLimit = 20_000;

@@ -1,10 +1,12 @@
 // Messages with their recipients as the doors show them. The state that shows is made of the one last written, the
 // lease and the due time: no row is touched only because time has passed. What is on hold shows what it waits as.
 import type { Database, Statement } from "better-sqlite3";
-import type { ContentRef } from "../mail/envelope.ts";
+import type { AttemptView } from "../model/attempt.ts";
+import type { ContentRef } from "../model/content.ts";
+import type { MessageRecord, MessageSource } from "../model/message.ts";
+import type { RecipientRecord } from "../model/recipient.ts";
+import type { TlsSummary } from "../model/tls.ts";
 import { isHeld, isLeased } from "./holds.ts";
-import type { TlsSummary } from "../mail/outcome.ts";
-import type { AttemptView, MessageRecord, RecipientRecord, RecipientState } from "./store.ts";
 
 /** SQL for the state that shows; `@now` is bound by the statement. */
 export const shownState = `CASE WHEN ${isLeased} THEN 'sending' WHEN state = 'scheduled' AND (due_at <= @now OR ${isHeld}) THEN 'queued' ELSE state END`;
@@ -21,11 +23,11 @@ export interface MessageRow {
   tags: string;
   metadata: string;
   ipPool: string;
-  source: "api" | "smtp";
+  source: MessageSource;
   sizeBytes: number;
   createdAt: number;
   sendAt: number | null;
-  contentKind: "inline" | "spool" | null;
+  contentKind: ContentRef["kind"] | null;
   contentName: string | null;
   signingDomain: string | null;
   headerLength: number;
@@ -76,7 +78,7 @@ export function createMessageRows(db: Database) {
 export function contentRefOf(row: {
   key: number;
   sizeBytes: number;
-  contentKind: "inline" | "spool" | null;
+  contentKind: ContentRef["kind"] | null;
   contentName: string | null;
 }): ContentRef | null {
   if (row.contentKind === "inline") return { kind: "inline", id: row.key, sizeBytes: row.sizeBytes };
@@ -114,4 +116,3 @@ export function createAttemptRows(db: Database) {
 }
 
 /** States from which nothing more is tried. */
-export const finalStates: readonly RecipientState[] = ["delivered", "bounced", "canceled"];

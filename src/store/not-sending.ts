@@ -1,7 +1,7 @@
 // Whether an account may send, as the transaction of an acceptance sees it: it may have been paused, suspended or deleted
 // while the content was on its way. One look by row id. The words of the refusal are access/paused.ts's.
 import type { Database, Statement } from "better-sqlite3";
-import type { NotSending } from "./store.ts";
+import type { NotSending } from "../model/acceptance.ts";
 
 /** null: it may send. */
 export function createNotSending(db: Database): (accountKey: number) => NotSending | null {

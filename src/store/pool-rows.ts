@@ -1,10 +1,7 @@
 // Pools as they are read, by the loop and by the writer alike. The pool `default` exists by nature: every account has
 // it, whether a row says something about it or not, and it is the default one where no other is.
 import type { Database, Statement } from "better-sqlite3";
-import type { Pool, PoolAddress } from "./store.ts";
-
-/** The pool that every account has. */
-export const defaultPool = "default";
+import { defaultPool, type Pool, type PoolAddress } from "../model/ip-pool.ts";
 
 interface PoolRow {
   key: number;

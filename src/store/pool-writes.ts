@@ -2,10 +2,17 @@
 // made when something is first said about it. A pool goes only when it has no address and no mail waits for it, which
 // one seek in the index of each kind tells.
 import type { Database, Statement } from "better-sqlite3";
+import {
+  type AddressChange,
+  type AddressLook,
+  defaultPool,
+  type NewAddress,
+  type PoolRules,
+  type PoolWrite,
+} from "../model/ip-pool.ts";
 import { holderOf, isLeased } from "./holds.ts";
 import { createAssignmentWrites } from "./ip-assignments.ts";
-import { createPoolRows, defaultPool } from "./pool-rows.ts";
-import type { AddressChange, AddressLook, NewAddress, PoolRules, PoolWrite } from "./store.ts";
+import { createPoolRows } from "./pool-rows.ts";
 
 export function createPoolWrites(db: Database) {
   const rows = createPoolRows(db);

@@ -3,17 +3,18 @@
 // to be sent or posted. Each call is a small piece (`limit`), so that no other write waits long; files are the caller's
 // to unlink, after the commit. Which rows it is about, purge-walk.ts finds.
 import type { Database, Statement } from "better-sqlite3";
+import type { ContentRef } from "../model/content.ts";
+import { idempotencyKeptMs } from "../model/idempotency.ts";
+import type { Purged, PurgeRequest } from "../model/retention.ts";
 import type { AuditWrites } from "./audit-rows.ts";
-import { idempotencyLifeMs } from "./answers.ts";
 import { createGiveBack } from "./give-back.ts";
 import { createStatsPurge } from "./stats-purge.ts";
 import { createWalks } from "./purge-walk.ts";
 import type { Aged } from "./purge-walk.ts";
-import type { Purged, PurgeRequest } from "./store.ts";
 
 interface AgedMessage extends Aged {
   sizeBytes: number;
-  contentKind: "inline" | "spool" | null;
+  contentKind: ContentRef["kind"] | null;
   contentName: string | null;
   recipients: number;
   /** Of all its recipients. */
@@ -65,7 +66,7 @@ export function createPurge(db: Database, audit: Pick<AuditWrites, "purge">) {
       const deliveries = remove.deliveries(events.gone);
       remove.events(events.gone);
 
-      const answers = walks.idempotency(piece(now - idempotencyLifeMs - 1));
+      const answers = walks.idempotency(piece(now - idempotencyKeptMs - 1));
       remove.answers(answers.gone);
 
       const stats = oldStats(now, share);

@@ -1,8 +1,8 @@
 // The queue as it is looked at: which lanes have something waiting, and how much waits. Lanes are found by one seek
 // each; counts walk the index of what waits, for status and metrics only.
 import type { Database, Statement } from "better-sqlite3";
+import type { QueueCounts } from "../model/queue.ts";
 import { isHeld, isLeased } from "./holds.ts";
-import type { QueueCounts } from "./store.ts";
 
 const messagesAtOnce = 5000;
 

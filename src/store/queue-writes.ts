@@ -4,11 +4,13 @@
 // start records that attempt as interrupted. What a paused account's turn comes to is not leased but put on
 // hold (holds.ts).
 import type { Database, Statement } from "better-sqlite3";
-import type { Job, QueuedMessage } from "../mail/envelope.ts";
 import { createIdMint } from "../ids.ts";
+import type { ContentRef } from "../model/content.ts";
+import type { MessageRecord } from "../model/message.ts";
+import type { Wait } from "../model/queue.ts";
+import type { Job, QueuedMessage } from "../model/queued-recipient.ts";
 import { holderOf, isHeld, isLeased } from "./holds.ts";
 import { contentRefOf, createMessageRows } from "./message-rows.ts";
-import type { MessageRecord, Wait } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
 export interface ClaimedRecipient {
@@ -46,7 +48,7 @@ export interface ClaimedMessage {
   messageIdHeader: string;
   ipPool: string;
   sizeBytes: number;
-  contentKind: "inline" | "spool" | null;
+  contentKind: ContentRef["kind"] | null;
   contentName: string | null;
   headerLength: number;
   bodyHash: Uint8Array;

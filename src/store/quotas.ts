@@ -3,9 +3,9 @@
 // those without a quota nothing is counted. A mail can begin before midnight and end after it: it counts on the day
 // that has begun, or each such mail would give that day's quota back.
 import type { Database, Statement } from "better-sqlite3";
-import type { Quota } from "./store.ts";
+import { dayMs } from "../clock.ts";
+import type { Quota } from "../model/limits.ts";
 
-const dayMs = 86_400_000;
 const dayOf = (at: number): number => Math.floor(at / dayMs);
 
 /** The first quota that `times` messages more would pass; null: none. */

@@ -2,6 +2,7 @@
 // write-ahead log into the database beside the writer. A question is one read transaction, so that no snapshot
 // outlives a page.
 import type { Database } from "better-sqlite3";
+import type { AttemptView } from "../model/attempt.ts";
 import { createAuditLists } from "./audit-rows.ts";
 import { createDeliveryLists } from "./delivery-lists.ts";
 import { createEventLists } from "./event-lists.ts";
@@ -11,7 +12,6 @@ import { createAttemptRows } from "./message-rows.ts";
 import { createQueueViews } from "./queue-views.ts";
 import { createStatsViews } from "./stats-views.ts";
 import { createSuppressionLists } from "./suppression-lists.ts";
-import type { AttemptView } from "./store.ts";
 
 export function createReader(db: Database, checkpointer: Database) {
   const attempts = createAttemptRows(db);

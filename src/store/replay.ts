@@ -2,7 +2,7 @@
 // already stays as it is. A walk goes in pieces, so that no other write waits for a long history; it starts over with ten
 // attempts, due with the retries, so that new events' first attempts are not held up.
 import type { Database, Statement } from "better-sqlite3";
-import type { ReplayRequest } from "./store.ts";
+import type { ReplayRequest } from "../model/webhook.ts";
 
 /** Events that one piece looks at. */
 const pieceSize = 2000;

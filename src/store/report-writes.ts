@@ -2,9 +2,9 @@
 // transaction with the event and the suppression, and once: a report that says the same again writes nothing. A
 // complaint that suppresses is still recorded behind one that could not, so that a forged one hides no true one.
 import type { Database, Statement } from "better-sqlite3";
+import type { Report, ReportResult } from "../model/report.ts";
 import type { SettlementParts } from "./settlement.ts";
 import { isHeld, isLeased } from "./holds.ts";
-import type { Report, ReportResult } from "./store.ts";
 import type { Tally } from "./tally.ts";
 
 interface Standing {

@@ -3,22 +3,21 @@
 // keys are integers inside; prefixed ULIDs are what the doors show. Content is apart from the rows that are scanned.
 // Over 300 lines: it is one list, a line a column.
 import { blob, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type {
-  Account,
-  AccountLimits,
-  AuditEntry,
-  DkimKey,
-  DnsRecord,
-  DomainStatus,
-  GuardBaseline,
-  KeyStatus,
-  Quota,
-  Rates,
-  RecipientState,
-  Scope,
-  SuppressionReason,
-  WebhookFormat,
-} from "./store.ts";
+import type { Account, GuardBaseline } from "../model/account.ts";
+import type { KeyStatus, Scope } from "../model/api-key.ts";
+import type { AttemptOutcome, ShownDecision } from "../model/attempt.ts";
+import type { AuditEntry } from "../model/audit.ts";
+import type { ContentRef } from "../model/content.ts";
+import type { DkimKey } from "../model/dkim-key.ts";
+import type { DnsRecord } from "../model/dns-record.ts";
+import type { DomainStatus } from "../model/domain.ts";
+import type { AccountLimits, Quota, Rates } from "../model/limits.ts";
+import type { MessageSource } from "../model/message.ts";
+import type { RecipientState, RecipientType } from "../model/recipient.ts";
+import type { CredentialStatus } from "../model/smtp-credential.ts";
+import type { SuppressionReason, SuppressionSource } from "../model/suppression.ts";
+import type { DeliveryAttemptStatus, DeliveryStatus } from "../model/webhook-delivery.ts";
+import type { WebhookFormat } from "../model/webhook.ts";
 
 export const accounts = sqliteTable("accounts", {
   key: integer("key").primaryKey(),
@@ -63,7 +62,7 @@ export const smtpCredentials = sqliteTable("smtp_credentials", {
   test: integer("test", { mode: "boolean" }).notNull(),
   hash: blob("hash", { mode: "buffer" }).notNull(),
   hint: text("hint").notNull(),
-  status: text("status").$type<"active" | "revoked">().notNull(),
+  status: text("status").$type<CredentialStatus>().notNull(),
   createdAt: integer("created_at").notNull(),
   lastUsedAt: integer("last_used_at"),
   revokedAt: integer("revoked_at"),
@@ -103,7 +102,7 @@ export const messages = sqliteTable("messages", {
   tagsJson: text("tags").notNull(),
   metadataJson: text("metadata").notNull(),
   ipPool: text("ip_pool").notNull(),
-  source: text("source").$type<"api" | "smtp">().notNull(),
+  source: text("source").$type<MessageSource>().notNull(),
   apiKey: integer("api_key"),
   sizeBytes: integer("size_bytes").notNull(),
   createdAt: integer("created_at").notNull(),
@@ -116,7 +115,7 @@ export const messages = sqliteTable("messages", {
   eightBit: integer("eight_bit").notNull(),
   smtpUtf8: integer("smtp_utf8").notNull(),
   /** Where the bytes are; null once retention has removed them. `inline`: the row of `content` with the message's key. */
-  contentKind: text("content_kind").$type<"inline" | "spool">(),
+  contentKind: text("content_kind").$type<ContentRef["kind"]>(),
   contentName: text("content_name"),
 });
 
@@ -133,7 +132,7 @@ export const recipients = sqliteTable("recipients", {
   key: integer("key").primaryKey({ autoIncrement: true }),
   messageKey: integer("message_key").notNull(),
   accountKey: integer("account_key").notNull(),
-  type: text("type").$type<"to" | "cc" | "bcc">().notNull(),
+  type: text("type").$type<RecipientType>().notNull(),
   to: text("to_address").notNull(),
   rcptTo: text("rcpt_to").notNull(),
   canonical: text("canonical").notNull(),
@@ -177,8 +176,8 @@ export const attempts = sqliteTable("attempts", {
   address: text("address"),
   tls: text("tls"),
   ambiguous: integer("ambiguous").notNull(),
-  decidedBy: text("decided_by").$type<"schedule" | "receiver" | "final" | "expired" | "restart">().notNull(),
-  outcome: text("outcome").$type<"delivered" | "deferred" | "bounced" | "interrupted">().notNull(),
+  decidedBy: text("decided_by").$type<ShownDecision>().notNull(),
+  outcome: text("outcome").$type<AttemptOutcome>().notNull(),
   smtpCode: integer("smtp_code"),
   smtpStatus: text("smtp_status"),
   smtpResponse: text("smtp_response"),
@@ -224,7 +223,7 @@ export const deliveries = sqliteTable(
   {
     endpointKey: integer("endpoint_key").notNull(),
     eventSeq: integer("event_seq").notNull(),
-    status: text("status").$type<"pending" | "delivered" | "dead_lettered">().notNull(),
+    status: text("status").$type<DeliveryStatus>().notNull(),
     attempts: integer("attempts").notNull(),
     dueAt: integer("due_at"),
     leased: integer("leased").notNull(),
@@ -244,7 +243,7 @@ export const deliveryAttempts = sqliteTable(
     eventSeq: integer("event_seq").notNull(),
     attemptedAt: integer("attempted_at").notNull(),
     attempt: integer("attempt").notNull(),
-    status: text("status").$type<"delivered" | "failed" | "dead_lettered">().notNull(),
+    status: text("status").$type<DeliveryAttemptStatus>().notNull(),
     responseStatus: integer("response_status"),
     error: text("error"),
     durationMs: integer("duration_ms").notNull(),
@@ -261,7 +260,7 @@ export const suppressions = sqliteTable(
     canonical: text("canonical").notNull(),
     email: text("email").notNull(),
     reason: text("reason").$type<SuppressionReason>().notNull(),
-    source: text("source").$type<"system" | "api" | "cli" | "import" | "recipient" | "smtp">().notNull(),
+    source: text("source").$type<SuppressionSource>().notNull(),
     description: text("description"),
     messageId: text("message_id"),
     eventId: text("event_id"),

@@ -1,7 +1,7 @@
 // Addresses whose domain did not exist, until a second look at it. One an address: the first bounce is the one that
 // the entry on the list will name.
 import type { Database } from "better-sqlite3";
-import type { NewSuppression, SecondLook } from "./store.ts";
+import type { NewSuppression, SecondLook } from "../model/suppression.ts";
 
 export interface SettledLooks {
   suppress: SecondLook[];

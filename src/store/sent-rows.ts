@@ -1,10 +1,11 @@
 // The recipients of a message that went out, each with the job that it was: what a report that comes back is judged
 // against, and what its event is made of. Two reads by key.
 import type { Database, Statement } from "better-sqlite3";
+import type { RecipientState } from "../model/recipient.ts";
+import type { SentRecipient } from "../model/report.ts";
 import { shownState } from "./message-rows.ts";
 import { messageForAttempt, queuedMessageOf } from "./queue-writes.ts";
 import type { ClaimedMessage } from "./queue-writes.ts";
-import type { RecipientState, SentRecipient } from "./store.ts";
 
 interface Row {
   key: number;

@@ -1,7 +1,10 @@
 // What an outcome changes, in one transaction: the recipient, the attempt, the event with its webhook rows, the
 // suppression and the inbox copy. A recipient that is final stays as it is: a second outcome writes nothing.
 import type { Database, Statement } from "better-sqlite3";
-import type { NewEvent, NewSuppression, SecondLook, Settlement } from "./store.ts";
+import type { SettledOutcome } from "../model/attempt.ts";
+import type { NewEvent } from "../model/event.ts";
+import type { Settlement } from "../model/settlement.ts";
+import type { NewSuppression, SecondLook } from "../model/suppression.ts";
 import type { Tally } from "./tally.ts";
 
 /** A settlement with what is nested in it turned to text on the loop, where it is made. */
@@ -10,7 +13,7 @@ export interface PackedSettlement {
   messageKey: number;
   accountKey: number;
   owner: string;
-  outcome: "delivered" | "deferred" | "bounced";
+  outcome: SettledOutcome;
   dueAt: number | null;
   at: number;
   attempt: number;

@@ -9,6 +9,7 @@ import { createChanges } from "./changes.ts";
 import { createSpool } from "./content.ts";
 import { asDamage, refuseLostDatabase } from "./damage.ts";
 import { createGroupCommit } from "./group-commit.ts";
+import type { Commit } from "./interface/engine.ts";
 import { lockDirectory } from "./lock.ts";
 import { createLookups } from "./lookups.ts";
 import { migrate } from "./migrations.ts";
@@ -18,7 +19,7 @@ import { createSpace } from "./space.ts";
 import { prepareAtStart } from "./start.ts";
 import { createStatsCalls } from "./stats-calls.ts";
 import { createCalls } from "./store-calls.ts";
-import type { Commit, Store } from "./store.ts";
+import type { Store } from "./store.ts";
 import { checkpointAtBytes, restartAtBytes } from "./wal.ts";
 import type { WalState } from "./wal.ts";
 

@@ -2,11 +2,10 @@
 // ended, rows and files that nothing points at any more, also what a deletion that was cut off left.
 import type { Database, Statement } from "better-sqlite3";
 import type { IdMint } from "../ids.ts";
+import { defaultAccount, operationsAccount } from "../model/account.ts";
 import type { Spool } from "./content.ts";
 
-/** Mail about the appliance itself is a message of this one: it has no webhooks and nobody's key. */
-export const operationsAccount = "operations";
-const firstAccounts = ["default", operationsAccount];
+const firstAccounts = [defaultAccount, operationsAccount];
 
 export interface Swept {
   orphanFiles: number;

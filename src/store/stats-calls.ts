@@ -3,15 +3,18 @@
 // folded. Refusals are gathered for a second, so that a loop of them is one small write.
 import type { Clock, Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
-import { counterMask, dayOfQuarter, mailFacts, quarterMs, quarterOf, quartersADay } from "./counters.ts";
-import { addCounts, statsKinds, statsScopes, totalsOf } from "./counters.ts";
+import { counterMask } from "../model/counters.ts";
+import { mailFacts } from "../model/facts.ts";
+import { quarterMs, statsKinds, type StatsListOf, type StatsOf, statsScopes } from "../model/statistics.ts";
+import { dayOfQuarter, quarterOf, quartersADay } from "./counters.ts";
+import { addCounts, totalsOf } from "./counters.ts";
 import type { Counted, Counts, StatsRow } from "./counters.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { Lookups } from "./lookups.ts";
 import type { ReaderLink } from "./reader-link.ts";
 import type { Space } from "./space.ts";
 import { StoreUnavailable } from "./store.ts";
-import type { StatsListOf, StatsOf, Store } from "./store.ts";
+import type { Store } from "./store.ts";
 
 export interface StatsCalls extends Pick<
   Store,

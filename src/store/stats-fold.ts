@@ -4,7 +4,8 @@
 // waited is gone when it is added. A day has so many rows of one list at most; what comes after stands under `(other)`,
 // so that a tag a message makes no table and no question long.
 import type { Database, Statement } from "better-sqlite3";
-import { addCounts, counterNames, dayOfQuarter, noCounts, quartersADay, rowsOf } from "./counters.ts";
+import { counterNames } from "../model/counters.ts";
+import { addCounts, dayOfQuarter, noCounts, quartersADay, rowsOf } from "./counters.ts";
 import type { Counts, StatsRow } from "./counters.ts";
 import { countsOfPairs, merge, pairsOf, readWaiting } from "./stats-gather.ts";
 import type { CountsOfQuarter, WaitingCounts } from "./stats-gather.ts";

@@ -2,7 +2,8 @@
 // its COMMIT, so that it stands or falls with what was counted and costs the same whether the batch held one message
 // or a thousand. The rows wait there until they are folded into the statistics (stats-fold.ts).
 import type { Database } from "better-sqlite3";
-import { addCounts, counterNames, noCounts, quarterOf } from "./counters.ts";
+import { counterNames } from "../model/counters.ts";
+import { addCounts, noCounts, quarterOf } from "./counters.ts";
 import type { Counted, Counts } from "./counters.ts";
 import type { Tally } from "./tally.ts";
 

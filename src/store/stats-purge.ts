@@ -1,11 +1,8 @@
 // How long statistics are kept: quarters of an hour for 90 days, so that the days of every time zone are exact so far
 // back, and UTC days for 400, so that a year can be laid beside the one before.
 import type { Database } from "better-sqlite3";
-
-export const quartersKeptDays = 90;
-export const daysKept = 400;
-
-const dayMs = 24 * 60 * 60 * 1000;
+import { dayMs } from "../clock.ts";
+import { daysKept, quartersKeptDays } from "../model/statistics.ts";
 
 export function createStatsPurge(db: Database) {
   const row = "day, account_key, test, kind, scope, scope_key, key";

@@ -3,15 +3,21 @@
 // because that interface is long: a short function a call.
 import { statSync } from "node:fs";
 import type { Clock } from "../clock.ts";
-import type { ContentRef, Job } from "../mail/envelope.ts";
+import { decodeCursor, encodeCursor } from "../cursor.ts";
+import type { NewMessage } from "../model/acceptance.ts";
+import type { ContentRef } from "../model/content.ts";
+import type { Page, PageRequest } from "../model/page.ts";
+import type { Job } from "../model/queued-recipient.ts";
+import type { Suppression } from "../model/suppression.ts";
 import { jobsOf, packBatch, packMessage } from "./acceptance.ts";
 import type { Inserted } from "./acceptance.ts";
 import { runAnswered } from "./answering.ts";
 import type { Changes } from "./changes.ts";
 import type { Spool } from "./content.ts";
-import { decodeCursor, encodeCursor, kindOf } from "./cursor.ts";
+import { kindOf } from "./cursor.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
 import type { GroupCommit } from "./group-commit.ts";
+import type { Commit } from "./interface/engine.ts";
 import type { Lookups } from "./lookups.ts";
 import type { PragmasReadBack } from "./open.ts";
 import type { UnsentPiece } from "./queue-views.ts";
@@ -23,7 +29,7 @@ import type { ReplayedPiece, ReplayPiece } from "./replay.ts";
 import type { Space } from "./space.ts";
 import type { StatsCalls } from "./stats-calls.ts";
 import { ContentGone, LimitReached } from "./store.ts";
-import type { Commit, NewMessage, Page, PageRequest, Store, Suppression } from "./store.ts";
+import type { Store } from "./store.ts";
 import type { Over } from "./suppression-writes.ts";
 import { attemptsPiece, discardPiece } from "./webhook-writes.ts";
 

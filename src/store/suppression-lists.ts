@@ -1,14 +1,13 @@
 // The suppression list, by address. The start of an address is served by the index; any other filter walks at most
 // 20,000 rows a page. And the addresses that may come to it by a second look.
 import type { Database, Statement } from "better-sqlite3";
+import type { NewSuppression, SecondLook, Suppression, SuppressionFilter } from "../model/suppression.ts";
 import type { Cell } from "./acceptance.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
 import { walkLimit } from "./message-lists.ts";
-import type { NewSuppression, SecondLook, Store, Suppression } from "./store.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 
 type Params = Record<string, Cell>;
-export type SuppressionFilter = Parameters<Store["listSuppressions"]>[1];
 
 /** After every string that begins with the same text. */
 const lastCharacter = "\u{10ffff}";

@@ -2,8 +2,10 @@
 // order before any retry; a delivery in flight is due again when its lease ends. Deliveries of a deleted endpoint,
 // or of a discarded backlog, go in pieces, so that no transaction grows with a backlog.
 import type { Database, Statement } from "better-sqlite3";
-import { counterMask, webhookFacts } from "./counters.ts";
-import type { DeliveryResult, DueDelivery, Endpoint } from "./store.ts";
+import { counterMask } from "../model/counters.ts";
+import { webhookFacts } from "../model/facts.ts";
+import type { DeliveryResult, DueDelivery } from "../model/webhook-delivery.ts";
+import type { Endpoint } from "../model/webhook.ts";
 import type { Over } from "./suppression-writes.ts";
 import type { Tally } from "./tally.ts";
 

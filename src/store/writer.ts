@@ -2,6 +2,7 @@
 // that go with it, and answers with plain values: it is called on the writer's thread, inside a transaction that it
 // neither begins nor ends.
 import type { Database } from "better-sqlite3";
+import type { AuditEntry } from "../model/audit.ts";
 import { createAcceptance } from "./acceptance.ts";
 import { createAnswered } from "./answered.ts";
 import { createAnswers } from "./answers.ts";
@@ -25,7 +26,6 @@ import { createStatsFold } from "./stats-fold.ts";
 import { createStatsGather } from "./stats-gather.ts";
 import type { StatsGather } from "./stats-gather.ts";
 import { createSuppressionWrites } from "./suppression-writes.ts";
-import type { AuditEntry } from "./store.ts";
 import { createTally } from "./tally.ts";
 import type { Tally } from "./tally.ts";
 import { countUnsent } from "./unsent.ts";

@@ -7,19 +7,15 @@ import type { Config } from "../config.ts";
 import { Refusal } from "../errors.ts";
 import type { Address } from "../mail/address.ts";
 import { canonicalAddress, rcptTo } from "../mail/address.ts";
-import type { Job } from "../mail/envelope.ts";
+import type { AcceptResult, NewMessage } from "../model/acceptance.ts";
+import type { PutContent } from "../model/content.ts";
+import type { BatchAnswer, IdempotencyRecord } from "../model/idempotency.ts";
+import type { Quota } from "../model/limits.ts";
+import type { Job } from "../model/queued-recipient.ts";
+import type { NewRecipient, RecipientType } from "../model/recipient.ts";
 import { laneOf, sandboxLane } from "../queue/lane.ts";
 import type { Reservation, Runner } from "../queue/runner.ts";
-import type {
-  AcceptResult,
-  BatchAnswer,
-  IdempotencyRecord,
-  NewMessage,
-  NewRecipient,
-  PutContent,
-  Quota,
-  Store,
-} from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { noRoom, problemsRefusal, suppressedProblems } from "./refusals.ts";
 
 export interface AcceptDeps {
@@ -31,7 +27,7 @@ export interface AcceptDeps {
 export interface Acceptable {
   message: NewMessage["message"];
   content: PutContent;
-  recipients: { type: "to" | "cc" | "bcc"; address: Address }[];
+  recipients: { type: RecipientType; address: Address }[];
   createdAt: number;
   sendAt: number | null;
   idempotency: IdempotencyRecord | null;

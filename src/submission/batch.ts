@@ -3,7 +3,8 @@
 // all of it or none. What the commit itself finds against one (an address suppressed since) leaves the others standing.
 import type { Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
-import { StoreUnavailable, type BatchAnswer, type Store } from "../store/store.ts";
+import type { BatchAnswer } from "../model/idempotency.ts";
+import { type Store, StoreUnavailable } from "../store/store.ts";
 import { acceptAll, type Acceptable, type AcceptDeps } from "./accept.ts";
 import type { Arrival, SendAnswer, Sender, Submission } from "./submission.ts";
 

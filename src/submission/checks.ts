@@ -3,9 +3,12 @@
 import type { Domains } from "../domains/domains.ts";
 import { Refusal, type Problem } from "../errors.ts";
 import type { Address } from "../mail/address.ts";
+import type { SenderDomain } from "../model/domain.ts";
+import { simulatorDomain } from "../model/simulator.ts";
+import type { Suppression } from "../model/suppression.ts";
 import type { Pools } from "../pools/pools.ts";
 import { isSimulated, simulatedNames } from "../sandbox/simulator.ts";
-import type { SenderDomain, Store, Suppression } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { refuseProblems, sound, suppressedProblems, type Checked } from "./refusals.ts";
 import type { RecipientRequest } from "./shape.ts";
 import type { Sender } from "./submission.ts";
@@ -113,10 +116,10 @@ export async function recipientRefusal(
 /** The simulator answers test keys only, except under --dev, and only under the names it knows. */
 function simulatorIssue({ dev }: Pick<CheckDeps, "dev">, sender: Sender, address: Address): string | null {
   if (!isSimulated(address.ascii)) return null;
-  if (!sender.test && !dev) return "simulator.svc takes mail of test keys only";
+  if (!sender.test && !dev) return `${simulatorDomain} takes mail of test keys only`;
   return simulatedNames.includes(address.local.toLowerCase())
     ? null
-    : `simulator.svc knows only ${simulatedNames.join(", ")}`;
+    : `${simulatorDomain} knows only ${simulatedNames.join(", ")}`;
 }
 
 /** Collects what to tell; the check that decides is inside the acceptance's transaction. */

@@ -1,8 +1,10 @@
 // The rules of each field of a send request. A reader takes a value of the right shape, reports
 // every problem through `add`, and returns what is sound. Shapes: shape.ts; the order of problems: request.ts.
+import { hourMs } from "../clock.ts";
 import { canonicalAddress, parseAddress, parseMailbox, type Mailbox } from "../mail/address.ts";
 import { readAttachment } from "../mail/attachments.ts";
 import { headerFits, reservedHeader, type ComposeAttachment } from "../mail/compose.ts";
+import { recipientTypes } from "../model/recipient.ts";
 import { shortName, type Add, type Field, type Party, type RecipientRequest } from "./shape.ts";
 
 const most = {
@@ -20,7 +22,7 @@ const most = {
   metadataKey: 128,
   metadataValue: 1024,
 };
-const farthestSendAtMs = 72 * 3_600_000;
+const farthestSendAtMs = 72 * hourMs;
 
 /** In code points, as people count characters. */
 function isLonger(text: string, characters: number): boolean {
@@ -76,7 +78,7 @@ export function readRecipients(
   add: Add,
 ): RecipientRequest[] {
   const found = new Map<string, RecipientRequest>();
-  for (const type of ["to", "cc", "bcc"] as const) {
+  for (const type of recipientTypes) {
     for (const [field, entry] of listed(type, lists[type])) {
       const mailbox = readMailbox(field, entry, add);
       if (!mailbox) continue;

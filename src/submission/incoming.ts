@@ -10,7 +10,7 @@ import { partNeeds, type PartNeeds } from "../mail/header-tidy.ts";
 import { MailIntake, type IntakeSummary } from "../mail/intake.ts";
 import { MimeWalk, type MimeVisitor, type Part } from "../mail/mime-walk.ts";
 import { rewriteHeaders, type RewrittenHeaders } from "../mail/submit-headers.ts";
-import type { SenderDomain } from "../store/store.ts";
+import type { SenderDomain } from "../model/domain.ts";
 import { readOptions, type FindPool, type MailOptions } from "./mail-options.ts";
 
 export interface ReadMail {

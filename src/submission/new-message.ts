@@ -2,7 +2,8 @@
 import { returnPathInUse } from "../domains/records.ts";
 import type { Composed } from "../mail/compose.ts";
 import { has8Bit } from "../mail/header-convert.ts";
-import type { NewMessage, SenderDomain } from "../store/store.ts";
+import type { NewMessage } from "../model/acceptance.ts";
+import type { SenderDomain } from "../model/domain.ts";
 import type { ReadMail } from "./incoming.ts";
 import type { Fitted } from "./refit.ts";
 import type { Made } from "./render.ts";

@@ -3,7 +3,8 @@
 // white space before a colon (RFC 5322 §4.5). It streams from disk to disk; the first copy is let go.
 import { convert, planConversion, type Source } from "../mail/conversion.ts";
 import { maxMessageBytes, MailIntake, MailTooLarge, type IntakeSummary } from "../mail/intake.ts";
-import type { PutContent, Store } from "../store/store.ts";
+import type { PutContent } from "../model/content.ts";
+import type { Store } from "../store/store.ts";
 
 export interface Fitted {
   content: PutContent;

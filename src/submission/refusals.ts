@@ -3,7 +3,7 @@
 import { isoTime } from "../clock.ts";
 import { Refusal, type Problem, type RefusalExtras } from "../errors.ts";
 import { maxMessageBytes } from "../mail/intake.ts";
-import type { Suppression } from "../store/store.ts";
+import type { Suppression } from "../model/suppression.ts";
 import { inFieldOrder } from "./request.ts";
 
 /** What one check found; `extras` go into the answer beside the problems. */

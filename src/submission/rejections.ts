@@ -1,7 +1,9 @@
 // Recipients that are refused for being suppressed, as they are counted. Of a request whose fields do not hold, tags and
 // pool are not what they should be; of the RCPT of a mail program nothing is known yet but who is written to.
+import type { Rejection } from "../model/statistics.ts";
+import type { Suppression } from "../model/suppression.ts";
 import type { Pools } from "../pools/pools.ts";
-import type { Rejection, Store, Suppression } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import type { ReadRequest } from "./request.ts";
 import type { Sender } from "./submission.ts";
 

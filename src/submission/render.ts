@@ -2,7 +2,8 @@
 // (RFC 5321 §4.4; a REST client's address is not told to the world). The composing itself is mail/compose.ts's.
 import { composeMessage, textFromHtml, type Composed } from "../mail/compose.ts";
 import { receivedField } from "../mail/trace.ts";
-import type { PutContent, Store } from "../store/store.ts";
+import type { PutContent } from "../model/content.ts";
+import type { Store } from "../store/store.ts";
 import type { MessageRequest } from "./shape.ts";
 
 /** What the service gives a message. */

@@ -6,6 +6,7 @@ import type { ErrorCode } from "../errors.ts";
 import { shapeWords } from "../errors/expected.ts";
 import type { Mailbox } from "../mail/address.ts";
 import type { ComposeAttachment } from "../mail/compose.ts";
+import type { RecipientType } from "../model/recipient.ts";
 
 const partyObject = z.strictObject({ email: z.string(), name: z.string().nullish() });
 export const party = z.union([z.string(), partyObject], {
@@ -153,7 +154,7 @@ export function shortName(name: string): string {
 }
 
 export interface RecipientRequest {
-  type: "to" | "cc" | "bcc";
+  type: RecipientType;
   /** `to[0]`: where the client finds it. */
   field: string;
   mailbox: Mailbox;

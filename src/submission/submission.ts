@@ -1,7 +1,9 @@
 // The one door behind both doors: what REST and SMTP accept passes the same checks and ends in
 // one transaction.
 import type { Address } from "../mail/address.ts";
-import type { Account, Quota } from "../store/store.ts";
+import type { Account } from "../model/account.ts";
+import type { Quota } from "../model/limits.ts";
+import type { AcceptedState, RecipientType } from "../model/recipient.ts";
 import type { Refusal } from "../errors.ts";
 
 export interface Sender {
@@ -24,10 +26,10 @@ export interface Arrival {
 /** What an accepted send is answered, at the REST door. */
 export interface SendAnswer {
   id: string;
-  status: "queued" | "scheduled";
+  status: AcceptedState;
   created_at: string;
   send_at: string | null;
-  recipients: { email: string; type: "to" | "cc" | "bcc" }[];
+  recipients: { email: string; type: RecipientType }[];
   message_id_header: string;
 }
 

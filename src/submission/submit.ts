@@ -10,9 +10,11 @@ import type { IdMint } from "../ids.ts";
 import { canonicalAddress, type Address } from "../mail/address.ts";
 import { messageTokenHeader, type MessageTokens } from "../mail/message-token.ts";
 import { receivedField } from "../mail/trace.ts";
+import type { IdempotencyRecord } from "../model/idempotency.ts";
+import type { Suppression } from "../model/suppression.ts";
 import type { Pools } from "../pools/pools.ts";
 import type { Runner } from "../queue/runner.ts";
-import { StoreUnavailable, type IdempotencyRecord, type Store, type Suppression } from "../store/store.ts";
+import { type Store, StoreUnavailable } from "../store/store.ts";
 import { accept, type Acceptable, type AcceptDeps, type Accepted } from "./accept.ts";
 import { createBatch } from "./batch.ts";
 import {

@@ -3,17 +3,17 @@
 // sender's reputation must not eat a list of good customers. The cause is mail/classify.ts's judgement; complaints and
 // unsubscribes are feedback's. The list itself, and which reason wins, is the store's.
 import { classifyReply, type Classification } from "../mail/classify.ts";
-import type { Job } from "../mail/envelope.ts";
 import { classifyFailure, failureType, replyOf, type Failure } from "../mail/failure.ts";
 import type { Outcome, OutcomeReply } from "../mail/outcome.ts";
-import type { NewSuppression } from "../store/store.ts";
+import type { OutcomeSource } from "../model/bounce.ts";
+import type { Job } from "../model/queued-recipient.ts";
+import { simulatorDomain } from "../model/simulator.ts";
+import type { NewSuppression } from "../model/suppression.ts";
 
-/** Addresses that play an outcome every time they are written to. */
-const simulatorDomain = "simulator.svc";
 const longestDescription = 500;
 
 /** `local`: our own resolver said so, and no server. */
-type Verdict = (reply: OutcomeReply, source: "smtp" | "local") => boolean;
+type Verdict = (reply: OutcomeReply, source: OutcomeSource) => boolean;
 const always: Verdict = () => true;
 const never: Verdict = () => false;
 

@@ -2,16 +2,17 @@
 // one broken resolver must not eat the list. It is believed while it still finds what is known to exist: domains that
 // took mail of ours lately, or where there are none the return path of the sender, which was seen when the sender's
 // domain was verified. Who cannot be told of within two days is not suppressed.
-import type { Clock } from "../clock.ts";
+import { type Clock, hourMs, minuteMs } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
-import type { Job } from "../mail/envelope.ts";
 import type { Outcome } from "../mail/outcome.ts";
-import type { SecondLook, Store } from "../store/store.ts";
+import type { Job } from "../model/queued-recipient.ts";
+import type { SecondLook } from "../model/suppression.ts";
+import type { Store } from "../store/store.ts";
 import { bounceEntry, playsOutcomes, suppresses } from "./policy.ts";
 
-const waitMs = 15 * 60_000;
-const giveUpMs = 48 * 3_600_000;
+const waitMs = 15 * minuteMs;
+const giveUpMs = 48 * hourMs;
 /** Looks of one round; the rest waits for the next. */
 const looksARound = 500;
 const looksAtOnce = 20;

@@ -6,7 +6,7 @@ import { KeyObject } from "node:crypto";
 import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import type { Clock } from "../clock.ts";
+import { type Clock, dayMs, hourMs } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { readCertificateFiles } from "./files.ts";
 import type { CertificatePair } from "./files.ts";
@@ -19,7 +19,6 @@ export interface SelfSignedDeps {
   log: Log;
 }
 
-const dayMs = 86_400_000;
 /** The longest life that common clients accept. */
 const lifeDays = 825;
 const renewDaysBefore = 30;
@@ -58,8 +57,8 @@ async function makeSelfSigned(names: string[], now: number): Promise<{ cert: str
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     name: [{ CN: [(names[0] ?? "localhost").slice(0, 64)] }],
     keys,
-    notBefore: new Date(now - 3_600_000), // a client's clock may be a little behind
-    notAfter: new Date(now + lifeDays * dayMs - 3_600_000),
+    notBefore: new Date(now - hourMs), // a client's clock may be a little behind
+    notAfter: new Date(now + lifeDays * dayMs - hourMs),
     signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),

@@ -6,8 +6,10 @@
 // holds up no other. What an attempt is, post.ts knows; what it came to, results.ts.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
+import type { DueDelivery } from "../model/webhook-delivery.ts";
+import type { Endpoint } from "../model/webhook.ts";
 import { StoreUnavailable } from "../store/store.ts";
-import type { DueDelivery, Endpoint, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import type { Lane } from "./lanes.ts";
 import { createLanes } from "./lanes.ts";
 import type { Answer, Post } from "./post.ts";

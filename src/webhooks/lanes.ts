@@ -4,7 +4,8 @@
 // dead endpoints cannot crowd out a live one. All lanes of one account have at most half of what other accounts leave,
 // where events of others are under way too.
 import type { Pool } from "undici";
-import type { DueDelivery, Endpoint } from "../store/store.ts";
+import type { DueDelivery } from "../model/webhook-delivery.ts";
+import type { Endpoint } from "../model/webhook.ts";
 import { readEndpointUrl } from "./guard.ts";
 import type { Post } from "./post.ts";
 

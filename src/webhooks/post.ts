@@ -7,7 +7,7 @@ import { createSecureContext, getCACertificates } from "node:tls";
 import { buildConnector, Pool } from "undici";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import type { Endpoint } from "../store/store.ts";
+import type { Endpoint } from "../model/webhook.ts";
 import { answerText, longestText } from "./answer-text.ts";
 import type { Guard } from "./guard.ts";
 import { skipContinues } from "./informational.ts";

@@ -3,8 +3,10 @@
 // store refuses stays and goes first when it takes writes again; a result that cannot be written by its own fault is left
 // out. A dead letter is told only once it is on disk.
 import type { Log } from "../log.ts";
+import type { DeliveryResult, DueDelivery } from "../model/webhook-delivery.ts";
+import type { Endpoint } from "../model/webhook.ts";
 import { StoreUnavailable } from "../store/store.ts";
-import type { DeliveryResult, DueDelivery, Endpoint, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import type { Answer } from "./post.ts";
 import { maxAttempts, nextAttemptAt } from "./schedule.ts";
 

@@ -2,7 +2,7 @@
 // the raw body bytes, in lower-case hex. The key is the 64 characters of the secret as bytes, undecoded.
 // Receivers refuse timestamps more than five minutes off, so both are made anew for every attempt.
 import { createHmac } from "node:crypto";
-import type { Endpoint } from "../store/store.ts";
+import type { Endpoint } from "../model/webhook.ts";
 
 /** `sha256=<hex>` for a body sent at `timestamp` (seconds since 1970). */
 export function signature(secret: string, timestamp: number, body: Uint8Array): string {

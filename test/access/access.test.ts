@@ -3,7 +3,8 @@ import { createAccess, type Access } from "../../src/access/access.ts";
 import { smtpUsername } from "../../src/access/credentials.ts";
 import { createIdMint } from "../../src/ids.ts";
 import { silentLog } from "../../src/log.ts";
-import type { Account, Store } from "../../src/store/store.ts";
+import type { Account } from "../../src/model/account.ts";
+import type { Store } from "../../src/store/store.ts";
 import { newDirectory, openSqlite } from "../store/fixtures.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 

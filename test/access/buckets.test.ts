@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createBuckets, rateTable, type RouteBucket } from "../../src/access/buckets.ts";
-import type { Rates } from "../../src/store/store.ts";
+import type { Rates } from "../../src/model/limits.ts";
 import { ManualClock } from "../support/clock.ts";
 
 const spender = (key: number, rates: Rates = {}) => ({ key, rates });

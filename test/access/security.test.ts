@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { createSecurity, securityRule, type Security } from "../../src/access/security.ts";
 import { silentLog } from "../../src/log.ts";
-import type { AuditEntry } from "../../src/store/store.ts";
+import type { AuditEntry } from "../../src/model/audit.ts";
 import { ManualClock } from "../support/clock.ts";
 
 let clock: ManualClock;

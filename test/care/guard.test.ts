@@ -1,11 +1,12 @@
 // The guard with the real store and its counters, and a runner that is told of lanes.
 import { expect, onTestFinished, test } from "vitest";
 import { createGuard, type GuardDeps } from "../../src/care/guard.ts";
-import { operationsAccount } from "../../src/care/notices.ts";
 import { silentLog } from "../../src/log.ts";
+import { type Account, operationsAccount } from "../../src/model/account.ts";
+import { counterMask, type CounterName } from "../../src/model/counters.ts";
+import { mailFacts } from "../../src/model/facts.ts";
 import { createHolds } from "../../src/queue/holds.ts";
-import { counterMask, mailFacts, type CounterName } from "../../src/store/counters.ts";
-import type { Account, Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { newDirectory, newEvent, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 

@@ -1,10 +1,12 @@
 import { dkimVerify } from "mailauth";
 import { describe, expect, test } from "vitest";
-import { createNotices, operationsAccount, type NoticesDeps } from "../../src/care/notices.ts";
+import { createNotices, type NoticesDeps } from "../../src/care/notices.ts";
 import { createIdMint } from "../../src/ids.ts";
 import type { Log } from "../../src/log.ts";
 import { createSigner, dkimRecordValue, generateDkimKey } from "../../src/mail/dkim.ts";
-import { StoreUnavailable, type SenderDomain } from "../../src/store/store.ts";
+import { operationsAccount } from "../../src/model/account.ts";
+import type { SenderDomain } from "../../src/model/domain.ts";
+import { StoreUnavailable } from "../../src/store/store.ts";
 import { FakeRunner, FakeStore, liveSender, makeDkimKey, makeDomain, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { createPrune } from "../../src/care/prune.ts";
 import { silentLog } from "../../src/log.ts";
+import type { Purged, PurgeRequest } from "../../src/model/retention.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
-import type { Purged, PurgeRequest } from "../../src/store/store.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 
 const day = 86_400_000;

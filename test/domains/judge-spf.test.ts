@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { DnsAnswer, MxRecord } from "../../src/dns/resolver.ts";
 import { judgeSpf } from "../../src/domains/judge-spf.ts";
 import type { Verdict } from "../../src/domains/judge.ts";
-import type { DnsRecord } from "../../src/store/store.ts";
+import type { DnsRecord } from "../../src/model/dns-record.ts";
 
 const host = {
   hostname: "mail.host.test",

@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { judgeDkim, judgeDmarc, judgeReturnPath } from "../../src/domains/judge.ts";
 import type { Verdict } from "../../src/domains/judge.ts";
 import { recordsFor } from "../../src/domains/records.ts";
-import type { DkimKey, DnsRecord } from "../../src/store/store.ts";
+import type { DkimKey } from "../../src/model/dkim-key.ts";
+import type { DnsRecord } from "../../src/model/dns-record.ts";
 
 const host = {
   hostname: "mail.host.test",

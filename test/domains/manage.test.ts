@@ -1,6 +1,7 @@
 // Sender domains from adding to verification, against a real resolver and a DNS server on loopback.
 import { createPublicKey } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { DomainStatus, SenderDomain } from "../../src/model/domain.ts";
 import { idleClock } from "../support/idle-clock.ts";
 import { createResolver } from "../../src/dns/resolve.ts";
 import type { CachingResolver } from "../../src/dns/resolve.ts";
@@ -10,7 +11,6 @@ import type { DomainsDeps } from "../../src/domains/manage.ts";
 import { Refusal } from "../../src/errors.ts";
 import { createIdMint } from "../../src/ids.ts";
 import { silentLog } from "../../src/log.ts";
-import type { DomainStatus, SenderDomain } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { asAdded } from "../support/domains.ts";
 import { startDnsServer } from "../support/dns-server.ts";

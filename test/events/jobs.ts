@@ -1,7 +1,6 @@
 // A job and an attempt's trace for tests of what is made of them.
-import type { Job } from "../../src/mail/envelope.ts";
-import type { QueuedMessage } from "../../src/mail/envelope.ts";
 import type { AttemptTrace } from "../../src/mail/outcome.ts";
+import type { Job, QueuedMessage } from "../../src/model/queued-recipient.ts";
 
 export const start = Date.parse("2026-11-27T09:00:00.000Z");
 

@@ -1,7 +1,7 @@
 // What proves a complaint, what it then changes, and what forged ones do not.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Job } from "../../src/mail/envelope.ts";
 import { messageTokenField } from "../../src/mail/message-token.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
 import { accept, newMessage } from "../store/fixtures.ts";
 import { arfMail, plainMail } from "../support/reports.ts";
 import { feedbackRig, loopPeer, stranger, type FeedbackRig } from "./rig.ts";

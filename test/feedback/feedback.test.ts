@@ -1,8 +1,8 @@
 // Over the real store: what a mail that comes back changes, and what none may change. Complaints: complaints.test.ts.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Feedback } from "../../src/feedback/feedback.ts";
-import type { Job } from "../../src/mail/envelope.ts";
 import { returnPathLocal } from "../../src/mail/return-path.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
 import { accept, newMessage, settlementOf } from "../store/fixtures.ts";
 import { dsnMail, plainMail, qmailBounce } from "../support/reports.ts";
 import { feedbackRig, stranger, type FeedbackRig } from "./rig.ts";

@@ -5,11 +5,11 @@ import { createRecorder } from "../../src/events/record.ts";
 import { createFeedback, type Feedback } from "../../src/feedback/feedback.ts";
 import type { FeedbackDeps } from "../../src/feedback/mailbox.ts";
 import { silentLog } from "../../src/log.ts";
-import type { Job } from "../../src/mail/envelope.ts";
 import { createMessageTokens } from "../../src/mail/message-token.ts";
 import { readNotice } from "../../src/mail/notice.ts";
 import { readReturned } from "../../src/mail/returned.ts";
 import { returnPathLocal } from "../../src/mail/return-path.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
 import { accept, mint, newDirectory, newMessage, openSqlite, settlementOf } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 

@@ -1,10 +1,13 @@
 // Last-Modified and If-Modified-Since on every GET of both doors, over a real store: nothing after a quiet second, all of
 // it after any change, and no token spent on what had not changed.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Job } from "../../src/mail/envelope.ts";
 import type { RouteDeps } from "../../src/http/deps.ts";
 import { allRoutes } from "../../src/http/routes.ts";
-import type { Endpoint, NewSuppression, Resource, Store } from "../../src/store/store.ts";
+import type { Resource } from "../../src/model/last-change.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
+import type { NewSuppression } from "../../src/model/suppression.ts";
+import type { Endpoint } from "../../src/model/webhook.ts";
+import type { Store } from "../../src/store/store.ts";
 import {
   accept,
   minute,

@@ -1,6 +1,8 @@
 // GET /v1/webhooks/{id}/deliveries over a real store: every attempt is a row, whatever became of its event afterwards.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import type { DeliveryResult, DueDelivery, Endpoint, Store } from "../../src/store/store.ts";
+import type { DeliveryResult, DueDelivery } from "../../src/model/webhook-delivery.ts";
+import type { Endpoint } from "../../src/model/webhook.ts";
+import type { Store } from "../../src/store/store.ts";
 import { minute, newDirectory, newEndpoint, newEvent, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Harness, type Json } from "./harness.ts";

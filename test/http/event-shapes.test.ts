@@ -6,7 +6,7 @@ import { sampleJob, sampleReplies, sampleTrace } from "../../src/events/sample.t
 import { envelopeShape } from "../../src/http/shapes/events.ts";
 import { createIdMint } from "../../src/ids.ts";
 import type { Complaint } from "../../src/mail/arf.ts";
-import type { NewEvent } from "../../src/store/store.ts";
+import type { NewEvent } from "../../src/model/event.ts";
 import { newEndpoint } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 

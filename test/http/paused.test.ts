@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createGuard } from "../../src/care/guard.ts";
 import { silentLog } from "../../src/log.ts";
+import type { NewMessage } from "../../src/model/acceptance.ts";
 import { createHolds } from "../../src/queue/holds.ts";
-import type { NewMessage, Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { accept, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, text, type Ask, type Harness } from "./harness.ts";

@@ -1,6 +1,7 @@
 // POST /v1/webhooks/{id}/replay over a real store: what is put in line again, and what is not.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Endpoint, Store } from "../../src/store/store.ts";
+import type { Endpoint } from "../../src/model/webhook.ts";
+import type { Store } from "../../src/store/store.ts";
 import { newDirectory, newEndpoint, newEvent, openSqlite, took } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, type Answer, type Harness } from "./harness.ts";

@@ -4,7 +4,9 @@ import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Refusal } from "../../src/errors.ts";
 import { parseDomain } from "../../src/mail/address.ts";
-import type { Endpoint, SenderDomain, Store } from "../../src/store/store.ts";
+import type { SenderDomain } from "../../src/model/domain.ts";
+import type { Endpoint } from "../../src/model/webhook.ts";
+import type { Store } from "../../src/store/store.ts";
 import {
   accept,
   mint,

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RouteDeps } from "../../src/http/deps.ts";
 import type { Route } from "../../src/http/route.ts";
 import { allRoutes } from "../../src/http/routes.ts";
-import type { Scope } from "../../src/store/store.ts";
+import type { Scope } from "../../src/model/api-key.ts";
 import { newDirectory, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { fake, startHttp, type Answer, type Harness } from "./harness.ts";

@@ -1,11 +1,11 @@
 // Which of a pool's addresses can be used, as it changes, and what the operator is told.
 import { expect, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
+import type { Pool, PoolAddress } from "../../src/model/ip-pool.ts";
 import { canBind } from "../../src/pools/bind.ts";
 import { createPools } from "../../src/pools/pools.ts";
 import { subjectOf } from "../../src/pools/problems.ts";
 import { chooseByWeight } from "../../src/pools/sources.ts";
-import type { Pool, PoolAddress } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 
 const address = (ip: string, over: Partial<PoolAddress> = {}): PoolAddress => ({

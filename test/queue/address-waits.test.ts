@@ -1,8 +1,8 @@
 // Mail that waits for an address of its pool, with the real store and the real runner.
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
-import type { Job } from "../../src/mail/envelope.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
 import type { Source } from "../../src/pools/sources.ts";
 import { createAddressWaits } from "../../src/queue/address-waits.ts";
 import { createRunner, type Runner } from "../../src/queue/runner.ts";

@@ -1,8 +1,8 @@
 // Sending that is paused, with the real store and the real runner.
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
-import type { Job } from "../../src/mail/envelope.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
 import { createHolds, type Holds } from "../../src/queue/holds.ts";
 import { systemSources } from "../../src/pools/sources.ts";
 import { createRunner, type Runner } from "../../src/queue/runner.ts";

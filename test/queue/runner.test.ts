@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
-import type { Job } from "../../src/mail/envelope.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
+import type { Settlement } from "../../src/model/settlement.ts";
 import { laneOf } from "../../src/queue/lane.ts";
 import type { Destination } from "../../src/queue/routing.ts";
 import { createRunner, type Runner, type RunnerDeps } from "../../src/queue/runner.ts";
 import { createShaping } from "../../src/queue/shaping.ts";
-import { StoreUnavailable, type Settlement } from "../../src/store/store.ts";
+import { StoreUnavailable } from "../../src/store/store.ts";
 import { systemSources, type Source } from "../../src/pools/sources.ts";
 import { ManualClock } from "../support/clock.ts";
 import { deferredOutcome, deliveredOutcome, makeJob, makeTrace } from "../support/jobs.ts";

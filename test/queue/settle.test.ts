@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { createRecorder } from "../../src/events/record.ts";
 import { createIdMint } from "../../src/ids.ts";
-import type { Job } from "../../src/mail/envelope.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
 import { settlementOf, type SettleDeps } from "../../src/queue/settle.ts";
 import { ManualClock } from "../support/clock.ts";
 import {

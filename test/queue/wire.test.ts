@@ -7,9 +7,9 @@ import {
   generateDkimKey,
   type SignInput,
 } from "../../src/mail/dkim.ts";
-import type { ContentRef } from "../../src/mail/envelope.ts";
+import type { ContentRef } from "../../src/model/content.ts";
+import type { SenderDomain } from "../../src/model/domain.ts";
 import { createWire } from "../../src/queue/wire.ts";
-import type { SenderDomain } from "../../src/store/store.ts";
 import { makeDkimKey, makeDomain } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { makeMessage } from "../support/jobs.ts";

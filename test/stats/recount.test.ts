@@ -2,8 +2,8 @@
 import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { counterMask, counterNames, type CounterName } from "../../src/store/counters.ts";
-import { mailFacts } from "../../src/store/counters.ts";
+import { counterMask, type CounterName, counterNames } from "../../src/model/counters.ts";
+import { mailFacts } from "../../src/model/facts.ts";
 import { createStatsFold } from "../../src/store/stats-fold.ts";
 import { createStatsGather } from "../../src/store/stats-gather.ts";
 import { createStatsViews } from "../../src/store/stats-views.ts";

@@ -2,12 +2,13 @@
 // by the product's own ways.
 import { rmSync } from "node:fs";
 import { createRecorder } from "../../src/events/record.ts";
-import type { Job } from "../../src/mail/envelope.ts";
 import type { Failure } from "../../src/mail/failure.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
+import type { Report } from "../../src/model/report.ts";
 import { settlementOf } from "../../src/queue/settle.ts";
 import type { Runner } from "../../src/queue/runner.ts";
-import type { Report, Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
 import { startHttp, type Answer, type Ask, type Harness, type Json } from "../http/harness.ts";
 import { mint, newDirectory, openSqlite } from "../store/fixtures.ts";

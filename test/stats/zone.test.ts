@@ -1,7 +1,8 @@
 // Days, weeks and hours as the clocks of a zone show them, and the ranges that are made of them.
 import { describe, expect, test } from "vitest";
+import { dayMs } from "../../src/clock.ts";
 import { periodsOf, rangeOf } from "../../src/stats/range.ts";
-import { dateAt, dayMs, startOfDate, zoneOf, type Granularity, type Zone } from "../../src/stats/zone.ts";
+import { dateAt, type Granularity, startOfDate, type Zone, zoneOf } from "../../src/stats/zone.ts";
 
 const at = (text: string): number => Date.parse(text);
 const date = (text: string): number => at(text) / dayMs;

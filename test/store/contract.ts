@@ -3,9 +3,12 @@
 // noun of it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Refusal } from "../../src/errors.ts";
-import type { Job } from "../../src/mail/envelope.ts";
+import type { NewApiKey } from "../../src/model/api-key.ts";
+import type { SenderDomain } from "../../src/model/domain.ts";
+import type { Page } from "../../src/model/page.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
 import { ContentGone } from "../../src/store/store.ts";
-import type { NewApiKey, Page, SenderDomain, Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { ManualClock } from "../support/clock.ts";
 import {
   accept,

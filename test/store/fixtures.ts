@@ -7,18 +7,16 @@ import { isEventType } from "../../src/events/catalog.ts";
 import { createRecorder } from "../../src/events/record.ts";
 import { createIdMint } from "../../src/ids.ts";
 import { silentLog } from "../../src/log.ts";
-import type { Job } from "../../src/mail/envelope.ts";
+import type { NewMessage } from "../../src/model/acceptance.ts";
+import type { NewEvent } from "../../src/model/event.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
+import type { NewRecipient } from "../../src/model/recipient.ts";
+import type { Settlement } from "../../src/model/settlement.ts";
+import type { NewSuppression } from "../../src/model/suppression.ts";
+import type { Endpoint } from "../../src/model/webhook.ts";
 import { openStore } from "../../src/store/sqlite-store.ts";
 import type { StoreOptions } from "../../src/store/sqlite-store.ts";
-import type {
-  Endpoint,
-  NewEvent,
-  NewMessage,
-  NewRecipient,
-  NewSuppression,
-  Settlement,
-  Store,
-} from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 
 export const mint = createIdMint();

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Account, MessageRecord, Store } from "../../src/store/store.ts";
+import type { Account } from "../../src/model/account.ts";
+import type { MessageRecord } from "../../src/model/message.ts";
+import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import {
   accept,

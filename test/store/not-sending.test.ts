@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Account, Store } from "../../src/store/store.ts";
+import type { Account } from "../../src/model/account.ts";
+import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { mint, newDirectory, newMessage, openSqlite } from "./fixtures.ts";
 

@@ -2,6 +2,9 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
+import type { EventFilter } from "../../src/model/event.ts";
+import type { MessageFilter } from "../../src/model/message.ts";
+import { patternNames } from "../../src/model/patterns.ts";
 import { packMessage } from "../../src/store/acceptance.ts";
 import { createAuditWrites } from "../../src/store/audit-rows.ts";
 import type { Spool } from "../../src/store/content.ts";
@@ -11,8 +14,6 @@ import { openWriting, prepareFiles } from "../../src/store/open.ts";
 import { createPurge } from "../../src/store/purge.ts";
 import { createReader } from "../../src/store/reader.ts";
 import { prepareAtStart } from "../../src/store/start.ts";
-import { patternNames } from "../../src/store/store.ts";
-import type { EventFilter, MessageFilter } from "../../src/store/store.ts";
 import { createWriter } from "../../src/store/writer.ts";
 import { mint, newDirectory, newEndpoint, newMessage } from "./fixtures.ts";
 

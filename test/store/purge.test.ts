@@ -3,9 +3,10 @@ import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Purged } from "../../src/model/retention.ts";
 import { migrate, migrations } from "../../src/store/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/open.ts";
-import type { Purged, Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import {
   accept,

@@ -1,7 +1,8 @@
 // What any Store must do with reports that come back: only the interface is used.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Job } from "../../src/mail/envelope.ts";
-import type { Report, Store } from "../../src/store/store.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
+import type { Report } from "../../src/model/report.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { ManualClock } from "../support/clock.ts";
 import type { OpenedStore } from "./contract.ts";
 import {

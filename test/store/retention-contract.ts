@@ -2,9 +2,11 @@
 // is about everything that is in one.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Job } from "../../src/mail/envelope.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
+import type { Purged, PurgeRequest } from "../../src/model/retention.ts";
+import type { Settlement } from "../../src/model/settlement.ts";
 import { ContentGone } from "../../src/store/store.ts";
-import type { Purged, PurgeRequest, Settlement, Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { OpenedStore } from "./contract.ts";
 import {
   accept,

@@ -2,8 +2,9 @@
 // queue, after a call that was taken back, and after a restart.
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { NewMessage } from "../../src/model/acceptance.ts";
 import { createShareLimit } from "../../src/store/queue-limit.ts";
-import type { NewMessage, Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { createTally } from "../../src/store/tally.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, mint, newDirectory, newMessage, openSqlite, settlementOf } from "./fixtures.ts";

@@ -4,11 +4,13 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { counterMask, type Totals } from "../../src/model/counters.ts";
+import type { NewEvent } from "../../src/model/event.ts";
+import { mailFacts } from "../../src/model/facts.ts";
 import { createBatchRunner } from "../../src/store/batch.ts";
 import { packMessage } from "../../src/store/acceptance.ts";
-import { counterMask, mailFacts, type Totals } from "../../src/store/counters.ts";
 import { databaseName } from "../../src/store/open.ts";
-import type { NewEvent, Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, minute, newDirectory, newEvent, newMessage, openSqlite, settlementOf } from "./fixtures.ts";
 

@@ -1,6 +1,7 @@
 // Slots are promised before the commit and used or given back after it, in every case.
 import { describe, expect, test } from "vitest";
-import { StoreUnavailable, type AcceptResult } from "../../src/store/store.ts";
+import type { AcceptResult } from "../../src/model/acceptance.ts";
+import { StoreUnavailable } from "../../src/store/store.ts";
 import { good, liveSender, makeRig, makeSuppression, startMs, testSender } from "./rig.ts";
 
 test("recipients that have a slot start at once, the others wait in their lanes", async () => {

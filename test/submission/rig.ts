@@ -2,20 +2,16 @@
 import { Refusal } from "../../src/errors.ts";
 import { createIdMint } from "../../src/ids.ts";
 import { createMessageTokens } from "../../src/mail/message-token.ts";
-import type { Job } from "../../src/mail/envelope.ts";
 import { parseAddress, type Address } from "../../src/mail/address.ts";
+import type { AcceptResult, BatchAcceptResult, NewMessage } from "../../src/model/acceptance.ts";
+import type { PutContent } from "../../src/model/content.ts";
+import type { DkimKey } from "../../src/model/dkim-key.ts";
+import type { SenderDomain } from "../../src/model/domain.ts";
+import type { BatchAnswer } from "../../src/model/idempotency.ts";
+import type { Job } from "../../src/model/queued-recipient.ts";
+import type { Rejection } from "../../src/model/statistics.ts";
+import type { Suppression } from "../../src/model/suppression.ts";
 import type { Reservation, Runner } from "../../src/queue/runner.ts";
-import type {
-  AcceptResult,
-  BatchAcceptResult,
-  BatchAnswer,
-  DkimKey,
-  NewMessage,
-  PutContent,
-  SenderDomain,
-  Rejection,
-  Suppression,
-} from "../../src/store/store.ts";
 import type { Arrival, Sender, Submission } from "../../src/submission/submission.ts";
 import { createSubmission, type SubmissionDeps } from "../../src/submission/submit.ts";
 import { newAccount } from "../support/account.ts";

@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { maxMessageBytes } from "../../src/mail/intake.ts";
 import { BodyHasher } from "../../src/mail/dkim.ts";
 import { parseHeaderSection } from "../../src/mail/header.ts";
-import { StoreUnavailable, type DnsRecord } from "../../src/store/store.ts";
+import type { DnsRecord } from "../../src/model/dns-record.ts";
+import { StoreUnavailable } from "../../src/store/store.ts";
 import {
   address,
   good,

@@ -1,5 +1,5 @@
 // An account as the store gives it, with what a test cares about replaced.
-import type { Account } from "../../src/store/store.ts";
+import type { Account } from "../../src/model/account.ts";
 
 export function newAccount(wishes: Partial<Account> = {}): Account {
   return {

@@ -1,5 +1,5 @@
 // What a sender domain has that nobody chose.
-import type { SenderDomain } from "../../src/store/store.ts";
+import type { SenderDomain } from "../../src/model/domain.ts";
 
 export const asAdded: Pick<
   SenderDomain,

@@ -1,7 +1,7 @@
 // Jobs and outcomes for tests of the rooms that pass them along.
 import { canonicalAddress, parseAddress } from "../../src/mail/address.ts";
-import type { Job, QueuedMessage } from "../../src/mail/envelope.ts";
 import type { AttemptTrace, Outcome } from "../../src/mail/outcome.ts";
+import type { Job, QueuedMessage } from "../../src/model/queued-recipient.ts";
 
 export function makeMessage(over: Partial<QueuedMessage> = {}): QueuedMessage {
   return {

@@ -1,7 +1,7 @@
 // What one endpoint, one result or one listener brings out stays its own: the others go on, and it is tried again.
 import { expect, test } from "vitest";
 import { silentLog, type Log } from "../../src/log.ts";
-import type { DeliveryResult } from "../../src/store/store.ts";
+import type { DeliveryResult } from "../../src/model/webhook-delivery.ts";
 import { createDispatcher } from "../../src/webhooks/dispatcher.ts";
 import type { Answer } from "../../src/webhooks/post.ts";
 import type { DeadLetter } from "../../src/webhooks/results.ts";

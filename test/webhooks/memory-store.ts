@@ -1,6 +1,8 @@
 // The five calls of the Store that the dispatcher makes, in memory, with what their comments promise:
 // first attempts in event order before retries, the attempt number raised and a lease taken at the claim.
-import type { DeliveryResult, DueDelivery, Endpoint, StoreUnavailable } from "../../src/store/store.ts";
+import type { DeliveryResult, DueDelivery } from "../../src/model/webhook-delivery.ts";
+import type { Endpoint } from "../../src/model/webhook.ts";
+import type { StoreUnavailable } from "../../src/store/store.ts";
 import type { DispatchStore } from "../../src/webhooks/dispatcher.ts";
 
 export interface Row {

@@ -1,5 +1,7 @@
 // `svc events`: what happened, as a list and live.
 import type { Command } from "commander";
+import { deliveryStatuses } from "../../model/webhook-delivery.ts";
+import { orList } from "../../word-list.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
 import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
@@ -23,7 +25,7 @@ export function register(events: Command, cli: Cli): void {
     .option("--to <email>", "of this recipient")
     .option("--tag <tag>", "of messages with this tag")
     .option("--webhook <id>", "for this endpoint")
-    .option("--delivery-status <status>", "pending, delivered, dead_lettered or none")
+    .option("--delivery-status <status>", orList([...deliveryStatuses, "none"]))
     .option("--order <order>", "asc or desc", "desc")
     .action((flags: FilterFlags) =>
       printList(cli, flags, {

@@ -1,5 +1,6 @@
 // `svc ips`: the addresses that mail leaves from. An address is in one pool, so the commands find the pool by it.
 import type { Command } from "commander";
+import { defaultPool } from "../../model/ip-pool.ts";
 import { agree } from "../ask.ts";
 import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
@@ -27,7 +28,7 @@ export function register(ips: Command, cli: Cli): void {
   ips
     .command("add <address>")
     .description("put an address into a pool")
-    .option("--pool <name>", "the pool", "default")
+    .option("--pool <name>", "the pool", defaultPool)
     .option("--hostname <name>", "said in EHLO; the server's own name where it is left out")
     .option("--weight <n>", "its share of the pool's mail, 1 to 1000")
     .option("--warmup", "note that it is to be warmed up")

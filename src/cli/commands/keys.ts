@@ -1,5 +1,6 @@
 // `svc keys`: API keys. A value is shown once, alone on stdout, so that it can be piped.
 import type { Command } from "commander";
+import { keyScopes } from "../../model/api-key.ts";
 import { agree } from "../ask.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
@@ -9,14 +10,12 @@ import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { moment, spanMs } from "../times.ts";
 
-const scopes = ["send", "suppressions", "reporting", "admin"];
-
 export function register(keys: Command, cli: Cli): void {
   keys
     .command("create")
     .description("make a key")
     .requiredOption("--name <name>", "what it is for")
-    .requiredOption("--scope <scope>", scopes.join(", "))
+    .requiredOption("--scope <scope>", keyScopes.join(", "))
     .option("--test", "a test key: nothing leaves the machine")
     .option("--allow-ip <network>", "usable from these networks only; repeat or separate by commas", listed)
     .option("--expires <time>", "a time, or a span such as 90d")
@@ -28,8 +27,8 @@ export function register(keys: Command, cli: Cli): void {
         allowIp?: string[];
         expires?: string;
       }) => {
-        if (!scopes.includes(flags.scope))
-          throw usage(`--scope: found "${flags.scope}", expected ${scopes.join(", ")}`);
+        if (!keyScopes.some((scope) => scope === flags.scope))
+          throw usage(`--scope: found "${flags.scope}", expected ${keyScopes.join(", ")}`);
         const body = {
           name: flags.name,
           scope: flags.scope,

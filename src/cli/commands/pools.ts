@@ -1,5 +1,6 @@
 // `svc pools`: the pools of addresses that messages may name. Their addresses: `svc ips`.
 import type { Command } from "commander";
+import { defaultPool } from "../../model/ip-pool.ts";
 import { agree } from "../ask.ts";
 import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
@@ -81,7 +82,7 @@ function show(cli: Cli, answer: Answer): void {
   if (ips.length === 0) {
     const add = `${cli.program} ips add ADDRESS --pool ${String(answer.json["name"])}`;
     return cli.out.note(
-      answer.json["name"] === "default"
+      answer.json["name"] === defaultPool
         ? "It has no address: the system chooses."
         : `It has no address: its mail waits for one. Add it: ${add}`,
     );

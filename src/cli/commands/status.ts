@@ -1,5 +1,6 @@
 // `svc status`: one screen about the service.
 import type { Command } from "commander";
+import { queueCountNames } from "../../model/queue.ts";
 import type { Cli } from "../cli.ts";
 import { field, type Row } from "../output.ts";
 import { cell, sizeText } from "../text.ts";
@@ -18,12 +19,7 @@ export function register(status: Command, cli: Cli): void {
       ["ready", ready],
       ["up", duration(uptime)],
       ["memory", sizeOf(memory)],
-      [
-        "queue",
-        ["scheduled", "queued", "deferred", "sending", "held"].map(
-          (name) => `${cell(queue[name] ?? 0)} ${name}`,
-        ),
-      ],
+      ["queue", queueCountNames.map((name) => `${cell(queue[name] ?? 0)} ${name}`)],
       ["oldest due", queue["oldest_due_at"]],
       [
         "store",

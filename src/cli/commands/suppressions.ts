@@ -1,5 +1,7 @@
 // `svc suppressions`: addresses that are not sent to.
 import type { Command } from "commander";
+import { reasonStrength, suppressionReasons, suppressionSources } from "../../model/suppression.ts";
+import { orList } from "../../word-list.ts";
 import { segment, type Cli } from "../cli.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";
@@ -17,11 +19,13 @@ interface FilterFlags extends ListFlags {
   prefix?: string;
 }
 
+const byStrength = suppressionReasons.toSorted((a, b) => reasonStrength[a] - reasonStrength[b]);
+
 export function register(suppressions: Command, cli: Cli): void {
   suppressions
     .command("add <email...>")
     .description("stop sending to addresses")
-    .option("--reason <reason>", "manual, unsubscribe, hard_bounce or complaint (manual)")
+    .option("--reason <reason>", `${orList(byStrength)} (manual)`)
     .option("--description <text>", "why")
     .option("--expires <time>", "until: a time, or a span such as 90d")
     .action(async (emails: string[], flags: AddFlags) => {
@@ -87,8 +91,8 @@ const times = { since: "created_after", until: "created_before" };
 
 function addFilters(command: Command): Command {
   return command
-    .option("--reason <reason>", "hard_bounce, complaint, unsubscribe or manual")
-    .option("--source <source>", "system, api, cli, import, recipient or smtp")
+    .option("--reason <reason>", orList(suppressionReasons))
+    .option("--source <source>", orList(suppressionSources))
     .option("--domain <domain>", "addresses of this domain")
     .option("--prefix <text>", "addresses that begin so");
 }

@@ -7,7 +7,7 @@ import { accountBuckets } from "../../access/buckets.ts";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
 import { isId } from "../../ids.ts";
-import type { Account } from "../../store/store.ts";
+import { type Account, defaultAccount, operationsAccount } from "../../model/account.ts";
 import { limitFields, pageFields, present } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
@@ -28,7 +28,7 @@ const changedLimits = z
   .describe("By name; null goes back to the limit of everybody.");
 const noBody = z.strictObject({});
 /** Made at the first start, and again were they missing. */
-const lasting = ["default", "operations"];
+const lasting = [defaultAccount, operationsAccount];
 const common = {
   scopes: ["admin"],
   bucket: "default",
@@ -70,7 +70,7 @@ export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): 
       body: noBody,
       bodyOptional: true,
       async handle(call) {
-        if (status === "suspended" && (await find(call)).name === "operations")
+        if (status === "suspended" && (await find(call)).name === operationsAccount)
           throw new Refusal("conflict", "The account operations sends the appliance's own mail and stays.");
         if (status === "active") await guard.resume(await find(call));
         return change(call, { status });

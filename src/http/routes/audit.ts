@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isoTime } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
-import type { AuditRecord } from "../../store/store.ts";
+import type { AuditRecord } from "../../model/audit.ts";
 import { csvReply } from "../csv.ts";
 import type { Cell } from "../../csv.ts";
 import { pageFields, present, textFilter, time } from "../fields.ts";

@@ -4,7 +4,10 @@
 import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
 import { eventTypes } from "../../events/catalog.ts";
-import type { Account, EventFilter, EventRecord, PageRequest } from "../../store/store.ts";
+import type { Account } from "../../model/account.ts";
+import type { EventFilter, EventRecord } from "../../model/event.ts";
+import type { PageRequest } from "../../model/page.ts";
+import { deliveryStatuses } from "../../model/webhook-delivery.ts";
 import {
   canonicalEmail,
   pageFields,
@@ -30,7 +33,7 @@ const filters = z.object({
   tag: textFilter,
   ip_address: textFilter,
   webhook_id: textFilter,
-  delivery_status: z.enum(["pending", "delivered", "dead_lettered", "none"]).optional(),
+  delivery_status: z.enum([...deliveryStatuses, "none"]).optional(),
   occurred_after: time.optional(),
   occurred_before: time.optional(),
   order: z.enum(["asc", "desc"]).default("asc"),

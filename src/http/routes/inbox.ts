@@ -2,7 +2,7 @@
 // it. The bytes of a caught mail are its message's content.
 import { z } from "zod";
 import { isoTime } from "../../clock.ts";
-import type { InboxMail } from "../../store/store.ts";
+import type { InboxMail } from "../../model/inbox.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { isoTime } from "../../clock.ts";
 import { parseHostAddress } from "../../dns/networks.ts";
 import { Refusal } from "../../errors.ts";
-import type { IpAssignment } from "../../store/store.ts";
+import type { IpAssignment } from "../../model/ip-assignment.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";

@@ -3,9 +3,10 @@
 import { z } from "zod";
 import { limitRefusal, mostOf } from "../../access/account-limits.ts";
 import { Refusal } from "../../errors.ts";
+import type { Account } from "../../model/account.ts";
+import type { Pool, PoolWrite } from "../../model/ip-pool.ts";
 import type { Pools } from "../../pools/pools.ts";
 import { lanesOf } from "../../queue/lane.ts";
-import type { Account, Pool, PoolWrite } from "../../store/store.ts";
 import { pageFields, present } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Reply, type Route } from "../route.ts";

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { mostOf } from "../../access/account-limits.ts";
 import { parseHostAddress } from "../../dns/networks.ts";
 import { parseDomain } from "../../mail/address.ts";
-import type { Pool, PoolAddress } from "../../store/store.ts";
+import type { Pool, PoolAddress } from "../../model/ip-pool.ts";
 import { pageFields, present } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";

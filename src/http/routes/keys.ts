@@ -5,12 +5,12 @@ import type { WantedKey } from "../../access/access.ts";
 import { routeBuckets } from "../../access/buckets.ts";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
-import type { ApiKey, KeyStatus } from "../../store/store.ts";
+import { type ApiKey, keyScopes, type KeyStatus } from "../../model/api-key.ts";
 import { label, limitFields, network, pageFields, present, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
-import { keyCreatedShape, keyListShape, keyScopes, keyShape, limitsBody } from "../shapes/access.ts";
+import { keyCreatedShape, keyListShape, keyShape, limitsBody } from "../shapes/access.ts";
 
 const allowIps = z.array(network).max(100, "has more than 100 networks");
 const created = z.strictObject({

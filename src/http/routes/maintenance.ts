@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
-import type { MaintenanceWindow } from "../../store/store.ts";
+import type { MaintenanceWindow } from "../../model/maintenance.ts";
 import { time } from "../fields.ts";
 import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";

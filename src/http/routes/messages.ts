@@ -3,7 +3,14 @@
 import { z } from "zod";
 import { quotasOf } from "../../access/quotas.ts";
 import { Refusal } from "../../errors.ts";
-import { type Account, type MessageFilter, type MessageRecord, type PageRequest } from "../../store/store.ts";
+import type { Account } from "../../model/account.ts";
+import {
+  type MessageFilter,
+  type MessageRecord,
+  messageSources,
+  messageStatuses,
+} from "../../model/message.ts";
+import type { PageRequest } from "../../model/page.ts";
 import type { Arrival, Sender } from "../../submission/submission.ts";
 import {
   canonicalEmail,
@@ -29,7 +36,6 @@ import {
   messageListShape,
   messageRequestShape,
   messageShape,
-  messageStatuses,
   rawMessage,
   validShape,
 } from "../shapes/messages.ts";
@@ -42,7 +48,7 @@ const filters = z.object({
   tag: textFilter,
   subject: textFilter,
   ip_pool: textFilter,
-  source: z.enum(["api", "smtp"]).optional(),
+  source: z.enum(messageSources).optional(),
   created_after: time.optional(),
   created_before: time.optional(),
   ...pageFields(),

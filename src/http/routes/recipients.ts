@@ -1,6 +1,6 @@
 // /v1/recipients, on the operator's socket only: one person out of what an account keeps, but for its suppressions.
 import { z } from "zod";
-import type { Forgotten } from "../../store/store.ts";
+import type { Forgotten } from "../../model/erasure.ts";
 import { canonicalEmail } from "../fields.ts";
 import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";

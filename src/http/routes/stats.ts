@@ -1,14 +1,15 @@
 // GET /v1/stats/*: what was counted, as sums, by time, and by what it was counted of. Which combinations of filters
 // there are rows for is decided here (one filter for sums, domain or pool for lists); what a range means is stats/range.ts's.
 import { z } from "zod";
-import { isoTime } from "../../clock.ts";
+import { dayMs, isoTime } from "../../clock.ts";
 import { bounceCategories, type Classification } from "../../mail/classify.ts";
+import type { Totals } from "../../model/counters.ts";
+import { quarterMs, type StatsListOf, type StatsOf } from "../../model/statistics.ts";
 import { invalid, periodsOf, rangeOf, type Bound, type Range } from "../../stats/range.ts";
 import { pageOfRanking, type Counted } from "../../stats/ranking.ts";
 import * as rates from "../../stats/rates.ts";
-import { dayMs, granularities } from "../../stats/zone.ts";
-import { addTotals, noTotals, quarterMs, type Totals } from "../../store/counters.ts";
-import type { StatsListOf, StatsOf } from "../../store/store.ts";
+import { addTotals, noTotals } from "../../stats/totals.ts";
+import { granularities } from "../../stats/zone.ts";
 import { domainName, pageFields, textFilter } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";

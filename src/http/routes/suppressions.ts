@@ -6,12 +6,14 @@ import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { canonicalAddress, parseAddress } from "../../mail/address.ts";
+import type { PageRequest } from "../../model/page.ts";
 import {
-  reasonStrength,
   type NewSuppression,
-  type PageRequest,
+  reasonStrength,
   type Suppression,
-} from "../../store/store.ts";
+  suppressionReasons,
+  suppressionSources,
+} from "../../model/suppression.ts";
 import { csvReply } from "../csv.ts";
 import type { Cell } from "../../csv.ts";
 import { domainName, pageFields, present, textFilter, time } from "../fields.ts";
@@ -21,10 +23,8 @@ import type { RouteDeps } from "../deps.ts";
 import {
   suppressionFile,
   suppressionListShape,
-  suppressionReasons,
   suppressionsAddedShape,
   suppressionShape,
-  suppressionSources,
 } from "../shapes/suppressions.ts";
 
 const mostAddresses = 1000;

@@ -1,10 +1,11 @@
 // GET /v1/events/tail, on the operator's socket only: one record a line as events are committed, an empty
 // line as heartbeat. A backlog is read page by page as fast as the client takes it.
 import { z } from "zod";
-import type { Clock, Timer } from "../../clock.ts";
+import { type Clock, dayMs, type Timer } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
 import { isId } from "../../ids.ts";
-import type { EventFilter, Store } from "../../store/store.ts";
+import type { EventFilter } from "../../model/event.ts";
+import type { Store } from "../../store/store.ts";
 import { present } from "../fields.ts";
 import { route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -15,7 +16,7 @@ import { eventList, eventText } from "./events.ts";
 const heartbeatMs = 15_000;
 const pageSize = 200;
 /** An event is committed at most this long after it occurred. */
-const lateMs = 24 * 60 * 60_000;
+const lateMs = dayMs;
 
 const query = z.object({ after: z.string().max(1000).optional(), event: eventList.optional() });
 

@@ -6,17 +6,16 @@ import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
-import type { Endpoint, ReplayRequest } from "../../store/store.ts";
+import { deliveryAttemptStatuses } from "../../model/webhook-delivery.ts";
+import { type Endpoint, type ReplayRequest, webhookFormats } from "../../model/webhook.ts";
 import { pageFields, present, textFilter, time, wordList } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
 import { deliveryBody, endpointBody, withSecret } from "../webhook-record.ts";
 import {
-  attemptStatuses,
   webhookCreatedShape,
   webhookDeliveryListShape,
-  webhookFormats,
   webhookListShape,
   webhookReplayedShape,
   webhookRotatedShape,
@@ -171,7 +170,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       refuses: ["resource_not_found"],
       changes: ["events"],
       query: z.object({
-        status: wordList(attemptStatuses).optional(),
+        status: wordList(deliveryAttemptStatuses).optional(),
         event_id: textFilter,
         ...pageFields(),
       }),

@@ -2,10 +2,11 @@
 import { z } from "zod";
 import { accountLimits, limitNames, type LimitName } from "../../access/account-limits.ts";
 import { accountBuckets } from "../../access/buckets.ts";
-import type { Limits } from "../../store/store.ts";
+import { liveAccountStatuses } from "../../model/account.ts";
+import { keyScopes, keyStatuses } from "../../model/api-key.ts";
+import type { Limits } from "../../model/limits.ts";
+import { credentialStatuses } from "../../model/smtp-credential.ts";
 import { idOf, list, timestamp } from "./common.ts";
-
-export const keyScopes = ["send", "suppressions", "reporting", "admin"] as const;
 
 const limitFields = {
   rates: z
@@ -34,7 +35,7 @@ export const accountShape = z
   .strictObject({
     id: idOf("acct"),
     name: z.string(),
-    status: z.enum(["active", "suspended"]),
+    status: z.enum(liveAccountStatuses),
     paused_at: timestamp.nullable().describe("Sending is paused since then, and queued mail is held."),
     pause_reason: z.string().nullable(),
     ...limitFields,
@@ -54,7 +55,7 @@ const keyFields = {
   test: z.boolean(),
   hint: z.string(),
   allow_ips: z.array(z.string()),
-  status: z.enum(["active", "disabled", "revoked"]),
+  status: z.enum(keyStatuses),
   ...limitFields,
   created_at: timestamp,
   expires_at: timestamp.nullable(),
@@ -73,7 +74,7 @@ const credentialFields = {
   username: z.string(),
   test: z.boolean(),
   hint: z.string(),
-  status: z.enum(["active", "revoked"]),
+  status: z.enum(credentialStatuses),
   created_at: timestamp,
   last_used_at: timestamp.nullable(),
   revoked_at: timestamp.nullable(),

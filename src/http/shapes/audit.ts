@@ -1,5 +1,6 @@
 // What /v1/audit answers.
 import { z } from "zod";
+import { actorKinds } from "../../model/audit.ts";
 import { ipAddress, list, timestamp } from "./common.ts";
 
 export const auditRecordShape = z
@@ -10,7 +11,7 @@ export const auditRecordShape = z
       .nullable()
       .describe("The account's name; null for what concerns the whole appliance."),
     actor: z.strictObject({
-      kind: z.enum(["operator", "key", "smtp_credential", "system", "none"]),
+      kind: z.enum(actorKinds),
       name: z.string().nullable().describe("The operator's name, or the id of the key or credential."),
     }),
     source_ip: z

@@ -4,6 +4,7 @@
 // description is given it by `.meta({ id })`; a list is named after what it lists.
 import { z } from "zod";
 import type { IdPrefix } from "../../ids.ts";
+import { tlsPolicies } from "../../model/tls.ts";
 
 /** A prefix and a ULID (ids.ts). */
 export function idOf(prefix: IdPrefix) {
@@ -62,7 +63,7 @@ export const tlsShape = z
     verified: z.boolean().meta({
       description: "The certificate is valid for the MX host, or matched a TLSA record.",
     }),
-    policy: z.enum(["none", "require", "verify", "mta-sts", "dane"]),
+    policy: z.enum(tlsPolicies),
   })
   .meta({ id: "Tls" });
 

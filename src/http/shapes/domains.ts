@@ -1,15 +1,18 @@
 // What /v1/domains answers.
 import { z } from "zod";
+import { dkimAlgorithms, dkimKeyStatuses } from "../../model/dkim-key.ts";
+import { recordPurposes, recordStatuses, recordTypes } from "../../model/dns-record.ts";
+import { domainStatuses } from "../../model/domain.ts";
 import { emailAddress, idOf, list, timestamp } from "./common.ts";
 
 const recordShape = z
   .strictObject({
-    purpose: z.enum(["dkim", "spf", "return_path", "dmarc", "tracking"]),
-    type: z.enum(["TXT", "MX", "CNAME"]),
+    purpose: z.enum(recordPurposes),
+    type: z.enum(recordTypes),
     name: z.string(),
     value: z.string(),
     required: z.boolean().describe("The domain is verified when every record that is required holds."),
-    status: z.enum(["unchecked", "ok", "missing", "mismatch", "unknown"]),
+    status: z.enum(recordStatuses),
     found: z.array(z.string()).describe("What the DNS shows, shortened."),
     issue: z.string().nullable().describe("What to do about it; null where nothing is."),
   })
@@ -18,9 +21,9 @@ const recordShape = z
 const dkimShape = z
   .strictObject({
     selector: z.string(),
-    algorithm: z.enum(["rsa-sha256", "ed25519-sha256"]),
+    algorithm: z.enum(dkimAlgorithms),
     status: z
-      .enum(["active", "pending", "retired"])
+      .enum(dkimKeyStatuses)
       .describe(
         "pending: signs once it is seen in the DNS. retired: signs no more, and stays published a while.",
       ),
@@ -33,7 +36,7 @@ export const domainShape = z
     id: idOf("dom"),
     name: z.string().describe("In A-label form."),
     status: z
-      .enum(["pending", "verified", "degraded", "failed", "suspended"])
+      .enum(domainStatuses)
       .describe("degraded: it was verified, fails now, and sends for 72 hours more."),
     records: z.array(recordShape),
     dkim: z.array(dkimShape),

@@ -1,8 +1,9 @@
 // The two shapes of an error (problem.ts): problem details (RFC 9457), and the envelope of 401, 403 and 429.
 import { z } from "zod";
 import { errorCatalog, type ErrorCode } from "../../errors.ts";
+import { keyScopes } from "../../model/api-key.ts";
+import { suppressionReasons } from "../../model/suppression.ts";
 import { idOf, timestamp } from "./common.ts";
-import { suppressionReasons } from "./suppressions.ts";
 
 const code = z
   .enum(Object.keys(errorCatalog) as ErrorCode[])
@@ -22,7 +23,7 @@ const extras = {
     .optional()
     .describe("Every problem of the request at once."),
   retry_after_seconds: z.int().min(1).optional(),
-  required_scope: z.enum(["send", "suppressions", "reporting", "admin"]).optional(),
+  required_scope: z.enum(keyScopes).optional(),
   bucket: z.string().optional().describe("The rate limit that was hit."),
   supported_versions: z.array(z.string()).optional(),
   suppressed_recipients: z

@@ -3,6 +3,8 @@
 import { z } from "zod";
 import { eventCatalog, type EventType } from "../../events/catalog.ts";
 import { bounceCategories, type Classification } from "../../mail/classify.ts";
+import { bounceSources, bounceTypes, complaintTypes } from "../../model/bounce.ts";
+import { deliveryStatuses } from "../../model/webhook-delivery.ts";
 import {
   count,
   emailAddress,
@@ -74,11 +76,11 @@ const dataShapes = {
       ...ofMessage,
       ...reply,
       bounce_type: z
-        .enum(["hard", "soft", "undetermined"])
+        .enum(bounceTypes)
         .describe("Permanent; temporary until its time was up; or a report that does not say."),
       ...cause,
       attempt: count,
-      source: z.enum(["smtp", "dsn", "local"]),
+      source: z.enum(bounceSources),
       suppressed: z.boolean().describe("This event put the recipient on the suppression list."),
       reported_at: timestamp.nullable().optional().describe("The report's own date, of source dsn."),
     })
@@ -89,7 +91,7 @@ const dataShapes = {
     .strictObject({
       ...ofMessage,
       complaint_source: z.string().describe("The feedback loop, else generic_arf."),
-      complaint_type: z.enum(["abuse", "fraud", "virus", "opt_out", "other"]),
+      complaint_type: z.enum(complaintTypes),
       feedback_type: z.string().describe("The report's own word (RFC 5965), in lower case."),
       reported_at: timestamp,
       sending_ip: ipAddress.nullable(),
@@ -115,7 +117,7 @@ const dataShapes = {
 const deliveryShape = z
   .strictObject({
     webhook_id: idOf("whk"),
-    status: z.enum(["pending", "delivered", "dead_lettered"]),
+    status: z.enum(deliveryStatuses),
     attempts: count,
     last_attempt_at: timestamp.nullable(),
     last_status: z

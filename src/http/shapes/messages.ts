@@ -1,6 +1,9 @@
 // What /v1/messages takes and answers. The fields of a send are submission's to judge (submission/shape.ts, fields.ts);
 // here their limits are written down for a reader, and hold nobody.
 import { z } from "zod";
+import { attemptOutcomes, dialogueSides, shownDecisions } from "../../model/attempt.ts";
+import { messageSources, messageStatuses } from "../../model/message.ts";
+import { acceptedStates, recipientStates, recipientTypes } from "../../model/recipient.ts";
 import { messageFields } from "../../submission/shape.ts";
 import type { SendAnswer } from "../../submission/submission.ts";
 import {
@@ -103,11 +106,11 @@ export const batchRequestShape = z
   })
   .meta({ id: "MessageBatchRequest" });
 
-const recipientType = z.enum(["to", "cc", "bcc"]);
+const recipientType = z.enum(recipientTypes);
 
 const acceptedFields = {
   id: idOf("msg"),
-  status: z.enum(["queued", "scheduled"]),
+  status: z.enum(acceptedStates),
   created_at: timestamp,
   send_at: timestamp.nullable(),
   recipients: z.array(z.strictObject({ email: emailAddress, type: recipientType })),
@@ -139,17 +142,6 @@ export const batchShape = z
   .meta({ id: "MessageBatch" });
 
 export const validShape = z.strictObject({ valid: z.literal(true) }).meta({ id: "MessageValid" });
-
-export const recipientStates = [
-  "scheduled",
-  "queued",
-  "sending",
-  "delivered",
-  "deferred",
-  "bounced",
-  "canceled",
-] as const;
-export const messageStatuses = [...recipientStates, "partially_delivered", "processing"] as const;
 
 export const recipientShape = z
   .strictObject({
@@ -189,7 +181,7 @@ export const messageShape = z
     tags: z.array(z.string()),
     metadata: z.record(z.string(), z.string()),
     ip_pool: z.string(),
-    source: z.enum(["api", "smtp"]),
+    source: z.enum(messageSources),
     test: z.boolean(),
     size_bytes: count,
     created_at: timestamp,
@@ -215,7 +207,7 @@ export const attemptShape = z
     host: z.string().nullable(),
     address: ipAddress.nullable(),
     tls: tlsShape.nullable(),
-    outcome: z.enum(["delivered", "deferred", "bounced", "interrupted"]).meta({
+    outcome: z.enum(attemptOutcomes).meta({
       description:
         "interrupted: the server ended (a crash, kill -9) before the attempt did, and made it due again.",
     }),
@@ -227,10 +219,10 @@ export const attemptShape = z
     smtp_status: smtpStatus.nullable(),
     smtp_response: z.string().nullable(),
     dialogue: z.array(
-      z.strictObject({ at_ms: z.number().min(0), from: z.enum(["us", "them"]), text: z.string() }),
+      z.strictObject({ at_ms: z.number().min(0), from: z.enum(dialogueSides), text: z.string() }),
     ),
     next_attempt_at: timestamp.nullable(),
-    decided_by: z.enum(["schedule", "receiver", "final", "expired", "restart"]),
+    decided_by: z.enum(shownDecisions),
   })
   .meta({ id: "Attempt" });
 

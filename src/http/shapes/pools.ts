@@ -1,7 +1,7 @@
 // What the API shows of IP pools and their addresses.
 import { z } from "zod";
 import { isoTime } from "../../clock.ts";
-import type { Pool, PoolAddress } from "../../store/store.ts";
+import type { Pool, PoolAddress } from "../../model/ip-pool.ts";
 import { ipAddress, timestamp } from "./common.ts";
 
 const status = z.enum(["active", "warming", "paused", "listed", "unbindable"]);

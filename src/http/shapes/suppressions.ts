@@ -1,9 +1,7 @@
 // What /v1/suppressions answers.
 import { z } from "zod";
+import { suppressionReasons, suppressionSources } from "../../model/suppression.ts";
 import { count, emailAddress, idOf, list, smtpCode, smtpStatus, timestamp } from "./common.ts";
-
-export const suppressionReasons = ["hard_bounce", "complaint", "unsubscribe", "manual"] as const;
-export const suppressionSources = ["system", "api", "cli", "import", "recipient", "smtp"] as const;
 
 export const suppressionShape = z
   .strictObject({

@@ -1,9 +1,9 @@
 // What /v1/webhooks answers.
 import { z } from "zod";
 import { eventTypes } from "../../events/catalog.ts";
+import { deliveryAttemptStatuses } from "../../model/webhook-delivery.ts";
+import { webhookFormats } from "../../model/webhook.ts";
 import { count, idOf, list, timestamp } from "./common.ts";
-
-export const webhookFormats = ["svc", "standard", "both"] as const;
 
 const fields = {
   id: idOf("whk"),
@@ -41,8 +41,6 @@ export const webhookRotatedShape = z
   })
   .meta({ id: "WebhookSecretRotated" });
 
-export const attemptStatuses = ["delivered", "failed", "dead_lettered"] as const;
-
 export const webhookDeliveryShape = z
   .strictObject({
     event_id: idOf("evt"),
@@ -51,7 +49,7 @@ export const webhookDeliveryShape = z
       .min(1)
       .describe("As X-Svc-Delivery-Attempt said; it starts anew where an event is replayed."),
     status: z
-      .enum(attemptStatuses)
+      .enum(deliveryAttemptStatuses)
       .describe("failed: another attempt followed or is to; dead_lettered: it was the last one."),
     response_status: z.int().nullable().describe("What the receiver answered; null where it did not."),
     response_body: z

@@ -1,13 +1,10 @@
-// The queued unit as delivery sees it: one recipient of one message (RFC 5321 §3.3:
-// the envelope decides, never the headers).
-
-/** Where a message's bytes are. A plain value: it crosses threads and processes. */
-export type ContentRef =
-  { kind: "inline"; id: number; sizeBytes: number } | { kind: "spool"; name: string; sizeBytes: number };
+// The queued unit: one recipient of one message, leased to this process, with all that an attempt needs to know
+// (RFC 5321 §3.3: the envelope decides, never the headers).
+import type { ContentRef } from "./content.ts";
 
 /** All that an attempt needs to know of the message; read once, at acceptance or claim. */
 export interface QueuedMessage {
-  /** Integer key in the store. */
+  /** Row id in the store. */
   key: number;
   /** `msg_…` */
   id: string;
@@ -41,7 +38,7 @@ export interface QueuedMessage {
 
 /** One recipient, leased to this process until `leaseUntil`. */
 export interface Job {
-  /** Integer key of the recipient in the store. */
+  /** Row id of the recipient in the store. */
   key: number;
   message: QueuedMessage;
   /** The recipient's address as it goes into RCPT TO, domain in A-label form. */

@@ -1,0 +1,26 @@
+// TLS by name: what may be asked for at listeners and of receiving servers, and what an attempt's session came to.
+
+/** Where the listeners' certificate comes from. */
+export const listenerTlsModes = ["files", "self-signed", "off"] as const;
+export type ListenerTlsMode = (typeof listenerTlsModes)[number];
+
+/** What is asked of receiving servers (RFC 3207, RFC 7435). */
+export const outboundTlsModes = ["opportunistic", "require", "verify"] as const;
+export type OutboundTls = (typeof outboundTlsModes)[number];
+
+/** What is asked of a smart host, which may also be spoken to in clear. */
+export const smartHostTlsModes = ["none", ...outboundTlsModes] as const;
+export type SmartHostTls = (typeof smartHostTlsModes)[number];
+
+/** What held an attempt to TLS; `mta-sts` is RFC 8461, `dane` RFC 7672. */
+export const tlsPolicies = ["none", "require", "verify", "mta-sts", "dane"] as const;
+export type TlsPolicy = (typeof tlsPolicies)[number];
+
+/** The TLS session of an attempt. */
+export interface TlsSummary {
+  version: string;
+  cipher: string;
+  /** The certificate is valid for the MX host (or matched a TLSA record). */
+  verified: boolean;
+  policy: TlsPolicy;
+}

@@ -1,0 +1,31 @@
+// A webhook endpoint: where events are posted to, and how they are signed. Deliveries to it: webhook-delivery.ts.
+
+/** Which signatures a webhook carries: our own, those of Standard Webhooks, or both. */
+export const webhookFormats = ["svc", "standard", "both"] as const;
+export type WebhookFormat = (typeof webhookFormats)[number];
+
+export interface Endpoint {
+  key: number;
+  id: string; // whk_…
+  accountKey: number;
+  url: string;
+  /** Bits of the subscribed event types (events/catalog.ts). */
+  eventMask: number;
+  description: string | null;
+  active: boolean;
+  /** 64 printable ASCII characters; their bytes are the HMAC key. */
+  secret: string;
+  previousSecret: string | null;
+  previousSecretUntil: number | null;
+  createdAt: number;
+  updatedAt: number;
+  lastSuccessAt: number | null;
+  lastFailureAt: number | null;
+  consecutiveFailures: number;
+  format: WebhookFormat;
+}
+
+/** `since` to before `until`: by when they occurred. `types`: what counts of all, whether it was sent there before or not. */
+export type ReplayRequest =
+  | { kind: "events"; ids: string[] }
+  | { kind: "range"; since: number | null; until: number | null; deadLettered: boolean; types: string[] };

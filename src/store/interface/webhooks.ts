@@ -1,0 +1,56 @@
+// The calls about webhook endpoints and the deliveries to them: claim what is due, settle it, replay it.
+import type { Page, PageRequest } from "../../model/page.ts";
+import type {
+  DeliveryAttempt,
+  DeliveryAttemptFilter,
+  DeliveryResult,
+  DueDelivery,
+} from "../../model/webhook-delivery.ts";
+import type { Endpoint, ReplayRequest } from "../../model/webhook.ts";
+
+export interface WebhookStore {
+  /** Throws LimitReached where the account would have more than `most`. */
+  createEndpoint(endpoint: Omit<Endpoint, "key">, most?: number): Promise<Endpoint>;
+  endpoint(accountKey: number, id: string): Promise<Endpoint | null>;
+  endpointByKey(key: number): Promise<Endpoint | null>;
+  listEndpoints(accountKey: number): Promise<Endpoint[]>;
+  /** `discardBacklog`: pending deliveries are dropped; the events stay in the pull API. */
+  updateEndpoint(
+    accountKey: number,
+    id: string,
+    change: Partial<Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "format">> & {
+      updatedAt: number;
+    },
+    options?: { discardBacklog?: boolean },
+  ): Promise<Endpoint | null>;
+  /** Signs with `secret` from now on, and until `previousUntil` with the one before as well; null: no more. */
+  rotateSecret(
+    accountKey: number,
+    id: string,
+    rotation: { secret: string; previousUntil: number | null; at: number },
+  ): Promise<Endpoint | null>;
+  /** Puts events in line again, with all their attempts; answers how many. What is in line already is left alone. null: no such endpoint. */
+  replayDeliveries(accountKey: number, id: string, which: ReplayRequest, at: number): Promise<number | null>;
+  deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
+  /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */
+  endpointsDue(): Promise<{ endpointKey: number; accountKey: number; dueAt: number }[]>;
+  /** First attempts in event order before retries; raises and writes the attempt number, leased until `leaseUntil`. */
+  claimDeliveries(claim: {
+    accountKey: number;
+    endpointKey: number;
+    limit: number;
+    now: number;
+    leaseUntil: number;
+  }): Promise<{ deliveries: DueDelivery[]; nextDueAt: number | null }>;
+  /** Of one account. */
+  settleDeliveries(results: DeliveryResult[]): Promise<void>;
+  /** Puts back what was claimed and not tried: its attempt does not count. */
+  giveBackDeliveries(deliveries: DueDelivery[], at: number): Promise<void>;
+  /** Attempts of the endpoint: events newest first, of each the last attempt first. null: no such endpoint. */
+  listDeliveries(
+    accountKey: number,
+    id: string,
+    filter: DeliveryAttemptFilter,
+    page: PageRequest,
+  ): Promise<Page<DeliveryAttempt> | null>;
+}
