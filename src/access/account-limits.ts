@@ -4,7 +4,7 @@
 // those of a count.
 import { Refusal } from "../errors.ts";
 import type { Account } from "../model/account.ts";
-import type { AccountLimits } from "../model/limits.ts";
+import type { AccountLimits, QueueShare } from "../model/limits.ts";
 import { LimitReached } from "../store/store.ts";
 
 export const accountLimits = {
@@ -38,11 +38,9 @@ export function mostOf(limits: AccountLimits, name: CountLimit): number {
   return limits[name] ?? accountLimits[name].most;
 }
 
-export interface Share {
+export interface Share extends QueueShare {
   /** Of whom, by name. */
   account: string;
-  recipients: number | null;
-  bytes: number | null;
 }
 
 /** What of the queue and the disk the account may fill with unsent mail. */
@@ -84,7 +82,7 @@ export function limitRefusal(
 }
 
 /** What is told of a share of the queue or the disk that is used up. */
-export function shareWords(account: string, of: "recipients" | "bytes", most: number): string {
+export function shareWords(account: string, of: keyof QueueShare, most: number): string {
   if (of === "recipients")
     return (
       `the account ${account} has its share of the queue, ${most} unsent recipients (at most half of what the other accounts leave of limits.max_queue, ` +

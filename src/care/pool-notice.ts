@@ -1,5 +1,6 @@
 // The notice about a pool whose mail waits: the addresses, why each cannot be used, and what to do. One a cause; another
 // address, or another reason, is another cause.
+import { defaultAccount } from "../model/account.ts";
 import { adviceOf, effectOf, subjectOf, type PoolProblem } from "../pools/problems.ts";
 import type { Store } from "../store/store.ts";
 import type { Notices } from "./notices.ts";
@@ -9,7 +10,7 @@ export async function tellPool(
   store: Pick<Store, "accountByKey">,
   problem: PoolProblem,
 ): Promise<void> {
-  const account = (await store.accountByKey(problem.accountKey))?.name ?? "default";
+  const account = (await store.accountByKey(problem.accountKey))?.name ?? defaultAccount;
   const subject = subjectOf(problem);
   const faults = problem.addresses.map(({ address, fault }) => `${address}:${fault}`);
   await notices.notify(

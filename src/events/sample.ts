@@ -1,6 +1,6 @@
 // The made-up message behind the events of a webhook test: names and addresses that documentation may use
 // (RFC 2606, RFC 5737), so that a receiver that acts on one by mistake harms nobody. record.ts writes the events.
-import { isoTime } from "../clock.ts";
+import { hourMs, isoTime } from "../clock.ts";
 import type { AttemptTrace, OutcomeReply } from "../mail/outcome.ts";
 import { defaultPool } from "../model/ip-pool.ts";
 import type { Job } from "../model/queued-recipient.ts";
@@ -103,7 +103,7 @@ export function sampleData(type: WithoutSmtp, nowMs: number): string {
     },
     "ip.delisted": {
       ...listing,
-      listed_at: isoTime(nowMs - 3_600_000),
+      listed_at: isoTime(nowMs - hourMs),
       delisted_at: at,
       duration_seconds: 3600,
       affected_pools: [defaultPool],

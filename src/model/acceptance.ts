@@ -3,7 +3,7 @@
 import type { AccountStatus } from "./account.ts";
 import type { PutContent } from "./content.ts";
 import type { IdempotencyRecord, Replayed } from "./idempotency.ts";
-import type { Quota } from "./limits.ts";
+import type { Quota, QueueShare } from "./limits.ts";
 import type { MessageSource } from "./message.ts";
 import type { Job, QueuedMessage } from "./queued-recipient.ts";
 import type { NewRecipient } from "./recipient.ts";
@@ -26,10 +26,10 @@ export interface NewMessage {
   /** Refuse with `queue_full` when this many recipients are unsent; 0: no limit. */
   maxQueue: number;
   /**
-   * Refuse with `share_full` when the account has this many recipients, or bytes of their content, unsent; null in it:
-   * half of what the other accounts leave, where there are any. null: the account is bound by no share.
+   * Refuse with `share_full` when the account has this many recipients, or bytes of their content, unsent, where there
+   * are other accounts. null: the account is bound by no share.
    */
-  share: { recipients: number | null; bytes: number | null } | null;
+  share: QueueShare | null;
 }
 
 /** The account was paused, suspended or deleted between the first look at it and the commit. */
@@ -41,14 +41,17 @@ export interface NotSending {
   pauseReason: string | null;
 }
 
+export interface ShareFull {
+  kind: "share_full";
+  of: keyof QueueShare;
+  most: number;
+}
+
 /** Why nothing of a message was kept, where a batch may say it of one message among others. */
 export type MessageRefusal =
-  | { kind: "suppressed"; entries: Suppression[] }
-  | { kind: "queue_full" }
-  | { kind: "share_full"; of: "recipients" | "bytes"; most: number }
-  | NotSending;
+  { kind: "suppressed"; entries: Suppression[] } | { kind: "queue_full" } | ShareFull | NotSending;
 
-export interface OverQuota {
+export interface QuotaSpent {
   kind: "over_quota";
   quota: Quota;
 }
@@ -57,11 +60,11 @@ export type AcceptResult =
   | { kind: "accepted"; jobs: Job[] /* those inserted leased, in the order of `recipients` */ }
   | Replayed
   | MessageRefusal
-  | OverQuota;
+  | QuotaSpent;
 
 /** `refused`: nothing was kept; what stood against each message, null where nothing did. */
 export type BatchAcceptResult =
   | { kind: "accepted"; jobs: Job[][] /* of each message, those inserted leased */ }
   | { kind: "refused"; refusals: (MessageRefusal | null)[] }
   | Replayed
-  | OverQuota;
+  | QuotaSpent;

@@ -40,6 +40,13 @@ export interface LimitsChange {
   dailyQuota?: number | null;
 }
 
+/** What one account may have unsent. */
+export interface QueueShare {
+  /** In place of half of what the others leave; null: that half. */
+  recipients: number | null;
+  bytes: number | null;
+}
+
 /** How many messages a key or an account may have accepted in a day of UTC. `owner`: its row id. */
 export interface Quota {
   kind: "key" | "account";

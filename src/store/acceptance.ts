@@ -2,20 +2,19 @@
 // paused or deleted while the content was on its way), the suppression check that decides, the queue's limit, message, content and recipients, all or nothing. Both halves are here: the loop packs a message into
 // flat rows (cheap to hand to a thread), the writer runs them.
 import type { Database, Statement } from "better-sqlite3";
-import type { NewMessage, NotSending } from "../model/acceptance.ts";
+import type { MessageRefusal, NewMessage, QuotaSpent } from "../model/acceptance.ts";
 import { operationsAccount } from "../model/account.ts";
 import type { ContentRef } from "../model/content.ts";
 import { counterMask } from "../model/counters.ts";
 import { mailFacts } from "../model/facts.ts";
 import type { BatchAnswer } from "../model/idempotency.ts";
-import type { Quota } from "../model/limits.ts";
+import type { QueueShare, Quota } from "../model/limits.ts";
 import type { Job, QueuedMessage } from "../model/queued-recipient.ts";
 import type { Suppression } from "../model/suppression.ts";
 import { createNotSending } from "./not-sending.ts";
 import { createQuotas } from "./quotas.ts";
 import type { Answers, Stored } from "./answers.ts";
 import { createQueueLimit, createShareLimit } from "./queue-limit.ts";
-import type { Share, ShareFull } from "./queue-limit.ts";
 import { suppressionColumns } from "./suppression-writes.ts";
 import type { Tally } from "./tally.ts";
 
@@ -27,7 +26,7 @@ export interface PackedMessage {
   createdAt: number;
   maxQueue: number;
   /** null: its account is bound by no share. */
-  share: Share | null;
+  share: QueueShare | null;
   /** Free bytes of the disk before all mail is refused. */
   room: number;
   /** Of its content, to each recipient. */
@@ -52,12 +51,7 @@ export interface Inserted {
   recipientKeys: number[];
 }
 
-/** What the commit itself finds against a message. */
-export type Refused =
-  { kind: "suppressed"; entries: Suppression[] } | { kind: "queue_full" } | NotSending | ShareFull;
-
-export type OverQuota = { kind: "over_quota"; quota: Quota };
-export type Accepted = ({ kind: "accepted" } & Inserted) | Refused | OverQuota | Stored;
+export type Accepted = ({ kind: "accepted" } & Inserted) | MessageRefusal | QuotaSpent | Stored;
 
 export interface PackedBatch {
   messages: PackedMessage[];
@@ -73,8 +67,8 @@ export interface PackedBatch {
 
 export type BatchAccepted =
   | { kind: "accepted"; messages: Inserted[] }
-  | { kind: "refused"; refusals: (Refused | null)[] }
-  | OverQuota
+  | { kind: "refused"; refusals: (MessageRefusal | null)[] }
+  | QuotaSpent
   | Stored;
 
 /** Blobs of one packed message. */
@@ -233,7 +227,7 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
   };
 
   /** `before`: recipients of the same batch before it. */
-  const refusalOf = (p: PackedMessage, before = 0): Refused | null => {
+  const refusalOf = (p: PackedMessage, before = 0): MessageRefusal | null => {
     const notSending = notSendingOf(p.accountKey);
     if (notSending) return notSending;
     const entries = suppressedOf(p);
@@ -243,7 +237,7 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
     return share && shareFull({ accountKey, share, maxQueue, room, at }, before);
   };
 
-  const overQuotaOf = ({ quotas: own, createdAt }: PackedMessage, times: number): OverQuota | null => {
+  const overQuotaOf = ({ quotas: own, createdAt }: PackedMessage, times: number): QuotaSpent | null => {
     const quota = own && quotas.passed(own, createdAt, times);
     return quota && { kind: "over_quota", quota };
   };

@@ -2,6 +2,8 @@
 // send too: at most half of what the others leave of that number, and of the disk's free room for its unsent content,
 // so that no account fills either for all. Once refused, mail is refused for a second at least and until a twentieth
 // is free, so that clients do not see it open and shut with every recipient that leaves.
+import type { ShareFull } from "../model/acceptance.ts";
+import type { QueueShare } from "../model/limits.ts";
 import type { Tally } from "./tally.ts";
 
 const shutAtLeastMs = 1000;
@@ -25,27 +27,14 @@ export function createQueueLimit(
   };
 }
 
-/** What one account may have unsent. */
-export interface Share {
-  /** In place of half of what the others leave; null: that half. */
-  recipients: number | null;
-  bytes: number | null;
-}
-
 export interface ShareRequest {
   accountKey: number;
-  share: Share;
+  share: QueueShare;
   /** Unsent recipients of all accounts at most; 0: any number. */
   maxQueue: number;
   /** Bytes that are free on the disk before all mail is refused. */
   room: number;
   at: number;
-}
-
-export interface ShareFull {
-  kind: "share_full";
-  of: "recipients" | "bytes";
-  most: number;
 }
 
 /** What one account alone has used up. `more`: recipients of the same call before it. */

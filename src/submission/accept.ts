@@ -7,7 +7,7 @@ import type { Config } from "../config.ts";
 import { Refusal } from "../errors.ts";
 import type { Address } from "../mail/address.ts";
 import { canonicalAddress, rcptTo } from "../mail/address.ts";
-import type { AcceptResult, NewMessage } from "../model/acceptance.ts";
+import type { MessageRefusal, NewMessage } from "../model/acceptance.ts";
 import type { PutContent } from "../model/content.ts";
 import type { BatchAnswer, IdempotencyRecord } from "../model/idempotency.ts";
 import type { Quota } from "../model/limits.ts";
@@ -165,11 +165,7 @@ function reusedKey(): Refusal {
   );
 }
 
-function refusalOf(
-  result: Extract<AcceptResult, { kind: "suppressed" | "queue_full" | "share_full" | "not_sending" }>,
-  held: Held[],
-  share: Share | null,
-): Refusal {
+function refusalOf(result: MessageRefusal, held: Held[], share: Share | null): Refusal {
   if (result.kind === "not_sending") return notSendingRefusal(result);
   if (result.kind === "queue_full") return noRoom("the queue is full");
   if (result.kind === "share_full") return noRoom(shareWords(share?.account ?? "", result.of, result.most));

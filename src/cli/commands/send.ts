@@ -2,6 +2,7 @@
 // --html is given.
 import { basename } from "node:path";
 import type { Command } from "commander";
+import { finalStates } from "../../model/recipient.ts";
 import { listed, readInputFile, readStandardInput, repeated, segment, type Cli } from "../cli.ts";
 import { CliFault, usage } from "../fault.ts";
 import type { Row } from "../output.ts";
@@ -25,7 +26,7 @@ interface SendFlags {
 
 const mostBytes = 26_214_400;
 const pollMs = 500;
-const final = new Set(["delivered", "bounced", "canceled"]);
+const final = new Set<string>(finalStates);
 
 export function register(send: Command, cli: Cli): void {
   send

@@ -1,5 +1,7 @@
 // `svc webhooks`: HTTPS endpoints that get events. The signing secret is shown once, alone on stdout.
 import type { Command } from "commander";
+import { webhookFormats } from "../../model/webhook.ts";
+import { orList } from "../../word-list.ts";
 import { agree } from "../ask.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
@@ -15,6 +17,8 @@ interface EndpointFlags {
   format?: string;
 }
 
+const formats = webhookFormats.map((name) => (name === "standard" ? `${name} (Standard Webhooks)` : name));
+
 export function register(webhooks: Command, cli: Cli): void {
   const at = (id: string): string => `/v1/webhooks/${segment(id)}`;
   webhooks
@@ -22,7 +26,7 @@ export function register(webhooks: Command, cli: Cli): void {
     .description("add an endpoint")
     .option("--events <types>", "event types; repeat or separate by commas (all of them)", listed)
     .option("--description <text>", "what it is for")
-    .option("--format <name>", "signatures: svc, standard (Standard Webhooks) or both")
+    .option("--format <name>", `signatures: ${orList(formats)}`)
     .action(async (url: string, flags: EndpointFlags) => {
       const answer = await cli.client.call("POST", "/v1/webhooks", { body: { url, ...bodyOf(flags) } });
       if (cli.out.json) return cli.out.body(answer.text);
@@ -49,7 +53,7 @@ export function register(webhooks: Command, cli: Cli): void {
     .option("--url <url>", "where events go")
     .option("--events <types>", "event types; repeat or separate by commas", listed)
     .option("--description <text>", "what it is for")
-    .option("--format <name>", "signatures: svc, standard (Standard Webhooks) or both")
+    .option("--format <name>", `signatures: ${orList(formats)}`)
     .action(async (id: string, flags: EndpointFlags) => {
       const body = { ...(flags.url === undefined ? {} : { url: flags.url }), ...bodyOf(flags) };
       if (Object.keys(body).length === 0)
