@@ -1,6 +1,8 @@
 // One attempt at one recipient: walks the addresses of the route until a server decides. What is about
 // a host (no connection, a refusing greeting, TLS that fails) leads to the next address; what is about the message
 // ends the attempt. A kept connection that turns out closed costs nothing: the same message goes over a new one.
+// Where no address of the source's family could be connected, the walk is repeated from a source of the other family.
+import { isIP } from "node:net";
 import type { OutboundConfig } from "../config.ts";
 import type { HostAddress, MailHost } from "../dns/mx.ts";
 import type { Outcome, Unsent } from "../mail/outcome.ts";
@@ -26,6 +28,8 @@ export interface AttemptDeps {
   session: SessionDeps;
   outbound: OutboundConfig;
   random: () => number;
+  /** An address of a pool turned out to be none of this machine's. */
+  onUnusable: (address: string) => void;
 }
 
 /** Errors of ours and not of the address: it is not remembered as dead. */
@@ -40,26 +44,60 @@ const ownErrors = new Set([
   "EACCES",
 ]);
 
+/** What the walks of one attempt share. */
+interface Progress {
+  dialogue: Dialogue;
+  failures: Failures;
+  time: LookupTime;
+  looked: ReturnType<typeof hostsToLookUp>;
+  dialled: number;
+  /** A host has addresses that may be dialled, of a family that the source is not. */
+  otherFamily: boolean;
+}
+
 export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Promise<Outcome | Unsent> {
   const { group, hosts } = request.route;
   const { clock, hostname } = deps.session;
   const dialogue = new Dialogue(clock, hosts);
-  const failures = new Failures(dialogue);
-  let dialled = 0;
   const order = inOrder(deps, shareOf(group, request.source), hosts);
-  const looked = hostsToLookUp(order, hostname.toLowerCase(), deps.random);
-  const time = new LookupTime(clock);
+  const progress: Progress = {
+    dialogue,
+    failures: new Failures(dialogue),
+    time: new LookupTime(clock),
+    looked: hostsToLookUp(order, hostname.toLowerCase(), deps.random),
+    dialled: 0,
+    otherFamily: false,
+  };
+  const first = await walkHosts(deps, request, progress);
+  if (first?.kind === "no_source") return { kind: "unsent", why: first.why };
+  if (first !== null) return first;
+  const other = otherSource(request, progress);
+  const second = other && (await walkHosts(deps, { ...request, source: other }, progress));
+  if (second !== null && second.kind !== "no_source") return second;
+  const { looked, failures } = progress;
+  return failures.outcome(looked.complete ? null : { lookedUp: looked.hosts.length, of: hosts.length });
+}
+
+/** Dials the hosts' addresses from the request's source until one decides; null: none did. */
+async function walkHosts(
+  deps: AttemptDeps,
+  request: AttemptRequest,
+  progress: Progress,
+): Promise<Outcome | NoSource | null> {
+  const { dialogue, failures, looked } = progress;
   for (const [i, { host }] of looked.hosts.entries()) {
-    if (dialled >= maxAddresses) break;
-    const found = await lookUp(deps, request, host, time, i === looked.hosts.length - 1);
+    if (progress.dialled >= maxAddresses) break;
+    const found = await lookUp(deps, request, host, progress.time, i === looked.hosts.length - 1);
     if (found.kind !== "addresses") {
       failures.noteHost(found);
+      progress.otherFamily ||= found.kind === "unsourced";
       if (found.kind !== "ours") continue;
       looked.complete ||= i < looked.hosts.length - 1; // those after it are not to be used
       break;
     }
+    progress.otherFamily ||= found.otherFamily;
     for (const address of idleFirst(deps, request, host, found.addresses)) {
-      if (dialled >= maxAddresses) break;
+      if (progress.dialled >= maxAddresses) break;
       const target = targetOf(deps, request, host, address);
       const deadMs = deps.pool.has(target.key)
         ? null
@@ -68,14 +106,23 @@ export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Pr
         failures.note(weights.dead, skipped(target, deadMs, dialogue));
         continue;
       }
-      dialled++;
+      progress.dialled++;
       const result = await tryTarget(deps, request, target, dialogue);
-      if (result.kind === "no_source") return { kind: "unsent", why: result.why };
       if (result.kind !== "failure") return result;
       failures.note(result.weight, result.outcome);
     }
   }
-  return failures.outcome(looked.complete ? null : { lookedUp: looked.hosts.length, of: hosts.length });
+  return null;
+}
+
+/** A source of the family that was not tried, where connections failed and nothing else did, and the pool has one with room. */
+function otherSource({ source, sourceOf }: AttemptRequest, progress: Progress): Source | null {
+  const { failures, dialled, otherFamily, dialogue } = progress;
+  if (source.address === null || !otherFamily || dialled >= maxAddresses || !failures.onlyConnections())
+    return null;
+  const other = sourceOf(isIP(source.address) === 6 ? 4 : 6);
+  if (other !== null) dialogue.us(`(again, from ${other.address})`);
+  return other;
 }
 
 async function lookUp(
@@ -182,8 +229,11 @@ async function tryTarget(
   const session = await freshSession(deps, target, request, dialogue);
   if ("kind" in session) {
     const broken = session.kind === "local" ? session.broken : null;
-    if (target.pooled && broken?.broken === "connect" && broken.errno === "EADDRNOTAVAIL")
+    const bound = broken?.broken !== "connect" || broken.errno !== "EADDRNOTAVAIL";
+    if (target.pooled && target.source !== null && !bound) {
+      deps.onUnusable(target.source);
       return { kind: "no_source", why: `${target.source} is no address of this machine` };
+    }
     return unopened(deps, session, target, dialogue);
   }
   const result = await useSession(deps, session, request, dialogue);

@@ -11,7 +11,7 @@ import { returnPathLocal } from "../mail/return-path.ts";
 import { isSimulated, sandboxOutcome } from "../sandbox/simulator.ts";
 import { ContentGone, type Store } from "../store/store.ts";
 import type { Pools } from "../pools/pools.ts";
-import { systemSources, type Source } from "../pools/sources.ts";
+import { systemSources, type Family, type Source } from "../pools/sources.ts";
 import { readLane, sandboxLane } from "./lane.ts";
 import type { Destination } from "./routing.ts";
 import { localGroup } from "./shaping.ts";
@@ -48,6 +48,7 @@ export function createDestinations({
     account,
     line: `${group} ${account}`,
     sources: () => systemSources.usable(null),
+    sourcesOf: () => [],
     prepare: () => undefined,
     attempt: async (job) => decide(job),
   });
@@ -67,6 +68,7 @@ export function createDestinations({
     route: Extract<Route, { kind: "hosts" }>,
     mayFinish: () => boolean,
     source: Source,
+    sourceOf: (family: Family) => Source | null,
   ): Promise<Outcome | Unsent> => {
     const { message } = job;
     const signature = await wire.signatureOf(message);
@@ -79,6 +81,7 @@ export function createDestinations({
       ascii: () => wire.ascii(message),
       mayFinish,
       source,
+      sourceOf,
     });
   };
 
@@ -104,7 +107,8 @@ export function createDestinations({
         line: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),
         prepare: wire.signAhead,
-        attempt: (job, mayFinish, source) => send(job, route, mayFinish, source),
+        sourcesOf: (wanted) => pools.sourcesOf(accountKey, ipPool).usable(wanted),
+        attempt: (job, mayFinish, source, sourceOf) => send(job, route, mayFinish, source, sourceOf),
       };
     },
     isCaught: (job) => job.lane === sandboxLane && !isSimulated(job.domain),

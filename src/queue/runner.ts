@@ -8,7 +8,7 @@ import type { Owner } from "../fairness.ts";
 import type { Log } from "../log.ts";
 import type { Job } from "../mail/envelope.ts";
 import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
-import type { Source } from "../pools/sources.ts";
+import type { Family, Source } from "../pools/sources.ts";
 import type { Service } from "../service.ts";
 import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts";
 import { createAddressWaits } from "./address-waits.ts";
@@ -349,16 +349,25 @@ export function createRunner(deps: RunnerDeps): Runner {
       return giveBack([job], startedAt);
     }
     let outcome: Outcome | Unsent;
+    let held = seat;
+    const sourceOf = (family: Family): Source | null => {
+      const other = takeSeat(gates.seats(to.sourcesOf(family), line.group), deps.random);
+      if (!other) return null;
+      leaveSeat(line, held);
+      held = other;
+      return other.source;
+    };
     try {
       outcome =
-        (fresh ? null : await deps.suppressedSince(job)) ?? (await to.attempt(job, mayFinish, seat.source));
+        (fresh ? null : await deps.suppressedSince(job)) ??
+        (await to.attempt(job, mayFinish, seat.source, sourceOf));
     } catch (error) {
       const { id } = job.message;
       log.error({ message: id, to: job.to, err: error }, "an attempt failed by a fault of this program");
       outcome = faultOutcome(startedAt, now());
     }
-    if ("classification" in outcome && outcome.classification === "rate_limited") seat.gate.pace.slowDown();
-    free(line, seat);
+    if ("classification" in outcome && outcome.classification === "rate_limited") held.gate.pace.slowDown();
+    free(line, held);
     if (outcome.kind === "unsent") {
       log.warn({ message: job.message.id, to: job.to, why: outcome.why }, "not tried; it goes back in line");
       await giveBack([job], now() + unsentRetryMs);
@@ -369,9 +378,13 @@ export function createRunner(deps: RunnerDeps): Runner {
   const free = (line: Line, seat: Seat<Line>): void => {
     active -= 1;
     slots.leave(line);
-    seat.gate.taken -= 1;
-    letIn(line, seat.gate);
+    leaveSeat(line, seat);
     slots.runWaiting(pump);
+  };
+
+  const leaveSeat = (line: Line, { gate }: Seat<Line>): void => {
+    gate.taken -= 1;
+    letIn(line, gate);
   };
 
   /** Lines that share the gate go by turns: whoever finds it full again stands behind the others. */
@@ -476,8 +489,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     forgo({ to, seat }) {
       const line = lineOf(to);
       slots.leave(line);
-      seat.gate.taken -= 1;
-      letIn(line, seat.gate);
+      leaveSeat(line, seat);
       slots.runWaiting(pump);
     },
     run({ to, seat }, job) {

@@ -53,6 +53,7 @@ async function bench(
       account: mine,
       line: "x",
       sources: () => usable,
+      sourcesOf: () => [],
       prepare: () => undefined,
       async attempt(job) {
         tried.push(job);
