@@ -278,7 +278,7 @@ async function build({
   });
   pools.onChange(() => {
     delivery.reconsider();
-    queue.reconsider();
+    queue.onSourcesChanged();
   });
   const runner: Runner = {
     ...queue,

@@ -7,7 +7,7 @@ import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
 import { createAddresses } from "./addresses.ts";
 import { runAttempt } from "./attempt.ts";
-import type { AttemptDeps } from "./attempt.ts";
+import type { AttemptDeps } from "./target.ts";
 import type { Delivery } from "./delivery.ts";
 import { HeloHosts } from "./helo-hosts.ts";
 import { LookupTime, maxHostsLookedUp } from "./lookups.ts";

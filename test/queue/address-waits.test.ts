@@ -94,7 +94,7 @@ async function bench(
     run,
     addresses(list) {
       usable = list;
-      runner.reconsider();
+      runner.onSourcesChanged();
     },
     async put() {
       const message = newMessage({ accountKey: mine, to: ["a@x.test"], at: clock.now(), lane });

@@ -54,7 +54,7 @@ describe("a pool's addresses", () => {
     const noSource: string[] = [];
     const { queue, clock, runner, left } = bench({ sources: () => pool, noSource });
     await runner.start();
-    runner.reconsider();
+    runner.onSourcesChanged();
     expect(noSource).toEqual([]); // no mail waits for it
     for (const job of jobsOf("x.test", 1, 5)) queue.add(job, clock.now());
     runner.note("1.default/x.test", clock.now());
@@ -63,7 +63,7 @@ describe("a pool's addresses", () => {
     expect(new Set(noSource)).toEqual(new Set(["1.default/x.test"]));
     expect(runner.reserve("1.default/x.test")).toBeNull();
     pool = [two];
-    runner.reconsider();
+    runner.onSourcesChanged();
     await clock.advance(100);
     expect(queue.settled).toHaveLength(5);
     expect(left.every(({ source }) => source === two)).toBe(true);
@@ -84,7 +84,7 @@ describe("a pool's addresses", () => {
     await due();
     await due();
     expect(routed).toBe(1);
-    runner.reconsider();
+    runner.onSourcesChanged();
     expect(runner.reserve("1.default/x.test")).toBeNull();
     await due();
     expect(routed).toBe(2);
@@ -98,12 +98,12 @@ describe("a pool's addresses", () => {
     await clock.advance(100);
     expect(left).toHaveLength(10);
     pool = [];
-    runner.reconsider();
+    runner.onSourcesChanged();
     for (let i = 0; i < 10; i++) finish("x.test");
     await clock.advance(60_000);
     expect([left.length, queue.settled.length, queue.leased.size]).toEqual([10, 10, 0]);
     pool = [two];
-    runner.reconsider();
+    runner.onSourcesChanged();
     await clock.advance(100);
     expect(left.slice(10).every(({ source, job }) => source === two && job.attempt === 1)).toBe(true);
     expect(left).toHaveLength(20);
@@ -141,11 +141,11 @@ describe("a pool's addresses", () => {
     for (let i = 0; i < 100; i++) {
       const name = random() < 0.5 ? "a" : "b";
       pools[name] = random() < 0.5 ? [] : [...(own[name] ?? [])];
-      runner.reconsider();
+      runner.onSourcesChanged();
       await clock.advance(250);
     }
     Object.assign(pools, own);
-    runner.reconsider();
+    runner.onSourcesChanged();
     await clock.advance(60_000);
     expect(queue.settled).toHaveLength(300);
     for (const { job, source } of left)

@@ -126,7 +126,7 @@ describe("acceptance", () => {
     expect(begun.map(({ key }) => key)).toEqual([1, 2]);
   });
 
-  test("reservations count as taken slots and come back when forgone", async () => {
+  test("reservations count as taken slots and come back when cancelled", async () => {
     const { queue, clock, runner } = bench();
     await runner.start();
     queue.add(makeJob(1), clock.now());
@@ -134,7 +134,7 @@ describe("acceptance", () => {
     await clock.advance(10);
     const held = Array.from({ length: 12 }, () => runner.reserve("1.default/x.test"));
     expect(held.filter((reservation) => reservation !== null)).toHaveLength(10);
-    for (const reservation of held) if (reservation) runner.forgo(reservation);
+    for (const reservation of held) if (reservation) runner.cancelReservation(reservation);
     expect(runner.reserve("1.default/x.test")).not.toBeNull();
   });
 
@@ -357,7 +357,7 @@ test("mail that found no slot goes as soon as acceptances that failed leave thei
   runner.note(late.lane, clock.now());
   await clock.advance(100);
   expect(begun).not.toContain(late);
-  for (const reservation of taken) runner.forgo(reservation);
+  for (const reservation of taken) runner.cancelReservation(reservation);
   await clock.advance(100);
   expect(begun).toContain(late);
 });
