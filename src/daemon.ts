@@ -26,13 +26,13 @@ import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
-import { createDestinations } from "./queue/destinations.ts";
+import { createDestinations } from "./outbound/destinations.ts";
 import { createHolds } from "./queue/holds.ts";
 import { readLane } from "./queue/lane.ts";
 import { createRunner, type Runner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
-import { createWire } from "./queue/wire.ts";
+import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
@@ -241,10 +241,10 @@ async function build({
     mayUse: (address) => pools.mayUse(address),
     onUnusable: () => pools.lookSoon(),
   });
-  const wire = createWire({ store, signHeader, clock, sign: config.outbound.sign });
+  const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
-  const destinations = createDestinations({ delivery, pools, wire, verpSecret, clock });
+  const destinations = createDestinations({ delivery, pools, messages, verpSecret, clock });
   const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
   const settleDeps = {
     recorder,

@@ -6,11 +6,10 @@ import { createFairMap } from "../fairness/fair-map.ts";
 import { createFairSlots } from "../fairness.ts";
 import type { Owner } from "../fairness.ts";
 import type { Log } from "../log.ts";
-import type { Job } from "../mail/envelope.ts";
+import type { Job, Unsigned } from "../mail/envelope.ts";
 import type { Outcome, Unsent } from "../mail/outcome.ts";
 import type { Family, Source } from "../pools/sources.ts";
 import { readLane } from "./lane.ts";
-import type { Unsigned } from "./wire.ts";
 
 /** Where a lane's jobs go: a group to pace, and how to try one job there. */
 export interface Destination {

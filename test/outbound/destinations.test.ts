@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AttemptRequest, Route } from "../../src/delivery/delivery.ts";
 import { readReturnPathLocal } from "../../src/mail/return-path.ts";
 import { sourcesOf, systemSources, type Family, type PoolSources } from "../../src/pools/sources.ts";
-import { createDestinations } from "../../src/queue/destinations.ts";
+import { createDestinations } from "../../src/outbound/destinations.ts";
 import { ContentGone } from "../../src/store/store.ts";
 import { makeSuppression } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -33,7 +33,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
         return deliveredOutcome();
       },
     },
-    wire: {
+    messages: {
       signatureOf: async () => signature,
       signAhead: ({ id }) => void ahead.push(id),
       async *open(message) {
@@ -75,7 +75,7 @@ describe("a recipient domain's lane", () => {
       job,
       route: rig.route,
       mayFinish,
-      wire: { signature: Buffer.from("DKIM-Signature: x\r\n"), sizeBytes: 7 },
+      messages: { signature: Buffer.from("DKIM-Signature: x\r\n"), sizeBytes: 7 },
     });
     const at = request.mailFrom.indexOf("@");
     expect(request.mailFrom.slice(at + 1)).toBe("bounce.ok.test");
