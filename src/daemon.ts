@@ -29,13 +29,13 @@ import type { AuditEntry } from "./model/audit.ts";
 import type { SenderDomain } from "./model/domain.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
-import { createDestinations } from "./queue/destinations.ts";
+import { createDestinations } from "./outbound/destinations.ts";
 import { createHolds } from "./queue/holds.ts";
 import { readLane } from "./queue/lane.ts";
 import { createRunner, type Runner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
-import { createWire } from "./queue/wire.ts";
+import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
@@ -243,10 +243,10 @@ async function build({
     mayUse: (address) => pools.mayUse(address),
     onUnusable: () => pools.lookSoon(),
   });
-  const wire = createWire({ store, signHeader, clock, sign: config.outbound.sign });
+  const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
-  const destinations = createDestinations({ delivery, pools, wire, verpSecret, clock });
+  const destinations = createDestinations({ delivery, pools, messages, verpSecret, clock });
   const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
   const settleDeps = {
     recorder,
@@ -280,7 +280,7 @@ async function build({
   });
   pools.onChange(() => {
     delivery.reconsider();
-    queue.reconsider();
+    queue.onSourcesChanged();
   });
   const runner: Runner = {
     ...queue,

@@ -42,7 +42,8 @@ const table: Record<string, string> = {
   // What is done with mail.
   delivery: "clock config dns fairness log mail model pools",
   sandbox: "access clock domains mail model store",
-  queue: "clock config delivery events fairness ids log mail model pools sandbox service store suppressions",
+  queue: "clock config events fairness ids log mail model pools service store suppressions",
+  outbound: "clock delivery fairness mail model pools queue sandbox store",
   submission: "access clock config domains errors ids mail model pools queue sandbox store",
   care: "clock config domains errors ids log mail model pools queue service store submission",
   feedback: "access care clock config dns events log mail model store suppressions",
@@ -54,7 +55,7 @@ const table: Record<string, string> = {
   // The composition.
   jobs: "clock log service",
   daemon:
-    "access care clock config delivery dns domains events feedback http ids jobs log mail model parsing pools queue relay sandbox service signing store submission suppressions tls webhooks",
+    "access care clock config delivery dns domains events feedback http ids jobs log mail model outbound parsing pools queue relay sandbox service signing store submission suppressions tls webhooks",
   bin: "cli daemon",
 };
 

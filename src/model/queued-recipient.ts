@@ -36,6 +36,9 @@ export interface QueuedMessage {
   queuedAt: number;
 }
 
+/** What a signature is made of, beside the header section. */
+export type Unsigned = Pick<QueuedMessage, "id" | "accountKey" | "signingDomain" | "bodyHash">;
+
 /** One recipient, leased to this process until `leaseUntil`. */
 export interface Job {
   /** Row id of the recipient in the store. */
