@@ -596,7 +596,7 @@ function judgedText(text: string): string {
     );
 }
 
-/** However long a delay the receiver names, the next attempt is not later than this. */
+/** A longer delay that a receiver names is cut to this. */
 export const longestNamedDelayMs = 3_600_000;
 const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 };
 const inUnits =

@@ -2,6 +2,10 @@
 import type { Patterns } from "./patterns.ts";
 import type { DeliveryStatus } from "./webhook-delivery.ts";
 
+/** By `seq`. */
+export const eventOrders = ["asc", "desc"] as const;
+export type EventOrder = (typeof eventOrders)[number];
+
 /** Its body is what webhooks get and what the API shows, byte for byte. */
 export interface NewEvent {
   id: string; // evt_…
@@ -33,7 +37,7 @@ export interface EventFilter extends Patterns {
   deliveryStatus?: DeliveryStatus | "none";
   occurredAfter?: number;
   occurredBefore?: number;
-  order?: "asc" | "desc";
+  order?: EventOrder;
 }
 
 export interface EventRecord {

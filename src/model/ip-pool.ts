@@ -3,6 +3,11 @@
 /** The pool that every account has. */
 export const defaultPool = "default";
 
+/** The operator or the account pauses an address and ends the pause. */
+export const chosenAddressStatuses = ["active", "paused"] as const;
+/** What an address is shown as. */
+export const addressStatuses = ["active", "warming", "paused", "listed", "unbindable"] as const;
+
 /** An address of a pool; canonical in form. */
 export interface PoolAddress {
   address: string;

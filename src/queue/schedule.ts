@@ -1,11 +1,10 @@
 // When a deferred recipient is tried again (RFC 5321 §4.5.4.1). Pure functions; the
-// delays themselves are `outbound.retry`, by default 1 m, 5 m, 15 m, 30 m, 1 h, 2 h, 4 h, the last one repeated.
+// delays themselves are the option `outbound.retry` (config/options.ts), the last one repeated.
 import { longestNamedDelayMs } from "../mail/classify.ts";
 import type { AttemptDecision } from "../model/attempt.ts";
 
 /** Added to each delay, so that what failed together does not come back together; never less than the delay. */
 const spread = 0.2;
-/** A longer delay that a receiver names is cut to this. */
 
 export interface RetrySchedule {
   /** Delays after the first, second, … failed attempt, milliseconds; the last is repeated. */

@@ -1,5 +1,4 @@
-// How long statistics are kept: quarters of an hour for 90 days, so that the days of every time zone are exact so far
-// back, and UTC days for 400, so that a year can be laid beside the one before.
+// Removes statistics that are older than they are kept (model/statistics.ts), the oldest first.
 import type { Database } from "better-sqlite3";
 import { dayMs } from "../clock.ts";
 import { daysKept, quartersKeptDays } from "../model/statistics.ts";

@@ -1,5 +1,5 @@
 // Each call of the Store, handed to the one that serves it: writes to the group commit, look-ups by key to the loop's
-// own connection, lists to the reader's thread. No SQL here; what a call means stands in store.ts. Over 300 lines
+// own connection, lists to the reader's thread. No SQL here; what a call means stands in interface/. Over 300 lines
 // because that interface is long: a short function a call.
 import { statSync } from "node:fs";
 import type { Clock } from "../clock.ts";

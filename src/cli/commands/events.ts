@@ -1,5 +1,6 @@
 // `svc events`: what happened, as a list and live.
 import type { Command } from "commander";
+import { eventOrders } from "../../model/event.ts";
 import { deliveryStatuses } from "../../model/webhook-delivery.ts";
 import { orList } from "../../word-list.ts";
 import { listed, segment, type Cli } from "../cli.ts";
@@ -26,7 +27,7 @@ export function register(events: Command, cli: Cli): void {
     .option("--tag <tag>", "of messages with this tag")
     .option("--webhook <id>", "for this endpoint")
     .option("--delivery-status <status>", orList([...deliveryStatuses, "none"]))
-    .option("--order <order>", "asc or desc", "desc")
+    .option("--order <order>", orList(eventOrders), "desc")
     .action((flags: FilterFlags) =>
       printList(cli, flags, {
         path: "/v1/events",

@@ -1,5 +1,7 @@
 // The API's description (OpenAPI 3.1), made of the routes that serve it: nothing in it is written twice. What an operation
 // holds: operation.ts; how answers look: responses.ts; shapes as JSON Schema: schemas.ts.
+import { keyScopes } from "../../model/api-key.ts";
+import { orList } from "../../word-list.ts";
 import { apiVersion } from "../guards.ts";
 import type { Door, Route } from "../route.ts";
 import { headersFor, requestHeaders } from "./headers.ts";
@@ -66,7 +68,7 @@ function only(all: Record<string, unknown>, used: ReadonlySet<string>): Json {
 
 const description = `Sends email, says what became of it, and keeps the list of those who are not written to.
 
-**Keys.** Every request to /v1 carries \`Authorization: Bearer <key>\`. A key has one scope: send, suppressions, reporting or admin, which may do all. Nothing of a test key leaves the machine.
+**Keys.** Every request to /v1 carries \`Authorization: Bearer <key>\`. A key has one scope: ${orList(keyScopes)}, which may do all. Nothing of a test key leaves the machine.
 
 **Bodies** are JSON in UTF-8. Times are ISO 8601 in UTC with milliseconds. A field that is not known is refused; a query parameter that is not known is ignored.
 

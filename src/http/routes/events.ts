@@ -5,7 +5,7 @@ import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
 import { eventTypes } from "../../events/catalog.ts";
 import type { Account } from "../../model/account.ts";
-import type { EventFilter, EventRecord } from "../../model/event.ts";
+import { type EventFilter, eventOrders, type EventRecord } from "../../model/event.ts";
 import type { PageRequest } from "../../model/page.ts";
 import { deliveryStatuses } from "../../model/webhook-delivery.ts";
 import {
@@ -36,7 +36,7 @@ const filters = z.object({
   delivery_status: z.enum([...deliveryStatuses, "none"]).optional(),
   occurred_after: time.optional(),
   occurred_before: time.optional(),
-  order: z.enum(["asc", "desc"]).default("asc"),
+  order: z.enum(eventOrders).default("asc"),
   ...pageFields(100, 1000),
 });
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { limitRefusal, mostOf } from "../../access/account-limits.ts";
 import { Refusal } from "../../errors.ts";
 import type { Account } from "../../model/account.ts";
-import type { Pool, PoolWrite } from "../../model/ip-pool.ts";
+import type { Pool, PoolRefusal, PoolWrite } from "../../model/ip-pool.ts";
 import type { Pools } from "../../pools/pools.ts";
 import { lanesOf } from "../../queue/lane.ts";
 import { pageFields, present } from "../fields.ts";
@@ -180,7 +180,7 @@ export function poolOf(done: PoolWrite, account: Pick<Account, "name" | "limits"
 
 const conflicts: Record<
   Exclude<
-    Extract<PoolWrite, { ok: false }>["why"],
+    PoolRefusal,
     "no_pool" | "no_address" | "no_other_pool" | "not_assigned" | "too_many_pools" | "too_many_addresses"
   >,
   string

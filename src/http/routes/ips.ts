@@ -6,7 +6,7 @@ import { z } from "zod";
 import { mostOf } from "../../access/account-limits.ts";
 import { parseHostAddress } from "../../dns/networks.ts";
 import { parseDomain } from "../../mail/address.ts";
-import type { Pool, PoolAddress } from "../../model/ip-pool.ts";
+import { chosenAddressStatuses, type Pool, type PoolAddress } from "../../model/ip-pool.ts";
 import { pageFields, present } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
@@ -49,7 +49,7 @@ const newIp = z.strictObject({
 const changedIp = z.strictObject({
   weight: weight.optional(),
   hostname: hostname.optional(),
-  status: z.enum(["active", "paused"]).optional(),
+  status: z.enum(chosenAddressStatuses).optional(),
   warmup: warmup.optional(),
   ip_pool: z.string().max(64).optional().describe("Moves it to another pool, with its settings."),
 });

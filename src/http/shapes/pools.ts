@@ -1,10 +1,8 @@
 // What the API shows of IP pools and their addresses.
 import { z } from "zod";
 import { isoTime } from "../../clock.ts";
-import type { Pool, PoolAddress } from "../../model/ip-pool.ts";
+import { addressStatuses, type Pool, type PoolAddress } from "../../model/ip-pool.ts";
 import { ipAddress, timestamp } from "./common.ts";
-
-const status = z.enum(["active", "warming", "paused", "listed", "unbindable"]);
 
 export const ipShape = z
   .strictObject({
@@ -12,7 +10,7 @@ export const ipShape = z
     ip_pool: z.string(),
     hostname: z.string().describe("Said in EHLO; the server's own name where none was given."),
     weight: z.int().describe("Its share of the pool's mail, against the others' weights."),
-    status,
+    status: z.enum(addressStatuses),
     warmup: z.boolean().nullable(),
     blacklists: z.array(z.string()),
     ptr: z.string().nullable().describe("The name that the DNS has for the address."),
