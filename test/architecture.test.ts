@@ -13,7 +13,7 @@ const tiers: string[][] = [
   ["access", "domains", "events", "suppressions", "pools"],
   ["submission", "queue", "delivery", "outbound", "feedback", "webhooks", "sandbox", "care", "stats"],
   ["http", "relay", "cli"],
-  ["daemon", "jobs"],
+  ["setup", "daemon", "jobs"],
   ["bin"],
 ];
 
