@@ -75,7 +75,7 @@ describe("a recipient domain's lane", () => {
       job,
       route: rig.route,
       mayFinish,
-      messages: { signature: Buffer.from("DKIM-Signature: x\r\n"), sizeBytes: 7 },
+      wire: { signature: Buffer.from("DKIM-Signature: x\r\n"), sizeBytes: 7 },
     });
     const at = request.mailFrom.indexOf("@");
     expect(request.mailFrom.slice(at + 1)).toBe("bounce.ok.test");
