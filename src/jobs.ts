@@ -2,7 +2,7 @@
 // which node-cron reads; the waiting is ours, because node-cron walks through every time that a jump of the clock left
 // out. Here the work does not grow with the jump: what was missed is one run, and each look costs the same.
 import { createTask, parse } from "node-cron";
-import { type Clock, dayMs, isoTime, type Timer } from "./clock.ts";
+import { dayMs, isoTime, type Clock, type Timer } from "./clock.ts";
 import type { Log } from "./log.ts";
 import type { Service } from "./service.ts";
 

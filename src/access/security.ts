@@ -3,7 +3,7 @@
 // how often these happen, never how much is written: of one kind, source and key the first is written at once, what
 // follows is summed up each minute, and beyond some rows a minute the rest is one row a kind. Sources are an IPv4
 // address or an IPv6 /64, as for lock-outs.
-import { type Clock, dayMs, type Timer } from "../clock.ts";
+import { dayMs, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { ActorKind, AuditEntry } from "../model/audit.ts";
 import type { Service } from "../service.ts";

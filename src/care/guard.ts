@@ -2,10 +2,10 @@
 // complained, within a day is paused for sending, and the operator is told. What a pause does to its mail is the
 // queue's (queue/holds.ts), what a send meets then the doors' (access/paused.ts). Only accounts to whose mail something
 // happened since the last look are looked at; what had been counted when an account was resumed does not count again.
-import { type Clock, dayMs } from "../clock.ts";
+import { dayMs, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
-import { type Account, type GuardBaseline, operationsAccount } from "../model/account.ts";
+import { operationsAccount, type Account, type GuardBaseline } from "../model/account.ts";
 import type { AuditEntry } from "../model/audit.ts";
 import { quarterMs } from "../model/statistics.ts";
 import type { Holds } from "../queue/holds.ts";

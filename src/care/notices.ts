@@ -1,7 +1,7 @@
 // Mail to the operator about the appliance itself: dead letters, domains that fail. At
 // most one a cause and hour. A notice is a message of the account `operations`, which has no webhooks, so that a notice
 // which cannot be delivered raises no further one.
-import { type Clock, hourMs } from "../clock.ts";
+import { hourMs, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";

@@ -4,7 +4,7 @@
 import { dayMs } from "../clock.ts";
 import { generateDkimKey } from "../mail/dkim.ts";
 import { readDkimKey } from "../mail/dkim-key.ts";
-import { type DkimAlgorithm, dkimAlgorithms, type DkimKey, type DkimKeyStatus } from "../model/dkim-key.ts";
+import { dkimAlgorithms, type DkimAlgorithm, type DkimKey, type DkimKeyStatus } from "../model/dkim-key.ts";
 import type { DnsRecord } from "../model/dns-record.ts";
 import { dkimName } from "./records.ts";
 

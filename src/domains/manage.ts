@@ -1,6 +1,6 @@
 // Sender domains from the first day on: made with their keys, asked after in the DNS, and looked up
 // for each message. A domain sends once it is verified, and for 72 hours more while it is degraded.
-import { type Clock, hourMs } from "../clock.ts";
+import { hourMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";

@@ -2,10 +2,10 @@
 // goes by. Read anew after each change, so that nothing of it is asked of the store for a message. Looks at each
 // address at the start, when it comes and every minute: whether this machine has it, and now and then what the DNS
 // calls it. Tells the operator when mail waits since a pool can use no address (problems.ts). What is written is the store's.
-import { type Clock, hourMs } from "../clock.ts";
+import { hourMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
-import { type AddressLook, defaultPool, type Pool, type PoolAddress } from "../model/ip-pool.ts";
+import { defaultPool, type AddressLook, type Pool, type PoolAddress } from "../model/ip-pool.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { canBind } from "./bind.ts";

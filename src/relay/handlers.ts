@@ -18,7 +18,7 @@ import { Refusal } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Address } from "../mail/address.ts";
-import { type Account, operationsAccount } from "../model/account.ts";
+import { operationsAccount, type Account } from "../model/account.ts";
 import type { Sender, Submission } from "../submission/submission.ts";
 import type { Store } from "../store/store.ts";
 import { createAnswering } from "./answering.ts";

@@ -4,7 +4,7 @@
 import { dayMs } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 import { quarterMs, quartersKeptDays } from "../model/statistics.ts";
-import { dateAt, type Granularity, nextPeriod, periodStart, startOfDate, type Zone, zoneOf } from "./zone.ts";
+import { dateAt, nextPeriod, periodStart, startOfDate, zoneOf, type Granularity, type Zone } from "./zone.ts";
 
 /** A date (days since 1970-01-01) or a moment (milliseconds), as the question names it. */
 export type Bound = { date: number } | { at: number };

@@ -5,7 +5,7 @@
 // that whoever compares seconds never takes an old answer for the new one. A row's own time says more than its list's,
 // but it was put down before the row was to be seen: it counts where both were within a second, and `late` says since when.
 import { forwardTime, type Clock } from "../clock.ts";
-import { type LastChange, type Resource, resources } from "../model/last-change.ts";
+import { resources, type LastChange, type Resource } from "../model/last-change.ts";
 import type { AnsweredCall } from "./answered.ts";
 import type { IntentName, WriteName, Writes } from "./writer.ts";
 

@@ -4,9 +4,9 @@
 // most 20,000 rows a page.
 import type { Database, Statement } from "better-sqlite3";
 import {
+  deliveryAttemptStatuses,
   type DeliveryAttempt,
   type DeliveryAttemptFilter,
-  deliveryAttemptStatuses,
 } from "../model/webhook-delivery.ts";
 import type { PageAt, PageFound } from "./cursor.ts";
 import { walkLimit } from "./message-lists.ts";

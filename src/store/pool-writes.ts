@@ -3,9 +3,9 @@
 // one seek in the index of each kind tells.
 import type { Database, Statement } from "better-sqlite3";
 import {
+  defaultPool,
   type AddressChange,
   type AddressLook,
-  defaultPool,
   type NewAddress,
   type PoolRules,
   type PoolWrite,

@@ -5,7 +5,7 @@ import type { Clock, Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { counterMask } from "../model/counters.ts";
 import { mailFacts } from "../model/facts.ts";
-import { quarterMs, statsKinds, type StatsListOf, type StatsOf, statsScopes } from "../model/statistics.ts";
+import { quarterMs, statsKinds, statsScopes, type StatsListOf, type StatsOf } from "../model/statistics.ts";
 import { dayOfQuarter, quarterOf, quartersADay } from "./counters.ts";
 import { addCounts, totalsOf } from "./counters.ts";
 import type { Counted, Counts, StatsRow } from "./counters.ts";

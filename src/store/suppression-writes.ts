@@ -2,7 +2,7 @@
 // description that no other replaces, and a suppression never ends earlier because another one came. How many of an
 // account's were added by hand is kept beside its row, since a long list is not to be counted for each that is added.
 import type { Database, Statement } from "better-sqlite3";
-import { type NewSuppression, reasonStrength, type Suppression } from "../model/suppression.ts";
+import { reasonStrength, type NewSuppression, type Suppression } from "../model/suppression.ts";
 
 /** The columns of `suppressions` under the names of Suppression. */
 export const suppressionColumns = `account_key AS accountKey, canonical, email, reason, source, description, message_id AS messageId,

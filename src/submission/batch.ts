@@ -4,7 +4,7 @@
 import type { Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 import type { BatchAnswer } from "../model/idempotency.ts";
-import { type Store, StoreUnavailable } from "../store/store.ts";
+import { StoreUnavailable, type Store } from "../store/store.ts";
 import { acceptAll, type Acceptable, type AcceptDeps } from "./accept.ts";
 import type { Arrival, SendAnswer, Sender, Submission } from "./submission.ts";
 

@@ -14,7 +14,7 @@ import type { IdempotencyRecord } from "../model/idempotency.ts";
 import type { Suppression } from "../model/suppression.ts";
 import type { Pools } from "../pools/pools.ts";
 import type { Runner } from "../queue/runner.ts";
-import { type Store, StoreUnavailable } from "../store/store.ts";
+import { StoreUnavailable, type Store } from "../store/store.ts";
 import { accept, type Acceptable, type AcceptDeps, type Accepted } from "./accept.ts";
 import { createBatch } from "./batch.ts";
 import {

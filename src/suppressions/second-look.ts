@@ -2,7 +2,7 @@
 // one broken resolver must not eat the list. It is believed while it still finds what is known to exist: domains that
 // took mail of ours lately, or where there are none the return path of the sender, which was seen when the sender's
 // domain was verified. Who cannot be told of within two days is not suppressed.
-import { type Clock, hourMs, minuteMs } from "../clock.ts";
+import { hourMs, minuteMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
 import type { Outcome } from "../mail/outcome.ts";

@@ -6,7 +6,7 @@ import { KeyObject } from "node:crypto";
 import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { type Clock, dayMs, hourMs } from "../clock.ts";
+import { dayMs, hourMs, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { readCertificateFiles } from "./files.ts";
 import type { CertificatePair } from "./files.ts";

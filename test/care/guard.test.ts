@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createGuard, type GuardDeps } from "../../src/care/guard.ts";
 import { silentLog } from "../../src/log.ts";
-import { type Account, operationsAccount } from "../../src/model/account.ts";
+import { operationsAccount, type Account } from "../../src/model/account.ts";
 import { counterMask, type CounterName } from "../../src/model/counters.ts";
 import { mailFacts } from "../../src/model/facts.ts";
 import { createHolds } from "../../src/queue/holds.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Scope } from "../../src/model/api-key.ts";
-import { type Store, StoreUnavailable } from "../../src/store/store.ts";
+import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { acceptance, list, startHttp, type Ask, type Harness } from "./harness.ts";
 
 const accepted = acceptance();

@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { counterMask, type CounterName, counterNames } from "../../src/model/counters.ts";
+import { counterMask, counterNames, type CounterName } from "../../src/model/counters.ts";
 import { mailFacts } from "../../src/model/facts.ts";
 import { createStatsFold } from "../../src/store/stats-fold.ts";
 import { createStatsGather } from "../../src/store/stats-gather.ts";

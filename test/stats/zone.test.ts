@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { dayMs } from "../../src/clock.ts";
 import { periodsOf, rangeOf } from "../../src/stats/range.ts";
-import { dateAt, type Granularity, startOfDate, type Zone, zoneOf } from "../../src/stats/zone.ts";
+import { dateAt, startOfDate, zoneOf, type Granularity, type Zone } from "../../src/stats/zone.ts";
 
 const at = (text: string): number => Date.parse(text);
 const date = (text: string): number => at(text) / dayMs;

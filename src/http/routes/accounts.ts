@@ -7,7 +7,7 @@ import { accountBuckets } from "../../access/buckets.ts";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
 import { isId } from "../../ids.ts";
-import { type Account, defaultAccount, operationsAccount } from "../../model/account.ts";
+import { defaultAccount, operationsAccount, type Account } from "../../model/account.ts";
 import { limitFields, pageFields, present } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
 import { eventTypes } from "../../events/catalog.ts";
 import type { Account } from "../../model/account.ts";
-import { type EventFilter, eventOrders, type EventRecord } from "../../model/event.ts";
+import { eventOrders, type EventFilter, type EventRecord } from "../../model/event.ts";
 import type { PageRequest } from "../../model/page.ts";
 import { deliveryStatuses } from "../../model/webhook-delivery.ts";
 import {

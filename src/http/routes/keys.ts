@@ -5,7 +5,7 @@ import type { WantedKey } from "../../access/access.ts";
 import { routeBuckets } from "../../access/buckets.ts";
 import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
-import { type ApiKey, keyScopes, type KeyStatus } from "../../model/api-key.ts";
+import { keyScopes, type ApiKey, type KeyStatus } from "../../model/api-key.ts";
 import { label, limitFields, network, pageFields, present, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";

@@ -5,10 +5,10 @@ import { quotasOf } from "../../access/quotas.ts";
 import { Refusal } from "../../errors.ts";
 import type { Account } from "../../model/account.ts";
 import {
-  type MessageFilter,
-  type MessageRecord,
   messageSources,
   messageStatuses,
+  type MessageFilter,
+  type MessageRecord,
 } from "../../model/message.ts";
 import type { PageRequest } from "../../model/page.ts";
 import type { Arrival, Sender } from "../../submission/submission.ts";

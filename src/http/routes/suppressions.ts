@@ -8,11 +8,11 @@ import { Refusal, type Problem } from "../../errors.ts";
 import { canonicalAddress, parseAddress } from "../../mail/address.ts";
 import type { PageRequest } from "../../model/page.ts";
 import {
-  type NewSuppression,
   reasonStrength,
-  type Suppression,
   suppressionReasons,
   suppressionSources,
+  type NewSuppression,
+  type Suppression,
 } from "../../model/suppression.ts";
 import { csvReply } from "../csv.ts";
 import type { Cell } from "../../csv.ts";

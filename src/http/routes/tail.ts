@@ -1,7 +1,7 @@
 // GET /v1/events/tail, on the operator's socket only: one record a line as events are committed, an empty
 // line as heartbeat. A backlog is read page by page as fast as the client takes it.
 import { z } from "zod";
-import { type Clock, dayMs, type Timer } from "../../clock.ts";
+import { dayMs, type Clock, type Timer } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
 import { isId } from "../../ids.ts";
 import type { EventFilter } from "../../model/event.ts";

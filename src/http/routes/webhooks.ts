@@ -7,7 +7,7 @@ import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
 import { deliveryAttemptStatuses } from "../../model/webhook-delivery.ts";
-import { type Endpoint, type ReplayRequest, webhookFormats } from "../../model/webhook.ts";
+import { webhookFormats, type Endpoint, type ReplayRequest } from "../../model/webhook.ts";
 import { pageFields, present, textFilter, time, wordList } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
