@@ -3,6 +3,7 @@
 // pass is changed: such leaves become quoted-printable or base64, such fields are folded or written by RFC 2047 and
 // RFC 2231; all else keeps its bytes. Two passes over the mail: the first plans, the second writes. What a
 // signature covers (multipart/signed) and what has an encoding we do not know is never changed: not_convertible.
+import { setImmediate as turn } from "node:timers/promises";
 import { Base64, Base64Rewrap } from "./base64-stream.ts";
 import { Effort, has8Bit, partsEffort, withFields, type FieldChanges } from "./header-convert.ts";
 import { partKind, sectionFor, type SectionKind, type Wire } from "./header-tidy.ts";
@@ -39,6 +40,7 @@ export interface ConversionPlan {
 }
 
 const maxLineOctets = 998;
+const pieceBytes = 16_384;
 /** From one octet in six above 127 on, base64 is shorter than quoted-printable. */
 const base64From = 6;
 const lineEnd = Buffer.from("\r\n", "latin1");
@@ -49,7 +51,7 @@ export async function planConversion(mail: Source, wire: Wire): Promise<Conversi
   const fields = parseHeaderSection(mail.section);
   planner.section(mail.section, "message");
   const walk = new MimeWalk(fields, planner);
-  for await (const chunk of mail.body()) walk.push(chunk);
+  for await (const chunk of piecesOf(mail.body())) walk.push(chunk);
   walk.end();
   return planner.plan();
 }
@@ -59,7 +61,7 @@ export async function* convert(mail: Source, plan: ConversionPlan): AsyncGenerat
   const writer = new Writer(plan, mail.section);
   const walk = new MimeWalk(parseHeaderSection(mail.section), writer);
   yield writer.take();
-  for await (const chunk of mail.body()) {
+  for await (const chunk of piecesOf(mail.body())) {
     walk.push(chunk);
     const written = writer.take();
     if (written.length > 0) yield written;
@@ -67,6 +69,15 @@ export async function* convert(mail: Source, plan: ConversionPlan): AsyncGenerat
   walk.end();
   writer.end();
   yield writer.take();
+}
+
+/** A turn of the loop for each: thousands of parts in a chunk, each with fields to be written anew, would hold it up. */
+async function* piecesOf(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of body)
+    for (let at = 0; at < chunk.length; at += pieceBytes) {
+      if (at > 0) await turn();
+      yield chunk.subarray(at, at + pieceBytes);
+    }
 }
 
 /** What is seen of the octets of one leaf. */
