@@ -3,12 +3,12 @@
 // pass is changed: such leaves become quoted-printable or base64, such fields are folded or written by RFC 2047 and
 // RFC 2231; all else keeps its bytes. Two passes over the mail: the first plans, the second writes. What a
 // signature covers (multipart/signed) and what has an encoding we do not know is never changed: not_convertible.
-import { setImmediate as turn } from "node:timers/promises";
 import { Base64, Base64Rewrap } from "./base64-stream.ts";
 import { Effort, has8Bit, partsEffort, withFields, type FieldChanges } from "./header-convert.ts";
 import { partKind, sectionFor, type SectionKind, type Wire } from "./header-tidy.ts";
 import { MailSyntaxError, parseHeaderSection } from "./header.ts";
 import { identityEncodings, MimeWalk, type MimeVisitor, type Part } from "./mime-walk.ts";
+import { piecesOf } from "./pieces.ts";
 import { QuotedPrintable } from "./quoted-printable.ts";
 
 /** A mail that can be read twice. */
@@ -40,7 +40,6 @@ export interface ConversionPlan {
 }
 
 const maxLineOctets = 998;
-const pieceBytes = 16_384;
 /** From one octet in six above 127 on, base64 is shorter than quoted-printable. */
 const base64From = 6;
 const lineEnd = Buffer.from("\r\n", "latin1");
@@ -69,15 +68,6 @@ export async function* convert(mail: Source, plan: ConversionPlan): AsyncGenerat
   walk.end();
   writer.end();
   yield writer.take();
-}
-
-/** A turn of the loop for each: thousands of parts in a chunk, each with fields to be written anew, would hold it up. */
-async function* piecesOf(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  for await (const chunk of body)
-    for (let at = 0; at < chunk.length; at += pieceBytes) {
-      if (at > 0) await turn();
-      yield chunk.subarray(at, at + pieceBytes);
-    }
 }
 
 /** What is seen of the octets of one leaf. */
