@@ -66,7 +66,7 @@ const destinationsMost = 50_000;
  */
 const slots = 250;
 /** A name server that has the answer says so sooner. */
-const patienceMs = 500;
+const patienceMs = 400;
 /** Lanes that are asked for longer than that, on top: each costs a little memory. */
 const lingering = 10_000;
 
