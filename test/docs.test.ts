@@ -16,6 +16,7 @@ import { Refusal } from "../src/errors.ts";
 import { readOptions } from "../src/submission/mail-options.ts";
 import { messageFields } from "../src/submission/shape.ts";
 import { signatureHeaders } from "../src/webhooks/signature.ts";
+import { documentedVerify } from "./support/documented-world.ts";
 import {
   anchorsOf,
   blocksOf,
@@ -180,11 +181,7 @@ test.each(inLanguage("yaml"))("the YAML of $file:$line is taken", ({ code }) => 
 });
 
 test("the function that verifies a webhook takes what is signed, and nothing else", async () => {
-  const [block] = inLanguage("js");
-  const url = `data:text/javascript,${encodeURIComponent(block?.code ?? "")}`;
-  const { verify } = (await import(/* @vite-ignore */ url)) as {
-    verify(headers: Record<string, string>, body: Buffer, secret: string): boolean;
-  };
+  const verify = await documentedVerify();
   const secret = "s".repeat(64);
   const body = Buffer.from('{"event":"message.delivered"}');
   const endpoint = { secret, previousSecret: null, previousSecretUntil: null, format: "svc" as const };
