@@ -8,7 +8,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { Attack, Facts, Given } from "./attacks/attack.ts";
 import { startChild } from "./attacks/child.ts";
-import { goFirst } from "./attacks/first.ts";
+import { goFirst, goLast } from "./attacks/first.ts";
 import { judged, sectionOf, type Round, type RowResult } from "./attacks/judge.ts";
 import { measureWindow } from "./attacks/measure.ts";
 import { attacks } from "./attacks/rows.ts";
@@ -94,6 +94,7 @@ function chosen(names: string | undefined): readonly Attack[] {
 async function round(attack: Attack): Promise<Round> {
   const stand = await started(attack);
   const attacker = await startChild("attacker.ts");
+  if (!goLast(attacker.pid)) process.stdout.write("the attacker's own processor time is in the figures\n");
   try {
     const given: Given = (await attack.prepare?.(stand)) ?? {};
     await wait(warmSeconds * 1000);

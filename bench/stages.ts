@@ -95,7 +95,7 @@ function stageOfNobody(stack: Frame[]): string {
   return stack.length <= 2 ? "allocation, caller unknown" : "Node, other";
 }
 
-/** `src/mail/dkim.ts` → `dkim`; `src/queue/pace.ts` → `queue`; `node_modules/smtp-server/…` → `smtp-server`. */
+/** `src/mail/dkim.ts` → `dkim`; `src/queue/throttle.ts` → `queue`; `node_modules/smtp-server/…` → `smtp-server`. */
 function stageOf(file: string): string {
   const library = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1];
   if (library !== undefined) return /drizzle|better-sqlite3|^src$/.test(library) ? "store" : library;

@@ -11,5 +11,11 @@ if (found < oldest) {
   process.exit(1);
 } else {
   const { main } = await import("../src/cli/main.ts");
-  process.exitCode = await main(process.argv, () => import("../src/daemon.ts"));
+  process.exitCode = await main(process.argv, async () => {
+    const [{ serve }, { initialise }] = await Promise.all([
+      import("../src/daemon.ts"),
+      import("../src/setup.ts"),
+    ]);
+    return { serve, initialise };
+  });
 }

@@ -1,8 +1,6 @@
 // The composition root: builds every room, starts them in order and stops them in
 // reverse. The only file that knows them all; what they do is theirs. Over 300 lines: the wiring is one list.
 import { randomBytes } from "node:crypto";
-import { writeSync } from "node:fs";
-import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
 import { tellDomain } from "./care/domain-notice.ts";
@@ -15,7 +13,6 @@ import { createStatus } from "./care/status.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config, type ListenAddress } from "./config.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
-import { createResolver, type CachingResolver } from "./dns/resolve.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
 import { createFeedback } from "./feedback/feedback.ts";
@@ -26,20 +23,21 @@ import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
-import { createDestinations } from "./queue/destinations.ts";
+import { createDestinations } from "./outbound/destinations.ts";
 import { createHolds } from "./queue/holds.ts";
 import { readLane } from "./queue/lane.ts";
 import { createRunner, type Runner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
-import { createWire } from "./queue/wire.ts";
+import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
 import type { Service } from "./service.ts";
+import { defaultAccountOf, domainConfig, endAtOnce, resolverOf } from "./setup.ts";
 import { createSigning } from "./signing/signing.ts";
 import { openStore } from "./store/sqlite-store.ts";
-import type { AuditEntry, SenderDomain, Store } from "./store/store.ts";
+import type { SenderDomain, Store } from "./store/store.ts";
 import { createSecondLooks } from "./suppressions/second-look.ts";
 import { createSubmission } from "./submission/submit.ts";
 import { openCertificates } from "./tls/open.ts";
@@ -59,7 +57,6 @@ export interface RunningDaemon {
   readonly finished: Promise<void>;
 }
 
-export const defaultAccount = "default";
 /** Attempts and requests in flight may take this long to end; what is left is taken back at the next start. */
 const drainMs = 30_000;
 /** An attempt that has not sent its final dot by then is ended: its recipient is given back. */
@@ -103,67 +100,6 @@ export async function serve({
     await stopAll(started, store, clock, log);
     throw error;
   }
-}
-
-/** `svc init`: what a first start needs, made without a running daemon. */
-export async function initialise(options: { config: Config; log: Log; domain: string | null }): Promise<{
-  adminKey: string;
-  smtp: { username: string; password: string };
-  domain: SenderDomain | null;
-}> {
-  const { config, log } = options;
-  const clock = systemClock;
-  const mint = createIdMint();
-  const store = await openStore({
-    dataDir: config.dataDir,
-    clock,
-    log,
-    mint,
-    minFreeShare: 0,
-    onLost: endAtOnce,
-  });
-  const resolver = resolverOf(config, clock, log);
-  try {
-    const access = createAccess({ store, clock, log, mint });
-    const domains = createDomains({
-      store,
-      resolver: resolver.uncached,
-      config: domainConfig(config),
-      clock,
-      mint,
-      onStatus: () => undefined,
-    });
-    const account = await theAccount(store);
-    const domain = options.domain === null ? null : await domains.add(account.key, options.domain);
-    const key = await access.createKey(account.key, {
-      name: "first admin key",
-      scope: "admin",
-      test: false,
-      allowIps: [],
-      expiresAt: null,
-    });
-    const smtp = await access.createCredential(account, { name: "first login", test: false });
-    await store.recordAudit([
-      firstAct("keys.create", account.key, key.key.id, clock.now()),
-      firstAct("smtp_credentials.create", account.key, smtp.credential.id, clock.now()),
-    ]);
-    return { adminKey: key.value, smtp: { username: smtp.username, password: smtp.password }, domain };
-  } finally {
-    resolver.stop();
-    await store.close();
-  }
-}
-
-/** What `svc init` does, as the audit log tells it. */
-function firstAct(action: string, accountKey: number, target: string, at: number): AuditEntry {
-  const nobody = { sourceIp: null, requestId: null, times: 1, detail: {} };
-  return { at, accountKey, actorKind: "system", actor: "init", action, target, ...nobody };
-}
-
-/** Going on would acknowledge by guess; the next start reads what is on disk. Written past the log, which is buffered. */
-function endAtOnce(detail: string): never {
-  writeSync(2, `svc: the store lost its writing thread (${detail}); the program ends, start it again\n`);
-  process.exit(1);
 }
 
 interface Ground {
@@ -241,10 +177,10 @@ async function build({
     mayUse: (address) => pools.mayUse(address),
     onUnusable: () => pools.lookSoon(),
   });
-  const wire = createWire({ store, signHeader, clock, sign: config.outbound.sign });
+  const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
-  const destinations = createDestinations({ delivery, pools, wire, verpSecret, clock });
+  const destinations = createDestinations({ delivery, pools, messages, verpSecret, clock });
   const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
   const settleDeps = {
     recorder,
@@ -278,7 +214,7 @@ async function build({
   });
   pools.onChange(() => {
     delivery.reconsider();
-    queue.reconsider();
+    queue.onSourcesChanged();
   });
   const runner: Runner = {
     ...queue,
@@ -441,27 +377,9 @@ async function build({
       addresses,
       reload,
       devCredentials: async () =>
-        makeDevCredentials({ store, domains, access, clock }, await theAccount(store)),
+        makeDevCredentials({ store, domains, access, clock }, await defaultAccountOf(store)),
     },
   };
-}
-
-function resolverOf(config: Config, clock: Clock, log: Log): CachingResolver {
-  // A retry that comes sooner than usual, where the operator wants that, must really ask.
-  const failureMs = Math.min(30_000, ...config.outbound.retryMs);
-  return createResolver({ ...config.dns, failureMs, clock, log: log.component("dns") });
-}
-
-function domainConfig({ hostname, outbound, publicUrl }: Config) {
-  const host = new URL(publicUrl).hostname;
-  const isName = isIP(host) === 0 && !host.startsWith("["); // a CNAME leads to a name
-  return { hostname, sources: outbound.source, publicHost: isName ? host : hostname };
-}
-
-async function theAccount(store: Store) {
-  const account = await store.accountByName(defaultAccount);
-  if (!account) throw new Error(`the account ${defaultAccount} is missing from the database`);
-  return account;
 }
 
 /**
@@ -486,7 +404,7 @@ async function verifiedDomain(
   domains: ReturnType<typeof createDomains>,
   name: string,
 ): Promise<SenderDomain | null> {
-  const account = await theAccount(store);
+  const account = await defaultAccountOf(store);
   const found = await domains.senderFor(account.key, name);
   return found.ok ? found.domain : null;
 }

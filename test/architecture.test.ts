@@ -11,9 +11,9 @@ const tiers: string[][] = [
   ["mail", "errors", "clock", "ids", "log", "service", "thread", "csv", "unsafe-text", "fairness", "config"],
   ["store", "dns", "tls", "signing", "parsing"],
   ["access", "domains", "events", "suppressions", "pools"],
-  ["submission", "queue", "delivery", "feedback", "webhooks", "sandbox", "care", "stats"],
+  ["submission", "queue", "delivery", "outbound", "feedback", "webhooks", "sandbox", "care", "stats"],
   ["http", "relay", "cli"],
-  ["daemon", "jobs"],
+  ["setup", "daemon", "jobs"],
   ["bin"],
 ];
 
@@ -22,6 +22,9 @@ const strangers: [string, string][] = [
   ["delivery", "store"],
   ["delivery", "queue"],
   ["queue", "webhooks"],
+  ["queue", "delivery"],
+  ["queue", "signing"],
+  ["queue", "sandbox"],
   ["events", "webhooks"],
   ["cli", "store"],
   ["cli", "daemon"],

@@ -31,8 +31,8 @@ export interface AddressDeps {
 }
 
 export type HostLookup =
-  /** Dial these, in this order. */
-  | { kind: "addresses"; addresses: HostAddress[] }
+  /** Dial these, in this order. `otherFamily`: it has others, of a family that the source is not. */
+  | { kind: "addresses"; addresses: HostAddress[]; otherFamily: boolean }
   /** This host and all after it are not to be used: it is this program (RFC 5321 §5.1). */
   | { kind: "ours"; why: string }
   | { kind: "forbidden"; why: string }
@@ -118,7 +118,11 @@ export function createAddresses(deps: AddressDeps): Addresses {
           kind: source.address === null ? "none" : "unsourced",
           why: `${host} [${shown(dialled)}] has no address of the family that we send from`,
         };
-      return { kind: "addresses", addresses: interleaved(sourced, deps.random) };
+      return {
+        kind: "addresses",
+        addresses: interleaved(sourced, deps.random),
+        otherFamily: sourced.length < dialled.length,
+      };
     },
     deadSince(address, port, source) {
       const key = deadKey(address, port, source);

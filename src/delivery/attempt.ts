@@ -1,65 +1,76 @@
 // One attempt at one recipient: walks the addresses of the route until a server decides. What is about
 // a host (no connection, a refusing greeting, TLS that fails) leads to the next address; what is about the message
-// ends the attempt. A kept connection that turns out closed costs nothing: the same message goes over a new one.
-import type { OutboundConfig } from "../config.ts";
+// ends the attempt. One address: target.ts.
+// Where no address of the source's family could be connected, the walk is repeated from a source of the other family.
+import { isIP } from "node:net";
 import type { HostAddress, MailHost } from "../dns/mx.ts";
 import type { Outcome, Unsent } from "../mail/outcome.ts";
 import type { Source } from "../pools/sources.ts";
 import { maxAddresses } from "./addresses.ts";
-import type { Addresses, HostLookup } from "./addresses.ts";
+import type { HostLookup } from "./addresses.ts";
 import type { AttemptRequest } from "./delivery.ts";
+import { shareOf, targetOf, tryTarget } from "./target.ts";
+import type { AttemptDeps, NoSource } from "./target.ts";
 import { Dialogue } from "./dialogue.ts";
-import { Failures, weights, type Failure } from "./failures.ts";
-import type { HeloHosts } from "./helo-hosts.ts";
+import { Failures, weights } from "./failures.ts";
 import { hostsToLookUp, LookupTime } from "./lookups.ts";
-import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
-import type { Pool } from "./pool.ts";
-import { openSession } from "./session.ts";
-import type { NoSession, Session, SessionDeps, Target, TlsPolicy } from "./session.ts";
-import { needsExtensions, transact } from "./transaction.ts";
-import type { Lost } from "./transaction.ts";
+import { local, localOutcome } from "./outcome.ts";
+import type { Target } from "./session.ts";
 
-export interface AttemptDeps {
-  addresses: Addresses;
-  pool: Pool;
-  heloHosts: HeloHosts;
-  session: SessionDeps;
-  outbound: OutboundConfig;
-  random: () => number;
+/** What the walks of one attempt share. */
+interface Progress {
+  dialogue: Dialogue;
+  failures: Failures;
+  time: LookupTime;
+  looked: ReturnType<typeof hostsToLookUp>;
+  dialled: number;
+  /** A host has addresses that may be dialled, of a family that the source is not. */
+  otherFamily: boolean;
 }
-
-/** Errors of ours and not of the address: it is not remembered as dead. */
-const ownErrors = new Set([
-  "EMFILE",
-  "ENFILE",
-  "ENOBUFS",
-  "ENOMEM",
-  "EADDRINUSE",
-  "EADDRNOTAVAIL",
-  "EPERM",
-  "EACCES",
-]);
 
 export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Promise<Outcome | Unsent> {
   const { group, hosts } = request.route;
   const { clock, hostname } = deps.session;
   const dialogue = new Dialogue(clock, hosts);
-  const failures = new Failures(dialogue);
-  let dialled = 0;
   const order = inOrder(deps, shareOf(group, request.source), hosts);
-  const looked = hostsToLookUp(order, hostname.toLowerCase(), deps.random);
-  const time = new LookupTime(clock);
+  const progress: Progress = {
+    dialogue,
+    failures: new Failures(dialogue),
+    time: new LookupTime(clock),
+    looked: hostsToLookUp(order, hostname.toLowerCase(), deps.random),
+    dialled: 0,
+    otherFamily: false,
+  };
+  const first = await walkHosts(deps, request, progress);
+  if (first?.kind === "no_source") return { kind: "unsent", why: first.why };
+  if (first !== null) return first;
+  const other = otherSource(request, progress);
+  const second = other && (await walkHosts(deps, { ...request, source: other }, progress));
+  if (second !== null && second.kind !== "no_source") return second;
+  const { looked, failures } = progress;
+  return failures.outcome(looked.complete ? null : { lookedUp: looked.hosts.length, of: hosts.length });
+}
+
+/** Dials the hosts' addresses from the request's source until one decides; null: none did. */
+async function walkHosts(
+  deps: AttemptDeps,
+  request: AttemptRequest,
+  progress: Progress,
+): Promise<Outcome | NoSource | null> {
+  const { dialogue, failures, looked } = progress;
   for (const [i, { host }] of looked.hosts.entries()) {
-    if (dialled >= maxAddresses) break;
-    const found = await lookUp(deps, request, host, time, i === looked.hosts.length - 1);
+    if (progress.dialled >= maxAddresses) break;
+    const found = await lookUp(deps, request, host, progress.time, i === looked.hosts.length - 1);
     if (found.kind !== "addresses") {
       failures.noteHost(found);
+      progress.otherFamily ||= found.kind === "unsourced";
       if (found.kind !== "ours") continue;
       looked.complete ||= i < looked.hosts.length - 1; // those after it are not to be used
       break;
     }
+    progress.otherFamily ||= found.otherFamily;
     for (const address of idleFirst(deps, request, host, found.addresses)) {
-      if (dialled >= maxAddresses) break;
+      if (progress.dialled >= maxAddresses) break;
       const target = targetOf(deps, request, host, address);
       const deadMs = deps.pool.has(target.key)
         ? null
@@ -68,14 +79,23 @@ export async function runAttempt(deps: AttemptDeps, request: AttemptRequest): Pr
         failures.note(weights.dead, skipped(target, deadMs, dialogue));
         continue;
       }
-      dialled++;
+      progress.dialled++;
       const result = await tryTarget(deps, request, target, dialogue);
-      if (result.kind === "no_source") return { kind: "unsent", why: result.why };
       if (result.kind !== "failure") return result;
       failures.note(result.weight, result.outcome);
     }
   }
-  return failures.outcome(looked.complete ? null : { lookedUp: looked.hosts.length, of: hosts.length });
+  return null;
+}
+
+/** A source of the family that was not tried, where connections failed and nothing else did, and the pool has one with room. */
+function otherSource({ source, sourceOf }: AttemptRequest, progress: Progress): Source | null {
+  const { failures, dialled, otherFamily, dialogue } = progress;
+  if (source.address === null || !otherFamily || dialled >= maxAddresses || !failures.onlyConnections())
+    return null;
+  const other = sourceOf(isIP(source.address) === 6 ? 4 : 6);
+  if (other !== null) dialogue.us(`(again, from ${other.address})`);
+  return other;
 }
 
 async function lookUp(
@@ -120,177 +140,4 @@ function idleFirst(
   const idle = (address: HostAddress): boolean => deps.pool.has(targetOf(deps, request, host, address).key);
   const first = addresses.find(idle);
   return first ? [first, ...addresses.filter((other) => other !== first)] : addresses;
-}
-
-/** Connections are counted for each address of a pool by itself, as its limits are. */
-export function shareOf(group: string, { address }: Source): string {
-  return address === null ? group : `${group} ${address}`;
-}
-
-function targetOf(
-  { outbound, addresses, session }: AttemptDeps,
-  { route, source: from }: AttemptRequest,
-  host: string,
-  { address, family }: HostAddress,
-): Target {
-  const { smartHost } = outbound;
-  const policy: TlsPolicy = smartHost?.tls ?? outbound.tls;
-  const port = smartHost?.port ?? outbound.port;
-  const source = addresses.sourceFor(family, from) ?? null;
-  const helo = from.hostname ?? session.hostname;
-  return {
-    key: `${host} ${address} ${port} ${policy} ${source} ${helo}`,
-    group: shareOf(route.group, from),
-    helo,
-    pooled: from.address !== null,
-    host,
-    address,
-    port,
-    source,
-    policy,
-  };
-}
-
-/** The address to send from is none of this machine's: nobody was asked. */
-interface NoSource {
-  kind: "no_source";
-  why: string;
-}
-
-interface HostFailure extends Failure {
-  kind: "failure";
-}
-
-/** Over a kept connection if there is one, else, or if that was closed meanwhile, over a new one. */
-async function tryTarget(
-  deps: AttemptDeps,
-  request: AttemptRequest,
-  target: Target,
-  dialogue: Dialogue,
-): Promise<Outcome | HostFailure | NoSource> {
-  const kept = await takeKept(deps, target, request);
-  if (kept) {
-    dialogue.at(target.host, target.address);
-    dialogue.sendingIp = kept.sendingIp;
-    dialogue.tls = kept.tls;
-    dialogue.us(`(kept connection, message ${kept.messages + 1} on it)`);
-    const result = await useSession(deps, kept, request, dialogue);
-    if (result.kind !== "lost") return result;
-    if (result.broken.broken !== "closed") return lost(result, target, dialogue);
-    dialogue.us(`(it was closed: ${result.broken.why})`);
-  }
-  const session = await freshSession(deps, target, request, dialogue);
-  if ("kind" in session) {
-    const broken = session.kind === "local" ? session.broken : null;
-    if (target.pooled && broken?.broken === "connect" && broken.errno === "EADDRNOTAVAIL")
-      return { kind: "no_source", why: `${target.source} is no address of this machine` };
-    return unopened(deps, session, target, dialogue);
-  }
-  const result = await useSession(deps, session, request, dialogue);
-  return result.kind === "lost" ? lost(result, target, dialogue) : result;
-}
-
-/** A kept connection that was begun with HELO is for mail that needs no extension. */
-async function takeKept(
-  { pool }: AttemptDeps,
-  target: Target,
-  request: AttemptRequest,
-): Promise<Session | null> {
-  const kept = pool.take(target.key);
-  if (kept === null || !kept.unproven || !(await needsExtensions(request))) return kept;
-  pool.put(kept);
-  return null;
-}
-
-/** With the retries that one address gets: in clear under opportunistic TLS, and with HELO. */
-async function freshSession(
-  deps: AttemptDeps,
-  target: Target,
-  request: AttemptRequest,
-  dialogue: Dialogue,
-): Promise<Session | NoSession> {
-  const { pool } = deps;
-  pool.begin(target.group, target.host);
-  let session = await greeted(deps, target, request, dialogue);
-  if ("kind" in session && session.kind === "local" && session.inTls && target.policy === "opportunistic") {
-    dialogue.us("(again, in clear)");
-    session = await openSession(deps.session, target, dialogue, { tls: true });
-  }
-  if ("kind" in session) pool.ended(target.group, target.host);
-  return session;
-}
-
-/**
- * A server that drops the connection at EHLO is tried with HELO once, where the session needs neither TLS nor AUTH and
- * the mail no extension. Otherwise the drop is a failure like any other: the mail is tried again later.
- */
-async function greeted(
-  { session: deps, heloHosts }: AttemptDeps,
-  target: Target,
-  request: AttemptRequest,
-  dialogue: Dialogue,
-): Promise<Session | NoSession> {
-  const plain = deps.login === null && (target.policy === "opportunistic" || target.policy === "none");
-  if (plain && heloHosts.heloFirst(target) && !(await needsExtensions(request))) {
-    const session = await openSession(deps, target, dialogue, { ehlo: true });
-    if ("kind" in session) heloHosts.forget(target);
-    return session;
-  }
-  const first = await openSession(deps, target, dialogue);
-  if (!("kind" in first) || (first.kind === "local" && first.inTls)) heloHosts.ehloAnswered(target);
-  const dropped = "kind" in first && first.kind === "local" && first.atEhlo;
-  if (!dropped || !plain || !heloHosts.mayTryHelo(target) || (await needsExtensions(request))) return first;
-  dialogue.us("(again, with HELO)");
-  const second = await openSession(deps, target, dialogue, { ehlo: true });
-  heloHosts.heloTried(target, !("kind" in second));
-  return "kind" in second && second.kind === "local" ? first : second;
-}
-
-async function useSession(
-  deps: AttemptDeps,
-  session: Session,
-  request: AttemptRequest,
-  dialogue: Dialogue,
-): Promise<Outcome | Lost> {
-  try {
-    return await transact(session, request, deps.session.timeouts, dialogue);
-  } catch (error) {
-    session.channel.destroy();
-    throw error;
-  } finally {
-    deps.pool.put(session, !session.unproven || deps.heloHosts.heloFirst(session.target));
-  }
-}
-
-function unopened(
-  { addresses }: AttemptDeps,
-  why: NoSession,
-  target: Target,
-  dialogue: Dialogue,
-): HostFailure {
-  const trace = dialogue.trace(false);
-  if (why.kind === "reply")
-    return { kind: "failure", weight: weights.reply, outcome: replyOutcome(why.reply, "session", trace) };
-  dialogue.us(`(${why.why})`);
-  const { broken, failure } = why;
-  if (broken?.broken === "connect" && !ownErrors.has(broken.errno ?? ""))
-    addresses.markDead(target.address, target.port, target.source);
-  const weight =
-    failure === local.noTls || failure === local.noLogin
-      ? weights.tls
-      : failure === local.noConnection
-        ? weights.unreached
-        : weights.lost;
-  return { kind: "failure", weight, outcome: localOutcome(failure, why.why, trace) };
-}
-
-/** Closed before the dot: another address may take it. Silence and nonsense end the attempt. */
-function lost({ broken }: Lost, { host, address, port }: Target, dialogue: Dialogue): Outcome | HostFailure {
-  dialogue.us(`(${broken.why})`);
-  const why = `the session with ${host} [${address}]:${port} was lost before the end of the message: ${broken.why}`;
-  const outcome =
-    broken.unasked?.code === 421
-      ? replyOutcome(broken.unasked, "session", dialogue.trace(false))
-      : localOutcome(brokenAs(broken, true), why, dialogue.trace(false));
-  return broken.broken === "closed" ? { kind: "failure", weight: weights.lost, outcome } : outcome;
 }

@@ -41,8 +41,13 @@ export interface AttemptRequest {
   ascii(): Promise<WireMessage | null>;
   /** False once the lease could not be renewed: the attempt ends before the final dot. */
   mayFinish(): boolean;
-  /** The address that it leaves from, and no other. */
+  /** The address that it leaves from. */
   source: Source;
+  /**
+   * Moves the attempt to an address of the pool of this family, whose limits then hold for it; null: none has room. Asked
+   * once at most, where no address of the source's family could be connected.
+   */
+  sourceOf(family: Family): Source | null;
 }
 
 export interface Delivery {

@@ -37,6 +37,12 @@ export class Failures {
     if (this.#worst === null || weight >= this.#worst.weight) this.#worst = { weight, outcome };
   }
 
+  /** Connections failed, or were left out for one that failed a moment ago, and no server said a word. */
+  onlyConnections(): boolean {
+    const weight = this.#worst?.weight;
+    return weight === weights.dead || weight === weights.unreached;
+  }
+
   noteHost(found: Exclude<HostLookup, { kind: "addresses" }>): void {
     const trace = this.#dialogue.trace(false);
     switch (found.kind) {

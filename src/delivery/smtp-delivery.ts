@@ -7,7 +7,7 @@ import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
 import { createAddresses } from "./addresses.ts";
 import { runAttempt } from "./attempt.ts";
-import type { AttemptDeps } from "./attempt.ts";
+import type { AttemptDeps } from "./target.ts";
 import type { Delivery } from "./delivery.ts";
 import { HeloHosts } from "./helo-hosts.ts";
 import { LookupTime, maxHostsLookedUp } from "./lookups.ts";
@@ -62,6 +62,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     heloHosts: new HeloHosts(clock),
     outbound,
     random,
+    onUnusable: deps.onUnusable ?? (() => undefined),
     session: {
       clock,
       hostname,
@@ -93,8 +94,6 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     },
     async attempt(request) {
       const outcome = await runAttempt(attempt, request);
-      if (outcome.kind === "unsent" && request.source.address !== null)
-        deps.onUnusable?.(request.source.address);
       if (outcome.kind === "deferred" && outcome.trace.ambiguous)
         log.warn(
           { message: request.job.message.id, host: outcome.trace.host, address: outcome.trace.address },

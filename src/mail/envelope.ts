@@ -39,6 +39,9 @@ export interface QueuedMessage {
   queuedAt: number;
 }
 
+/** What a signature is made of, beside the header section. */
+export type Unsigned = Pick<QueuedMessage, "id" | "accountKey" | "signingDomain" | "bodyHash">;
+
 /** One recipient, leased to this process until `leaseUntil`. */
 export interface Job {
   /** Integer key of the recipient in the store. */

@@ -6,11 +6,10 @@ import { createFairMap } from "../fairness/fair-map.ts";
 import { createFairSlots } from "../fairness.ts";
 import type { Owner } from "../fairness.ts";
 import type { Log } from "../log.ts";
-import type { Job } from "../mail/envelope.ts";
+import type { Job, Unsigned } from "../mail/envelope.ts";
 import type { Outcome, Unsent } from "../mail/outcome.ts";
-import type { Source } from "../pools/sources.ts";
+import type { Family, Source } from "../pools/sources.ts";
 import { readLane } from "./lane.ts";
-import type { Unsigned } from "./wire.ts";
 
 /** Where a lane's jobs go: a group to pace, and how to try one job there. */
 export interface Destination {
@@ -23,10 +22,20 @@ export interface Destination {
   onlyFresh?: true;
   /** The addresses that it may leave from now, the same list until that changes; empty: none, it waits. */
   sources(): readonly Source[];
+  /** The usable addresses of the pool that are of this family, whether or not the first hosts have it. */
+  sourcesOf(family: Family): readonly Source[];
   /** Begins what the first attempt needs while the message is on its way to the disk. */
   prepare(message: Unsigned, headerSection: Buffer): void;
-  /** Never rejects for what a network or a receiver does. `mayFinish` is false once the lease is lost. */
-  attempt(job: Job, mayFinish: () => boolean, source: Source): Promise<Outcome | Unsent>;
+  /**
+   * Never rejects for what a network or a receiver does. `mayFinish` is false once the lease is lost. `sourceOf` moves the
+   * attempt to a slot at an address of the other family; null: there is none.
+   */
+  attempt(
+    job: Job,
+    mayFinish: () => boolean,
+    source: Source,
+    sourceOf: (family: Family) => Source | null,
+  ): Promise<Outcome | Unsent>;
 }
 
 export interface Routing {

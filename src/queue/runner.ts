@@ -1,35 +1,25 @@
-// Who goes now. Lanes wait in a heap by due time; a due lane is routed to its group of
-// destinations and claimed only as far as the group has slots (gates.ts), so that a destination that hangs or a long
-// backlog starves nobody. Every claim is a lease on disk. An attempt's end frees its slot at once and is settled in
-// one transaction; while outcomes cannot be written (writes.ts), nothing new is claimed. What an outcome changes: settle.ts.
-// Over 300 lines: the parts share one small state, and apart they would be harder to follow than together.
-import { forwardTime, type Clock, type Timer } from "../clock.ts";
-import type { Owner } from "../fairness.ts";
+// What is sent now. Scheduled queues come due, are routed to a ready queue and claimed as far as that has slots, so that
+// a destination that hangs or a long backlog starves nobody. Every claim is a lease on disk. While outcomes cannot be
+// written (writes.ts), nothing new is claimed.
+import { forwardTime, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Job } from "../mail/envelope.ts";
-import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
-import type { Source } from "../pools/sources.ts";
 import type { Service } from "../service.ts";
-import { StoreUnavailable, type Settlement, type Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { createAddressWaits } from "./address-waits.ts";
-import { createAttemptSlots } from "./attempt-slots.ts";
-import { createTimeHeap } from "./heap.ts";
-import { createGates, freeSlots, takeSeat, tokenWaitMs, type Gate, type Seat } from "./gates.ts";
+import { createAttempts, type AttemptsDeps } from "./attempts.ts";
+import { createClaims, faultRetryMs } from "./claims.ts";
 import { sandboxLane } from "./lane.ts";
+import { createReadyQueues, type ReadyQueue, type Slot } from "./ready-queues.ts";
 import { createRouting, type Destination } from "./routing.ts";
+import { createScheduledQueues } from "./scheduled-queues.ts";
 import type { Shaping } from "./shaping.ts";
-import { createWrites, logStoreFault } from "./writes.ts";
+import { createWrites } from "./writes.ts";
 
-export interface RunnerDeps {
+export interface RunnerDeps extends Pick<AttemptsDeps, "settlementOf" | "suppressedSince" | "isPaused"> {
   store: Pick<Store, "lanes" | "claimDue" | "renewLeases" | "release" | "takeBackLeases" | "settle">;
   /** Routes a lane as of now; cheap when it is known. Never rejects for what a network does. */
   destinationOf(lane: string): Promise<Destination>;
-  /** What the outcome of a job changes. */
-  settlementOf(job: Job, outcome: Outcome, now: number, group: string): Settlement;
-  /** A bounce without an attempt where the recipient was suppressed since acceptance; null: try. */
-  suppressedSince(job: Job): Promise<Outcome | null>;
-  /** Nothing of the account is begun: it goes back, and the store puts it on hold. */
-  isPaused(accountKey: number): boolean;
   /** Mail of the lane waits, since its pool can use no address. */
   onNoSource(lane: string): void;
   shaping: Shaping;
@@ -45,391 +35,116 @@ export interface RunnerDeps {
 export interface Reservation {
   lease: { owner: string; until: number };
   to: Destination;
-  seat: Seat<Line>;
+  slot: Slot;
 }
 
 export interface Runner extends Service {
-  /** A slot for a recipient that is about to be accepted, where its lane has one and nothing waits before it; else null. */
+  /** A slot for a recipient that is about to be accepted, where its queue has one and nothing waits before it; else null. */
   reserve(lane: string): Reservation | null;
   /** The acceptance failed: the slot is free again. */
-  forgo(reservation: Reservation): void;
+  cancelReservation(reservation: Reservation): void;
   /** The job was inserted under its reservation's lease: it starts now. */
   run(reservation: Reservation, job: Job): void;
   /** Recipients of `lane` wait in the store, the earliest until `dueAt`. */
   note(lane: string, dueAt: number): void;
-  /** It has changed which addresses can be used: what waited for one looks again. */
-  reconsider(): void;
+  /** The usable addresses of a pool changed: mail that waited for one is routed again. */
+  onSourcesChanged(): void;
   /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
 }
 
-/** Mail that waits together: of one pool, for one group of destinations. */
-interface Line {
-  name: string;
-  /** The account whose mail it is: the accounts share the slots. */
-  account: Owner;
-  group: string;
-  sources: () => readonly Source[];
-  /** `seats` are those of this list. */
-  known: readonly Source[];
-  seats: Seat<Line>[];
-  /** Attempts that run, and slots promised to acceptances. */
-  taken: number;
-  /** Claimed and waiting for a slot. */
-  ready: { job: Job; to: Destination }[];
-  /** Lanes with due recipients, served in turn. */
-  due: { lane: string; to: Destination }[];
-  claiming: boolean;
-  wake: Timer | null;
-}
-
-const leaseMs = 600_000;
-const claimMost = 100;
 const lanePage = 1000;
-/** Lanes that become due in one turn of the loop. */
-const lanesATurn = 1000;
-/** The timer looks again at least this often, since the wall clock may jump. */
-const lookAgainMs = 30_000;
-const storeRetryMs = 1_000;
-/** Mail of a pool that can use no address looks again when that changes, and in any case after this. */
-const heldMs = 600_000;
-/** What was not tried, since its address could not be used after all. */
-const unsentRetryMs = 10_000;
-/** After a fault of this program: neither a tight loop nor a lost mail. */
-const faultRetryMs = 60_000;
-/** From this many lines on, those at rest are forgotten. */
-const linesMost = 10_000;
-
-/** A fault of ours is a deferral like any other: it is told, tried again by the schedule, and it expires. */
-function faultOutcome(startedAt: number, endedAt: number): Outcome {
-  const text = "[local] a fault of this program, which its log describes";
-  return {
-    kind: "deferred",
-    reply: { code: 451, status: "4.3.0", text },
-    classification: "unclassified",
-    retryAfterMs: null,
-    trace: untried(startedAt, endedAt),
-  };
-}
+/** Mail of a pool without a usable address is routed again when that changes, and in any case after this. */
+const noSourceMs = 600_000;
 
 export function createRunner(deps: RunnerDeps): Runner {
-  const { store, clock, log, owner } = deps;
+  const { store, clock, log, owner, shaping, random } = deps;
   const now = forwardTime(clock);
-  const lines = new Map<string, Line>();
-  const gates = createGates<Line>(deps.shaping, clock);
-  const addressWaits = createAddressWaits();
-  const waiting = createTimeHeap();
-  const routing = createRouting(deps);
-  /** Lanes that are being routed, stand in a line's `due`, or are being claimed; true: became due again meanwhile. */
-  const busy = new Map<string, boolean>();
-  const slots = createAttemptSlots<Line>();
-  const running = new Set<Promise<void>>();
-  let active = 0;
-  let linesSweptAt = linesMost;
-  let leasedUntil = clock.monotonic() + leaseMs;
   let started = false;
   let stopping = false;
-  let alarm: { at: number; timer: Timer } | null = null;
-  let renewal: Timer | null = null;
-  const writes = createWrites({
-    clock,
-    log,
-    onResume() {
-      if (stopping) return;
-      wakeLanes();
-      for (const line of lines.values()) pump(line);
-    },
+  const onResume = (): void => {
+    if (stopping) return;
+    scheduled.run();
+    for (const queue of ready.all()) pump(queue);
+  };
+  const writes = createWrites({ clock, log, onResume });
+  const blocked = (): boolean => stopping || writes.holding();
+  const routing = createRouting(deps);
+  const waits = createAddressWaits();
+  const scheduled = createScheduledQueues({ clock, now, blocked, route: (lane) => route(lane) });
+  const ready = createReadyQueues({ shaping, clock, random, run: (queue) => pump(queue) });
+  const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, clock, log });
+  const attempts = createAttempts({
+    ...deps,
+    ready,
+    claims,
+    writes,
+    onDeferred: ({ lane }, dueAt) => scheduled.add(lane, dueAt),
+    stopping: () => stopping,
+    now,
   });
 
-  const mayFinish = (): boolean => clock.monotonic() < leasedUntil;
-  const blocked = (): boolean => stopping || writes.holding();
-
-  const lineOf = ({ line: name, account, group, sources }: Destination): Line => {
-    let line = lines.get(name);
-    if (!line) {
-      if (lines.size >= linesSweptAt) forgetRested();
-      line = {
-        name,
-        account,
-        group,
-        sources,
-        known: [],
-        seats: [],
-        taken: 0,
-        ready: [],
-        due: [],
-        claiming: false,
-        wake: null,
-      };
-      lines.set(name, line);
-    }
-    return line;
-  };
-
-  const seatsOf = (line: Line): Seat<Line>[] => {
-    const sources = line.sources();
-    if (sources !== line.known) {
-      line.known = sources;
-      line.seats = gates.seats(sources, line.group);
-    }
-    return line.seats;
-  };
-
-  /** A line that does nothing and may do all that its shape allows is the same as none. */
-  const forgetRested = (): void => {
-    const kept = new Set<Gate<Line>>();
-    for (const [name, { taken, ready, due, claiming, wake, seats }] of lines) {
-      const idle = taken === 0 && ready.length === 0 && due.length === 0 && !claiming && wake === null;
-      if (idle && seats.every(({ gate }) => gate.pace.rested())) lines.delete(name);
-      else for (const { gate } of seats) kept.add(gate);
-    }
-    gates.forget(kept);
-    linesSweptAt = Math.max(linesMost, 2 * lines.size);
-  };
-
-  // --- lanes become due -----------------------------------------------------
-
-  const note = (lane: string, dueAt: number): void => {
-    waiting.push(lane, dueAt);
-    arm();
-  };
-
-  const arm = (): void => {
-    const next = waiting.peek();
-    if (blocked() || !started || next === null) return;
-    if (alarm && alarm.at <= next) return;
-    alarm?.timer.cancel();
-    const timer = clock.after(Math.min(Math.max(0, next - now()), lookAgainMs), () => {
-      alarm = null;
-      wakeLanes();
-    });
-    alarm = { at: next, timer };
-  };
-
-  const wakeLanes = (): void => {
-    for (let left = lanesATurn; left > 0 && !blocked(); left--) {
-      const lane = waiting.popDue(now());
-      if (lane === null) break;
-      if (busy.has(lane)) busy.set(lane, true);
-      else routeLane(lane);
-    }
-    arm();
-  };
-
-  const routeLane = (lane: string): void => {
-    busy.set(lane, false);
+  function route(lane: string): void {
     const to = routing.known(lane);
-    if (to) enlist(lane, to);
-    else void askLane(lane);
-  };
+    if (to) enqueue(lane, to);
+    else void ask(lane);
+  }
 
-  const askLane = async (lane: string): Promise<void> => {
+  async function ask(lane: string): Promise<void> {
     const to = await routing.ask(lane);
-    if (to) enlist(lane, to);
-    else leaveLane(lane, now() + faultRetryMs);
-  };
+    if (to) enqueue(lane, to);
+    else scheduled.comesBack(lane, now() + faultRetryMs);
+  }
 
-  const enlist = (lane: string, to: Destination): void => {
-    const line = lineOf(to);
-    if (seatsOf(line).length > 0) addressWaits.end(lane, now());
-    line.due.push({ lane, to });
-    pump(line);
-  };
+  function enqueue(lane: string, to: Destination): void {
+    const queue = ready.of(to);
+    if (ready.hasSource(queue)) waits.end(lane, now());
+    queue.due.push({ lane, to });
+    pump(queue);
+  }
 
-  const leaveLane = (lane: string, dueAt: number | null): void => {
-    const again = busy.get(lane) === true;
-    busy.delete(lane);
-    if (again) waiting.push(lane, now());
-    if (dueAt !== null) waiting.push(lane, dueAt);
-    arm();
-  };
-
-  // --- lines fill their slots --------------------------------------------------
-
-  const room = (line: Line): number => {
-    const seats = seatsOf(line);
-    const free = freeSlots(seats);
-    if (free === 0) {
-      for (const { gate } of seats) gate.waiting.add(line);
-      return 0;
+  /** Starts what was claimed as far as there are slots, then claims more. */
+  function pump(queue: ReadyQueue): void {
+    if (!ready.hasSource(queue)) return park(queue);
+    while (queue.ready.length > 0 && !blocked() && ready.room(queue) > 0) {
+      const slot = ready.take(queue);
+      if (!slot) return ready.runAtNextToken(queue);
+      const next = queue.ready.shift();
+      if (next) attempts.start({ queue, slot, ...next, fresh: false });
     }
-    return slots.room(line, free);
-  };
+    void claim(queue);
+  }
 
-  const pump = (line: Line): void => {
-    if (seatsOf(line).length === 0) return hold(line);
-    while (line.ready.length > 0 && !blocked() && room(line) > 0) {
-      const seat = takeSeat(seatsOf(line), deps.random);
-      if (!seat) {
-        sleepUntilToken(line);
-        return;
-      }
-      slots.take(line);
-      const next = line.ready.shift();
-      if (next) launch(line, seat, next.job, next.to, false);
-    }
-    void claim(line);
-  };
-
-  const sleepUntilToken = (line: Line): void => {
-    line.wake ??= clock.after(tokenWaitMs(seatsOf(line)), () => {
-      line.wake = null;
-      pump(line);
-    });
-  };
+  async function claim(queue: ReadyQueue): Promise<void> {
+    if (!(await claims.claim(queue, ready.room(queue)))) return;
+    if (stopping) await requeue([queue]);
+    else pump(queue);
+  }
 
   /** None of the pool's addresses can be used: nothing is claimed, and what is goes back untried. */
-  const hold = (line: Line): void => {
+  function park(queue: ReadyQueue): void {
     if (blocked()) return;
-    const lane = line.due[0]?.lane ?? line.ready[0]?.job.lane;
+    const lane = queue.due[0]?.lane ?? queue.ready[0]?.job.lane;
     if (lane !== undefined) deps.onNoSource(lane);
-    void giveBack(
-      line.ready.splice(0).map(({ job }) => job),
+    void requeue([queue]);
+    for (const { lane } of queue.due.splice(0)) {
+      waits.begin(lane, now());
+      scheduled.comesBack(lane, now() + noSourceMs);
+    }
+  }
+
+  const requeue = (queues: ReadyQueue[]): Promise<void> =>
+    claims.requeue(
+      queues.flatMap(({ ready: claimed }) => claimed.splice(0).map(({ job }) => job)),
       now(),
     );
-    for (const { lane } of line.due.splice(0)) {
-      addressWaits.begin(lane, now());
-      leaveLane(lane, now() + heldMs);
-    }
-  };
-
-  /** Claims for the free slots and as many again, so that a freed slot need not wait for the store. */
-  const claim = async (line: Line): Promise<void> => {
-    const wanted = Math.min(claimMost, 2 * Math.max(room(line), line.taken) - line.ready.length);
-    if (line.claiming || blocked() || wanted <= 0 || line.ready.length > line.taken / 2) return;
-    const next = line.due.shift();
-    if (!next) return;
-    line.claiming = true;
-    try {
-      const at = now();
-      const claimed = await store.claimDue({
-        owner,
-        lane: next.lane,
-        limit: wanted,
-        now: at,
-        leaseUntil: at + leaseMs,
-        waits: addressWaits.of(next.lane),
-      });
-      addressWaits.claimed(next.lane, claimed.nextDueAt);
-      for (const job of claimed.jobs) line.ready.push({ job, to: next.to });
-      if (claimed.nextDueAt !== null && claimed.nextDueAt <= now())
-        routeLane(next.lane); // to the back of the line
-      else leaveLane(next.lane, claimed.nextDueAt);
-    } catch (error) {
-      logStoreFault(log, "claimDue", error);
-      leaveLane(next.lane, now() + (error instanceof StoreUnavailable ? storeRetryMs : faultRetryMs));
-    }
-    line.claiming = false;
-    if (stopping)
-      await giveBack(
-        line.ready.splice(0).map(({ job }) => job),
-        now(),
-      );
-    else pump(line);
-  };
-
-  // --- attempts ------------------------------------------------------------------
-
-  const launch = (line: Line, seat: Seat<Line>, job: Job, to: Destination, fresh: boolean): void => {
-    active += 1;
-    const work = attempt(line, seat, job, to, fresh).finally(() => running.delete(work));
-    running.add(work);
-  };
-
-  const attempt = async (
-    line: Line,
-    seat: Seat<Line>,
-    job: Job,
-    to: Destination,
-    fresh: boolean,
-  ): Promise<void> => {
-    const startedAt = now();
-    if (deps.isPaused(job.message.accountKey)) {
-      free(line, seat);
-      return giveBack([job], startedAt);
-    }
-    let outcome: Outcome | Unsent;
-    try {
-      outcome =
-        (fresh ? null : await deps.suppressedSince(job)) ?? (await to.attempt(job, mayFinish, seat.source));
-    } catch (error) {
-      const { id } = job.message;
-      log.error({ message: id, to: job.to, err: error }, "an attempt failed by a fault of this program");
-      outcome = faultOutcome(startedAt, now());
-    }
-    if ("classification" in outcome && outcome.classification === "rate_limited") seat.gate.pace.slowDown();
-    free(line, seat);
-    if (outcome.kind === "unsent") {
-      log.warn({ message: job.message.id, to: job.to, why: outcome.why }, "not tried; it goes back in line");
-      await giveBack([job], now() + unsentRetryMs);
-    } else if (stopping && wasCutShort(outcome)) await giveBack([job], now());
-    else await settle(job, outcome, now(), to.group);
-  };
-
-  const free = (line: Line, seat: Seat<Line>): void => {
-    active -= 1;
-    slots.leave(line);
-    seat.gate.taken -= 1;
-    letIn(line, seat.gate);
-    slots.runWaiting(pump);
-  };
-
-  /** Lines that share the gate go by turns: whoever finds it full again stands behind the others. */
-  const letIn = (own: Line, gate: Gate<Line>): void => {
-    let served = false;
-    for (const line of gate.waiting) {
-      if (gate.taken >= gate.pace.limit()) break;
-      gate.waiting.delete(line);
-      served ||= line === own;
-      pump(line);
-    }
-    if (!served) pump(own);
-  };
-
-  /** Made within the write, so that an outcome which cannot be put into words is kept too, and not sent again. */
-  const settle = (job: Job, outcome: Outcome, at: number, group: string): Promise<void> => {
-    let settlement: Settlement | null = null;
-    return writes.add({
-      call: "settle",
-      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at, group))),
-      tried() {
-        const dueAt = settlement?.nextAttemptAt ?? null;
-        if (dueAt !== null) note(job.lane, dueAt);
-      },
-    });
-  };
-
-  const giveBack = async (jobs: Job[], dueAt: number): Promise<void> => {
-    if (jobs.length === 0) return;
-    const keys = jobs.map((job) => job.key);
-    await writes.add({
-      call: "release",
-      run: () => store.release(owner, keys, dueAt),
-      tried() {
-        for (const { lane } of jobs) note(lane, dueAt);
-      },
-    });
-  };
-
-  // --- life --------------------------------------------------------------------------
-
-  const renew = (): void => {
-    renewal = clock.after(leaseMs / 3, () => {
-      const begun = clock.monotonic();
-      store.renewLeases(owner, now() + leaseMs).then(
-        () => void (leasedUntil = begun + leaseMs),
-        (error: unknown) => logStoreFault(log, "renewLeases", error),
-      );
-      renew();
-    });
-  };
 
   const loadLanes = async (): Promise<void> => {
     for (let after: string | null = null; !stopping;) {
       const page: { lane: string; dueAt: number }[] = await store.lanes(after, lanePage);
       for (const { lane, dueAt } of page) {
-        if (dueAt <= now()) addressWaits.overdue(lane);
-        note(lane, dueAt);
+        if (dueAt <= now()) waits.overdue(lane);
+        scheduled.add(lane, dueAt);
       }
       after = page.at(-1)?.lane ?? null;
       if (page.length < lanePage) return;
@@ -446,59 +161,42 @@ export function createRunner(deps: RunnerDeps): Runner {
           "what was claimed when the program last ended is sent again; a message whose attempt had begun may arrive twice",
         );
       started = true;
-      renew();
+      claims.start();
+      scheduled.run();
       await loadLanes();
-      arm();
     },
     async stop() {
       stopping = true;
       writes.halt();
-      for (const timer of [alarm?.timer, renewal]) timer?.cancel();
-      const unstarted: Job[] = [];
-      for (const line of lines.values()) {
-        line.wake?.cancel();
-        unstarted.push(...line.ready.splice(0).map(({ job }) => job));
-      }
-      await giveBack(unstarted, now());
-      await Promise.all(running);
+      scheduled.stop();
+      claims.stop();
+      const queues = [...ready.all()];
+      for (const { wake } of queues) wake?.cancel();
+      await requeue(queues);
+      await attempts.finished();
       await writes.finish();
     },
     reserve(lane) {
       const to = started && !blocked() ? routing.known(lane) : null;
       if (!to) return null;
-      const line = lineOf(to);
-      if (line.ready.length > 0 || line.due.length > 0 || room(line) === 0) return null;
-      const seat = takeSeat(seatsOf(line), deps.random);
-      if (!seat) return null;
-      slots.take(line);
-      return { lease: { owner, until: now() + leaseMs }, to, seat };
+      const queue = ready.of(to);
+      if (queue.ready.length > 0 || queue.due.length > 0 || ready.room(queue) === 0) return null;
+      const slot = ready.take(queue);
+      return slot && { lease: claims.lease(), to, slot };
     },
-    forgo({ to, seat }) {
-      const line = lineOf(to);
-      slots.leave(line);
-      seat.gate.taken -= 1;
-      letIn(line, seat.gate);
-      slots.runWaiting(pump);
+    cancelReservation: ({ to, slot }) => ready.leave(ready.of(to), slot),
+    run({ to, slot }, job) {
+      const queue = ready.of(to);
+      if (!stopping) return attempts.start({ queue, slot, job, to, fresh: true });
+      ready.leave(queue, slot);
+      return void claims.requeue([job], now());
     },
-    run({ to, seat }, job) {
-      const line = lineOf(to);
-      if (!stopping) return launch(line, seat, job, to, true);
-      slots.leave(line);
-      seat.gate.taken -= 1;
-      return void giveBack([job], now());
-    },
-    reconsider() {
+    note: scheduled.add,
+    onSourcesChanged() {
       routing.forget(); // which families a pool has is a part of them
-      for (const line of lines.values()) pump(line);
-      for (const lane of addressWaits.changed(now())) waiting.push(lane, now());
-      arm();
+      for (const queue of ready.all()) pump(queue);
+      for (const lane of waits.changed(now())) scheduled.add(lane, now());
     },
-    note,
-    counts: () => ({ active, unwritten: writes.kept() }),
+    counts: () => ({ active: attempts.active(), unwritten: writes.kept() }),
   };
-}
-
-/** Of an attempt that ends while the program stops: no server's word and nothing sent, so it proves nothing. */
-function wasCutShort(outcome: Outcome): boolean {
-  return outcome.kind === "deferred" && !outcome.trace.ambiguous && outcome.reply.text.startsWith("[local] ");
 }

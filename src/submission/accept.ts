@@ -24,7 +24,7 @@ import { noRoom, problemsRefusal, suppressedProblems } from "./refusals.ts";
 
 export interface AcceptDeps {
   store: Pick<Store, "acceptMessage" | "acceptMessages" | "full">;
-  runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
+  runner: Pick<Runner, "reserve" | "cancelReservation" | "run" | "note">;
   config: { limits: Pick<Config["limits"], "maxQueue">; dev: boolean };
 }
 
@@ -106,7 +106,7 @@ async function withSlots<Result extends { kind: string }>(
     result = await commit(held);
   } finally {
     if (result?.kind !== "accepted")
-      for (const { reservation } of held.flat()) if (reservation) runner.forgo(reservation);
+      for (const { reservation } of held.flat()) if (reservation) runner.cancelReservation(reservation);
   }
   if (isAccepted(result))
     mails.forEach((mail, index) => start(runner, held[index] ?? [], result.jobs[index] ?? [], dueAt(mail)));
@@ -158,7 +158,7 @@ function start(runner: AcceptDeps["runner"], held: Held[], jobs: Job[], dueAtMs:
     }
     const { value: job } = next.next();
     if (job) runner.run(reservation, job);
-    else runner.forgo(reservation);
+    else runner.cancelReservation(reservation);
   }
 }
 

@@ -39,7 +39,7 @@ export interface SubmissionDeps {
     Pick<Store, "suppressed" | "putContent" | "dropContent" | "openContent" | "countRejection">;
   domains: Pick<Domains, "senderFor">;
   pools: Pick<Pools, "nameFor" | "names">;
-  runner: Pick<Runner, "reserve" | "forgo" | "run" | "note">;
+  runner: Pick<Runner, "reserve" | "cancelReservation" | "run" | "note">;
   config: AcceptDeps["config"] & Pick<Config, "hostname">;
   tokens: Pick<MessageTokens, "of">;
   clock: Clock;

@@ -1,19 +1,18 @@
-// Who goes now: takes due deliveries from the store and posts them. Each endpoint is a lane of its own with up to
-// 32 attempts in flight, so that one that hangs delays nobody else's. Within a lane first attempts start in event order,
-// before retries. No more is claimed than there is a slot for; the attempt number and its lease are on disk before the
-// attempt, so what a crash interrupts comes back. While results cannot be written nothing is claimed. One timer wakes for
-// the earliest due time of all. A fault that one endpoint brings out is logged, and that one left alone for a while: it
-// holds up no other. What an attempt is, post.ts knows; what it came to, results.ts.
+// Claims due deliveries from the store and starts their attempts (attempts.ts). Each endpoint has a queue of its own with
+// up to 32 attempts in flight (endpoint-queues.ts), so that one that hangs delays no other. Within a queue first attempts
+// start in event order, before retries. No more is claimed than there is a slot for; the attempt number and its lease are
+// on disk before the attempt, so a crash loses none. While results cannot be written nothing is claimed. One timer wakes
+// for the earliest due time of all. A fault that one endpoint brings out is logged, and that endpoint paused for a while.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { StoreUnavailable } from "../store/store.ts";
-import type { DueDelivery, Endpoint, Store } from "../store/store.ts";
-import type { Lane } from "./lanes.ts";
-import { createLanes } from "./lanes.ts";
-import type { Answer, Post } from "./post.ts";
+import type { Store } from "../store/store.ts";
+import { createDeliveryAttempts } from "./attempts.ts";
+import type { EndpointQueue } from "./endpoint-queues.ts";
+import { createEndpointQueues } from "./endpoint-queues.ts";
+import type { Post } from "./post.ts";
 import type { DeadLetter } from "./results.ts";
-import { createResultWriter, resultOf } from "./results.ts";
-import { maxAttempts } from "./schedule.ts";
+import { createResultWriter } from "./results.ts";
 
 export type DispatchStore = Pick<
   Store,
@@ -41,43 +40,40 @@ export interface Dispatcher {
 const leaseMarginMs = 20_000;
 /** At least this often the store is looked at: wall clocks jump, and others resume endpoints. */
 const longestSleepMs = 30_000;
-const troublePauseMs = 1000;
+const storeRetryMs = 1000;
 const stopGraceMs = 3000;
-/** An endpoint with which something goes wrong that is not the store's trouble is left alone for so long. */
-const restMs = 30_000;
-/** An attempt that reached nobody keeps its slot for so long: a dead endpoint refuses in no time, and each attempt is written. */
-const unreachedMs = 500;
+/** An endpoint that brings out a fault of this program is paused for so long. */
+const faultPauseMs = 30_000;
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { store, clock, log } = deps;
   const time = forwardTime(clock);
-  const lanes = createLanes(deps.post);
+  const queues = createEndpointQueues(deps.post);
   const busy = new Set<Promise<void>>();
   let running = false;
   let looking = false;
   let lookAgain = false;
   let settling = false;
-  let troubled: Timer | null = null;
+  let refused: Timer | null = null;
   /** Looks and claims were skipped while the store refused. */
   let missed = false;
-  let cutShort = false;
   let wake: { at: number; timer: Timer } | null = null;
 
-  const hold = (work: Promise<void>): void => {
+  const track = (work: Promise<void>): void => {
     busy.add(work);
     void work.finally(() => busy.delete(work));
   };
 
   /** The store refused: nothing is claimed until it takes what waits, tried again each second. */
-  const trouble = (error: unknown, doing: string): void => {
+  const storeRefused = (error: unknown, doing: string): void => {
     log.error({ error: String(error), doing }, "the store refused; webhooks wait");
     if (!running) {
       results.forget();
       return;
     }
     missed = true;
-    troubled ??= clock.after(troublePauseMs, () => {
-      troubled = null;
+    refused ??= clock.after(storeRetryMs, () => {
+      refused = null;
       if (results.waiting()) return settle();
       missed = false;
       look();
@@ -97,15 +93,15 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   };
 
   const look = (): void => {
-    if (!running || troubled !== null) return;
+    if (!running || refused !== null) return;
     if (looking) {
       lookAgain = true;
       return;
     }
     looking = true;
-    hold(
+    track(
       lookOnce()
-        .catch((error: unknown) => trouble(error, "looking for due webhooks"))
+        .catch((error: unknown) => storeRefused(error, "looking for due webhooks"))
         .finally(() => {
           looking = false;
           if (lookAgain) {
@@ -121,9 +117,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const now = time();
     for (const { endpointKey, accountKey, dueAt } of due) {
       if (dueAt > now) wakeAt(dueAt);
-      else fill(lanes.of(endpointKey, accountKey, now), true);
+      else fill(queues.of(endpointKey, accountKey, now), true);
     }
-    lanes.closeIdle(now);
+    queues.closeIdle(now);
     wakeAt(now + longestSleepMs);
   };
 
@@ -133,140 +129,81 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     onDeadLetter: (letter) => deps.onDeadLetter(letter),
     onRetry: wakeAt,
   });
+  const attempts = createDeliveryAttempts({
+    ...deps,
+    queues,
+    time,
+    track,
+    running: () => running,
+    onSlotFree: (queue) => fill(queue, false),
+    onFault: (queue, error) => pauseAfterFault(queue, error),
+    onFinished(finished) {
+      results.add(finished);
+      settle();
+    },
+  });
 
-  /** Claims for a lane's free slots, again for as long as the store has more. */
-  const fill = (lane: Lane, more: boolean): void => {
-    lane.more ||= more;
-    if (lane.claiming || !lane.more || !running || troubled !== null || lanes.freeSlots(lane) <= 0) return;
-    if (lane.restsUntil > time()) return wakeAt(lane.restsUntil);
-    lane.claiming = true;
-    hold(
-      claim(lane)
+  /** Claims for a queue's free slots, again for as long as the store has more. */
+  const fill = (queue: EndpointQueue, more: boolean): void => {
+    queue.more ||= more;
+    if (queue.claiming || !queue.more || !running || refused !== null || queues.freeSlots(queue) <= 0) return;
+    if (queue.pausedUntil > time()) return wakeAt(queue.pausedUntil);
+    queue.claiming = true;
+    track(
+      claim(queue)
         .catch((error: unknown) => {
-          if (error instanceof StoreUnavailable) trouble(error, "claiming webhooks");
-          else rest(lane, error);
+          if (error instanceof StoreUnavailable) storeRefused(error, "claiming webhooks");
+          else pauseAfterFault(queue, error);
         })
         .finally(() => {
-          lane.claiming = false;
-          fill(lane, false);
+          queue.claiming = false;
+          fill(queue, false);
         }),
     );
   };
 
-  /** A fault of our own that one endpoint brings out must not hold up the others. */
-  const rest = (lane: Lane, error: unknown): void => {
-    lane.restsUntil = time() + restMs;
-    log.error({ endpointKey: lane.key, error: String(error) }, "an endpoint is left alone for a while");
+  /** A fault of this program that one endpoint brings out delays no other. */
+  const pauseAfterFault = (queue: EndpointQueue, error: unknown): void => {
+    queue.pausedUntil = time() + faultPauseMs;
+    log.error(
+      { endpointKey: queue.key, error: String(error) },
+      "a webhook endpoint is paused after a fault of this program",
+    );
   };
 
-  const claim = async (lane: Lane): Promise<void> => {
-    lane.more = false;
+  const claim = async (queue: EndpointQueue): Promise<void> => {
+    queue.more = false;
     const now = time();
     const leaseUntil = now + deps.timeoutMs + leaseMarginMs;
-    const limit = lanes.freeSlots(lane);
-    lanes.take(lane, limit);
+    const limit = queues.freeSlots(queue);
+    queues.take(queue, limit);
     try {
-      const { key: endpointKey, accountKey } = lane;
+      const { key: endpointKey, accountKey } = queue;
       const claimed = await store.claimDeliveries({ accountKey, endpointKey, limit, now, leaseUntil });
       const { deliveries, nextDueAt } = claimed;
       if (nextDueAt !== null && nextDueAt > now) wakeAt(nextDueAt);
       if (deliveries.length === 0) return;
-      lane.more ||= nextDueAt !== null && nextDueAt <= now;
+      queue.more ||= nextDueAt !== null && nextDueAt <= now;
       // Read after the claim: the secret and URL of now, and nothing for an endpoint that is gone or paused.
-      const endpoint = await store.endpointByKey(lane.key);
+      const endpoint = await store.endpointByKey(queue.key);
       if (!endpoint?.active) return await store.giveBackDeliveries(deliveries, now);
-      for (const delivery of deliveries) begin(lane, endpoint, delivery);
+      for (const delivery of deliveries) attempts.start(queue, endpoint, delivery);
     } finally {
-      lanes.take(lane, -limit);
+      queues.take(queue, -limit);
     }
-  };
-
-  const begin = (lane: Lane, endpoint: Endpoint, delivery: DueDelivery): void => {
-    const flight = lane.flights.get(delivery.eventSeq);
-    if (flight !== undefined) {
-      flight.attempt = delivery.attempt;
-      return;
-    }
-    const current = { ...delivery };
-    if (current.attempt > maxAttempts(deps.scheduleMs)) {
-      finish(lane, endpoint, current, {
-        delivered: false,
-        status: null,
-        durationMs: 0,
-        failure: "the last attempt was interrupted",
-        body: null,
-      });
-      return;
-    }
-    lane.flights.set(current.eventSeq, current);
-    lane.usedAt = time();
-    lanes.take(lane, 1);
-    const free = (): void => {
-      lanes.take(lane, -1);
-      fill(lane, false);
-    };
-    hold(
-      attempt(lane, endpoint, current)
-        .catch((error: unknown) => {
-          rest(lane, error);
-          return true;
-        })
-        .then((reached) => {
-          lane.flights.delete(current.eventSeq);
-          lanes.ended(lane, reached);
-          if (reached || !running) return free();
-          lane.paused += 1;
-          clock.after(unreachedMs, () => {
-            lane.paused -= 1;
-            free();
-          });
-        }),
-    );
-  };
-
-  /** Whether there was an answer, of whatever kind. */
-  const attempt = async (lane: Lane, endpoint: Endpoint, delivery: DueDelivery): Promise<boolean> => {
-    const event = { id: delivery.eventId, body: delivery.body };
-    const answer = await deps.post.post(
-      () => lanes.connect(lane, endpoint),
-      endpoint,
-      event,
-      delivery.attempt,
-    );
-    // An attempt that stop() cut short proves nothing: its lease runs out and it is made again.
-    if (answer.delivered || !cutShort) finish(lane, endpoint, delivery, answer);
-    return answer.status !== null;
-  };
-
-  const finish = (lane: Lane, endpoint: Endpoint, delivery: DueDelivery, answer: Answer): void => {
-    const now = time();
-    const body = answer.body !== null && lanes.mayKeepAnswer(lane, now) ? answer.body : null;
-    const finished = resultOf(endpoint, delivery, { ...answer, body }, now, deps.scheduleMs);
-    const { status, failure } = answer;
-    const fields = {
-      endpoint: endpoint.id,
-      event: delivery.eventId,
-      attempt: delivery.attempt,
-      status,
-      failure,
-    };
-    if (finished.letter !== null) log.warn(fields, "webhook dead-lettered");
-    else if (!answer.delivered) log.debug(fields, "webhook attempt failed");
-    results.add(finished);
-    settle();
   };
 
   const settle = (): void => {
-    if (settling || troubled !== null || !results.waiting()) return;
+    if (settling || refused !== null || !results.waiting()) return;
     settling = true;
-    hold(
+    track(
       results
         .write()
         .then(() => {
           if (missed) look();
           missed = false;
         })
-        .catch((error: unknown) => trouble(error, "writing webhook results"))
+        .catch((error: unknown) => storeRefused(error, "writing webhook results"))
         .finally(() => {
           settling = false;
           settle();
@@ -284,14 +221,14 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       running = false;
       wake?.timer.cancel();
       wake = null;
-      troubled?.cancel();
+      refused?.cancel();
       const grace = clock.after(stopGraceMs, () => {
-        cutShort = true;
-        lanes.closeAll();
+        attempts.cutShort();
+        queues.closeAll();
       });
       while (busy.size > 0) await Promise.allSettled(busy);
       grace.cancel();
-      lanes.closeAll();
+      queues.closeAll();
     },
   };
 }

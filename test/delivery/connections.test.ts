@@ -158,6 +158,7 @@ test("a stored message that cannot be read leaves no half message and no connect
     ascii: async () => null,
     mayFinish: () => true,
     source: anySource,
+    sourceOf: () => null,
   });
   await expect(attempt).rejects.toThrow("the disk is gone");
   await receiver.waitFor(() => receiver.open === 0);

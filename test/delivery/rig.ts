@@ -166,5 +166,6 @@ export function makeRequest(rcptTo: string, sending: Sending): Omit<AttemptReque
           },
     mayFinish: sending.mayFinish ?? (() => true),
     source: sending.source ?? anySource,
+    sourceOf: () => null,
   };
 }

@@ -53,6 +53,7 @@ async function bench(
       account: mine,
       line: "x",
       sources: () => usable,
+      sourcesOf: () => [],
       prepare: () => undefined,
       async attempt(job) {
         tried.push(job);
@@ -93,7 +94,7 @@ async function bench(
     run,
     addresses(list) {
       usable = list;
-      runner.reconsider();
+      runner.onSourcesChanged();
     },
     async put() {
       const message = newMessage({ accountKey: mine, to: ["a@x.test"], at: clock.now(), lane });

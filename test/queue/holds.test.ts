@@ -67,6 +67,7 @@ async function bench(
       account: 1,
       line: "x",
       sources: () => systemSources.usable(null),
+      sourcesOf: () => [],
       prepare: () => undefined,
       async attempt(job) {
         tried.push(job.message.accountKey);

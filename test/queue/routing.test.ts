@@ -11,6 +11,7 @@ const to = (lane: string, over: Partial<Destination> = {}): Destination => ({
   account: 1,
   line: lane,
   sources: () => systemSources.usable(null),
+  sourcesOf: () => [],
   prepare: () => undefined,
   attempt: () => Promise.reject(new Error("not tried here")),
   ...over,

@@ -49,9 +49,9 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
   const clock = new ManualClock(startMs);
   const store = await openSqlite(dataDir, clock);
   const accountKey = (await store.accountByName("default"))?.key ?? 0;
-  const runner: Pick<Runner, "reserve" | "forgo" | "run" | "note"> = {
+  const runner: Pick<Runner, "reserve" | "cancelReservation" | "run" | "note"> = {
     reserve: () => null,
-    forgo: () => undefined,
+    cancelReservation: () => undefined,
     run: () => undefined,
     note: () => undefined,
   };

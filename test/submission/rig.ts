@@ -119,7 +119,7 @@ export class FakeStore {
 }
 
 /** A runner with `slots` in each lane. */
-export class FakeRunner implements Pick<Runner, "reserve" | "forgo" | "run" | "note"> {
+export class FakeRunner implements Pick<Runner, "reserve" | "cancelReservation" | "run" | "note"> {
   slots = 0;
   reserved: string[] = [];
   held = new Set<Reservation>();
@@ -140,7 +140,7 @@ export class FakeRunner implements Pick<Runner, "reserve" | "forgo" | "run" | "n
     this.held.add(reservation);
     return reservation;
   };
-  forgo = (reservation: Reservation): void => this.#letGo(reservation);
+  cancelReservation = (reservation: Reservation): void => this.#letGo(reservation);
   run = (reservation: Reservation, job: Job): void => {
     this.#letGo(reservation);
     this.ran.push(job);

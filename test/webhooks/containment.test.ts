@@ -129,7 +129,7 @@ test("an endpoint that brings out a fault rests for a while; the other one gets 
   store.record(1, 1);
   dispatcher.start();
   await settle();
-  expect(logged).toEqual(["an endpoint is left alone for a while"]);
+  expect(logged).toEqual(["a webhook endpoint is paused after a fault of this program"]);
   for (let i = 0; i < 5; i++) {
     store.record(2, 40);
     dispatcher.kick();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createPace } from "../../src/queue/pace.ts";
+import { createThrottle } from "../../src/queue/throttle.ts";
 import { createShaping } from "../../src/queue/shaping.ts";
 import { ManualClock } from "../support/clock.ts";
 
@@ -7,79 +7,79 @@ const shape = { connections: 10, perSecond: 100 };
 
 test("lets a second's worth begin at once and then as many as the rate allows", async () => {
   const clock = new ManualClock();
-  const pace = createPace(shape, clock);
+  const throttle = createThrottle(shape, clock);
   let begun = 0;
-  while (pace.take()) begun += 1;
+  while (throttle.take()) begun += 1;
   expect(begun).toBe(100);
   await clock.advance(250);
-  while (pace.take()) begun += 1;
+  while (throttle.take()) begun += 1;
   expect(begun).toBe(125);
-  expect(pace.waitMs()).toBe(10);
+  expect(throttle.waitMs()).toBe(10);
 });
 
 test("halves when the receiver throttles and recovers by a tenth a minute", async () => {
   const clock = new ManualClock();
-  const pace = createPace(shape, clock);
-  pace.slowDown();
-  expect(pace.limit()).toBe(5);
+  const throttle = createThrottle(shape, clock);
+  throttle.slowDown();
+  expect(throttle.limit()).toBe(5);
   await clock.advance(10 * 60_000);
-  expect(pace.limit()).toBe(10);
+  expect(throttle.limit()).toBe(10);
 });
 
 test("is at rest once its tokens and its rate are back", async () => {
   const clock = new ManualClock();
-  const pace = createPace(shape, clock);
-  expect(pace.rested()).toBe(true);
-  pace.take();
-  expect(pace.rested()).toBe(false);
+  const throttle = createThrottle(shape, clock);
+  expect(throttle.isIdle()).toBe(true);
+  throttle.take();
+  expect(throttle.isIdle()).toBe(false);
   await clock.advance(10);
-  expect(pace.rested()).toBe(true);
-  pace.slowDown();
+  expect(throttle.isIdle()).toBe(true);
+  throttle.slowDown();
   await clock.advance(60_000);
-  expect(pace.rested()).toBe(false);
+  expect(throttle.isIdle()).toBe(false);
   await clock.advance(240_000);
-  expect(pace.rested()).toBe(true);
+  expect(throttle.isIdle()).toBe(true);
 });
 
 test("a burst of refusals counts once, a later one again", async () => {
   const clock = new ManualClock();
-  const pace = createPace(shape, clock);
-  for (let i = 0; i < 50; i++) pace.slowDown();
-  expect(pace.limit()).toBe(5);
+  const throttle = createThrottle(shape, clock);
+  for (let i = 0; i < 50; i++) throttle.slowDown();
+  expect(throttle.limit()).toBe(5);
   await clock.advance(6_000);
-  pace.slowDown();
-  expect(pace.limit()).toBe(2);
+  throttle.slowDown();
+  expect(throttle.limit()).toBe(2);
 });
 
 test("a group of no rate, as a smart host is, that is throttled runs fewer at once and never stands still", async () => {
   const clock = new ManualClock();
-  const pace = createPace(createShaping(null)("smart-host"), clock);
-  pace.slowDown();
-  expect(pace.limit()).toBe(25);
-  for (let i = 0; i < 100; i++) expect([pace.waitMs(), pace.take()]).toEqual([0, true]);
+  const throttle = createThrottle(createShaping(null)("smart-host"), clock);
+  throttle.slowDown();
+  expect(throttle.limit()).toBe(25);
+  for (let i = 0; i < 100; i++) expect([throttle.waitMs(), throttle.take()]).toEqual([0, true]);
   await clock.advance(10 * 60_000);
-  expect([pace.limit(), pace.rested()]).toEqual([50, true]);
+  expect([throttle.limit(), throttle.isIdle()]).toEqual([50, true]);
 });
 
 test("never falls below one attempt at a time", async () => {
   const clock = new ManualClock();
-  const pace = createPace(shape, clock);
+  const throttle = createThrottle(shape, clock);
   for (let i = 0; i < 40; i++) {
-    pace.slowDown();
+    throttle.slowDown();
     await clock.advance(5_001);
   }
-  expect(pace.limit()).toBe(1);
+  expect(throttle.limit()).toBe(1);
 });
 
 test("a wall clock that jumps gives no burst and no stall", async () => {
   const clock = new ManualClock();
-  const pace = createPace(shape, clock);
-  while (pace.take());
+  const throttle = createThrottle(shape, clock);
+  while (throttle.take());
   clock.jump(86_400_000);
-  expect(pace.take()).toBe(false);
+  expect(throttle.take()).toBe(false);
   clock.jump(-2 * 86_400_000);
   await clock.advance(10);
-  expect(pace.take()).toBe(true);
+  expect(throttle.take()).toBe(true);
 });
 
 test("a shaping file overrides rows of the table and leaves the others", () => {

@@ -1,4 +1,4 @@
-// The pace of one group of destinations: how many attempts may run at once and begin in a
+// The throttle of one group of destinations: how many attempts may run at once and begin in a
 // second. It is halved when the receiver says that we are too fast and comes back by a tenth a minute.
 import type { Clock } from "../clock.ts";
 import type { Shape } from "./shaping.ts";
@@ -8,7 +8,7 @@ const recoveryPerMs = 0.1 / 60_000;
 /** Refusals of one burst count once. */
 const refusalWindowMs = 5_000;
 
-export interface Pace {
+export interface Throttle {
   /** Attempts that may run at once. */
   limit(): number;
   /** Takes the token of one attempt; false where there is none yet. */
@@ -17,12 +17,12 @@ export interface Pace {
   waitMs(): number;
   /** The receiver said that we are too fast. */
   slowDown(): void;
-  /** Nothing is left of what went before: a new pace would be the same. */
-  rested(): boolean;
+  /** Nothing is left of what went before: a new throttle would be the same. */
+  isIdle(): boolean;
 }
 
 /** A continuously refilled bucket of one second's messages over the group's shape. */
-export function createPace(shape: Shape, clock: Clock): Pace {
+export function createThrottle(shape: Shape, clock: Clock): Throttle {
   /** Its rate is no limit: it is slowed down by the attempts that run at once alone. */
   const unlimited = shape.perSecond === Number.POSITIVE_INFINITY;
   let factor = 1;
@@ -63,7 +63,7 @@ export function createPace(shape: Shape, clock: Clock): Pace {
       factor = Math.max(lowest, factor / 2);
       if (!unlimited) tokens = Math.min(tokens, 1);
     },
-    rested() {
+    isIdle() {
       refresh();
       return factor === 1 && tokens >= Math.max(1, shape.perSecond);
     },

@@ -1,27 +1,27 @@
-// The lanes of the dispatcher, one an endpoint: what is in flight there, its kept connections, and how many slots it
-// has left. A lane begins with 2 and has up to 32 as its endpoint answers; all lanes together have about 1,024, which
-// bounds sockets and memory. The more of those are taken, the smaller each lane's share, and never less than one: many
-// dead endpoints cannot crowd out a live one. All lanes of one account have at most half of what other accounts leave,
+// The dispatcher's queues, one an endpoint: what is in flight there, its kept connections, and how many slots it has
+// left. A queue starts with 2 slots and has up to 32 as its endpoint answers; all queues together have about 1,024, which
+// bounds sockets and memory. The more of those are taken, the smaller each queue's share, and never less than one: many
+// dead endpoints cannot crowd out a live one. All queues of one account have at most half of what other accounts leave,
 // where events of others are under way too.
 import type { Pool } from "undici";
 import type { DueDelivery, Endpoint } from "../store/store.ts";
 import { readEndpointUrl } from "./guard.ts";
 import type { Post } from "./post.ts";
 
-const laneSlots = 32;
+const queueSlots = 32;
 /** What an endpoint has that has not answered yet; each answer adds one, an attempt without an answer halves them. */
 const firstSlots = 2;
 const totalSlots = 1024;
-/** A lane may take this part of what is free, at most. */
+/** A queue may take this part of what is free, at most. */
 const shareOfFree = 1 / 8;
-/** All lanes of an account together may have this part of what other accounts leave. */
+/** All queues of an account together may have this part of what other accounts leave. */
 const shareOfAccount = 1 / 2;
 const idleMs = 60_000;
 /** Of an endpoint that fails en masse a sample of its answers is kept, so that it cannot fill the disk with them. */
 const mostAnswers = 100;
 const answersPerSecond = 1;
 
-export interface Lane {
+export interface EndpointQueue {
   readonly key: number;
   readonly accountKey: number;
   /** Attempts in flight by event: a delivery whose lease ran out meanwhile is not started twice. */
@@ -36,53 +36,53 @@ export interface Lane {
   /** Attempts that may be in flight, as its answers have earned them. */
   slots: number;
   /** Slots that stay taken for a while after an attempt without an answer. */
-  paused: number;
-  /** Something went wrong with it alone: until then it is left alone. */
-  restsUntil: number;
+  cooling: number;
+  /** A fault of this program that this endpoint brings out: nothing is claimed for it until then. */
+  pausedUntil: number;
 }
 
-export interface Lanes {
-  of(key: number, accountKey: number, now: number): Lane;
-  freeSlots(lane: Lane): number;
+export interface EndpointQueues {
+  of(key: number, accountKey: number, now: number): EndpointQueue;
+  freeSlots(queue: EndpointQueue): number;
   /** An attempt has ended; `answered`: the endpoint answered, whatever it said. */
-  ended(lane: Lane, answered: boolean): void;
+  ended(queue: EndpointQueue, answered: boolean): void;
   /** Counts slots as taken, from before their claim to the end of their attempts; negative: they are free again. */
-  take(lane: Lane, slots: number): void;
+  take(queue: EndpointQueue, slots: number): void;
   /** Connections to where the endpoint is now; those to where it was end with their last attempt. */
-  connect(lane: Lane, endpoint: Endpoint): Pool;
+  connect(queue: EndpointQueue, endpoint: Endpoint): Pool;
   /** True where the text of one more answer may be kept. */
-  mayKeepAnswer(lane: Lane, now: number): boolean;
+  mayKeepAnswer(queue: EndpointQueue, now: number): boolean;
   closeIdle(now: number): void;
   /** Cuts off what is in flight. */
   closeAll(): void;
 }
 
-export function createLanes(post: Pick<Post, "open">): Lanes {
-  const lanes = new Map<number, Lane>();
+export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
+  const queues = new Map<number, EndpointQueue>();
   let taken = 0;
   const takenBy = new Map<number, number>();
-  /** How many lanes of each account there are. */
-  const lanesOf = new Map<number, number>();
+  /** How many queues of each account there are. */
+  const queuesOf = new Map<number, number>();
   const add = (to: Map<number, number>, accountKey: number, n: number): void => {
     const sum = (to.get(accountKey) ?? 0) + n;
     if (sum === 0) to.delete(accountKey);
     else to.set(accountKey, sum);
   };
-  /** What one account may still take; each lane has one slot whatever the others took. */
+  /** What one account may still take; each queue has one slot whatever the others took. */
   const leftTo = (accountKey: number): number => {
-    if (lanesOf.size < 2) return totalSlots;
+    if (queuesOf.size < 2) return totalSlots;
     const own = takenBy.get(accountKey) ?? 0;
     return Math.floor((totalSlots - taken + own) * shareOfAccount) - own;
   };
-  const close = (lane: Lane): void => {
-    if (lanes.delete(lane.key)) add(lanesOf, lane.accountKey, -1);
-    void lane.connections?.pool.destroy();
+  const close = (queue: EndpointQueue): void => {
+    if (queues.delete(queue.key)) add(queuesOf, queue.accountKey, -1);
+    void queue.connections?.pool.destroy();
   };
   return {
     of(key, accountKey, now) {
-      const known = lanes.get(key);
+      const known = queues.get(key);
       if (known) return known;
-      const lane: Lane = {
+      const queue: EndpointQueue = {
         key,
         accountKey,
         flights: new Map(),
@@ -92,37 +92,37 @@ export function createLanes(post: Pick<Post, "open">): Lanes {
         more: false,
         answers: { left: mostAnswers, at: now },
         slots: firstSlots,
-        paused: 0,
-        restsUntil: 0,
+        cooling: 0,
+        pausedUntil: 0,
       };
-      lanes.set(key, lane);
-      add(lanesOf, accountKey, 1);
-      return lane;
+      queues.set(key, queue);
+      add(queuesOf, accountKey, 1);
+      return queue;
     },
-    freeSlots(lane) {
+    freeSlots(queue) {
       const share = Math.floor((totalSlots - taken) * shareOfFree);
       const most = Math.min(
-        lane.slots,
+        queue.slots,
         Math.max(1, share),
-        Math.max(1, lane.flights.size + lane.paused + leftTo(lane.accountKey)),
+        Math.max(1, queue.flights.size + queue.cooling + leftTo(queue.accountKey)),
       );
-      return most - lane.flights.size - lane.paused;
+      return most - queue.flights.size - queue.cooling;
     },
-    ended(lane, answered) {
-      lane.slots = answered
-        ? Math.min(laneSlots, lane.slots + 1)
-        : Math.max(firstSlots, Math.floor(lane.slots / 2));
+    ended(queue, answered) {
+      queue.slots = answered
+        ? Math.min(queueSlots, queue.slots + 1)
+        : Math.max(firstSlots, Math.floor(queue.slots / 2));
     },
     take({ accountKey }, slots) {
       taken += slots;
       add(takenBy, accountKey, slots);
     },
-    connect(lane, endpoint) {
+    connect(queue, endpoint) {
       const url = readEndpointUrl(endpoint.url);
-      if (lane.connections?.origin === url.origin) return lane.connections.pool;
-      void lane.connections?.pool.close();
-      const pool = post.open(url, laneSlots);
-      lane.connections = { origin: url.origin, pool };
+      if (queue.connections?.origin === url.origin) return queue.connections.pool;
+      void queue.connections?.pool.close();
+      const pool = post.open(url, queueSlots);
+      queue.connections = { origin: url.origin, pool };
       return pool;
     },
     mayKeepAnswer({ answers }, now) {
@@ -133,11 +133,11 @@ export function createLanes(post: Pick<Post, "open">): Lanes {
       return true;
     },
     closeIdle(now) {
-      for (const lane of lanes.values()) {
-        const idle = lane.flights.size === 0 && !lane.claiming && now - lane.usedAt >= idleMs;
-        if (idle) close(lane);
+      for (const queue of queues.values()) {
+        const idle = queue.flights.size === 0 && !queue.claiming && now - queue.usedAt >= idleMs;
+        if (idle) close(queue);
       }
     },
-    closeAll: () => lanes.forEach(close),
+    closeAll: () => queues.forEach(close),
   };
 }

@@ -11,11 +11,11 @@ import { returnPathLocal } from "../mail/return-path.ts";
 import { isSimulated, sandboxOutcome } from "../sandbox/simulator.ts";
 import { ContentGone, type Store } from "../store/store.ts";
 import type { Pools } from "../pools/pools.ts";
-import { systemSources, type Source } from "../pools/sources.ts";
-import { readLane, sandboxLane } from "./lane.ts";
-import type { Destination } from "./routing.ts";
-import { localGroup } from "./shaping.ts";
-import type { Wire } from "./wire.ts";
+import { systemSources, type Family, type Source } from "../pools/sources.ts";
+import { readLane, sandboxLane } from "../queue/lane.ts";
+import type { Destination } from "../queue/routing.ts";
+import { localGroup } from "../queue/shaping.ts";
+import type { SignedMessages } from "./signed-message.ts";
 
 export interface Destinations {
   destinationOf(lane: string): Promise<Destination>;
@@ -28,7 +28,7 @@ export interface Destinations {
 export interface DestinationsDeps {
   delivery: Pick<Delivery, "route" | "families" | "attempt">;
   pools: Pick<Pools, "sourcesOf">;
-  wire: Wire;
+  messages: SignedMessages;
   /** Signs VERP return paths, 32 bytes. */
   verpSecret: Uint8Array;
   clock: Clock;
@@ -37,7 +37,7 @@ export interface DestinationsDeps {
 export function createDestinations({
   delivery,
   pools,
-  wire,
+  messages,
   verpSecret,
   clock,
 }: DestinationsDeps): Destinations {
@@ -48,6 +48,7 @@ export function createDestinations({
     account,
     line: `${group} ${account}`,
     sources: () => systemSources.usable(null),
+    sourcesOf: () => [],
     prepare: () => undefined,
     attempt: async (job) => decide(job),
   });
@@ -67,18 +68,20 @@ export function createDestinations({
     route: Extract<Route, { kind: "hosts" }>,
     mayFinish: () => boolean,
     source: Source,
+    sourceOf: (family: Family) => Source | null,
   ): Promise<Outcome | Unsent> => {
     const { message } = job;
-    const signature = await wire.signatureOf(message);
+    const signature = await messages.signatureOf(message);
     if (signature === null) return domainGone(job, clock.now());
     return delivery.attempt({
       job,
       route,
       mailFrom: `${returnPathLocal(verpKey, message.key, job.key)}@${message.returnPathDomain}`,
-      wire: { signature, sizeBytes: message.content.sizeBytes, open: () => wire.open(message) },
-      ascii: () => wire.ascii(message),
+      wire: { signature, sizeBytes: message.content.sizeBytes, open: () => messages.open(message) },
+      ascii: () => messages.ascii(message),
       mayFinish,
       source,
+      sourceOf,
     });
   };
 
@@ -103,8 +106,9 @@ export function createDestinations({
         account: accountKey,
         line: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),
-        prepare: wire.signAhead,
-        attempt: (job, mayFinish, source) => send(job, route, mayFinish, source),
+        prepare: messages.signAhead,
+        sourcesOf: (wanted) => pools.sourcesOf(accountKey, ipPool).usable(wanted),
+        attempt: (job, mayFinish, source, sourceOf) => send(job, route, mayFinish, source, sourceOf),
       };
     },
     isCaught: (job) => job.lane === sandboxLane && !isSimulated(job.domain),

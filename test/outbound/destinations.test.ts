@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AttemptRequest, Route } from "../../src/delivery/delivery.ts";
 import { readReturnPathLocal } from "../../src/mail/return-path.ts";
 import { sourcesOf, systemSources, type Family, type PoolSources } from "../../src/pools/sources.ts";
-import { createDestinations } from "../../src/queue/destinations.ts";
+import { createDestinations } from "../../src/outbound/destinations.ts";
 import { ContentGone } from "../../src/store/store.ts";
 import { makeSuppression } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -33,7 +33,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
         return deliveredOutcome();
       },
     },
-    wire: {
+    messages: {
       signatureOf: async () => signature,
       signAhead: ({ id }) => void ahead.push(id),
       async *open(message) {
@@ -49,6 +49,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
 }
 
 const always = () => true;
+const nowhere = () => null;
 const [source = { address: null, hostname: null, weight: 1 }] = systemSources.usable(null);
 
 test("only what a receiver is to get is signed before it is stored", async () => {
@@ -67,7 +68,7 @@ describe("a recipient domain's lane", () => {
     const message = makeMessage({ key: 31, content: { kind: "inline", id: 31, sizeBytes: 7 } });
     const job = makeJob(42, { message });
     const mayFinish = () => false;
-    expect(await to.attempt(job, mayFinish, source)).toEqual(deliveredOutcome());
+    expect(await to.attempt(job, mayFinish, source, nowhere)).toEqual(deliveredOutcome());
     const [request] = attempts;
     if (!request) throw new Error("no attempt was made");
     expect(request).toMatchObject({
@@ -100,7 +101,7 @@ describe("a recipient domain's lane", () => {
     const to = await destinations.destinationOf("1.default/gone.test");
     await clock.advance(5000);
     expect(to.group).toBe("local");
-    expect(await to.attempt(makeJob(1), always, source)).toBe(outcome);
+    expect(await to.attempt(makeJob(1), always, source, nowhere)).toBe(outcome);
     expect(decided).toEqual([[1, clock.now()]]);
     expect(attempts).toEqual([]);
   });
@@ -108,7 +109,7 @@ describe("a recipient domain's lane", () => {
   test("bounces what nobody may sign any more, without an attempt", async () => {
     const { destinations, attempts, clock } = makeRig(null);
     const to = await destinations.destinationOf("1.default/x.test");
-    expect(await to.attempt(makeJob(1), always, source)).toMatchObject({
+    expect(await to.attempt(makeJob(1), always, source, nowhere)).toMatchObject({
       kind: "bounced",
       source: "local",
       classification: "invalid_sender",
@@ -124,9 +125,9 @@ describe("the sandbox's lane", () => {
     const { destinations, attempts, routed } = makeRig();
     const to = await destinations.destinationOf("~sandbox");
     expect(to.group).toBe("sandbox");
-    expect(await to.attempt(makeJob(1), always, source)).toMatchObject({ kind: "delivered" });
+    expect(await to.attempt(makeJob(1), always, source, nowhere)).toMatchObject({ kind: "delivered" });
     const bounce = makeJob(2, { domain: "simulator.svc", rcptTo: "bounce@simulator.svc" });
-    expect(await to.attempt(bounce, always, source)).toMatchObject({ kind: "bounced" });
+    expect(await to.attempt(bounce, always, source, nowhere)).toMatchObject({ kind: "bounced" });
     expect([attempts, routed]).toEqual([[], []]);
   });
 
@@ -181,7 +182,7 @@ test("a message whose content is gone bounces, since no later try could send it"
   const { rig, destinations } = makeRig();
   rig.gone = true;
   const to = await destinations.destinationOf("1.default/x.test");
-  expect(await to.attempt(makeJob(1), always, source)).toMatchObject({
+  expect(await to.attempt(makeJob(1), always, source, nowhere)).toMatchObject({
     kind: "bounced",
     source: "local",
     classification: "unclassified",
@@ -222,6 +223,8 @@ describe("a pool with addresses", () => {
     expect(await addresses()).toEqual(["192.0.2.1", "2001:db8::1"]);
     rig.families = [4];
     expect(await addresses()).toEqual(["192.0.2.1"]);
+    const other = (await destinations.destinationOf("1.default/x.test")).sourcesOf(6);
+    expect(other.map(({ address }) => address)).toEqual(["2001:db8::1"]); // for an attempt that finds no connection
     rig.families = [6];
     expect(await addresses()).toEqual(["2001:db8::1"]);
     rig.families = null; // the DNS cannot be asked: the attempt says so
@@ -235,7 +238,7 @@ describe("a pool with addresses", () => {
     expect((await destinations.destinationOf("1.default/x.test")).sources()).toEqual([]);
     rig.sources = pool(["2001:db8::1"]);
     const to = await destinations.destinationOf("1.default/x.test");
-    expect(await to.attempt(makeJob(1), always, source)).toMatchObject({
+    expect(await to.attempt(makeJob(1), always, source, nowhere)).toMatchObject({
       kind: "bounced",
       source: "local",
       reply: { status: "5.4.4" },

@@ -8,7 +8,7 @@ import {
   type SignInput,
 } from "../../src/mail/dkim.ts";
 import type { ContentRef } from "../../src/mail/envelope.ts";
-import { createWire } from "../../src/queue/wire.ts";
+import { createSignedMessages } from "../../src/outbound/signed-message.ts";
 import type { SenderDomain } from "../../src/store/store.ts";
 import { makeDkimKey, makeDomain } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -31,7 +31,7 @@ function makeRig(over: { domain?: SenderDomain | null; sign?: boolean; mail?: st
     failure: null as Error | null,
     domain: over.domain === undefined ? makeDomain("ok.test", { dkimKeys: [makeDkimKey()] }) : over.domain,
   };
-  const wire = createWire({
+  const wire = createSignedMessages({
     store: {
       async domainByName(accountKey, name) {
         rig.lookups += 1;
@@ -95,7 +95,7 @@ test("what goes over the wire verifies", async () => {
   const key = await generateDkimKey("ed25519-sha256");
   const hasher = new BodyHasher();
   hasher.update(bodyMail.subarray(header.length));
-  const wire = createWire({
+  const wire = createSignedMessages({
     store: {
       domainByName: async () =>
         makeDomain("ok.test", { dkimKeys: [makeDkimKey({ privatePem: key.privatePem })] }),

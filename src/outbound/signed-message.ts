@@ -5,12 +5,12 @@ import { convert, planConversion, type Source } from "../mail/conversion.ts";
 import { BodyHasher } from "../mail/dkim.ts";
 import { MailSyntaxError } from "../mail/header.ts";
 import type { SignHeader, SigningKey } from "../mail/dkim.ts";
-import type { QueuedMessage } from "../mail/envelope.ts";
+import type { QueuedMessage, Unsigned } from "../mail/envelope.ts";
 import type { Clock } from "../clock.ts";
 import type { WireMessage } from "../delivery/delivery.ts";
 import type { Store } from "../store/store.ts";
 
-export interface Wire {
+export interface SignedMessages {
   /** DKIM-Signature fields for the message; null where the domain that must sign is no longer there. */
   signatureOf(message: QueuedMessage): Promise<Buffer | null>;
   /** Begins `signatureOf` for a message that is on its way to the disk, where few are begun; what fails is made by the attempt. */
@@ -21,10 +21,7 @@ export interface Wire {
   ascii(message: QueuedMessage): Promise<WireMessage | null>;
 }
 
-/** What a signature is made of, beside the header section. */
-export type Unsigned = Pick<QueuedMessage, "id" | "accountKey" | "signingDomain" | "bodyHash">;
-
-export interface WireDeps {
+export interface SignedMessagesDeps {
   store: Pick<Store, "domainByName" | "openContent">;
   signHeader: SignHeader;
   clock: Clock;
@@ -36,11 +33,16 @@ const signaturesKept = 2000;
 /** Begun at once for mail that may still be refused: no more, or refusals would stand in the way of what was accepted. */
 const aheadMost = 64;
 const renderingsKept = 100;
-/** A signature made longer ago is made anew, so that its t= stays near the attempt. */
+/** A signature made longer ago is made again, so that its t= stays near the attempt. */
 const signatureKeptMs = 600_000;
 const keysKeptMs = 1_000;
 
-export function createWire({ store, signHeader, clock, sign: signs }: WireDeps): Wire {
+export function createSignedMessages({
+  store,
+  signHeader,
+  clock,
+  sign: signs,
+}: SignedMessagesDeps): SignedMessages {
   const keys = new Map<string, { readAt: number; keys: Promise<SigningKey[]> }>();
 
   const keysOf = (accountKey: number, domain: string): Promise<SigningKey[]> => {

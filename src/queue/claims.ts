@@ -1,0 +1,107 @@
+// Leases on disk: due recipients are claimed for a ready queue as it has slots, and what is not sent after all goes back
+// to the store. All leases of this process run until one time, which is renewed; once that fails no attempt may finish.
+import type { Clock, Timer } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { Job } from "../mail/envelope.ts";
+import { StoreUnavailable, type Store } from "../store/store.ts";
+import type { AddressWaits } from "./address-waits.ts";
+import type { ReadyQueue } from "./ready-queues.ts";
+import type { ScheduledQueues } from "./scheduled-queues.ts";
+import { logStoreFault, type Writes } from "./writes.ts";
+
+export interface Claims {
+  /** The lease of a recipient that is inserted or claimed now. */
+  lease(): { owner: string; until: number };
+  /** Our leases are still ours: an attempt may send its final dot. */
+  leaseValid(): boolean;
+  /** Claims from the first due scheduled queue as many as `room` and the attempts that run call for; false: nothing was asked. */
+  claim(queue: ReadyQueue, room: number): Promise<boolean>;
+  /** Gives back what was claimed and not tried; it is due at `dueAt`. */
+  requeue(jobs: Job[], dueAt: number): Promise<void>;
+  /** Renews the leases until `stop`. */
+  start(): void;
+  stop(): void;
+}
+
+export interface ClaimsDeps {
+  store: Pick<Store, "claimDue" | "renewLeases" | "release">;
+  scheduled: Pick<ScheduledQueues, "add" | "comesBack" | "goesOn">;
+  waits: AddressWaits;
+  writes: Writes;
+  blocked(): boolean;
+  owner: string;
+  now(): number;
+  clock: Clock;
+  log: Log;
+}
+
+const leaseMs = 600_000;
+const claimMost = 100;
+const storeRetryMs = 1_000;
+/** After a fault of this program: neither a tight loop nor a lost mail. */
+export const faultRetryMs = 60_000;
+
+export function createClaims(deps: ClaimsDeps): Claims {
+  const { store, scheduled, waits, writes, owner, now, clock, log } = deps;
+  let leasedUntil = clock.monotonic() + leaseMs;
+  let renewal: Timer | null = null;
+
+  const renew = (): void => {
+    renewal = clock.after(leaseMs / 3, () => {
+      const begun = clock.monotonic();
+      store.renewLeases(owner, now() + leaseMs).then(
+        () => void (leasedUntil = begun + leaseMs),
+        (error: unknown) => logStoreFault(log, "renewLeases", error),
+      );
+      renew();
+    });
+  };
+
+  return {
+    lease: () => ({ owner, until: now() + leaseMs }),
+    leaseValid: () => clock.monotonic() < leasedUntil,
+    // For the free slots and as many again, so that a freed slot need not wait for the store.
+    async claim(queue, room) {
+      const { ready, taken, due } = queue;
+      const wanted = Math.min(claimMost, 2 * Math.max(room, taken) - ready.length);
+      if (queue.claiming || deps.blocked() || wanted <= 0 || ready.length > taken / 2) return false;
+      const next = due.shift();
+      if (!next) return false;
+      queue.claiming = true;
+      try {
+        const at = now();
+        const claimed = await store.claimDue({
+          owner,
+          lane: next.lane,
+          limit: wanted,
+          now: at,
+          leaseUntil: at + leaseMs,
+          waits: waits.of(next.lane),
+        });
+        waits.claimed(next.lane, claimed.nextDueAt);
+        for (const job of claimed.jobs) queue.ready.push({ job, to: next.to });
+        if (claimed.nextDueAt !== null && claimed.nextDueAt <= now()) scheduled.goesOn(next.lane);
+        else scheduled.comesBack(next.lane, claimed.nextDueAt);
+      } catch (error) {
+        logStoreFault(log, "claimDue", error);
+        const retryMs = error instanceof StoreUnavailable ? storeRetryMs : faultRetryMs;
+        scheduled.comesBack(next.lane, now() + retryMs);
+      }
+      queue.claiming = false;
+      return true;
+    },
+    async requeue(jobs, dueAt) {
+      if (jobs.length === 0) return;
+      const keys = jobs.map((job) => job.key);
+      await writes.add({
+        call: "release",
+        run: () => store.release(owner, keys, dueAt),
+        tried() {
+          for (const { lane } of jobs) scheduled.add(lane, dueAt);
+        },
+      });
+    },
+    start: renew,
+    stop: () => renewal?.cancel(),
+  };
+}

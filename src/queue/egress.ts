@@ -1,0 +1,90 @@
+// The limits of each egress source at each group of destinations: how many attempts run there at once, and how fast they
+// start. Ready queues that send from the same address share its limiter and take their turns at it; one whose pool has
+// several addresses takes a slot where there is room, by the addresses' weights.
+import type { Clock } from "../clock.ts";
+import { chooseByWeight, type Source } from "../pools/sources.ts";
+import { createThrottle, type Throttle } from "./throttle.ts";
+import type { Shaping } from "./shaping.ts";
+
+export interface EgressLimiter<Queue> {
+  throttle: Throttle;
+  /** Attempts that run through it, and slots promised to acceptances. */
+  taken: number;
+  /** Ready queues that found it full. */
+  waiting: Set<Queue>;
+}
+
+/** One address that a ready queue may send from, and its limiter. */
+export interface EgressSlot<Queue> {
+  source: Source;
+  weight: number;
+  limiter: EgressLimiter<Queue>;
+}
+
+export interface Egress<Queue> {
+  /** A slot at each of these addresses, for a group. */
+  slots(sources: readonly Source[], group: string): EgressSlot<Queue>[];
+  readonly size: number;
+  /** Forgets the limiters that nobody uses and that a new one would equal. */
+  forget(used: ReadonlySet<EgressLimiter<Queue>>): void;
+}
+
+export function createEgress<Queue>(shaping: Shaping, clock: Clock): Egress<Queue> {
+  const limiters = new Map<string, EgressLimiter<Queue>>();
+  const limiterOf = (address: string | null, group: string): EgressLimiter<Queue> => {
+    const key = address === null ? group : `${group} ${address}`;
+    let limiter = limiters.get(key);
+    if (!limiter) {
+      limiter = { throttle: createThrottle(shaping(group), clock), taken: 0, waiting: new Set() };
+      limiters.set(key, limiter);
+    }
+    return limiter;
+  };
+  return {
+    slots: (sources, group) =>
+      sources.map((source) => ({ source, weight: source.weight, limiter: limiterOf(source.address, group) })),
+    get size() {
+      return limiters.size;
+    },
+    forget(used) {
+      for (const [key, limiter] of limiters)
+        if (limiter.taken === 0 && !used.has(limiter) && limiter.throttle.isIdle()) limiters.delete(key);
+    },
+  };
+}
+
+export const isFull = <Queue>({ taken, throttle }: EgressLimiter<Queue>): boolean =>
+  taken >= throttle.limit();
+
+/** How many more attempts may start at once. */
+export function freeSlots<Queue>(slots: readonly EgressSlot<Queue>[]): number {
+  let free = 0;
+  for (const { limiter } of slots) free += Math.max(0, limiter.throttle.limit() - limiter.taken);
+  return free;
+}
+
+/** Takes a slot and its token at one of the addresses; null where those that have room have no token yet. */
+export function takeSlot<Queue>(
+  slots: readonly EgressSlot<Queue>[],
+  random: () => number,
+): EgressSlot<Queue> | null {
+  const [only] = slots;
+  const open =
+    slots.length < 2
+      ? slots
+      : slots.filter(({ limiter }) => !isFull(limiter) && limiter.throttle.waitMs() === 0);
+  const slot = slots.length < 2 ? only : chooseByWeight(open, random());
+  if (!slot || isFull(slot.limiter) || !slot.limiter.throttle.take()) return null;
+  slot.limiter.taken += 1;
+  return slot;
+}
+
+/** Milliseconds until one of the addresses that have room has a token. */
+export function tokenWaitMs<Queue>(slots: readonly EgressSlot<Queue>[]): number {
+  const waits = slots
+    .filter(({ limiter }) => !isFull(limiter))
+    .map(({ limiter }) => limiter.throttle.waitMs());
+  return Math.min(...waits, longestWaitMs);
+}
+
+const longestWaitMs = 60_000;

@@ -1,0 +1,95 @@
+// What `svc init` makes in the store, without a running daemon: the first admin key and SMTP login of the default account,
+// and its first domain. Also what the store and the domains need to be opened, which the daemon shares.
+import { writeSync } from "node:fs";
+import { isIP } from "node:net";
+import { createAccess } from "./access/access.ts";
+import { systemClock, type Clock } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { createResolver, type CachingResolver } from "./dns/resolve.ts";
+import { createDomains } from "./domains/manage.ts";
+import { createIdMint } from "./ids.ts";
+import type { Log } from "./log.ts";
+import { openStore } from "./store/sqlite-store.ts";
+import type { AuditEntry, SenderDomain, Store } from "./store/store.ts";
+
+export const defaultAccount = "default";
+
+/** `svc init`: what a first start needs, made without a running daemon. */
+export async function initialise(options: { config: Config; log: Log; domain: string | null }): Promise<{
+  adminKey: string;
+  smtp: { username: string; password: string };
+  domain: SenderDomain | null;
+}> {
+  const { config, log } = options;
+  const clock = systemClock;
+  const mint = createIdMint();
+  const store = await openStore({
+    dataDir: config.dataDir,
+    clock,
+    log,
+    mint,
+    minFreeShare: 0,
+    onLost: endAtOnce,
+  });
+  const resolver = resolverOf(config, clock, log);
+  try {
+    const access = createAccess({ store, clock, log, mint });
+    const domains = createDomains({
+      store,
+      resolver: resolver.uncached,
+      config: domainConfig(config),
+      clock,
+      mint,
+      onStatus: () => undefined,
+    });
+    const account = await defaultAccountOf(store);
+    const domain = options.domain === null ? null : await domains.add(account.key, options.domain);
+    const key = await access.createKey(account.key, {
+      name: "first admin key",
+      scope: "admin",
+      test: false,
+      allowIps: [],
+      expiresAt: null,
+    });
+    const smtp = await access.createCredential(account, { name: "first login", test: false });
+    await store.recordAudit([
+      auditOf("keys.create", account.key, key.key.id, clock.now()),
+      auditOf("smtp_credentials.create", account.key, smtp.credential.id, clock.now()),
+    ]);
+    return { adminKey: key.value, smtp: { username: smtp.username, password: smtp.password }, domain };
+  } finally {
+    resolver.stop();
+    await store.close();
+  }
+}
+
+/** What `svc init` does, as an entry of the audit log. */
+function auditOf(action: string, accountKey: number, target: string, at: number): AuditEntry {
+  const unknown = { sourceIp: null, requestId: null, times: 1, detail: {} };
+  return { at, accountKey, actorKind: "system", actor: "init", action, target, ...unknown };
+}
+
+export function resolverOf(config: Config, clock: Clock, log: Log): CachingResolver {
+  // A retry that comes sooner than usual, where the operator wants that, must really ask.
+  const failureMs = Math.min(30_000, ...config.outbound.retryMs);
+  return createResolver({ ...config.dns, failureMs, clock, log: log.component("dns") });
+}
+
+export function domainConfig({ hostname, outbound, publicUrl }: Config) {
+  const host = new URL(publicUrl).hostname;
+  const isName = isIP(host) === 0 && !host.startsWith("["); // a CNAME leads to a name
+  return { hostname, sources: outbound.source, publicHost: isName ? host : hostname };
+}
+
+/** The account that `svc init` makes and the operator's own mail is sent from. */
+export async function defaultAccountOf(store: Store) {
+  const account = await store.accountByName(defaultAccount);
+  if (!account) throw new Error(`the account ${defaultAccount} is missing from the database`);
+  return account;
+}
+
+/** Going on would acknowledge by guess; the next start reads what is on disk. Written past the log, which is buffered. */
+export function endAtOnce(detail: string): never {
+  writeSync(2, `svc: the store lost its writing thread (${detail}); the program ends, start it again\n`);
+  process.exit(1);
+}

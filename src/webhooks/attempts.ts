@@ -1,0 +1,119 @@
+// Attempts at claimed deliveries: each posts one event to one endpoint, holds a slot of the endpoint's queue, and ends in a
+// result (results.ts). What is posted: post.ts.
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { DueDelivery, Endpoint } from "../store/store.ts";
+import type { EndpointQueue, EndpointQueues } from "./endpoint-queues.ts";
+import type { Answer, Post } from "./post.ts";
+import { resultOf, type Finished } from "./results.ts";
+import { maxAttempts } from "./schedule.ts";
+
+export interface DeliveryAttempts {
+  /** Starts an attempt at a delivery that was claimed; one whose event is in flight already only takes its number. */
+  start(queue: EndpointQueue, endpoint: Endpoint, delivery: DueDelivery): void;
+  /** Connections are closed under the attempts that run: from now on a failure proves nothing. */
+  cutShort(): void;
+}
+
+export interface DeliveryAttemptsDeps {
+  queues: EndpointQueues;
+  post: Post;
+  scheduleMs: readonly number[];
+  clock: Clock;
+  /** Milliseconds since the epoch, by a clock that never goes back. */
+  time(): number;
+  log: Log;
+  /** `stop` waits for this work. */
+  track(work: Promise<void>): void;
+  running(): boolean;
+  onSlotFree(queue: EndpointQueue): void;
+  /** A fault of this program. */
+  onFault(queue: EndpointQueue, error: unknown): void;
+  onFinished(finished: Finished): void;
+}
+
+/** An attempt without an answer keeps its slot for so long: a dead endpoint refuses at once, and each attempt is written. */
+const unansweredMs = 500;
+
+export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAttempts {
+  const { queues, post, scheduleMs, time, log } = deps;
+  let cutShort = false;
+
+  /** Whether there was an answer, of whatever kind. */
+  const attempt = async (
+    queue: EndpointQueue,
+    endpoint: Endpoint,
+    delivery: DueDelivery,
+  ): Promise<boolean> => {
+    const event = { id: delivery.eventId, body: delivery.body };
+    const connect = () => queues.connect(queue, endpoint);
+    const answer = await post.post(connect, endpoint, event, delivery.attempt);
+    // An attempt that was cut short proves nothing: its lease runs out and it is made again.
+    if (answer.delivered || !cutShort) finish(queue, endpoint, delivery, answer);
+    return answer.status !== null;
+  };
+
+  const finish = (queue: EndpointQueue, endpoint: Endpoint, delivery: DueDelivery, answer: Answer): void => {
+    const now = time();
+    const body = answer.body !== null && queues.mayKeepAnswer(queue, now) ? answer.body : null;
+    const finished = resultOf(endpoint, delivery, { ...answer, body }, now, scheduleMs);
+    const { status, failure } = answer;
+    const fields = {
+      endpoint: endpoint.id,
+      event: delivery.eventId,
+      attempt: delivery.attempt,
+      status,
+      failure,
+    };
+    if (finished.letter !== null) log.warn(fields, "webhook dead-lettered");
+    else if (!answer.delivered) log.debug(fields, "webhook attempt failed");
+    deps.onFinished(finished);
+  };
+
+  const ended = (queue: EndpointQueue, delivery: DueDelivery, answered: boolean): void => {
+    const free = (): void => {
+      queues.take(queue, -1);
+      deps.onSlotFree(queue);
+    };
+    queue.flights.delete(delivery.eventSeq);
+    queues.ended(queue, answered);
+    if (answered || !deps.running()) return free();
+    queue.cooling += 1;
+    deps.clock.after(unansweredMs, () => {
+      queue.cooling -= 1;
+      free();
+    });
+  };
+
+  return {
+    start(queue, endpoint, delivery) {
+      const flight = queue.flights.get(delivery.eventSeq);
+      if (flight !== undefined) {
+        flight.attempt = delivery.attempt;
+        return;
+      }
+      const current = { ...delivery };
+      if (current.attempt > maxAttempts(scheduleMs)) return finish(queue, endpoint, current, interrupted);
+      queue.flights.set(current.eventSeq, current);
+      queue.usedAt = time();
+      queues.take(queue, 1);
+      deps.track(
+        attempt(queue, endpoint, current)
+          .catch((error: unknown) => {
+            deps.onFault(queue, error);
+            return true;
+          })
+          .then((answered) => ended(queue, current, answered)),
+      );
+    },
+    cutShort: () => void (cutShort = true),
+  };
+}
+
+const interrupted: Answer = {
+  delivered: false,
+  status: null,
+  durationMs: 0,
+  failure: "the last attempt was interrupted",
+  body: null,
+};
