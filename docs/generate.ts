@@ -18,13 +18,18 @@ import { sampleJob } from "../src/events/sample.ts";
 import type { RouteDeps } from "../src/http/deps.ts";
 import type { Route } from "../src/http/route.ts";
 import { allRoutes } from "../src/http/routes.ts";
+import { mostInBatch } from "../src/http/routes/messages.ts";
+import { mostAddresses } from "../src/http/routes/suppressions.ts";
 import { keyScopes } from "../src/http/shapes/access.ts";
 import { envelopeShape } from "../src/http/shapes/events.ts";
 import { advice } from "../src/mail/advice.ts";
 import { bounceCategories, type Classification } from "../src/mail/classify.ts";
 import { feedbackLoopDomains } from "../src/mail/feedback-loops.ts";
+import { maxMessageBytes } from "../src/mail/intake.ts";
 import { createShaping } from "../src/queue/shaping.ts";
+import { mostRecipients } from "../src/relay/listening.ts";
 import { sandboxOutcome, simulatedNames, simulatorDomain } from "../src/sandbox/simulator.ts";
+import { farthestSendAtMs, most } from "../src/submission/fields.ts";
 
 /** The pages, in the order in which README.md lists them. */
 export const pages = [
@@ -208,6 +213,27 @@ function accountLimitTable(): string {
   );
 }
 
+function requestLimitTable(): string {
+  const number = (count: number): string => count.toLocaleString("en-US");
+  const rows: Row[] = [
+    ["message, finished", `${maxMessageBytes / 1_048_576} MB (${number(maxMessageBytes)} bytes)`],
+    ["recipients of a message", `${most.recipients} by REST, ${mostRecipients} by SMTP`],
+    ["`reply_to`", most.replyTo],
+    ["subject", `${most.subject} characters`],
+    ["`headers`", `${most.headers} fields, ${number(most.headerBytes)} bytes`],
+    ["attachments", `${most.attachments}, names of ${most.filename} characters`],
+    ["tags", `${most.tags} of ${most.tag} characters`],
+    [
+      "`metadata`",
+      `${most.metadata}; keys of ${most.metadataKey}, values of ${number(most.metadataValue)} characters`,
+    ],
+    ["`send_at`", `${farthestSendAtMs / 3_600_000} hours ahead`],
+    ["messages in one batch", mostInBatch],
+    ["suppressions in one request", number(mostAddresses)],
+  ];
+  return table(["of a request", "at most"], rows);
+}
+
 function shapingTable(): string {
   const shaping = createShaping(null);
   return table(
@@ -340,6 +366,7 @@ const tables: Record<string, () => string | Promise<string>> = {
   errors: errorTable,
   "rate buckets": rateTableText,
   "account limits": accountLimitTable,
+  "request limits": requestLimitTable,
   "shaping groups": shapingTable,
   scopes: scopeTable,
   endpoints: endpointTable,

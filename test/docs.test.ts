@@ -29,6 +29,10 @@ import {
 } from "./support/pages.ts";
 
 const root = join(import.meta.dirname, "..");
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  scripts: Record<string, string>;
+  files: string[];
+};
 const firstCells = (text: string): string[] =>
   [...text.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1] ?? "");
 /** `a` and `b` of a row that begins with "| `a`, `b` |". */
@@ -67,8 +71,11 @@ test("the README has two screens", () => {
 test("the README's two commands are the first blocks, and there are scripts for them", () => {
   const [first, second] = blocksOf(readme);
   expect([first?.code, second?.code]).toEqual(["npm ci && npm run dev\n", "npm ci && npm test\n"]);
-  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: object };
-  expect(Object.keys(scripts)).toEqual(expect.arrayContaining(["dev", "test"]));
+  expect(Object.keys(manifest.scripts)).toEqual(expect.arrayContaining(["dev", "test"]));
+});
+
+test("the package holds the pages, to which the files that svc init writes refer", () => {
+  expect(manifest.files).toContain("docs/*.md");
 });
 
 test("every relative link leads to a file that is there, and to a heading of it", () => {
