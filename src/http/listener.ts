@@ -98,6 +98,8 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
   };
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
     if (leaving.has(req.socket)) return; // pipelined behind the last one
+    // Ours and those of a streamed answer are eleven; above ten Node.js writes a warning of a leak to the log.
+    res.setMaxListeners(20);
     res.once("close", () => {
       if (stopping) setImmediate(() => server.closeIdleConnections());
     });

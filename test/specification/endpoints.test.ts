@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { routesAsData } from "../support/door.ts";
 import { TravelClock } from "../support/travel-clock.ts";
-import { sound, startAsking, type Asking } from "./asking.ts";
+import { sound, startAsking, type Answer, type Asking } from "./asking.ts";
 
 const clock = new TravelClock();
 let api: Asking;
@@ -23,6 +23,17 @@ beforeAll(async () => {
   made["scheduled"] = (await api.ask("POST", "/v1/messages", { body: sound({ send_at }) })).json.id;
 });
 afterAll(() => api.stop());
+
+/** A read and the conditional one after it; again where the program itself changed it a moment ago, as the check of a domain does. */
+async function readTwice(path: string): Promise<[first: Answer, since: string, again: Answer]> {
+  for (let tries = 1; ; tries++) {
+    const first = await api.ask("GET", filled(path));
+    const since = String(first.headers["last-modified"]);
+    const again = await api.ask("GET", filled(path), { headers: { "if-modified-since": since } });
+    if (tries === 10 || again.status !== 200) return [first, since, again];
+    clock.skip(5_000);
+  }
+}
 
 const hook = { url: "https://hooks.test/a", events: ["message.bounced"] };
 const bulk = { emails: ["gone@one.test"] };
@@ -146,10 +157,8 @@ describe("what holds for every endpoint", () => {
     made["webhook"] = webhook.json.id;
     clock.skip(120_000);
     for (const [, path] of reading) {
-      const first = await api.ask("GET", filled(path));
-      const since = String(first.headers["last-modified"]);
+      const [first, since, again] = await readTwice(path);
       expect([path, first.status, Number.isNaN(Date.parse(since))], first.text).toEqual([path, 200, false]);
-      const again = await api.ask("GET", filled(path), { headers: { "if-modified-since": since } });
       expect([path, again.status, again.text]).toEqual([path, 304, ""]);
       for (const name of [...limited, "x-request-id", "x-api-version-used"])
         expect(again.headers, `${path} ${name}`).toHaveProperty(name);

@@ -2,7 +2,7 @@
 // retry decision matrix. Every row is held against answers that were really produced (refusals.ts).
 import { beforeAll, describe, expect, test } from "vitest";
 import { mail, startCustomer, type Answer } from "./customer.ts";
-import { produceAll, type Produced } from "./refusals.ts";
+import { checkEnds, failAll, whileTimePasses, produceAll, type Produced } from "./refusals.ts";
 
 let produced: Produced[];
 beforeAll(async () => {
@@ -263,26 +263,16 @@ describe("retry decision matrix", () => {
 
   test("500, 502 and 504: the same request with its Idempotency-Key is tried anew, for no failure is kept", async () => {
     const customer = await startCustomer({ config: { dns: { timeout: "6s", tries: 2 } } });
-    const { door, clock } = customer;
-    const { records } = await door.admin("GET", "/v1/domains/ok.test");
-    const failAll = (how: "servfail" | "timeout" | null): void => {
-      for (const { name } of records) door.dns.fail(name, how);
-    };
-    const verify = async (isSilent: boolean) => {
+    const seen: unknown[] = [];
+    for (const how of ["servfail", "timeout", null] as const) {
+      await failAll(customer, how);
       const asked = customer.ask("POST", "/v1/domains/ok.test/verify", {
         headers: { "idempotency-key": "v-1" },
       });
-      const over = asked.then(() => true);
-      const stepMs = isSilent ? 500 : 1; // a name server answers in its own time
-      while (!(await Promise.race([over, clock.advance(stepMs).then(() => false)]))) continue;
-      return asked;
-    };
-    const seen: unknown[] = [];
-    for (const how of ["servfail", "timeout", null] as const) {
-      failAll(how);
-      const { status, headers } = await verify(how === "timeout");
+      // A name server that answers does so in its own time.
+      const { status, headers } = await whileTimePasses(customer, how === "timeout" ? 500 : 1, asked);
       seen.push([status, headers["idempotency-replayed"]]);
-      for (let i = 0; i < 100; i++) await clock.advance(500); // what a request did not wait for ends before the next
+      await checkEnds(customer);
     }
     await customer.stop();
     expect(seen).toEqual([
