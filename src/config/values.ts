@@ -173,7 +173,7 @@ export const trustedPeers: z.ZodType<{ network: string; account: string }[]> = l
   max: 100,
 });
 
-/** Buckets whose rate may be set for all keys (README, "Limits"). */
+/** Buckets whose rate may be set for all keys (docs/accounts.md). */
 export const bucketNames = [
   "messages-write",
   "messages-read",

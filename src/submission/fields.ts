@@ -5,7 +5,8 @@ import { readAttachment } from "../mail/attachments.ts";
 import { headerFits, reservedHeader, type ComposeAttachment } from "../mail/compose.ts";
 import { shortName, type Add, type Field, type Party, type RecipientRequest } from "./shape.ts";
 
-const most = {
+/** What a message may have at most; docs/accounts.md shows it. */
+export const most = {
   recipients: 50,
   replyTo: 50,
   name: 998,
@@ -20,7 +21,7 @@ const most = {
   metadataKey: 128,
   metadataValue: 1024,
 };
-const farthestSendAtMs = 72 * 3_600_000;
+export const farthestSendAtMs = 72 * 3_600_000;
 
 /** In code points, as people count characters. */
 function isLonger(text: string, characters: number): boolean {
