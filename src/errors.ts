@@ -1,6 +1,6 @@
 // The catalogue of refusals: every code that a client can meet, with its HTTP
 // status, what it means and who mends it. Both doors render from it: HTTP as problem+json or
-// as the envelope form, SMTP as a reply. Source: the API's error table (README, "Errors").
+// as the envelope form, SMTP as a reply; docs/errors.md is generated from it.
 
 export type Mender = "client" | "operator" | "server";
 

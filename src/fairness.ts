@@ -1,7 +1,8 @@
 // Slots that owners share, so that one owner whose work hangs holds up nobody else's: an owner holds at most three times
-// as many as are free, so that there is always one for an owner that has none; those that wait are served by turns, an
-// owner's own in their order. Work that lasts longer than `patienceMs` gives its slot to the next and lingers outside of
-// the slots, in places that are shared by the same rule.
+// as many as are free, so that there is always one for an owner that has none; those that wait are served by turns. Of an
+// owner's own the newest is served every other time, so that it does not wait behind thousands that hang, and in between
+// the oldest and what is tried again. Work that lasts longer than `patienceMs` gives its slot to the next and lingers
+// outside of the slots, in places that are shared by the same rule.
 import type { Clock, Timer } from "./clock.ts";
 import { Fifo } from "./fairness/fifo.ts";
 
@@ -11,10 +12,16 @@ export type Owner = string | number;
 export interface FairSlots {
   /**
    * Calls `begin` once `owner` has a slot: at once, or when it is its turn. The work ends by calling `leave`, more often
-   * does no harm. Where the lingering places of its owner are full, its oldest work is ended by `giveUp`; work without
-   * that keeps its slot.
+   * does no harm.
    */
-  enter(owner: Owner, begin: (leave: () => void) => void, giveUp?: () => void): void;
+  enter(owner: Owner, begin: (leave: () => void) => void, how?: EnterOptions): void;
+}
+
+export interface EnterOptions {
+  /** Ends the work, its owner's oldest, where the lingering places of its owner are full. Work without it keeps its slot. */
+  giveUp?: () => void;
+  /** It came to nothing when it was last tried: it waits apart from what is new. */
+  again?: boolean;
 }
 
 export interface FairSlotsOptions {
@@ -25,9 +32,10 @@ export interface FairSlotsOptions {
 }
 
 const timesTheFree = 3;
-/** Where the work of an owner comes to nothing: so many times the patience at least, more by this many steps of a quarter. */
+/** The patience is up to twice as long, in so many steps. */
+const steps = 16;
+/** Where much of an owner's work lingers, what is tried again has so many times the patience at least, more by quarters. */
 const crowdedPatience = 2;
-const crowdedSteps = 16;
 
 /** Whether an owner that holds `own` of `total` may hold one more while `taken` are taken by all. */
 export function hasShare(own: number, taken: number, total: number): boolean {
@@ -39,12 +47,13 @@ interface Share {
   held: number;
   /** Oldest first. */
   lingering: Set<Work>;
-  waiting: Fifo<Entry>;
+  waiting: Waiting;
 }
 
 interface Entry {
   begin: (leave: () => void) => void;
   giveUp: (() => void) | undefined;
+  again: boolean;
 }
 
 interface Work {
@@ -65,24 +74,25 @@ export function createFairSlots({ slots, patienceMs, lingering, clock }: FairSlo
   const shareOf = (owner: Owner): Share => {
     let share = shares.get(owner);
     if (!share) {
-      share = { owner, held: 0, lingering: new Set(), waiting: new Fifo() };
+      share = { owner, held: 0, lingering: new Set(), waiting: new Waiting() };
       shares.set(owner, share);
     }
     return share;
   };
 
   /** Spread, so that those which were begun together do not pass on their slots together. */
-  const patienceOf = ({ lingering: { size } }: Share): number => {
-    if (size <= lingering / 4) return patienceMs;
-    step = (step + 1) % crowdedSteps;
-    return patienceMs * (crowdedPatience + step / 4);
+  const patienceOf = ({ lingering: { size } }: Share, again: boolean): number => {
+    step = (step + 1) % steps;
+    return again && size > lingering / 4
+      ? patienceMs * (crowdedPatience + step / 4)
+      : patienceMs * (1 + step / steps);
   };
 
-  const start = (share: Share, { begin, giveUp }: Entry): void => {
+  const start = (share: Share, { begin, giveUp, again }: Entry): void => {
     taken += 1;
     share.held += 1;
     const work: Work = { share, giveUp, timer: null, place: "slot" };
-    const halfMs = patienceOf(share) / 2;
+    const halfMs = patienceOf(share, again) / 2;
     // In two halves: a loop that was held up reads what has arrived before the second.
     work.timer = clock.after(halfMs, () => {
       work.timer = clock.after(halfMs, () => linger(work));
@@ -96,7 +106,7 @@ export function createFairSlots({ slots, patienceMs, lingering, clock }: FairSlo
       if (taken >= slots) return;
       if (!hasShare(share.held, taken, slots)) continue;
       turns.delete(share);
-      const next = share.waiting.shift();
+      const next = share.waiting.take();
       if (share.waiting.size > 0) turns.add(share);
       if (next) start(share, next);
     }
@@ -136,11 +146,35 @@ export function createFairSlots({ slots, patienceMs, lingering, clock }: FairSlo
   };
 
   return {
-    enter(owner, begin, giveUp) {
+    enter(owner, begin, { giveUp, again = false } = {}) {
       const share = shareOf(owner);
-      share.waiting.push({ begin, giveUp });
+      share.waiting.add({ begin, giveUp, again });
       turns.add(share);
       admit();
     },
   };
+}
+
+/** What waits of one owner. */
+class Waiting {
+  readonly #fresh = new Fifo<Entry>();
+  readonly #again = new Fifo<Entry>();
+  #turn = 0;
+
+  get size(): number {
+    return this.#fresh.size + this.#again.size;
+  }
+
+  add(entry: Entry): void {
+    (entry.again ? this.#again : this.#fresh).push(entry);
+  }
+
+  /** The newest, the oldest, the newest, the oldest of those that are tried again. */
+  take(): Entry | undefined {
+    this.#turn = (this.#turn + 1) % 4;
+    if (this.#turn % 2 === 1) return this.#fresh.pop() ?? this.#again.shift();
+    return this.#turn === 0
+      ? (this.#again.shift() ?? this.#fresh.shift())
+      : (this.#fresh.shift() ?? this.#again.shift());
+  }
 }

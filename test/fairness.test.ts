@@ -9,7 +9,7 @@ interface Bench {
   open: { owner: Owner; leave: () => void }[];
   begun: Owner[];
   givenUp: Owner[];
-  enter(owner: Owner, count?: number, endless?: boolean): void;
+  enter(owner: Owner, count?: number, how?: { endless?: boolean; again?: boolean }): void;
   of(owner: Owner): number;
 }
 
@@ -21,7 +21,7 @@ function bench(slots: number, lingering = 0): Bench {
     open: [],
     begun: [],
     givenUp: [],
-    enter(owner, count = 1, endless = false) {
+    enter(owner, count = 1, { endless = false, again = false } = {}) {
       for (let i = 0; i < count; i++)
         places.enter(
           owner,
@@ -29,7 +29,7 @@ function bench(slots: number, lingering = 0): Bench {
             made.begun.push(owner);
             made.open.push({ owner, leave });
           },
-          endless ? undefined : () => void made.givenUp.push(owner),
+          endless ? { again } : { again, giveUp: () => void made.givenUp.push(owner) },
         );
     },
     of: (owner) => made.open.filter((each) => each.owner === owner).length,
@@ -57,26 +57,38 @@ test("however many owners take all that they may, one more has its turn as soon 
   expect(before).toBeLessThan(51);
 });
 
-test("those that wait are served by turns, an owner's own in their order", () => {
+/** The order in which they are served where there is one slot; the first letter is the owner, `!`: it is tried again. */
+function served(names: string[]): string {
   const order: string[] = [];
   const places = createFairSlots({ slots: 1, patienceMs: 200, lingering: 0, clock: new ManualClock() });
   const leaves: (() => void)[] = [];
-  for (const [owner, name] of ["a1", "a2", "a3", "b1", "b2", "c1"].map((each) => [each.charAt(0), each]))
-    places.enter(owner ?? "", (leave) => {
-      order.push(name ?? "");
+  for (const name of names) {
+    const begin = (leave: () => void): void => {
+      order.push(name);
       leaves.push(leave);
-    });
+    };
+    places.enter(name.charAt(0), begin, { again: name.endsWith("!") });
+  }
   for (let leave = leaves.shift(); leave; leave = leaves.shift()) leave();
-  expect(order).toEqual(["a1", "a2", "b1", "c1", "a3", "b2"]);
+  return order.join(" ");
+}
+
+test("owners are served by turns", () => {
+  expect(served(["a1", "a2", "a3", "b1", "c1"])).toBe("a1 a2 b1 c1 a3");
+});
+
+test("of an owner's own the newest and the oldest are served by turns, and neither waits for what is tried again", () => {
+  expect(served(["a0", "a1", "a2", "a3", "a4", "a5"])).toBe("a0 a1 a5 a2 a4 a3");
+  expect(served(["a0", "a1!", "a2!", "a3!", "a4", "a5", "a6", "a7"])).toBe("a0 a4 a7 a1! a6 a5 a2! a3!");
 });
 
 test("work that lasts gives its slot to the next", async () => {
   const made = bench(4, 100);
   made.enter("a", 9);
   expect(made.begun).toHaveLength(3);
-  await made.clock.advance(200);
+  await made.clock.advance(400);
   expect(made.begun).toHaveLength(6);
-  await made.clock.advance(200);
+  await made.clock.advance(400);
   expect(made.begun).toHaveLength(9);
   expect(made.givenUp).toEqual([]);
 });
@@ -85,15 +97,16 @@ test("the oldest that lingers is given up for the next of its owner, never anoth
   const made = bench(40, 4);
   made.enter("other");
   made.enter("greedy", 20);
-  await made.clock.advance(200);
+  await made.clock.advance(400);
   expect(made.givenUp).toEqual(Array(17).fill("greedy"));
   await made.clock.advance(60_000);
   expect(made.givenUp).not.toContain("other");
 });
 
-test("where much of an owner's work lingers, its slots are passed on later, and not all at once", async () => {
+/** How many of the greedy owner's, of which much lingers, are begun in each of 32 steps of 50 ms. */
+async function passedOn(again: boolean): Promise<number[]> {
   const made = bench(16, 32);
-  made.enter("greedy", 1000);
+  made.enter("greedy", 1000, { again });
   await made.clock.advance(2000);
   const steps: number[] = [];
   for (let i = 0; i < 32; i++) {
@@ -101,15 +114,26 @@ test("where much of an owner's work lingers, its slots are passed on later, and 
     await made.clock.advance(50);
     steps.push(made.begun.length - before);
   }
-  const passedOn = steps.reduce((sum, n) => sum + n, 0);
-  expect(passedOn).toBeGreaterThan(12);
-  expect(passedOn).toBeLessThanOrEqual(48); // twelve slots, 400 ms at least each
-  expect(Math.max(...steps)).toBeLessThan(12);
+  return steps;
+}
+
+const sum = (steps: number[]): number => steps.reduce((total, n) => total + n, 0);
+
+test("slots are not passed on all at once", async () => {
+  expect(Math.max(...(await passedOn(false)))).toBeLessThan(6);
+  expect(Math.max(...(await passedOn(true)))).toBeLessThan(6);
+});
+
+test("where much of an owner's work lingers, what is tried again passes on its slots later, and what is new does not", async () => {
+  const [again, fresh] = [sum(await passedOn(true)), sum(await passedOn(false))];
+  expect(again).toBeGreaterThan(12);
+  expect(again).toBeLessThanOrEqual(48); // twelve slots, 400 ms at least each
+  expect(fresh).toBeGreaterThanOrEqual(48); // 400 ms at most each
 });
 
 test("work that cannot be given up keeps its slot where there is no place to linger", async () => {
   const made = bench(4, 4);
-  made.enter("a", 20, true);
+  made.enter("a", 20, { endless: true });
   for (let i = 0; i < 10; i++) await made.clock.advance(200);
   expect(made.begun).toHaveLength(6);
   for (const { leave } of made.open) leave();

@@ -1,6 +1,6 @@
 // Rate limits: a token bucket per key and bucket, one per account and bucket above it, and one per
 // source address for requests without a valid key and one for open routes. Refill is continuous on the monotonic clock. The
-// table is the API's own (README, "Rate limits"); `limits.rates` of the configuration stands above it, an account's
+// table is also that of docs/accounts.md; `limits.rates` of the configuration stands above it, an account's
 // rates above that, a key's above all. A changed rate holds from the next request on: what was spent stays spent.
 // A bucket that is full again is the same as none, so it is forgotten: memory is bounded.
 import type { Clock } from "../clock.ts";

@@ -2,12 +2,13 @@
 // process, in the API's own spelling.
 import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import { lanesOf } from "../queue/lane.ts";
 import type { Maintenance } from "./maintenance.ts";
 import { adviceOf, effectOf, subjectOf, type PoolProblem } from "../pools/problems.ts";
 import type { Store } from "../store/store.ts";
 
 export interface StatusDeps {
-  store: Pick<Store, "queueCounts" | "pausedAccounts" | "health" | "full" | "accountByKey">;
+  store: Pick<Store, "queueCounts" | "pausedAccounts" | "health" | "full" | "accountByKey" | "lanes">;
   config: Pick<Config, "hostname" | "dev">;
   clock: Clock;
   version: string;
@@ -26,7 +27,7 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
       store.queueCounts(),
       store.pausedAccounts(),
       store.health(),
-      Promise.all(deps.poolProblems().map((problem) => poolProblemOf(store, problem))),
+      poolProblems(store, deps.poolProblems()),
     ]);
     return {
       version: deps.version,
@@ -64,6 +65,21 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
       memory_bytes: process.memoryUsage.rss(),
     };
   };
+}
+
+/** A pool without addresses is a new one, and no problem before mail waits for it. */
+async function poolProblems(store: StatusDeps["store"], problems: PoolProblem[]): Promise<object[]> {
+  const shown: object[] = [];
+  for (const problem of problems)
+    if (problem.addresses.length > 0 || (await hasMail(store, problem)))
+      shown.push(await poolProblemOf(store, problem));
+  return shown;
+}
+
+async function hasMail(store: StatusDeps["store"], { accountKey, pool }: PoolProblem): Promise<boolean> {
+  const ofPool = lanesOf(accountKey, pool);
+  const [next] = await store.lanes(ofPool, 1);
+  return next?.lane.startsWith(ofPool) === true;
 }
 
 async function poolProblemOf(store: StatusDeps["store"], problem: PoolProblem): Promise<object> {

@@ -1,5 +1,6 @@
 // An answer of the API other than success, as the fault that ends a command: its exit code, what
 // was said, every problem on a line of its own, and what to do. Both error shapes of the API are read.
+import { asCalled } from "./as-called.ts";
 import { CliFault, type ExitCode } from "./fault.ts";
 
 /** The header that carries --account and SVC_ACCOUNT. */
@@ -15,11 +16,14 @@ export function refusal(
   const inner = answer.json["error"];
   const error =
     inner !== null && typeof inner === "object" ? (inner as Record<string, unknown>) : answer.json;
-  const said = textOf(error["detail"]) ?? textOf(error["message"]) ?? `the daemon answered ${answer.status}`;
+  const said = asCalled(
+    textOf(error["detail"]) ?? textOf(error["message"]) ?? `the daemon answered ${answer.status}`,
+    program,
+  );
   const code = textOf(error["code"]);
   const all = listOf(error["errors"]);
   const problems = (all.length > 1 ? all : []).map(
-    (row) => `  ${textOf(row["field"]) ?? ""}: ${textOf(row["issue"]) ?? ""}`,
+    (row) => `  ${textOf(row["field"]) ?? ""}: ${asCalled(textOf(row["issue"]) ?? "", program)}`,
   );
   const records = listOf(error["failing_records"]).map(
     (row) => `  ${textOf(row["type"]) ?? ""} ${textOf(row["name"]) ?? ""}: ${textOf(row["issue"]) ?? ""}`,

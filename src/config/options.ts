@@ -183,7 +183,10 @@ export const options = {
     { hard_bounce: "10%", complaint: "0.3%" },
     "shares of hard bounces and complaints within a day past which an account's sending is paused; false: never",
   ),
-  "operations.email": optional(kind.mailAddress, "who is told of dead letters"),
+  "operations.email": optional(
+    kind.mailAddress,
+    "who gets mail about dead letters, failing domains, paused accounts and unusable addresses",
+  ),
   "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
   "log.level": option(
     kind.oneOf(...logLevels),

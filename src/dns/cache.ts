@@ -18,6 +18,8 @@ const failureRememberedMs = 300_000;
 
 export interface Cache {
   get(key: string): DnsAnswer<WireRecord> | null;
+  /** The key could not be told when it was last asked for, minutes ago at most. */
+  failedLately(key: string): boolean;
   /** `ttlSeconds` of a negative answer from its SOA; a TTL of 0 is not kept (RFC 1035 §3.2.1), a failure has none. */
   put(owner: Owner, key: string, answer: DnsAnswer<WireRecord>, ttlSeconds: number): void;
 }
@@ -58,6 +60,12 @@ export function createCache(clock: Clock, { failureMs, maxBytes = 16 * 1024 * 10
       return entry.answer.kind === "found"
         ? { ...entry.answer, ttlSeconds: Math.ceil(leftMs / 1000) }
         : entry.answer;
+    },
+    failedLately(key) {
+      const entry = entries.get(key);
+      return (
+        entry !== undefined && entry.failureMs > 0 && clock.monotonic() < entry.until + failureRememberedMs
+      );
     },
     put(owner, key, answer, ttlSeconds) {
       // Two owners asked at once: a failure of one does not undo what the other found out.

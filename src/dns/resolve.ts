@@ -52,10 +52,15 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
   let stopping = false;
   let preferred = 0; // the server that answered last: a dead first one costs its timeout once
 
-  const askServer = async (server: DnsServerAddress, question: Question, owner: Owner): Promise<Exchange> => {
-    const exchange = await transport.ask(server, question, true, owner);
+  const askServer = async (
+    server: DnsServerAddress,
+    question: Question,
+    owner: Owner,
+    again: boolean,
+  ): Promise<Exchange> => {
+    const exchange = await transport.ask(server, question, true, owner, again);
     const tooOld = exchange.kind === "reply" && (exchange.reply.rcode === 1 || exchange.reply.rcode === 4);
-    return tooOld ? transport.ask(server, question, false, owner) : exchange; // a server from before EDNS (RFC 6891 §7)
+    return tooOld ? transport.ask(server, question, false, owner, again) : exchange; // a server from before EDNS (RFC 6891 §7)
   };
 
   /** `left`: how many questions the whole look-up may still ask. */
@@ -65,13 +70,15 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
     left: { questions: number },
   ): Promise<Exchange> => {
     let why = "the aliases of the name take too many questions";
+    let again = cache.failedLately(keyOf(question));
     const first = preferred;
     for (let i = 0; i < deps.tries * servers.length && left.questions > 0; i++) {
       const at = (first + i) % servers.length;
       const server = servers[at];
       if (!server) break;
       left.questions -= 1;
-      const exchange = await askServer(server, question, owner);
+      const exchange = await askServer(server, question, owner, again);
+      again ||= exchange.kind === "failed";
       const problem = exchange.kind === "failed" ? exchange.why : refusal(exchange.reply);
       if (problem === null) {
         preferred = at;
@@ -99,7 +106,7 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
   };
 
   const remembered: Lookup = async (name, type, owner) => {
-    const key = `${type} ${name}`;
+    const key = keyOf({ name, type });
     const known = cache.get(key);
     if (known) return known;
     const own = `${owner} ${key}`;
@@ -148,6 +155,10 @@ function askedBy(lookup: Lookup, stop: () => void): Resolver {
     ptr: (address, owner = "") => ask(reverseName(address), "PTR", owner, value),
     stop,
   };
+}
+
+function keyOf({ name, type }: Question): string {
+  return `${type} ${name}`;
 }
 
 /** Why a reply says nothing about the name; null where it does. */

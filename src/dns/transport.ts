@@ -22,8 +22,17 @@ export type Exchange =
   | { kind: "failed"; why: string; final?: true };
 
 export interface Transport {
-  /** Never throws. Answers within a few times `timeoutMs`, counted from when `owner` has a slot. */
-  ask(server: DnsServerAddress, question: Question, edns: boolean, owner: Owner): Promise<Exchange>;
+  /**
+   * Never throws. Answers within a few times `timeoutMs`, counted from when `owner` has a slot. `again`: nobody answered
+   * the question lately, so it waits apart from the owner's other questions.
+   */
+  ask(
+    server: DnsServerAddress,
+    question: Question,
+    edns: boolean,
+    owner: Owner,
+    again?: boolean,
+  ): Promise<Exchange>;
   /** What is in flight fails; nothing more is asked. */
   stop(): void;
 }
@@ -132,12 +141,12 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
   };
 
   return {
-    ask: (server, question, edns, owner) =>
+    ask: (server, question, edns, owner, again = false) =>
       new Promise((resolve, reject) => {
         const end = new AbortController();
         const begin = (leave: () => void): void =>
           void exchange({ server, question, edns, owner }, end.signal).then(resolve, reject).finally(leave);
-        slots.enter(owner, begin, () => end.abort());
+        slots.enter(owner, begin, { giveUp: () => end.abort(), again });
       }),
     stop() {
       running = false;

@@ -1,5 +1,5 @@
 // The types of event that can happen, what each means and does not mean. Type, subscription check
-// and documentation derive from this list. Source: the API's event table (README, "Events").
+// and documentation (docs/events.md) derive from this list.
 
 export const eventCatalog = {
   "message.delivered": {

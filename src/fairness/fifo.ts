@@ -1,4 +1,4 @@
-// A first-in, first-out list whose both ends cost the same however long it is.
+// A first-in, first-out list whose both ends cost the same however long it is. The last one in can be taken too.
 export class Fifo<T> {
   #items: T[] = [];
   #head = 0;
@@ -24,6 +24,14 @@ export class Fifo<T> {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
     }
+    return item;
+  }
+
+  /** Takes the one that was pushed last. */
+  pop(): T | undefined {
+    if (this.size === 0) return undefined;
+    const item = this.#items.pop();
+    if (this.size === 0) [this.#items, this.#head] = [[], 0];
     return item;
   }
 }

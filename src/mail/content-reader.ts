@@ -5,7 +5,7 @@
 // is one attachment, whatever it holds.
 import { bodyDecoder, type BodyDecoder } from "./body-decoder.ts";
 import { decodeWords } from "./encoded-word.ts";
-import { MailSyntaxError, parsePartSection } from "./header.ts";
+import { MailSyntaxError, maxFields, parsePartSection } from "./header.ts";
 import { MimeWalk, type Part } from "./mime-walk.ts";
 import { parameterOf, readStructured } from "./structured.ts";
 
@@ -40,7 +40,8 @@ export class ContentLimit extends Error {
   }
 }
 
-export const contentLimits = { headerBytes: 102_400, fields: 2_000, parts: 10_000 };
+/** `fields`: of a mail that was taken, and those that were added to it since. */
+export const contentLimits = { headerBytes: 102_400, fields: maxFields + 100, parts: 10_000 };
 /** Of a file name and of a media type: what a file system takes. */
 const longestName = 255;
 /** What of an encoded name is decoded for that. */

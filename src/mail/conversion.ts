@@ -8,6 +8,7 @@ import { Effort, has8Bit, partsEffort, withFields, type FieldChanges } from "./h
 import { partKind, sectionFor, type SectionKind, type Wire } from "./header-tidy.ts";
 import { MailSyntaxError, parseHeaderSection } from "./header.ts";
 import { identityEncodings, MimeWalk, type MimeVisitor, type Part } from "./mime-walk.ts";
+import { piecesOf } from "./pieces.ts";
 import { QuotedPrintable } from "./quoted-printable.ts";
 
 /** A mail that can be read twice. */
@@ -49,7 +50,7 @@ export async function planConversion(mail: Source, wire: Wire): Promise<Conversi
   const fields = parseHeaderSection(mail.section);
   planner.section(mail.section, "message");
   const walk = new MimeWalk(fields, planner);
-  for await (const chunk of mail.body()) walk.push(chunk);
+  for await (const chunk of piecesOf(mail.body())) walk.push(chunk);
   walk.end();
   return planner.plan();
 }
@@ -59,7 +60,7 @@ export async function* convert(mail: Source, plan: ConversionPlan): AsyncGenerat
   const writer = new Writer(plan, mail.section);
   const walk = new MimeWalk(parseHeaderSection(mail.section), writer);
   yield writer.take();
-  for await (const chunk of mail.body()) {
+  for await (const chunk of piecesOf(mail.body())) {
     walk.push(chunk);
     const written = writer.take();
     if (written.length > 0) yield written;

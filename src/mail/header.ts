@@ -39,24 +39,28 @@ export class MailSyntaxError extends Error {
 /** RFC 5322 §2.2: printable ASCII but the colon; §4.5: white space before it was once allowed. */
 const nameAndColon = /([!-9;-~]+)[ \t]*:/y;
 const longestFieldName = 998;
+/** Fields of one header section: what they cost grows with their number, and no mail that people or programs write has as many. */
+export const maxFields = 2_000;
 
 /**
  * Splits a header section (CRLF line ends; its empty line may be there or not) into its fields.
- * Throws MailSyntaxError `bad_header` for a line that is neither a field nor the folding of one.
+ * Throws MailSyntaxError `bad_header` for a line that is neither a field nor the folding of one, `header_too_large` for
+ * more than `most` fields.
  */
-export function parseHeaderSection(section: Uint8Array): HeaderField[] {
-  return readFields(Buffer.from(section.buffer, section.byteOffset, section.byteLength), () => {
+export function parseHeaderSection(section: Uint8Array, most = Infinity): HeaderField[] {
+  const noField = (): void => {
     throw new MailSyntaxError("bad_header", "a header line is neither a field nor the continuation of one");
-  });
+  };
+  return readFields(Buffer.from(section.buffer, section.byteOffset, section.byteLength), most, noField);
 }
 
 /** The fields of a part's header section: lines that are no field are passed over, as readers of mail do. */
-export function parsePartSection(section: Buffer): HeaderField[] {
-  return readFields(section, () => undefined);
+export function parsePartSection(section: Buffer, most = Infinity): HeaderField[] {
+  return readFields(section, most, () => undefined);
 }
 
 /** Reads from one string of the whole section: a string for each field would cost most of the time. */
-function readFields(section: Buffer, noField: () => void): HeaderField[] {
+function readFields(section: Buffer, most: number, noField: () => void): HeaderField[] {
   const text = section.toString("latin1");
   const plain = isAscii(section);
   const fields: HeaderField[] = [];
@@ -69,6 +73,11 @@ function readFields(section: Buffer, noField: () => void): HeaderField[] {
       noField();
       continue;
     }
+    if (fields.length >= most)
+      throw new MailSyntaxError(
+        "header_too_large",
+        `a header section has more than ${most.toLocaleString("en")} fields`,
+      );
     const raw = section.subarray(start, end);
     const value = plain ? text.slice(start + head.length, end) : raw.toString("utf8", head.length);
     fields.push({ name, lower: name.toLowerCase(), raw, value: unfolded(value) });

@@ -2,7 +2,7 @@
 // of a delimiter line. Attached messages are walked into; what says it is multipart and has no boundary, or
 // is a message in base64, is a leaf. A delimiter of an outer multipart ends all inner ones, closed or not.
 // Depth and header sections are bounded; the number of parts is not, for none is remembered.
-import { MailSyntaxError, parsePartSection, type HeaderField } from "./header.ts";
+import { maxFields, MailSyntaxError, parsePartSection, type HeaderField } from "./header.ts";
 import { readStructured, type Structured } from "./structured.ts";
 
 /** One part: the message itself is the first. */
@@ -202,7 +202,7 @@ export class MimeWalk {
     const section = Buffer.concat(this.#section);
     this.#section = [];
     this.#sectionBytes = 0;
-    this.#open(parsePartSection(section), section);
+    this.#open(parsePartSection(section, maxFields), section);
   }
 
   #open(fields: HeaderField[], section: Buffer): void {

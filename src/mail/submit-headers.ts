@@ -13,7 +13,13 @@ import { claimsHost } from "./authentication-results.ts";
 import { decodeWords } from "./encoded-word.ts";
 import { Effort, foldSection } from "./header-convert.ts";
 import { readField, tidyField, withoutManyFields, type ReadField } from "./header-tidy.ts";
-import { MailSyntaxError, parseHeaderSection, withoutObsoleteSpace, type HeaderField } from "./header.ts";
+import {
+  maxFields,
+  MailSyntaxError,
+  parseHeaderSection,
+  withoutObsoleteSpace,
+  type HeaderField,
+} from "./header.ts";
 import { messageTokenField } from "./message-token.ts";
 import { mailDate } from "./trace.ts";
 
@@ -64,7 +70,7 @@ const maxReceived = 100;
 /** ASCII: an id that is not has no other form for a receiver without SMTPUTF8, and is replaced. */
 const messageIdForm = /^<[!-;=?-~]{1,900}>$/;
 
-/** Throws MailSyntaxError: bad_header, field_repeated, from_missing, from_invalid, line_too_long, too_many_hops. */
+/** Throws MailSyntaxError: bad_header, header_too_large, field_repeated, from_missing, from_invalid, line_too_long, too_many_hops. */
 export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): RewrittenHeaders {
   const svc = new Map<string, string>();
   const kept: ReadField[] = [];
@@ -73,7 +79,7 @@ export function rewriteHeaders(section: Uint8Array, add: AddedHeaders): Rewritte
   let received = 0;
   const bytes = withoutManyFields(Buffer.from(section.buffer, section.byteOffset, section.byteLength), false);
   const isTidy = isUtf8(bytes);
-  for (const came of parseHeaderSection(bytes)) {
+  for (const came of parseHeaderSection(bytes, maxFields)) {
     const field = isTidy ? came : readField(came);
     if (field.lower === "received" && ++received > maxReceived)
       throw new MailSyntaxError(

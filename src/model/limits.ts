@@ -1,7 +1,7 @@
 // What binds an API key or an account: token buckets (rates), the daily quota, and how many things an account may
 // have. The defaults and what each limit means: access/buckets.ts and access/account-limits.ts.
 
-/** Token buckets, by name; their rates: access/buckets.ts. */
+/** Token buckets, by name; their rates: access/buckets.ts; limits of each: docs/accounts.md. */
 export const bucketNames = [
   "messages-write",
   "messages-read",

@@ -60,10 +60,13 @@ export interface RoutingDeps {
 const keptMs = 5_000;
 const staleMs = 60_000;
 const destinationsMost = 50_000;
-/** Lanes that are asked for at once. */
-const slots = 500;
+/**
+ * Lanes that are asked for at once. With the patience this passes on fewer lanes a second than the resolver begins
+ * questions, so that an account's lanes wait here, where the newest does not wait for the others, and not there as well.
+ */
+const slots = 250;
 /** A name server that has the answer says so sooner. */
-const patienceMs = 1_000;
+const patienceMs = 400;
 /** Lanes that are asked for longer than that, on top: each costs a little memory. */
 const lingering = 10_000;
 
@@ -93,13 +96,13 @@ export function createRouting({ destinationOf, most = destinationsMost, clock, l
     if (already) return already;
     const { promise, resolve } = Promise.withResolvers<Destination | null>();
     asking.set(lane, promise);
-    places.enter(ownerOf(lane), (leave) => {
+    const begin = (leave: () => void): void =>
       void find(lane).then((to) => {
         if (asking.get(lane) === promise) asking.delete(lane);
         leave();
         resolve(to);
       });
-    });
+    places.enter(ownerOf(lane), begin, { again: destinations.get(lane)?.to.onlyFresh === true });
     return promise;
   };
 

@@ -18,6 +18,9 @@ export const tlsOptions = {
 /** How often the time limits of the sessions are looked at. */
 const sweepMs = 5_000;
 
+/** Of one mail: RFC 5321 §4.5.3.1.8 asks for at least this many. */
+export const mostRecipients = 100;
+
 export function commonOptions(hostname: string): SMTPServerOptions {
   return {
     name: hostname,
@@ -27,8 +30,7 @@ export function commonOptions(hostname: string): SMTPServerOptions {
     hideENHANCEDSTATUSCODES: false,
     hideDSN: true,
     hideREQUIRETLS: true,
-    // RFC 5321 §4.5.3.1.8 asks for at least this many.
-    maxRecipients: 100,
+    maxRecipients: mostRecipients,
     // Silence, to smtp-server; that whole commands come in time is smtp-connection.ts.
     socketTimeout: 300_000,
     disableReverseLookup: true,

@@ -7,7 +7,8 @@ import { headerFits, reservedHeader, type ComposeAttachment } from "../mail/comp
 import { recipientTypes } from "../model/recipient.ts";
 import { shortName, type Add, type Field, type Party, type RecipientRequest } from "./shape.ts";
 
-const most = {
+/** What a message may have at most; docs/accounts.md shows it. */
+export const most = {
   recipients: 50,
   replyTo: 50,
   name: 998,
@@ -22,7 +23,7 @@ const most = {
   metadataKey: 128,
   metadataValue: 1024,
 };
-const farthestSendAtMs = 72 * hourMs;
+export const farthestSendAtMs = 72 * hourMs;
 
 /** In code points, as people count characters. */
 function isLonger(text: string, characters: number): boolean {

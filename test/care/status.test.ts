@@ -2,10 +2,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { createMaintenance } from "../../src/care/maintenance.ts";
 import { createStatus } from "../../src/care/status.ts";
 import type { PoolProblem } from "../../src/pools/problems.ts";
+import { laneOf } from "../../src/queue/lane.ts";
 import { accept, minute, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 
-test("the status shows what is on hold and whose, which pools cannot send and why, and is not ready in maintenance", async () => {
+async function bench() {
   const clock = new ManualClock();
   const store = await openSqlite(newDirectory(), clock);
   onTestFinished(() => store.close());
@@ -22,9 +23,14 @@ test("the status shows what is on hold and whose, which pools cannot send and wh
     listeners: () => [],
     jobs: () => [],
   });
+  const { key } = (await store.accountByName("default")) ?? { key: 0 };
+  return { clock, store, maintenance, problems, status, key };
+}
+
+test("the status shows what is on hold and whose, which pools cannot send and why, and is not ready in maintenance", async () => {
+  const { clock, store, maintenance, problems, status, key } = await bench();
   const at = clock.now();
   expect(await status()).toMatchObject({ ready: true, maintenance: null, paused_accounts: [] });
-  const { key } = (await store.accountByName("default")) ?? { key: 0 };
   await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test", "b@x.test"] }));
   await store.pauseAccount(key, at, "too many bounces");
   await store.claimDue({ owner: "boot", lane: "x.test", limit: 9, now: at, leaseUntil: at + minute });
@@ -54,5 +60,20 @@ test("the status shows what is on hold and whose, which pools cannot send and wh
         ips: [{ ip_address: "192.0.2.9", status: "unbindable" }],
       },
     ],
+  });
+});
+
+test("a pool without addresses is a problem while mail waits for it, a new one is none", async () => {
+  const { clock, store, problems, status, key } = await bench();
+  const at = clock.now();
+  problems.push({ accountKey: key, pool: "news", waits: "all", addresses: [] });
+  expect(await status()).toMatchObject({ pool_problems: [] });
+  const other = laneOf(key, "news-b", "x.test");
+  await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test"], lane: other }));
+  expect(await status()).toMatchObject({ pool_problems: [] });
+  const lane = laneOf(key, "news", "x.test");
+  await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test"], lane }));
+  expect(await status()).toMatchObject({
+    pool_problems: [{ ip_pool: "news", mail_waits: true, problem: "the pool news has no address" }],
   });
 });

@@ -37,6 +37,14 @@ test.each([
   ]);
 });
 
+test("commands are named by the name that the program was called by", async () => {
+  const called = { ...nowhere, env: { npm_command: "exec" } };
+  const { out } = await svc(["bounces", "explain", "550-5.7.26 Unauthenticated email"], called);
+  expect(out).toContain(" npx svc domains verify DOMAIN");
+  const { err } = await svc(["bounces", "explain"], called);
+  expect(err).toContain("For example: npx svc bounces explain ");
+});
+
 test("a returned mail is explained, with the rule that decided", async () => {
   const file = join(scratch(), "bounce.eml");
   writeFileSync(file, dsnMail({ to: "b-x@rp.test", recipient: "ann@far.test", status: "5.2.2" }));

@@ -148,6 +148,23 @@ test("under --json an error is the API's own body, on stderr", async () => {
   expect(JSON.parse(ran.err)).toEqual(answer.json);
 });
 
+test("an error of the API names commands by the name that the program was called by, but not under --json", async () => {
+  const detail = "x.test is not a domain of this account. Run: svc domains add x.test; mail.svc is another";
+  const errors = [
+    { field: "a", issue: "see svc domains list" },
+    { field: "b", issue: "no" },
+  ];
+  const json = { code: "validation_failed", status: 422, detail, errors };
+  const { socket } = await fakeDaemon({ "GET /v1/status": { status: 422, json } });
+  const npx = await svc(["status"], { socket, env: { npm_command: "exec" } });
+  expect(npx.err).toContain("Run: npx svc domains add x.test; mail.svc is another (validation_failed)\n");
+  expect(npx.err).toContain("  a: see npx svc domains list\n");
+  const plain = await svc(["status"], { socket });
+  expect(plain.err).toContain("Run: svc domains add x.test;");
+  const asData = await svc(["status", "--json"], { socket, env: { npm_command: "exec" } });
+  expect(JSON.parse(asData.err)).toEqual(json);
+});
+
 test("without a daemon the error says where it looked and what to run, with exit 6", async () => {
   const env = { RUNTIME_DIRECTORY: "/run/none", STATE_DIRECTORY: "/var/none", SVC_CALLED_AS: "bin/svc" };
   const ran = await svc(["status"], { env });

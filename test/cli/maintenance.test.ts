@@ -51,3 +51,17 @@ test("the status says that clients are not let in, and whose sending is paused, 
   );
   expect(err).toContain("svc ips remove 192.0.2.9");
 });
+
+test("the status names the commands by the name that the program was called by", async () => {
+  const advice = [
+    "resume it: svc ips resume 192.0.2.1",
+    "add an address: svc --account shop ips add ADDRESS --pool news",
+  ];
+  const pool_problems = [{ problem: "the pool news has no address", effect: "Mail waits.", advice }];
+  const { socket } = await fakeDaemon({
+    "GET /v1/status": { json: { queue: {}, store: {}, pool_problems } },
+  });
+  const { err } = await svc(["status"], { socket, env: { SVC_CALLED_AS: "bin/svc" } });
+  expect(err).toContain("resume it: bin/svc ips resume 192.0.2.1\n");
+  expect(err).toContain("add an address: bin/svc --account shop ips add ADDRESS --pool news\n");
+});

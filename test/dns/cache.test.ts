@@ -75,6 +75,20 @@ test("a name that failed long ago fails for the first time again", async () => {
   expect(cache.get("a")).toBeNull();
 });
 
+test("it is known for five minutes after a failure that a name failed, and an answer ends that", async () => {
+  const clock = new ManualClock();
+  const cache = createCache(clock, { failureMs: 30_000 });
+  expect(cache.failedLately("a")).toBe(false);
+  cache.put(1, "a", failed, 0);
+  await clock.advance(329_999);
+  expect([cache.get("a"), cache.failedLately("a")]).toEqual([null, true]);
+  await clock.advance(1);
+  expect(cache.failedLately("a")).toBe(false);
+  cache.put(1, "b", failed, 0);
+  cache.put(1, "b", found(1), 60);
+  expect(cache.failedLately("b")).toBe(false);
+});
+
 test("a failure does not undo an answer that still holds", async () => {
   const clock = new ManualClock();
   const cache = createCache(clock, { failureMs: 30_000 });

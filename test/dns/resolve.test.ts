@@ -150,6 +150,29 @@ test("an owner whose look-ups all hang delays no other owner's, and its own go o
   expect((await Promise.all(hanging)).every(({ kind }) => kind === "failed")).toBe(true);
 });
 
+test("a question does not wait behind a thousand of its own account that hang, nor for those asked again", async () => {
+  const clock = new ManualClock();
+  const patient = resolverOf([dns.server], 2, clock, 500);
+  const silent = Array.from({ length: 1_000 }, (_, i) => `silent${i}.test`);
+  for (const name of silent) dns.fail(name, "timeout");
+  const hanging = Promise.all(silent.map((name) => patient.a(name, 1)));
+  const answered = async (question: Promise<unknown>): Promise<boolean> => {
+    let done = false;
+    void question.then(() => (done = true));
+    for (let i = 0; i < 25 && !done; i++) await clock.advance(10);
+    return done;
+  };
+  expect(await answered(patient.a("mx1.a.test", 1))).toBe(true);
+  await clock.advance(500);
+  for (let i = 0; i < 5; i++) expect(await answered(patient.uncached.a("mx1.a.test", 1))).toBe(true);
+  await clock.advance(20_000);
+  expect((await hanging).every(({ kind }) => kind === "failed")).toBe(true);
+  const again = silent.map((name) => patient.uncached.a(name, 1));
+  expect(await answered(patient.aaaa("mx1.a.test", 1))).toBe(true);
+  await clock.advance(20_000);
+  await Promise.all(again);
+});
+
 test("a look-up that was given up for its owner's others says nothing about the name to anybody else", async () => {
   const clock = new ManualClock();
   const patient = resolverOf([dns.server], 1, clock, 60_000);

@@ -298,3 +298,22 @@ test("any mail of parts reads the same after it, at any split, and fits", async 
     { numRuns: 400 },
   );
 });
+
+test("the loop is free again and again while a mail of thousands of parts is converted", async () => {
+  const part = '--b\r\nContent-Disposition: attachment; filename="Gr\xfc\xdfe.pdf"\r\n\r\nx\r\n';
+  const mail = `From: a@ok.test\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${part.repeat(3_000)}--b--\r\n`;
+  const from = source(Buffer.from(mail, "latin1"), mail.length);
+  let turns = 0;
+  let running = true;
+  const count = (): void => {
+    turns += 1;
+    if (running) setImmediate(count);
+  };
+  setImmediate(count);
+  const plan = await planConversion(from, "lines");
+  const planned = turns;
+  for await (const piece of convert(from, plan)) expect(piece.length).toBeLessThan(65_536);
+  running = false;
+  expect(planned).toBeGreaterThan(10);
+  expect(turns - planned).toBeGreaterThan(10);
+});

@@ -107,7 +107,8 @@ test("of many fields those in UTF-8 have no line that cannot be folded", () => {
   ).toBeLessThan(999);
 });
 
-const pad = (unit: string): string => unit.repeat(100_000 / unit.length);
+/** 100 KB, and no more than 1,990 of them. */
+const pad = (unit: string): string => unit.repeat(Math.min(1_990, 100_000 / unit.length));
 const lines = (unit: string): string => pad(`${unit.repeat(900 / unit.length)}\r\n `);
 const shapes: [string, string][] = [
   ["fields of one octet", pad("X:\xe9\r\n")],
@@ -115,6 +116,7 @@ const shapes: [string, string][] = [
   ["Comments", pad("Comments:\xe9\r\n")],
   ["fields of an address", pad("Errors-To:\xe9 <a@b.c>\r\n")],
   ["fields that are removed", pad("Bcc:\xe9\r\n")],
+  ["as many fields as may be, each of 48 octets", pad(`X:${"\xe9 ".repeat(22)}\r\n`)],
   ["a Subject", `Subject: ${lines("\xe9")}x\r\n`],
   ["a Subject of marks", `Subject: ${lines("\x92")}x\r\n`],
   ["a To", `To: ${lines("\xe9 <a@b.c>,")}x\r\n`],

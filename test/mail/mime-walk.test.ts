@@ -143,6 +143,13 @@ test("100 levels pass and one more is refused, as are header sections of more th
   expect(() => walk(huge, [50_000])).toThrow(/100 KB/);
 });
 
+test("a part with 2,000 header fields passes and one with more is refused", () => {
+  const part = (fields: number): string =>
+    `${multipart("mixed", "o")}--o\r\n${"a:b\r\n".repeat(fields)}\r\nx\r\n--o--\r\n`;
+  expect(walk(part(2_000)).parts).toHaveLength(2);
+  expect(() => walk(part(2_001))).toThrow(/2,000 fields/);
+});
+
 const bombs: [string, string][] = [
   [
     "100,000 parts",

@@ -48,6 +48,15 @@ test("takes out the token of another message, however often a client brings it a
   expect(text).toContain("X-Own: 1\r\n");
 });
 
+test("2,000 fields pass and one more is refused, before any is converted", () => {
+  const fields = (count: number): Buffer =>
+    Buffer.from(`${from}${"X:\xe9\r\n".repeat(count - 1)}\r\n`, "latin1");
+  expect(rewriteHeaders(fields(2_000), add).fields).toHaveLength(2_000);
+  expect(() => rewriteHeaders(fields(2_001), add)).toThrow(
+    expect.objectContaining({ code: "header_too_large", message: expect.stringContaining("2,000 fields") }),
+  );
+});
+
 test("white space before the colon is taken out, so that every reader finds the same fields (RFC 5322 §4.5)", () => {
   const { section, fields } = rewrite(
     "From : Ann <ann@ok.test>\r\nSubject\t \t:  a : b\r\n c\r\nContent-Type\t: text/plain\r\nX-A: b\r\n\r\n",

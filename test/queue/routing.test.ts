@@ -81,6 +81,38 @@ test("an account's own live destinations do not wait until its silent ones are g
   expect(routing.known(lane)?.line).toBe(lane);
 });
 
+test("a new destination does not wait behind thousands of its own account that are silent", async () => {
+  const { clock, routing } = bench((lane) =>
+    lane.includes("silent") ? silent() : Promise.resolve(to(lane)),
+  );
+  for (let i = 0; i < 20_000; i++) void routing.ask(laneOf(1, "default", `silent${i}.test`));
+  for (let i = 0; i < 10; i++) {
+    const lane = laneOf(1, "default", `live${i}.test`);
+    void routing.ask(lane);
+    await clock.advance(1_000);
+    expect(routing.known(lane)?.line).toBe(lane);
+  }
+});
+
+test("what could not be routed when it was last asked for leaves the turns to what is new", async () => {
+  const { clock, routing, asked } = bench((lane) =>
+    lane.includes("dead") && clock.monotonic() < 5_000
+      ? Promise.resolve(to(lane, { onlyFresh: true }))
+      : silent(),
+  );
+  const lanes = (name: string, count: number): string[] =>
+    Array.from({ length: count }, (_, i) => laneOf(1, "default", `${name}${i}.test`));
+  await Promise.all(lanes("dead", 1_000).map((lane) => routing.ask(lane)));
+  await clock.advance(5_000);
+  for (const lane of [...lanes("silent", 400), ...lanes("dead", 1_000), ...lanes("new", 100)])
+    void routing.ask(lane);
+  const begun = asked.length;
+  await clock.advance(1_000);
+  const after = asked.slice(begun);
+  expect(after.filter((lane) => lane.includes("new")).length).toBeGreaterThanOrEqual(after.length / 3);
+  expect(after.filter((lane) => lane.includes("dead")).length).toBeLessThanOrEqual(after.length / 3);
+});
+
 test("an account with more destinations than are remembered pushes out none of another's", async () => {
   const { routing } = bench((lane) => Promise.resolve(to(lane)), 400);
   const mine = Array.from({ length: 100 }, (_, i) => laneOf(1, "default", `mine${i}.test`));

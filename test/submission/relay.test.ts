@@ -549,6 +549,15 @@ describe("bytes that are no mail are refused by the intake, and nothing is kept"
       mail([from, ...Array.from({ length: 1100 }, () => `X: ${"x".repeat(95)}`)]),
       "header_too_large",
     ],
+    ["more than 2,000 header fields", mail([from, ...Array<string>(2_000).fill("X: y")]), "header_too_large"],
+    [
+      "a part with more than 2,000 header fields",
+      mail(
+        [from, "Content-Type: multipart/mixed; boundary=b"],
+        `--b\r\n${"X:\r\n".repeat(2_001)}\r\n--b--\r\n`,
+      ),
+      "header_too_large",
+    ],
   ];
   for (const [name, text, code] of cases) {
     test(name, async () => {

@@ -64,7 +64,10 @@ export interface ApplianceOptions {
   dataDir?: string;
 }
 
-/** Ports that were free a moment ago. */
+/** So that tests which run at once are never given the same port before one of them has taken it. */
+const handedOut = new Set<number>();
+
+/** Ports that were free a moment ago, and that nobody of this process was given before. */
 export async function freePorts(count: number, host = "127.0.0.1"): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {
@@ -77,8 +80,11 @@ export async function freePorts(count: number, host = "127.0.0.1"): Promise<numb
     const address = server.address();
     return typeof address === "object" && address ? address.port : 0;
   });
+  const fresh = ports.filter((port) => !handedOut.has(port));
+  for (const port of fresh) handedOut.add(port);
+  const more = fresh.length < count ? await freePorts(count - fresh.length, host) : [];
   await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
-  return ports;
+  return [...fresh, ...more];
 }
 
 export async function startAppliance(options: ApplianceOptions = {}): Promise<Appliance> {

@@ -1,4 +1,4 @@
-// A customer's webhook receiver, written from the API reference alone (README, "Webhooks"): it shares no
+// A customer's webhook receiver, written from the API reference alone (docs/events.md): it shares no
 // code with the product, so that a mistake in signing cannot be made twice. HTTPS with a certificate of its own made
 // at start; verifies the signature over the raw bytes in constant time, refuses timestamps more than five minutes off,
 // and deduplicates on event_id. What it answers is a script that a test may change while it runs.

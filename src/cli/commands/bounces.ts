@@ -1,5 +1,6 @@
 // `svc bounces explain`: what this program makes of a reply or of a mail that came back. Needs no daemon.
 import type { Command } from "commander";
+import { asCalled } from "../as-called.ts";
 import { readInputFile, type Cli } from "../cli.ts";
 import { CliFault, usage } from "../fault.ts";
 import { advice } from "../../mail/advice.ts";
@@ -20,7 +21,7 @@ export function register(bounces: Command, cli: Cli): void {
       if ((text === undefined) === (flags.file === undefined))
         throw usage(
           "expected a reply's text or --file, and not both",
-          'For example: svc bounces explain "550 5.1.1 no such user"',
+          `For example: ${cli.program} bounces explain "550 5.1.1 no such user"`,
         );
       if (flags.file !== undefined)
         return explainMail(cli, readInputFile(flags.file, "--file").subarray(0, longest));
@@ -66,6 +67,6 @@ function show(cli: Cli, failure: Failure, suppresses: boolean): void {
     ["because of", ruleOf(replyOf(failure))],
     ["whose fault", fault],
     ["suppresses", suppresses ? "yes" : "no"],
-    ["advice", todo],
+    ["advice", asCalled(todo, cli.program)],
   ]);
 }

@@ -83,7 +83,7 @@ function yamlOf(answers: { hostname: string; data_dir: string | null; email: str
   const lines = [`hostname: ${JSON.stringify(answers.hostname)}`];
   if (answers.data_dir !== null) lines.push(`data_dir: ${JSON.stringify(answers.data_dir)}`);
   if (answers.email !== null) lines.push(`operations:`, `  email: ${JSON.stringify(answers.email)}`);
-  return `# Written by svc init. Every other option has a default: see README, "Options".\n${lines.join("\n")}\n`;
+  return `# Written by svc init. Every other option has a default: see docs/configuration.md.\n${lines.join("\n")}\n`;
 }
 
 function writeConfig(file: string, text: string): () => void {

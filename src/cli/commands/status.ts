@@ -1,6 +1,7 @@
 // `svc status`: one screen about the service.
 import type { Command } from "commander";
 import { queueCountNames } from "../../model/queue.ts";
+import { asCalled } from "../as-called.ts";
 import type { Cli } from "../cli.ts";
 import { field, type Row } from "../output.ts";
 import { cell, sizeText } from "../text.ts";
@@ -36,7 +37,8 @@ export function register(status: Command, cli: Cli): void {
       );
     for (const { problem, effect, advice } of rowsOf(answer.json["pool_problems"])) {
       cli.out.note(`${capital(cell(problem))}. ${cell(effect)}`);
-      for (const line of Array.isArray(advice) ? advice : []) cli.out.note(`  ${String(line)}`);
+      for (const line of Array.isArray(advice) ? advice : [])
+        cli.out.note(`  ${asCalled(String(line), cli.program)}`);
     }
     if (store["writable"] === false || store["full"] === true)
       cli.out.note("New mail is refused: the store cannot be written, or the disk is too full.");

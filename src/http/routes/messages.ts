@@ -54,7 +54,7 @@ const filters = z.object({
   ...pageFields(),
 });
 
-const mostInBatch = 100;
+export const mostInBatch = 100;
 const none = z.object({});
 const noBody = z.strictObject({});
 /** What one of them may hold is submission's to judge, each by itself. */

@@ -27,7 +27,7 @@ import {
   suppressionShape,
 } from "../shapes/suppressions.ts";
 
-const mostAddresses = 1000;
+export const mostAddresses = 1000;
 const tooMany = `has more than ${mostAddresses} addresses`;
 
 const reason = z.enum(suppressionReasons).optional();
