@@ -23,7 +23,7 @@ import { mostInBatch } from "../src/http/routes/messages.ts";
 import { mostAddresses } from "../src/http/routes/suppressions.ts";
 import { envelopeShape } from "../src/http/shapes/events.ts";
 import { advice } from "../src/mail/advice.ts";
-import { bounceCategories, type Classification } from "../src/mail/classify.ts";
+import { bounceCategories, type Classification } from "../src/model/classification.ts";
 import { feedbackLoopDomains } from "../src/mail/feedback-loops.ts";
 import { maxMessageBytes } from "../src/mail/intake.ts";
 import { keyScopes } from "../src/model/api-key.ts";

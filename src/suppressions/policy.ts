@@ -2,7 +2,8 @@
 // A block, a full mailbox, a policy, an expiry or a fault of ours says nothing about the address, and one bad day of a
 // sender's reputation must not eat a list of good customers. The cause is mail/classify.ts's judgement; complaints and
 // unsubscribes are feedback's. The list itself, and which reason wins, is the store's.
-import { classifyReply, type Classification } from "../mail/classify.ts";
+import { classifyReply } from "../mail/classify.ts";
+import type { Classification } from "../model/classification.ts";
 import { classifyFailure, failureType, replyOf, type Failure } from "../mail/failure.ts";
 import type { Outcome, OutcomeReply } from "../mail/outcome.ts";
 import type { OutcomeSource } from "../model/bounce.ts";

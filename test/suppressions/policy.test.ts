@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Classification } from "../../src/mail/classify.ts";
-import { bounceCategories } from "../../src/mail/classify.ts";
+import type { Classification } from "../../src/model/classification.ts";
+import { bounceCategories } from "../../src/model/classification.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
 import {
   failureSuppresses,
