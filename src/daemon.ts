@@ -37,7 +37,7 @@ import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.t
 import type { Service } from "./service.ts";
 import { defaultAccountOf, domainConfig, endAtOnce, resolverOf } from "./setup.ts";
 import { createSigning } from "./signing/signing.ts";
-import { openStore } from "./store/sqlite-store.ts";
+import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 import { createSecondLooks } from "./suppressions/second-look.ts";
 import { createSubmission } from "./submission/submit.ts";

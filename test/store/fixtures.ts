@@ -14,8 +14,8 @@ import type { NewRecipient } from "../../src/model/recipient.ts";
 import type { Settlement } from "../../src/model/settlement.ts";
 import type { NewSuppression } from "../../src/model/suppression.ts";
 import type { Endpoint } from "../../src/model/webhook.ts";
-import { openStore } from "../../src/store/sqlite-store.ts";
-import type { StoreOptions } from "../../src/store/sqlite-store.ts";
+import { openStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { StoreOptions } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 

@@ -1,8 +1,8 @@
 // The store's half of pools: what the routes cannot show.
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrate, migrations } from "../../src/store/migrations.ts";
-import { openWriting, prepareFiles } from "../../src/store/open.ts";
+import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { newDirectory, openSqlite } from "./fixtures.ts";

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Purged } from "../../src/model/retention.ts";
-import { migrate, migrations } from "../../src/store/migrations.ts";
-import { openWriting, prepareFiles } from "../../src/store/open.ts";
+import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import {

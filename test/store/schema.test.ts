@@ -4,9 +4,10 @@ import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrate, migrations, SchemaTooNew } from "../../src/store/migrations.ts";
-import { openWriting, prepareFiles } from "../../src/store/open.ts";
-import { tables } from "../../src/store/schema.ts";
+import { SchemaTooNew } from "../../src/store/sqlite/engine/migrate.ts";
+import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
+import { tables } from "../../src/store/sqlite/schema.ts";
 import { newDirectory } from "./fixtures.ts";
 
 let dataDir: string;
