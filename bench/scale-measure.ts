@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { databaseName, openReading, openWriting } from "../src/store/sqlite/engine/open.ts";
-import { createLookups } from "../src/store/sqlite/lookups.ts";
+import { prepareLookups } from "../src/store/sqlite/nouns.ts";
 import { createWriter } from "../src/store/sqlite/writer.ts";
 import { machineBusySeconds } from "./group.ts";
 import { allAnswered, percentile, quiet, watchMemory } from "./measure.ts";
@@ -211,7 +211,7 @@ export interface CheckFigures {
 export function measureSuppression(filled: Filled, keys: number, cold: boolean): CheckFigures {
   if (cold) dropCaches();
   const db = openReading(join(filled.dataDir, databaseName), 4096);
-  const { suppression } = createLookups(db);
+  const { suppression } = prepareLookups(db);
   const addresses = Array.from({ length: keys }, (_, i) =>
     i % 2 === 0 && filled.suppressed > 0
       ? suppressedAddress(Math.floor(Math.random() * filled.suppressed), filled.suppressed)

@@ -7,7 +7,7 @@ import { mailFacts } from "../../src/model/facts.ts";
 import { createStatsFold } from "../../src/store/sqlite/stats-fold.ts";
 import { createStatsGather } from "../../src/store/sqlite/stats-gather.ts";
 import { createStatsViews } from "../../src/store/sqlite/stats-views.ts";
-import type { Questions } from "../../src/store/sqlite/reader.ts";
+import type { Lists } from "../../src/store/sqlite/nouns.ts";
 import { remote } from "../../src/store/sqlite/remote.ts";
 import { createTally } from "../../src/store/batch-counters.ts";
 import { createStatsCalls } from "../../src/store/sqlite/stats-calls.ts";
@@ -64,7 +64,7 @@ function counting(meanwhile: Happened[] = []) {
   const calls = createStatsCalls({
     space: { full: () => false },
     write: { count: async () => undefined, foldStats: foldPiece },
-    lists: remote<Questions>(async (name, arg) => views[name]?.(arg as never)),
+    lists: remote<Lists>(async (name, arg) => views[name]?.(arg as never)),
     lookups: { countsWait: () => true, countsWaiting: () => waiting.get()?.n ?? 0 },
     clock: new ManualClock(),
     log: silentLog,

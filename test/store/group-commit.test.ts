@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import type { Clock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
-import { packMessage } from "../../src/store/sqlite/acceptance.ts";
+import { packMessage } from "../../src/store/message-packing.ts";
 import { createBatchRunner } from "../../src/store/sqlite/engine/batch.ts";
 import type { Batch, Call } from "../../src/store/sqlite/engine/batch.ts";
 import { createGroupCommit } from "../../src/store/sqlite/engine/group-commit.ts";
@@ -14,7 +14,8 @@ import { migrate } from "../../src/store/sqlite/migrations.ts";
 import { databaseName, openReading, openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import { ownerOf, writerThread } from "../../src/store/sqlite/sqlite-store.ts";
 import { remote, type Remote } from "../../src/store/sqlite/remote.ts";
-import { createWriter, type Writes } from "../../src/store/sqlite/writer.ts";
+import type { Commands } from "../../src/store/sqlite/nouns.ts";
+import { createWriter } from "../../src/store/sqlite/writer.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, newEvent, newMessage, newSuppression, openSqlite } from "./fixtures.ts";
@@ -46,7 +47,7 @@ const start = (clock: Clock = systemClock): GroupCommit =>
     { clock, log: silentLog, ownerOf, startWriter: writerThread(path) },
     { onWritten: vi.fn(), onCommit: vi.fn(), onLost: vi.fn(), onRefusal: vi.fn() },
   ));
-const commands = (): Remote<Writes> => remote<Writes>(start().call);
+const commands = (): Remote<Commands> => remote<Commands>(start().call);
 
 function suppress(name: string): Call {
   const arg = { entries: [newSuppression(1, `${name}@x.test`)], at: 1 };
@@ -109,7 +110,7 @@ test("the queue's length leaves out what was undone", () => {
 
 test("a database that cannot be opened fails the calls it had; the thread is started again by the next one", async () => {
   const writer = start();
-  const write = remote<Writes>(writer.call);
+  const write = remote<Commands>(writer.call);
   await expect(writer.ready()).rejects.toThrow("unable to open database file");
   await expect(write.noteUse({ apiKeys: [], smtpCredentials: [], at: 1 })).rejects.toBeInstanceOf(
     StoreUnavailable,
@@ -121,7 +122,7 @@ test("a database that cannot be opened fails the calls it had; the thread is sta
 test("after a batch of two, a caller is joined by a second one or leaves when the wait is over", async () => {
   makeDatabase();
   const clock = new ManualClock();
-  const write = remote<Writes>(start(clock).call);
+  const write = remote<Commands>(start(clock).call);
   const add = (name: string) => {
     const entries = [newSuppression(1, `${name}@x.test`)];
     return write.addSuppressions({ entries, at: 1 });

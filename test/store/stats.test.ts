@@ -8,7 +8,7 @@ import { counterMask, type Totals } from "../../src/model/counters.ts";
 import type { NewEvent } from "../../src/model/event.ts";
 import { mailFacts } from "../../src/model/facts.ts";
 import { createBatchRunner } from "../../src/store/sqlite/engine/batch.ts";
-import { packMessage } from "../../src/store/sqlite/acceptance.ts";
+import { packMessage } from "../../src/store/message-packing.ts";
 import { createWriter } from "../../src/store/sqlite/writer.ts";
 import { databaseName } from "../../src/store/sqlite/engine/open.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -2,11 +2,18 @@
 // key until retention is over, and that key must never be another's. What goes with it and may be much (deliveries,
 // suppressions) is dropped in pieces behind it.
 import type { Database, Statement } from "better-sqlite3";
+import { and, asc, eq, gt, ne, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Account, AccountChange, GuardBaseline } from "../../model/account.ts";
 import type { AccountLimits, LimitsChange, Rates } from "../../model/limits.ts";
+import { everyone, nothing } from "../changes.ts";
+import { keyAfter, pageByKey } from "../cursor.ts";
+import type { AccountStore } from "../interface/accounts.ts";
 import { createPoolsAssigned } from "./ip-assignments.ts";
 import type { Tally } from "../batch-counters.ts";
-import { discardPiece } from "./webhooks.ts";
+import { noun, type Writing } from "./noun.ts";
+import { discardPiece, inPieces } from "./pieces.ts";
+import { accounts as table } from "./schema.ts";
 
 /** A row as SQLite gives it: truth values are numbers, structures are JSON. */
 export type Flat<T> = {
@@ -105,3 +112,105 @@ export function createAccountWrites(db: Database, tally: Pick<Tally, "accounts">
     },
   };
 }
+
+const { placeholder } = sql;
+
+function createAccountLookups(client: Database) {
+  const db = drizzle({ client });
+  const byAccountName = db
+    .select()
+    .from(table)
+    .where(and(eq(table.name, placeholder("name")), ne(table.status, "deleted")))
+    .prepare();
+  const byAccountKey = db
+    .select()
+    .from(table)
+    .where(eq(table.key, placeholder("key")))
+    .prepare();
+  const byAccountId = db
+    .select()
+    .from(table)
+    .where(eq(table.id, placeholder("id")))
+    .prepare();
+  const accountsAfter = db
+    .select()
+    .from(table)
+    .where(and(gt(table.key, placeholder("after")), ne(table.status, "deleted")))
+    .orderBy(asc(table.key))
+    .limit(placeholder("limit"))
+    .prepare();
+  return {
+    accountByName: (name: string) => byAccountName.get({ name }) ?? null,
+    accountByKey: (key: number) => byAccountKey.get({ key }) ?? null,
+    accountById: (id: string) => byAccountId.get({ id }) ?? null,
+    accounts: (after: number, limit: number) => accountsAfter.all({ after, limit }),
+  };
+}
+
+const messagesAtOnce = 5000;
+
+/** `next`: time and key of the last message looked at; null: there are no older ones. */
+export interface UnsentPiece {
+  unsent: boolean;
+  next: [at: number, key: number] | null;
+}
+
+function createAccountLists(db: Database) {
+  const ofAccount: Statement<
+    [{ accountKey: number; at: number; key: number; limit: number }],
+    { key: number; at: number; unsent: number }
+  > = db.prepare(
+    `SELECT m.key, m.created_at AS at, EXISTS (
+       SELECT 1 FROM recipients r WHERE r.message_key = m.key AND (r.due_at IS NOT NULL OR r.lease_owner IS NOT NULL)
+     ) AS unsent FROM messages m
+     WHERE m.account_key = @accountKey AND (m.created_at, m.key) < (@at, @key)
+     ORDER BY m.created_at DESC, m.key DESC LIMIT @limit`,
+  );
+  return {
+    /** Looks at a piece of an account's messages, the newest first. */
+    unsentOf({ accountKey, before }: { accountKey: number; before: UnsentPiece["next"] }): UnsentPiece {
+      const [at, key] = before ?? [Number.MAX_SAFE_INTEGER, 0];
+      const rows = ofAccount.all({ accountKey, at, key, limit: messagesAtOnce });
+      const last = rows.length === messagesAtOnce ? rows.at(-1) : undefined;
+      return { unsent: rows.some(({ unsent }) => unsent === 1), next: last ? [last.at, last.key] : null };
+    },
+  };
+}
+
+export const accounts = noun({
+  commands: (db: Database, { tally }: Writing) => createAccountWrites(db, tally),
+  touches: {
+    createAccount: (touch) => touch(everyone, "accounts"),
+    changeAccount: (touch) => touch(everyone, "accounts"),
+    deleteAccount: (touch) => touch(everyone, "accounts"),
+    dropSuppressions: nothing, // they went from sight with their account
+  },
+  lookups: createAccountLookups,
+  lists: createAccountLists,
+  calls: ({ write, ahead, lookups, lists, rows, rarely, after, dropDeliveries }): AccountStore => ({
+    accountByName: async (name) => rows.get(`name ${name}`, () => lookups.accountByName(name)),
+    accountByKey: async (key) => rows.get(`key ${key}`, () => lookups.accountByKey(key)),
+    accountById: async (id) => rows.get(`id ${id}`, () => lookups.accountById(id)),
+    createAccount: (account) => rarely(write.createAccount(account)),
+    listAccounts: async (page) =>
+      pageByKey("c", lookups.accounts(keyAfter("c", page), page.limit + 1), page.limit),
+    changeAccount: (id, change) => rarely(write.changeAccount({ id, change })),
+    async hasUnsent(accountKey) {
+      for (let before: UnsentPiece["next"] = null; ;) {
+        const piece: UnsentPiece = await lists.unsentOf({ accountKey, before });
+        if (piece.unsent || piece.next === null) return piece.unsent;
+        before = piece.next;
+      }
+    },
+    async deleteAccount(id, at) {
+      const deleted = await rarely(write.deleteAccount({ id, at }));
+      if (deleted === null) return false;
+      const { key: accountKey, endpoints } = deleted;
+      await after(async () => {
+        for (const key of endpoints) await dropDeliveries(key);
+        await inPieces(() => ahead.dropSuppressions({ accountKey }));
+      });
+      return true;
+    },
+  }),
+});

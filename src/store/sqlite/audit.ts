@@ -3,9 +3,11 @@
 // asked of it. Rows go by their time (retention.audit), the oldest first.
 import type { Database, Statement } from "better-sqlite3";
 import type { AuditEntry, AuditFilter, AuditRecord } from "../../model/audit.ts";
-import type { Cell } from "./acceptance.ts";
-import type { PageAt, PageFound } from "../cursor.ts";
-import { walkLimit } from "./message-lists.ts";
+import type { Cell } from "../message-packing.ts";
+import { nothing } from "../changes.ts";
+import { pageAt, pageOf, walkLimit, type PageAt, type PageFound } from "../cursor.ts";
+import type { AuditStore } from "../interface/audit.ts";
+import { none, noun, type Writing } from "./noun.ts";
 
 export interface AuditWrites {
   /** False: it stands there already. */
@@ -73,3 +75,21 @@ export function createAuditLists(db: Database) {
     },
   };
 }
+
+export const audit = noun({
+  commands: (_db: Database, { audit: log }: Writing) => ({
+    recordAudit({ entries }: { entries: AuditEntry[] }): void {
+      for (const entry of entries) log.record(entry);
+    },
+  }),
+  touches: {
+    recordAudit: nothing, // the answers that show it are made anew each time
+  },
+  lookups: none,
+  lists: createAuditLists,
+  calls: ({ write, lists }): AuditStore => ({
+    recordAudit: (entries) => write.recordAudit({ entries }),
+    listAudit: async (filter, page) =>
+      pageOf("u", await lists.listAudit({ filter, page: pageAt("u", page, ["number", "number"]) })),
+  }),
+});

@@ -1,8 +1,13 @@
 // Sender domains: what changes them. A row is written whole from what a caller read of it, so each change raises its
 // revision, and one that was made of an older state (a check of the DNS takes seconds) writes nothing.
 import type { Database, Statement } from "better-sqlite3";
+import { and, asc, count, eq, getTableColumns, isNull, lt, lte, ne, or, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SenderDomain } from "../../model/domain.ts";
-import type { Over } from "./suppressions.ts";
+import type { DomainStore } from "../interface/domains.ts";
+import { mostOf, within, type Over } from "./limit.ts";
+import { none, noun } from "./noun.ts";
+import { domains as table } from "./schema.ts";
 
 export function createDomainWrites(db: Database) {
   const insert = db.prepare(
@@ -55,3 +60,95 @@ function rowOf<T extends Omit<SenderDomain, "key">>(domain: T) {
     allowSubdomains: domain.allowSubdomains ? 1 : 0,
   };
 }
+
+const { placeholder } = sql;
+
+/** Domains that are read at once, of all accounts. */
+const mostToCheck = 2000;
+
+/** A domain or one of its keys is not yet seen in the DNS. */
+const waitsForDns = or(
+  eq(table.status, "pending"),
+  sql`EXISTS (SELECT 1 FROM json_each(${table.dkimKeys}) WHERE value ->> 'status' = 'pending')`,
+);
+
+function createDomainLookups(client: Database) {
+  const db = drizzle({ client });
+  const domainByName = db
+    .select()
+    .from(table)
+    .where(and(eq(table.accountKey, placeholder("accountKey")), eq(table.name, placeholder("name"))))
+    .prepare();
+  const domainCount = db
+    .select({ n: count() })
+    .from(table)
+    .where(eq(table.accountKey, placeholder("accountKey")))
+    .prepare();
+  const domainsOf = db
+    .select()
+    .from(table)
+    .where(eq(table.accountKey, placeholder("accountKey")))
+    .orderBy(asc(table.name))
+    .prepare();
+  // Of each account its first ones before anybody's second: no account's many are in the way of others' few.
+  const ranked = db
+    .select({
+      key: table.key,
+      place: sql<number>`row_number() OVER (PARTITION BY ${table.accountKey} ORDER BY ${table.checkedAt})`.as(
+        "place",
+      ),
+    })
+    .from(table)
+    .where(
+      and(
+        ne(table.status, "suspended"),
+        or(
+          isNull(table.checkedAt),
+          and(waitsForDns, lt(table.checkedAt, placeholder("pendingBefore"))),
+          lt(table.checkedAt, placeholder("othersBefore")),
+        ),
+      ),
+    )
+    .as("ranked");
+  const domainsToCheck = db
+    .select(getTableColumns(table))
+    .from(ranked)
+    .innerJoin(table, eq(table.key, ranked.key))
+    .where(lte(ranked.place, placeholder("limit")))
+    .orderBy(asc(ranked.place), asc(table.checkedAt))
+    .limit(mostToCheck)
+    .prepare();
+
+  return {
+    domainByName: (accountKey: number, name: string) => domainByName.get({ accountKey, name }) ?? null,
+    countDomains: (accountKey: number) => domainCount.get({ accountKey })?.n ?? 0,
+    domains: (accountKey: number) => domainsOf.all({ accountKey }),
+    domainsToCheck: (pendingBefore: number, othersBefore: number, limit: number) =>
+      domainsToCheck.all({ pendingBefore, othersBefore, limit }),
+  };
+}
+
+export const domains = noun({
+  commands: createDomainWrites,
+  touches: {
+    createDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
+    saveDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
+    deleteDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
+  },
+  lookups: createDomainLookups,
+  lists: none,
+  calls: ({ write, lookups, rows, rarely }): DomainStore => ({
+    async createDomain(domain, most) {
+      const key = within(await rarely(write.createDomain({ ...domain, ...mostOf(most) })));
+      return key === null ? null : { ...domain, key };
+    },
+    domainByName: async (accountKey, name) =>
+      rows.get(`domain ${accountKey} ${name}`, () => lookups.domainByName(accountKey, name)),
+    countDomains: async (accountKey) => lookups.countDomains(accountKey),
+    listDomains: async (accountKey) => lookups.domains(accountKey),
+    domainsToCheck: async (pendingBefore, othersBefore, limit) =>
+      lookups.domainsToCheck(pendingBefore, othersBefore, limit),
+    saveDomain: (domain) => rarely(write.saveDomain(domain)),
+    deleteDomain: (accountKey, name) => rarely(write.deleteDomain({ accountKey, name })),
+  }),
+});

@@ -8,6 +8,10 @@ import type { ContentRef } from "../../model/content.ts";
 import type { Forgotten } from "../../model/erasure.ts";
 import { isHeld, isLeased } from "./held-mail.ts";
 import type { Tally } from "../batch-counters.ts";
+import { removed } from "../changes.ts";
+import type { ErasureStore } from "../interface/erasure.ts";
+import { unlinkAll } from "./content.ts";
+import { none, noun, type Writing } from "./noun.ts";
 
 /** Messages that one piece is about, content and all. */
 const pieceSize = 50;
@@ -162,3 +166,24 @@ function createEventRemoval(db: Database) {
     },
   };
 }
+
+export const erasure = noun({
+  commands: (db: Database, { tally }: Writing) => createForget(db, tally),
+  touches: {
+    forgetRecipient(touch, { accountKey }) {
+      touch(accountKey, "messages"); // one that stays shows a recipient less, and no later time
+      touch(accountKey, "events", removed);
+      touch(accountKey, "inbox", removed);
+    },
+  },
+  lookups: none,
+  lists: none,
+  calls: ({ write, content, spool }): ErasureStore => ({
+    async forgetRecipient(accountKey, canonical, afterKey) {
+      const { files, ...forgotten } = await write.forgetRecipient({ accountKey, canonical, afterKey });
+      if (forgotten.content > 0) content.clear();
+      await unlinkAll(spool, files);
+      return forgotten;
+    },
+  }),
+});

@@ -4,10 +4,9 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { EventFilter, EventRecord } from "../../model/event.ts";
 import { patternNames } from "../../model/patterns.ts";
-import type { Cell } from "./acceptance.ts";
-import type { PageAt, PageFound } from "../cursor.ts";
+import type { Cell } from "../message-packing.ts";
+import { walkLimit, type PageAt, type PageFound } from "../cursor.ts";
 import { globsOf } from "../glob-filter.ts";
-import { walkLimit } from "./message-lists.ts";
 
 type Params = Record<string, Cell>;
 

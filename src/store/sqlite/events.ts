@@ -3,6 +3,10 @@
 import type { Database } from "better-sqlite3";
 import type { NewEvent } from "../../model/event.ts";
 import type { Tally } from "../batch-counters.ts";
+import { pageAt, pageOf } from "../cursor.ts";
+import type { EventStore } from "../interface/events.ts";
+import { createEventLists } from "./event-lists.ts";
+import { none, noun, type Writing } from "./noun.ts";
 
 export function createEventWrites(db: Database, tally: Tally) {
   const insert = db.prepare(
@@ -31,3 +35,18 @@ export function createEventWrites(db: Database, tally: Tally) {
     },
   };
 }
+
+export const events = noun({
+  commands: (_db: Database, { recordEvent }: Writing) => ({ recordEvent }),
+  touches: {
+    recordEvent: (touch, { accountKey, receivedAt }) => touch(accountKey, "events", receivedAt),
+  },
+  lookups: none,
+  lists: createEventLists,
+  calls: ({ write, lists }): EventStore => ({
+    recordEvent: (event) => write.recordEvent(event),
+    accountsWithEvents: (afterSeq) => lists.accountsWithEvents({ afterSeq }),
+    listEvents: async (accountKey, filter, page) =>
+      pageOf("e", await lists.listEvents({ accountKey, filter, page: pageAt("e", page, ["number"]) })),
+  }),
+});

@@ -5,6 +5,7 @@
 import type { Database } from "better-sqlite3";
 import type { KeptAnswer } from "../../model/idempotency.ts";
 import type { Endpoint } from "../../model/webhook.ts";
+import type { Touch } from "../changes.ts";
 import type { AnswerScope, Answers, Stored } from "./idempotency.ts";
 import type { AuditWrites } from "./audit.ts";
 import type { Tally } from "../batch-counters.ts";
@@ -64,6 +65,17 @@ export function createAnswered(
       end.run();
       tally.undo(before);
       return answer === null ? { kind: "rehearsed", result } : { kind: "changed" };
+    },
+  };
+}
+
+/** Of a write that was kept with its answer: what it touches by itself. */
+export function keptTouches(touches: Record<string, (touch: Touch, arg: never, result: never) => void>): {
+  answered: (touch: Touch, arg: AnsweredCall, result: AnsweredOutcome) => void;
+} {
+  return {
+    answered(touch, { write }, { kind }) {
+      if (kind === "kept" && write) touches[write.command]?.(touch, write.arg as never, undefined as never);
     },
   };
 }

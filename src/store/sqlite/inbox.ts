@@ -1,8 +1,10 @@
 // The local inbox, newest first: mail of test keys and of --dev, shown by the message that it is.
 import type { Database, Statement } from "better-sqlite3";
 import type { InboxMail } from "../../model/inbox.ts";
-import type { Cell } from "./acceptance.ts";
-import type { PageAt, PageFound } from "../cursor.ts";
+import { pageAt, pageOf, type PageAt, type PageFound } from "../cursor.ts";
+import type { InboxStore } from "../interface/inbox.ts";
+import type { Cell } from "../message-packing.ts";
+import { none, noun } from "./noun.ts";
 
 type Params = Record<string, Cell>;
 
@@ -24,3 +26,24 @@ export function createInboxLists(db: Database) {
     },
   };
 }
+
+function createInboxWrites(db: Database) {
+  const clearInbox = db.prepare("DELETE FROM inbox WHERE account_key = ?");
+  return {
+    clearInbox(arg: { accountKey: number }): number {
+      return clearInbox.run(arg.accountKey).changes;
+    },
+  };
+}
+
+export const inbox = noun({
+  commands: createInboxWrites,
+  touches: { clearInbox: (touch, { accountKey }) => touch(accountKey, "inbox") },
+  lookups: none,
+  lists: createInboxLists,
+  calls: ({ write, lists }): InboxStore => ({
+    listInbox: async (accountKey, page) =>
+      pageOf("i", await lists.listInbox({ accountKey, page: pageAt("i", page, ["number"]) })),
+    clearInbox: (accountKey) => write.clearInbox({ accountKey }),
+  }),
+});

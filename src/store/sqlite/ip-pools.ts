@@ -10,9 +10,12 @@ import {
   type PoolRules,
   type PoolWrite,
 } from "../../model/ip-pool.ts";
+import { everyone } from "../changes.ts";
+import type { IpPoolStore } from "../interface/ip-pools.ts";
 import { holderOf, isLeased } from "./held-mail.ts";
-import { createAssignmentWrites } from "./ip-assignments.ts";
+import { createAssignmentRows, createAssignmentWrites } from "./ip-assignments.ts";
 import { createPoolRows } from "./ip-pool-rows.ts";
+import { none, noun } from "./noun.ts";
 
 export function createPoolWrites(db: Database) {
   const rows = createPoolRows(db);
@@ -200,3 +203,46 @@ export function createPoolWrites(db: Database) {
 function cell(value: boolean | null): number | null {
   return value === null ? null : Number(value);
 }
+
+export const ipPools = noun({
+  commands: createPoolWrites,
+  touches: {
+    createPool: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    updatePool: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    deletePool: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    addAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    updateAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    removeAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    saveLooks: (touch) => touch(everyone, "ip_pools"),
+    assignAddress: (touch) => touch(everyone, "ip_pools"),
+    unassignAddress: (touch) => touch(everyone, "ip_pools"),
+  },
+  lookups(db: Database) {
+    const pools = createPoolRows(db);
+    const assignments = createAssignmentRows(db);
+    return {
+      poolsOf: pools.of,
+      accountsWithPools: pools.accounts,
+      assignments: assignments.all,
+      isOwnAddress: assignments.isOwn,
+    };
+  },
+  lists: none,
+  calls: ({ write, lookups }): IpPoolStore => ({
+    listPools: async (accountKey) => lookups.poolsOf(accountKey),
+    accountsWithPools: async () => lookups.accountsWithPools(),
+    createPool: (pool) => write.createPool(pool),
+    updatePool: (accountKey, name, change, at) => write.updatePool({ accountKey, name, change, at }),
+    deletePool: (accountKey, name, lanes) => write.deletePool({ accountKey, name, lanes }),
+    addAddress: (accountKey, pool, address, at, rules = {}) =>
+      write.addAddress({ accountKey, pool, address, at, rules }),
+    updateAddress: (accountKey, pool, address, change, at) =>
+      write.updateAddress({ accountKey, pool, address, change, at }),
+    removeAddress: (accountKey, pool, address, at) => write.removeAddress({ accountKey, pool, address, at }),
+    saveLooks: (looks, at) => write.saveLooks({ looks, at }),
+    mayHoldAddress: async (accountKey, address) => lookups.isOwnAddress(accountKey, address),
+    listAssignments: async () => lookups.assignments(),
+    assignAddress: (accountKey, address, at) => write.assignAddress({ accountKey, address, at }),
+    unassignAddress: (address, at) => write.unassignAddress({ address, at }),
+  }),
+});

@@ -4,14 +4,11 @@ import type { Database } from "better-sqlite3";
 import type { MessageFilter, MessageRecord } from "../../model/message.ts";
 import { patternNames } from "../../model/patterns.ts";
 import { finalStates } from "../../model/recipient.ts";
-import type { Cell } from "./acceptance.ts";
-import type { PageAt, PageFound } from "../cursor.ts";
+import type { Cell } from "../message-packing.ts";
+import { walkLimit, type PageAt, type PageFound } from "../cursor.ts";
 import { createMessageRows, messageColumns, shownState } from "./message-rows.ts";
 import type { MessageRow } from "./message-rows.ts";
 import { globsOf } from "../glob-filter.ts";
-
-/** Rows that a page looks at where a filter has no index. */
-export const walkLimit = 20_000;
 
 /** A message's state as one word: the common one of its recipients, else whether anything is still to come. */
 const messageStatus = `(SELECT CASE WHEN min(s) = max(s) THEN min(s)

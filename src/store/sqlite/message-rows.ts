@@ -105,7 +105,7 @@ export function createAttemptRows(db: Database) {
      FROM messages m CROSS JOIN attempts a ON a.message_key = m.key CROSS JOIN recipients r ON r.key = a.recipient_key
      WHERE m.id = ? AND m.account_key = ? ORDER BY a.key`,
   );
-  return (accountKey: number, messageId: string): AttemptView[] =>
+  return ({ accountKey, messageId }: { accountKey: number; messageId: string }): AttemptView[] =>
     ofMessage.all(messageId, accountKey).map(({ tls, trace, ambiguous, ...rest }) => {
       const { mx, dialogue } = JSON.parse(trace ?? '{"mx":[],"dialogue":[]}') as Pick<
         AttemptView,
@@ -114,5 +114,3 @@ export function createAttemptRows(db: Database) {
       return { ...rest, tls: tlsOf(tls), ambiguous: ambiguous !== 0, mx, dialogue };
     });
 }
-
-/** States from which nothing more is tried. */

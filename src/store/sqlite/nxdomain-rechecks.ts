@@ -1,7 +1,9 @@
 // Addresses whose domain did not exist, until a second look at it. One an address: the first bounce is the one that
 // the entry on the list will name.
-import type { Database } from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
 import type { NewSuppression, SecondLook } from "../../model/suppression.ts";
+import type { NxdomainRecheckStore } from "../interface/nxdomain-rechecks.ts";
+import { none, noun, type Writing } from "./noun.ts";
 
 export interface SettledLooks {
   suppress: SecondLook[];
@@ -39,3 +41,44 @@ export function createSecondLookWrites(
     },
   };
 }
+
+/** As many of the newest recipients are looked through for domains that took mail. */
+const newestRecipients = 1000;
+
+function createRecheckLists(db: Database) {
+  const looksDue: Statement<[number, number], Omit<SecondLook, "entry"> & { entry: string }> = db.prepare(
+    `SELECT domain, known_name AS knownName, since, due_at AS dueAt, entry FROM second_looks
+     WHERE due_at <= ? ORDER BY due_at LIMIT ?`,
+  );
+  const delivered: Statement<[number, number], { domain: string }> = db.prepare(
+    `SELECT r.domain FROM recipients r CROSS JOIN messages m ON m.key = r.message_key AND m.test = 0
+     WHERE r.key > (SELECT max(key) FROM recipients) - ? AND r.state = 'delivered' GROUP BY r.domain LIMIT ?`,
+  );
+  return {
+    secondLooksDue: (arg: { now: number; limit: number }): SecondLook[] =>
+      looksDue
+        .all(arg.now, arg.limit)
+        .map((row) => ({ ...row, entry: JSON.parse(row.entry) as NewSuppression })),
+    domainsDelivered: (arg: { limit: number }): string[] =>
+      delivered.all(newestRecipients, arg.limit).map(({ domain }) => domain),
+  };
+}
+
+export const nxdomainRechecks = noun({
+  commands(db: Database, { addSuppression }: Writing) {
+    const { settleSecondLooks } = createSecondLookWrites(db, addSuppression);
+    return { settleSecondLooks };
+  },
+  touches: {
+    settleSecondLooks(touch, { suppress, at }) {
+      for (const { entry } of suppress) touch(entry.accountKey, "suppressions", at);
+    },
+  },
+  lookups: none,
+  lists: createRecheckLists,
+  calls: ({ write, lists }): NxdomainRecheckStore => ({
+    secondLooksDue: (now, limit) => lists.secondLooksDue({ now, limit }),
+    settleSecondLooks: (looks) => write.settleSecondLooks(looks),
+    domainsDelivered: (limit) => lists.domainsDelivered({ limit }),
+  }),
+});

@@ -4,14 +4,6 @@ import type { Database, Statement } from "better-sqlite3";
 import type { QueueCounts } from "../../model/queue.ts";
 import { isHeld, isLeased } from "./held-mail.ts";
 
-const messagesAtOnce = 5000;
-
-/** `next`: time and key of the last message looked at; null: there are no older ones. */
-export interface UnsentPiece {
-  unsent: boolean;
-  next: [at: number, key: number] | null;
-}
-
 export function createQueueViews(db: Database) {
   // One seek a lane: the first entry after a lane is the next lane with its earliest due time.
   const nextLane: Statement<[string], { lane: string; dueAt: number }> = db.prepare(
@@ -28,24 +20,7 @@ export function createQueueViews(db: Database) {
   const held: Statement<[], { n: number }> = db.prepare(
     `SELECT count(*) AS n FROM recipients INDEXED BY recipients_leased WHERE ${isHeld}`,
   );
-  const ofAccount: Statement<
-    [{ accountKey: number; at: number; key: number; limit: number }],
-    { key: number; at: number; unsent: number }
-  > = db.prepare(
-    `SELECT m.key, m.created_at AS at, EXISTS (
-       SELECT 1 FROM recipients r WHERE r.message_key = m.key AND (r.due_at IS NOT NULL OR r.lease_owner IS NOT NULL)
-     ) AS unsent FROM messages m
-     WHERE m.account_key = @accountKey AND (m.created_at, m.key) < (@at, @key)
-     ORDER BY m.created_at DESC, m.key DESC LIMIT @limit`,
-  );
   return {
-    /** Looks at a piece of an account's messages, the newest first. */
-    unsentOf({ accountKey, before }: { accountKey: number; before: UnsentPiece["next"] }): UnsentPiece {
-      const [at, key] = before ?? [Number.MAX_SAFE_INTEGER, 0];
-      const rows = ofAccount.all({ accountKey, at, key, limit: messagesAtOnce });
-      const last = rows.length === messagesAtOnce ? rows.at(-1) : undefined;
-      return { unsent: rows.some(({ unsent }) => unsent === 1), next: last ? [last.at, last.key] : null };
-    },
     lanes(arg: { afterLane: string | null; limit: number }): { lane: string; dueAt: number }[] {
       const lanes: { lane: string; dueAt: number }[] = [];
       let after = arg.afterLane ?? ""; // no lane is the empty string

@@ -6,12 +6,14 @@
 import type { Database, Statement } from "better-sqlite3";
 import { createIdMint } from "../../ids.ts";
 import type { ContentRef } from "../../model/content.ts";
-import type { MessageRecord } from "../../model/message.ts";
 import type { Wait } from "../../model/queue.ts";
 import type { Job, QueuedMessage } from "../../model/queued-recipient.ts";
-import { holderOf, isHeld, isLeased } from "./held-mail.ts";
-import { contentRefOf, createMessageRows } from "./message-rows.ts";
-import type { Tally } from "../batch-counters.ts";
+import { everyone, nothing } from "../changes.ts";
+import type { QueueStore } from "../interface/queue.ts";
+import { holderOf, isLeased } from "./held-mail.ts";
+import { noun, none } from "./noun.ts";
+import { createQueueViews } from "./queue-views.ts";
+import { contentRefOf } from "./message-rows.ts";
 
 export interface ClaimedRecipient {
   key: number;
@@ -78,8 +80,7 @@ export const messageForAttempt = `SELECT key, id, account_key AS accountKey, tes
        body_hash AS bodyHash, eight_bit AS eightBit, smtp_utf8 AS smtpUtf8, queued_at AS queuedAt
      FROM messages`;
 
-export function createQueueWrites(db: Database, tally: Tally) {
-  const messages = createMessageRows(db);
+export function createQueueWrites(db: Database) {
   const due: Statement<[string, number, number], DueRecipient> = db.prepare(
     `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts + 1 AS attempt,
        last_event_at AS lastEventAt, held_ms AS heldMs, due_at AS dueAt, account_key AS accountKey,
@@ -114,13 +115,6 @@ export function createQueueWrites(db: Database, tally: Tally) {
   const takeBack = db.prepare(
     `UPDATE recipients SET due_at = @now, lease_owner = NULL, lease_until = NULL,
        last_attempt_at = min(updated_at, @now), updated_at = @now WHERE key = @key`,
-  );
-  const findMessage: Statement<[string, number], { key: number }> = db.prepare(
-    "SELECT key FROM messages WHERE id = ? AND account_key = ?",
-  );
-  const cancel: Statement<[number, number], { bytes: number }> = db.prepare(
-    `UPDATE recipients SET state = 'canceled', due_at = NULL, lease_owner = NULL, lease_until = NULL, updated_at = ?
-     WHERE message_key = ? AND (due_at IS NOT NULL OR ${isHeld}) RETURNING share_bytes AS bytes`,
   );
 
   /** Leases what is due, oldest first. What is come upon of a paused account is put on hold, and more is looked at in its place. */
@@ -183,19 +177,6 @@ export function createQueueWrites(db: Database, tally: Tally) {
       }
       return keys.length;
     },
-    cancelMessage(arg: {
-      accountKey: number;
-      id: string;
-      at: number;
-    }): { canceled: number; message: MessageRecord } | null {
-      const row = findMessage.get(arg.id, arg.accountKey);
-      if (!row) return null;
-      const rows = cancel.all(arg.at, row.key);
-      for (const { bytes } of rows) tally.change(arg.accountKey, -1, -bytes);
-      const canceled = rows.length;
-      const message = messages.record(arg.accountKey, arg.id, arg.at);
-      return message && { canceled, message };
-    },
   };
 }
 
@@ -228,3 +209,29 @@ export function queuedMessageOf(row: ClaimedMessage): QueuedMessage {
   const content = contentRefOf(row) ?? { kind: "inline", id: row.key, sizeBytes };
   return { ...rest, test: test !== 0, eightBit: eightBit !== 0, smtpUtf8: smtpUtf8 !== 0, content };
 }
+
+export const queue = noun({
+  commands: createQueueWrites,
+  touches: {
+    claimDue(touch, { now }, result) {
+      for (const { accountKey } of result?.messages ?? []) touch(accountKey, "messages", now);
+      for (const accountKey of result?.heldOf ?? []) touch(accountKey, "messages");
+    },
+    renewLeases: nothing, // how long a lease is shows nowhere
+    release: (touch) => touch(everyone, "messages"),
+    takeBackLeases: (touch) => touch(everyone, "messages"),
+  },
+  lookups: none,
+  lists: createQueueViews,
+  calls: ({ write, lists, clock }): Omit<QueueStore, "settle"> => ({
+    lanes: (afterLane, limit) => lists.lanes({ afterLane, limit }),
+    async claimDue(claim) {
+      const found = await write.claimDue(claim);
+      return { jobs: jobsOfClaim(found, claim.leaseUntil), nextDueAt: found.nextDueAt };
+    },
+    renewLeases: (owner, until) => write.renewLeases({ owner, until }),
+    release: (owner, recipientKeys, dueAt) => write.release({ owner, recipientKeys, dueAt }),
+    takeBackLeases: (owner, now, localLane) => write.takeBackLeases({ owner, now, localLane }),
+    queueCounts: () => lists.queueCounts({ now: clock.now() }),
+  }),
+});

@@ -3,9 +3,12 @@
 // complaint that suppresses is still recorded behind one that could not, so that a forged one hides no true one.
 import type { Database, Statement } from "better-sqlite3";
 import type { Report, ReportResult } from "../../model/report.ts";
-import type { SettlementParts } from "./settlement.ts";
-import { isHeld, isLeased } from "./held-mail.ts";
 import type { Tally } from "../batch-counters.ts";
+import type { ReportStore } from "../interface/reports.ts";
+import { isHeld, isLeased } from "./held-mail.ts";
+import { none, noun, type Writing } from "./noun.ts";
+import { createSentRows } from "./sent-messages.ts";
+import type { SettlementParts } from "./settlement.ts";
 
 interface Standing {
   state: string;
@@ -70,3 +73,23 @@ export function createReportWrites(
     settleReports: (reports: Report[]): ReportResult[] => reports.map(settle),
   };
 }
+
+export const reports = noun({
+  commands: (db: Database, { tally, ...parts }: Writing) => createReportWrites(db, tally, parts),
+  touches: {
+    settleReports(touch, settled, results) {
+      settled.forEach(({ at, event: { accountKey }, suppression }, index) => {
+        if (results?.[index] !== "recorded") return;
+        touch(accountKey, "messages", at);
+        touch(accountKey, "events", at);
+        if (suppression) touch(accountKey, "suppressions", at);
+      });
+    },
+  },
+  lookups: (db: Database) => ({ sent: createSentRows(db) }),
+  lists: none,
+  calls: ({ write, lookups, clock }): ReportStore => ({
+    sentMessage: async (of) => lookups.sent(of, clock.now()),
+    settleReports: (settled) => write.settleReports(settled),
+  }),
+});

@@ -6,7 +6,11 @@ import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef } from "../../model/content.ts";
 import { idempotencyKeptMs } from "../../model/idempotency.ts";
 import type { Purged, PurgeRequest } from "../../model/retention.ts";
+import { everyone, removed } from "../changes.ts";
+import type { RetentionStore } from "../interface/retention.ts";
 import type { AuditWrites } from "./audit.ts";
+import { unlinkAll } from "./content.ts";
+import { none, noun, type Writing } from "./noun.ts";
 import { createIncrementalVacuum } from "./engine/incremental-vacuum.ts";
 import { createStatsPurge } from "./stats-purge.ts";
 import { createWalks } from "./retention-walk.ts";
@@ -202,3 +206,29 @@ function createRemoval(db: Database) {
     },
   };
 }
+
+export const retention = noun({
+  commands: (db: Database, { audit }: Writing) => createPurge(db, audit),
+  touches: {
+    purge(touch, _request, result) {
+      if (!result) return;
+      if (result.content + result.messages > 0) {
+        touch(everyone, "messages", removed);
+        touch(everyone, "inbox", removed);
+      }
+      if (result.events > 0) touch(everyone, "events", removed);
+      if (result.stats > 0) touch(everyone, "stats", removed);
+    },
+  },
+  lookups: none,
+  lists: none,
+  calls: ({ write, content, spool, checkpoint }): RetentionStore => ({
+    async purge(request) {
+      const { files, shorter, ...purged } = await write.purge(request);
+      if (purged.content > 0) content.clear();
+      await unlinkAll(spool, files);
+      if (shorter) await checkpoint();
+      return { ...purged, files: files.length };
+    },
+  }),
+});

@@ -14,7 +14,6 @@ import { asDamage, refuseLostDatabase } from "./engine/corruption.ts";
 import { createGroupCommit } from "./engine/group-commit.ts";
 import type { Commit } from "../interface/engine.ts";
 import { lockDirectory } from "./engine/lock.ts";
-import { createLookups } from "./lookups.ts";
 import { migrate } from "./migrations.ts";
 import { databaseName, openReading, openWriting, prepareFiles } from "./engine/open.ts";
 import type { ReaderReport } from "./engine/reader.ts";
@@ -22,13 +21,13 @@ import { createReaderLink } from "./engine/reader-link.ts";
 import { nobody } from "./engine/turns.ts";
 import type { WriterReport } from "./engine/writer.ts";
 import { createSpace } from "./engine/space.ts";
-import type { Questions } from "./reader.ts";
 import { remote } from "./remote.ts";
 import { prepareAtStart } from "./start.ts";
 import { createStatsCalls } from "./stats-calls.ts";
 import { createCalls } from "./store-calls.ts";
-import { touches } from "./touches.ts";
-import type { Writes } from "./writer.ts";
+import { keptTouches } from "./idempotent-write.ts";
+import { createLastPassed } from "./last-change.ts";
+import { prepareLookups, touches, type Commands, type Lists } from "./nouns.ts";
 import type { Store } from "../store.ts";
 import { checkpointAtBytes, restartAtBytes } from "./engine/wal.ts";
 import type { WalState } from "./engine/wal.ts";
@@ -81,7 +80,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         )
         .finally(() => (checkpointing = false));
     };
-    const changes = createChanges(clock, touches);
+    const changes = createChanges(clock, { ...touches, ...keptTouches(touches) });
     const writer = createGroupCommit(
       { clock: systemClock, log, ownerOf, startWriter: writerThread(path) },
       {
@@ -98,12 +97,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         },
       },
     );
-    const write = remote<Writes>(writer.call);
+    const write = remote<Commands>(writer.call);
     closers.push(() => writer.close());
     const reader = createReaderLink(log, (handlers) =>
       startThread<ReaderReport>("reader-thread", import.meta.url, { path }, handlers),
     );
-    const lists = remote<Questions>(reader.ask);
+    const lists = remote<Lists>(reader.ask);
     closers.push(() => reader.close());
     const lookupsDb = openReading(path, 4096);
     closers.push(() => void lookupsDb.close());
@@ -115,7 +114,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     });
     closers.push(() => space.stop());
     closers.push(() => writer.drain());
-    const lookups = createLookups(lookupsDb);
+    const lookups = prepareLookups(lookupsDb);
     const stats = createStatsCalls({ write, lists, lookups, space, clock, log });
     closers.push(() => stats.stop());
     const [pragmas] = await Promise.all([writer.ready(), reader.ready()]);
@@ -129,6 +128,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       lists,
       checkpoint: reader.checkpoint,
       lookups,
+      lastPassed: createLastPassed(lookupsDb),
       changes,
       spool,
       space,

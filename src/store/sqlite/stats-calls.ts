@@ -15,10 +15,8 @@ import {
 import { dayOfQuarter, quarterOf, quartersADay } from "../counters.ts";
 import { addCounts, totalsOf } from "../counters.ts";
 import type { Counted, Counts, StatsRow } from "../counters.ts";
-import type { Lookups } from "./lookups.ts";
-import type { Questions } from "./reader.ts";
+import type { Commands, Lists, Lookups } from "./nouns.ts";
 import type { Remote } from "./remote.ts";
-import type { Writes } from "./writer.ts";
 import type { Space } from "./engine/space.ts";
 import { StoreUnavailable } from "../store.ts";
 import type { Store } from "../store.ts";
@@ -32,8 +30,8 @@ export interface StatsCalls extends Pick<
 }
 
 interface StatsCallDeps {
-  write: Pick<Remote<Writes>, "count" | "foldStats">;
-  lists: Pick<Remote<Questions>, "statsDays" | "statsSums" | "statsList">;
+  write: Pick<Remote<Commands>, "count" | "foldStats">;
+  lists: Pick<Remote<Lists>, "statsDays" | "statsSums" | "statsList">;
   lookups: Pick<Lookups, "countsWait" | "countsWaiting">;
   space: Pick<Space, "full">;
   clock: Clock;

@@ -22,12 +22,6 @@ export interface CountsOfQuarter {
 export function createStatsGather(db: Database, tally: Tally) {
   const insert = db.prepare("INSERT INTO stats_waiting (body) VALUES (?)");
   return {
-    commands: {
-      /** Counts that come with nothing else to write. */
-      count(counted: Counted[]): void {
-        for (const one of counted) tally.counted.push(one);
-      },
-    },
     /** Writes what the transaction has counted. */
     flush(): void {
       if (tally.counted.length === 0) return;

@@ -1,36 +1,18 @@
 // The suppression list, by address. The start of an address is served by the index; any other filter walks at most
-// 20,000 rows a page. And the addresses that may come to it by a second look.
-import type { Database, Statement } from "better-sqlite3";
-import type { NewSuppression, SecondLook, Suppression, SuppressionFilter } from "../../model/suppression.ts";
-import type { Cell } from "./acceptance.ts";
-import type { PageAt, PageFound } from "../cursor.ts";
-import { walkLimit } from "./message-lists.ts";
-import { suppressionColumns } from "./suppressions.ts";
+// 20,000 rows a page.
+import type { Database } from "better-sqlite3";
+import type { Suppression, SuppressionFilter } from "../../model/suppression.ts";
+import type { Cell } from "../message-packing.ts";
+import { walkLimit, type PageAt, type PageFound } from "../cursor.ts";
+import { suppressionColumns } from "./suppression-columns.ts";
 
 type Params = Record<string, Cell>;
 
 /** After every string that begins with the same text. */
 const lastCharacter = "\u{10ffff}";
 
-/** As many of the newest recipients are looked through for domains that took mail. */
-const newestRecipients = 1000;
-
 export function createSuppressionLists(db: Database) {
-  const looksDue: Statement<[number, number], Omit<SecondLook, "entry"> & { entry: string }> = db.prepare(
-    `SELECT domain, known_name AS knownName, since, due_at AS dueAt, entry FROM second_looks
-     WHERE due_at <= ? ORDER BY due_at LIMIT ?`,
-  );
-  const delivered: Statement<[number, number], { domain: string }> = db.prepare(
-    `SELECT r.domain FROM recipients r CROSS JOIN messages m ON m.key = r.message_key AND m.test = 0
-     WHERE r.key > (SELECT max(key) FROM recipients) - ? AND r.state = 'delivered' GROUP BY r.domain LIMIT ?`,
-  );
   return {
-    secondLooksDue: (arg: { now: number; limit: number }): SecondLook[] =>
-      looksDue
-        .all(arg.now, arg.limit)
-        .map((row) => ({ ...row, entry: JSON.parse(row.entry) as NewSuppression })),
-    domainsDelivered: (arg: { limit: number }): string[] =>
-      delivered.all(newestRecipients, arg.limit).map(({ domain }) => domain),
     /** By address; what has expired is not shown. */
     listSuppressions(arg: {
       accountKey: number;

@@ -3,15 +3,13 @@
 // account's were added by hand is kept beside its row, since a long list is not to be counted for each that is added.
 import type { Database, Statement } from "better-sqlite3";
 import { reasonStrength, type NewSuppression, type Suppression } from "../../model/suppression.ts";
-
-/** The columns of `suppressions` under the names of Suppression. */
-export const suppressionColumns = `account_key AS accountKey, canonical, email, reason, source, description, message_id AS messageId,
-  event_id AS eventId, CAST(smtp_code AS TEXT) AS smtpCode, smtp_status AS smtpStatus, expires_at AS expiresAt, created_at AS createdAt, updated_at AS updatedAt`;
-
-/** In place of the result of a write: the account has as many as it may. */
-export interface Over {
-  over: number;
-}
+import { removed } from "../changes.ts";
+import { kindOf, pageAt, pageOf } from "../cursor.ts";
+import type { SuppressionStore } from "../interface/suppressions.ts";
+import { mostOf, within, type Over } from "./limit.ts";
+import { noun } from "./noun.ts";
+import { suppressionColumns } from "./suppression-columns.ts";
+import { createSuppressionLists } from "./suppression-lists.ts";
 
 /** Not what the system found out itself, or the recipient asked for. */
 const byHand: ReadonlySet<Suppression["source"]> = new Set(["api", "cli", "import"]);
@@ -105,3 +103,47 @@ function merge(old: Suppression | undefined, entry: NewSuppression, at: number):
   if (expiresAt !== old.expiresAt) return { change: "updated", row: { ...old, expiresAt, updatedAt: at } };
   return { change: "unchanged", row: old };
 }
+
+function createSuppressionLookups(db: Database) {
+  const suppression: Statement<[number, string, number], Suppression> = db.prepare(
+    `SELECT ${suppressionColumns} FROM suppressions WHERE account_key = ? AND canonical = ? AND (expires_at IS NULL OR expires_at > ?)`,
+  );
+  return {
+    suppression: (accountKey: number, canonical: string, now: number) =>
+      suppression.get(accountKey, canonical, now) ?? null,
+  };
+}
+
+export const suppressions = noun({
+  commands(db: Database) {
+    const { addSuppressions, removeSuppression } = createSuppressionWrites(db);
+    return { addSuppressions, removeSuppression };
+  },
+  touches: {
+    addSuppressions(touch, { entries, at }) {
+      for (const { accountKey } of entries) touch(accountKey, "suppressions", at);
+    },
+    removeSuppression: (touch, { accountKey }) => touch(accountKey, "suppressions", removed),
+  },
+  lookups: createSuppressionLookups,
+  lists: createSuppressionLists,
+  calls: ({ write, lookups, lists, clock }): SuppressionStore => ({
+    suppression: async (accountKey, canonical, now) => lookups.suppression(accountKey, canonical, now),
+    async suppressed(accountKey, canonicals, now) {
+      const entries = canonicals.map((canonical) => lookups.suppression(accountKey, canonical, now));
+      return entries.filter((entry) => entry !== null);
+    },
+    async listSuppressions(accountKey, filter, page) {
+      const kind = kindOf("s", filter);
+      const at = pageAt(kind, page, ["string"]);
+      return pageOf(kind, await lists.listSuppressions({ accountKey, filter, page: at, now: clock.now() }));
+    },
+    async addSuppressions(entries, at, most) {
+      const changes = within(await write.addSuppressions({ entries, at, ...mostOf(most) }));
+      const count = (kind: string): number => changes.filter(({ change }) => change === kind).length;
+      const rows = changes.map(({ row }) => row);
+      return { added: count("added"), updated: count("updated"), unchanged: count("unchanged"), rows };
+    },
+    removeSuppression: (accountKey, canonical) => write.removeSuppression({ accountKey, canonical }),
+  }),
+});

@@ -8,8 +8,7 @@ import {
   type DeliveryAttempt,
   type DeliveryAttemptFilter,
 } from "../../model/webhook-delivery.ts";
-import type { PageAt, PageFound } from "../cursor.ts";
-import { walkLimit } from "./message-lists.ts";
+import { walkLimit, type PageAt, type PageFound } from "../cursor.ts";
 
 interface Place {
   seq: number;

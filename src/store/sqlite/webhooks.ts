@@ -1,20 +1,21 @@
-// Endpoints and their deliveries. First attempts stand at due time 0, so that the index gives them in event
-// order before any retry; a delivery in flight is due again when its lease ends. Deliveries of a deleted endpoint,
-// or of a discarded backlog, go in pieces, so that no transaction grows with a backlog.
+// Webhook endpoints: their rows, and the calls about them and about deliveries (webhook-deliveries.ts). A discarded backlog
+// goes in pieces, so that no transaction grows with it.
 import type { Database, Statement } from "better-sqlite3";
-import { counterMask } from "../../model/counters.ts";
-import { webhookFacts } from "../../model/facts.ts";
-import type { DeliveryResult, DueDelivery } from "../../model/webhook-delivery.ts";
+import { and, asc, eq, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Endpoint } from "../../model/webhook.ts";
-import type { Over } from "./suppressions.ts";
-import type { Tally } from "../batch-counters.ts";
+import { nothing, removed } from "../changes.ts";
+import { pageAt, pageOf } from "../cursor.ts";
+import type { WebhookStore } from "../interface/webhooks.ts";
+import { mostOf, within, type Over } from "./limit.ts";
+import { noun, type Writing } from "./noun.ts";
+import { discardPiece, inPieces } from "./pieces.ts";
+import { endpoints as table } from "./schema.ts";
+import { createDeliveryWrites } from "./webhook-deliveries.ts";
+import { createDeliveryLists } from "./webhook-delivery-lists.ts";
+import { createReplay, type ReplayedPiece, type ReplayPiece } from "./webhook-replay.ts";
 
-/** Rows that one transaction deletes at most. */
-export const discardPiece = 5000;
-/** The same of attempts, which may hold 4 KB each. */
-export const attemptsPiece = 500;
-/** Attempts of one delivery, as the schedule has them. */
-const lastAttempt = 10;
+const { placeholder } = sql;
 
 export type EndpointChange = Partial<
   Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "format">
@@ -29,13 +30,7 @@ const changeable = {
   updatedAt: "updated_at",
 } as const satisfies Record<keyof EndpointChange, string>;
 
-const counted = {
-  delivered: counterMask(["attempts", "delivered"]),
-  retry: counterMask(["attempts", "failed"]),
-  dead_lettered: counterMask(["attempts", "failed", "deadLettered"]),
-} as const satisfies Record<DeliveryResult["result"]["kind"], number>;
-
-export function createWebhookWrites(db: Database, tally: Tally) {
+function createEndpointWrites(db: Database) {
   const insert = db.prepare(
     `INSERT INTO endpoints (id, account_key, url, event_mask, description, active, secret, previous_secret, previous_secret_until,
        created_at, updated_at, last_success_at, last_failure_at, consecutive_failures, format)
@@ -60,70 +55,10 @@ export function createWebhookWrites(db: Database, tally: Tally) {
        secret = @secret, updated_at = @at WHERE key = @key`,
   );
   const remove = db.prepare("DELETE FROM endpoints WHERE key = ?");
-  const dropAll = db.prepare(
-    "DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN (SELECT event_seq FROM deliveries WHERE endpoint_key = @key LIMIT @limit)",
-  );
   const dropPending = db.prepare(
     `DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN
        (SELECT event_seq FROM deliveries INDEXED BY deliveries_due WHERE endpoint_key = @key AND due_at IS NOT NULL LIMIT @limit)`,
   );
-  const activeOf: Statement<[number], { accountKey: number }> = db.prepare(
-    "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
-  );
-  const due: Statement<[number, number, number], { seq: number }> = db.prepare(
-    `SELECT event_seq AS seq FROM deliveries INDEXED BY deliveries_due
-     WHERE endpoint_key = ? AND due_at <= ? ORDER BY due_at, event_seq LIMIT ?`,
-  );
-  const earliest: Statement<[number], { dueAt: number }> = db.prepare(
-    `SELECT due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
-     WHERE endpoint_key = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1`,
-  );
-  const lease: Statement<[number, number, number, number], { attempt: number }> = db.prepare(
-    `UPDATE deliveries SET attempts = min(attempts + 1, ${lastAttempt}), leased = 1, due_at = ?, last_attempt_at = ?
-     WHERE endpoint_key = ? AND event_seq = ? RETURNING attempts AS attempt`,
-  );
-  const event: Statement<[number], { id: string; body: string }> = db.prepare(
-    "SELECT id, body FROM events WHERE seq = ?",
-  );
-  // What a holder that lost its lease has to say counts only where it is good news.
-  const settle = db.prepare(
-    `UPDATE deliveries SET status = @state, due_at = @dueAt, leased = 0, last_attempt_at = @at, last_status = @status, duration_ms = @durationMs
-     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND due_at IS NOT NULL AND (attempts = @attempt OR @state = 'delivered')`,
-  );
-  const keepFailure = db.prepare(
-    `INSERT OR REPLACE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, response_status, error,
-       duration_ms, next_attempt_at, response_body)
-     VALUES (@endpointKey, @eventSeq, @startedAt, @attempt, @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
-  );
-  // A first attempt waits with the first ones again, a later one with the retries; it was last tried when its last failure was.
-  const giveBack = db.prepare(
-    `UPDATE deliveries SET attempts = attempts - 1, leased = 0, due_at = iif(attempts = 1, 0, @dueAt), last_attempt_at =
-         (SELECT max(attempted_at + duration_ms) FROM delivery_attempts WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq)
-     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND leased = 1 AND due_at IS NOT NULL`,
-  );
-  const dropAttempts = db.prepare(
-    `DELETE FROM delivery_attempts WHERE endpoint_key = @key AND (event_seq, attempted_at, attempt) IN
-       (SELECT event_seq, attempted_at, attempt FROM delivery_attempts WHERE endpoint_key = @key LIMIT ${attemptsPiece})`,
-  );
-  const noteSuccess = db.prepare(
-    "UPDATE endpoints SET last_success_at = ?, consecutive_failures = 0 WHERE key = ?",
-  );
-  const noteFailure = db.prepare(
-    "UPDATE endpoints SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1 WHERE key = ?",
-  );
-
-  const owner: Statement<[number, number], { accountKey: number; id: string; test: number | null }> =
-    db.prepare(
-      `SELECT w.account_key AS accountKey, w.id, m.test FROM endpoints w LEFT JOIN events e ON e.seq = ?
-       LEFT JOIN messages m ON m.key = e.message_key WHERE w.key = ?`,
-    );
-  const count = ({ endpointKey, eventSeq, at, result }: DeliveryResult): void => {
-    const of = owner.get(eventSeq, endpointKey);
-    if (!of) return;
-    const facts = webhookFacts(of.accountKey, of.test === 1, of.id);
-    tally.counted.push({ facts, at, counters: counted[result.kind], times: 1 });
-  };
-
   const discardPending = (key: number, limit: number): number => dropPending.run({ key, limit }).changes;
 
   const endpointOf = (key: number): Endpoint | null => {
@@ -183,56 +118,142 @@ export function createWebhookWrites(db: Database, tally: Tally) {
       remove.run(row.key);
       return row.key;
     },
-    /** A piece of what a deleted endpoint left; answers how many rows went. */
-    dropDeliveries(arg: { key: number }): number {
-      return dropAll.run({ key: arg.key, limit: discardPiece }).changes;
-    },
-    /** The same of its attempts. */
-    dropAttempts(arg: { key: number }): number {
-      return dropAttempts.run(arg).changes;
-    },
-    claimDeliveries(arg: { endpointKey: number; limit: number; now: number; leaseUntil: number }): {
-      deliveries: DueDelivery[];
-      nextDueAt: number | null;
-    } {
-      const { endpointKey } = arg;
-      const endpoint = activeOf.get(endpointKey);
-      if (!endpoint) return { deliveries: [], nextDueAt: null };
-      const deliveries: DueDelivery[] = [];
-      for (const { seq } of due.all(endpointKey, arg.now, arg.limit)) {
-        const row = event.get(seq);
-        const raised = lease.get(arg.leaseUntil, arg.now, endpointKey, seq);
-        if (row && raised)
-          deliveries.push({
-            accountKey: endpoint.accountKey,
-            endpointKey,
-            eventSeq: seq,
-            eventId: row.id,
-            attempt: raised.attempt,
-            body: row.body,
-          });
+  };
+}
+
+function createEndpointLookups(client: Database) {
+  const db = drizzle({ client });
+  const endpointByKey = db
+    .select()
+    .from(table)
+    .where(eq(table.key, placeholder("key")))
+    .prepare();
+  const endpointById = db
+    .select()
+    .from(table)
+    .where(and(eq(table.id, placeholder("id")), eq(table.accountKey, placeholder("accountKey"))))
+    .prepare();
+  const endpointsOf = db
+    .select()
+    .from(table)
+    .where(eq(table.accountKey, placeholder("accountKey")))
+    .orderBy(asc(table.key))
+    .prepare();
+  // One seek an endpoint that has something pending.
+  const nextEndpoint: Statement<[number], { endpointKey: number; dueAt: number }> = client.prepare(
+    `SELECT endpoint_key AS endpointKey, due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
+     WHERE due_at IS NOT NULL AND endpoint_key > ? ORDER BY endpoint_key, due_at LIMIT 1`,
+  );
+  const activeOf: Statement<[number], { accountKey: number }> = client.prepare(
+    "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
+  );
+
+  return {
+    endpointByKey: (key: number) => endpointByKey.get({ key }) ?? null,
+    endpoint: (accountKey: number, id: string) => endpointById.get({ accountKey, id }) ?? null,
+    endpoints: (accountKey: number) => endpointsOf.all({ accountKey }),
+    endpointsDue(): { endpointKey: number; accountKey: number; dueAt: number }[] {
+      const due: { endpointKey: number; accountKey: number; dueAt: number }[] = [];
+      for (let next = nextEndpoint.get(0); next; next = nextEndpoint.get(next.endpointKey)) {
+        const active = activeOf.get(next.endpointKey);
+        if (active) due.push({ ...next, ...active });
       }
-      return { deliveries, nextDueAt: earliest.get(endpointKey)?.dueAt ?? null };
-    },
-    settleDeliveries(results: DeliveryResult[]): void {
-      for (const one of results) {
-        const { result, ...rest } = one;
-        const state = result.kind === "retry" ? "pending" : result.kind;
-        const dueAt = result.kind === "retry" ? Math.max(1, result.dueAt) : null; // 0 would make it a first attempt again
-        if (settle.run({ ...rest, state, dueAt }).changes === 0) continue;
-        (result.kind === "delivered" ? noteSuccess : noteFailure).run(rest.at, rest.endpointKey);
-        count(one);
-        if (result.kind === "delivered") continue;
-        const outcome = result.kind === "retry" ? "failed" : result.kind;
-        keepFailure.run({ ...rest, dueAt, outcome, startedAt: rest.at - rest.durationMs });
-      }
-    },
-    giveBackDeliveries(arg: {
-      at: number;
-      deliveries: Pick<DueDelivery, "accountKey" | "endpointKey" | "eventSeq" | "attempt">[];
-    }): void {
-      for (const { endpointKey, eventSeq, attempt } of arg.deliveries)
-        giveBack.run({ endpointKey, eventSeq, attempt, dueAt: Math.max(1, arg.at) });
+      return due;
     },
   };
 }
+
+export const webhooks = noun({
+  commands: (db: Database, { tally }: Writing) => ({
+    ...createEndpointWrites(db),
+    ...createDeliveryWrites(db, tally),
+    ...createReplay(db),
+  }),
+  touches: {
+    createEndpoint: (touch, { accountKey, updatedAt }) => touch(accountKey, "webhooks", updatedAt),
+    updateEndpoint(touch, { accountKey, change, discardBacklog }) {
+      touch(accountKey, "webhooks", change.updatedAt);
+      if (discardBacklog) touch(accountKey, "events");
+    },
+    rotateSecret: (touch, { accountKey, at }) => touch(accountKey, "webhooks", at),
+    deleteEndpoint(touch, { accountKey }) {
+      touch(accountKey, "webhooks", removed);
+      touch(accountKey, "events", removed);
+    },
+    giveBackDeliveries(touch, { deliveries }) {
+      for (const { accountKey } of deliveries) touch(accountKey, "events");
+    },
+    dropAttempts: nothing,
+    dropDeliveries: nothing, // they went from sight with their endpoint
+    discardBacklog: (touch, { accountKey }) => touch(accountKey, "events"),
+    replayDeliveries: (touch, { accountKey }) => touch(accountKey, "events"),
+    claimDeliveries(touch, { now }, result) {
+      const [first] = result?.deliveries ?? [];
+      if (first) touch(first.accountKey, "events", now);
+    },
+    settleDeliveries(touch, results) {
+      for (const { accountKey, at } of results) {
+        touch(accountKey, "events", at);
+        touch(accountKey, "webhooks", at);
+      }
+    },
+  },
+  lookups: createEndpointLookups,
+  lists: createDeliveryLists,
+  calls: ({ write, ahead, lookups, lists, after, dropDeliveries }): WebhookStore => ({
+    async createEndpoint(endpoint, most) {
+      const key = within(await write.createEndpoint({ ...endpoint, ...mostOf(most) }));
+      return { ...endpoint, key };
+    },
+    endpoint: async (accountKey, id) => lookups.endpoint(accountKey, id),
+    endpointByKey: async (key) => lookups.endpointByKey(key),
+    listEndpoints: async (accountKey) => lookups.endpoints(accountKey),
+    async updateEndpoint(accountKey, id, change, { discardBacklog = false } = {}) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      if (!endpoint) return null;
+      const { key } = endpoint;
+      if (discardBacklog) await inPieces(() => ahead.discardBacklog({ accountKey, key }));
+      return write.updateEndpoint({ accountKey, key, change, discardBacklog });
+    },
+    async rotateSecret(accountKey, id, rotation) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      return endpoint && write.rotateSecret({ accountKey, key: endpoint.key, ...rotation });
+    },
+    async replayDeliveries(accountKey, id, which, at) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      if (!endpoint) return null;
+      let total = 0;
+      let from: number | null = 0;
+      while (from !== null) {
+        const piece: ReplayPiece = { accountKey, endpointKey: endpoint.key, which, afterSeq: from, at };
+        const done: ReplayedPiece = await ahead.replayDeliveries(piece);
+        total += done.queued;
+        from = done.next;
+      }
+      return total;
+    },
+    async deleteEndpoint(accountKey, id) {
+      const key = await write.deleteEndpoint({ accountKey, id });
+      if (key === null) return false;
+      await after(() => dropDeliveries(key));
+      return true;
+    },
+    endpointsDue: async () => lookups.endpointsDue(),
+    claimDeliveries: (claim) => write.claimDeliveries(claim),
+    settleDeliveries: (results) => write.settleDeliveries(results),
+    giveBackDeliveries: (deliveries, at) =>
+      write.giveBackDeliveries({
+        at,
+        deliveries: deliveries.map(({ body: _body, eventId: _id, ...delivery }) => delivery),
+      }),
+    async listDeliveries(accountKey, id, filter, page) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      if (!endpoint) return null;
+      const at = pageAt("d", page, ["number", "number", "number"]);
+      return pageOf(
+        "d",
+        await lists.listDeliveries({ accountKey, endpointKey: endpoint.key, filter, page: at }),
+      );
+    },
+  }),
+});

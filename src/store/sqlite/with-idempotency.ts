@@ -7,13 +7,13 @@ import type { AnswerScope, Stored } from "./idempotency.ts";
 import type { Call } from "./engine/group-commit.ts";
 import type { Store } from "../store.ts";
 import { remote, type Remote } from "./remote.ts";
-import type { Writes } from "./writer.ts";
+import type { Commands } from "./nouns.ts";
 
 /** `viewOf`: the store as `effect` sees it, its writes going to that writer, its clearing up to `after`. */
-export async function runAnswered<T>(
+export async function withIdempotency<T>(
   call: Call,
   viewOf: (view: {
-    write: Remote<Writes>;
+    write: Remote<Commands>;
     call: Call;
     after: (work: () => Promise<void>) => Promise<void>;
   }) => Store,
@@ -54,7 +54,7 @@ export async function runAnswered<T>(
       throw new AnsweredBefore();
     };
     const view = viewOf({
-      write: remote<Writes>(rehearse),
+      write: remote<Commands>(rehearse),
       call: rehearse,
       after: async (work) => void later.push(work),
     });
