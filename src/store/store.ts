@@ -52,7 +52,7 @@ export interface Store
    * either throws is thrown on, and nothing is kept. Both may run again where another write came between, so nothing
    * else may happen in them.
    */
-  answered<T>(
+  withIdempotency<T>(
     request: AnswerRequest | null,
     effect: (store: Store) => Promise<T>,
     answer: (result: T) => KeptAnswer,

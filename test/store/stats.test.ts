@@ -130,7 +130,7 @@ test("a request that is rehearsed, kept and replayed counts once", async () => {
     at: clock.now(),
   };
   for (let i = 0; i < 2; i++)
-    await store.answered(
+    await store.withIdempotency(
       request,
       (writing) => writing.recordEvent(countedEvent()),
       () => ({ status: 200, body: "{}", audit: null }),

@@ -1,6 +1,6 @@
 // Which account an address belongs to. While one account sends, all addresses are its own and nothing is written down;
 // where several do, the operator assigns them, and an address in a pool always belongs to the pool's account: what the
-// one account has when a second is created is assigned to it in that transaction (account-writes.ts). The account of the
+// one account has when a second is created is assigned to it in that transaction (accounts.ts). The account of the
 // appliance's own mail does not count as one that sends.
 import type { Database, Statement } from "better-sqlite3";
 import { operationsAccount } from "../../model/account.ts";

@@ -2,7 +2,7 @@
 // that a row which is inserted leased and then settled touches only the small index of leases. The attempt number is
 // raised and written with the lease, before the attempt; where the program ends before the outcome is written, the next
 // start records that attempt as interrupted. What a paused account's turn comes to is not leased but put on
-// hold (holds.ts).
+// hold (sending-pause.ts).
 import type { Database, Statement } from "better-sqlite3";
 import { createIdMint } from "../../ids.ts";
 import type { ContentRef } from "../../model/content.ts";

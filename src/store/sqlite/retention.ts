@@ -1,7 +1,7 @@
 // What retention removes, and with what: content with the dialogues and inbox copies that show it; messages with
 // recipients and attempts; events with their deliveries; answers that are too old to be replayed; old statistics. Nothing that is still
 // to be sent or posted. Each call is a small piece (`limit`), so that no other write waits long; files are the caller's
-// to unlink, after the commit. Which rows it is about, purge-walk.ts finds.
+// to unlink, after the commit. Which rows it is about, retention-walk.ts finds.
 import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef } from "../../model/content.ts";
 import { idempotencyKeptMs } from "../../model/idempotency.ts";

@@ -125,7 +125,7 @@ export const content = sqliteTable("content", {
 });
 
 /**
- * Waiting: `due_at` and no lease. Leased: a lease and no `due_at`. On hold: leased to a holder (holds.ts), `lease_until`
+ * Waiting: `due_at` and no lease. Leased: a lease and no `due_at`. On hold: leased to a holder (held-mail.ts), `lease_until`
  * being since when. Final: neither.
  */
 export const recipients = sqliteTable("recipients", {

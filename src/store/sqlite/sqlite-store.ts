@@ -1,5 +1,5 @@
 // Opens the Store on SQLite: lock, schema, and three ways in: the writer's thread, the reader's thread, the loop's own
-// connection for look-ups by key. What each call does with them is in store-calls.ts.
+// connection for look-ups by key. What each call does with them stands with its noun (nouns.ts).
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { systemClock } from "../../clock.ts";

@@ -53,7 +53,7 @@ export function createCalls(parts: CallParts): Store {
   return {
     ...calls,
     ...engineCalls(parts),
-    answered: (request, effect, answer) =>
+    withIdempotency: (request, effect, answer) =>
       rarely(
         withIdempotency(
           call,

@@ -1,8 +1,8 @@
-// The loop's side of a write that is kept with its answer (answered.ts): the effect runs over a view of the store whose
-// one write is a rehearsal, the answer is made of what came of it, and both are handed over to be kept.
+// The loop's side of a write that is kept with its answer (idempotent-write.ts): the effect runs over a view of the store whose
+// one write is a dry run, the answer is made of what came of it, and both are handed over to be kept.
 import type { AnsweredResult, AnswerRequest, KeptAnswer } from "../../model/idempotency.ts";
 import { noResult, resultText } from "./idempotent-write.ts";
-import type { AnsweredCall, AnsweredOutcome } from "./idempotent-write.ts";
+import type { IdempotentCall, IdempotentOutcome } from "./idempotent-write.ts";
 import type { AnswerScope, Stored } from "./idempotency.ts";
 import type { Call } from "./engine/group-commit.ts";
 import type { Store } from "../store.ts";
@@ -30,39 +30,39 @@ export async function withIdempotency<T>(
   const fingerprint = request?.fingerprint ?? new Uint8Array(0);
 
   for (;;) {
-    let write: AnsweredCall["write"] = null;
+    let write: IdempotentCall["write"] = null;
     let blobs: readonly Uint8Array[] = [];
-    const ask = async (reply: AnsweredCall["answer"]) => {
-      const asked: AnsweredCall = { scope, write, answer: reply };
-      return (await call("answered", asked, [fingerprint, ...blobs])) as AnsweredOutcome;
+    const ask = async (reply: IdempotentCall["answer"]) => {
+      const asked: IdempotentCall = { scope, write, answer: reply };
+      return (await call("withIdempotency", asked, [fingerprint, ...blobs])) as IdempotentOutcome;
     };
     let expected = noResult;
     let stored: Stored | null = null;
     const later: (() => Promise<void>)[] = [];
-    const rehearse: Call = async (command, arg, own = []) => {
-      if (write !== null) throw new Error(`${command}: an answered effect writes once`);
+    const dryRun: Call = async (command, arg, own = []) => {
+      if (write !== null) throw new Error(`${command}: an effect with an Idempotency-Key writes once`);
       write = { command, arg };
       blobs = own;
-      const rehearsed = await ask(null);
-      if (rehearsed.kind === "rehearsed") {
-        expected = resultText(rehearsed.result);
-        return rehearsed.result;
+      const tried = await ask(null);
+      if (tried.kind === "dry_run") {
+        expected = resultText(tried.result);
+        return tried.result;
       }
-      if (rehearsed.kind !== "replayed" && rehearsed.kind !== "idempotency_conflict")
-        throw new Error("a rehearsal that was kept");
-      stored = rehearsed;
+      if (tried.kind !== "replayed" && tried.kind !== "idempotency_conflict")
+        throw new Error("a dry run that was kept");
+      stored = tried;
       throw new AnsweredBefore();
     };
     const view = viewOf({
-      write: remote<Commands>(rehearse),
-      call: rehearse,
+      write: remote<Commands>(dryRun),
+      call: dryRun,
       after: async (work) => void later.push(work),
     });
     try {
       const result = await effect(view);
       const reply = answer(result);
       const outcome = await ask({ ...reply, expected });
-      if (outcome.kind === "changed" || outcome.kind === "rehearsed") continue;
+      if (outcome.kind === "changed" || outcome.kind === "dry_run") continue;
       if (outcome.kind !== "kept") return outcome;
       for (const work of later) await work();
       return { kind: "done", result };

@@ -5,7 +5,7 @@ import { createTally } from "../batch-counters.ts";
 import { createAuditWrites } from "./audit.ts";
 import { createEventWrites } from "./events.ts";
 import { createAnswers } from "./idempotency.ts";
-import { createAnswered } from "./idempotent-write.ts";
+import { createIdempotentWrite } from "./idempotent-write.ts";
 import { prepareCommands } from "./nouns.ts";
 import { createSecondLookWrites } from "./nxdomain-rechecks.ts";
 import { countUnsent } from "./queue-unsent.ts";
@@ -22,7 +22,7 @@ export function createWriter(db: Database) {
   const { askSecondLook } = createSecondLookWrites(db, addSuppression);
   const commands = prepareCommands(db, { tally, answers, audit, recordEvent, addSuppression, askSecondLook });
   return {
-    commands: { ...commands, ...createAnswered(db, tally, { answers, audit }, commands) },
+    commands: { ...commands, ...createIdempotentWrite(db, tally, { answers, audit }, commands) },
     state: tally,
     flush: () => gather.flush(),
     brought: () => ({ events: tally.events }),
