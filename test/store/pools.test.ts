@@ -1,8 +1,6 @@
 // The store's half of pools: what the routes cannot show.
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
-import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { newDirectory, openSqlite } from "./fixtures.ts";
@@ -23,30 +21,6 @@ afterEach(async () => {
 
 const accountOf = async (name: string): Promise<number> => (await store?.accountByName(name))?.key ?? 0;
 const address = (ip: string) => ({ address: ip, hostname: null, weight: 1, warmup: null, bindable: true });
-
-test("mail that waited before pools were an account's own waits in a lane of its account", () => {
-  const path = prepareFiles(dataDir);
-  const db = openWriting(path);
-  const before = migrations.findIndex((step) => step.includes("CREATE TABLE ip_pools"));
-  migrate(db, path, migrations.slice(0, before));
-  const insert = db.prepare(
-    `INSERT INTO recipients (message_key, account_key, type, to_address, rcpt_to, canonical, domain, lane, state, due_at, lease_owner,
-       lease_until, attempts, last_event_at, updated_at) VALUES (1, ?, 'to', 'a', 'a', 'a', 'x.test', ?, 'queued', ?, ?, ?, 0, 0, 0)`,
-  );
-  insert.run(7, "default/x.test", 5, null, null);
-  insert.run(8, "default/x.test", null, "boot", 9);
-  insert.run(7, "~sandbox", 5, null, null);
-  insert.run(7, "default/x.test", null, null, null);
-  migrate(db, path, migrations.slice(0, before + 1));
-  const lanes = db.prepare<[], { lane: string }>("SELECT lane FROM recipients ORDER BY key").all();
-  expect(lanes.map(({ lane }) => lane)).toEqual([
-    "7.default/x.test",
-    "8.default/x.test",
-    "~sandbox",
-    "default/x.test",
-  ]);
-  db.close();
-});
 
 test("every account has its own `default`, without a row for it", async () => {
   store = await openSqlite(dataDir, clock);

@@ -4,8 +4,6 @@ import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Purged } from "../../src/model/retention.ts";
-import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
-import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import {
@@ -176,26 +174,4 @@ test("a purge in the middle of load leaves every acknowledged message whole", as
   const { queued } = await store.queueCounts();
   expect(queued).toBe(acknowledged.length);
   expect(ask("PRAGMA integrity_check")).toBe("ok");
-});
-
-test("a database of before retention keeps its answers to idempotent requests, oldest first", () => {
-  const directory = newDirectory();
-  const path = prepareFiles(directory);
-  const db = openWriting(path);
-  migrate(db, path, migrations.slice(0, 1));
-  const add = db.prepare("INSERT INTO idempotency VALUES (1, 0, ?, x'00', 202, ?, ?)");
-  for (const [key, at] of [
-    ["b", 2],
-    ["a", 3],
-    ["c", 1],
-  ])
-    add.run(key, `answer ${key}`, at);
-  migrate(db, path);
-  expect(db.prepare("SELECT body FROM idempotency ORDER BY message_key").pluck().all()).toEqual([
-    "answer c",
-    "answer b",
-    "answer a",
-  ]);
-  db.close();
-  rmSync(directory, { recursive: true });
 });

@@ -8,7 +8,7 @@ import { keyAfter, pageByKey } from "../cursor.ts";
 import type { ApiKeyStore } from "../interface/api-keys.ts";
 import { changedRates, type Flat } from "./accounts.ts";
 import { none, noun } from "./noun.ts";
-import { apiKeys as table } from "./schema.ts";
+import { apiKeys as table } from "./schema/accounts.ts";
 import { withoutHash } from "./without-hash.ts";
 
 const { placeholder } = sql;

@@ -7,7 +7,7 @@ import type { SenderDomain } from "../../model/domain.ts";
 import type { DomainStore } from "../interface/domains.ts";
 import { mostOf, within, type Over } from "./limit.ts";
 import { none, noun } from "./noun.ts";
-import { domains as table } from "./schema.ts";
+import { domains as table } from "./schema/accounts.ts";
 
 export function createDomainWrites(db: Database) {
   const insert = db.prepare(

@@ -6,7 +6,7 @@ import type { MaintenanceWindow } from "../../model/maintenance.ts";
 import { nothing } from "../changes.ts";
 import type { MaintenanceStore } from "../interface/maintenance.ts";
 import { none, noun } from "./noun.ts";
-import { maintenance as table } from "./schema.ts";
+import { maintenance as table } from "./schema/appliance.ts";
 
 function createMaintenanceWrites(db: Database) {
   const put = db.prepare("INSERT OR REPLACE INTO maintenance (key, since, until) VALUES (1, @since, @until)");

@@ -4,7 +4,7 @@
 // counts at the earliest, and is looked at again when that is old enough. So a row is looked at once, a late one a few
 // times more, whatever the history holds and whatever the settings become.
 import type { Database, Statement } from "better-sqlite3";
-import type { RetentionKind } from "./schema.ts";
+import type { RetentionKind } from "./schema/appliance.ts";
 
 export interface Aged {
   key: number;

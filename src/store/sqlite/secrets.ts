@@ -6,7 +6,7 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import { nothing } from "../changes.ts";
 import type { EngineStore } from "../interface/engine.ts";
 import { none, noun } from "./noun.ts";
-import { secrets as table } from "./schema.ts";
+import { secrets as table } from "./schema/appliance.ts";
 
 function createSecretWrites(db: Database) {
   const insertSecret = db.prepare(

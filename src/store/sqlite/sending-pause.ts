@@ -12,7 +12,7 @@ import { accountOf, firstHolder, holderOf } from "./held-mail.ts";
 import { noun, none, type Writing } from "./noun.ts";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { gt } from "drizzle-orm";
-import { accounts } from "./schema.ts";
+import { accounts } from "./schema/accounts.ts";
 
 export function createHoldWrites(db: Database, recordAudit: (entry: AuditEntry) => unknown) {
   const pause = db.prepare(

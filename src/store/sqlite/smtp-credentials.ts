@@ -6,7 +6,7 @@ import type { SmtpCredential } from "../../model/smtp-credential.ts";
 import type { SmtpCredentialStore } from "../interface/smtp-credentials.ts";
 import type { Flat } from "./accounts.ts";
 import { none, noun } from "./noun.ts";
-import { smtpCredentials as table } from "./schema.ts";
+import { smtpCredentials as table } from "./schema/accounts.ts";
 import { withoutHash } from "./without-hash.ts";
 
 const { placeholder } = sql;

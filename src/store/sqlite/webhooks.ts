@@ -10,7 +10,7 @@ import type { WebhookStore } from "../interface/webhooks.ts";
 import { mostOf, within, type Over } from "./limit.ts";
 import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "./pieces.ts";
-import { endpoints as table } from "./schema.ts";
+import { endpoints as table } from "./schema/events.ts";
 import { createDeliveryWrites } from "./webhook-deliveries.ts";
 import { createDeliveryLists } from "./webhook-delivery-lists.ts";
 import { createReplay, type ReplayedPiece, type ReplayPiece } from "./webhook-replay.ts";
