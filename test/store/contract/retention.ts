@@ -2,12 +2,12 @@
 // is about everything that is in one.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Job } from "../../src/model/queued-recipient.ts";
-import type { Purged, PurgeRequest } from "../../src/model/retention.ts";
-import type { Settlement } from "../../src/model/settlement.ts";
-import { ContentGone } from "../../src/store/store.ts";
-import type { Store } from "../../src/store/store.ts";
-import type { OpenedStore } from "./contract.ts";
+import type { Job } from "../../../src/model/queued-recipient.ts";
+import type { Purged, PurgeRequest } from "../../../src/model/retention.ts";
+import type { Settlement } from "../../../src/model/settlement.ts";
+import { ContentGone } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/store/store.ts";
+import type { OpenedStore, OpenStore } from "./opened.ts";
 import {
   accept,
   inChunks,
@@ -19,16 +19,16 @@ import {
   readAll,
   settlementOf,
   took,
-} from "./fixtures.ts";
-import type { MessageWishes } from "./fixtures.ts";
+} from "../values.ts";
+import type { MessageWishes } from "../values.ts";
 
 const hour = 60 * minute;
 const day = 24 * hour;
 const kept = { contentMs: 3 * day, messagesMs: 90 * day, eventsMs: 30 * day, auditMs: 90 * day };
 const page = { limit: 50, cursor: null };
 
-export function retentionContract(name: string, open: () => Promise<OpenedStore>): void {
-  describe(`the store's contract on retention, ${name}`, () => {
+export function retentionContract(open: OpenStore): void {
+  describe("retention", () => {
     let opened: OpenedStore;
     let store: Store;
     let account: number;

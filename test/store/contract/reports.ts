@@ -1,10 +1,10 @@
 // What any Store must do with reports that come back: only the interface is used.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Job } from "../../src/model/queued-recipient.ts";
-import type { Report } from "../../src/model/report.ts";
-import type { Store } from "../../src/store/store.ts";
-import type { ManualClock } from "../support/clock.ts";
-import type { OpenedStore } from "./contract.ts";
+import type { Job } from "../../../src/model/queued-recipient.ts";
+import type { Report } from "../../../src/model/report.ts";
+import type { Store } from "../../../src/store/store.ts";
+import type { ManualClock } from "../../support/clock.ts";
+import type { OpenedStore, OpenStore } from "./opened.ts";
 import {
   accept,
   minute,
@@ -14,10 +14,10 @@ import {
   newSuppression,
   owner,
   settlementOf,
-} from "./fixtures.ts";
+} from "../values.ts";
 
-export function reportsContract(name: string, open: () => Promise<OpenedStore>): void {
-  describe(`reports, ${name}`, () => {
+export function reportContract(open: OpenStore): void {
+  describe("reports", () => {
     let opened: OpenedStore;
     let store: Store;
     let clock: ManualClock;
