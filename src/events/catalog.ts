@@ -30,12 +30,3 @@ export const eventTypes = Object.keys(eventCatalog) as EventType[];
 export function isEventType(name: string): name is EventType {
   return Object.hasOwn(eventCatalog, name);
 }
-
-/** Bits of a subscription; of all nine types where `types` is left out. */
-export function eventMask(types: readonly EventType[] = eventTypes): number {
-  return types.reduce((mask, type) => mask | eventCatalog[type].bit, 0);
-}
-
-export function eventTypesOf(mask: number): EventType[] {
-  return eventTypes.filter((type) => (mask & eventCatalog[type].bit) !== 0);
-}

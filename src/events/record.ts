@@ -18,9 +18,10 @@ import { mailFacts } from "../model/facts.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Endpoint } from "../model/webhook.ts";
 import type { EventType } from "./catalog.ts";
-import { eventCatalog, eventTypesOf } from "./catalog.ts";
+import { eventCatalog } from "./catalog.ts";
 import { countersMask, type CountedData } from "./counted.ts";
 import { sampleData, sampleJob, sampleReplies, sampleTrace } from "./sample.ts";
+import { eventTypesOf } from "./subscriptions.ts";
 
 export type Delivered = Extract<Outcome, { kind: "delivered" }>;
 export type Deferred = Extract<Outcome, { kind: "deferred" }>;
