@@ -24,6 +24,7 @@ const table: Record<string, string> = {
   cursor: "errors",
   fairness: "clock",
   log: "model unsafe-text",
+  "value-schemas": "ids model",
   mail: "model",
   config: "mail model word-list",
   // What stands on the machine.
@@ -35,7 +36,7 @@ const table: Record<string, string> = {
   // What is known of an account's things.
   access: "clock errors ids log model service store",
   domains: "clock dns errors fairness ids mail model store",
-  events: "clock ids mail model",
+  events: "clock ids mail model value-schemas",
   pools: "clock dns errors log model service store",
   suppressions: "clock dns log mail model store",
   stats: "clock cursor errors model",
@@ -49,7 +50,7 @@ const table: Record<string, string> = {
   feedback: "access care clock config dns events log mail model store suppressions",
   webhooks: "clock config dns errors events log model service store",
   // Interfaces.
-  http: "access care clock config csv dns domains errors events feedback ids log mail model parsing pools queue sandbox service stats store submission tls webhooks word-list",
+  http: "access care clock config csv dns domains errors events feedback ids log mail model parsing pools queue sandbox service stats store submission tls value-schemas webhooks word-list",
   relay: "access care clock config errors feedback log mail model service store submission tls",
   cli: "access clock config csv log mail model suppressions unsafe-text word-list",
   // The composition.
@@ -79,7 +80,7 @@ const owners: Record<string, string[]> = {
   tldts: ["delivery"],
   "@peculiar/x509": ["tls"],
   "reflect-metadata": ["tls"],
-  zod: ["config", "http", "submission"],
+  zod: ["config", "events", "http", "submission", "value-schemas"],
 };
 
 interface Import {

@@ -1,5 +1,5 @@
 // What is counted: the names of the counters. Of whom and of what: facts.ts, statistics.ts. Which event raises which:
-// events/counted.ts.
+// events/catalog.ts.
 
 /**
  * In the order of the columns; new ones go to the end. `attempts`, `failed` and `deadLettered`, with `delivered`, are
