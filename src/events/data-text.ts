@@ -1,7 +1,7 @@
 // The data of an event as text, the inside of a JSON object. What is written once an attempt is joined by hand: only free
 // text goes through JSON.stringify, and what was stored as JSON (tags, metadata) is spliced in unparsed.
 import { isoTime } from "../clock.ts";
-import { bounceCategories, type Classification } from "../mail/classify.ts";
+import { bounceCategories, type Classification } from "../model/classification.ts";
 import { replyOf, type Failure } from "../mail/failure.ts";
 import type { AttemptTrace, OutcomeReply } from "../mail/outcome.ts";
 import type { BounceType, OutcomeSource } from "../model/bounce.ts";

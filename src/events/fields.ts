@@ -1,6 +1,6 @@
 // Fields that several types of event share.
 import { z } from "zod";
-import { bounceCategories, type Classification } from "../mail/classify.ts";
+import { bounceCategories, type Classification } from "../model/classification.ts";
 import { count, emailAddress, idOf, ipAddress, smtpCode, smtpStatus, tlsShape } from "../value-schemas.ts";
 
 const classifications = Object.keys(bounceCategories) as Classification[];

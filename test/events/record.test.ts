@@ -4,7 +4,7 @@ import type { Bounced, Deferred, Delivered } from "../../src/events/record.ts";
 import { createRecorder } from "../../src/events/record.ts";
 import { eventMask } from "../../src/events/subscriptions.ts";
 import { createIdMint, isId } from "../../src/ids.ts";
-import type { Classification } from "../../src/mail/classify.ts";
+import type { Classification } from "../../src/model/classification.ts";
 import type { NewEvent } from "../../src/model/event.ts";
 import type { Endpoint } from "../../src/model/webhook.ts";
 import { ManualClock } from "../support/clock.ts";

@@ -2,7 +2,7 @@
 // there are rows for is decided here (one filter for sums, domain or pool for lists); what a range means is stats/range.ts's.
 import { z } from "zod";
 import { dayMs, isoTime } from "../../clock.ts";
-import { bounceCategories, type Classification } from "../../mail/classify.ts";
+import { bounceCategories, type Classification } from "../../model/classification.ts";
 import type { Totals } from "../../model/counters.ts";
 import { quarterMs, type StatsListOf, type StatsOf } from "../../model/statistics.ts";
 import { invalid, periodsOf, rangeOf, type Bound, type Range } from "../../stats/range.ts";

@@ -1,6 +1,6 @@
 // What /v1/stats/* answers.
 import { z } from "zod";
-import { bounceCategories, type Classification } from "../../mail/classify.ts";
+import { bounceCategories, type Classification } from "../../model/classification.ts";
 import { bounceFormulas, mailFormulas, webhookFormulas } from "../../stats/rates.ts";
 import { granularities } from "../../stats/zone.ts";
 import { count, idOf, timestamp } from "./common.ts";
