@@ -28,6 +28,7 @@ import { bounceCategories, type Classification } from "../src/model/classificati
 import { feedbackLoopDomains } from "../src/mail/feedback-loops.ts";
 import { maxMessageBytes } from "../src/mail/intake.ts";
 import { keyScopes } from "../src/model/api-key.ts";
+import { countersIn } from "../src/model/counters.ts";
 import { simulatorDomain } from "../src/model/simulator.ts";
 import { createShaping } from "../src/queue/shaping.ts";
 import { mostRecipients } from "../src/relay/smtp-service.ts";
@@ -111,12 +112,13 @@ function optionTable(): string {
 // Events and bounces
 
 function eventTypeTable(): string {
+  const mailCounters: readonly string[] = countersIn("mail");
   return table(
     ["event", "meaning", "state of the recipient", "raises in the statistics"],
     Object.entries<EventEntry>(eventCatalog).map(([type, entry]) => {
       const { state = null, counters = {} } = entry.about === "recipient" ? entry : {};
       const shown = Object.keys(counters)
-        .filter((name) => name !== "complainedUnconfirmed")
+        .filter((name) => mailCounters.includes(name))
         .map(snake);
       return [code(type), entry.meaning, state === null ? "" : code(state), codes(shown)];
     }),
