@@ -1,47 +1,49 @@
 // The composition root: builds every room, starts them in order and stops them in
 // reverse. The only file that knows them all; what they do is theirs. Over 300 lines: the wiring is one list.
 import { randomBytes } from "node:crypto";
-import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
-import { tellDomain } from "./care/domain-notice.ts";
-import { tellPool } from "./care/pool-notice.ts";
-import { createGuard } from "./care/guard.ts";
-import { createMaintenance } from "./care/maintenance.ts";
-import { createNotices } from "./care/notices.ts";
-import { createPrune } from "./care/prune.ts";
-import { createStatus } from "./care/status.ts";
 import { systemClock, type Clock } from "./clock.ts";
-import { readShapingFile, type Config, type ListenAddress } from "./config.ts";
+import { readShapingFile, type Config } from "./config.ts";
+import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
 import { createFeedback } from "./feedback/feedback.ts";
 import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
-import { createJobs, jobList } from "./jobs.ts";
+import { createJobs } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
-import type { SenderDomain } from "./model/domain.ts";
+import { createMaintenance } from "./maintenance/maintenance.ts";
+import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
+import { notifyDomainStatus } from "./notifications/domain-notice.ts";
+import { createNotices } from "./notifications/notices.ts";
+import { notifyAccountPaused } from "./notifications/pause-notice.ts";
+import { notifyPoolProblem } from "./notifications/pool-notice.ts";
+import { createDestinations } from "./outbound/destinations.ts";
+import { endAttemptsAtStop } from "./outbound/end-attempts.ts";
+import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
-import { createDestinations } from "./outbound/destinations.ts";
-import { createHolds } from "./queue/holds.ts";
-import { readLane } from "./queue/lane.ts";
-import { createRunner, type Runner } from "./queue/runner.ts";
+import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
-import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
+import { createRetention } from "./retention/retention.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
+import { createAbuseGuard } from "./sending-pause/abuse-guard.ts";
+import { createSendingPause } from "./sending-pause/sending-pause.ts";
 import type { Service } from "./service.ts";
 import { defaultAccountOf, domainConfig, endAtOnce, resolverOf } from "./setup.ts";
 import { createSigning } from "./signing/signing.ts";
+import { createStatsFold } from "./stats/fold.ts";
+import { createStatus } from "./status/status.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 import { createSecondLooks } from "./suppressions/second-look.ts";
 import { createSubmission } from "./submission/submit.ts";
-import { openCertificates } from "./tls/open.ts";
+import { openTls } from "./tls/tls.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 declare const __VERSION__: string;
@@ -60,8 +62,6 @@ export interface RunningDaemon {
 
 /** Attempts and requests in flight may take this long to end; what is left is taken back at the next start. */
 const drainMs = 30_000;
-/** An attempt that has not sent its final dot by then is ended: its recipient is given back. */
-const cutShortMs = 5_000;
 
 /** Opens the store, starts every room and resolves when the listeners stand. Throws StoreLocked, or the error of what could not start, with everything stopped again. */
 export async function serve({
@@ -126,17 +126,8 @@ async function build({
 }: Ground): Promise<{ floors: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
   const owner = randomBytes(8).toString("hex");
   const resolver = resolverOf(config, clock, log);
-  const certificates =
-    config.tls.mode === "off"
-      ? null
-      : await openCertificates({
-          config: config.tls,
-          dataDir: config.dataDir,
-          hostname: config.hostname,
-          altNames: [],
-          clock,
-          log,
-        });
+  const tls = await openTls({ config, clock, log });
+  const { certificates } = tls;
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
   const recorder = createRecorder({ clock, mint });
@@ -144,22 +135,20 @@ async function build({
   const { signHeader } = signing;
   const parsing = createParsing({ clock, log: log.component("parsing") });
   const access = createAccess({ store, clock, log, mint });
-  const domains = createDomains({
-    store,
-    resolver: resolver.uncached,
-    config: domainConfig(config),
-    poolAddresses: (accountKey) => pools.addressesOf(accountKey),
-    clock,
-    mint,
-    onStatus: (domain, before) => void tellDomain(notices, log.component("domains"), domain, before),
-  });
   const pools = createPools({
     store,
     resolver: resolver.uncached,
     hostname: config.hostname,
     clock,
     log: log.component("pools"),
-    tell: (problem) => void tellPool(notices, store, problem),
+  });
+  const domains = createDomains({
+    store,
+    resolver: resolver.uncached,
+    config: domainConfig(config),
+    poolAddresses: pools.addressesOf,
+    clock,
+    mint,
   });
   const shaping = createShaping(
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
@@ -169,14 +158,14 @@ async function build({
     resolver,
     outbound: config.outbound,
     hostname: config.hostname,
-    isOurs: ourAddresses(mailListeners),
-    mailPorts: mailListeners.flatMap((at) => ("path" in at ? [] : [at.port])),
+    isOurs: localAddresses(mailListeners),
+    mailPorts: portsOf(mailListeners),
     clock,
     log: log.component("delivery"),
     random: Math.random,
     connectionsOf: (group) => shaping(group).connections,
-    mayUse: (address) => pools.mayUse(address),
-    onUnusable: () => pools.lookSoon(),
+    mayUse: pools.mayUse,
+    onUnusable: pools.lookSoon,
   });
   const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
@@ -191,22 +180,14 @@ async function build({
     random: Math.random,
     isCaught: destinations.isCaught,
   };
-  const holds = createHolds({
-    store,
-    note: (lane, dueAt) => queue.note(lane, dueAt),
-    clock,
-    log: log.component("queue"),
-  });
-  const queue: Runner = createRunner({
+  const sendingPause = createSendingPause({ store, clock, log: log.component("sending-pause") });
+  const queue = createRunner({
     store,
     destinationOf: destinations.destinationOf,
     suppressedSince: destinations.suppressedSince(store),
     settlementOf: (job, outcome, now, group) => settlementOf(settleDeps, job, outcome, now, group),
-    isPaused: (accountKey) => holds.isPaused(accountKey),
-    onNoSource(lane) {
-      const named = readLane(lane);
-      if (named) pools.noteWaiting(named.accountKey, named.ipPool);
-    },
+    isPaused: sendingPause.isPaused,
+    onNoSource: destinations.onNoSource,
     shaping,
     random: Math.random,
     owner,
@@ -217,33 +198,30 @@ async function build({
     delivery.reconsider();
     queue.onSourcesChanged();
   });
-  const runner: Runner = {
-    ...queue,
-    async stop() {
-      const late = clock.after(cutShortMs, () => delivery.cutShort());
-      await queue.stop();
-      late.cancel();
-    },
-  };
+  sendingPause.onReleased(queue.note);
+  const runner = endAttemptsAtStop(queue, delivery, clock);
   const submission = createSubmission({ store, domains, pools, runner, config, tokens, clock, mint });
   const notices = createNotices({
     store,
     runner,
     config,
-    verifiedDomain: (name) => verifiedDomain(store, domains, name),
+    domains,
     signHeader,
     tokens,
     clock,
     mint,
     log: log.component("notices"),
   });
-  const guard = createGuard({
+  const domainsLog = log.component("domains");
+  domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
+  pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
+  const guard = createAbuseGuard({
     store,
-    holds,
-    notices,
+    pauses: sendingPause,
+    onPaused: (account, reason, at) => notifyAccountPaused(notices, account, reason, at),
     shares: config.guard,
     clock,
-    log: log.component("guard"),
+    log: log.component("sending-pause"),
   });
   const webhooks = createWebhooks({
     store,
@@ -252,24 +230,17 @@ async function build({
     resolver,
     clock,
     log,
-    onDeadLetter: ({ endpoint, eventId, attempts, lastStatus }) =>
-      void notices.notify(
-        `dead_letter:${endpoint.id}`,
-        `events for ${new URL(endpoint.url).host} could not be delivered`,
-        `The webhook endpoint ${endpoint.id} (${endpoint.url}) refused event ${eventId} in all ${attempts} attempts; ` +
-          `its last answer was ${lastStatus ?? "none"}. The event stays in GET /v1/events for 30 days.\n\n` +
-          `What to do: mend the endpoint, then look at what it missed with: svc events list --webhook ${endpoint.id}\n`,
-      ),
+    onDeadLetter: (letter) => void notifyDeadLetter(notices, letter),
   });
   const unsubscribe = store.onCommit(({ events }) => {
     if (events) webhooks.kick();
   });
-  const reload = async (): Promise<void> => {
-    const error = await certificates?.reload();
-    if (error) log.error({ err: error }, "the new certificate is unusable; the old one stays");
-    else log.info({}, "certificates were read again");
-  };
-  const prune = createPrune({ store, retention: config.retention, clock, log: log.component("prune") });
+  const retention = createRetention({
+    store,
+    retention: config.retention,
+    clock,
+    log: log.component("retention"),
+  });
   const secondLooks = createSecondLooks({
     store,
     resolver: resolver.uncached,
@@ -277,16 +248,7 @@ async function build({
     log: log.component("suppressions"),
   });
   const jobs = createJobs(
-    jobList({
-      recheckDomains: () => domains.recheck(),
-      secondLooks: () => secondLooks.run(),
-      renewCertificates: reload,
-      prune: () => prune.run(),
-      foldStats: () => store.foldStats(),
-      guard: () => guard.check(),
-      releaseHeld: () => holds.release(),
-      lookAtAddresses: () => pools.look(),
-    }),
+    [domains, tls, secondLooks, retention, createStatsFold(store), guard, sendingPause, pools],
     clock,
     log.component("jobs"),
   );
@@ -372,42 +334,15 @@ async function build({
   return {
     floors: [
       [outside, pools, access.security],
-      [webhooks, holds, runner, prune, jobs, ...(relay ? [relay] : []), inbound, http],
+      [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {
       addresses,
-      reload,
+      reload: tls.reload,
       devCredentials: async () =>
         makeDevCredentials({ store, domains, access, clock }, await defaultAccountOf(store)),
     },
   };
-}
-
-/**
- * An MX at one of this machine's own outward addresses would be a loop (RFC 5321 §5.1), and so would a loopback address
- * that mail is taken at; what our host name resolves to is looked up by delivery.
- */
-function ourAddresses(listeners: ListenAddress[]): (address: string, port: number) => boolean {
-  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  const outward = new Set(own.filter(({ internal }) => !internal).map(({ address }) => address));
-  const loopback = new Set(own.filter(({ internal }) => internal).map(({ address }) => address));
-  const listensAt = (address: string, port: number): boolean =>
-    listeners.some((at) => {
-      if ("path" in at || at.port !== port) return false;
-      const all = at.host === "0.0.0.0" || at.host === "::";
-      return at.host === address || (all && loopback.has(address));
-    });
-  return (address, port) => outward.has(address) || listensAt(address, port);
-}
-
-async function verifiedDomain(
-  store: Store,
-  domains: ReturnType<typeof createDomains>,
-  name: string,
-): Promise<SenderDomain | null> {
-  const account = await defaultAccountOf(store);
-  const found = await domains.senderFor(account.key, name);
-  return found.ok ? found.domain : null;
 }
 
 /** The upper floor first; what has not ended by the deadline is left to the next start. */
@@ -418,7 +353,7 @@ async function stopAll(started: Service[][], store: Store, clock: Clock, log: Lo
     try {
       await service.stop();
     } catch (error) {
-      log.error({ service: service.name, err: error }, "a part did not stop cleanly");
+      log.error({ service: service.name, err: error }, "a service did not stop cleanly");
     }
   };
   const all = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 import { dkimVerify } from "mailauth";
 import { describe, expect, test } from "vitest";
-import { createNotices, type NoticesDeps } from "../../src/care/notices.ts";
+import { createNotices, type NoticesDeps } from "../../src/notifications/notices.ts";
 import { createIdMint } from "../../src/ids.ts";
 import type { Log } from "../../src/log.ts";
 import { createSigner, dkimRecordValue, generateDkimKey } from "../../src/mail/dkim.ts";
@@ -37,7 +37,7 @@ function makeRig({ email = "ops@x.test", from = null, domain = null, sign = true
     store: {
       ...store.store(),
       accountByName: async (name) =>
-        accounts.missing || name !== operationsAccount ? null : { ...liveSender.account, key: 5, name },
+        accounts.missing ? null : { ...liveSender.account, key: name === operationsAccount ? 5 : 1, name },
     },
     runner,
     config: {
@@ -47,9 +47,11 @@ function makeRig({ email = "ops@x.test", from = null, domain = null, sign = true
       dev: false,
       outbound: { sign },
     },
-    verifiedDomain: async (name) => {
-      asked.push(name);
-      return domain?.name === name ? domain : null;
+    domains: {
+      async senderFor(accountKey, name) {
+        asked.push(`${accountKey} ${name}`);
+        return domain?.name === name ? { ok: true, domain } : { ok: false, domain: null };
+      },
     },
     signHeader: async (input) => createSigner()(input),
     clock,
@@ -105,7 +107,7 @@ describe("a notice", () => {
     const domain = makeDomain("ok.test", { dkimKeys });
     const { store, asked, notices } = makeRig({ from: "svc@ok.test", domain });
     await notices.notify("a", "s", "t");
-    expect(asked).toEqual(["ok.test"]);
+    expect(asked, "of the default account").toEqual(["1 ok.test"]);
     const { message } = store.last();
     expect(message).toMatchObject({ from: "svc@ok.test", signingDomain: null });
     const bytes = store.bytes();

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createMaintenance } from "../../src/care/maintenance.ts";
-import { createStatus } from "../../src/care/status.ts";
+import { createMaintenance } from "../../src/maintenance/maintenance.ts";
+import { createStatus } from "../../src/status/status.ts";
 import type { PoolProblem } from "../../src/pools/problems.ts";
 import { laneOf } from "../../src/queue/lane.ts";
 import { accept, minute, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";

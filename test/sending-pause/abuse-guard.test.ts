@@ -1,11 +1,12 @@
-// The guard with the real store and its counters, and a runner that is told of lanes.
+// The abuse guard with the real store and its counters.
 import { expect, onTestFinished, test } from "vitest";
-import { createGuard, type GuardDeps } from "../../src/care/guard.ts";
 import { silentLog } from "../../src/log.ts";
 import { operationsAccount, type Account } from "../../src/model/account.ts";
 import { counterMask, type CounterName } from "../../src/model/counters.ts";
 import { mailFacts } from "../../src/model/facts.ts";
-import { createHolds } from "../../src/queue/holds.ts";
+import { notifyAccountPaused } from "../../src/notifications/pause-notice.ts";
+import { createAbuseGuard, type AbuseGuardDeps } from "../../src/sending-pause/abuse-guard.ts";
+import { createSendingPause } from "../../src/sending-pause/sending-pause.ts";
 import type { Store } from "../../src/store/store.ts";
 import { newDirectory, newEvent, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -20,15 +21,15 @@ const raised = {
 } satisfies Record<string, CounterName[]>;
 type Happened = Partial<Record<keyof typeof raised, number>>;
 
-async function rig(shares: GuardDeps["shares"] = { hardBounceShare: 0.1, complaintShare: 0.003 }) {
+async function rig(shares: AbuseGuardDeps["shares"] = { hardBounceShare: 0.1, complaintShare: 0.003 }) {
   const clock = new ManualClock();
   const store = await openSqlite(newDirectory(), clock);
   onTestFinished(() => store.close());
   const told: { cause: string; subject: string; text: string }[] = [];
   /** Accounts whose figures were read. */
   const looked: number[] = [];
-  const holds = createHolds({ store, note: () => undefined, clock, log: silentLog });
-  await holds.start();
+  const pauses = createSendingPause({ store, clock, log: silentLog });
+  await pauses.start();
   const find = async (name = "default"): Promise<Account> => {
     const found = await store.accountByName(name);
     if (!found) throw new Error("no such account");
@@ -38,10 +39,12 @@ async function rig(shares: GuardDeps["shares"] = { hardBounceShare: 0.1, complai
     looked.push(accountKey);
     return store.statsTotals(accountKey, range);
   };
-  const guard = createGuard({
+  const notify = async (cause: string, subject: string, text: string) =>
+    told.push({ cause, subject, text }) > 0;
+  const guard = createAbuseGuard({
     store: { ...store, statsTotals },
-    holds,
-    notices: { notify: async (cause, subject, text) => told.push({ cause, subject, text }) > 0 },
+    pauses,
+    onPaused: (account, reason, at) => notifyAccountPaused({ notify }, account, reason, at),
     shares,
     clock,
     log: silentLog,
@@ -51,7 +54,7 @@ async function rig(shares: GuardDeps["shares"] = { hardBounceShare: 0.1, complai
     store,
     told,
     looked,
-    holds,
+    pauses,
     guard,
     find,
     /** So many recipients of the account come to that. */
@@ -82,7 +85,7 @@ async function rig(shares: GuardDeps["shares"] = { hardBounceShare: 0.1, complai
 }
 
 test("hard bounces past their share pause the account, and the operator is told why and what to do", async () => {
-  const { happens, isPaused, told, find, holds, store, clock } = await rig();
+  const { happens, isPaused, told, find, pauses, store, clock } = await rig();
   await happens({ delivered: 180, hard: 20 });
   expect(await isPaused(), "a tenth is not more than a tenth").toBe(false);
   await happens({ hard: 1 });
@@ -90,7 +93,7 @@ test("hard bounces past their share pause the account, and the operator is told 
   const account = await find();
   const reason = "10.45 % of 201 recipients within a day bounced hard, more than 10 %";
   expect(account).toMatchObject({ pausedAt: clock.now(), pauseReason: reason });
-  expect(holds.isPaused(account.key)).toBe(true);
+  expect(pauses.isPaused(account.key)).toBe(true);
   expect(told).toMatchObject([
     {
       cause: `account_paused:${account.id}:${clock.now()}`,
@@ -141,14 +144,14 @@ test("only the last day counts, and live mail only", async () => {
 });
 
 test("after a resume the same bounces do not pause it again, and new ones do", async () => {
-  const { happens, isPaused, clock, guard, find, holds, told } = await rig();
+  const { happens, isPaused, clock, guard, find, pauses, told } = await rig();
   await clock.advance(7 * 60_000); // in the middle of a quarter of an hour, by which counters are kept
   await happens({ delivered: 10, hard: 500 });
   expect(await isPaused()).toBe(true);
   await clock.advance(1000);
   expect(await guard.resume(await find())).toBe(true);
   expect(await guard.resume(await find())).toBe(false);
-  expect(holds.isPaused((await find()).key)).toBe(false);
+  expect(pauses.isPaused((await find()).key)).toBe(false);
   await happens({ delivered: 150, hard: 40 });
   expect(await isPaused(), "190 since then are too few").toBe(false);
   await clock.advance(hourMs);
@@ -189,9 +192,9 @@ test("accounts without a new event are not looked at; the account of notices is 
 });
 
 test("switched off it pauses nobody, and what is paused can still be resumed", async () => {
-  const { happens, isPaused, holds, guard, find } = await rig(null);
+  const { happens, isPaused, pauses, guard, find } = await rig(null);
   await happens({ hard: 500 });
   expect(await isPaused()).toBe(false);
-  await holds.pause((await find()).key, "before it was switched off");
+  await pauses.pause((await find()).key, "before it was switched off");
   expect(await guard.resume(await find())).toBe(true);
 });
