@@ -1,5 +1,6 @@
-// The composition root: builds every room, starts them in order and stops them in
-// reverse. The only file that knows them all; what they do is theirs. Over 300 lines: the wiring is one list.
+// The composition root: creates each module, starts the services in order and stops them in reverse. It is the only file
+// that imports all modules, and holds no rule and no text of theirs. Where two modules need each other, one offers a hook
+// (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
 import { randomBytes } from "node:crypto";
 import { createAccess } from "./access/access.ts";
 import { systemClock, type Clock } from "./clock.ts";
@@ -56,14 +57,14 @@ export interface RunningDaemon {
   reload(): Promise<void>;
   /** Finishes what is in flight, at most `drainMs`. */
   stop(): Promise<void>;
-  /** Resolves once everything has stopped. */
+  /** Resolves when everything has stopped. */
   readonly finished: Promise<void>;
 }
 
-/** Attempts and requests in flight may take this long to end; what is left is taken back at the next start. */
+/** Attempts and requests in flight may take this long to end; the next start takes back the leases of the rest. */
 const drainMs = 30_000;
 
-/** Opens the store, starts every room and resolves when the listeners stand. Throws StoreLocked, or the error of what could not start, with everything stopped again. */
+/** Opens the store, starts every service and resolves when the listeners are open. Throws StoreLocked, or the error of what could not start, after everything has stopped again. */
 export async function serve({
   config,
   log,
@@ -85,25 +86,25 @@ export async function serve({
   });
   const started: Service[][] = [];
   try {
-    const rooms = await build({ config, log, clock, mint, store, startedAt });
-    for (const floor of rooms.floors) {
-      const standing: Service[] = [];
-      started.unshift(standing);
-      for (const service of floor) {
+    const { layers, daemon } = await build({ config, log, clock, mint, store, startedAt });
+    for (const layer of layers) {
+      const running: Service[] = [];
+      started.unshift(running);
+      for (const service of layer) {
         await service.start();
-        standing.unshift(service);
+        running.unshift(service);
       }
     }
     const { promise: finished, resolve } = Promise.withResolvers<void>();
     const stop = once(() => stopAll(started, store, clock, log).finally(resolve));
-    return { ...rooms.daemon, stop, finished };
+    return { ...daemon, stop, finished };
   } catch (error) {
     await stopAll(started, store, clock, log);
     throw error;
   }
 }
 
-interface Ground {
+interface Base {
   config: Config;
   log: Log;
   clock: Clock;
@@ -113,8 +114,9 @@ interface Ground {
 }
 
 /**
- * Every room and the order in which they start: doors last, so that nothing is accepted that nobody would deliver.
- * A floor stands on the one before it, and its services are stopped together: nobody waits for another's slow client.
+ * Creates the modules, and says in which order their services start: the listeners last, so that mail is accepted only
+ * once it can be delivered. A layer needs the one before it. The services of one layer are stopped together, so that the
+ * slow client of one does not delay the others.
  */
 async function build({
   config,
@@ -123,7 +125,7 @@ async function build({
   mint,
   store,
   startedAt,
-}: Ground): Promise<{ floors: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
+}: Base): Promise<{ layers: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
   const owner = randomBytes(8).toString("hex");
   const resolver = resolverOf(config, clock, log);
   const tls = await openTls({ config, clock, log });
@@ -287,6 +289,8 @@ async function build({
     clock,
     log: log.component("inbound"),
   });
+  const listeners: Pick<RunningDaemon, "addresses">[] = [];
+  const addresses: RunningDaemon["addresses"] = () => listeners.flatMap((one) => one.addresses());
   const http = createHttp({
     config,
     certificates,
@@ -309,16 +313,12 @@ async function build({
       clock,
       version: __VERSION__,
       startedAt,
-      poolProblems: () => pools.problems(),
-      listeners: () => addresses(),
-      jobs: () => jobs.states(),
+      poolProblems: pools.problems,
+      listeners: addresses,
+      jobs: jobs.states,
     }),
   });
-  const addresses = (): { name: string; address: string }[] => [
-    ...http.addresses(),
-    ...(relay?.addresses() ?? []),
-    ...inbound.addresses(),
-  ];
+  listeners.push(http, ...(relay ? [relay] : []), inbound);
 
   const outside: Service = {
     name: "outside",
@@ -332,7 +332,7 @@ async function build({
     },
   };
   return {
-    floors: [
+    layers: [
       [outside, pools, access.security],
       [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
@@ -345,7 +345,7 @@ async function build({
   };
 }
 
-/** The upper floor first; what has not ended by the deadline is left to the next start. */
+/** The last layer first; what has not ended by the deadline is left to the next start. */
 async function stopAll(started: Service[][], store: Store, clock: Clock, log: Log): Promise<void> {
   const { promise: deadline, resolve } = Promise.withResolvers<void>();
   const timer = clock.after(drainMs, resolve);
@@ -357,7 +357,7 @@ async function stopAll(started: Service[][], store: Store, clock: Clock, log: Lo
     }
   };
   const all = async (): Promise<void> => {
-    for (const floor of started) await Promise.all(floor.map(stopOne));
+    for (const layer of started) await Promise.all(layer.map(stopOne));
   };
   await Promise.race([all(), deadline]);
   timer.cancel();
