@@ -4,9 +4,12 @@
 import { networkInterfaces } from "node:os";
 import type { ListenAddress } from "../config.ts";
 
-/** The interfaces are read once. `listeners`: where mail is accepted. */
-export function localAddresses(listeners: ListenAddress[]): (address: string, port: number) => boolean {
-  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+/** `listeners`: where mail is accepted. The interfaces are read once. */
+export function localAddresses(
+  listeners: ListenAddress[],
+  interfaces = networkInterfaces(),
+): (address: string, port: number) => boolean {
+  const own = Object.values(interfaces).flatMap((addresses) => addresses ?? []);
   const outward = new Set(own.filter(({ internal }) => !internal).map(({ address }) => address));
   const loopback = new Set(own.filter(({ internal }) => internal).map(({ address }) => address));
   const listensAt = (address: string, port: number): boolean =>

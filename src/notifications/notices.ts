@@ -18,7 +18,7 @@ import { accept, type AcceptDeps } from "../submission/accept.ts";
 import type { Store } from "../store/store.ts";
 
 export interface Notices {
-  /** `cause` identifies what is sent once an hour at most, e.g. `dead_letter:we_…`. Never throws; false: the mail could not be queued. */
+  /** `cause` identifies what is sent once an hour at most, e.g. `dead_letter:whk_…`. Never throws; false: the mail could not be queued. */
   notify(cause: string, subject: string, text: string): Promise<boolean>;
 }
 

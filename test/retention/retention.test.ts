@@ -18,7 +18,7 @@ const nothing = {
   files: 0,
 };
 
-/** A store that has `pieces` to remove, each of which takes `tookMs`. */
+/** A store that has `pieces` to delete, each of which takes `tookMs`. */
 function makeRig(pieces: number, tookMs = 0) {
   const clock = new ManualClock();
   const asked: PurgeRequest[] = [];
@@ -34,7 +34,7 @@ function makeRig(pieces: number, tookMs = 0) {
   return Object.assign(rig, { retention });
 }
 
-/** Moves time until the run has ended; answers how long that was. */
+/** Moves time until the run has ended; returns how long that took. */
 async function toEnd({ clock }: { clock: ManualClock }, run: Promise<void>): Promise<number> {
   const from = clock.monotonic();
   let ended = false;
@@ -44,7 +44,7 @@ async function toEnd({ clock }: { clock: ManualClock }, run: Promise<void>): Pro
   return clock.monotonic() - from;
 }
 
-test("asks with the cut-offs of now, for as long as there is more", async () => {
+test("deletes by the cut-off times of now until nothing expired is left", async () => {
   const rig = makeRig(3);
   const now = rig.clock.now();
   await toEnd(rig, rig.retention.run());
@@ -57,7 +57,7 @@ test("asks with the cut-offs of now, for as long as there is more", async () => 
   });
 });
 
-test("quick pieces grow and slow ones shrink, within bounds", async () => {
+test("fast pieces grow and slow ones shrink, within bounds", async () => {
   const rig = makeRig(12);
   await toEnd(rig, rig.retention.run());
   const grown = rig.asked.map(({ limit }) => limit);
@@ -71,12 +71,12 @@ test("quick pieces grow and slow ones shrink, within bounds", async () => {
   expect(shrunk.at(-1)).toBe(20);
 });
 
-test("between two pieces others have as much time as one took", async () => {
+test("other writes have as much time between two pieces as a piece took", async () => {
   const rig = makeRig(4, 20);
   expect(await toEnd(rig, rig.retention.run())).toBeGreaterThanOrEqual(4 * 20 + 3 * 20);
 });
 
-test("stopping ends the run after the piece under way, and none begins afterwards", async () => {
+test("a stop ends the run after the piece under way, and no run starts after it", async () => {
   const rig = makeRig(1000, 20);
   const run = rig.retention.run();
   await rig.clock.advance(30); // within the pause after the first
@@ -88,7 +88,7 @@ test("stopping ends the run after the piece under way, and none begins afterward
   expect(rig.clock.pending).toBe(0);
 });
 
-test("a store that refuses fails the run, not the stop; the next run begins anew", async () => {
+test("a refused write fails the run and not the stop; the next run starts over", async () => {
   const rig = makeRig(1);
   rig.fails = true;
   await expect(rig.retention.run()).rejects.toBeInstanceOf(StoreUnavailable);

@@ -84,7 +84,7 @@ async function rig(shares: AbuseGuardDeps["shares"] = { hardBounceShare: 0.1, co
   };
 }
 
-test("hard bounces past their share pause the account, and the operator is told why and what to do", async () => {
+test("hard bounces above their share pause the account, and the operator gets a mail with the reason and what to do", async () => {
   const { happens, isPaused, told, find, pauses, store, clock } = await rig();
   await happens({ delivered: 180, hard: 20 });
   expect(await isPaused(), "a tenth is not more than a tenth").toBe(false);
@@ -104,13 +104,13 @@ test("hard bounces past their share pause the account, and the operator is told 
   expect(told[0]?.text).toContain("svc accounts resume default");
   await happens({ hard: 9 });
   await isPaused();
-  expect(told, "it is told once").toHaveLength(1);
+  expect(told, "one mail a pause").toHaveLength(1);
   expect((await store.listAudit({}, { limit: 10, cursor: null })).rows).toMatchObject([
     { action: "accounts.pause", actorKind: "system", target: "default", detail: { reason } },
   ]);
 });
 
-test("complaints past theirs do too", async () => {
+test("complaints above their share pause the account", async () => {
   const { happens, isPaused, find } = await rig();
   await happens({ delivered: 1000, complained: 3 });
   expect(await isPaused()).toBe(false);
@@ -125,7 +125,7 @@ test.each([
   ["bounces of too few recipients", { hard: 199 }],
   ["complaints of too few", { delivered: 999, complained: 999 }],
   ["soft bounces", { delivered: 100, soft: 900 }],
-])("%s pause nobody", async (_what, figures) => {
+])("%s pause no account", async (_what, figures) => {
   const { happens, isPaused } = await rig();
   await happens(figures);
   expect(await isPaused()).toBe(false);
@@ -143,7 +143,7 @@ test("only the last day counts, and live mail only", async () => {
   expect(await isPaused()).toBe(true);
 });
 
-test("after a resume the same bounces do not pause it again, and new ones do", async () => {
+test("after a resume the same bounces do not pause the account again, and new ones do", async () => {
   const { happens, isPaused, clock, guard, find, pauses, told } = await rig();
   await clock.advance(7 * 60_000); // in the middle of a quarter of an hour, by which counters are kept
   await happens({ delivered: 10, hard: 500 });
@@ -158,14 +158,14 @@ test("after a resume the same bounces do not pause it again, and new ones do", a
   await happens({ delivered: 10 });
   expect(await isPaused()).toBe(true);
   expect((await find()).pauseReason).toContain("20 % of 200 recipients");
-  expect(new Set(told.map(({ cause }) => cause)).size, "each pause is told").toBe(2);
+  expect(new Set(told.map(({ cause }) => cause)).size, "a mail each pause").toBe(2);
   await guard.resume(await find());
   await clock.advance(25 * hourMs);
   await happens({ delivered: 300, hard: 100 });
   expect(await isPaused(), "a day later the whole day counts again").toBe(true);
 });
 
-test("what was forgiven does not count a day later, in the quarter of an hour of the resume, either", async () => {
+test("counts before a resume do not count a day later either, in the quarter of an hour of the resume", async () => {
   const { happens, isPaused, clock, guard, find } = await rig();
   await clock.advance(quarterMs - (clock.now() % quarterMs) + 60_000);
   await happens({ delivered: 100, hard: 150 });
@@ -178,7 +178,7 @@ test("what was forgiven does not count a day later, in the quarter of an hour of
   }
 });
 
-test("accounts without a new event are not looked at; the account of notices is never paused", async () => {
+test("accounts without a new event are not checked; the account of notices is never paused", async () => {
   const { happens, guard, looked, find } = await rig();
   await guard.check();
   expect(looked).toEqual([]);
@@ -191,7 +191,7 @@ test("accounts without a new event are not looked at; the account of notices is 
   expect(looked).toEqual([(await find()).key]);
 });
 
-test("switched off it pauses nobody, and what is paused can still be resumed", async () => {
+test("switched off, it pauses no account, and a paused account can still be resumed", async () => {
   const { happens, isPaused, pauses, guard, find } = await rig(null);
   await happens({ hard: 500 });
   expect(await isPaused()).toBe(false);

@@ -1,4 +1,4 @@
-// Sending that is paused, with the real store and the real runner.
+// Paused accounts and their held mail, with the real store and the real runner.
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
@@ -134,7 +134,7 @@ async function bench(
 const times = <T>(count: number, make: () => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, make));
 
-test("mail of a paused account is not tried, and another's in the same lane is; resumed, all of it goes, once", async () => {
+test("mail of a paused account is not attempted, another account's in the same lane is; after the resume each is sent once", async () => {
   const { pauses, store, mine, other, put, submitted, run, tried } = await bench();
   await times(1000, () => submitted(mine));
   await pauses.pause(mine, "too many bounces");
@@ -148,7 +148,7 @@ test("mail of a paused account is not tried, and another's in the same lane is; 
   expect(await store.queueCounts()).toMatchObject({ held: 0, queued: 0, sending: 0 });
 });
 
-test("what was claimed and has no slot yet is given back; what is under way ends, and its retry is held", async () => {
+test("claimed mail without a slot is requeued; an attempt under way ends, and its retry is held", async () => {
   const ends = Promise.withResolvers<Outcome>();
   const { pauses, store, runner, mine, put, run, turn, tried, stateOf } = await bench({
     connections: 1,
@@ -165,11 +165,11 @@ test("what was claimed and has no slot yet is given back; what is under way ends
   expect(new Set(await Promise.all(ids.map(stateOf)))).toEqual(new Set(["deferred", "queued"]));
   expect(
     (await store.message(mine, ids[1] ?? ""))?.recipients[0]?.attempts,
-    "what was given back was not counted as tried",
+    "requeued mail has no attempt counted",
   ).toBe(0);
 });
 
-test("a slot that was promised before the pause is not used after it", async () => {
+test("a slot reserved before the pause is not used after it", async () => {
   const { pauses, mine, other, put, run, runner, store, tried, clock } = await bench();
   await put(other);
   await run(10);
@@ -185,7 +185,7 @@ test("a slot that was promised before the pause is not used after it", async () 
   expect((await store.queueCounts()).held).toBe(1);
 });
 
-test("a kill in the middle of a pause, and in the middle of a release, loses nothing and sends nothing early", async () => {
+test("a kill during a pause and during a release loses no mail and sends none early", async () => {
   const first = await bench();
   await times(700, () => first.submitted(first.mine));
   await first.pauses.pause(first.mine, "too many bounces");
