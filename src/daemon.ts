@@ -81,7 +81,7 @@ export async function serve({
     clock,
     log,
     mint,
-    minFreeShare: config.limits.minFreeShare,
+    minFreeShare: config.limits.minFreeSpaceShare,
     onLost: endAtOnce,
   });
   const started: Service[][] = [];
