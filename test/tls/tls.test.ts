@@ -23,7 +23,7 @@ function newFolder(): string {
 }
 
 test("without TLS there is no certificate, and a reload is not an error", async () => {
-  const { tls, logged } = await open({ mode: "off", certFile: null, keyFile: null }, "/nowhere");
+  const { tls, logged } = await open({ mode: "off", cert: null, key: null }, "/nowhere");
   expect(tls.certificates).toBeNull();
   await tls.reload();
   expect(logged).toEqual(["info: reloaded the certificates"]);
@@ -31,11 +31,11 @@ test("without TLS there is no certificate, and a reload is not an error", async 
 
 test("the daily job reloads; an unusable certificate is logged as an error, and the old one stays", async () => {
   const dataDir = newFolder();
-  await open({ mode: "self-signed", certFile: null, keyFile: null }, dataDir);
-  const [certFile, keyFile] = [join(dataDir, "tls", "cert.pem"), join(dataDir, "tls", "key.pem")];
-  const { tls, logged } = await open({ mode: "files", certFile, keyFile }, dataDir);
+  await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  const [cert, key] = [join(dataDir, "tls", "cert.pem"), join(dataDir, "tls", "key.pem")];
+  const { tls, logged } = await open({ mode: "files", cert, key }, dataDir);
   const before = tls.certificates?.current();
-  writeFileSync(certFile, "broken");
+  writeFileSync(cert, "broken");
   const [job] = tls.jobs;
   expect(job).toMatchObject({ name: "renew-certificates", cron: "17 4 * * *" });
   await job?.run();
