@@ -14,8 +14,8 @@ import type { MessageTokens } from "../mail/message-token.ts";
 import { defaultAccount, operationsAccount, type Account } from "../model/account.ts";
 import type { SenderDomain } from "../model/domain.ts";
 import { defaultPool } from "../model/ip-pool.ts";
-import { accept, type AcceptDeps } from "../submission/accept.ts";
 import type { Store } from "../store/store.ts";
+import { accept, type AcceptDeps } from "../submission/accept.ts";
 
 export interface Notices {
   /** `cause` identifies what is sent once an hour at most, e.g. `dead_letter:whk_…`. Never throws; false: the mail could not be queued. */

@@ -58,7 +58,8 @@ export function createAbuseGuard({
 
   /** Of the last day, or since the account was resumed if that was later. */
   const recent = async ({ key, guarded }: Account): Promise<Figures> => {
-    const dayAgo = quarterOf(clock.now() - dayMs); // counters are kept by the quarter: the baseline has to lie within it entirely
+    // A whole quarter of an hour, as the counters are kept, so that the range contains all of the baseline.
+    const dayAgo = quarterOf(clock.now() - dayMs);
     if (!guarded || guarded.from < dayAgo) return figuresOf(key, dayAgo);
     const now = await figuresOf(key, guarded.from);
     return {
