@@ -29,7 +29,7 @@ import { maxMessageBytes } from "../src/mail/intake.ts";
 import { keyScopes } from "../src/model/api-key.ts";
 import { simulatorDomain } from "../src/model/simulator.ts";
 import { createShaping } from "../src/queue/shaping.ts";
-import { mostRecipients } from "../src/relay/listening.ts";
+import { mostRecipients } from "../src/relay/smtp-service.ts";
 import { sandboxOutcome, simulatedNames } from "../src/sandbox/simulator.ts";
 import { farthestSendAtMs, most } from "../src/submission/fields.ts";
 

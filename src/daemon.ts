@@ -42,7 +42,7 @@ import { createStatsFold } from "./stats/fold.ts";
 import { createStatus } from "./status/status.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
-import { createSecondLooks } from "./suppressions/second-look.ts";
+import { createSecondLooks } from "./suppressions/nxdomain-recheck.ts";
 import { createSubmission } from "./submission/submit.ts";
 import { openTls } from "./tls/tls.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
