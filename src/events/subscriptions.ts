@@ -1,5 +1,5 @@
-// Which types of event an endpoint gets, as the store keeps it (a bit a type: the fan-out asks for it in SQL) and as the
-// API shows it: a list of types, or ["*"] for every type, those of later versions too.
+// Which types of event an endpoint gets: those that it names, or every type, those of later versions too. The store keeps
+// a bit a type, and for every type all bits; its fan-out compares them.
 import { everyEvent } from "../model/webhook.ts";
 import { eventCatalog, eventTypes, type EventType } from "./catalog.ts";
 
@@ -15,9 +15,8 @@ export function eventMask(names: readonly Subscription[] = [everyType]): number 
   return names.reduce((mask, name) => mask | (name === everyType ? everyEvent : eventCatalog[name].bit), 0);
 }
 
-/** As it is shown. */
-export function subscriptionOf(mask: number): Subscription[] {
-  return mask === everyEvent ? [everyType] : eventTypesOf(mask);
+export function isEveryType(mask: number): boolean {
+  return mask === everyEvent;
 }
 
 /** The types of this version that a subscription holds. */

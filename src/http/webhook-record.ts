@@ -1,7 +1,7 @@
 // A webhook endpoint as the API shows it, and an attempt at it. Its secret is shown at creation and rotation only.
 import type { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../clock.ts";
-import { subscriptionOf } from "../events/subscriptions.ts";
+import { eventTypesOf, isEveryType } from "../events/subscriptions.ts";
 import type { DeliveryAttempt } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
 import type { webhookCreatedShape, webhookDeliveryShape, webhookShape } from "./shapes/webhooks.ts";
@@ -15,7 +15,8 @@ export function endpointBody(endpoint: Endpoint): z.input<typeof webhookShape> {
   return {
     id: endpoint.id,
     url: endpoint.url,
-    events: subscriptionOf(endpoint.eventMask),
+    events: eventTypesOf(endpoint.eventMask),
+    all_events: isEveryType(endpoint.eventMask),
     description: endpoint.description,
     active: endpoint.active,
     format: endpoint.format,

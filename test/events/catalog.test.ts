@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { eventCatalog, eventTypes } from "../../src/events/catalog.ts";
 import { countersMask, countingOf } from "../../src/events/counted.ts";
 import type { CountedData, EventCatalog } from "../../src/events/entry.ts";
-import { eventMask, eventTypesOf, subscriptionOf } from "../../src/events/subscriptions.ts";
+import { eventMask, eventTypesOf, isEveryType } from "../../src/events/subscriptions.ts";
 import { counterNames } from "../../src/model/counters.ts";
 
 const entries: EventCatalog = eventCatalog;
@@ -15,13 +15,17 @@ test("every type has a bit of its own, within the 31 that a mask can hold", () =
 
 test.each(eventTypes)("a subscription to %s alone holds this type alone", (type) => {
   expect(eventTypesOf(eventMask([type]))).toEqual([type]);
-  expect(subscriptionOf(eventMask([type, type]))).toEqual([type]);
+  expect(eventTypesOf(eventMask([type, type]))).toEqual([type]);
+  expect(isEveryType(eventMask([type]))).toBe(false);
 });
 
-test("a subscription to all holds every type, and is shown as such; one that names all is not", () => {
-  expect(eventTypesOf(eventMask())).toEqual(eventTypes);
-  expect([subscriptionOf(eventMask()), subscriptionOf(eventMask(["*"]))]).toEqual([["*"], ["*"]]);
-  expect(subscriptionOf(eventMask(eventTypes))).toEqual(eventTypes);
+test("a subscription to every type is told from one that names them all", () => {
+  for (const names of [undefined, ["*"], ["message.bounced", "*"]] as const) {
+    expect(eventTypesOf(eventMask(names))).toEqual(eventTypes);
+    expect(isEveryType(eventMask(names))).toBe(true);
+  }
+  expect(eventTypesOf(eventMask(eventTypes))).toEqual(eventTypes);
+  expect(isEveryType(eventMask(eventTypes))).toBe(false);
 });
 
 const raised = (type: string, data: CountedData = {}): string[] => {

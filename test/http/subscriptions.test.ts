@@ -23,6 +23,7 @@ const laterCatalog = {
     sample: () => ({ reason: "none" }),
   }),
 };
+const all = { events: eventTypes, all_events: true };
 const url = "https://hooks.example/in";
 let door: Harness;
 let store: Store;
@@ -82,7 +83,10 @@ test("an endpoint of all events gets those of a type that came after it", async 
 
 test("one that names every type of today does not", async () => {
   const each = await made({ events: eventTypes });
-  expect((await door.ask({ path: `/v1/webhooks/${each}` })).json["events"]).toEqual(eventTypes);
+  expect((await door.ask({ path: `/v1/webhooks/${each}` })).json).toMatchObject({
+    events: eventTypes,
+    all_events: false,
+  });
   expect(await sentTo(delisted)).toContain(each);
   expect(await sentTo(addedLater)).not.toContain(each);
 });
@@ -91,18 +95,19 @@ test.each([
   ["left out", {}],
   ["named by *", { events: ["*"] }],
   ["named by * among others", { events: ["message.bounced", "*"] }],
-])("all events are shown as *: %s", async (_, body) => {
-  expect((await ask("POST", "/v1/webhooks", { url, ...body })).json["events"]).toEqual(["*"]);
+])("an endpoint of all events is shown as such: %s", async (_, body) => {
+  expect((await ask("POST", "/v1/webhooks", { url, ...body })).json).toMatchObject(all);
 });
 
 test("an endpoint is changed from some events to all, and back", async () => {
   const id = await made({ events: ["message.bounced"] });
   const path = `/v1/webhooks/${id}`;
-  expect((await ask("PATCH", path, { events: ["*"] })).json["events"]).toEqual(["*"]);
+  expect((await ask("PATCH", path, { events: ["*"] })).json).toMatchObject(all);
   expect(await sentTo(addedLater)).toContain(id);
-  expect((await ask("PATCH", path, { description: "x" })).json["events"]).toEqual(["*"]);
-  expect((await ask("PATCH", path, { events: ["message.opened"] })).json["events"]).toEqual([
-    "message.opened",
-  ]);
+  expect((await ask("PATCH", path, { description: "x" })).json).toMatchObject(all);
+  expect((await ask("PATCH", path, { events: ["message.opened"] })).json).toMatchObject({
+    events: ["message.opened"],
+    all_events: false,
+  });
   expect(await sentTo(addedLater)).not.toContain(id);
 });

@@ -30,7 +30,7 @@ beforeAll(async () => {
   const made = await customer.ask("POST", "/v1/webhooks", { body });
   ({ id: webhookId } = made.json);
   options.secret = made.json.secret;
-  expect(made.json.events).toEqual(["*"]);
+  expect(made.json.events).toHaveLength(9);
 });
 afterAll(async () => {
   await customer?.stop();

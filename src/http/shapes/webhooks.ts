@@ -1,6 +1,6 @@
 // What /v1/webhooks answers.
 import { z } from "zod";
-import { subscribable } from "../../events/subscriptions.ts";
+import { eventTypes } from "../../events/catalog.ts";
 import { deliveryAttemptStatuses } from "../../model/webhook-delivery.ts";
 import { webhookFormats } from "../../model/webhook.ts";
 import { count, idOf, list, timestamp } from "./common.ts";
@@ -8,9 +8,8 @@ import { count, idOf, list, timestamp } from "./common.ts";
 const fields = {
   id: idOf("whk"),
   url: z.string(),
-  events: z
-    .array(z.enum(subscribable))
-    .describe("The types that it gets; `*`: every type, those of later versions too."),
+  events: z.array(z.enum(eventTypes)).describe("The types that it gets."),
+  all_events: z.boolean().describe("It gets every type: those of later versions too."),
   description: z.string().nullable(),
   active: z.boolean(),
   format: z
