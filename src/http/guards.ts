@@ -6,12 +6,12 @@
 import type { Access, Principal } from "../access/access.ts";
 import type { Buckets, BucketState } from "../access/buckets.ts";
 import type { Networks } from "../access/networks.ts";
-import { refusePaused } from "../access/paused.ts";
+import { refusePausedAccount } from "../sending-pause/refusals.ts";
 import { quotasOf, refuseSpentQuotas } from "../access/quotas.ts";
-import type { Maintenance } from "../care/maintenance.ts";
+import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import { Refusal, type Problem } from "../errors.ts";
-import { shapeWords } from "../errors/expected.ts";
+import { shapeWords } from "../errors/zod-messages.ts";
 import type { Log } from "../log.ts";
 import { defaultAccount, type Account } from "../model/account.ts";
 import { idempotencyKeptMs } from "../model/idempotency.ts";
@@ -193,8 +193,8 @@ export function emptyBucket(state: BucketState | null, why = "is empty"): Refusa
 
 const isSend = (x: Exchange): boolean => routeOf(x)?.refuses?.includes("account_paused") === true;
 
-const mayStillSend: Guard = (x) => {
-  if (isSend(x)) refusePaused(accountOf(x));
+const refusePaused: Guard = (x) => {
+  if (isSend(x)) refusePausedAccount(accountOf(x));
 };
 
 const hasGoodHeaders: Guard = (x) => {
@@ -367,7 +367,7 @@ export const guards: readonly Guard[] = [
   knowsMethod, // 405
   hasScope, // 403 scope_insufficient
   hasTokens, // 429
-  mayStillSend, // 403 account_paused
+  refusePaused, // 403 account_paused
   hasGoodHeaders, // 400 X-API-Version, Idempotency-Key, Content-Type missing; 415
   hasGoodQuery, // 400 limit, cursor, filters
   bringsItsBody, // 413

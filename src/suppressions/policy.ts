@@ -24,7 +24,7 @@ const verdicts = {
   inactive_mailbox: always, // the mailbox was closed or disabled (5.2.1)
   // A server that says 5.1.2 has looked the domain up and given up on it. What our own resolver says counts at once only
   // for 556, where the domain publishes that it takes no mail (null MX, RFC 7505); that there is no such domain, one
-  // broken resolver may say of all, so a second look has to agree (second-look.ts).
+  // broken resolver may say of all, so a second look has to agree (nxdomain-recheck.ts).
   invalid_domain: (reply, source) => source === "smtp" || reply.code === 556,
   mailbox_full: never, // the owner may clear it
   spam_content: never, // about this message

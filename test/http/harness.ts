@@ -6,7 +6,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAccess, type Access } from "../../src/access/access.ts";
-import { createMaintenance } from "../../src/care/maintenance.ts";
+import { createMaintenance } from "../../src/maintenance/maintenance.ts";
 import type { Clock } from "../../src/clock.ts";
 import type { Config } from "../../src/config.ts";
 import type { Domains } from "../../src/domains/domains.ts";
@@ -129,7 +129,7 @@ export async function startHttp(
     socket,
     hostname: "mail.acme.example",
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
-    limits: { maxQueue: 0, minFreeShare: 0, rates: options.config?.rates ?? {} },
+    limits: { maxQueue: 0, minFreeSpaceShare: 0, rates: options.config?.rates ?? {} },
   };
   const parsing = createParsing({ clock, log });
   const deps: HttpDeps = {

@@ -1,0 +1,64 @@
+// Implicit TLS (RFC 8314 §3.3): the handshake that comes before the session on 465. It has a deadline that no
+// trickle of bytes extends, and slots of its own, so that handshakes left open take no session's; where these are all
+// taken, a newcomer gets that of a handshake that has waited (session-limiter.ts).
+import type { Socket } from "node:net";
+import { createServer } from "node:tls";
+import type { SecureContextOptions, TLSSocket } from "node:tls";
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import { endsOf } from "./peer.ts";
+import type { SessionLimiter } from "./session-limiter.ts";
+
+export interface ImplicitTls {
+  take(socket: Socket): void;
+  /** Monotonic ms at which the connection under the TLS socket was accepted; null: it did not come by here. */
+  acceptedAt(socket: Socket): number | null;
+  /** Another certificate, for handshakes from now on. */
+  renew(context: SecureContextOptions): void;
+  /** Drops every socket that came by here. */
+  close(): void;
+}
+
+const handshakeMs = 25_000;
+
+export function createImplicitTls(options: {
+  context: SecureContextOptions;
+  handshakes: SessionLimiter;
+  clock: Pick<Clock, "monotonic">;
+  peerOf(socket: Socket): string;
+  log: Log;
+  secured(socket: TLSSocket): void;
+}): ImplicitTls {
+  /** By their ends, while they are open. */
+  const came = new Map<string, { at: number; leave: () => void }>();
+  const sockets = new Set<Socket>();
+  const server = createServer({ ...options.context, handshakeTimeout: handshakeMs });
+  server.on("secureConnection", (socket) => {
+    socket.on("error", () => undefined);
+    came.get(endsOf(socket))?.leave();
+    options.secured(socket);
+  });
+  server.on("tlsClientError", (error) => options.log.debug({ err: error }, "a TLS handshake failed"));
+  return {
+    take(socket) {
+      const slot = options.handshakes.enter(options.peerOf(socket), () => void socket.destroy());
+      if (!slot) return void socket.destroy();
+      const ends = endsOf(socket);
+      // A Unix socket has no ends to tell it by: it keeps its slot for as long as it is open.
+      const own = { at: options.clock.monotonic(), leave: slot.leave };
+      if (socket.remoteAddress !== undefined) came.set(ends, own);
+      sockets.add(socket);
+      socket.once("close", () => {
+        slot.leave();
+        if (came.get(ends) === own) came.delete(ends); // another connection may have the same ends by now
+        sockets.delete(socket);
+      });
+      server.emit("connection", socket);
+    },
+    acceptedAt: (socket) => came.get(endsOf(socket))?.at ?? null,
+    renew: (context) => server.setSecureContext(context),
+    close() {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

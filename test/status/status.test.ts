@@ -1,0 +1,79 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createMaintenance } from "../../src/maintenance/maintenance.ts";
+import { createStatus } from "../../src/status/status.ts";
+import type { PoolProblem } from "../../src/pools/problems.ts";
+import { laneOf } from "../../src/queue/lane.ts";
+import { accept, minute, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
+import { ManualClock } from "../support/clock.ts";
+
+async function bench() {
+  const clock = new ManualClock();
+  const store = await openSqlite(newDirectory(), clock);
+  onTestFinished(() => store.close());
+  const maintenance = createMaintenance({ store, clock });
+  const problems: PoolProblem[] = [];
+  const status = createStatus({
+    store,
+    config: { hostname: "mail.svc.test", dev: false },
+    clock,
+    version: "0",
+    startedAt: clock.now(),
+    maintenance,
+    poolProblems: () => problems,
+    listeners: () => [],
+    jobs: () => [],
+  });
+  const { key } = (await store.accountByName("default")) ?? { key: 0 };
+  return { clock, store, maintenance, problems, status, key };
+}
+
+test("the status shows held mail and paused accounts, pools that cannot send and why, and is not ready in maintenance", async () => {
+  const { clock, store, maintenance, problems, status, key } = await bench();
+  const at = clock.now();
+  expect(await status()).toMatchObject({ ready: true, maintenance: null, paused_accounts: [] });
+  await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test", "b@x.test"] }));
+  await store.pauseAccount(key, at, "too many bounces");
+  await store.claimDue({ owner: "boot", lane: "x.test", limit: 9, now: at, leaseUntil: at + minute });
+  await store.setMaintenance({ since: at, until: at + minute });
+  await maintenance.reload();
+  const iso = (ms: number) => new Date(ms).toISOString();
+  expect(await status()).toMatchObject({
+    ready: false,
+    maintenance: { since: iso(at), until: iso(at + minute) },
+    queue: { queued: 0, held: 2, sending: 0, oldest_due_at: null },
+    paused_accounts: [{ name: "default", paused_at: iso(at), pause_reason: "too many bounces" }],
+  });
+  problems.push({
+    accountKey: key,
+    pool: "news",
+    waits: "all",
+    addresses: [{ address: "192.0.2.9", fault: "unbindable" }],
+  });
+  expect(await status()).toMatchObject({
+    pool_problems: [
+      {
+        account: "default",
+        ip_pool: "news",
+        mail_waits: true,
+        problem: "no address of the pool news can be used: 192.0.2.9 is not an address of this machine",
+        advice: [expect.stringContaining("svc ips remove 192.0.2.9")],
+        ips: [{ ip_address: "192.0.2.9", status: "unbindable" }],
+      },
+    ],
+  });
+});
+
+test("a pool without addresses is a problem while mail waits for it, and not when it is new", async () => {
+  const { clock, store, problems, status, key } = await bench();
+  const at = clock.now();
+  problems.push({ accountKey: key, pool: "news", waits: "all", addresses: [] });
+  expect(await status()).toMatchObject({ pool_problems: [] });
+  const other = laneOf(key, "news-b", "x.test");
+  await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test"], lane: other }));
+  expect(await status()).toMatchObject({ pool_problems: [] });
+  const lane = laneOf(key, "news", "x.test");
+  await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test"], lane }));
+  expect(await status()).toMatchObject({
+    pool_problems: [{ ip_pool: "news", mail_waits: true, problem: "the pool news has no address" }],
+  });
+});
