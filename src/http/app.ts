@@ -147,7 +147,7 @@ function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unkno
     param: (name) => decodeURIComponent(x.params[name] ?? ""),
     ip: x.ip,
     prefers: (mediaType) => prefers(x.req.headers.accept, mediaType),
-    once(effect, answer) {
+    idempotent(effect, answer) {
       const act = actOf(x, deps.clock.now());
       x.told = true;
       return keepAnswer(deps.store, answerRequestOf(x, deps), act, effect, answer);

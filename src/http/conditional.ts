@@ -20,9 +20,9 @@ export async function readConditionally(
 ): Promise<Reply> {
   if (route.method !== "GET") return handle();
   const nowSecond = wholeSecond(deps.clock.now());
-  if (route.changes === "always") return dated(await handle(), nowSecond);
+  if (route.lastModifiedFrom === "always") return dated(await handle(), nowSecond);
   const accountKey = x.principal === null ? 0 : accountOf(x).key;
-  const written = await deps.store.lastChange(accountKey, route.changes);
+  const written = await deps.store.lastChange(accountKey, route.lastModifiedFrom);
   const change = { ...written, at: Math.max(written.at, lastTurn(deps.clock.now(), route.changesEachMs)) };
   const since = ifModifiedSince(x, nowSecond);
 

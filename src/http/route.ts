@@ -28,7 +28,7 @@ export interface Reply {
   body?: string | Buffer | Readable;
 }
 
-/** The shape of a JSON body (shapes/), of bodies of several media types, or null where there is no body. */
+/** The schema of a JSON body, those of bodies of several media types, or null where there is no body. */
 export type Answer = z.ZodType | Record<string, z.ZodType> | null;
 
 /** A request whose guards have passed, as its handler sees it. */
@@ -47,7 +47,7 @@ export interface Call<Query, Body> {
    * The effect of a request that changes something, and its answer: with an Idempotency-Key they are kept together.
    * `effect` writes with the store that it is given, once; both may run more than once, so all else comes after.
    */
-  once<T>(effect: (store: Store) => Promise<T>, answer: (result: T) => Reply): Promise<Reply>;
+  idempotent<T>(effect: (store: Store) => Promise<T>, answer: (result: T) => Reply): Promise<Reply>;
   /** For what keeps its answer itself. */
   idempotency: { key: string; fingerprint: Buffer } | null;
   /** Wall clock at the request. */
@@ -57,16 +57,16 @@ export interface Call<Query, Body> {
 }
 
 /**
- * What a GET shows, for Last-Modified and 304: all that its answers are made of. None: it is the same for as long as the
- * program runs. `always`: it is new each time.
+ * The resources that the answers of a GET are made of: the last write to any of them is its Last-Modified, which 304 is
+ * judged by. None: the answer stays the same for as long as the program runs. `always`: it is new each time.
  */
-export type Shows = readonly Resource[] | "always";
+export type LastModifiedFrom = readonly Resource[] | "always";
 
 export type RouteOf<Query extends z.ZodObject, Body extends z.ZodType | null> = AnyRoute<Query, Body> &
   (
     | {
         method: "GET";
-        changes: Shows;
+        lastModifiedFrom: LastModifiedFrom;
         /** Of what changes with the time too: how often. */ changesEachMs?: number;
       }
     | { method: Exclude<Method, "GET"> }
@@ -87,9 +87,9 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   /** Its name in the audit log, where it is not that of its path (audit.ts); null: it changes nothing. */
   act?: string | null;
   /** It concerns the whole appliance, and not the account of the request. */
-  everybodys?: true;
+  applianceWide?: true;
   /** Members of the body whose values the audit log may keep: no secrets, no addresses of people. */
-  shows?: readonly string[];
+  auditFields?: readonly string[];
   /** Any one of these, admin always; the first is the `required_scope` of a refusal. `open`: no key is asked for. */
   scopes: readonly [Scope, ...Scope[]] | "open";
   bucket: RouteBucket;
@@ -98,7 +98,7 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   doors: "public" | "admin" | "both";
   query: Query;
   /** What the body has to be, where `body` lets everything through and the handler reads it itself. */
-  asks?: z.ZodType;
+  requestSchema?: z.ZodType;
   /** null: a body is neither wanted nor read. */
   body: Body;
   /** A body with more values in it is refused unparsed; 20,000 where it is not given. */

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { errorCatalog, type ErrorCode } from "../../errors.ts";
 import { takesKey } from "../idempotency.ts";
 import type { Answer, Door, Route } from "../route.ts";
-import { errorEnvelopeShape, problemShape } from "../shapes/errors.ts";
+import { errorEnvelopeSchema, problemSchema } from "../problem.ts";
 import { headersOf } from "./headers.ts";
 import { ofGuards, refusalsOf } from "./refusals.ts";
 import type { Json, Schemas } from "./schemas.ts";
@@ -67,7 +67,7 @@ function success(door: Door, schemas: Schemas, route: Route, status: number, ans
 
 /** As conditional.ts answers. */
 export function readsConditionally(route: Route): boolean {
-  return route.method === "GET" && route.changes !== "always";
+  return route.method === "GET" && route.lastModifiedFrom !== "always";
 }
 
 function notModified(door: Door): Json {
@@ -101,12 +101,12 @@ function isLocated(route: Route, status: number, answer: Answer): boolean {
 function refusalResponse(door: Door, schemas: Schemas, status: number, codes: ErrorCode[]): Json {
   const ofCodes = { type: "string", enum: codes };
   const problem = {
-    schema: { allOf: [schemas.of(problemShape, "output"), { properties: { code: ofCodes } }] },
+    schema: { allOf: [schemas.of(problemSchema, "output"), { properties: { code: ofCodes } }] },
   };
   const envelope = {
     schema: {
       allOf: [
-        schemas.of(errorEnvelopeShape, "output"),
+        schemas.of(errorEnvelopeSchema, "output"),
         { properties: { error: { properties: { code: ofCodes } } } },
       ],
     },

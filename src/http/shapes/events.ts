@@ -14,8 +14,8 @@ import {
   smtpCode,
   smtpStatus,
   timestamp,
-  tlsShape,
-} from "./common.ts";
+  tlsSchema,
+} from "../view-fields.ts";
 
 const classifications = Object.keys(bounceCategories) as Classification[];
 const categories = [...new Set(Object.values(bounceCategories))];
@@ -39,7 +39,7 @@ const reply = {
   receiving_mta: z.string().nullable(),
   sending_ip: ipAddress.nullable(),
 };
-const tried = { attempt: count, delivery_time_ms: count, tls: tlsShape.nullable() };
+const tried = { attempt: count, delivery_time_ms: count, tls: tlsSchema.nullable() };
 const cause = {
   bounce_classification: z.enum(classifications),
   bounce_category: z.enum(categories),
