@@ -78,10 +78,10 @@ function notModified(door: Door): Json {
 }
 
 const successWords: Record<number, string> = {
-  200: "What was asked for.",
-  201: "It was made.",
-  202: "It was taken, and is done from now on.",
-  204: "It was done.",
+  200: "OK.",
+  201: "Created.",
+  202: "Accepted; done in the background.",
+  204: "Done; there is no body.",
 };
 
 export function contentOf(answer: Answer): Record<string, z.ZodType> {

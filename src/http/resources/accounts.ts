@@ -69,8 +69,11 @@ const common = {
   auditFields: ["name", "rates", "daily_quota", "limits"],
 } as const;
 const statusAfter = {
-  suspend: ["suspended", "Refuses every key and login of an account; what it has queued goes on"],
-  resume: ["active", "Ends the suspension of an account, and the pause of its sending"],
+  suspend: [
+    "suspended",
+    "Suspend an account: its keys and logins are refused, its queued mail is still sent",
+  ],
+  resume: ["active", "Resume an account that is suspended or whose sending is paused"],
 } as const;
 
 export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): Route[] {
@@ -114,7 +117,7 @@ export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): 
       ...common,
       method: "GET",
       path: "/v1/accounts",
-      summary: "Lists the accounts, the oldest first",
+      summary: "List accounts, oldest first",
       lastModifiedFrom: ["accounts"],
       answers: { 200: list(accountSchema) },
       query: z.object(pageFields()),
@@ -126,7 +129,7 @@ export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): 
       ...common,
       method: "POST",
       path: "/v1/accounts",
-      summary: "Makes an account",
+      summary: "Create an account",
       answers: { 201: accountSchema },
       refuses: ["conflict"],
       body: created,
@@ -147,7 +150,7 @@ export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): 
       ...common,
       method: "GET",
       path: "/v1/accounts/{account}",
-      summary: "Shows an account, found by its name or id",
+      summary: "Get an account by its name or id",
       lastModifiedFrom: ["accounts"],
       answers: { 200: accountSchema },
       refuses: ["resource_not_found"],
@@ -158,7 +161,7 @@ export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): 
       ...common,
       method: "PATCH",
       path: "/v1/accounts/{account}",
-      summary: "Changes the limits of an account, from the next request on",
+      summary: "Update the limits of an account; they apply from the next request",
       answers: { 200: accountSchema },
       refuses: ["resource_not_found"],
       body: changed,
@@ -171,7 +174,7 @@ export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): 
       ...common,
       method: "DELETE",
       path: "/v1/accounts/{account}",
-      summary: "Deletes a suspended account that has nothing left to send",
+      summary: "Delete a suspended account that has nothing left to send",
       answers: { 204: null },
       refuses: ["resource_not_found", "conflict"],
       body: null,

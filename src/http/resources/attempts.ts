@@ -59,7 +59,7 @@ export function attemptRoutes({ store }: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/messages/{id}/attempts",
-      summary: "Lists every attempt at delivery, with its dialogue",
+      summary: "List the delivery attempts of a message, with their SMTP dialogue",
       answers: { 200: attemptsSchema },
       refuses: ["resource_not_found"],
       lastModifiedFrom: ["messages"],

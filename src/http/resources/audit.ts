@@ -56,7 +56,7 @@ export function auditRoutes({ store }: RouteDeps): Route[] {
       method: "GET",
       path: "/v1/audit",
       lastModifiedFrom: "always",
-      summary: "Lists the audit log of all accounts, newest first",
+      summary: "List the audit log of all accounts, newest first",
       answers: { 200: { "application/json": auditListSchema, "text/csv": z.string() } },
       scopes: ["admin"],
       bucket: "default",

@@ -33,7 +33,7 @@ export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[
       ...open,
       openTokens: 5,
       path: "/openapi.json",
-      summary: "Describes this API (OpenAPI 3.1)",
+      summary: "Get the description of this API (OpenAPI 3.1)",
       answers: { 200: documentSchema },
       doors: "both",
       handle: ({ door }) => Promise.resolve({ status: 200, headers: kept(300), body: texts[door]() }),
@@ -41,7 +41,7 @@ export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[
     route({
       ...open,
       path: "/docs",
-      summary: "Shows this API to people",
+      summary: "Get the documentation of this API as a page",
       answers: { 200: { "text/html": htmlPage } },
       doors: "public",
       handle: () => Promise.resolve({ status: 200, headers: { ...kept(300), ...pageHeaders }, body: page }),
@@ -50,7 +50,7 @@ export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[
       ...open,
       openTokens: 20, // a megabyte to encrypt
       path: "/docs/redoc.js",
-      summary: "The script of /docs",
+      summary: "Get the script of /docs",
       answers: { 200: { "text/javascript": scriptText } },
       doors: "public",
       handle: async () => ({

@@ -173,7 +173,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       ...common,
       method: "POST",
       path: "/v1/domains",
-      summary: "Adds a domain to send from, with its DKIM keys and the records to publish",
+      summary: "Add a sender domain; the answer holds its DKIM keys and the DNS records to publish",
       answers: { 201: domainSchema },
       refuses: ["conflict"],
       body: added,
@@ -198,7 +198,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       ...common,
       method: "GET",
       path: "/v1/domains",
-      summary: "Lists the domains",
+      summary: "List domains",
       answers: { 200: domainListSchema },
       lastModifiedFrom: ["domains"],
       query: z.object(pageFields()),
@@ -212,7 +212,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       ...common,
       method: "GET",
       path: "/v1/domains/{name}",
-      summary: "Reads one domain, with what the DNS showed of its records when they were last looked at",
+      summary: "Get a domain, with the state of its DNS records at the last check",
       answers: { 200: domainSchema },
       refuses: ["resource_not_found"],
       lastModifiedFrom: ["domains"],
@@ -223,7 +223,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       ...common,
       method: "PATCH",
       path: "/v1/domains/{name}",
-      summary: "Sets the return path, tracking and subdomains of a domain",
+      summary: "Update the return path, tracking and subdomains of a domain",
       answers: { 200: domainSchema },
       refuses: ["resource_not_found", "conflict", "tracking_disabled"],
       body: changed,
@@ -243,7 +243,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       ...common,
       method: "DELETE",
       path: "/v1/domains/{name}",
-      summary: "Removes a domain with its keys",
+      summary: "Delete a domain and its DKIM keys",
       answers: { 204: null },
       refuses: ["resource_not_found"],
       body: null,
@@ -258,7 +258,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
     route({
       ...act,
       path: "/v1/domains/{name}/verify",
-      summary: "Asks the DNS for the domain's records",
+      summary: "Verify the DNS records of a domain",
       body: z.strictObject({}),
       bodyOptional: true,
       timeoutMs: verifyTimeoutMs,
@@ -275,7 +275,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
     route({
       ...act,
       path: "/v1/domains/{name}/dkim/rotate",
-      summary: "Makes new DKIM keys, which sign once they are seen in the DNS",
+      summary: "Rotate the DKIM keys of a domain; the new ones sign once they are found in the DNS",
       body: rotated,
       bodyOptional: true,
       async handle(call) {
@@ -293,7 +293,9 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
         doors: "admin",
         path: `/v1/domains/{name}/${verb}`,
         summary:
-          verb === "suspend" ? "Stops mail from a domain" : "Lets a suspended domain be verified again",
+          verb === "suspend"
+            ? "Suspend a domain: mail from it is refused"
+            : "Resume a suspended domain; it has to be verified again",
         body: z.strictObject({}),
         bodyOptional: true,
         async handle(call) {

@@ -50,7 +50,7 @@ export function errorRoutes(): Route[] {
     route({
       method: "GET",
       path: "/errors/{code}",
-      summary: "Explains an error code",
+      summary: "Get the page of an error code",
       answers: { 200: { "text/html": htmlPage } },
       refuses: ["resource_not_found"],
       lastModifiedFrom: [],

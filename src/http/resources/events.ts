@@ -43,7 +43,7 @@ const filters = z.object({
 const listed = {
   method: "GET",
   path: "/v1/events",
-  summary: "Lists events in the order in which they were recorded",
+  summary: "List events in the order in which they were recorded",
   answers: { 200: eventListShape },
   lastModifiedFrom: ["events"],
   scopes: ["reporting"],

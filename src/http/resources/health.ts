@@ -25,14 +25,14 @@ export function healthRoutes(deps: RouteDeps): Route[] {
     route({
       ...open,
       path: "/healthz",
-      summary: "Says that the process is alive",
+      summary: "Check that the process is alive",
       answers: { 200: aliveSchema },
       handle: () => Promise.resolve(json(200, { status: "ok" })),
     }),
     route({
       ...open,
       path: "/readyz",
-      summary: "Says whether mail can be taken now",
+      summary: "Check whether the server can accept mail",
       answers: { 200: readySchema },
       refuses: ["maintenance"],
       async handle() {
@@ -47,7 +47,7 @@ export function healthRoutes(deps: RouteDeps): Route[] {
     route({
       ...open,
       path: "/v1/status",
-      summary: "Says how the service stands",
+      summary: "Get the status of the server",
       answers: { 200: statusSchema },
       scopes: ["admin"],
       doors: "admin",

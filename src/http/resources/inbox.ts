@@ -37,7 +37,7 @@ export function inboxRoutes({ store }: RouteDeps): Route[] {
     route({
       ...common,
       method: "GET",
-      summary: "Lists the mail that was caught",
+      summary: "List the messages in the local inbox",
       answers: { 200: inboxSchema },
       lastModifiedFrom: ["inbox"],
       query: z.object(pageFields()),
@@ -49,7 +49,7 @@ export function inboxRoutes({ store }: RouteDeps): Route[] {
     route({
       ...common,
       method: "DELETE",
-      summary: "Empties the inbox",
+      summary: "Clear the local inbox",
       answers: { 200: inboxClearedSchema },
       query: z.object({}),
       handle: ({ account, idempotent }) =>

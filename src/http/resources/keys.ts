@@ -59,9 +59,9 @@ const common = {
   auditFields: ["name", "scope", "test", "allow_ips", "expires_at", "rates", "daily_quota"],
 } as const;
 const statusAfter = {
-  revoke: ["revoked", "Ends a key at once, for good"],
-  disable: ["disabled", "Stops a key until it is enabled again"],
-  enable: ["active", "Lets a disabled key work again"],
+  revoke: ["revoked", "Revoke an API key; it cannot be enabled again"],
+  disable: ["disabled", "Disable an API key"],
+  enable: ["active", "Enable a disabled API key"],
 } as const satisfies Record<string, [KeyStatus, string]>;
 
 export function keyRoutes({ store, access }: RouteDeps): Route[] {
@@ -97,7 +97,7 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       ...common,
       method: "GET",
       path: "/v1/keys",
-      summary: "Lists the account's API keys, the oldest first",
+      summary: "List API keys, oldest first",
       answers: { 200: list(keySchema) },
       lastModifiedFrom: ["keys"],
       query: z.object(pageFields()),
@@ -110,7 +110,7 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       ...common,
       method: "POST",
       path: "/v1/keys",
-      summary: "Makes an API key; its value is shown this once",
+      summary: "Create an API key; its value is shown only in this answer",
       answers: { 201: keyCreatedSchema },
       body: created,
       handle(call) {
@@ -121,7 +121,7 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       ...common,
       method: "GET",
       path: "/v1/keys/{id}",
-      summary: "Shows an API key",
+      summary: "Get an API key",
       lastModifiedFrom: ["keys"],
       answers: { 200: keySchema },
       refuses: ["resource_not_found"],
@@ -132,7 +132,7 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       ...common,
       method: "PATCH",
       path: "/v1/keys/{id}",
-      summary: "Changes an API key's name, networks and limits, from the next request on",
+      summary: "Update the name, networks and limits of an API key; they apply from the next request",
       answers: { 200: keySchema },
       refuses: ["resource_not_found"],
       body: changed,
@@ -152,7 +152,7 @@ export function keyRoutes({ store, access }: RouteDeps): Route[] {
       ...common,
       method: "POST",
       path: "/v1/keys/{id}/rotate",
-      summary: "Makes a key with the settings of another, which stays valid",
+      summary: "Rotate an API key: create one with the same settings; the old key stays valid",
       answers: { 201: keyCreatedSchema },
       refuses: ["resource_not_found", "conflict", "validation_failed"],
       body: z.strictObject({}),

@@ -31,7 +31,7 @@ export function maintenanceRoutes({ maintenance, clock }: RouteDeps): Route[] {
     route({
       ...common,
       method: "GET",
-      summary: "Says whether the service is in maintenance",
+      summary: "Get the maintenance window",
       lastModifiedFrom: "always",
       answers: { 200: maintenanceSchema },
       body: null,
@@ -40,7 +40,7 @@ export function maintenanceRoutes({ maintenance, clock }: RouteDeps): Route[] {
     route({
       ...common,
       method: "POST",
-      summary: "Closes the door to clients, or changes until when it is closed",
+      summary: "Start maintenance, or change when it ends",
       answers: { 200: maintenanceSchema },
       refuses: ["validation_failed"],
       act: "maintenance.on",
@@ -64,7 +64,7 @@ export function maintenanceRoutes({ maintenance, clock }: RouteDeps): Route[] {
     route({
       ...common,
       method: "DELETE",
-      summary: "Opens the door again",
+      summary: "End maintenance",
       answers: { 204: null },
       act: "maintenance.off",
       body: null,

@@ -33,7 +33,7 @@ export function messageContentRoutes(deps: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/messages/{id}/content",
-      summary: "Shows what a message says",
+      summary: "Get the content of a message",
       answers: { 200: { "application/json": contentSchema, "message/rfc822": rawMessage } },
       refuses: ["resource_not_found", "conflict", "rate_limit_exceeded", "upstream_error"],
       lastModifiedFrom: ["messages"],

@@ -152,7 +152,7 @@ export const messageRead = {
 const listed = {
   method: "GET",
   path: "/v1/messages",
-  summary: "Lists messages, newest first",
+  summary: "List messages, newest first",
   answers: { 200: list(messageSchema) },
   lastModifiedFrom: ["messages"],
   ...messageRead,
@@ -181,7 +181,7 @@ export function messageRoutes({ store, clock }: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/messages/{id}",
-      summary: "Reads a message and what became of each recipient",
+      summary: "Get a message and the status of each recipient",
       answers: { 200: messageSchema },
       refuses: ["resource_not_found"],
       lastModifiedFrom: ["messages"],
@@ -194,7 +194,7 @@ export function messageRoutes({ store, clock }: RouteDeps): Route[] {
     route({
       method: "POST",
       path: "/v1/messages/{id}/cancel",
-      summary: "Cancels what is not on its way yet",
+      summary: "Cancel a message for the recipients that are still scheduled, queued or deferred",
       answers: { 200: messageSchema },
       refuses: ["resource_not_found", "message_not_cancelable"],
       scopes: ["send"],

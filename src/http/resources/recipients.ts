@@ -60,7 +60,7 @@ export function recipientRoutes({ store, clock, log }: RouteDeps): Route[] {
     route({
       method: "POST",
       path: "/v1/recipients/forget",
-      summary: "Removes a person from all that the account keeps, but for the suppression list",
+      summary: "Erase a recipient from all stored data but the suppression list",
       answers: { 200: forgottenSchema },
       act: "recipients.forget",
       scopes: ["admin"],
@@ -70,8 +70,11 @@ export function recipientRoutes({ store, clock, log }: RouteDeps): Route[] {
       body: z.strictObject({ email: canonicalEmail }),
       async handle({ account, body: { email } }) {
         const erased = await forget(account.key, email);
-        const { underWay, contentKept, hasMore, ...counts } = erased;
-        log.info({ account: account.id, ...counts }, "removed a person");
+        const { recipients, canceled, messages, content, events, inbox } = erased;
+        log.info(
+          { account: account.id, recipients, canceled, messages, content, events, inbox },
+          "erased a recipient",
+        );
         return json(200, forgottenView({ ...erased, email }));
       },
     }),

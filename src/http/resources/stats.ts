@@ -184,16 +184,16 @@ const common = {
 } as const;
 
 const lists: { path: string; kind: StatsListOf["kind"]; summary: string }[] = [
-  { path: "tags", kind: "tag", summary: "Counts by tag" },
-  { path: "domains", kind: "domain", summary: "Counts by the domain that was sent from" },
-  { path: "recipient_domains", kind: "recipientDomain", summary: "Counts by the recipients' domain" },
+  { path: "tags", kind: "tag", summary: "Get counters by tag" },
+  { path: "domains", kind: "domain", summary: "Get counters by sender domain" },
+  { path: "recipient_domains", kind: "recipientDomain", summary: "Get counters by recipient domain" },
   {
     path: "providers",
     kind: "provider",
-    summary: "Counts by who takes the recipients' mail: a group of MX hosts",
+    summary: "Get counters by mailbox provider: a group of MX hosts",
   },
-  { path: "ips", kind: "ip", summary: "Counts by sending address" },
-  { path: "ip_pools", kind: "ipPool", summary: "Counts by IP pool" },
+  { path: "ips", kind: "ip", summary: "Get counters by sending IP address" },
+  { path: "ip_pools", kind: "ipPool", summary: "Get counters by IP pool" },
 ];
 
 export function statsRoutes({ store }: RouteDeps): Route[] {
@@ -212,7 +212,7 @@ export function statsRoutes({ store }: RouteDeps): Route[] {
     route({
       ...common,
       path,
-      summary: "Counts and rates of a stretch of time",
+      summary: "Get counters and rates of a range of time",
       answers: { 200: statsSummarySchema },
       query: sums,
       async handle({ account, query, now }) {
@@ -227,7 +227,7 @@ export function statsRoutes({ store }: RouteDeps): Route[] {
     route({
       ...common,
       path: "/v1/stats/timeseries",
-      summary: "Counts and rates by hour, day, week or month, those of none too",
+      summary: "Get counters and rates by hour, day, week or month, with empty periods",
       answers: { 200: statsTimeseriesSchema },
       query: series,
       async handle({ account, query, now }) {
@@ -250,7 +250,7 @@ export function statsRoutes({ store }: RouteDeps): Route[] {
       route({
         ...common,
         path: `/v1/stats/${path}`,
-        summary: `${words}, biggest first`,
+        summary: `${words}, largest first`,
         answers: { 200: statsListSchema },
         query: ranked,
         async handle({ account, query, now }) {
@@ -268,7 +268,7 @@ export function statsRoutes({ store }: RouteDeps): Route[] {
     route({
       ...common,
       path: "/v1/stats/bounces",
-      summary: "Bounces by cause, biggest first",
+      summary: "Get bounces by cause, largest first",
       answers: { 200: statsBouncesSchema },
       query: ranked,
       async handle({ account, query, now }) {
@@ -285,7 +285,7 @@ export function statsRoutes({ store }: RouteDeps): Route[] {
     route({
       ...common,
       path: "/v1/stats/webhooks",
-      summary: "Attempts to post events, by endpoint, biggest first",
+      summary: "Get webhook deliveries by endpoint, largest first",
       answers: { 200: statsWebhooksSchema },
       query: ranked,
       async handle({ account, query, now }) {

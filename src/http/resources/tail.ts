@@ -25,7 +25,7 @@ export function tailRoutes({ store, clock, streams, log }: RouteDeps): Route[] {
     route({
       method: "GET",
       path: "/v1/events/tail",
-      summary: "Follows the events, one a line",
+      summary: "Stream events as they are recorded, one a line",
       answers: { 200: { "application/x-ndjson": eventShape } },
       lastModifiedFrom: "always",
       scopes: ["admin"],
