@@ -3,7 +3,7 @@
 // hardbounce, feedback_type). Prints one table; the exit status is 1 where a target is missed.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Classification } from "../src/mail/classify.ts";
+import type { Classification } from "../src/model/classification.ts";
 import { ruleOf } from "../src/mail/classify.ts";
 import { classifyFailure, replyOf, type Failure } from "../src/mail/failure.ts";
 import { readReturned, type ReturnContext, type Returned } from "../src/mail/returned.ts";

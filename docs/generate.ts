@@ -23,13 +23,13 @@ import { mostInBatch } from "../src/http/resources/sending.ts";
 import { mostAddresses } from "../src/http/resources/suppressions.ts";
 import { envelopeShape } from "../src/http/shapes/events.ts";
 import { advice } from "../src/mail/advice.ts";
-import { bounceCategories, type Classification } from "../src/mail/classify.ts";
+import { bounceCategories, type Classification } from "../src/model/classification.ts";
 import { feedbackLoopDomains } from "../src/mail/feedback-loops.ts";
 import { maxMessageBytes } from "../src/mail/intake.ts";
 import { keyScopes } from "../src/model/api-key.ts";
 import { simulatorDomain } from "../src/model/simulator.ts";
 import { createShaping } from "../src/queue/shaping.ts";
-import { mostRecipients } from "../src/relay/listening.ts";
+import { mostRecipients } from "../src/relay/smtp-service.ts";
 import { sandboxOutcome, simulatedNames } from "../src/sandbox/simulator.ts";
 import { farthestSendAtMs, most } from "../src/submission/fields.ts";
 

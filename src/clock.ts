@@ -50,7 +50,7 @@ export function forwardTime(clock: Clock): () => number {
   };
 }
 
-/** ISO 8601 UTC with milliseconds, the form every door shows (`2026-11-27T09:15:22.123Z`). */
+/** ISO 8601 UTC with milliseconds, the form that REST, SMTP and the CLI show (`2026-11-27T09:15:22.123Z`). */
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }

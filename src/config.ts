@@ -1,11 +1,11 @@
 // Every option of svc.yaml, resolved: units in the names, defaults filled in; and the
 // loader that makes it of flags, environment and files, in that order of precedence. The options themselves
 // are in config/options.ts; here is the only place that reads files and the environment for them.
-// Every fault is reported at once; a configuration with a fault is none. Over 300 lines because the type and
-// what fills it in are one list, seen twice.
+// Every fault is reported at once; a configuration with a fault is none.
 import { hostname as systemName } from "node:os";
 import { parse as parseYaml } from "yaml";
 import { crossChecks } from "./config/checks.ts";
+import { derive, type Derived } from "./config/derived.ts";
 import { fileLayers, readTextFile, type ReadFile } from "./config/files.ts";
 import {
   environmentLayer,
@@ -29,70 +29,25 @@ import {
 } from "./config/options.ts";
 import { placesOf, type Environment, type Places } from "./config/places.ts";
 import { secret, socketPath, type ListenAddress } from "./config/values.ts";
-import type { LogLevel } from "./model/log-level.ts";
-import type { ListenerTlsMode, OutboundTls, SmartHostTls } from "./model/tls.ts";
+import type { ListenerTlsMode } from "./model/tls.ts";
 
 export type { ConfigFault, ListenAddress };
 
-export interface SmartHost {
+export interface SmartHost extends Omit<Derived["outbound"]["smartHost"], "host" | "passwordFile"> {
   host: string;
-  port: number;
-  user: string | null;
   password: string | null;
-  tls: SmartHostTls;
-  /** The password may go to a server whose certificate is not verified; in clear text it never goes. */
-  allowUnverifiedPassword: boolean;
 }
 
-export interface OutboundConfig {
-  port: number;
-  /** Addresses to send from; empty: the system's choice. */
-  source: string[];
-  /** CIDR networks that may be dialled although they are loopback, private or link-local. */
-  allowNetworks: string[];
-  retryMs: number[];
-  maxAgeMs: number;
-  tls: OutboundTls;
-  timeouts: { connectMs: number; greetingMs: number; commandMs: number; dataMs: number; dotMs: number };
-  shapingFile: string | null;
-  sign: boolean;
-  smartHost: SmartHost | null;
-}
+export type OutboundConfig = Omit<Derived["outbound"], "smartHost"> & { smartHost: SmartHost | null };
 
-export interface Config {
-  hostname: string;
+/** The options (config/options.ts) by section, and what is made of them and of the surroundings. */
+export interface Config extends Omit<Derived, "publicUrl" | "tls" | "outbound"> {
   /** Base address without a trailing slash, e.g. `https://mail.acme.example`. */
   publicUrl: string;
-  dataDir: string;
+  /** Path of the admin socket. */
   socket: string;
-  tls: { mode: ListenerTlsMode; certFile: string | null; keyFile: string | null };
-  http: { listen: ListenAddress[]; trustedProxies: string[] };
-  relay: {
-    starttls: ListenAddress[];
-    implicitTls: ListenAddress[];
-    maxConnections: number;
-    maxConnectionsPerIp: number;
-    trusted: { network: string; account: string }[];
-    trustedProxies: string[];
-  };
-  /** Where reports about our mail come in; no address: they do not. */
-  inbound: { listen: ListenAddress[] };
-  /** Domains of the feedback loops whose complaints count, in A-label form and lower case. */
-  feedback: { loops: string[] };
+  tls: Omit<Derived["tls"], "mode"> & { mode: ListenerTlsMode };
   outbound: OutboundConfig;
-  dns: { servers: string[]; timeoutMs: number; tries: number };
-  webhooks: { allowNetworks: string[]; caFile: string | null; scheduleMs: number[]; timeoutMs: number };
-  limits: {
-    maxQueue: number;
-    minFreeShare: number;
-    rates: Record<string, { burst: number; perSecond: number }>;
-  };
-  /** Counted from the last recipient's end; events from their receipt or dead letter. `contentMs` may be 0. */
-  retention: { contentMs: number; messagesMs: number; eventsMs: number; auditMs: number };
-  /** Shares past which an account's sending is paused; null: none is. */
-  guard: { hardBounceShare: number; complaintShare: number } | null;
-  operations: { email: string | null; from: string | null };
-  log: { level: LogLevel };
   /** `serve --dev`: nothing leaves the machine, every mail is caught in the local inbox. */
   dev: boolean;
 }
@@ -252,78 +207,18 @@ function assemble(
   value: OptionValues,
   given: { socket: string; password: string | null; dev: boolean },
 ): Config {
-  const { hostname } = value;
-  const host = value["outbound.smart_host.host"];
+  const derived = derive(value);
+  const { tls, outbound, http } = derived;
+  const { host, passwordFile: _, ...smartHost } = outbound.smartHost;
   return {
-    hostname,
-    publicUrl: value.public_url ?? publicUrlOf(given.dev ? "127.0.0.1" : hostname, value["http.listen"]),
-    dataDir: value.data_dir,
-    socket: given.socket,
-    tls: {
-      mode: value["tls.mode"] ?? (value["tls.cert"] === null ? "self-signed" : "files"),
-      certFile: value["tls.cert"],
-      keyFile: value["tls.key"],
-    },
-    http: { listen: value["http.listen"], trustedProxies: value["http.trusted_proxies"] },
-    relay: {
-      starttls: value["relay.starttls"],
-      implicitTls: value["relay.implicit_tls"],
-      maxConnections: value["relay.max_connections"],
-      maxConnectionsPerIp: value["relay.max_connections_per_ip"],
-      trusted: value["relay.trusted"],
-      trustedProxies: value["relay.trusted_proxies"],
-    },
-    inbound: { listen: value["inbound.listen"] },
+    ...derived,
+    publicUrl: derived.publicUrl ?? publicUrlOf(given.dev ? "127.0.0.1" : derived.hostname, http.listen),
+    tls: { ...tls, mode: tls.mode ?? (tls.cert === null ? "self-signed" : "files") },
     outbound: {
-      port: value["outbound.port"],
-      source: value["outbound.source"],
-      allowNetworks: value["outbound.allow_networks"],
-      retryMs: value["outbound.retry"],
-      maxAgeMs: value["outbound.max_age"],
-      tls: value["outbound.tls"],
-      timeouts: {
-        connectMs: value["outbound.timeouts.connect"],
-        greetingMs: value["outbound.timeouts.greeting"],
-        commandMs: value["outbound.timeouts.command"],
-        dataMs: value["outbound.timeouts.data"],
-        dotMs: value["outbound.timeouts.dot"],
-      },
-      shapingFile: value["outbound.shaping_file"],
-      sign: value["outbound.sign"],
-      smartHost:
-        host === null
-          ? null
-          : {
-              host,
-              port: value["outbound.smart_host.port"],
-              user: value["outbound.smart_host.user"],
-              password: given.password,
-              tls: value["outbound.smart_host.tls"],
-              allowUnverifiedPassword: value["outbound.smart_host.allow_unverified_password"],
-            },
+      ...outbound,
+      smartHost: host === null ? null : { ...smartHost, host, password: given.password },
     },
-    dns: { servers: value["dns.servers"], timeoutMs: value["dns.timeout"], tries: value["dns.tries"] },
-    webhooks: {
-      allowNetworks: value["webhooks.allow_networks"],
-      caFile: value["webhooks.ca_file"],
-      scheduleMs: value["webhooks.schedule"],
-      timeoutMs: value["webhooks.timeout"],
-    },
-    limits: {
-      maxQueue: value["limits.max_queue"],
-      minFreeShare: value["limits.min_free_space"],
-      rates: value["limits.rates"],
-    },
-    retention: {
-      contentMs: value["retention.content"],
-      messagesMs: value["retention.messages"],
-      eventsMs: value["retention.events"],
-      auditMs: value["retention.audit"],
-    },
-    guard: value.guard,
-    feedback: { loops: value["feedback.loops"] },
-    operations: { email: value["operations.email"], from: value["operations.from"] },
-    log: { level: value["log.level"] },
+    socket: given.socket,
     dev: given.dev,
   };
 }

@@ -39,7 +39,7 @@ import { defaultAccountOf, domainConfig, endAtOnce, resolverOf } from "./setup.t
 import { createSigning } from "./signing/signing.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
-import { createSecondLooks } from "./suppressions/second-look.ts";
+import { createSecondLooks } from "./suppressions/nxdomain-recheck.ts";
 import { createSubmission } from "./submission/submit.ts";
 import { openCertificates } from "./tls/open.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
@@ -80,7 +80,7 @@ export async function serve({
     clock,
     log,
     mint,
-    minFreeShare: config.limits.minFreeShare,
+    minFreeShare: config.limits.minFreeSpaceShare,
     onLost: endAtOnce,
   });
   const started: Service[][] = [];

@@ -1,5 +1,5 @@
 // The catalogue of refusals: every code that a client can meet, with its HTTP
-// status, what it means and who mends it. Both doors render from it: HTTP as problem+json or
+// status, what it means and who mends it. Both interfaces render from it: HTTP as problem+json or
 // as the envelope form, SMTP as a reply; docs/errors.md is generated from it.
 
 export type Mender = "client" | "operator" | "server";
@@ -9,7 +9,7 @@ export interface ErrorEntry {
   title: string;
   meaning: string;
   mender: Mender;
-  /** What the SMTP doors answer where the same refusal meets a mail program. */
+  /** What SMTP answers where the same refusal meets a mail program. */
   smtp: { code: number; enhanced: string };
 }
 

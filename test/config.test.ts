@@ -49,7 +49,7 @@ test("a file with only a host name runs, on ports that a plain user may open", (
     60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000,
   ]);
   expect(config.webhooks.scheduleMs).toHaveLength(9);
-  expect(config.limits.minFreeShare).toBe(0.05);
+  expect(config.limits.minFreeSpaceShare).toBe(0.05);
 });
 
 test.each([

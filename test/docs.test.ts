@@ -11,7 +11,7 @@ import { faultText, loadConfig } from "../src/config.ts";
 import { notYet, optionPaths } from "../src/config/options.ts";
 import { shapingFaults } from "../src/config/shaping-file.ts";
 import { errorCatalog } from "../src/errors.ts";
-import { bounceCategories } from "../src/mail/classify.ts";
+import { bounceCategories } from "../src/model/classification.ts";
 import { Refusal } from "../src/errors.ts";
 import { readOptions } from "../src/submission/mail-options.ts";
 import { messageFields } from "../src/submission/shape.ts";

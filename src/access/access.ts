@@ -1,6 +1,6 @@
-// Who may do what, as whom: the door through which HTTP and SMTP ask. A key or password is looked up by
+// Who may do what, as whom: HTTP and SMTP ask here. A key or password is looked up by
 // its SHA-256 at every request, so that a revocation holds from the very next one. What a request may do
-// with its scope, and how often, is the doors' to judge (routes, buckets.ts).
+// with its scope, and how often, is decided by HTTP and SMTP (routes, buckets.ts).
 import { isoTime, type Clock } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";

@@ -1,4 +1,4 @@
-// The command line's front door: makes the world of a command, runs it, and turns what went
+// The entry of the command line: makes the world of a command, runs it, and turns what went
 // wrong into words and an exit code. Nothing is loaded that the command does not need.
 import { createClient, type Client, type Target } from "./client.ts";
 import { readInputFile, type Cli, type Globals } from "./cli.ts";

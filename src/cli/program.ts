@@ -30,7 +30,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       { name: "status", about: "how the service does", load: () => import("./commands/status.ts") },
       {
         name: "maintenance",
-        about: "close the door to clients for a while: on, off",
+        about: "refuse clients for a while: on, off",
         load: () => import("./commands/maintenance.ts"),
       },
       { name: "audit", about: "list: who did what, from where", load: () => import("./commands/audit.ts") },

@@ -31,11 +31,20 @@ export const optionNotes = z.registry<OptionNote>();
 
 type Standard = string | number | boolean | unknown[] | object | ((around: Surroundings) => unknown);
 
-function option<T>(type: z.ZodType<T>, standard: Standard, about: string): z.ZodOptional<z.ZodType<T>> {
-  return type.optional().register(optionNotes, { standard, about });
+function option<T, Unit extends string>(
+  type: kind.Kind<T, Unit>,
+  standard: Standard,
+  about: string,
+): z.ZodOptional<z.ZodType<T>> & { unit: Unit } {
+  const { unit } = type;
+  return Object.assign(type.optional().register(optionNotes, { standard, about }), { unit });
 }
-function optional<T>(type: z.ZodType<T>, about: string): z.ZodOptional<z.ZodNullable<z.ZodType<T>>> {
-  return type.nullable().optional().register(optionNotes, { standard: null, about });
+function optional<T, Unit extends string>(
+  type: kind.Kind<T, Unit>,
+  about: string,
+): z.ZodOptional<z.ZodNullable<z.ZodType<T>>> & { unit: Unit } {
+  const { unit } = type;
+  return Object.assign(type.nullable().optional().register(optionNotes, { standard: null, about }), { unit });
 }
 
 /** System service, plain user, `serve --dev`. */

@@ -12,30 +12,44 @@ import { parseSpan } from "./span.ts";
 
 export type ListenAddress = { host: string; port: number } | { path: string };
 
+/** The type of an option. `unit` is the unit of its value, which ends its name in the configuration: `retryMs`. */
+export type Kind<T, Unit extends string = ""> = z.ZodType<T> & { unit: Unit };
+
+function inUnit<T, Unit extends string>(type: z.ZodType<T>, unit: Unit): Kind<T, Unit> {
+  return Object.assign(type, { unit });
+}
+
 /** A type by its parser: `undefined` means "not that", and `expected` is what the operator reads. */
-function kind<T>(expected: string, parse: (raw: unknown) => T | undefined): z.ZodType<T> {
-  return z.unknown().transform((raw, context) => {
+function kind<T>(expected: string, parse: (raw: unknown) => T | undefined): Kind<T> {
+  const type = z.unknown().transform((raw, context) => {
     const value = parse(raw);
     if (value !== undefined) return value;
     context.addIssue({ code: "custom", message: expected });
     return z.NEVER;
   });
+  return inUnit(type as z.ZodType<T>, "");
 }
 
-function textKind<T>(expected: string, parse: (text: string) => T | undefined): z.ZodType<T> {
+function textKind<T>(expected: string, parse: (text: string) => T | undefined): Kind<T> {
   return kind(expected, (raw) => (typeof raw === "string" && raw.length <= 4096 ? parse(raw) : undefined));
 }
 
-export function list<T>(item: z.ZodType<T>, bounds: { min?: number; max: number }): z.ZodType<T[]> {
+export function list<T, Unit extends string>(
+  item: z.ZodType<T> & { unit: Unit },
+  bounds: { min?: number; max: number },
+): Kind<T[], Unit> {
   const range = `${bounds.min ?? 0} to ${bounds.max} entries`;
   const array = z
     .array(item)
     .min(bounds.min ?? 0, range)
     .max(bounds.max, range);
-  return z.preprocess((raw) => (Array.isArray(raw) ? raw : [raw]), array);
+  return inUnit(
+    z.preprocess((raw) => (Array.isArray(raw) ? raw : [raw]), array),
+    item.unit,
+  );
 }
 
-export function oneOf<const T extends string>(...words: T[]): z.ZodType<T> {
+export function oneOf<const T extends string>(...words: T[]): Kind<T> {
   return textKind(`one of ${words.join(", ")}`, (text) => words.find((word) => word === text));
 }
 
@@ -45,16 +59,17 @@ export const tlsMode = textKind(
 );
 
 /** Where `least` is no time at all, a bare 0 says so too. */
-export function span(least: string, most: string): z.ZodType<number> {
+export function span(least: string, most: string): Kind<number, "Ms"> {
   const [min, max] = [parseSpan(least) ?? 0, parseSpan(most) ?? Infinity];
-  return kind(`a span from ${least} to ${most}, such as 30s, 5m, 48h or 3d`, (raw) => {
+  const type = kind(`a span from ${least} to ${most}, such as 30s, 5m, 48h or 3d`, (raw) => {
     if (min === 0 && (raw === 0 || raw === "0")) return 0;
     const ms = typeof raw === "string" ? parseSpan(raw) : null;
     return ms !== null && ms >= min && ms <= max ? ms : undefined;
   });
+  return inUnit(type, "Ms");
 }
 
-export function whole(min: number, max: number): z.ZodType<number> {
+export function whole(min: number, max: number): Kind<number> {
   return kind(`a whole number from ${min} to ${max}`, (raw) => {
     const value = typeof raw === "string" && /^\d{1,15}$/.test(raw) ? Number(raw) : raw;
     return typeof value === "number" && Number.isInteger(value) && value >= min && value <= max
@@ -69,11 +84,14 @@ export const truth = kind("true or false", (raw) => {
 });
 
 /** A share from 0 to 1. */
-export const percent = textKind("a share of 0% to 100%, such as 5%", (text) => {
-  const match = /^(\d{1,3}(?:\.\d{1,3})?)%$/.exec(text);
-  const value = Number(match?.[1]) / 100;
-  return match && value <= 1 ? value : undefined;
-});
+export const percent: Kind<number, "Share"> = inUnit(
+  textKind("a share of 0% to 100%, such as 5%", (text) => {
+    const match = /^(\d{1,3}(?:\.\d{1,3})?)%$/.exec(text);
+    const value = Number(match?.[1]) / 100;
+    return match && value <= 1 ? value : undefined;
+  }),
+  "Share",
+);
 
 /** Lower case A-label of a full host name (RFC 1123 §2.1, RFC 5890); with at least one dot. */
 export function readHostName(text: string): string | undefined {
@@ -116,7 +134,7 @@ export const network = textKind("a network such as 10.0.0.0/8 or fd00::/8", (tex
 });
 
 /** Port 0 asks the system for any free one. */
-export const listenAddress: z.ZodType<ListenAddress> = textKind(
+export const listenAddress: Kind<ListenAddress> = textKind(
   "an address and a port, such as [::]:443 or 127.0.0.1:8443, or unix:/run/svc/http.sock",
   (text) => {
     if (text.startsWith("unix:")) {
@@ -172,7 +190,7 @@ const trustedPeer = z.strictObject(
   { network, account: accountName.default(defaultAccount) },
   `a network and an account: {network: 10.0.0.0/8, account: ${defaultAccount}}`,
 );
-export const trustedPeers: z.ZodType<{ network: string; account: string }[]> = list(trustedPeer, {
+export const trustedPeers: Kind<{ network: string; account: string }[]> = list(inUnit(trustedPeer, ""), {
   max: 100,
 });
 
@@ -182,23 +200,29 @@ const rate = z
     "a burst and a rate: {burst: 200, per_second: 200}",
   )
   .transform(({ burst, per_second }) => ({ burst, perSecond: per_second }));
-export const rates: z.ZodType<Record<string, { burst: number; perSecond: number }>> = z.partialRecord(
-  z.enum(bucketNames),
-  rate,
-  `rates such as {messages-write: {burst: 200, per_second: 200}}, of the buckets ${bucketNames.join(", ")}`,
+export const rates: Kind<Record<string, { burst: number; perSecond: number }>> = inUnit(
+  z.partialRecord(
+    z.enum(bucketNames),
+    rate,
+    `rates such as {messages-write: {burst: 200, per_second: 200}}, of the buckets ${bucketNames.join(", ")}`,
+  ),
+  "",
 );
 
 const guardShares = "false, or two shares such as {hard_bounce: 10%, complaint: 0.3%}";
 /** Shares past which an account is paused; false: none is. */
-export const guard: z.ZodType<{ hardBounceShare: number; complaintShare: number } | null> = z.union(
-  [
-    z.literal(false).transform(() => null),
-    z
-      .strictObject({ hard_bounce: percent.optional(), complaint: percent.optional() }, guardShares)
-      .transform(({ hard_bounce: hardBounceShare = 0.1, complaint: complaintShare = 0.003 }) => ({
-        hardBounceShare,
-        complaintShare,
-      })),
-  ],
-  guardShares,
+export const guard: Kind<{ hardBounceShare: number; complaintShare: number } | null> = inUnit(
+  z.union(
+    [
+      z.literal(false).transform(() => null),
+      z
+        .strictObject({ hard_bounce: percent.optional(), complaint: percent.optional() }, guardShares)
+        .transform(({ hard_bounce: hardBounceShare = 0.1, complaint: complaintShare = 0.003 }) => ({
+          hardBounceShare,
+          complaintShare,
+        })),
+    ],
+    guardShares,
+  ),
+  "",
 );

@@ -2,8 +2,10 @@
 // many recipients), classify.ts the cause;
 // failures without a reply get codes of our own and a text that starts `[local]` (RFC 3463 §3.4, §3.5, §3.7).
 // A reply about our host or session is never taken for one about the recipient (RFC 5321 §3.1, §4.2.4).
-import type { Classification } from "../mail/classify.ts";
-import { bounceCategories, classifyReply, isTooManyRecipients, namedDelayMs } from "../mail/classify.ts";
+import type { Classification } from "../model/classification.ts";
+import { classifyReply, isTooManyRecipients } from "../mail/classify.ts";
+import { namedDelayMs } from "../mail/named-delay.ts";
+import { bounceCategories } from "../model/classification.ts";
 import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
 import type { Reply } from "../mail/reply.ts";
 import type { Broken } from "./channel.ts";

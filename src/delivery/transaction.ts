@@ -11,7 +11,7 @@ import type { Dialogue } from "./dialogue.ts";
 import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
 import type { Subject } from "./outcome.ts";
 import type { Capabilities, Session, SessionDeps } from "./session.ts";
-import { createStuffer } from "./stuffing.ts";
+import { createStuffer } from "./dot-stuffing.ts";
 
 /** The session ended before the final dot was sent, so nothing was delivered. */
 export interface Lost {

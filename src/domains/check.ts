@@ -5,9 +5,9 @@ import type { DnsAnswer, MxRecord, Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import type { DnsRecord } from "../model/dns-record.ts";
 import type { SenderDomain } from "../model/domain.ts";
-import { judgeDkim, judgeDmarc, judgeReturnPath, printable } from "./judge.ts";
+import { judgeDkim, judgeDmarc, judgeReturnPath, printable } from "./verify-records.ts";
 import { judgeSpf } from "./judge-spf.ts";
-import type { Verdict } from "./judge.ts";
+import type { Verdict } from "./verify-records.ts";
 import type { SendingHost } from "./records.ts";
 
 /** How long a domain that was verified goes on sending while a required record fails. */

@@ -3,7 +3,7 @@
 import type { Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import type { DnsRecord } from "../model/dns-record.ts";
-import { mismatch, missing, ok, printable, type Verdict } from "./judge.ts";
+import { mismatch, missing, ok, printable, type Verdict } from "./verify-records.ts";
 import type { SendingHost } from "./records.ts";
 import { checkHost, type SpfVerdict } from "./spf.ts";
 

@@ -25,7 +25,7 @@ export async function makeKeys(
   status: Extract<DkimKeyStatus, "active" | "pending">,
 ): Promise<DkimKey[] | null> {
   const brought = own.privateKey === undefined ? null : readDkimKey(own.privateKey);
-  if (brought?.ok === false) throw new Error(`the door lets no such key pass: it ${brought.issue}`);
+  if (brought?.ok === false) throw new Error(`the API accepts no such key: it ${brought.issue}`);
   const given = brought?.value ?? null;
   const selectors = selectorsOf(own.selector ?? nextSelector(before), given?.algorithm ?? "rsa-sha256");
   const taken = before.filter((key) => key.status !== "pending").map(({ selector }) => selector);

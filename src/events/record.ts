@@ -6,8 +6,8 @@
 import type { Clock } from "../clock.ts";
 import { isoTime } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
-import type { Classification } from "../mail/classify.ts";
-import { bounceCategories } from "../mail/classify.ts";
+import type { Classification } from "../model/classification.ts";
+import { bounceCategories } from "../model/classification.ts";
 import type { Complaint } from "../mail/arf.ts";
 import type { Failure } from "../mail/failure.ts";
 import { classifyFailure, failureType, replyOf } from "../mail/failure.ts";

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/networks.ts";
 import type { Problem } from "../errors.ts";
-import { shapeWords } from "../errors/expected.ts";
+import { shapeWords } from "../errors/zod-messages.ts";
 import { canonicalAddress, parseAddress, parseDomain } from "../mail/address.ts";
 import { shortName } from "../submission/shape.ts";
 

@@ -11,7 +11,7 @@ import { quotasOf, refuseSpentQuotas } from "../access/quotas.ts";
 import type { Maintenance } from "../care/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import { Refusal, type Problem } from "../errors.ts";
-import { shapeWords } from "../errors/expected.ts";
+import { shapeWords } from "../errors/zod-messages.ts";
 import type { Log } from "../log.ts";
 import { defaultAccount, type Account } from "../model/account.ts";
 import { idempotencyKeptMs } from "../model/idempotency.ts";

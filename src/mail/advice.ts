@@ -1,5 +1,5 @@
-// For people: whose the fault of a failure is, and what to do about it. A sentence a cause of classify.ts.
-import type { Classification } from "./classify.ts";
+// For people: whose the fault of a failure is, and what to do about it. A sentence a classification.
+import type { Classification } from "../model/classification.ts";
 
 export type Fault = "recipient" | "sender" | "receiver" | "network" | "nobody";
 

@@ -1,7 +1,7 @@
 // The finished message, as it is stored, signed and sent: header fields each exactly once, Bcc
 // never, and a MIME tree of alternative (RFC 2046 §5.1.4) within related (RFC 2387) within mixed,
 // only as deep as the content asks for. The body hash is taken in the same pass.
-// Texts and encodings are header-write.ts and transfer.ts; what a caller may ask for is the doors' to check.
+// Texts and encodings are header-write.ts and transfer.ts; what a caller may ask for is checked by submission.
 import { hash } from "node:crypto";
 import { detectMimeType } from "nodemailer/lib/mime-funcs";
 import type { Mailbox } from "./address.ts";

@@ -1,7 +1,8 @@
 // A failed delivery that a report tells of, whatever its form, and what it comes to: permanent or temporary, and the
 // cause by the same table as a reply in a session (classify.ts).
 import type { BounceType } from "../model/bounce.ts";
-import { classifyReply, isTooManyRecipients, type Classification } from "./classify.ts";
+import { classifyReply, isTooManyRecipients } from "./classify.ts";
+import type { Classification } from "../model/classification.ts";
 
 /** One recipient to whom a delivery failed for good (or whose time is up). */
 export interface Failure {

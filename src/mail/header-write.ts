@@ -116,7 +116,7 @@ export function parameterField(name: string, value: string, key: string, text: s
   return fold(name, [value, ...params].join("; "));
 }
 
-/** The doors refuse line ends; should one come this far, it can end no line. */
+/** REST and SMTP refuse line ends; should one come this far, it can end no line. */
 function oneLine(text: string): string {
   return text.replace(/[\0\r\n]+/g, " ").replace(/^[ \t]+|[ \t]+$/g, "");
 }

@@ -3,7 +3,7 @@
 import type { DialogueLine } from "../model/attempt.ts";
 import type { OutcomeSource } from "../model/bounce.ts";
 import type { TlsSummary } from "../model/tls.ts";
-import type { Classification } from "./classify.ts";
+import type { Classification } from "../model/classification.ts";
 
 /** A reply of the receiving server, or our own words for a failure without one (text starts `[local] `). */
 export interface OutcomeReply {

@@ -1,5 +1,5 @@
 // What an event says of a bounce or a complaint, in the words of the API. How a reply or a report comes to them:
-// mail/failure.ts, mail/arf.ts. The causes of a bounce: mail/classify.ts.
+// mail/failure.ts, mail/arf.ts. The causes of a bounce: model/classification.ts.
 
 /** Permanent; temporary until its time was up; or a report that does not say. */
 export const bounceTypes = ["hard", "soft", "undetermined"] as const;

@@ -1,5 +1,5 @@
 // A DNS record that a sender domain should publish, and what the last check found of it. Which records those are:
-// domains/records.ts; when one is right: domains/judge.ts.
+// domains/records.ts; when one is right: domains/verify-records.ts.
 
 export const recordPurposes = ["dkim", "spf", "return_path", "dmarc", "tracking"] as const;
 export type RecordPurpose = (typeof recordPurposes)[number];

@@ -4,7 +4,7 @@ import { createSecretKey } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import type { Delivery, Route } from "../delivery/delivery.ts";
 import type { Owner } from "../fairness.ts";
-import type { Classification } from "../mail/classify.ts";
+import type { Classification } from "../model/classification.ts";
 import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
 import { returnPathLocal } from "../mail/return-path.ts";
 import type { Job } from "../model/queued-recipient.ts";

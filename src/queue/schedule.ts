@@ -1,6 +1,6 @@
 // When a deferred recipient is tried again (RFC 5321 §4.5.4.1). Pure functions; the
 // delays themselves are the option `outbound.retry` (config/options.ts), the last one repeated.
-import { longestNamedDelayMs } from "../mail/classify.ts";
+import { longestNamedDelayMs } from "../mail/named-delay.ts";
 import type { AttemptDecision } from "../model/attempt.ts";
 
 /** Added to each delay, so that what failed together does not come back together; never less than the delay. */

@@ -8,7 +8,7 @@ import type { NewEvent } from "../model/event.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Settlement } from "../model/settlement.ts";
 import { suppressionFor, suppresses } from "../suppressions/policy.ts";
-import { secondLookFor } from "../suppressions/second-look.ts";
+import { secondLookFor } from "../suppressions/nxdomain-recheck.ts";
 import { localGroup } from "./shaping.ts";
 import { nextAttemptAt, type NextAttempt, type RetrySchedule } from "./schedule.ts";
 

@@ -8,7 +8,7 @@ import { SmtpReply } from "./replies.ts";
 /** Bytes with the dot-stuffing undone. A caller that leaves the loop leaves the stream usable for `drain`. */
 export async function* readData(
   stream: SMTPServerDataStream,
-  desk: { stopping: boolean },
+  shared: { stopping: boolean },
 ): AsyncGenerator<Buffer, void, undefined> {
   const chunks: AsyncIterable<Buffer> = stream.iterator({ destroyOnReturn: false });
   try {
@@ -22,7 +22,7 @@ export async function* readData(
   }
   if (stream.sizeExceeded) throw new MailTooLarge();
   // From here on the commit may begin; a shutdown that came before it has the mail sent again.
-  if (desk.stopping) throw new SmtpReply(421, "4.3.2", "Shutting down; try again later");
+  if (shared.stopping) throw new SmtpReply(421, "4.3.2", "Shutting down; try again later");
 }
 
 /** Reads to the end of the data and keeps nothing. */

@@ -21,12 +21,12 @@ import type { Address } from "../mail/address.ts";
 import { operationsAccount, type Account } from "../model/account.ts";
 import type { Sender, Submission } from "../submission/submission.ts";
 import type { Store } from "../store/store.ts";
-import { createAnswering } from "./answering.ts";
+import { createAnswering } from "./reply-callback.ts";
 import { drain, readData } from "./data.ts";
 import { arrivalOf, peerOf } from "./peer.ts";
 import { SmtpReply } from "./replies.ts";
 import type { SessionLimiter } from "./session-limiter.ts";
-import type { Desk, RelayConnection } from "./smtp-connection.ts";
+import type { SessionContext, RelayConnection } from "./smtp-connection.ts";
 
 export interface HandlerDeps {
   access: Pick<Access, "authenticateSmtp" | "renewSmtp">;
@@ -34,7 +34,7 @@ export interface HandlerDeps {
   store: Pick<Store, "accountByName" | "full" | "listAccounts" | "spentQuota">;
   clock: Clock;
   log: Log;
-  desk: Pick<Desk, "stopping">;
+  shared: Pick<SessionContext, "stopping">;
   maintenance: Pick<Maintenance, "refusal">;
   /** The account's sessions, and how many it may have beside other accounts. */
   shareOf: SessionLimiter["shareOf"];
@@ -53,7 +53,7 @@ const localSender =
   /^[\w!#$%&'*+\-/=?^`{|}~.]{1,64}@(?:[a-z0-9-]{1,63}|\[[0-9a-f.:]{2,45}\]|\[ipv6:[0-9a-f.:]{2,45}\])$/i;
 
 export function createHandlers(deps: HandlerDeps): Handlers {
-  const { access, submission, store, clock, log, desk } = deps;
+  const { access, submission, store, clock, log, shared } = deps;
   const senders = new WeakMap<SMTPServerSession, Sender>();
 
   /** The reply for whatever was thrown; what nobody expected is logged under the session's id. */
@@ -186,7 +186,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       rcptTo: distinct(rcptTo.map((one) => one.address)),
       smtpUtf8: wantsSmtpUtf8(mailFrom),
     };
-    const data = readData(stream, desk);
+    const data = readData(stream, shared);
     try {
       const { id } = await submission.relay(
         known(senders.get(session)),

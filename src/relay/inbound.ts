@@ -16,10 +16,10 @@ import type { Mailbox } from "../feedback/mailbox.ts";
 import type { Log } from "../log.ts";
 import type { Store } from "../store/store.ts";
 import type { Certificates } from "../tls/certificates.ts";
-import { createAnswering } from "./answering.ts";
+import { createAnswering } from "./reply-callback.ts";
 import { drain } from "./data.ts";
-import { commonOptions, createListening, tlsOptions } from "./listening.ts";
-import type { Listening } from "./listening.ts";
+import { commonOptions, createListening, tlsOptions } from "./smtp-service.ts";
+import type { Listening } from "./smtp-service.ts";
 import { peerOf } from "./peer.ts";
 import { createInboundLimits, inboundLimits } from "./inbound-limits.ts";
 import type { HeldMail, InboundLimits } from "./inbound-limits.ts";
@@ -28,7 +28,7 @@ import type { ProgressRule } from "./progress.ts";
 import { SmtpReply } from "./replies.ts";
 import { createSessionLimiter } from "./session-limiter.ts";
 import { RelayServer } from "./smtp-connection.ts";
-import type { Desk, RelayConnection } from "./smtp-connection.ts";
+import type { SessionContext, RelayConnection } from "./smtp-connection.ts";
 
 export interface InboundDeps {
   config: Pick<Config, "hostname" | "inbound">;
@@ -66,7 +66,7 @@ export function createInbound(deps: InboundDeps): Listening {
   const { config, certificates, clock, log } = deps;
   let emptied: (() => void) | null = null;
   const limits = createInboundLimits(clock);
-  const desk: Desk = {
+  const shared: SessionContext = {
     clock,
     peerOf: (socket) => socket.remoteAddress ?? "",
     sessions: createSessionLimiter(sessionLimits, clock),
@@ -81,7 +81,7 @@ export function createInbound(deps: InboundDeps): Listening {
       ...sessionOptions(config.hostname),
       ...createHandlers(deps, limits),
     },
-    desk,
+    shared,
   );
   server.on("error", (error: Error) => log.debug({ err: error }, "a connection failed"));
   const sessions = (): RelayConnection[] => [...server.sessions.values()];
@@ -92,7 +92,7 @@ export function createInbound(deps: InboundDeps): Listening {
   return createListening({
     name: "inbound",
     ports,
-    desk,
+    shared,
     clock,
     sessions,
     whenEmpty: (run) => (emptied = run),

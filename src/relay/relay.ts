@@ -15,15 +15,15 @@ import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
 import { createHandlers } from "./handlers.ts";
-import { commonOptions, createListening, tlsOptions } from "./listening.ts";
-import type { Listening } from "./listening.ts";
+import { commonOptions, createListening, tlsOptions } from "./smtp-service.ts";
+import type { Listening } from "./smtp-service.ts";
 import { createPort } from "./port.ts";
 import type { ProgressRule } from "./progress.ts";
-import { createProxyDoor } from "./proxy-door.ts";
+import { createProxyProtocol } from "./proxy-protocol.ts";
 import { createSessionLimiter, sharesBeforeLogin } from "./session-limiter.ts";
 import { RelayServer } from "./smtp-connection.ts";
-import type { Desk, RelayConnection } from "./smtp-connection.ts";
-import { createTlsDoor } from "./tls-door.ts";
+import type { SessionContext, RelayConnection } from "./smtp-connection.ts";
+import { createImplicitTls } from "./implicit-tls.ts";
 
 export interface RelayDeps {
   config: Pick<Config, "hostname" | "relay">;
@@ -55,14 +55,18 @@ export function createRelay(deps: RelayDeps): Listening {
     clock,
   );
   let emptied: (() => void) | null = null;
-  const front = createProxyDoor({ proxies: createNetworks(config.relay.trustedProxies), clock, log });
-  const desk: Desk = {
+  const proxyProtocol = createProxyProtocol({
+    proxies: createNetworks(config.relay.trustedProxies),
     clock,
-    peerOf: (socket) => front.peerOf(socket),
+    log,
+  });
+  const shared: SessionContext = {
+    clock,
+    peerOf: (socket) => proxyProtocol.peerOf(socket),
     // Who comes by a Unix socket is on this machine.
     trustedAccount: (socket) =>
-      front.knowsClient(socket) ? trustedAccount(front.peerOf(socket) || "127.0.0.1") : null,
-    acceptedAt: (socket) => door.acceptedAt(socket) ?? clock.monotonic(),
+      proxyProtocol.knowsClient(socket) ? trustedAccount(proxyProtocol.peerOf(socket) || "127.0.0.1") : null,
+    acceptedAt: (socket) => implicitTls.acceptedAt(socket) ?? clock.monotonic(),
     sessions: sessionLimiter,
     progress: beforeLogin,
     stopping: false,
@@ -83,54 +87,54 @@ export function createRelay(deps: RelayDeps): Listening {
     ...createHandlers({
       ...deps,
       log,
-      desk,
+      shared,
       shareOf: (account) => sessionLimiter.shareOf(account),
       connectionOf: (session) => connectionOf(session),
     }),
   };
-  const plain = new RelayServer({ ...options }, desk);
-  const implicit = new RelayServer({ ...options, secure: true, secured: true }, desk);
+  const plain = new RelayServer({ ...options }, shared);
+  const implicit = new RelayServer({ ...options, secure: true, secured: true }, shared);
   const connectionOf = (session: SMTPServerSession): RelayConnection | undefined =>
     plain.sessions.get(session) ?? implicit.sessions.get(session);
   for (const server of [plain, implicit])
     server.on("error", (error: Error) => log.debug({ err: error }, "a connection failed"));
   const sessions = (): RelayConnection[] => [...plain.sessions.values(), ...implicit.sessions.values()];
 
-  const door = createTlsDoor({
+  const implicitTls = createImplicitTls({
     context: context(),
     handshakes: createSessionLimiter(
       { total, perSource, unidentified: total, unidentifiedFirst: total, grace },
       clock,
     ),
     clock,
-    peerOf: (socket) => front.peerOf(socket),
+    peerOf: (socket) => proxyProtocol.peerOf(socket),
     log,
     secured: (socket) => void implicit.server.emit("connection", socket),
   });
   const ports = [
     ...config.relay.starttls.map((where) =>
       createPort("smtp", where, (socket) =>
-        front.take(socket, (ready) => void plain.server.emit("connection", ready)),
+        proxyProtocol.take(socket, (ready) => void plain.server.emit("connection", ready)),
       ),
     ),
     ...config.relay.implicitTls.map((where) =>
-      createPort("smtps", where, (socket) => front.take(socket, (ready) => door.take(ready))),
+      createPort("smtps", where, (socket) => proxyProtocol.take(socket, (ready) => implicitTls.take(ready))),
     ),
   ];
 
   return createListening({
     name: "relay",
     ports,
-    desk,
+    shared,
     clock,
     sessions,
     whenEmpty: (run) => (emptied = run),
     followCertificates: () =>
       certificates.onChange(() => {
         plain.updateSecureContext(context());
-        door.renew(context());
+        implicitTls.renew(context());
       }),
-    emptied: () => door.close(),
+    emptied: () => implicitTls.close(),
   });
 }
 

@@ -1,5 +1,5 @@
 // What a mail program is told when something is not done: one line with an enhanced status code
-// (RFC 3463). The refusals of both doors come from the catalogue (errors.ts); our own trouble is always
+// (RFC 3463). The refusals of both interfaces come from the catalogue (errors.ts); our own trouble is always
 // 4yz, so that the client keeps the mail and tries again (RFC 5321 §4.2.1).
 import { errorCatalog, Refusal } from "../errors.ts";
 import { MailSyntaxError } from "../mail/header.ts";

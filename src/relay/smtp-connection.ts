@@ -1,6 +1,6 @@
 // The one file that reaches into smtp-server, with data-parser.ts. Its connection class is kept but for five methods:
 // init (no 100 ms wait before the greeting; our limits), send (our status codes and words, AUTH only under TLS, one
-// count of bad commands, the farewell at shutdown), _createParser (data-parser.ts), _onCommand (base64 that is none) and
+// count of bad commands, the shutdownReply at shutdown), _createParser (data-parser.ts), _onCommand (base64 that is none) and
 // _parseAddressCommand (path.ts: quoted local parts).
 // _getEnhancedStatusCode needs no override: a context of `false` makes it silent, which send uses wherever a
 // text brings its own X.Y.Z. A test holds the upstream text of all that is leant on here.
@@ -18,7 +18,7 @@ import type { ProgressRule } from "./progress.ts";
 import type { SessionLimiter, Slot } from "./session-limiter.ts";
 
 /** What all sessions of the relay share. */
-export interface Desk {
+export interface SessionContext {
   clock: Pick<Clock, "monotonic">;
   sessions: SessionLimiter;
   /** What a session is for, and within what time and how many commands a peer must come to it. */
@@ -29,7 +29,7 @@ export interface Desk {
   trustedAccount?(socket: Socket): string | null;
   /** Monotonic ms at which the connection was accepted, where that was before now: a TLS handshake came first. */
   acceptedAt?(socket: Socket): number;
-  /** From stop() on: every next reply is the farewell. */
+  /** From stop() on: every next reply is the shutdownReply. */
   stopping: boolean;
   /** Nobody is let in now: the greeting is 421. */
   closed?(): boolean;
@@ -50,22 +50,22 @@ const maxMistakes = 20;
 const mistakeCodes = new Set([500, 501, 502, 503, 504, 530, 535, 538, 555]);
 const ownStatus = /^[245]\.\d{1,3}\.\d{1,3} /;
 const accepted = /^2\.0\.0 (?:queued as |Taken)/;
-const farewell = "4.3.2 Shutting down; try again later";
+const shutdownReply = "4.3.2 Shutting down; try again later";
 
 export class RelayServer extends SMTPServer {
   /** Every session whose socket is open, those that were told to go included. */
   readonly sessions = new Map<SMTPServerSession, RelayConnection>();
-  readonly #desk: Desk;
+  readonly #shared: SessionContext;
 
-  constructor(options: SMTPServerOptions, desk: Desk) {
+  constructor(options: SMTPServerOptions, shared: SessionContext) {
     super(options);
-    this.#desk = desk;
+    this.#shared = shared;
   }
 
   override connect(socket: Socket): void {
     // Closed between accept and here: its 'close' would never be seen again.
     if (socket.destroyed) return;
-    const connection = new RelayConnection(this, socket, this.#desk);
+    const connection = new RelayConnection(this, socket, this.#shared);
     this.connections.add(connection);
     this.sessions.set(connection.session, connection);
     connection.on("error", (error: Error) => this._onError(error));
@@ -75,12 +75,12 @@ export class RelayServer extends SMTPServer {
   override onClose(session: SMTPServerSession): void {
     this.sessions.get(session)?.leave();
     this.sessions.delete(session);
-    this.#desk.left();
+    this.#shared.left();
   }
 }
 
 export class RelayConnection extends SMTPConnection {
-  readonly #desk: Desk;
+  readonly #shared: SessionContext;
   /** Name of the account as which the peer sends without a login; null: it needs one. */
   readonly trustedAccount: string | null;
   readonly #progress: Progress;
@@ -90,20 +90,20 @@ export class RelayConnection extends SMTPConnection {
   /** When the peer's turn began (monotonic ms): at accept, and with each reply. */
   #turnBegan: number;
 
-  constructor(server: SMTPServer, socket: Socket, desk: Desk) {
-    super(server, socket, { remoteAddress: desk.peerOf?.(socket) ?? socket.remoteAddress });
-    this.#desk = desk;
-    this.trustedAccount = desk.trustedAccount?.(socket) ?? null;
-    this.#turnBegan = desk.clock.monotonic();
-    this.#progress = new Progress(desk.progress, desk.acceptedAt?.(socket) ?? this.#turnBegan);
+  constructor(server: SMTPServer, socket: Socket, shared: SessionContext) {
+    super(server, socket, { remoteAddress: shared.peerOf?.(socket) ?? socket.remoteAddress });
+    this.#shared = shared;
+    this.trustedAccount = shared.trustedAccount?.(socket) ?? null;
+    this.#turnBegan = shared.clock.monotonic();
+    this.#progress = new Progress(shared.progress, shared.acceptedAt?.(socket) ?? this.#turnBegan);
   }
 
   override init(): void {
     this._setListeners(() => {
-      if (this.#desk.closed?.()) return this.#turnAway("4.3.2 In maintenance; try again later");
-      const refusal = this.#desk.refusal?.(this.remoteAddress) ?? null;
+      if (this.#shared.closed?.()) return this.#turnAway("4.3.2 In maintenance; try again later");
+      const refusal = this.#shared.refusal?.(this.remoteAddress) ?? null;
       if (refusal !== null) return this.#turnAway(refusal);
-      this.#slot = this.#desk.sessions.enter(this.remoteAddress, () => this.#evict());
+      this.#slot = this.#shared.sessions.enter(this.remoteAddress, () => this.#evict());
       if (!this.#slot) return this.#turnAway("4.7.0 Too many connections; try again later");
       this.#leave = this.#slot.leave;
       if (this.trustedAccount !== null) this.#identify(null);
@@ -113,7 +113,7 @@ export class RelayConnection extends SMTPConnection {
 
   /** Says why there is no session; without a word where too many connections only wait for theirs. */
   #turnAway(text: string): void {
-    this.#leave = this.#desk.sessions.refuse();
+    this.#leave = this.#shared.sessions.refuse();
     if (!this.#leave) return void this._socket.destroy();
     this.send(421, text);
   }
@@ -131,7 +131,7 @@ export class RelayConnection extends SMTPConnection {
   /** Another peer has the slot: ends at once, with a word where there is room for it. */
   #evict(): void {
     if (!this.#mayWrite()) return void this._socket.destroy();
-    super.send(421, this.#desk.progress.crowded, false);
+    super.send(421, this.#shared.progress.crowded, false);
     this._socket.destroySoon();
   }
 
@@ -140,30 +140,36 @@ export class RelayConnection extends SMTPConnection {
   }
 
   override send(code: number, data?: string | string[] | null, context?: string | false): void {
-    this.#turnBegan = this.#desk.clock.monotonic();
+    this.#turnBegan = this.#shared.clock.monotonic();
     // Upstream closes at ten unknown commands; the count of all kinds is ours.
     this._unrecognizedCommands = 0;
     if (Array.isArray(data)) return this.#sendLines(code, data, context);
     const text = data ?? "";
-    // The handshake follows a 220 to STARTTLS in any case: the farewell waits until it is over.
-    if (this.#desk.stopping && !accepted.test(text) && code !== 421 && !text.startsWith("Ready to start TLS"))
-      return super.send(421, farewell, false);
+    // The handshake follows a 220 to STARTTLS in any case: the shutdownReply waits until it is over.
+    if (
+      this.#shared.stopping &&
+      !accepted.test(text) &&
+      code !== 421 &&
+      !text.startsWith("Ready to start TLS")
+    )
+      return super.send(421, shutdownReply, false);
     if (mistakeCodes.has(code) && ++this.#mistakes >= maxMistakes)
       return super.send(421, "4.7.0 Too many bad commands", false);
     if (accepted.test(text)) this.#progressed();
-    if (code !== 421 && this.#progress.replied()) return super.send(421, this.#desk.progress.tooMany, false);
+    if (code !== 421 && this.#progress.replied())
+      return super.send(421, this.#shared.progress.tooMany, false);
     if (text === "Error: Command line too long") {
       super.send(500, "5.5.2 Line too long", false);
       return this.close();
     }
     if (text === "Authentication aborted") return super.send(code, "5.0.0 Authentication cancelled", false);
     this.#reply(code, data, context);
-    if (this.#desk.stopping && code !== 421 && accepted.test(text)) super.send(421, farewell, false);
+    if (this.#shared.stopping && code !== 421 && accepted.test(text)) super.send(421, shutdownReply, false);
   }
 
   /** The reply to EHLO. */
   #sendLines(code: number, lines: string[], context: string | false | undefined): void {
-    if (this.#progress.replied()) return super.send(421, this.#desk.progress.tooMany, false);
+    if (this.#progress.replied()) return super.send(421, this.#shared.progress.tooMany, false);
     this.#reply(code, this.secure ? lines : lines.filter((line) => !line.startsWith("AUTH ")), context);
   }
 
@@ -203,7 +209,7 @@ export class RelayConnection extends SMTPConnection {
 
   /** Closes the session of a peer that has used up its time. */
   expire(): void {
-    const now = this.#desk.clock.monotonic();
+    const now = this.#shared.clock.monotonic();
     const waitedMs = now - this.#turnBegan;
     if (this._upgrading) {
       if (waitedMs >= handshakeMs || this.#progress.late(now)) this._socket.destroy();
@@ -213,7 +219,7 @@ export class RelayConnection extends SMTPConnection {
     if (this._closing || (this.busy && uploading === null)) return;
     if (this.#hasLostLogin()) this.#progressed();
     if (uploading === null && this.#progress.late(now))
-      return super.send(421, this.#desk.progress.tooLate, false);
+      return super.send(421, this.#shared.progress.tooLate, false);
     if (waitedMs >= commandMs + (uploading ?? 0) / minBytesPerMs)
       super.send(421, "4.4.2 Nothing came for too long", false);
   }
@@ -226,20 +232,20 @@ export class RelayConnection extends SMTPConnection {
   /** What comes next has all of the time: a mail was taken, or a login is due again. Those who are logged in have it. */
   #progressed(): void {
     if (this.trustedAccount !== null || this.session.user) return;
-    this.#progress.begin(this.#desk.clock.monotonic());
+    this.#progress.begin(this.#shared.clock.monotonic());
     this.#slot?.renew();
   }
 
-  /** The farewell now where nobody waits for a reply; else the next reply is it. */
+  /** The shutdownReply now where nobody waits for a reply; else the next reply is it. */
   dismiss(): void {
-    if (!this.busy && !this._closing) super.send(421, farewell, false);
+    if (!this.busy && !this._closing) super.send(421, shutdownReply, false);
   }
 
   /** Ends it whatever it does, except a mail that is being stored. */
   cut(): void {
     if (this.committing) return;
     if (this._upgrading) return void this._socket.destroy();
-    if (!this._closing) super.send(421, farewell, false);
+    if (!this._closing) super.send(421, shutdownReply, false);
     this._socket.destroySoon();
   }
 

@@ -1,6 +1,6 @@
 // Where the mail of test keys goes: nowhere. A recipient at simulator.svc plays the outcome
 // that its name says, every time; any other is caught in the local inbox (the store's copy is the mail itself).
-import type { Classification } from "../mail/classify.ts";
+import type { Classification } from "../model/classification.ts";
 import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import { simulatorDomain } from "../model/simulator.ts";

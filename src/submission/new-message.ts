@@ -5,7 +5,7 @@ import { has8Bit } from "../mail/header-convert.ts";
 import type { NewMessage } from "../model/acceptance.ts";
 import type { SenderDomain } from "../model/domain.ts";
 import type { ReadMail } from "./incoming.ts";
-import type { Fitted } from "./refit.ts";
+import type { Fitted } from "./rewrap.ts";
 import type { Made } from "./render.ts";
 import type { MessageRequest } from "./shape.ts";
 import type { Sender } from "./submission.ts";

@@ -3,7 +3,7 @@
 // is sound. The rules of each field: fields.ts.
 import { z } from "zod";
 import type { ErrorCode } from "../errors.ts";
-import { shapeWords } from "../errors/expected.ts";
+import { shapeWords } from "../errors/zod-messages.ts";
 import type { Mailbox } from "../mail/address.ts";
 import type { ComposeAttachment } from "../mail/compose.ts";
 import type { RecipientType } from "../model/recipient.ts";

@@ -1,4 +1,4 @@
-// The one door behind both doors: what REST and SMTP accept passes the same checks and ends in
+// What both interfaces share: what REST and SMTP accept passes the same checks and ends in
 // one transaction.
 import type { Address } from "../mail/address.ts";
 import type { Account } from "../model/account.ts";
@@ -23,7 +23,7 @@ export interface Arrival {
   protocol: string;
 }
 
-/** What an accepted send is answered, at the REST door. */
+/** What an accepted send is answered, by REST. */
 export interface SendAnswer {
   id: string;
   status: AcceptedState;

@@ -1,4 +1,4 @@
-// The one door behind both doors. `send` (REST) and `relay` (SMTP) read as lists of named steps;
+// What both interfaces share. `send` (REST) and `relay` (SMTP) read as lists of named steps;
 // then the content is put on disk and one transaction accepts the message (accept.ts).
 import { createHash } from "node:crypto";
 import { shareOf } from "../access/account-limits.ts";
@@ -29,7 +29,7 @@ import { readIncoming, type ReadMail } from "./incoming.ts";
 import { LargeRequest, readHere, wholeRequest } from "./large-request.ts";
 import { messageOf, relayedMessageOf, type Judged } from "./new-message.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
-import { refit } from "./refit.ts";
+import { rewrap } from "./rewrap.ts";
 import { putChunks, render, type Made } from "./render.ts";
 import { createRejections } from "./rejections.ts";
 import type { ReadRequest } from "./request.ts";
@@ -141,7 +141,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     const mail = incoming.result();
     const came = { content: stored, headerLength: mail.header.section.length, summary: mail.summary };
     const unfit = mail.summary.longLine || mail.parts.untidy;
-    const fitted = unfit ? await refit(store, stored, came.headerLength) : came;
+    const fitted = unfit ? await rewrap(store, stored, came.headerLength) : came;
     const accepted = await acceptOrDrop({
       message: relayedMessageOf(mail, fitted, made, sender),
       content: fitted.content,

@@ -2,7 +2,8 @@
 // A block, a full mailbox, a policy, an expiry or a fault of ours says nothing about the address, and one bad day of a
 // sender's reputation must not eat a list of good customers. The cause is mail/classify.ts's judgement; complaints and
 // unsubscribes are feedback's. The list itself, and which reason wins, is the store's.
-import { classifyReply, type Classification } from "../mail/classify.ts";
+import { classifyReply } from "../mail/classify.ts";
+import type { Classification } from "../model/classification.ts";
 import { classifyFailure, failureType, replyOf, type Failure } from "../mail/failure.ts";
 import type { Outcome, OutcomeReply } from "../mail/outcome.ts";
 import type { OutcomeSource } from "../model/bounce.ts";
@@ -23,7 +24,7 @@ const verdicts = {
   inactive_mailbox: always, // the mailbox was closed or disabled (5.2.1)
   // A server that says 5.1.2 has looked the domain up and given up on it. What our own resolver says counts at once only
   // for 556, where the domain publishes that it takes no mail (null MX, RFC 7505); that there is no such domain, one
-  // broken resolver may say of all, so a second look has to agree (second-look.ts).
+  // broken resolver may say of all, so a second look has to agree (nxdomain-recheck.ts).
   invalid_domain: (reply, source) => source === "smtp" || reply.code === 556,
   mailbox_full: never, // the owner may clear it
   spam_content: never, // about this message

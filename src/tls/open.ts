@@ -55,13 +55,13 @@ export async function openCertificates(deps: CertificatesDeps): Promise<Certific
 }
 
 async function loadFiles({ config, hostname, clock, log }: CertificatesDeps): Promise<CertificatePair> {
-  if (config.certFile === null || config.keyFile === null)
+  if (config.cert === null || config.key === null)
     throw new Error("tls.mode is files: tls.cert and tls.key must each name a file");
-  const pair = await readCertificateFiles(config.certFile, config.keyFile);
+  const pair = await readCertificateFiles(config.cert, config.key);
   const now = clock.now();
   if (pair.validUntil <= now || pair.validFrom > now)
-    log.warn({ file: config.certFile, until: pair.validUntil }, "the certificate is not valid at this time");
+    log.warn({ file: config.cert, until: pair.validUntil }, "the certificate is not valid at this time");
   else if (!pair.covers(hostname))
-    log.warn({ file: config.certFile, hostname }, "the certificate does not name this host");
+    log.warn({ file: config.cert, hostname }, "the certificate does not name this host");
   return pair;
 }

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { DnsAnswer, MxRecord } from "../../src/dns/resolver.ts";
 import { judgeSpf } from "../../src/domains/judge-spf.ts";
-import type { Verdict } from "../../src/domains/judge.ts";
+import type { Verdict } from "../../src/domains/verify-records.ts";
 import type { DnsRecord } from "../../src/model/dns-record.ts";
 
 const host = {

@@ -3,7 +3,7 @@ import { eventMask, eventTypes } from "../../src/events/catalog.ts";
 import type { Bounced, Deferred, Delivered } from "../../src/events/record.ts";
 import { createRecorder } from "../../src/events/record.ts";
 import { createIdMint, isId } from "../../src/ids.ts";
-import type { Classification } from "../../src/mail/classify.ts";
+import type { Classification } from "../../src/model/classification.ts";
 import type { NewEvent } from "../../src/model/event.ts";
 import type { Endpoint } from "../../src/model/webhook.ts";
 import { ManualClock } from "../support/clock.ts";

@@ -129,7 +129,7 @@ export async function startHttp(
     socket,
     hostname: "mail.acme.example",
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
-    limits: { maxQueue: 0, minFreeShare: 0, rates: options.config?.rates ?? {} },
+    limits: { maxQueue: 0, minFreeSpaceShare: 0, rates: options.config?.rates ?? {} },
   };
   const parsing = createParsing({ clock, log });
   const deps: HttpDeps = {

@@ -1,11 +1,7 @@
 import { expect, test } from "vitest";
-import {
-  bounceCategories,
-  classifyReply,
-  namedDelayMs,
-  ruleOf,
-  saysNothing,
-} from "../../src/mail/classify.ts";
+import { classifyReply, ruleOf, saysNothing } from "../../src/mail/classify.ts";
+import { namedDelayMs } from "../../src/mail/named-delay.ts";
+import { bounceCategories } from "../../src/model/classification.ts";
 import { here, leastCpuMs } from "../support/cpu.ts";
 
 const classify = (code: number, status: string | null, text = ""): string =>

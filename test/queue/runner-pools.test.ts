@@ -1,6 +1,6 @@
 // Which of a pool's addresses mail leaves from, and within whose limits.
 import { describe, expect, test } from "vitest";
-import { type Source } from "../../src/pools/sources.ts";
+import type { Source } from "../../src/pools/sources.ts";
 import { deferredOutcome, makeJob } from "../support/jobs.ts";
 
 import { bench, from, jobsOf, system } from "./runner-rig.ts";

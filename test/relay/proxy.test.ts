@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createNetworks } from "../../src/access/networks.ts";
 import { silentLog } from "../../src/log.ts";
-import { createProxyDoor } from "../../src/relay/proxy-door.ts";
+import { createProxyProtocol } from "../../src/relay/proxy-protocol.ts";
 import { readProxyHeader } from "../../src/relay/proxy-header.ts";
 import { ManualClock } from "../support/clock.ts";
 import { plainToken, startRelay } from "../support/relay.ts";
@@ -182,7 +182,7 @@ test("under TLS from the first byte neither", async () => {
 
 test("of 1,000 connections whose header is due, the one that has waited longest makes room", async () => {
   const waiting: { ended: boolean }[] = [];
-  const door = createProxyDoor({
+  const door = createProxyProtocol({
     proxies: createNetworks(["127.0.0.1"]),
     clock: new ManualClock(),
     log: silentLog,

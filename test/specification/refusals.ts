@@ -71,7 +71,7 @@ export async function whileTimePasses(
 export async function checkEnds(customer: Customer): Promise<void> {
   await failAll(customer, null);
   const verify = () => customer.ask("POST", "/v1/domains/ok.test/verify");
-  // A name server answers in its own time, so that of the product goes slowly.
+  // Questions from before are still waiting for their time to be up.
   while ((await whileTimePasses(customer, 1, verify())).status !== 200) continue;
 }
 const spent = async (customer: Customer, change: (id: string) => [path: string, rates: object]) => {

@@ -8,7 +8,7 @@ import type { Log, LogFields } from "../../src/log.ts";
 import type { Address } from "../../src/mail/address.ts";
 import type { Account } from "../../src/model/account.ts";
 import { createRelay } from "../../src/relay/relay.ts";
-import type { Listening } from "../../src/relay/listening.ts";
+import type { Listening } from "../../src/relay/smtp-service.ts";
 import type { Arrival, Sender, Submission } from "../../src/submission/submission.ts";
 import { newAccount } from "./account.ts";
 import { ManualClock } from "./clock.ts";

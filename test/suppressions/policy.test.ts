@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Classification } from "../../src/mail/classify.ts";
-import { bounceCategories } from "../../src/mail/classify.ts";
+import type { Classification } from "../../src/model/classification.ts";
+import { bounceCategories } from "../../src/model/classification.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
 import {
   failureSuppresses,
@@ -8,7 +8,7 @@ import {
   suppressionFor,
   suppresses,
 } from "../../src/suppressions/policy.ts";
-import { secondLookFor } from "../../src/suppressions/second-look.ts";
+import { secondLookFor } from "../../src/suppressions/nxdomain-recheck.ts";
 import { jobOf, traceOf } from "../events/jobs.ts";
 
 function bounce(classification: Classification, code = 550, status: string | null = "5.1.1"): Outcome {

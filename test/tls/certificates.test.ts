@@ -38,7 +38,7 @@ const selfSigned = (
   altNames: string[] = [],
 ): Promise<Certificates> =>
   openCertificates({
-    config: { mode: "self-signed", certFile: null, keyFile: null },
+    config: { mode: "self-signed", cert: null, key: null },
     dataDir,
     hostname,
     altNames,
@@ -46,13 +46,9 @@ const selfSigned = (
     log: silentLog,
   });
 
-const fromFiles = (
-  certFile: string | null,
-  keyFile: string | null,
-  log: Log = silentLog,
-): Promise<Certificates> =>
+const fromFiles = (cert: string | null, key: string | null, log: Log = silentLog): Promise<Certificates> =>
   openCertificates({
-    config: { mode: "files", certFile, keyFile },
+    config: { mode: "files", cert, key },
     dataDir,
     hostname: "mail.a.test",
     altNames: [],
@@ -65,18 +61,18 @@ async function writePair(
   name: string,
   hostname = "mail.a.test",
   clock: Clock = systemClock,
-): Promise<{ certFile: string; keyFile: string }> {
+): Promise<{ cert: string; key: string }> {
   const folder = join(dataDir, `pair-${name}`);
   mkdirSync(folder);
   await openCertificates({
-    config: { mode: "self-signed", certFile: null, keyFile: null },
+    config: { mode: "self-signed", cert: null, key: null },
     dataDir: folder,
     hostname,
     altNames: [],
     clock,
     log: silentLog,
   });
-  return { certFile: join(folder, "tls", "cert.pem"), keyFile: join(folder, "tls", "key.pem") };
+  return { cert: join(folder, "tls", "cert.pem"), key: join(folder, "tls", "key.pem") };
 }
 
 function warnings(): { log: Log; texts: string[] } {
@@ -180,7 +176,7 @@ test.each([
   ["its key is gone", () => (rmSync(join(dataDir, "tls", "key.pem")), selfSigned())],
   [
     "a crash left the key of another",
-    async () => (copyFileSync((await writePair("b")).keyFile, join(dataDir, "tls", "key.pem")), selfSigned()),
+    async () => (copyFileSync((await writePair("b")).key, join(dataDir, "tls", "key.pem")), selfSigned()),
   ],
   [
     "a crash left half of a new one",
@@ -210,49 +206,41 @@ test("clocks of 1970 and 2100 make certificates that are valid then", async () =
 test("the operator's files are shown as they are", async () => {
   const pair = await writePair("a");
   const { log, texts } = warnings();
-  const certificates = await fromFiles(pair.certFile, pair.keyFile, log);
+  const certificates = await fromFiles(pair.cert, pair.key, log);
   expect(certificates.current()).toEqual({
-    cert: readFileSync(pair.certFile, "utf8"),
-    key: readFileSync(pair.keyFile, "utf8"),
+    cert: readFileSync(pair.cert, "utf8"),
+    key: readFileSync(pair.key, "utf8"),
   });
   expect(texts).toEqual([]);
 });
 
 test.each([
-  [
-    "a file is missing",
-    (a: Pair) => fromFiles(`${a.certFile}.gone`, a.keyFile),
-    /cert\.pem\.gone cannot be read/,
-  ],
-  ["a file is not named", (a: Pair) => fromFiles(a.certFile, null), /tls\.key/],
+  ["a file is missing", (a: Pair) => fromFiles(`${a.cert}.gone`, a.key), /cert\.pem\.gone cannot be read/],
+  ["a file is not named", (a: Pair) => fromFiles(a.cert, null), /tls\.key/],
   [
     "the key is another's",
-    (a: Pair, b: Pair) => fromFiles(a.certFile, b.keyFile),
+    (a: Pair, b: Pair) => fromFiles(a.cert, b.key),
     /pair-b.*key\.pem is not the key of .*pair-a/,
   ],
-  [
-    "the two are swapped",
-    (a: Pair) => fromFiles(a.keyFile, a.certFile),
-    /key\.pem is not a certificate in PEM form/,
-  ],
+  ["the two are swapped", (a: Pair) => fromFiles(a.key, a.cert), /key\.pem is not a certificate in PEM form/],
   [
     "the certificate is no PEM",
-    (a: Pair) => (writeFileSync(a.certFile, "hello"), fromFiles(a.certFile, a.keyFile)),
+    (a: Pair) => (writeFileSync(a.cert, "hello"), fromFiles(a.cert, a.key)),
     /cert\.pem is not a certificate/,
   ],
   [
     "the key has a passphrase",
-    (a: Pair) => (writeFileSync(a.keyFile, lockedKey()), fromFiles(a.certFile, a.keyFile)),
+    (a: Pair) => (writeFileSync(a.key, lockedKey()), fromFiles(a.cert, a.key)),
     /without a passphrase/,
   ],
   [
     "the chain is broken further down",
     (a: Pair) => (
       writeFileSync(
-        a.certFile,
-        `${readFileSync(a.certFile, "utf8")}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`,
+        a.cert,
+        `${readFileSync(a.cert, "utf8")}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`,
       ),
-      fromFiles(a.certFile, a.keyFile)
+      fromFiles(a.cert, a.key)
     ),
     /cert\.pem cannot be used by TLS/,
   ],
@@ -261,8 +249,8 @@ test.each([
   await expect(open(a, b)).rejects.toThrow(words);
 });
 interface Pair {
-  certFile: string;
-  keyFile: string;
+  cert: string;
+  key: string;
 }
 const lockedKey = (): string =>
   generateKeyPairSync("ec", { namedCurve: "P-256" })
@@ -274,18 +262,18 @@ test("an expired certificate, or one of another host, is shown with a warning", 
   const foreign = await writePair("foreign", "other.test");
   for (const [pair, word] of [[old, "valid"] as const, [foreign, "name"] as const]) {
     const { log, texts } = warnings();
-    await fromFiles(pair.certFile, pair.keyFile, log);
+    await fromFiles(pair.cert, pair.key, log);
     expect(texts).toEqual([expect.stringContaining(word)]);
   }
 });
 
 test("a renewal on disk reaches new sessions, and the old ones live on", async () => {
   const [a, b] = [await writePair("a"), await writePair("b")];
-  const certificates = await fromFiles(a.certFile, a.keyFile);
+  const certificates = await fromFiles(a.cert, a.key);
   const listener = await listen(certificates);
   const early = await listener.open("mail.a.test");
-  copyFileSync(b.certFile, a.certFile);
-  copyFileSync(b.keyFile, a.keyFile);
+  copyFileSync(b.cert, a.cert);
+  copyFileSync(b.key, a.key);
   expect(await certificates.reload()).toBeNull();
   const late = await listener.open("mail.a.test");
   expect(late.getPeerX509Certificate()?.fingerprint256).not.toBe(
@@ -298,17 +286,17 @@ test("a renewal on disk reaches new sessions, and the old ones live on", async (
 
 test("an unusable renewal changes nothing and says why; who has left hears of none", async () => {
   const [a, b] = [await writePair("a"), await writePair("b")];
-  const certificates = await fromFiles(a.certFile, a.keyFile);
+  const certificates = await fromFiles(a.cert, a.key);
   const first = certificates.current();
   const told: string[] = [];
   certificates.onChange(() => told.push("stays"));
   const leave = certificates.onChange(() => told.push("leaves"));
   leave();
-  copyFileSync(b.certFile, a.certFile); // the key is not there yet
+  copyFileSync(b.cert, a.cert); // the key is not there yet
   const problem = await certificates.reload();
   expect(problem?.message).toContain("is not the key of");
   expect([certificates.current(), told]).toEqual([first, []]);
-  copyFileSync(b.keyFile, a.keyFile);
+  copyFileSync(b.key, a.key);
   expect(await certificates.reload()).toBeNull();
   expect(await certificates.reload()).toBeNull();
   expect(told).toEqual(["stays"]);

@@ -1,4 +1,4 @@
-// `svc maintenance`: closes the door to clients, and opens it again. What was accepted is delivered meanwhile.
+// `svc maintenance`: refuses clients until it is turned off. What was accepted is delivered meanwhile.
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { moment } from "../times.ts";
@@ -6,7 +6,7 @@ import { moment } from "../times.ts";
 export function register(maintenance: Command, cli: Cli): void {
   maintenance
     .command("on")
-    .description("close the door to clients: 503 maintenance, by SMTP 421; delivery and webhooks go on")
+    .description("refuse clients: 503 maintenance, by SMTP 421; delivery and webhooks go on")
     .option("--until <time>", "open it again by itself: a time, or a span such as 30m")
     .action(async (flags: { until?: string }) => {
       const body =

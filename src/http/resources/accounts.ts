@@ -6,12 +6,12 @@ import { accountLimits, limitNames, limitsOf, type LimitName } from "../../acces
 import { accountBuckets } from "../../access/buckets.ts";
 import { Refusal } from "../../errors.ts";
 import { isId } from "../../ids.ts";
-import { type Account, defaultAccount, liveAccountStatuses, operationsAccount } from "../../model/account.ts";
+import { defaultAccount, liveAccountStatuses, operationsAccount, type Account } from "../../model/account.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
-import { type Call, type Route, json, route } from "../route.ts";
+import { json, route, type Call, type Route } from "../route.ts";
 import { idOf, list, timestamp } from "../view-fields.ts";
 import { limitFields, limitsShown, limitViews } from "./limits.ts";
 

@@ -3,13 +3,13 @@ import { z } from "zod";
 import { isoTime } from "../../clock.ts";
 import type { Cell } from "../../csv.ts";
 import { Refusal } from "../../errors.ts";
-import { type AuditRecord, actorKinds } from "../../model/audit.ts";
+import { actorKinds, type AuditRecord } from "../../model/audit.ts";
 import { csvReply } from "../csv.ts";
 import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields, present, textFilter, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
-import { type Route, json, route } from "../route.ts";
+import { json, route, type Route } from "../route.ts";
 import { ipAddress, list, timestamp } from "../view-fields.ts";
 
 export const auditRecordSchema = z

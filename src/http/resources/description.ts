@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { RouteDeps } from "../deps.ts";
 import { htmlHeaders } from "../html.ts";
 import { createDocument } from "../openapi/document.ts";
-import { type Door, type Route, route } from "../route.ts";
+import { route, type Door, type Route } from "../route.ts";
 import { htmlPage } from "../view-fields.ts";
 
 const open = {

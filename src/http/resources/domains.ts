@@ -1,23 +1,23 @@
 // /v1/domains: the domains that an account may send from, and the DNS records that each has to publish. Private keys
-// come in and are never shown. What may be set of a domain, and what a rotation does, is decided by domains/. Over 300
-// lines: schema, view and ten routes of one resource.
+// come in and are never shown. What may be set of a domain, and what a rotation does, is decided by domains/.
+// Over 300 lines: schema, view and ten routes of one resource.
 import { z } from "zod";
 import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTimeOrNull } from "../../clock.ts";
 import { returnPathInUse } from "../../domains/records.ts";
-import { type Problem, Refusal } from "../../errors.ts";
+import { Refusal, type Problem } from "../../errors.ts";
 import { complaintsAddress } from "../../feedback/mailbox.ts";
 import { parseDomain } from "../../mail/address.ts";
 import { readDkimKey } from "../../mail/dkim-key.ts";
 import { dkimAlgorithms, dkimKeyStatuses, type DkimKey } from "../../model/dkim-key.ts";
 import { recordPurposes, recordStatuses, recordTypes } from "../../model/dns-record.ts";
-import { type SenderDomain, domainStatuses } from "../../model/domain.ts";
+import { domainStatuses, type SenderDomain } from "../../model/domain.ts";
 import { isSimulated } from "../../sandbox/simulator.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { domainName, pageFields, present } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
-import { type Call, type Route, json, route } from "../route.ts";
+import { json, route, type Call, type Route } from "../route.ts";
 import { emailAddress, idOf, list, timestamp } from "../view-fields.ts";
 
 const recordSchema = z

@@ -1,9 +1,9 @@
 // GET /errors/<code>: the page that the `type` of a problem leads to. What the code means, who mends it and how, from
 // the catalogue (errors.ts); small static HTML, for anybody, without a key.
 import { z } from "zod";
-import { type ErrorCode, type Mender, Refusal, errorCatalog } from "../../errors.ts";
+import { Refusal, errorCatalog, type ErrorCode, type Mender } from "../../errors.ts";
 import { htmlHeaders } from "../html.ts";
-import { type Route, route } from "../route.ts";
+import { route, type Route } from "../route.ts";
 import { htmlPage } from "../view-fields.ts";
 
 const who: Record<Mender, string> = {

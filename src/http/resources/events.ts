@@ -5,7 +5,7 @@ import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
 import { eventTypes } from "../../events/catalog.ts";
 import type { Account } from "../../model/account.ts";
-import { type EventFilter, type EventRecord, eventOrders } from "../../model/event.ts";
+import { eventOrders, type EventFilter, type EventRecord } from "../../model/event.ts";
 import type { PageRequest } from "../../model/page.ts";
 import { deliveryStatuses } from "../../model/webhook-delivery.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -20,7 +20,7 @@ import {
   wordList,
 } from "../fields.ts";
 import { pageRequest } from "../paging.ts";
-import { type Reply, type Route, route } from "../route.ts";
+import { route, type Reply, type Route } from "../route.ts";
 import { eventListShape } from "../shapes/events.ts";
 
 export const eventList = wordList(eventTypes);

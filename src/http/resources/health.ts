@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { Refusal } from "../../errors.ts";
 import type { RouteDeps } from "../deps.ts";
-import { type Route, json, route } from "../route.ts";
+import { json, route, type Route } from "../route.ts";
 
 export const aliveSchema = z.strictObject({ status: z.literal("ok") }).meta({ id: "Alive" });
 export const readySchema = z.strictObject({ status: z.literal("ready") }).meta({ id: "Ready" });

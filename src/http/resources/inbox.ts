@@ -5,7 +5,7 @@ import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
-import { type Route, json, route } from "../route.ts";
+import { json, route, type Route } from "../route.ts";
 import { count, emailAddress, idOf, list, timestamp } from "../view-fields.ts";
 
 export const mailSchema = z

@@ -10,7 +10,7 @@ import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
-import { type Route, json, route } from "../route.ts";
+import { json, route, type Route } from "../route.ts";
 import { ipAddress, list, timestamp } from "../view-fields.ts";
 import { ipAddressField } from "./ips.ts";
 

@@ -6,12 +6,12 @@ import { z } from "zod";
 import { mostOf } from "../../access/account-limits.ts";
 import { parseHostAddress } from "../../dns/networks.ts";
 import { parseDomain } from "../../mail/address.ts";
-import { addressStatuses, type Pool, type PoolAddress, chosenAddressStatuses } from "../../model/ip-pool.ts";
+import { addressStatuses, chosenAddressStatuses, type Pool, type PoolAddress } from "../../model/ip-pool.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
-import { type Call, type Route, json, route } from "../route.ts";
+import { json, route, type Call, type Route } from "../route.ts";
 import { ipAddress, list, timestamp } from "../view-fields.ts";
 import { noAddress, notAssigned, poolOf, thenRead, underBoth } from "./pool-writes.ts";
 

@@ -4,12 +4,12 @@ import { z } from "zod";
 import type { WantedKey } from "../../access/access.ts";
 import { routeBuckets } from "../../access/buckets.ts";
 import { Refusal } from "../../errors.ts";
-import { type ApiKey, type KeyStatus, keyScopes, keyStatuses } from "../../model/api-key.ts";
+import { keyScopes, keyStatuses, type ApiKey, type KeyStatus } from "../../model/api-key.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { label, network, pageFields, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
-import { type Call, type Route, json, route } from "../route.ts";
+import { json, route, type Call, type Route } from "../route.ts";
 import { idOf, list, timestamp } from "../view-fields.ts";
 import { limitFields, limitsShown, limitViews } from "./limits.ts";
 

@@ -6,7 +6,7 @@ import { Refusal } from "../../errors.ts";
 import type { MaintenanceWindow } from "../../model/maintenance.ts";
 import type { RouteDeps } from "../deps.ts";
 import { time } from "../fields.ts";
-import { type Route, json, route } from "../route.ts";
+import { json, route, type Route } from "../route.ts";
 import { timestamp } from "../view-fields.ts";
 
 export const maintenanceSchema = z

@@ -5,7 +5,7 @@ import type { Forgotten } from "../../model/erasure.ts";
 import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { canonicalEmail } from "../fields.ts";
-import { type Route, json, route } from "../route.ts";
+import { json, route, type Route } from "../route.ts";
 import { count, emailAddress, idOf } from "../view-fields.ts";
 
 export const forgottenSchema = z

@@ -1,23 +1,22 @@
 // GET /v1/stats/*: the counters as sums, over time, and by what they were counted for. Which combinations of filters have
-// rows is decided here (one filter for sums, domain or pool for lists); what a range means is stats/range.ts's. Over 300
-// lines: schemas, views and twelve routes of one resource.
+// rows is decided here (one filter for sums, domain or pool for lists); what a range means is stats/range.ts's.
+// Over 300 lines: schemas, views and twelve routes of one resource.
 import { z } from "zod";
 import { dayMs, isoTime } from "../../clock.ts";
-import { type Classification, bounceCategories } from "../../mail/classify.ts";
+import { bounceCategories, type Classification } from "../../model/classification.ts";
 import type { Totals } from "../../model/counters.ts";
-import { type StatsListOf, type StatsOf, quarterMs } from "../../model/statistics.ts";
-import { type Bound, type Range, invalid, periodsOf, rangeOf } from "../../stats/range.ts";
-import { type Counted, pageOfRanking } from "../../stats/ranking.ts";
-import { bounceFormulas, mailFormulas, webhookFormulas } from "../../stats/rates.ts";
+import { quarterMs, type StatsListOf, type StatsOf } from "../../model/statistics.ts";
+import { invalid, periodsOf, rangeOf, type Bound, type Range } from "../../stats/range.ts";
+import { pageOfRanking, type Counted } from "../../stats/ranking.ts";
+import * as rates from "../../stats/rates.ts";
 import { addTotals, noTotals } from "../../stats/totals.ts";
 import { granularities } from "../../stats/zone.ts";
 import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { domainName, pageFields, textFilter } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
-import { type Route, json, route } from "../route.ts";
+import { json, route, type Route } from "../route.ts";
 import { count, idOf, timestamp } from "../view-fields.ts";
-import * as rates from "../../stats/rates.ts";
 
 const rate = z.number().min(0).nullable().describe("null where its denominator is 0.");
 const classifications = Object.keys(bounceCategories) as [Classification, ...Classification[]];
@@ -72,7 +71,7 @@ const formulas = <Formulas extends Record<string, string>>(of: Formulas) =>
     >,
   );
 
-const mail = { ...shownRange, totals: mailTotals, rates: mailRates, formulas: formulas(mailFormulas) };
+const mail = { ...shownRange, totals: mailTotals, rates: mailRates, formulas: formulas(rates.mailFormulas) };
 
 export const statsSummarySchema = z.strictObject(mail).meta({ id: "Stats" });
 
@@ -108,7 +107,7 @@ export const statsBouncesSchema = z
     ...shownRange,
     totals: bounceTotals,
     rates: bounceRates,
-    formulas: formulas(bounceFormulas),
+    formulas: formulas(rates.bounceFormulas),
     data: z.array(
       z.strictObject({
         key: z.enum(classifications).describe("bounce_classification"),
@@ -126,7 +125,7 @@ export const statsWebhooksSchema = z
     ...shownRange,
     totals: webhookTotals,
     rates: webhookRates,
-    formulas: formulas(webhookFormulas),
+    formulas: formulas(rates.webhookFormulas),
     data: z.array(z.strictObject({ key: idOf("whk"), totals: webhookTotals, rates: webhookRates })),
     ...page,
   })

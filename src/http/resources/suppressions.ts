@@ -5,22 +5,22 @@ import { z } from "zod";
 import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTime } from "../../clock.ts";
 import type { Cell } from "../../csv.ts";
-import { type Problem, Refusal } from "../../errors.ts";
+import { Refusal, type Problem } from "../../errors.ts";
 import { canonicalAddress, parseAddress } from "../../mail/address.ts";
 import type { PageRequest } from "../../model/page.ts";
 import {
-  type NewSuppression,
-  type Suppression,
   reasonStrength,
   suppressionReasons,
   suppressionSources,
+  type NewSuppression,
+  type Suppression,
 } from "../../model/suppression.ts";
 import { csvReply } from "../csv.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { domainName, pageFields, textFilter, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
-import { type Route, json, route } from "../route.ts";
+import { json, route, type Route } from "../route.ts";
 import { count, emailAddress, idOf, list, smtpCode, smtpStatus, timestamp } from "../view-fields.ts";
 
 export const suppressionSchema = z

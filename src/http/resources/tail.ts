@@ -1,14 +1,14 @@
 // GET /v1/events/tail, on the operator's socket only: one record a line as events are committed, an empty
 // line as heartbeat. A backlog is read page by page as fast as the client takes it.
 import { z } from "zod";
-import { type Clock, type Timer, dayMs } from "../../clock.ts";
+import { dayMs, type Clock, type Timer } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
 import { isId } from "../../ids.ts";
 import type { EventFilter } from "../../model/event.ts";
 import type { Store } from "../../store/store.ts";
 import type { RouteDeps } from "../deps.ts";
 import { present } from "../fields.ts";
-import { type Route, route } from "../route.ts";
+import { route, type Route } from "../route.ts";
 import { eventShape } from "../shapes/events.ts";
 import type { Stream } from "../streams.ts";
 import { eventList, eventText } from "./events.ts";

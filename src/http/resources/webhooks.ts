@@ -5,16 +5,16 @@ import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTimeOrNull } from "../../clock.ts";
-import { type Problem, Refusal } from "../../errors.ts";
+import { Refusal, type Problem } from "../../errors.ts";
 import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
-import { type Endpoint, webhookFormats } from "../../model/webhook.ts";
+import { webhookFormats, type Endpoint } from "../../model/webhook.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import type { Store } from "../../store/store.ts";
 import type { TestResult } from "../../webhooks/webhooks.ts";
-import { type Call, type Route, json, route } from "../route.ts";
+import { json, route, type Call, type Route } from "../route.ts";
 import { count, idOf, list, timestamp } from "../view-fields.ts";
 
 const fields = {

@@ -2,7 +2,7 @@
 // are written by events/record.ts, by hand and once; the tests hold what it writes to these shapes.
 import { z } from "zod";
 import { eventCatalog, type EventType } from "../../events/catalog.ts";
-import { bounceCategories, type Classification } from "../../mail/classify.ts";
+import { bounceCategories, type Classification } from "../../model/classification.ts";
 import { bounceSources, bounceTypes, complaintTypes } from "../../model/bounce.ts";
 import { deliveryStatuses } from "../../model/webhook-delivery.ts";
 import {

@@ -1,13 +1,12 @@
-// What both doors of this room do alike, submission and the inbound port: open their ports or none, look at the
-// sessions' time limits, take over new certificates, end all sessions at a shutdown. And what smtp-server
-// is told in both places: who offers what is each door's own.
+// What submission and the inbound port share: listening on all their ports or on none, the time limits of sessions, new
+// certificates, the end of all sessions at a shutdown, and the options of smtp-server that hold for both.
 import { constants } from "node:crypto";
 import type { SMTPServerOptions } from "smtp-server";
 import type { Clock, Timer } from "../clock.ts";
 import type { Service } from "../service.ts";
-import { dismissAll } from "./farewell.ts";
+import { dismissAll } from "./shutdown.ts";
 import type { Port } from "./port.ts";
-import type { Desk, RelayConnection } from "./smtp-connection.ts";
+import type { SessionContext, RelayConnection } from "./smtp-connection.ts";
 
 /** Renegotiation costs the server more than the client; TLS 1.3 has none. */
 export const tlsOptions = {
@@ -44,7 +43,7 @@ export type Listening = Service & { addresses(): { name: string; address: string
 export interface ListeningParts {
   name: string;
   ports: Port[];
-  desk: Desk;
+  shared: SessionContext;
   clock: Clock;
   sessions(): RelayConnection[];
   /** Hands over the caller of the last session's end. */
@@ -56,7 +55,7 @@ export interface ListeningParts {
 }
 
 export function createListening(parts: ListeningParts): Listening {
-  const { name, ports, desk, clock, sessions } = parts;
+  const { name, ports, shared, clock, sessions } = parts;
   let timer: Timer | null = null;
   let forget: (() => void) | null = null;
   const sweep = (): void => {
@@ -76,7 +75,7 @@ export function createListening(parts: ListeningParts): Listening {
       timer = clock.after(sweepMs, sweep);
     },
     async stop() {
-      desk.stopping = true;
+      shared.stopping = true;
       timer?.cancel();
       forget?.();
       const closed = ports.map((port) => port.close());

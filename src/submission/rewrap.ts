@@ -15,7 +15,7 @@ export interface Fitted {
 type Contents = Pick<Store, "putContent" | "dropContent" | "openContent">;
 
 /** Throws MailSyntaxError (not_convertible, too_deep), MailTooLarge; the content that came is gone in any case. */
-export async function refit(store: Contents, content: PutContent, headerLength: number): Promise<Fitted> {
+export async function rewrap(store: Contents, content: PutContent, headerLength: number): Promise<Fitted> {
   try {
     const source = await sourceOf(store, content, headerLength);
     const plan = await planConversion(source, "lines");

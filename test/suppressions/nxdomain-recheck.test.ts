@@ -6,7 +6,7 @@ import { silentLog } from "../../src/log.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
 import { settlementOf } from "../../src/queue/settle.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createSecondLooks, secondLookFor } from "../../src/suppressions/second-look.ts";
+import { createSecondLooks, secondLookFor } from "../../src/suppressions/nxdomain-recheck.ts";
 import { jobOf } from "../events/jobs.ts";
 import { list, startHttp, text, type Harness } from "../http/harness.ts";
 import {

@@ -9,7 +9,7 @@ import type { Log } from "../log.ts";
 import { endsOf } from "./peer.ts";
 import type { SessionLimiter } from "./session-limiter.ts";
 
-export interface TlsDoor {
+export interface ImplicitTls {
   take(socket: Socket): void;
   /** Monotonic ms at which the connection under the TLS socket was accepted; null: it did not come by here. */
   acceptedAt(socket: Socket): number | null;
@@ -21,14 +21,14 @@ export interface TlsDoor {
 
 const handshakeMs = 25_000;
 
-export function createTlsDoor(options: {
+export function createImplicitTls(options: {
   context: SecureContextOptions;
   handshakes: SessionLimiter;
   clock: Pick<Clock, "monotonic">;
   peerOf(socket: Socket): string;
   log: Log;
   secured(socket: TLSSocket): void;
-}): TlsDoor {
+}): ImplicitTls {
   /** By their ends, while they are open. */
   const came = new Map<string, { at: number; leave: () => void }>();
   const sockets = new Set<Socket>();

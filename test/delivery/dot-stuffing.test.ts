@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createStuffer } from "../../src/delivery/stuffing.ts";
+import { createStuffer } from "../../src/delivery/dot-stuffing.ts";
 import { startReceiver } from "../support/smtp-receiver.ts";
 import { rig } from "./rig.ts";
 

@@ -1,7 +1,7 @@
 // What the DNS shows against what was asked for: a table of records that people really publish.
 import { expect, test } from "vitest";
-import { judgeDkim, judgeDmarc, judgeReturnPath } from "../../src/domains/judge.ts";
-import type { Verdict } from "../../src/domains/judge.ts";
+import { judgeDkim, judgeDmarc, judgeReturnPath } from "../../src/domains/verify-records.ts";
+import type { Verdict } from "../../src/domains/verify-records.ts";
 import { recordsFor } from "../../src/domains/records.ts";
 import type { DkimKey } from "../../src/model/dkim-key.ts";
 import type { DnsRecord } from "../../src/model/dns-record.ts";

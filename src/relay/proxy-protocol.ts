@@ -7,7 +7,7 @@ import type { Log } from "../log.ts";
 import { endsOf } from "./peer.ts";
 import { readProxyHeader } from "./proxy-header.ts";
 
-export interface ProxyDoor {
+export interface ProxyProtocol {
   /** Hands the socket on once it is known whose it is, its header read away; else closes it. */
   take(socket: Socket, next: (socket: Socket) => void): void;
   /** The client's address, the proxy's own where that did not say; also of the TLS socket over one that came by here. */
@@ -21,7 +21,7 @@ const headerMs = 10_000;
 /** Connections whose header is still due; a newcomer then ends the one that has waited longest. */
 const mostWaiting = 1_000;
 
-export function createProxyDoor({
+export function createProxyProtocol({
   proxies,
   clock,
   log,
@@ -29,7 +29,7 @@ export function createProxyDoor({
   proxies: Networks;
   clock: Pick<Clock, "after">;
   log: Log;
-}): ProxyDoor {
+}): ProxyProtocol {
   /** The client's address by the ends of the proxy's own connection; null: the proxy did not say. */
   const peers = new Map<string, { ip: string | null }>();
   const waiting = new Set<Socket>();
