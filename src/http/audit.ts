@@ -3,7 +3,8 @@
 // written with the effect (`call.idempotent`), or behind it where the handler writes by itself. Of a body it holds the names
 // of its members, and the values of those that the route says may be read for months.
 import type { AuditEntry } from "../model/audit.ts";
-import type { Exchange, Reply, Route } from "./route.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Reply, Route } from "./route.ts";
 
 /** Makes the row of an answer; null for a request that is none of the log's business. */
 export function actOf(x: Exchange, now: number): ((reply: Reply) => AuditEntry) | null {

@@ -1,18 +1,15 @@
-// What a route is: data with a handler. The type makes scope and bucket compulsory, so that no endpoint
-// can be added that forgets who may call it and how often. app.ts binds routes, guards.ts judges a request
-// before its handler runs, problem.ts renders what they refuse.
+// What a route is: data with a handler. The type requires a scope and a bucket, so that no endpoint can be added without
+// saying who may call it and how often. app.ts binds the routes, middleware.ts judges a request before its handler runs,
+// problem.ts renders refusals.
 import type { Account } from "../model/account.ts";
 import type { Scope } from "../model/api-key.ts";
 import type { Resource } from "../model/last-change.ts";
-import type { LargeBody } from "./large-bodies.ts";
 import type { Kept } from "./large-body-thread.ts";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { z } from "zod";
 import type { Principal } from "../access/access.ts";
-import type { BucketState, RouteBucket } from "../access/buckets.ts";
+import type { RouteBucket } from "../access/buckets.ts";
 import type { ErrorCode, Problem } from "../errors.ts";
-import type { Place } from "./connections.ts";
 import type { Store } from "../store/store.ts";
 
 /** The HTTPS listeners, or the operator's Unix socket. */
@@ -31,7 +28,7 @@ export interface Reply {
 /** The schema of a JSON body, those of bodies of several media types, or null where there is no body. */
 export type Answer = z.ZodType | Record<string, z.ZodType> | null;
 
-/** A request whose guards have passed, as its handler sees it. */
+/** A request that has passed the middleware, as its handler sees it. */
 export interface Call<Query, Body> {
   door: Door;
   account: Account;
@@ -82,7 +79,7 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   summary: string;
   /** What it answers when it succeeds, by status. */
   answers: Record<number, Answer>;
-  /** The codes that its handler refuses with, beside those of its guards. */
+  /** The codes that its handler refuses with, beside those of the middleware. */
   refuses?: readonly ErrorCode[];
   /** Its name in the audit log, where it is not that of its path (audit.ts); null: it changes nothing. */
   act?: string | null;
@@ -132,42 +129,4 @@ export function route<Query extends z.ZodObject, Body extends z.ZodType | null>(
 /** A JSON answer. */
 export function json(status: number, value: unknown, headers: Record<string, string> = {}): Reply {
   return { status, headers, body: JSON.stringify(value) };
-}
-
-/** What the path of a request came to. */
-export type Match =
-  | { kind: "route"; route: Route }
-  | { kind: "method"; allow: string[] }
-  | { kind: "none" }
-  | { kind: "malformed" }
-  /** In a form that is not taken: another scheme, a backslash, a fragment. */
-  | { kind: "target" };
-
-/** One request on its way through the guards, which fill in what they find. */
-export interface Exchange {
-  readonly door: Door;
-  readonly id: string; // req_…
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly method: string;
-  readonly path: string;
-  readonly search: URLSearchParams;
-  readonly params: Record<string, string>;
-  readonly match: Match;
-  readonly ip: string;
-  principal: Principal | null;
-  /** Of a request that came through a proxy: what it counts as. */
-  place: Place | null;
-  bucket: BucketState | null;
-  query: Record<string, unknown>;
-  raw: Buffer | null;
-  /** A body that was too large for the loop, in place of `raw`. */
-  large: LargeBody | null;
-  json: unknown;
-  body: unknown;
-  idempotency: { key: string; fingerprint: Buffer } | null;
-  /** The audit log was told, with the effect. */
-  told: boolean;
-  /** Run once the work is really over, even where the client was answered before. */
-  cleanup: (() => void)[];
 }

@@ -2,7 +2,7 @@
 // holds: operation.ts; how answers look: responses.ts; shapes as JSON Schema: schemas.ts.
 import { keyScopes } from "../../model/api-key.ts";
 import { orList } from "../../word-list.ts";
-import { apiVersion } from "../guards.ts";
+import { apiVersion } from "../middleware/request.ts";
 import type { Door, Route } from "../route.ts";
 import { headersFor, requestHeaders } from "./headers.ts";
 import { operationIdOf, operationOf } from "./operation.ts";

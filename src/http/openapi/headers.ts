@@ -1,6 +1,6 @@
 // The headers of answers, each described once, and those that a request may carry.
 import { rateTable } from "../../access/buckets.ts";
-import { apiVersion } from "../guards.ts";
+import { apiVersion } from "../middleware/request.ts";
 import type { Door } from "../route.ts";
 import type { Json } from "./schemas.ts";
 

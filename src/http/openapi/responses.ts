@@ -7,7 +7,7 @@ import { takesKey } from "../idempotency.ts";
 import type { Answer, Door, Route } from "../route.ts";
 import { errorEnvelopeSchema, problemSchema } from "../problem.ts";
 import { headersOf } from "./headers.ts";
-import { ofGuards, refusalsOf } from "./refusals.ts";
+import { ofMiddleware, refusalsOf } from "./refusals.ts";
 import type { Json, Schemas } from "./schemas.ts";
 
 export interface Responses {
@@ -21,7 +21,7 @@ export function createResponses(door: Door, schemas: Schemas): Responses {
   const named = new Map<string, Json>();
 
   const refusal = (route: Route, status: number, codes: ErrorCode[]): Json => {
-    const guarded = ofGuards(route, door);
+    const guarded = ofMiddleware(route, door);
     const [first] = codes;
     const own = codes.some((code) => !guarded.includes(code));
     const response = refusalResponse(door, schemas, status, codes);
