@@ -1,7 +1,6 @@
 // `svc keys`: API keys. A value is shown once, alone on stdout, so that it can be piped.
 import type { Command } from "commander";
 import { keyScopes } from "../../model/api-key.ts";
-import { agree } from "../ask.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { usage } from "../fault.ts";
@@ -9,6 +8,39 @@ import { addLimitOptions, limitsOf, shownLimits, type LimitFlags } from "../limi
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { moment, spanMs } from "../times.ts";
+import { addVerbs, showStatus, type Verb } from "../verbs.ts";
+
+export const verbs: readonly Verb[] = [
+  { name: "show", about: "one key", route: "GET /v1/keys/{id}", show: showKey },
+  {
+    name: "rotate",
+    about: "a new key with the same settings; the old one stays valid",
+    route: "POST /v1/keys/{id}/rotate",
+    show(cli, answer, id) {
+      showNewKey(cli, answer);
+      cli.out.next(`Once the new key is in use: ${cli.program} keys revoke ${id}`);
+    },
+  },
+  {
+    name: "revoke",
+    about: "end a key at once, for good",
+    route: "POST /v1/keys/{id}/revoke",
+    question: (id) => `Revoke ${id}? Its requests fail from now on, for good.`,
+    show: showStatus,
+  },
+  {
+    name: "disable",
+    about: "stop a key until it is enabled again",
+    route: "POST /v1/keys/{id}/disable",
+    show: showStatus,
+  },
+  {
+    name: "enable",
+    about: "let a disabled key work again",
+    route: "POST /v1/keys/{id}/enable",
+    show: showStatus,
+  },
+];
 
 export function register(keys: Command, cli: Cli): void {
   keys
@@ -38,7 +70,9 @@ export function register(keys: Command, cli: Cli): void {
             ? {}
             : { expires_at: moment(flags.expires, "--expires", "future", cli.io.clock.now()) }),
         };
-        showNewKey(cli, await cli.client.call("POST", "/v1/keys", { body }));
+        const answer = await cli.client.call("POST", "/v1/keys", { body });
+        if (cli.out.json) cli.out.body(answer.text);
+        else showNewKey(cli, answer);
       },
     );
   addListOptions(keys.command("list").description("all keys"), false)
@@ -55,12 +89,7 @@ export function register(keys: Command, cli: Cli): void {
         ...(before === null ? {} : { keep: (row) => lastUse(row) < before }),
       });
     });
-  keys
-    .command("show <id>")
-    .description("one key")
-    .action(async (id: string) => {
-      showKey(cli, await cli.client.call("GET", `/v1/keys/${segment(id)}`));
-    });
+  addVerbs(keys, cli, verbs);
   addLimitOptions(keys.command("set <id>").description("change what a key may do, from the next request on"))
     .option("--allow-ip <network>", "usable from these networks only; any: from everywhere", listed)
     .option("--name <name>", "what it is for")
@@ -70,37 +99,13 @@ export function register(keys: Command, cli: Cli): void {
         ...(name === undefined ? {} : { name }),
         ...(allowIp ? { allow_ips: allowIp.join() === "any" ? [] : allowIp } : {}),
       });
-      showKey(cli, await cli.client.call("PATCH", `/v1/keys/${segment(id)}`, { body }));
+      const answer = await cli.client.call("PATCH", `/v1/keys/${segment(id)}`, { body });
+      if (cli.out.json) cli.out.body(answer.text);
+      else showKey(cli, answer);
     });
-  keys
-    .command("rotate <id>")
-    .description("a new key with the same settings; the old one stays valid")
-    .action(async (id: string) => {
-      const answer = await cli.client.call("POST", `/v1/keys/${segment(id)}/rotate`);
-      showNewKey(cli, answer);
-      cli.out.next(`Once the new key is in use: ${cli.program} keys revoke ${id}`);
-    });
-  keys
-    .command("revoke <id>")
-    .description("end a key at once, for good")
-    .option("--yes", "do not ask")
-    .action(async (id: string, flags: { yes?: boolean }) => {
-      await agree(cli, `Revoke ${id}? Its requests fail from now on, for good.`, flags.yes);
-      showStatus(cli, id, await cli.client.call("POST", `/v1/keys/${segment(id)}/revoke`));
-    });
-  for (const verb of ["disable", "enable"] as const)
-    keys
-      .command(`${verb} <id>`)
-      .description(
-        verb === "disable" ? "stop a key until it is enabled again" : "let a disabled key work again",
-      )
-      .action(async (id: string) =>
-        showStatus(cli, id, await cli.client.call("POST", `/v1/keys/${segment(id)}/${verb}`)),
-      );
 }
 
 function showNewKey(cli: Cli, answer: Answer): void {
-  if (cli.out.json) return cli.out.body(answer.text);
   const { id, name, scope, key } = answer.json;
   cli.out.note(`${String(id)}, ${String(name)}, scope ${String(scope)}. The key is shown this once:`);
   cli.out.secret(String(key));
@@ -108,13 +113,7 @@ function showNewKey(cli: Cli, answer: Answer): void {
 }
 
 function showKey(cli: Cli, answer: Answer): void {
-  if (cli.out.json) return cli.out.body(answer.text);
   cli.out.fields(shownLimits(answer.json));
-}
-
-function showStatus(cli: Cli, id: string, answer: Answer): void {
-  if (cli.out.json) return cli.out.body(answer.text);
-  cli.out.line(`${id} is ${String(answer.json["status"])}`);
 }
 
 function lastUse(row: Row): number {
