@@ -1,47 +1,50 @@
-// The composition root: builds every room, starts them in order and stops them in
-// reverse. The only file that knows them all; what they do is theirs. Over 300 lines: the wiring is one list.
+// The composition root: creates each module, starts the services in order and stops them in reverse. It is the only file
+// that imports all modules, and holds no rule and no text of theirs. Where two modules need each other, one offers a hook
+// (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
 import { randomBytes } from "node:crypto";
-import { networkInterfaces } from "node:os";
 import { createAccess } from "./access/access.ts";
-import { tellDomain } from "./care/domain-notice.ts";
-import { tellPool } from "./care/pool-notice.ts";
-import { createGuard } from "./care/guard.ts";
-import { createMaintenance } from "./care/maintenance.ts";
-import { createNotices } from "./care/notices.ts";
-import { createPrune } from "./care/prune.ts";
-import { createStatus } from "./care/status.ts";
 import { systemClock, type Clock } from "./clock.ts";
-import { readShapingFile, type Config, type ListenAddress } from "./config.ts";
+import { readShapingFile, type Config } from "./config.ts";
+import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
 import { createFeedback } from "./feedback/feedback.ts";
 import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
-import { createJobs, jobList } from "./jobs.ts";
+import { createJobs } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
-import type { SenderDomain } from "./model/domain.ts";
+import { createMaintenance } from "./maintenance/maintenance.ts";
+import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
+import { notifyDomainStatus } from "./notifications/domain-notice.ts";
+import { createNotices } from "./notifications/notices.ts";
+import { notifyAccountPaused } from "./notifications/pause-notice.ts";
+import { notifyPoolProblem } from "./notifications/pool-notice.ts";
+import { createDestinations } from "./outbound/destinations.ts";
+import { endAttemptsAtStop } from "./outbound/end-attempts.ts";
+import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
-import { createDestinations } from "./outbound/destinations.ts";
-import { createHolds } from "./queue/holds.ts";
-import { readLane } from "./queue/lane.ts";
-import { createRunner, type Runner } from "./queue/runner.ts";
+import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
-import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
+import { createRetention } from "./retention/retention.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
+import { createAbuseGuard } from "./sending-pause/abuse-guard.ts";
+import { createSendingPause } from "./sending-pause/sending-pause.ts";
 import type { Service } from "./service.ts";
 import { defaultAccountOf, domainConfig, endAtOnce, resolverOf } from "./setup.ts";
 import { createSigning } from "./signing/signing.ts";
+import { createStatsFold } from "./stats/fold.ts";
+import { createStatus } from "./status/status.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 import { createSecondLooks } from "./suppressions/nxdomain-recheck.ts";
 import { createSubmission } from "./submission/submit.ts";
-import { openCertificates } from "./tls/open.ts";
+import { openTls } from "./tls/tls.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 declare const __VERSION__: string;
@@ -54,16 +57,14 @@ export interface RunningDaemon {
   reload(): Promise<void>;
   /** Finishes what is in flight, at most `drainMs`. */
   stop(): Promise<void>;
-  /** Resolves once everything has stopped. */
+  /** Resolves when everything has stopped. */
   readonly finished: Promise<void>;
 }
 
-/** Attempts and requests in flight may take this long to end; what is left is taken back at the next start. */
+/** Attempts and requests in flight may take this long to end; the next start takes back the leases of the rest. */
 const drainMs = 30_000;
-/** An attempt that has not sent its final dot by then is ended: its recipient is given back. */
-const cutShortMs = 5_000;
 
-/** Opens the store, starts every room and resolves when the listeners stand. Throws StoreLocked, or the error of what could not start, with everything stopped again. */
+/** Opens the store, starts every service and resolves when the listeners are open. Throws StoreLocked, or the error of what could not start, after everything has stopped again. */
 export async function serve({
   config,
   log,
@@ -85,25 +86,25 @@ export async function serve({
   });
   const started: Service[][] = [];
   try {
-    const rooms = await build({ config, log, clock, mint, store, startedAt });
-    for (const floor of rooms.floors) {
-      const standing: Service[] = [];
-      started.unshift(standing);
-      for (const service of floor) {
+    const { layers, daemon } = await build({ config, log, clock, mint, store, startedAt });
+    for (const layer of layers) {
+      const running: Service[] = [];
+      started.unshift(running);
+      for (const service of layer) {
         await service.start();
-        standing.unshift(service);
+        running.unshift(service);
       }
     }
     const { promise: finished, resolve } = Promise.withResolvers<void>();
     const stop = once(() => stopAll(started, store, clock, log).finally(resolve));
-    return { ...rooms.daemon, stop, finished };
+    return { ...daemon, stop, finished };
   } catch (error) {
     await stopAll(started, store, clock, log);
     throw error;
   }
 }
 
-interface Ground {
+interface Base {
   config: Config;
   log: Log;
   clock: Clock;
@@ -113,8 +114,9 @@ interface Ground {
 }
 
 /**
- * Every room and the order in which they start: doors last, so that nothing is accepted that nobody would deliver.
- * A floor stands on the one before it, and its services are stopped together: nobody waits for another's slow client.
+ * Creates the modules, and says in which order their services start: the listeners last, so that mail is accepted only
+ * once it can be delivered. A layer needs the one before it. The services of one layer are stopped together, so that the
+ * slow client of one does not delay the others.
  */
 async function build({
   config,
@@ -123,20 +125,11 @@ async function build({
   mint,
   store,
   startedAt,
-}: Ground): Promise<{ floors: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
+}: Base): Promise<{ layers: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
   const owner = randomBytes(8).toString("hex");
   const resolver = resolverOf(config, clock, log);
-  const certificates =
-    config.tls.mode === "off"
-      ? null
-      : await openCertificates({
-          config: config.tls,
-          dataDir: config.dataDir,
-          hostname: config.hostname,
-          altNames: [],
-          clock,
-          log,
-        });
+  const tls = await openTls({ config, clock, log });
+  const { certificates } = tls;
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
   const recorder = createRecorder({ clock, mint });
@@ -144,22 +137,20 @@ async function build({
   const { signHeader } = signing;
   const parsing = createParsing({ clock, log: log.component("parsing") });
   const access = createAccess({ store, clock, log, mint });
-  const domains = createDomains({
-    store,
-    resolver: resolver.uncached,
-    config: domainConfig(config),
-    poolAddresses: (accountKey) => pools.addressesOf(accountKey),
-    clock,
-    mint,
-    onStatus: (domain, before) => void tellDomain(notices, log.component("domains"), domain, before),
-  });
   const pools = createPools({
     store,
     resolver: resolver.uncached,
     hostname: config.hostname,
     clock,
     log: log.component("pools"),
-    tell: (problem) => void tellPool(notices, store, problem),
+  });
+  const domains = createDomains({
+    store,
+    resolver: resolver.uncached,
+    config: domainConfig(config),
+    poolAddresses: pools.addressesOf,
+    clock,
+    mint,
   });
   const shaping = createShaping(
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
@@ -169,14 +160,14 @@ async function build({
     resolver,
     outbound: config.outbound,
     hostname: config.hostname,
-    isOurs: ourAddresses(mailListeners),
-    mailPorts: mailListeners.flatMap((at) => ("path" in at ? [] : [at.port])),
+    isOurs: localAddresses(mailListeners),
+    mailPorts: portsOf(mailListeners),
     clock,
     log: log.component("delivery"),
     random: Math.random,
     connectionsOf: (group) => shaping(group).connections,
-    mayUse: (address) => pools.mayUse(address),
-    onUnusable: () => pools.lookSoon(),
+    mayUse: pools.mayUse,
+    onUnusable: pools.lookSoon,
   });
   const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
@@ -191,22 +182,14 @@ async function build({
     random: Math.random,
     isCaught: destinations.isCaught,
   };
-  const holds = createHolds({
-    store,
-    note: (lane, dueAt) => queue.note(lane, dueAt),
-    clock,
-    log: log.component("queue"),
-  });
-  const queue: Runner = createRunner({
+  const sendingPause = createSendingPause({ store, clock, log: log.component("sending-pause") });
+  const queue = createRunner({
     store,
     destinationOf: destinations.destinationOf,
     suppressedSince: destinations.suppressedSince(store),
     settlementOf: (job, outcome, now, group) => settlementOf(settleDeps, job, outcome, now, group),
-    isPaused: (accountKey) => holds.isPaused(accountKey),
-    onNoSource(lane) {
-      const named = readLane(lane);
-      if (named) pools.noteWaiting(named.accountKey, named.ipPool);
-    },
+    isPaused: sendingPause.isPaused,
+    onNoSource: destinations.onNoSource,
     shaping,
     random: Math.random,
     owner,
@@ -217,33 +200,30 @@ async function build({
     delivery.reconsider();
     queue.onSourcesChanged();
   });
-  const runner: Runner = {
-    ...queue,
-    async stop() {
-      const late = clock.after(cutShortMs, () => delivery.cutShort());
-      await queue.stop();
-      late.cancel();
-    },
-  };
+  sendingPause.onReleased(queue.note);
+  const runner = endAttemptsAtStop(queue, delivery, clock);
   const submission = createSubmission({ store, domains, pools, runner, config, tokens, clock, mint });
   const notices = createNotices({
     store,
     runner,
     config,
-    verifiedDomain: (name) => verifiedDomain(store, domains, name),
+    domains,
     signHeader,
     tokens,
     clock,
     mint,
     log: log.component("notices"),
   });
-  const guard = createGuard({
+  const domainsLog = log.component("domains");
+  domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
+  pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
+  const guard = createAbuseGuard({
     store,
-    holds,
-    notices,
+    pauses: sendingPause,
+    onPaused: (account, reason, at) => notifyAccountPaused(notices, account, reason, at),
     shares: config.guard,
     clock,
-    log: log.component("guard"),
+    log: log.component("sending-pause"),
   });
   const webhooks = createWebhooks({
     store,
@@ -252,24 +232,17 @@ async function build({
     resolver,
     clock,
     log,
-    onDeadLetter: ({ endpoint, eventId, attempts, lastStatus }) =>
-      void notices.notify(
-        `dead_letter:${endpoint.id}`,
-        `events for ${new URL(endpoint.url).host} could not be delivered`,
-        `The webhook endpoint ${endpoint.id} (${endpoint.url}) refused event ${eventId} in all ${attempts} attempts; ` +
-          `its last answer was ${lastStatus ?? "none"}. The event stays in GET /v1/events for 30 days.\n\n` +
-          `What to do: mend the endpoint, then look at what it missed with: svc events list --webhook ${endpoint.id}\n`,
-      ),
+    onDeadLetter: (letter) => void notifyDeadLetter(notices, letter),
   });
   const unsubscribe = store.onCommit(({ events }) => {
     if (events) webhooks.kick();
   });
-  const reload = async (): Promise<void> => {
-    const error = await certificates?.reload();
-    if (error) log.error({ err: error }, "the new certificate is unusable; the old one stays");
-    else log.info({}, "certificates were read again");
-  };
-  const prune = createPrune({ store, retention: config.retention, clock, log: log.component("prune") });
+  const retention = createRetention({
+    store,
+    retention: config.retention,
+    clock,
+    log: log.component("retention"),
+  });
   const secondLooks = createSecondLooks({
     store,
     resolver: resolver.uncached,
@@ -277,16 +250,7 @@ async function build({
     log: log.component("suppressions"),
   });
   const jobs = createJobs(
-    jobList({
-      recheckDomains: () => domains.recheck(),
-      secondLooks: () => secondLooks.run(),
-      renewCertificates: reload,
-      prune: () => prune.run(),
-      foldStats: () => store.foldStats(),
-      guard: () => guard.check(),
-      releaseHeld: () => holds.release(),
-      lookAtAddresses: () => pools.look(),
-    }),
+    [domains, tls, secondLooks, retention, createStatsFold(store), guard, sendingPause, pools],
     clock,
     log.component("jobs"),
   );
@@ -325,6 +289,8 @@ async function build({
     clock,
     log: log.component("inbound"),
   });
+  const listeners: Pick<RunningDaemon, "addresses">[] = [];
+  const addresses: RunningDaemon["addresses"] = () => listeners.flatMap((one) => one.addresses());
   const http = createHttp({
     config,
     certificates,
@@ -347,16 +313,12 @@ async function build({
       clock,
       version: __VERSION__,
       startedAt,
-      poolProblems: () => pools.problems(),
-      listeners: () => addresses(),
-      jobs: () => jobs.states(),
+      poolProblems: pools.problems,
+      listeners: addresses,
+      jobs: jobs.states,
     }),
   });
-  const addresses = (): { name: string; address: string }[] => [
-    ...http.addresses(),
-    ...(relay?.addresses() ?? []),
-    ...inbound.addresses(),
-  ];
+  listeners.push(http, ...(relay ? [relay] : []), inbound);
 
   const outside: Service = {
     name: "outside",
@@ -370,47 +332,20 @@ async function build({
     },
   };
   return {
-    floors: [
+    layers: [
       [outside, pools, access.security],
-      [webhooks, holds, runner, prune, jobs, ...(relay ? [relay] : []), inbound, http],
+      [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {
       addresses,
-      reload,
+      reload: tls.reload,
       devCredentials: async () =>
         makeDevCredentials({ store, domains, access, clock }, await defaultAccountOf(store)),
     },
   };
 }
 
-/**
- * An MX at one of this machine's own outward addresses would be a loop (RFC 5321 §5.1), and so would a loopback address
- * that mail is taken at; what our host name resolves to is looked up by delivery.
- */
-function ourAddresses(listeners: ListenAddress[]): (address: string, port: number) => boolean {
-  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  const outward = new Set(own.filter(({ internal }) => !internal).map(({ address }) => address));
-  const loopback = new Set(own.filter(({ internal }) => internal).map(({ address }) => address));
-  const listensAt = (address: string, port: number): boolean =>
-    listeners.some((at) => {
-      if ("path" in at || at.port !== port) return false;
-      const all = at.host === "0.0.0.0" || at.host === "::";
-      return at.host === address || (all && loopback.has(address));
-    });
-  return (address, port) => outward.has(address) || listensAt(address, port);
-}
-
-async function verifiedDomain(
-  store: Store,
-  domains: ReturnType<typeof createDomains>,
-  name: string,
-): Promise<SenderDomain | null> {
-  const account = await defaultAccountOf(store);
-  const found = await domains.senderFor(account.key, name);
-  return found.ok ? found.domain : null;
-}
-
-/** The upper floor first; what has not ended by the deadline is left to the next start. */
+/** The last layer first; what has not ended by the deadline is left to the next start. */
 async function stopAll(started: Service[][], store: Store, clock: Clock, log: Log): Promise<void> {
   const { promise: deadline, resolve } = Promise.withResolvers<void>();
   const timer = clock.after(drainMs, resolve);
@@ -418,11 +353,11 @@ async function stopAll(started: Service[][], store: Store, clock: Clock, log: Lo
     try {
       await service.stop();
     } catch (error) {
-      log.error({ service: service.name, err: error }, "a part did not stop cleanly");
+      log.error({ service: service.name, err: error }, "a service did not stop cleanly");
     }
   };
   const all = async (): Promise<void> => {
-    for (const floor of started) await Promise.all(floor.map(stopOne));
+    for (const layer of started) await Promise.all(layer.map(stopOne));
   };
   await Promise.race([all(), deadline]);
   timer.cancel();

@@ -1,17 +1,11 @@
-// Everything the clock drives: one line a job, shown by `svc status`. When a job is due is said by its cron pattern,
-// which node-cron reads; the waiting is ours, because node-cron walks through every time that a jump of the clock left
-// out. Here the work does not grow with the jump: what was missed is one run, and each look costs the same.
+// Waits for the periodic jobs and runs them. A job is declared by the module whose code it runs (HasJobs, service.ts);
+// this file knows none of them. node-cron reads the patterns; the waiting is ours, because node-cron walks through every
+// time that a jump of the clock left out. Here the work does not grow with the jump: a job that missed any number of its
+// times runs once, and each look costs the same.
 import { createTask, parse } from "node-cron";
 import { dayMs, isoTime, type Clock, type Timer } from "./clock.ts";
 import type { Log } from "./log.ts";
-import type { Service } from "./service.ts";
-
-export interface Job {
-  name: string;
-  /** Cron expression, in UTC. */
-  cron: string;
-  run(): Promise<void>;
-}
+import type { HasJobs, PeriodicJob, Service } from "./service.ts";
 
 export interface JobState {
   name: string;
@@ -20,36 +14,13 @@ export interface JobState {
   next_run_at: string | null;
 }
 
-/** The jobs of this program. */
-export function jobList(work: {
-  recheckDomains(): Promise<void>;
-  renewCertificates(): Promise<void>;
-  secondLooks(): Promise<void>;
-  prune(): Promise<void>;
-  foldStats(): Promise<void>;
-  guard(): Promise<void>;
-  releaseHeld(): Promise<void>;
-  lookAtAddresses(): Promise<void>;
-}): Job[] {
-  return [
-    { name: "recheck-domains", cron: "*/10 * * * *", run: work.recheckDomains },
-    { name: "renew-certificates", cron: "17 4 * * *", run: work.renewCertificates },
-    { name: "second-looks", cron: "* * * * *", run: work.secondLooks },
-    { name: "prune", cron: "* * * * *", run: work.prune },
-    { name: "fold-stats", cron: "*/10 * * * * *", run: work.foldStats },
-    { name: "guard", cron: "* * * * *", run: work.guard },
-    { name: "release-held", cron: "* * * * *", run: work.releaseHeld },
-    { name: "look-at-addresses", cron: "* * * * *", run: work.lookAtAddresses },
-  ];
-}
-
 /** No timer is longer, so that a job which a jump of the clock made due is found within a minute. */
 const lookAgainMs = 60_000;
 /** The wall clock and the monotonic one drift apart by less within a minute, unless somebody sets the clock. */
 const jumpMs = 30_000;
 
 interface Planned {
-  job: Job;
+  job: PeriodicJob;
   schedule: Schedule;
   /** Wall clock, milliseconds since 1970. */
   next: number;
@@ -57,8 +28,14 @@ interface Planned {
   lastRun: string | null;
 }
 
-export function createJobs(jobs: Job[], clock: Clock, log: Log): Service & { states(): JobState[] } {
-  const plans = jobs.map((job): Planned => ({
+export interface Jobs extends Service {
+  states(): JobState[];
+}
+
+/** The jobs of `modules`, shown in that order. */
+export function createJobs(modules: readonly HasJobs[], clock: Clock, log: Log): Jobs {
+  const all = modules.flatMap(({ jobs }) => jobs);
+  const plans = all.map((job): Planned => ({
     job,
     schedule: readSchedule(job.cron),
     next: 0,

@@ -41,7 +41,6 @@ export async function initialise(options: { config: Config; log: Log; domain: st
       config: domainConfig(config),
       clock,
       mint,
-      onStatus: () => undefined,
     });
     const account = await defaultAccountOf(store);
     const domain = options.domain === null ? null : await domains.add(account.key, options.domain);

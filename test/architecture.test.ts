@@ -24,39 +24,46 @@ const table: Record<string, string> = {
   cursor: "errors",
   fairness: "clock",
   log: "model unsafe-text",
+  "value-schemas": "ids model",
   mail: "model",
   config: "mail model word-list",
   // What stands on the machine.
   store: "clock cursor fairness ids log model thread",
   dns: "clock fairness log mail",
-  tls: "clock config log",
+  tls: "clock config log service",
   signing: "log mail thread",
   parsing: "clock errors log mail thread",
   // What is known of an account's things.
   access: "clock errors ids log model service store",
-  domains: "clock dns errors fairness ids mail model store",
-  events: "clock ids mail model",
+  domains: "clock dns errors fairness ids mail model service store",
+  events: "clock ids mail model value-schemas",
   pools: "clock dns errors log model service store",
-  suppressions: "clock dns log mail model store",
-  stats: "clock cursor errors model",
+  suppressions: "clock dns log mail model service store",
+  stats: "clock cursor errors model service store",
   // What is done with mail.
+  "sending-pause": "clock config errors log model service store",
   delivery: "clock config dns fairness log mail model pools",
   sandbox: "access clock domains mail model store",
   queue: "clock config events fairness ids log mail model pools service store suppressions",
   outbound: "clock delivery fairness mail model pools queue sandbox store",
-  submission: "access clock config domains errors ids mail model pools queue sandbox store",
-  care: "clock config domains errors ids log mail model pools queue service store submission",
-  feedback: "access care clock config dns events log mail model store suppressions",
+  submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
   webhooks: "clock config dns errors events log model service store",
+  notifications: "clock config domains ids log mail model pools store submission webhooks",
+  feedback: "access clock config dns events log mail model notifications store suppressions",
+  // What keeps the appliance running.
+  retention: "clock config log model service store",
+  maintenance: "clock errors model store",
+  status: "clock config maintenance model pools queue store",
   // Interfaces.
-  http: "access care clock config csv dns domains errors events feedback ids log mail model parsing pools queue sandbox service stats store submission tls webhooks word-list",
-  relay: "access care clock config errors feedback log mail model service store submission tls",
+  http: "access clock config csv dns domains errors events feedback ids log mail maintenance model parsing pools queue sandbox sending-pause service stats store submission tls value-schemas webhooks word-list",
+  relay:
+    "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access clock config csv log mail model suppressions unsafe-text word-list",
   // The composition.
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access care clock config delivery domains events feedback http ids jobs log mail model outbound parsing pools queue relay sandbox service setup signing store submission suppressions tls webhooks",
+    "access clock config delivery domains events feedback http ids jobs log mail maintenance notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
   bin: "cli daemon setup",
 };
 
@@ -79,7 +86,7 @@ const owners: Record<string, string[]> = {
   tldts: ["delivery"],
   "@peculiar/x509": ["tls"],
   "reflect-metadata": ["tls"],
-  zod: ["config", "http", "submission"],
+  zod: ["config", "events", "http", "submission", "value-schemas"],
 };
 
 interface Import {

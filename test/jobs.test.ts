@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createJobs, jobList, readSchedule, type Job } from "../src/jobs.ts";
+import { createJobs, readSchedule } from "../src/jobs.ts";
 import { silentLog, type Log } from "../src/log.ts";
+import type { PeriodicJob } from "../src/service.ts";
 import { ManualClock } from "./support/clock.ts";
 
 const hour = 3_600_000;
@@ -21,17 +22,17 @@ class CountingClock extends ManualClock {
   }
 }
 
-function world(jobs: Partial<Job>[], startMs = start) {
+function world(jobs: Partial<PeriodicJob>[], startMs = start) {
   const clock = new CountingClock(startMs);
   const lines: [level: string, text: string, fields: unknown][] = [];
   const line = (level: string) => (fields: unknown, text: string) => void lines.push([level, text, fields]);
   const log: Log = { ...silentLog, info: line("info"), warn: line("warn"), error: line("error") };
   const runs: string[] = [];
-  const made = jobs.map((job, i): Job => {
+  const made = jobs.map((job, i): PeriodicJob => {
     const name = job.name ?? `job ${i}`;
     return { name, cron: "* * * * *", run: async () => void runs.push(name), ...job };
   });
-  return { clock, lines, runs, jobs: createJobs(made, clock, log) };
+  return { clock, lines, runs, jobs: createJobs([{ jobs: made }], clock, log) };
 }
 
 /** As far as the longest time until something is looked at again. */
@@ -97,22 +98,15 @@ describe("jobs", () => {
     ["+29 days", 29 * day],
     ["from 1970", 0],
   ])("that a jump of the clock left out (%s) are one run, for the work of a look", async (_, jumpMs) => {
-    const list = jobList({
-      recheckDomains: async () => {},
-      renewCertificates: async () => {},
-      secondLooks: async () => {},
-      prune: async () => {},
-      foldStats: async () => {},
-      guard: async () => {},
-      releaseHeld: async () => {},
-      lookAtAddresses: async () => {},
-    });
+    const list = [
+      { name: "daily", cron: "17 4 * * *" },
+      { name: "every ten minutes", cron: "*/10 * * * *" },
+      { name: "every ten seconds", cron: "*/10 * * * * *" },
+      ...Array.from({ length: 5 }, (_, n) => ({ name: `minutely ${n}`, cron: "* * * * *" })),
+    ];
     const boot = jumpMs === 0 ? 5000 : start;
     const cost = async (jump: number) => {
-      const { clock, lines, runs, jobs } = world(
-        list.map(({ name, cron }) => ({ name, cron })),
-        boot,
-      );
+      const { clock, lines, runs, jobs } = world(list, boot);
       await jobs.start();
       await clock.advance(1000);
       clock.jump(jump);

@@ -118,7 +118,9 @@ export function createAccess(deps: AccessDeps): Access {
     noted.set(id, clock.monotonic());
     store
       .noteUse({ apiKeys: [], smtpCredentials: [], at: clock.now(), [kind]: [key] })
-      .catch((error: unknown) => log.debug({ err: String(error) }, "a use was not written down"));
+      .catch((error: unknown) =>
+        log.debug({ err: String(error) }, "the last use of a key or login was not recorded"),
+      );
   };
   const activeAccount = async (accountKey: number): Promise<Account> => {
     const account = await store.accountByKey(accountKey);

@@ -1,5 +1,5 @@
 // Sender domains: records to publish, verification, DKIM keys.
-import type { SenderDomain } from "../model/domain.ts";
+import type { DomainStatus, SenderDomain } from "../model/domain.ts";
 import type { Store } from "../store/store.ts";
 import type { OwnDkim } from "./keys.ts";
 
@@ -10,6 +10,9 @@ export type DomainWriting = Pick<Store, "createDomain" | "saveDomain">;
 export type DomainChange = Partial<
   Pick<SenderDomain, "trackOpens" | "trackClicks" | "trackingDomain" | "allowSubdomains">
 > & { returnPathDomain?: string | null };
+
+/** `domain` as it is now, and its status before. */
+export type StatusListener = (domain: SenderDomain, before: DomainStatus) => void;
 
 export interface Domains {
   /**
@@ -37,6 +40,8 @@ export interface Domains {
     accountKey: number,
     fromDomain: string,
   ): Promise<{ ok: true; domain: SenderDomain } | { ok: false; domain: SenderDomain | null }>;
-  /** Re-checks what is due: what waits for the DNS hourly, others daily. For jobs.ts. */
+  /** Checks the DNS records that are due: hourly of domains that are not verified, daily of the others. */
   recheck(): Promise<void>;
+  /** Called when a DNS check changed a domain's status, after that is written. */
+  onStatus(listener: StatusListener): void;
 }

@@ -5,12 +5,13 @@ import type { Resolver } from "../dns/resolver.ts";
 import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
 import type { DnsRecord } from "../model/dns-record.ts";
-import type { DomainStatus, SenderDomain } from "../model/domain.ts";
+import type { SenderDomain } from "../model/domain.ts";
+import type { HasJobs } from "../service.ts";
 import { LimitReached } from "../store/store.ts";
 import type { Store } from "../store/store.ts";
 import { createCheckLimiter } from "./check-limiter.ts";
 import { checkRecords, statusAfter } from "./check.ts";
-import type { Domains, DomainWriting } from "./domains.ts";
+import type { Domains, DomainWriting, StatusListener } from "./domains.ts";
 import { keysAfter, makeKeys } from "./keys.ts";
 import { checkedName, checkNames, checkSelector, invalid } from "./names.ts";
 import { recordsFor, returnPathDomain } from "./records.ts";
@@ -25,8 +26,6 @@ export interface DomainsDeps {
   poolAddresses?: (accountKey: number) => string[];
   clock: Clock;
   mint: IdMint;
-  /** A look at the DNS changed what the domain is. */
-  onStatus(domain: SenderDomain, before: DomainStatus): void;
 }
 
 /** Domains of one account in a round of re-checks; the rest waits for the next. */
@@ -35,8 +34,9 @@ const recheckAtOnce = 4;
 /** Looks at a domain that is changed again and again while it is looked at. */
 const mostLooks = 3;
 
-export function createDomains(deps: DomainsDeps): Domains {
+export function createDomains(deps: DomainsDeps): Domains & HasJobs {
   const { store, clock } = deps;
+  const listeners: StatusListener[] = [];
   const host: SendingHost = {
     hostname: deps.config.hostname.toLowerCase(),
     sources: deps.config.sources,
@@ -72,7 +72,8 @@ export function createDomains(deps: DomainsDeps): Domains {
     for (let tries = 0; tries < mostLooks; tries++) {
       const checked = await look(domain);
       if (await store.saveDomain(checked)) {
-        if (checked.status !== domain.status) deps.onStatus(checked, domain.status);
+        if (checked.status !== domain.status)
+          for (const listener of listeners) listener(checked, domain.status);
         return { ...checked, revision: checked.revision + 1 };
       }
       const now = await store.domainByName(domain.accountKey, domain.name);
@@ -107,6 +108,19 @@ export function createDomains(deps: DomainsDeps): Domains {
       for (const domain of left) await verify(domain).catch(ifNotChanged);
     });
     for (const done of await Promise.allSettled(some)) if (done.status === "rejected") throw done.reason;
+  };
+
+  const recheck = async (): Promise<void> => {
+    if (rechecking) return;
+    rechecking = true;
+    try {
+      const now = clock.now();
+      const due = await store.domainsToCheck(now - hourMs, now - 24 * hourMs, recheckLimit);
+      const checks = [...Map.groupBy(due, ({ accountKey }) => accountKey).values()].map(recheckOf);
+      for (const done of await Promise.allSettled(checks)) if (done.status === "rejected") throw done.reason;
+    } finally {
+      rechecking = false;
+    }
   };
 
   return {
@@ -185,19 +199,9 @@ export function createDomains(deps: DomainsDeps): Domains {
       return { ok: false, domain: nearest };
     },
 
-    async recheck() {
-      if (rechecking) return;
-      rechecking = true;
-      try {
-        const now = clock.now();
-        const due = await store.domainsToCheck(now - hourMs, now - 24 * hourMs, recheckLimit);
-        const checks = [...Map.groupBy(due, ({ accountKey }) => accountKey).values()].map(recheckOf);
-        for (const done of await Promise.allSettled(checks))
-          if (done.status === "rejected") throw done.reason;
-      } finally {
-        rechecking = false;
-      }
-    },
+    onStatus: (listener) => void listeners.push(listener),
+    recheck,
+    jobs: [{ name: "recheck-domains", cron: "*/10 * * * *", run: recheck }],
   };
 }
 

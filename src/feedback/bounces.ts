@@ -3,7 +3,7 @@
 // its recipient. Where a report names only others, the address itself took the mail and what it forwards to failed:
 // that is a bounce, and says nothing about the address.
 import type { KeyObject } from "node:crypto";
-import { reportedReply } from "../events/record.ts";
+import { reportedReply } from "../events/data-text.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Failure } from "../mail/failure.ts";
 import { readReturnPathLocal } from "../mail/return-path.ts";

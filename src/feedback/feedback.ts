@@ -76,10 +76,7 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
       const subjects = sent.flatMap((recipients) => recipients?.[0]?.job.message.subject ?? []);
       return await deps.readReturned(mail, { nullSender, ownReturnPath: paths.length > 0, subjects });
     } catch (error) {
-      log.warn(
-        { err: error },
-        "a mail that came back could not be read now; its sender is asked to try again",
-      );
+      log.warn({ err: error }, "a report could not be parsed now; its sender was answered 451");
       return null;
     }
   };

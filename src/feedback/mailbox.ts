@@ -1,5 +1,5 @@
 // The addresses of ours to which mail may come back, and what this room needs of the others.
-import type { Notices } from "../care/notices.ts";
+import type { Notices } from "../notifications/notices.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Resolver } from "../dns/resolver.ts";

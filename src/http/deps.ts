@@ -1,7 +1,7 @@
 // What the HTTP door is given, and what it hands to its routes.
 import type { Access } from "../access/access.ts";
-import type { Guard } from "../care/guard.ts";
-import type { Maintenance } from "../care/maintenance.ts";
+import type { AbuseGuard } from "../sending-pause/abuse-guard.ts";
+import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Domains } from "../domains/domains.ts";
@@ -25,7 +25,7 @@ export interface HttpDeps {
   domains: Domains;
   webhooks: Webhooks;
   maintenance: Maintenance;
-  guard: Pick<Guard, "resume">;
+  guard: Pick<AbuseGuard, "resume">;
   pools: Pools;
   parsing: Pick<Parsing, "readContent">;
   clock: Clock;

@@ -7,7 +7,7 @@ import { keyScopes } from "../model/api-key.ts";
 import { suppressionReasons } from "../model/suppression.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { Reply } from "./route.ts";
-import { idOf, timestamp } from "./view-fields.ts";
+import { idOf, timestamp } from "../value-schemas.ts";
 
 const code = z
   .enum(Object.keys(errorCatalog) as ErrorCode[])

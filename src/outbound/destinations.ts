@@ -19,6 +19,8 @@ import type { SignedMessages } from "./signed-message.ts";
 
 export interface Destinations {
   destinationOf(lane: string): Promise<Destination>;
+  /** Mail of the lane waits, since its pool can use no address. */
+  onNoSource(lane: string): void;
   /** Mail of this job stays here: it is caught when it is delivered. */
   isCaught(job: Job): boolean;
   /** The bounce of a recipient that came onto the suppression list after acceptance. */
@@ -27,7 +29,7 @@ export interface Destinations {
 
 export interface DestinationsDeps {
   delivery: Pick<Delivery, "route" | "families" | "attempt">;
-  pools: Pick<Pools, "sourcesOf">;
+  pools: Pick<Pools, "sourcesOf" | "noteWaiting">;
   messages: SignedMessages;
   /** Signs VERP return paths, 32 bytes. */
   verpSecret: Uint8Array;
@@ -110,6 +112,10 @@ export function createDestinations({
         sourcesOf: (wanted) => pools.sourcesOf(accountKey, ipPool).usable(wanted),
         attempt: (job, mayFinish, source, sourceOf) => send(job, route, mayFinish, source, sourceOf),
       };
+    },
+    onNoSource(lane) {
+      const named = readLane(lane);
+      if (named) pools.noteWaiting(named.accountKey, named.ipPool);
     },
     isCaught: (job) => job.lane === sandboxLane && !isSimulated(job.domain),
     suppressedSince: (store) => async (job) => {

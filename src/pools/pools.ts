@@ -6,15 +6,13 @@ import { hourMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
 import { defaultPool, type AddressLook, type Pool, type PoolAddress } from "../model/ip-pool.ts";
-import type { Service } from "../service.ts";
+import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { canBind } from "./bind.ts";
 import { checkEhloName } from "./ehlo.ts";
 import { lookUpPtr } from "./ptr.ts";
 import { problemOf, subjectOf, type PoolProblem } from "./problems.ts";
 import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
-
-export { defaultPool };
 
 export interface Pools extends Service {
   /** The pool that a message goes by: the one that it names, else the account's default; null: there is none of that name. */
@@ -38,8 +36,10 @@ export interface Pools extends Service {
   look(): Promise<void>;
   /** The same behind the caller's back; a failure is logged. */
   lookSoon(): void;
-  /** Called when it has changed what mail may leave from. */
+  /** Called when the addresses that mail may leave from have changed. */
   onChange(listener: () => void): void;
+  /** Called when mail of a pool waits since no address of it can be used; once for each cause. */
+  onProblem(listener: (problem: PoolProblem) => void): void;
 }
 
 export interface PoolsDeps {
@@ -49,8 +49,6 @@ export interface PoolsDeps {
   hostname: string;
   clock: Clock;
   log: Log;
-  /** Mail of a pool waits; once for each cause. */
-  tell(problem: PoolProblem): void;
   canBind?: typeof canBind;
 }
 
@@ -71,7 +69,7 @@ const badPtrKeptMs = 300_000;
 const ptrLooksMost = 50;
 const ptrLooksAtOnce = 10;
 
-export function createPools(deps: PoolsDeps): Pools {
+export function createPools(deps: PoolsDeps): Pools & HasJobs {
   const { store, clock, log } = deps;
   const bindable = deps.canBind ?? canBind;
   const accounts = new Map<number, AccountPools>();
@@ -83,6 +81,7 @@ export function createPools(deps: PoolsDeps): Pools {
   /** When the DNS was asked about an address and its name, by the monotonic clock. */
   const askedAt = new Map<string, number>();
   const listeners: (() => void)[] = [];
+  const problemListeners: ((problem: PoolProblem) => void)[] = [];
   /** The addresses were looked at: what is known of them is not of before the start. */
   let looked = false;
   let looking: Promise<void> | null = null;
@@ -123,7 +122,7 @@ export function createPools(deps: PoolsDeps): Pools {
     if (subject === stuck.get(key) || (problem.addresses.length === 0 && !awaited.has(key))) return;
     stuck.set(key, subject);
     log.error({ pool: pool.name, addresses: problem.addresses }, `${subject}; mail that needs one waits`);
-    deps.tell(problem);
+    for (const listener of problemListeners) listener(problem);
   };
 
   /** An address that was not looked at yet does not end the problem. */
@@ -243,6 +242,8 @@ export function createPools(deps: PoolsDeps): Pools {
     look,
     lookSoon,
     onChange: (listener) => void listeners.push(listener),
+    onProblem: (listener) => void problemListeners.push(listener),
+    jobs: [{ name: "look-at-addresses", cron: "* * * * *", run: look }],
   };
 }
 

@@ -88,7 +88,7 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
 
   const ended = async (job: Job, outcome: Outcome | Unsent, group: string): Promise<void> => {
     if (outcome.kind === "unsent") {
-      log.warn({ message: job.message.id, to: job.to, why: outcome.why }, "not tried; it goes back in line");
+      log.warn({ message: job.message.id, to: job.to, why: outcome.why }, "not attempted; requeued");
       return claims.requeue([job], now() + unsentRetryMs);
     }
     if (deps.stopping() && wasCutShort(outcome)) return claims.requeue([job], now());

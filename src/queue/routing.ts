@@ -83,10 +83,7 @@ export function createRouting({ destinationOf, most = destinationsMost, clock, l
       if (begun === epoch) destinations.set(ownerOf(lane), lane, { to, until: clock.monotonic() + keptMs });
       return to;
     } catch (error) {
-      log.error(
-        { lane, err: error },
-        "a lane could not be routed by a fault of this program; it is tried again",
-      );
+      log.error({ lane, err: error }, "routing failed by a fault of this program; it is retried");
       return null;
     }
   };

@@ -158,7 +158,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       if (taken > 0)
         log.warn(
           { recipients: taken },
-          "what was claimed when the program last ended is sent again; a message whose attempt had begun may arrive twice",
+          "requeued the recipients that the last run had claimed; a message whose attempt had begun may arrive twice",
         );
       started = true;
       claims.start();

@@ -11,8 +11,8 @@ import type {
 import type { Access, SmtpLogin } from "../access/access.ts";
 import { readSmtpUsername } from "../access/credentials.ts";
 import { quotasOf, refuseSpentQuotas } from "../access/quotas.ts";
-import { refusePaused } from "../access/paused.ts";
-import type { Maintenance } from "../care/maintenance.ts";
+import { refusePausedAccount } from "../sending-pause/refusals.ts";
+import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 import type { Log } from "../log.ts";
@@ -156,7 +156,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     const closed = deps.maintenance.refusal();
     if (closed) throw closed;
     const sender = await senderOf(session);
-    refusePaused(sender.account);
+    refusePausedAccount(sender.account);
     const unknown = Object.keys(address.args || {}).find((key) => !mailParameters.has(key));
     if (unknown !== undefined) throw new SmtpReply(555, "5.5.4", `Parameter ${unknown} is not supported`);
     const parsed = parseAddress(address.address);

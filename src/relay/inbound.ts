@@ -8,7 +8,7 @@ import type {
   SMTPServerOptions,
   SMTPServerSession,
 } from "smtp-server";
-import type { Maintenance } from "../care/maintenance.ts";
+import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Feedback } from "../feedback/feedback.ts";

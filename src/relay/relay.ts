@@ -6,7 +6,7 @@
 import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
 import type { Access } from "../access/access.ts";
 import { createNetworks } from "../access/networks.ts";
-import type { Maintenance } from "../care/maintenance.ts";
+import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";

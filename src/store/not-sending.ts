@@ -1,5 +1,5 @@
 // Whether an account may send, as the transaction of an acceptance sees it: it may have been paused, suspended or deleted
-// while the content was on its way. One look by row id. The words of the refusal are access/paused.ts's.
+// while the content was on its way. One look by row id. The words of the refusal are sending-pause/refusals.ts's.
 import type { Database, Statement } from "better-sqlite3";
 import type { NotSending } from "../model/acceptance.ts";
 

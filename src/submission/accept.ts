@@ -1,7 +1,7 @@
 // The last step of every acceptance: one transaction that holds the message, its recipients and
 // what proves it, and then the start of those that have a slot. Both interfaces end here.
 import { shareWords, type Share } from "../access/account-limits.ts";
-import { notSendingRefusal } from "../access/paused.ts";
+import { notSendingRefusal } from "../sending-pause/refusals.ts";
 import { OverQuota } from "../access/quotas.ts";
 import type { Config } from "../config.ts";
 import { Refusal } from "../errors.ts";

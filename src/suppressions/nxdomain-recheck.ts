@@ -1,24 +1,26 @@
-// A domain that does not exist bounces at once, and suppresses only when a second look at least 15 minutes later agrees:
-// one broken resolver must not eat the list. It is believed while it still finds what is known to exist: domains that
-// took mail of ours lately, or where there are none the return path of the sender, which was seen when the sender's
-// domain was verified. Who cannot be told of within two days is not suppressed.
+// The NXDOMAIN recheck. A recipient whose domain does not exist (NXDOMAIN) bounces at once, and is suppressed only when a
+// second look-up, 15 minutes later or more, agrees: one broken resolver must not fill the suppression list. The resolver
+// is trusted while it finds domains that are known to exist: those that accepted mail of ours lately or, where there are
+// none, the sender's return path, which was found when the sender's domain was verified. Without an answer within two
+// days the recipient is not suppressed.
 import { hourMs, minuteMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
 import type { Outcome } from "../mail/outcome.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { SecondLook } from "../model/suppression.ts";
+import type { HasJobs } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { bounceEntry, playsOutcomes, suppresses } from "./policy.ts";
 
 const waitMs = 15 * minuteMs;
 const giveUpMs = 48 * hourMs;
-/** Looks of one round; the rest waits for the next. */
+/** Look-ups of one run; the rest waits for the next. */
 const looksARound = 500;
 const looksAtOnce = 20;
 const knownDomains = 5;
 
-/** The look that a bounce for want of the domain asks for; null: this outcome asks for none. `at`: when it bounced. */
+/** The recheck of a bounce because of NXDOMAIN; null: this outcome needs none. `at`: when it bounced. */
 export function secondLookFor(job: Job, outcome: Outcome, eventId: string, at: number): SecondLook | null {
   if (outcome.kind !== "bounced" || outcome.classification !== "invalid_domain") return null;
   if (playsOutcomes(job) || suppresses(job, outcome)) return null;
@@ -33,23 +35,23 @@ export function secondLookFor(job: Job, outcome: Outcome, eventId: string, at: n
 
 export interface SecondLooksDeps {
   store: Pick<Store, "secondLooksDue" | "settleSecondLooks" | "domainsDelivered">;
-  /** Without a cache of its own: it is to be asked again. */
+  /** Without a cache: a recheck must query the DNS again. */
   resolver: Pick<Resolver, "mx">;
   clock: Clock;
   log: Log;
 }
 
-/** For jobs.ts: takes the looks that are due. */
-export function createSecondLooks({ store, resolver, clock, log }: SecondLooksDeps): {
+/** `run` rechecks the domains that are due. */
+export function createSecondLooks({ store, resolver, clock, log }: SecondLooksDeps): HasJobs & {
   run(): Promise<void>;
 } {
-  /** null: the DNS could not tell. */
+  /** null: the look-up failed. */
   const exists = async (name: string): Promise<boolean | null> => {
     const { kind } = await resolver.mx(name, "suppressions");
     return kind === "failed" ? null : kind !== "nxdomain";
   };
 
-  /** One round's questions, each asked once. */
+  /** Looks up each domain of one run once. */
   const judge = async (due: SecondLook[], now: number): Promise<Judgements> => {
     const answers = new Map<string, Promise<boolean | null>>();
     const asked = (name: string): Promise<boolean | null> => {
@@ -77,19 +79,19 @@ export function createSecondLooks({ store, resolver, clock, log }: SecondLooksDe
     return judgements;
   };
 
-  return {
-    async run() {
-      const now = clock.now();
-      const due = await store.secondLooksDue(now, looksARound);
-      if (due.length === 0) return;
-      const judgements = await judge(due, now);
-      await store.settleSecondLooks({ ...judgements, at: now, dueAt: now + waitMs });
-      const [suppressed, dropped, postponed] = [judgements.suppress, judgements.drop, judgements.later].map(
-        (looks) => looks.length,
-      );
-      log.info({ suppressed, dropped, postponed }, "looked again for domains that did not exist");
-    },
+  const run = async (): Promise<void> => {
+    const now = clock.now();
+    const due = await store.secondLooksDue(now, looksARound);
+    if (due.length === 0) return;
+    const judgements = await judge(due, now);
+    await store.settleSecondLooks({ ...judgements, at: now, dueAt: now + waitMs });
+    const [suppressed, dropped, postponed] = [judgements.suppress, judgements.drop, judgements.later].map(
+      (looks) => looks.length,
+    );
+    log.info({ suppressed, dropped, postponed }, "NXDOMAIN recheck");
   };
+
+  return { run, jobs: [{ name: "second-looks", cron: "* * * * *", run }] };
 }
 
 type Judgements = Record<"suppress" | "drop" | "later", SecondLook[]>;

@@ -80,7 +80,7 @@ export function createResultWriter(deps: {
         const { endpointKey, eventSeq, attempt } = result;
         log.error(
           { endpointKey, eventSeq, attempt, error: String(error) },
-          "a webhook's result was not kept",
+          "a webhook result was not recorded",
         );
       }
     }
@@ -106,7 +106,10 @@ export function createResultWriter(deps: {
     try {
       deps.onDeadLetter(letter);
     } catch (error) {
-      log.error({ endpoint: letter.endpoint.id, error: String(error) }, "a dead letter was not told");
+      log.error(
+        { endpoint: letter.endpoint.id, error: String(error) },
+        "the notification of a dead letter failed",
+      );
     }
   };
 

@@ -46,16 +46,18 @@ afterEach(async () => {
 const open = (
   config: Partial<DomainsDeps["config"]> = {},
   poolAddresses: (accountKey: number) => string[] = () => [],
-): Domains =>
-  createDomains({
+): Domains => {
+  const domains = createDomains({
     store,
     resolver: resolver.uncached,
     config: { hostname: "Mail.Host.Test", sources: ["192.0.2.10"], publicHost: "www.host.test", ...config },
     poolAddresses,
     clock,
     mint: createIdMint(),
-    onStatus: (domain, before) => void told.push(`${before} -> ${domain.status}`),
   });
+  domains.onStatus((domain, before) => void told.push(`${before} -> ${domain.status}`));
+  return domains;
+};
 
 /** The four calls of the store that this room makes, in memory. */
 function memoryStore(): DomainsDeps["store"] & { rows: SenderDomain[]; limits: number[] } {

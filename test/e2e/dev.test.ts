@@ -69,6 +69,21 @@ async function shell(command: string): Promise<{ code: number; stdout: string; s
   return { code, stdout, stderr };
 }
 
+test("svc status names every periodic job", async () => {
+  const { stdout } = await runCli(["status", "--json"], env);
+  const { jobs } = JSON.parse(stdout) as { jobs: { name: string }[] };
+  expect(jobs.map(({ name }) => name)).toEqual([
+    "recheck-domains",
+    "renew-certificates",
+    "second-looks",
+    "prune",
+    "fold-stats",
+    "guard",
+    "release-held",
+    "look-at-addresses",
+  ]);
+});
+
 test("the printed curl is accepted, the inbox shows the mail and the events say delivered", async () => {
   const sent = await shell(printedCommand("curl "));
   expect(sent.code, sent.stderr).toBe(0);

@@ -21,7 +21,6 @@ beforeAll(async () => {
     config: { hostname: "mail.acme.example", sources: [], publicHost: "mail.acme.example" },
     clock,
     mint: createIdMint(),
-    onStatus: () => undefined,
   });
   door = await startHttp({
     opened: { store, clock },

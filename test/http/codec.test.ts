@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { inputOf, viewOf } from "../../src/http/codec.ts";
-import { timestamp } from "../../src/http/view-fields.ts";
+import { timestamp } from "../../src/value-schemas.ts";
 
 const schema = z.strictObject({
   id: z.string(),

@@ -2,7 +2,7 @@
 // they are rotated, and what becomes of a domain whose records go.
 import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { tellDomain } from "../../src/care/domain-notice.ts";
+import { notifyDomainStatus } from "../../src/notifications/domain-notice.ts";
 import { idleClock } from "../support/idle-clock.ts";
 import { createResolver, type CachingResolver } from "../../src/dns/resolve.ts";
 import type { Domains } from "../../src/domains/domains.ts";
@@ -44,8 +44,8 @@ beforeAll(async () => {
     config: { hostname: "mail.acme.example", sources: [], publicHost: "api.acme.example" },
     clock,
     mint,
-    onStatus: (domain, before) => void tellDomain({ notify }, silentLog, domain, before),
   });
+  domains.onStatus((domain, before) => void notifyDomainStatus({ notify }, silentLog, domain, before));
   const high = { burst: 1e9, perSecond: 1e9 };
   door = await startHttp({
     opened: { store, clock },

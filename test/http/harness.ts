@@ -6,7 +6,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAccess, type Access } from "../../src/access/access.ts";
-import { createMaintenance } from "../../src/care/maintenance.ts";
+import { createMaintenance } from "../../src/maintenance/maintenance.ts";
 import type { Clock } from "../../src/clock.ts";
 import type { Config } from "../../src/config.ts";
 import type { Domains } from "../../src/domains/domains.ts";

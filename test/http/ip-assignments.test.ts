@@ -38,9 +38,9 @@ beforeEach(async () => {
     hostname: "mail.acme.example",
     clock,
     log: silentLog,
-    tell: (problem) => void told.push(subjectOf(problem)),
     canBind: (address) => Promise.resolve(machine.has(address)),
   });
+  pools.onProblem((problem) => void told.push(subjectOf(problem)));
   await pools.start();
   door = await startHttp({ opened: { store, clock }, pools });
 });

@@ -34,7 +34,6 @@ beforeAll(async () => {
     hostname: "mail.acme.example",
     clock,
     log: silentLog,
-    tell: () => undefined,
     canBind: (address) => Promise.resolve(own.has(address)),
   });
   await pools.start();

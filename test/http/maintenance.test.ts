@@ -1,6 +1,6 @@
 // The door closed by the operator, over HTTP and with the real store.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createMaintenance } from "../../src/care/maintenance.ts";
+import { createMaintenance } from "../../src/maintenance/maintenance.ts";
 import type { Store } from "../../src/store/store.ts";
 import { newDirectory, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";

@@ -1,9 +1,9 @@
 // What a paused account may still do, over HTTP and with the real store.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createGuard } from "../../src/care/guard.ts";
 import { silentLog } from "../../src/log.ts";
 import type { NewMessage } from "../../src/model/acceptance.ts";
-import { createHolds } from "../../src/queue/holds.ts";
+import { createAbuseGuard } from "../../src/sending-pause/abuse-guard.ts";
+import { createSendingPause } from "../../src/sending-pause/sending-pause.ts";
 import type { Store } from "../../src/store/store.ts";
 import { accept, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -17,9 +17,8 @@ let held: NewMessage;
 beforeAll(async () => {
   store = await openSqlite(newDirectory(), clock);
   const deps = { store, clock, log: silentLog };
-  const holds = createHolds({ ...deps, note: () => undefined });
-  const notices = { notify: () => Promise.resolve(true) };
-  const guard = createGuard({ ...deps, holds, notices, shares: null });
+  const pauses = createSendingPause(deps);
+  const guard = createAbuseGuard({ ...deps, pauses, onPaused: () => Promise.resolve(), shares: null });
   door = await startHttp({ opened: { store, clock }, guard });
   const message = newMessage({ accountKey: door.account.key, at: clock.now() });
   await accept(store, message);

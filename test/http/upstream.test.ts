@@ -34,7 +34,6 @@ beforeAll(async () => {
     config: { hostname: "mail.host.test", sources: [], publicHost: "mail.host.test" },
     clock,
     mint: createIdMint(),
-    onStatus: () => undefined,
   });
   door = await startHttp({
     opened: { store, clock },

@@ -3,6 +3,7 @@ import type { AttemptRequest, Route } from "../../src/delivery/delivery.ts";
 import { readReturnPathLocal } from "../../src/mail/return-path.ts";
 import { sourcesOf, systemSources, type Family, type PoolSources } from "../../src/pools/sources.ts";
 import { createDestinations } from "../../src/outbound/destinations.ts";
+import { sandboxLane } from "../../src/queue/lane.ts";
 import { ContentGone } from "../../src/store/store.ts";
 import { makeSuppression } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -15,6 +16,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
   const attempts: AttemptRequest[] = [];
   const ahead: string[] = [];
   const routed: string[] = [];
+  const waiting: [accountKey: number, pool: string][] = [];
   const rig: { route: Route; gone?: boolean; families: Family[] | null; sources: PoolSources } = {
     families: [4, 6],
     sources: systemSources,
@@ -41,11 +43,14 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
       },
       ascii: async () => null,
     },
-    pools: { sourcesOf: () => rig.sources },
+    pools: {
+      sourcesOf: () => rig.sources,
+      noteWaiting: (accountKey, pool) => void waiting.push([accountKey, pool]),
+    },
     verpSecret: secret,
     clock,
   });
-  return { rig, destinations, attempts, routed, clock, ahead };
+  return { rig, destinations, attempts, routed, clock, ahead, waiting };
 }
 
 const always = () => true;
@@ -58,6 +63,13 @@ test("only what a receiver is to get is signed before it is stored", async () =>
   for (const lane of ["1.default/x.test", "~sandbox"])
     (await destinations.destinationOf(lane)).prepare(makeMessage({ id: `msg_${lane}` }), section);
   expect(ahead).toEqual(["msg_1.default/x.test"]);
+});
+
+test("a lane without a usable address is noted at its pool; the sandbox has no pool", () => {
+  const { destinations, waiting } = makeRig();
+  destinations.onNoSource("1.bulk/x.test");
+  destinations.onNoSource(sandboxLane);
+  expect(waiting).toEqual([[1, "bulk"]]);
 });
 
 describe("a recipient domain's lane", () => {

@@ -50,9 +50,9 @@ function bench(addresses: PoolAddress[], own: Set<string>, name = "default") {
     hostname: "mail.test",
     clock: new ManualClock(),
     log: silentLog,
-    tell: (problem) => void told.push(subjectOf(problem)),
     canBind: (ip) => Promise.resolve(own.has(ip)),
   });
+  pools.onProblem((problem) => void told.push(subjectOf(problem)));
   const usable = () =>
     pools
       .sourcesOf(1, name)

@@ -4,7 +4,7 @@
 import { once } from "node:events";
 import { connect as connectTls, type SecureVersion } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPrune } from "../../src/care/prune.ts";
+import { createRetention } from "../../src/retention/retention.ts";
 import { loadConfig } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -168,7 +168,7 @@ describe("kept by default", () => {
     });
     if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
     const { retention } = loaded.config;
-    const over = createPrune({ store, retention, clock, log: silentLog })
+    const over = createRetention({ store, retention, clock, log: silentLog })
       .run()
       .then(() => true);
     while (!(await Promise.race([over, clock.advance(0).then(() => false)]))) continue;

@@ -93,7 +93,7 @@ test("a result that cannot be written is left out, the others of its batch are w
   await settle();
   await clock.advance(0);
   expect(store.rows.map(({ status }) => status)).toEqual(["delivered", "pending", "delivered", "delivered"]);
-  expect(logged).toContain("a webhook's result was not kept");
+  expect(logged).toContain("a webhook result was not recorded");
   broken = false;
   store.record(2, 1);
   dispatcher.kick();

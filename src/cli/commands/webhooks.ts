@@ -25,7 +25,12 @@ export const verbs: readonly Verb[] = [
     route: "POST /v1/webhooks",
     takes: ["url"],
     flags: [
-      { flag: "--events <types>", about: `${types} (all of them)`, member: "events", collect: listed },
+      {
+        flag: "--events <types>",
+        about: `${types} (all, those of later versions too)`,
+        member: "events",
+        collect: listed,
+      },
       ...flags,
     ],
     show: showNew,
@@ -48,7 +53,12 @@ export const verbs: readonly Verb[] = [
     route: "PATCH /v1/webhooks/{id}",
     flags: [
       { flag: "--url <url>", about: "where events go", member: "url" },
-      { flag: "--events <types>", about: types, member: "events", collect: listed },
+      {
+        flag: "--events <types>",
+        about: `${types}; *: all, those of later versions too`,
+        member: "events",
+        collect: listed,
+      },
       ...flags,
     ],
     show: showFields,

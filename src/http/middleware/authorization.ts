@@ -1,9 +1,9 @@
 // Who asks, for what, and whether they may: the key, the path and its methods, the scope, a paused account. The order of
 // lock-out, 401, disabled and allowlist is access's own.
 import type { Principal } from "../../access/access.ts";
-import { refusePaused } from "../../access/paused.ts";
 import { Refusal } from "../../errors.ts";
 import { defaultAccount } from "../../model/account.ts";
+import { refusePausedAccount as refusePaused } from "../../sending-pause/refusals.ts";
 import type { Store } from "../../store/store.ts";
 import { accountOf, headerOf, routeOf, sendsMail, type Exchange } from "../exchange.ts";
 import { isBelowApi } from "../paths.ts";

@@ -2,9 +2,9 @@
 import type { Access } from "../../access/access.ts";
 import type { Buckets } from "../../access/buckets.ts";
 import type { Networks } from "../../access/networks.ts";
-import type { Maintenance } from "../../care/maintenance.ts";
 import type { Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
+import type { Maintenance } from "../../maintenance/maintenance.ts";
 import type { Store } from "../../store/store.ts";
 import type { BodyMemory } from "../body-memory.ts";
 import type { Connections } from "../connections.ts";

@@ -7,12 +7,13 @@ import { accountBuckets } from "../../access/buckets.ts";
 import { Refusal } from "../../errors.ts";
 import { isId } from "../../ids.ts";
 import { defaultAccount, liveAccountStatuses, operationsAccount, type Account } from "../../model/account.ts";
+import { idOf, timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
-import { idOf, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 import { limitFields, limitsShown, limitViews } from "./limits.ts";
 
 type LimitSchemas = Record<LimitName, ReturnType<typeof limitSchema>>;

@@ -1,20 +1,20 @@
 // GET /v1/messages/{id}/attempts: every attempt at delivering a message, with its SMTP dialogue.
 import { z } from "zod";
 import { attemptOutcomes, dialogueSides, shownDecisions } from "../../model/attempt.ts";
-import { viewOf } from "../codec.ts";
-import type { RouteDeps } from "../deps.ts";
-import { json, route, type Route } from "../route.ts";
 import {
   count,
   emailAddress,
   idOf,
   ipAddress,
-  replyCode,
   smtpCode,
   smtpStatus,
   timestamp,
   tlsSchema,
-} from "../view-fields.ts";
+} from "../../value-schemas.ts";
+import { viewOf } from "../codec.ts";
+import type { RouteDeps } from "../deps.ts";
+import { json, route, type Route } from "../route.ts";
+import { replyCode } from "../view-fields.ts";
 import { messageOf, messageRead } from "./messages.ts";
 
 const attemptSchema = z

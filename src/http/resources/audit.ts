@@ -4,13 +4,14 @@ import { isoTime } from "../../clock.ts";
 import type { Cell } from "../../csv.ts";
 import { Refusal } from "../../errors.ts";
 import { actorKinds, type AuditRecord } from "../../model/audit.ts";
+import { ipAddress, timestamp } from "../../value-schemas.ts";
 import { csvReply } from "../csv.ts";
 import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields, present, textFilter, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import { ipAddress, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 
 export const auditRecordSchema = z
   .strictObject({

@@ -13,12 +13,13 @@ import { dkimAlgorithms, dkimKeyStatuses, type DkimKey } from "../../model/dkim-
 import { recordPurposes, recordStatuses, recordTypes } from "../../model/dns-record.ts";
 import { domainStatuses, type SenderDomain } from "../../model/domain.ts";
 import { isSimulated } from "../../sandbox/simulator.ts";
+import { emailAddress, idOf, timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { domainName, pageFields, present } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
-import { emailAddress, idOf, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 
 const recordSchema = z
   .strictObject({

@@ -3,11 +3,13 @@
 // runs on commit order, so polling the last one for ever is the way to tail.
 import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
-import { eventTypes } from "../../events/catalog.ts";
+import { eventTypes, type EventType } from "../../events/catalog.ts";
+import { envelopeFields, schemaName } from "../../events/envelope.ts";
 import type { Account } from "../../model/account.ts";
 import { eventOrders, type EventFilter, type EventRecord } from "../../model/event.ts";
 import type { PageRequest } from "../../model/page.ts";
 import { deliveryStatuses } from "../../model/webhook-delivery.ts";
+import { count, idOf, timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
 import {
   canonicalEmail,
@@ -21,7 +23,27 @@ import {
 } from "../fields.ts";
 import { pageRequest } from "../paging.ts";
 import { route, type Reply, type Route } from "../route.ts";
-import { eventListShape } from "../shapes/events.ts";
+import { list } from "../view-fields.ts";
+
+const deliverySchema = z
+  .strictObject({
+    webhook_id: idOf("whk"),
+    status: z.enum(deliveryStatuses),
+    attempts: count,
+    last_attempt_at: timestamp.nullable(),
+    last_status: z
+      .int()
+      .nullable()
+      .describe("The HTTP status of the last attempt; null where there was none."),
+  })
+  .meta({ id: "EventDelivery" });
+
+const recordSchema = (type: EventType) =>
+  z
+    .strictObject({ ...envelopeFields(type), deliveries: z.array(deliverySchema) })
+    .meta({ id: `${schemaName(type)}Record` });
+
+export const eventSchema = z.union(eventTypes.map(recordSchema)).meta({ id: "Event" });
 
 export const eventList = wordList(eventTypes);
 
@@ -44,7 +66,7 @@ const listed = {
   method: "GET",
   path: "/v1/events",
   summary: "List events in the order in which they were recorded",
-  answers: { 200: eventListShape },
+  answers: { 200: list(eventSchema) },
   lastModifiedFrom: ["events"],
   scopes: ["reporting"],
   bucket: "events-read",

@@ -7,7 +7,7 @@ import { json, route, type Route } from "../route.ts";
 export const aliveSchema = z.strictObject({ status: z.literal("ok") }).meta({ id: "Alive" });
 export const readySchema = z.strictObject({ status: z.literal("ready") }).meta({ id: "Ready" });
 
-/** The operator's; made in care/status.ts. */
+/** The operator's; made in status/status.ts. */
 export const statusSchema = z.looseObject({ ready: z.boolean().optional() }).meta({ id: "Status" });
 
 const open = {

@@ -1,12 +1,13 @@
 // /v1/inbox, on the operator's socket only: mail that a test key or `serve --dev` caught instead of sending it. The
 // bytes of a caught mail are the content of its message.
 import { z } from "zod";
+import { count, emailAddress, idOf, timestamp } from "../../value-schemas.ts";
 import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import { count, emailAddress, idOf, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 
 export const mailSchema = z
   .strictObject({

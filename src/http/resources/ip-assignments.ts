@@ -6,12 +6,13 @@ import { z } from "zod";
 import { parseHostAddress } from "../../dns/networks.ts";
 import { Refusal } from "../../errors.ts";
 import type { IpAssignment } from "../../model/ip-assignment.ts";
+import { ipAddress, timestamp } from "../../value-schemas.ts";
 import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import { ipAddress, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 import { ipAddressField } from "./ips.ts";
 
 const assignmentSchema = z

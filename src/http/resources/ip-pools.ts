@@ -3,12 +3,13 @@ import { z } from "zod";
 import { mostOf } from "../../access/account-limits.ts";
 import type { Pool } from "../../model/ip-pool.ts";
 import { lanesOf } from "../../queue/lane.ts";
+import { timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import { list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 import { ipSchema, ipView } from "./ips.ts";
 import { noPool, poolOf, thenRead, underBoth } from "./pool-writes.ts";
 

@@ -7,12 +7,13 @@ import { mostOf } from "../../access/account-limits.ts";
 import { parseHostAddress } from "../../dns/networks.ts";
 import { parseDomain } from "../../mail/address.ts";
 import { addressStatuses, chosenAddressStatuses, type Pool, type PoolAddress } from "../../model/ip-pool.ts";
+import { ipAddress, timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
-import { ipAddress, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 import { noAddress, notAssigned, poolOf, thenRead, underBoth } from "./pool-writes.ts";
 
 export const ipSchema = z

@@ -5,12 +5,13 @@ import type { WantedKey } from "../../access/access.ts";
 import { routeBuckets } from "../../access/buckets.ts";
 import { Refusal } from "../../errors.ts";
 import { keyScopes, keyStatuses, type ApiKey, type KeyStatus } from "../../model/api-key.ts";
+import { idOf, timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { label, network, pageFields, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Route } from "../route.ts";
-import { idOf, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 import { limitFields, limitsShown, limitViews } from "./limits.ts";
 
 const keyFields = {

@@ -1,13 +1,13 @@
 // /v1/maintenance, on the operator's socket only: the service refuses clients, and takes them again. When it refuses is
-// decided by care/maintenance.ts.
+// decided by maintenance/maintenance.ts.
 import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
 import type { MaintenanceWindow } from "../../model/maintenance.ts";
+import { timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
 import { time } from "../fields.ts";
 import { json, route, type Route } from "../route.ts";
-import { timestamp } from "../view-fields.ts";
 
 export const maintenanceSchema = z
   .strictObject({

@@ -8,10 +8,10 @@ import type { ContentRef } from "../../model/content.ts";
 import type { MessageRecord } from "../../model/message.ts";
 import { BeyondLimit, ParsingFailed } from "../../parsing/parsing.ts";
 import { ContentGone } from "../../store/store.ts";
+import { count } from "../../value-schemas.ts";
 import { ClientGone } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import { route, type Call, type Reply, type Route } from "../route.ts";
-import { count } from "../view-fields.ts";
 import { messageOf, messageRead } from "./messages.ts";
 
 const contentSchema = z

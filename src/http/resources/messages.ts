@@ -14,6 +14,16 @@ import {
 import type { PageRequest } from "../../model/page.ts";
 import { finalStates, recipientStates, recipientTypes, type RecipientRecord } from "../../model/recipient.ts";
 import type { Store } from "../../store/store.ts";
+import {
+  count,
+  emailAddress,
+  idOf,
+  ipAddress,
+  smtpCode,
+  smtpStatus,
+  timestamp,
+  tlsSchema,
+} from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import {
@@ -27,18 +37,7 @@ import {
 } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Call, type Reply, type Route } from "../route.ts";
-import {
-  count,
-  emailAddress,
-  idOf,
-  ipAddress,
-  list,
-  replyCode,
-  smtpCode,
-  smtpStatus,
-  timestamp,
-  tlsSchema,
-} from "../view-fields.ts";
+import { list, replyCode } from "../view-fields.ts";
 
 const recipientSchema = z
   .strictObject({

@@ -2,11 +2,11 @@
 // list.
 import { z } from "zod";
 import type { Forgotten } from "../../model/erasure.ts";
+import { count, emailAddress, idOf } from "../../value-schemas.ts";
 import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { canonicalEmail } from "../fields.ts";
 import { json, route, type Route } from "../route.ts";
-import { count, emailAddress, idOf } from "../view-fields.ts";
 
 export const forgottenSchema = z
   .strictObject({

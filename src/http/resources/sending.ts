@@ -6,9 +6,9 @@ import { quotasOf } from "../../access/quotas.ts";
 import { acceptedStates, recipientTypes } from "../../model/recipient.ts";
 import { messageFields } from "../../submission/shape.ts";
 import type { Arrival, SendAnswer, Sender } from "../../submission/submission.ts";
+import { emailAddress, idOf, timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
 import { json, route, type Call, type Route } from "../route.ts";
-import { emailAddress, idOf, timestamp } from "../view-fields.ts";
 
 const address = {
   examples: ["Shop <info@shop.example>", { email: "info@shop.example", name: "Shop" }],

@@ -6,12 +6,13 @@ import { smtpUsername } from "../../access/credentials.ts";
 import { Refusal } from "../../errors.ts";
 import type { Account } from "../../model/account.ts";
 import { credentialStatuses, type SmtpCredential } from "../../model/smtp-credential.ts";
+import { idOf, timestamp } from "../../value-schemas.ts";
 import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { label, pageFields } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import { idOf, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 
 const credentialFields = {
   id: idOf("cred"),

@@ -15,13 +15,14 @@ import {
   type NewSuppression,
   type Suppression,
 } from "../../model/suppression.ts";
+import { count, emailAddress, idOf, smtpCode, smtpStatus, timestamp } from "../../value-schemas.ts";
 import { csvReply } from "../csv.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { domainName, pageFields, textFilter, time } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import { count, emailAddress, idOf, list, smtpCode, smtpStatus, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 
 export const suppressionSchema = z
   .strictObject({

@@ -9,9 +9,8 @@ import type { Store } from "../../store/store.ts";
 import type { RouteDeps } from "../deps.ts";
 import { present } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import { eventShape } from "../shapes/events.ts";
 import type { Stream } from "../streams.ts";
-import { eventList, eventText } from "./events.ts";
+import { eventList, eventSchema, eventText } from "./events.ts";
 
 const heartbeatMs = 15_000;
 const pageSize = 200;
@@ -26,7 +25,7 @@ export function tailRoutes({ store, clock, streams, log }: RouteDeps): Route[] {
       method: "GET",
       path: "/v1/events/tail",
       summary: "Stream events as they are recorded, one a line",
-      answers: { 200: { "application/x-ndjson": eventShape } },
+      answers: { 200: { "application/x-ndjson": eventSchema } },
       lastModifiedFrom: "always",
       scopes: ["admin"],
       bucket: "default",

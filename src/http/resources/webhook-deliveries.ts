@@ -1,14 +1,15 @@
 // /v1/webhooks/{id}/deliveries and replay: the attempts at a webhook endpoint, and the events that are sent to it again.
 import { z } from "zod";
-import { eventTypesOf } from "../../events/catalog.ts";
+import { eventTypesOf } from "../../events/subscriptions.ts";
 import { deliveryAttemptStatuses } from "../../model/webhook-delivery.ts";
 import type { ReplayRequest } from "../../model/webhook.ts";
+import { count, idOf, timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields, textFilter, time, wordList } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
-import { count, idOf, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 import { endpointOf, noEndpoint } from "./webhooks.ts";
 
 const webhookDeliverySchema = z

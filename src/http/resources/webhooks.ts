@@ -6,7 +6,8 @@ import { z } from "zod";
 import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
-import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
+import { eventTypes } from "../../events/catalog.ts";
+import { eventMask, eventTypesOf, isEveryType, subscribable } from "../../events/subscriptions.ts";
 import { webhookFormats, type Endpoint } from "../../model/webhook.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -14,13 +15,15 @@ import { pageFields } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import type { Store } from "../../store/store.ts";
 import type { TestResult } from "../../webhooks/webhooks.ts";
+import { count, idOf, timestamp } from "../../value-schemas.ts";
 import { json, route, type Call, type Route } from "../route.ts";
-import { count, idOf, list, timestamp } from "../view-fields.ts";
+import { list } from "../view-fields.ts";
 
 const fields = {
   id: idOf("whk"),
   url: z.string(),
-  events: z.array(z.enum(eventTypes)),
+  events: z.array(z.enum(eventTypes)).describe("The types that it gets."),
+  all_events: z.boolean().describe("It gets every type: those of later versions too."),
   description: z.string().nullable(),
   active: z.boolean(),
   format: z
@@ -65,6 +68,7 @@ export const webhookTestedSchema = z
 
 const shown = {
   events: ({ eventMask: mask }: Endpoint) => eventTypesOf(mask),
+  all_events: ({ eventMask: mask }: Endpoint) => isEveryType(mask),
   secret_hint: ({ secret }: Endpoint) => secret.slice(-4),
 };
 const endpointView = viewOf(webhookSchema, shown);
@@ -82,7 +86,12 @@ const secretLength = 64;
 const testTimeoutMs = 12_000;
 
 const url = z.string().min(1, "is empty").max(2048, "is longer than 2048 characters");
-const events = z.array(z.enum(eventTypes)).min(1, "names no event type");
+const events = z
+  .array(z.enum(subscribable))
+  .min(1, "names no event type")
+  .describe(
+    "Types of event; `*`, as where it is left out at creation: every type, those of later versions too.",
+  );
 const description = z.string().max(500, "is longer than 500 characters").nullable();
 const format = z.enum(webhookFormats);
 const mostOverlapSeconds = 604_800;

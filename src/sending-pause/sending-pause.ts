@@ -1,37 +1,39 @@
-// Accounts whose sending is paused, and what becomes of their mail: the store puts on hold what a claim comes upon, the
-// runner gives back what it has not begun, and once the account is resumed the held mail is put back in line, a piece
-// at a time, while sending begins. Which accounts are paused is read from the store at the start and kept here, so that
-// an attempt asks nobody. Why an account is paused is the guard's (care/guard.ts).
+// Accounts whose sending is paused, and their held mail. While an account is paused, the store holds its mail when a
+// claim comes upon it, and the queue hands back what it has claimed and not begun. After the resume, held mail is
+// released a piece at a time while sending begins. The paused accounts are read from the store at the start and kept in
+// memory, so that an attempt needs no look-up. What pauses an account: abuse-guard.ts; what its sends are answered:
+// refusals.ts.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { GuardBaseline } from "../model/account.ts";
 import type { AuditEntry } from "../model/audit.ts";
-import type { Service } from "../service.ts";
+import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 
-export interface Holds extends Service {
+export interface SendingPause extends Service, HasJobs {
   isPaused(accountKey: number): boolean;
-  /** `audit` is written with it. False: it is paused already. */
+  /** `audit` is written in the same transaction. False: the account is paused already. */
   pause(accountKey: number, reason: string, audit?: AuditEntry): Promise<boolean>;
-  /** Sending goes on: what is on hold follows by and by. False: the account is not paused. */
+  /** New mail is sent at once, held mail as it is released. False: the account is not paused. */
   resume(accountKey: number, guarded: GuardBaseline | null): Promise<boolean>;
-  /** Puts in line what is on hold of accounts that are not paused. */
+  /** Releases the held mail of accounts that are not paused. */
   release(): Promise<void>;
+  /** Called for each lane of which recipients were released, with the time when the first is due. */
+  onReleased(listener: (lane: string, dueAt: number) => void): void;
 }
 
-export interface HoldsDeps {
+export interface SendingPauseDeps {
   store: Pick<Store, "pauseAccount" | "resumeAccount" | "pausedAccounts" | "accountsOnHold" | "releaseHeld">;
-  /** Recipients of `lane` wait in the store. */
-  note(lane: string, dueAt: number): void;
   clock: Clock;
   log: Log;
 }
 
-/** Some milliseconds of the writer's. */
+/** Recipients released in one write: some milliseconds of the writer thread. */
 const pieceSize = 500;
 
-export function createHolds({ store, note, clock, log }: HoldsDeps): Holds {
+export function createSendingPause({ store, clock, log }: SendingPauseDeps): SendingPause {
   const paused = new Set<number>();
+  const listeners: ((lane: string, dueAt: number) => void)[] = [];
   let releasing: Promise<void> | null = null;
   let stopping = false;
 
@@ -40,23 +42,24 @@ export function createHolds({ store, note, clock, log }: HoldsDeps): Holds {
       let total = 0;
       for (let more = true; more && !stopping && !paused.has(accountKey);) {
         const { released, lanes } = await store.releaseHeld(accountKey, clock.now(), pieceSize);
-        for (const { lane, dueAt } of lanes) note(lane, dueAt);
+        for (const { lane, dueAt } of lanes) for (const listener of listeners) listener(lane, dueAt);
         total += released;
         more = released === pieceSize;
       }
-      if (total > 0) log.info({ account: accountKey, recipients: total }, "mail on hold is in line again");
+      if (total > 0) log.info({ account: accountKey, recipients: total }, "released held mail");
     }
   };
   const release = (): Promise<void> => (releasing ??= releaseAll().finally(() => (releasing = null)));
 
   return {
-    name: "holds",
+    name: "sending-pause",
+    jobs: [{ name: "release-held", cron: "* * * * *", run: release }],
     async start() {
       for (const { key } of await store.pausedAccounts()) paused.add(key);
     },
     async stop() {
       stopping = true;
-      await releasing?.catch(() => undefined); // told where it was asked for
+      await releasing?.catch(() => undefined); // logged where the release was started
     },
     isPaused: (accountKey) => paused.has(accountKey),
     async pause(accountKey, reason, audit) {
@@ -68,10 +71,11 @@ export function createHolds({ store, note, clock, log }: HoldsDeps): Holds {
       const changed = await store.resumeAccount(accountKey, guarded);
       paused.delete(accountKey);
       void release().catch((error: unknown) =>
-        log.warn({ err: error }, "mail on hold was not put in line; it is tried again within a minute"),
+        log.warn({ err: error }, "held mail could not be released; retried within a minute"),
       );
       return changed;
     },
     release,
+    onReleased: (listener) => void listeners.push(listener),
   };
 }

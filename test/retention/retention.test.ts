@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { createPrune } from "../../src/care/prune.ts";
+import { createRetention } from "../../src/retention/retention.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Purged, PurgeRequest } from "../../src/model/retention.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 
 const day = 86_400_000;
-const retention = { contentMs: 3 * day, messagesMs: 90 * day, eventsMs: 30 * day, auditMs: 90 * day };
+const limits = { contentMs: 3 * day, messagesMs: 90 * day, eventsMs: 30 * day, auditMs: 90 * day };
 const nothing = {
   content: 0,
   messages: 0,
@@ -18,7 +18,7 @@ const nothing = {
   files: 0,
 };
 
-/** A store that has `pieces` to remove, each of which takes `tookMs`. */
+/** A store that has `pieces` to delete, each of which takes `tookMs`. */
 function makeRig(pieces: number, tookMs = 0) {
   const clock = new ManualClock();
   const asked: PurgeRequest[] = [];
@@ -30,11 +30,11 @@ function makeRig(pieces: number, tookMs = 0) {
     rig.left--;
     return { ...nothing, content: 1, more: rig.left > 0 };
   };
-  const prune = createPrune({ store: { purge }, retention, clock, log: silentLog });
-  return Object.assign(rig, { prune });
+  const retention = createRetention({ store: { purge }, retention: limits, clock, log: silentLog });
+  return Object.assign(rig, { retention });
 }
 
-/** Moves time until the run has ended; answers how long that was. */
+/** Moves time until the run has ended; returns how long that took. */
 async function toEnd({ clock }: { clock: ManualClock }, run: Promise<void>): Promise<number> {
   const from = clock.monotonic();
   let ended = false;
@@ -44,10 +44,10 @@ async function toEnd({ clock }: { clock: ManualClock }, run: Promise<void>): Pro
   return clock.monotonic() - from;
 }
 
-test("asks with the cut-offs of now, for as long as there is more", async () => {
+test("deletes by the cut-off times of now until nothing expired is left", async () => {
   const rig = makeRig(3);
   const now = rig.clock.now();
-  await toEnd(rig, rig.prune.run());
+  await toEnd(rig, rig.retention.run());
   expect(rig.asked).toHaveLength(3);
   expect(rig.asked[0]).toMatchObject({
     now,
@@ -57,45 +57,45 @@ test("asks with the cut-offs of now, for as long as there is more", async () => 
   });
 });
 
-test("quick pieces grow and slow ones shrink, within bounds", async () => {
+test("fast pieces grow and slow ones shrink, within bounds", async () => {
   const rig = makeRig(12);
-  await toEnd(rig, rig.prune.run());
+  await toEnd(rig, rig.retention.run());
   const grown = rig.asked.map(({ limit }) => limit);
   expect(grown.slice(0, 3)).toEqual([200, 400, 800]);
   expect(grown.at(-1)).toBe(2000);
   Object.assign(rig, { left: 12, tookMs: 50 });
   rig.asked.length = 0;
-  await toEnd(rig, rig.prune.run());
+  await toEnd(rig, rig.retention.run());
   const shrunk = rig.asked.map(({ limit }) => limit);
   expect(shrunk.slice(0, 3)).toEqual([2000, 1000, 500]);
   expect(shrunk.at(-1)).toBe(20);
 });
 
-test("between two pieces others have as much time as one took", async () => {
+test("other writes have as much time between two pieces as a piece took", async () => {
   const rig = makeRig(4, 20);
-  expect(await toEnd(rig, rig.prune.run())).toBeGreaterThanOrEqual(4 * 20 + 3 * 20);
+  expect(await toEnd(rig, rig.retention.run())).toBeGreaterThanOrEqual(4 * 20 + 3 * 20);
 });
 
-test("stopping ends the run after the piece under way, and none begins afterwards", async () => {
+test("a stop ends the run after the piece under way, and no run starts after it", async () => {
   const rig = makeRig(1000, 20);
-  const run = rig.prune.run();
+  const run = rig.retention.run();
   await rig.clock.advance(30); // within the pause after the first
-  const stopped = rig.prune.stop();
+  const stopped = rig.retention.stop();
   await Promise.all([run, stopped]);
   expect(rig.asked).toHaveLength(1);
-  await rig.prune.run();
+  await rig.retention.run();
   expect(rig.asked).toHaveLength(1);
   expect(rig.clock.pending).toBe(0);
 });
 
-test("a store that refuses fails the run, not the stop; the next run begins anew", async () => {
+test("a refused write fails the run and not the stop; the next run starts over", async () => {
   const rig = makeRig(1);
   rig.fails = true;
-  await expect(rig.prune.run()).rejects.toBeInstanceOf(StoreUnavailable);
+  await expect(rig.retention.run()).rejects.toBeInstanceOf(StoreUnavailable);
   rig.fails = false;
-  await toEnd(rig, rig.prune.run());
+  await toEnd(rig, rig.retention.run());
   expect(rig.left).toBe(0);
   rig.fails = true;
-  const failing = rig.prune.run();
-  await Promise.all([rig.prune.stop(), expect(failing).rejects.toBeInstanceOf(StoreUnavailable)]);
+  const failing = rig.retention.run();
+  await Promise.all([rig.retention.stop(), expect(failing).rejects.toBeInstanceOf(StoreUnavailable)]);
 });

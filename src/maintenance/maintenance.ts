@@ -1,21 +1,21 @@
-// Maintenance: the operator closes the door to clients, until a time or until it is opened again. Every request to the
-// API meets 503 with Retry-After, submission by SMTP 421, the inbound port 451; what was accepted is delivered, and
-// webhooks go out. It is kept in the store, so that a restart in the middle of it opens nothing, and ends by itself.
+// Maintenance mode: until a time, or until the operator ends it, every request to the API is answered 503 with
+// Retry-After, SMTP submission 421 and the inbound port 451. Accepted mail is delivered, and webhooks are sent. The
+// window is kept in the store, so that a restart does not end it.
 import { isoTime, type Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 import type { MaintenanceWindow } from "../model/maintenance.ts";
 import type { Store } from "../store/store.ts";
 
 export interface Maintenance {
-  /** What is in force now. */
+  /** The window in force now; null: none. */
   window(): MaintenanceWindow | null;
-  /** What a client meets now; null: it may come in. */
+  /** The refusal of a client's request now; null: it is served. */
   refusal(): Refusal | null;
-  /** Reads what was written: at the start, and after each change. */
+  /** Reads the window from the store: at the start, and after each change. */
   reload(): Promise<void>;
 }
 
-/** What a client is asked to wait where no time was given. */
+/** Retry-After of a window without an end. */
 const standardWaitSeconds = 300;
 
 export function createMaintenance(deps: { store: Pick<Store, "maintenance">; clock: Clock }): Maintenance {

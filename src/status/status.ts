@@ -1,9 +1,10 @@
-// What `svc status` shows and readiness is judged by: one look at the queue, the store and the
-// process, in the API's own spelling.
+// What GET /v1/status returns and `svc status` shows: the queue, the store, the listeners, the periodic jobs and the
+// process at one time, in the API's spelling. Its `ready` decides GET /readyz.
 import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Maintenance } from "../maintenance/maintenance.ts";
+import { defaultAccount } from "../model/account.ts";
 import { lanesOf } from "../queue/lane.ts";
-import type { Maintenance } from "./maintenance.ts";
 import { adviceOf, effectOf, subjectOf, type PoolProblem } from "../pools/problems.ts";
 import type { Store } from "../store/store.ts";
 
@@ -67,7 +68,7 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
   };
 }
 
-/** A pool without addresses is a new one, and no problem before mail waits for it. */
+/** A pool without addresses is a new one: it is a problem only when mail waits for it. */
 async function poolProblems(store: StatusDeps["store"], problems: PoolProblem[]): Promise<object[]> {
   const shown: object[] = [];
   for (const problem of problems)
@@ -83,7 +84,7 @@ async function hasMail(store: StatusDeps["store"], { accountKey, pool }: PoolPro
 }
 
 async function poolProblemOf(store: StatusDeps["store"], problem: PoolProblem): Promise<object> {
-  const account = (await store.accountByKey(problem.accountKey))?.name ?? "default";
+  const account = (await store.accountByKey(problem.accountKey))?.name ?? defaultAccount;
   return {
     account,
     ip_pool: problem.pool,

@@ -1,11 +1,12 @@
-// The notice about a pool whose mail waits: the addresses, why each cannot be used, and what to do. One a cause; another
-// address, or another reason, is another cause.
+// The operator's mail about a pool whose mail waits: the addresses, why each cannot be used, and what to do. The same
+// addresses with the same faults are one cause, of which the operator hears once an hour at most (notices.ts). The words
+// are those of `svc status`: pools/problems.ts.
 import { defaultAccount } from "../model/account.ts";
 import { adviceOf, effectOf, subjectOf, type PoolProblem } from "../pools/problems.ts";
 import type { Store } from "../store/store.ts";
 import type { Notices } from "./notices.ts";
 
-export async function tellPool(
+export async function notifyPoolProblem(
   notices: Pick<Notices, "notify">,
   store: Pick<Store, "accountByKey">,
   problem: PoolProblem,

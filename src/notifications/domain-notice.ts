@@ -1,12 +1,12 @@
-// What the operator is told when a look at the DNS changed what a sender domain is: that it fails while it still
-// sends, with the records to mend, and that its time is up. That it holds is only logged.
+// The operator's mail when a DNS check changed the status of a sender domain to degraded or failed: the records that
+// fail, and until when the domain sends. A domain that became verified is only logged.
 import { hourMs } from "../clock.ts";
 import { graceMs } from "../domains/check.ts";
 import type { Log } from "../log.ts";
 import type { DomainStatus, SenderDomain } from "../model/domain.ts";
 import type { Notices } from "./notices.ts";
 
-export async function tellDomain(
+export async function notifyDomainStatus(
   notices: Pick<Notices, "notify">,
   log: Log,
   domain: SenderDomain,

@@ -1,6 +1,6 @@
 import { dkimVerify } from "mailauth";
 import { describe, expect, test } from "vitest";
-import { createNotices, type NoticesDeps } from "../../src/care/notices.ts";
+import { createNotices, type NoticesDeps } from "../../src/notifications/notices.ts";
 import { createIdMint } from "../../src/ids.ts";
 import type { Log } from "../../src/log.ts";
 import { createSigner, dkimRecordValue, generateDkimKey } from "../../src/mail/dkim.ts";
@@ -37,7 +37,7 @@ function makeRig({ email = "ops@x.test", from = null, domain = null, sign = true
     store: {
       ...store.store(),
       accountByName: async (name) =>
-        accounts.missing || name !== operationsAccount ? null : { ...liveSender.account, key: 5, name },
+        accounts.missing ? null : { ...liveSender.account, key: name === operationsAccount ? 5 : 1, name },
     },
     runner,
     config: {
@@ -47,9 +47,11 @@ function makeRig({ email = "ops@x.test", from = null, domain = null, sign = true
       dev: false,
       outbound: { sign },
     },
-    verifiedDomain: async (name) => {
-      asked.push(name);
-      return domain?.name === name ? domain : null;
+    domains: {
+      async senderFor(accountKey, name) {
+        asked.push(`${accountKey} ${name}`);
+        return domain?.name === name ? { ok: true, domain } : { ok: false, domain: null };
+      },
     },
     signHeader: async (input) => createSigner()(input),
     clock,
@@ -105,7 +107,7 @@ describe("a notice", () => {
     const domain = makeDomain("ok.test", { dkimKeys });
     const { store, asked, notices } = makeRig({ from: "svc@ok.test", domain });
     await notices.notify("a", "s", "t");
-    expect(asked).toEqual(["ok.test"]);
+    expect(asked, "of the default account").toEqual(["1 ok.test"]);
     const { message } = store.last();
     expect(message).toMatchObject({ from: "svc@ok.test", signingDomain: null });
     const bytes = store.bytes();
@@ -117,7 +119,7 @@ describe("a notice", () => {
     expect(results.map(({ status }) => status.result)).toEqual(["pass"]);
   });
 
-  test("falls back to postmaster where operations.from is of no verified domain", async () => {
+  test("is from postmaster where the domain of operations.from is not verified", async () => {
     const { store, notices } = makeRig({ from: "svc@other.test", domain: makeDomain("ok.test") });
     await notices.notify("a", "s", "t");
     expect(store.last().message.from).toBe("postmaster@mail.svc.test");
@@ -132,7 +134,7 @@ describe("a notice", () => {
   });
 });
 
-describe("the operator is told", () => {
+describe("the operator gets a notice", () => {
   test("once a cause and hour, and again after it", async () => {
     const { store, clock, notices } = makeRig();
     for (let i = 0; i < 5; i++) await notices.notify("a", "s", "t");
@@ -146,14 +148,14 @@ describe("the operator is told", () => {
     expect(store.accepted).toHaveLength(3);
   });
 
-  test("once, though many causes came between", async () => {
+  test("once, also when many causes came between", async () => {
     const { store, notices } = makeRig();
     for (let i = 0; i < 1001; i++) await notices.notify(`cause-${i}`, "s", "t");
     await notices.notify("cause-500", "s", "t");
     expect(store.accepted).toHaveLength(1001);
   });
 
-  test("by the log alone where operations.email is not set or is no address", async () => {
+  test("in the log only where operations.email is not set or is not an address", async () => {
     for (const email of [null, "nobody"]) {
       const { store, logged, notices } = makeRig({ email });
       await notices.notify("a", "s", "t");
@@ -163,8 +165,8 @@ describe("the operator is told", () => {
   });
 });
 
-describe("what goes wrong is logged and never thrown", () => {
-  test("and the next notice of the same cause is tried", async () => {
+describe("a failure is logged and never thrown", () => {
+  test("and the next notice of the same cause is sent", async () => {
     const { store, runner, logged, notices } = makeRig();
     runner.slots = 1;
     store.answer = new StoreUnavailable("full", "no room");
@@ -176,7 +178,7 @@ describe("what goes wrong is logged and never thrown", () => {
     expect(store.accepted).toHaveLength(1);
   });
 
-  test("without the account, with a host name that is none, on a full disk", async () => {
+  test("without the account, with a host name that makes no address, on a full disk", async () => {
     const missing = makeRig();
     missing.accounts.missing = true;
     const single = makeRig({ hostname: "localhost" });

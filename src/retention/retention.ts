@@ -1,19 +1,19 @@
-// Retention, as a job: asks the store each minute to remove what is too old, in pieces, for as long as there is more.
-// A piece that took long makes the next one smaller, since other writes wait behind it; after each, others have as
-// much time as it took. What is too old, and that nothing unsent ever is, decides the store.
+// Retention: each minute the job `prune` deletes rows and files older than retention.* allows, a piece at a time until
+// none is left. Other writes wait behind a piece, so one that took long makes the next one smaller, and after each the
+// job waits as long as the piece took. Which rows are expired, and that unsent mail never is, the store decides.
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { Purged } from "../model/retention.ts";
-import type { Service } from "../service.ts";
+import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 
-export interface Prune extends Service {
-  /** Until nothing is too old any more, or the service is stopped. Rejects where the store refuses. */
+export interface Retention extends Service, HasJobs {
+  /** Deletes until nothing expired is left, or the service stops. Rejects when the store refuses a write. */
   run(): Promise<void>;
 }
 
-export interface PruneDeps {
+export interface RetentionDeps {
   store: Pick<Store, "purge">;
   retention: Config["retention"];
   clock: Clock;
@@ -21,13 +21,13 @@ export interface PruneDeps {
 }
 
 const leastRows = 20;
-/** Some hundred messages, 2 to 6 ms. Larger pieces are no cheaper, and their sync holds everybody up. */
+/** Some hundred messages, 2 to 6 ms. Larger pieces are no cheaper, and their sync delays all other writes. */
 const mostRows = 2000;
-/** A piece that took this long, waiting included, was too large; one under the other bound may grow. */
+/** A piece that took longer, waiting included, halves the next one; one faster than `shortMs` doubles it. */
 const longMs = 40;
 const shortMs = 15;
 
-export function createPrune({ store, retention, clock, log }: PruneDeps): Prune {
+export function createRetention({ store, retention, clock, log }: RetentionDeps): Retention {
   let limit = 200;
   let stopping = false;
   let running: Promise<void> = Promise.resolve();
@@ -51,7 +51,7 @@ export function createPrune({ store, retention, clock, log }: PruneDeps): Prune 
     return purged;
   };
 
-  /** Ends at once when the service is stopped. */
+  /** Ends early when the service stops. */
   const pause = (ms: number): Promise<void> =>
     new Promise((resolve) => {
       const timer = clock.after(ms, resolve);
@@ -77,17 +77,20 @@ export function createPrune({ store, retention, clock, log }: PruneDeps): Prune 
       for (const kind of Object.keys(sum) as (keyof typeof sum)[]) sum[kind] += purged[kind];
       ({ more } = purged);
     }
-    if (Object.values(sum).some((count) => count > 0)) log.debug(sum, "what was too old was removed");
+    if (Object.values(sum).some((count) => count > 0)) log.debug(sum, "retention deleted expired data");
   };
 
+  const run = (): Promise<void> => (running = all());
+
   return {
-    name: "prune",
+    name: "retention",
+    jobs: [{ name: "prune", cron: "* * * * *", run }],
     async start() {},
-    run: () => (running = all()),
+    run,
     async stop() {
       stopping = true;
       wake?.();
-      await running.catch(() => undefined); // told where it was started
+      await running.catch(() => undefined); // logged where the run was started
     },
   };
 }

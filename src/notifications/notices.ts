@@ -1,23 +1,24 @@
-// Mail to the operator about the appliance itself: dead letters, domains that fail. At
-// most one a cause and hour. A notice is a message of the account `operations`, which has no webhooks, so that a notice
-// which cannot be delivered raises no further one.
+// Sends mail to the operator (operations.email): at most one a cause and hour, and every one is logged. What each mail
+// says stands in the files beside this one. A notice is a message of the account `operations`, which has no webhooks, so
+// that a notice which cannot be delivered causes no further one. It is sent from operations.from and signed where that
+// domain is a verified one of the default account, else from postmaster of this host, unsigned.
 import { hourMs, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Domains } from "../domains/domains.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
 import { parseAddress, type Address } from "../mail/address.ts";
 import { composeMessage } from "../mail/compose.ts";
 import type { SignHeader } from "../mail/dkim.ts";
 import type { MessageTokens } from "../mail/message-token.ts";
-import { operationsAccount } from "../model/account.ts";
+import { defaultAccount, operationsAccount, type Account } from "../model/account.ts";
 import type { SenderDomain } from "../model/domain.ts";
-import { defaultPool } from "../pools/pools.ts";
+import { defaultPool } from "../model/ip-pool.ts";
+import type { Store } from "../store/store.ts";
 import { accept, type AcceptDeps } from "../submission/accept.ts";
 
-import type { Store } from "../store/store.ts";
-
 export interface Notices {
-  /** `cause` names what must not be told twice within the hour, e.g. `dead_letter`. Never throws; false: it could not be queued. */
+  /** `cause` identifies what is sent once an hour at most, e.g. `dead_letter:whk_…`. Never throws; false: the mail could not be queued. */
   notify(cause: string, subject: string, text: string): Promise<boolean>;
 }
 
@@ -26,8 +27,7 @@ export interface NoticesDeps {
   runner: AcceptDeps["runner"];
   config: AcceptDeps["config"] &
     Pick<Config, "operations" | "hostname"> & { outbound: Pick<Config["outbound"], "sign"> };
-  /** The verified domain of an address in any account, which then signs. */
-  verifiedDomain(name: string): Promise<SenderDomain | null>;
+  domains: Pick<Domains, "senderFor">;
   signHeader: SignHeader;
   clock: Clock;
   tokens: Pick<MessageTokens, "of">;
@@ -40,24 +40,29 @@ const causesKept = 1000;
 
 export function createNotices(deps: NoticesDeps): Notices {
   const { clock, config, log, mint } = deps;
-  const toldAt = new Map<string, number>();
+  const notifiedAt = new Map<string, number>();
 
   const recently = (cause: string): boolean => {
     const now = clock.monotonic();
-    const last = toldAt.get(cause);
+    const last = notifiedAt.get(cause);
     if (last !== undefined && now - last < quietMs) return true;
-    toldAt.delete(cause);
-    for (const oldest of toldAt.keys()) {
-      if (toldAt.size < causesKept) break;
-      toldAt.delete(oldest);
+    notifiedAt.delete(cause);
+    for (const oldest of notifiedAt.keys()) {
+      if (notifiedAt.size < causesKept) break;
+      notifiedAt.delete(oldest);
     }
-    toldAt.set(cause, now);
+    notifiedAt.set(cause, now);
     return false;
   };
 
+  const accountOf = async (name: string): Promise<Account> => {
+    const account = await deps.store.accountByName(name);
+    if (!account) throw new Error(`the account ${name} is missing from the database`);
+    return account;
+  };
+
   const send = async (to: Address, subject: string, text: string): Promise<void> => {
-    const account = await deps.store.accountByName(operationsAccount);
-    if (!account) throw new Error(`the account ${operationsAccount} is missing`);
+    const account = await accountOf(operationsAccount);
     const { from, domain } = await author();
     const now = clock.now();
     const id = mint("msg", now);
@@ -85,7 +90,7 @@ export function createNotices(deps: NoticesDeps): Notices {
         test: false,
         from: from.email,
         fromName: null,
-        // Signed here and now, since the domain belongs to another account.
+        // Signed here, since the domain belongs to another account.
         signingDomain: null,
         returnPathDomain: config.hostname,
         subject: `[svc] ${subject}`,
@@ -111,14 +116,19 @@ export function createNotices(deps: NoticesDeps): Notices {
     });
   };
 
-  /** operations.from where its domain is verified, else postmaster of this host, unsigned. */
   const author = async (): Promise<{ from: Address; domain: SenderDomain | null }> => {
     const wanted = config.operations.from === null ? null : parseAddress(config.operations.from);
-    const domain = wanted?.ok ? await deps.verifiedDomain(wanted.value.ascii) : null;
+    const domain = wanted?.ok ? await verifiedDomain(wanted.value.ascii) : null;
     if (wanted?.ok && domain) return { from: wanted.value, domain };
     const fallback = parseAddress(`postmaster@${config.hostname}`);
     if (!fallback.ok) throw new Error(`hostname makes no address: ${fallback.issue}`);
     return { from: fallback.value, domain: null };
+  };
+
+  const verifiedDomain = async (name: string): Promise<SenderDomain | null> => {
+    const { key } = await accountOf(defaultAccount);
+    const found = await deps.domains.senderFor(key, name);
+    return found.ok ? found.domain : null;
   };
 
   const sign = async (
@@ -147,7 +157,7 @@ export function createNotices(deps: NoticesDeps): Notices {
         await send(to.value, subject, text);
         return true;
       } catch (error) {
-        toldAt.delete(cause);
+        notifiedAt.delete(cause);
         log.error({ cause, err: error }, "the notice could not be queued");
         return false;
       }

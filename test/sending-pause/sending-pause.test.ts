@@ -1,12 +1,12 @@
-// Sending that is paused, with the real store and the real runner.
+// Paused accounts and their held mail, with the real store and the real runner.
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
 import type { Job } from "../../src/model/queued-recipient.ts";
-import { createHolds, type Holds } from "../../src/queue/holds.ts";
 import { systemSources } from "../../src/pools/sources.ts";
 import { createRunner, type Runner } from "../../src/queue/runner.ts";
 import { createShaping } from "../../src/queue/shaping.ts";
+import { createSendingPause, type SendingPause } from "../../src/sending-pause/sending-pause.ts";
 import type { Store } from "../../src/store/store.ts";
 import {
   accept,
@@ -25,7 +25,7 @@ const lane = "1.default/x.test";
 interface Bench {
   clock: ManualClock;
   store: Store;
-  holds: Holds;
+  pauses: SendingPause;
   runner: Runner;
   mine: number;
   other: number;
@@ -59,8 +59,8 @@ async function bench(
   const [mine, other] = [await keyOf("default"), await keyOf("operations")];
   const tried: number[] = [];
   const log = silentLog;
-  const holds = createHolds({ store, note: (at, dueAt) => runner.note(at, dueAt), clock, log });
-  const runner: Runner = createRunner({
+  const pauses = createSendingPause({ store, clock, log });
+  const runner = createRunner({
     store,
     destinationOf: async () => ({
       group: "x",
@@ -76,7 +76,7 @@ async function bench(
     }),
     suppressedSince: async () => null,
     random: Math.random,
-    isPaused: (accountKey) => holds.isPaused(accountKey),
+    isPaused: pauses.isPaused,
     onNoSource: () => undefined,
     settlementOf: (job, outcome, now) =>
       settlementOf(job, now, {
@@ -101,12 +101,13 @@ async function bench(
       quiet = tried.length === before && runner.counts().active === 0 ? quiet + 1 : 0;
     }
   };
-  await holds.start();
+  pauses.onReleased(runner.note);
+  await pauses.start();
   await runner.start();
   return {
     clock,
     store,
-    holds,
+    pauses,
     runner,
     mine,
     other,
@@ -133,30 +134,30 @@ async function bench(
 const times = <T>(count: number, make: () => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, make));
 
-test("mail of a paused account is not tried, and another's in the same lane is; resumed, all of it goes, once", async () => {
-  const { holds, store, mine, other, put, submitted, run, tried } = await bench();
+test("mail of a paused account is not attempted, another account's in the same lane is; after the resume each is sent once", async () => {
+  const { pauses, store, mine, other, put, submitted, run, tried } = await bench();
   await times(1000, () => submitted(mine));
-  await holds.pause(mine, "too many bounces");
+  await pauses.pause(mine, "too many bounces");
   await times(3, () => put(other));
   await run(1000);
   expect(tried).toEqual([other, other, other]);
   expect(await store.queueCounts()).toMatchObject({ held: 1000, queued: 0, sending: 0 });
-  await holds.resume(mine, null);
+  await pauses.resume(mine, null);
   await run(10_000);
   expect(tried.filter((key) => key === mine)).toHaveLength(1000);
   expect(await store.queueCounts()).toMatchObject({ held: 0, queued: 0, sending: 0 });
 });
 
-test("what was claimed and has no slot yet is given back; what is under way ends, and its retry is held", async () => {
+test("claimed mail without a slot is requeued; an attempt under way ends, and its retry is held", async () => {
   const ends = Promise.withResolvers<Outcome>();
-  const { holds, store, runner, mine, put, run, turn, tried, stateOf } = await bench({
+  const { pauses, store, runner, mine, put, run, turn, tried, stateOf } = await bench({
     connections: 1,
     outcome: (job) => (job.attempt === 1 && tried.length === 1 ? ends.promise : deliveredOutcome()),
   });
   const ids = await times(3, () => put(mine));
   while (tried.length === 0 || runner.counts().active !== 1) await turn();
   expect((await store.queueCounts()).sending).toBeGreaterThan(1);
-  await holds.pause(mine, "too many bounces");
+  await pauses.pause(mine, "too many bounces");
   ends.resolve(deferredOutcome());
   await run(10 * minute);
   expect(tried).toHaveLength(1);
@@ -164,12 +165,12 @@ test("what was claimed and has no slot yet is given back; what is under way ends
   expect(new Set(await Promise.all(ids.map(stateOf)))).toEqual(new Set(["deferred", "queued"]));
   expect(
     (await store.message(mine, ids[1] ?? ""))?.recipients[0]?.attempts,
-    "what was given back was not counted as tried",
+    "requeued mail has no attempt counted",
   ).toBe(0);
 });
 
-test("a slot that was promised before the pause is not used after it", async () => {
-  const { holds, mine, other, put, run, runner, store, tried, clock } = await bench();
+test("a slot reserved before the pause is not used after it", async () => {
+  const { pauses, mine, other, put, run, runner, store, tried, clock } = await bench();
   await put(other);
   await run(10);
   const reservation = runner.reserve(lane);
@@ -177,27 +178,27 @@ test("a slot that was promised before the pause is not used after it", async () 
   const message = newMessage({ accountKey: mine, to: ["a@x.test"], at: clock.now(), lane });
   const leased = message.recipients.map((one) => ({ ...one, lease: reservation.lease }));
   const [job] = await accept(store, { ...message, recipients: leased });
-  await holds.pause(mine, "too many bounces");
+  await pauses.pause(mine, "too many bounces");
   if (job) runner.run(reservation, job);
   await run(100);
   expect(tried).toEqual([other]);
   expect((await store.queueCounts()).held).toBe(1);
 });
 
-test("a kill in the middle of a pause, and in the middle of a release, loses nothing and sends nothing early", async () => {
+test("a kill during a pause and during a release loses no mail and sends none early", async () => {
   const first = await bench();
   await times(700, () => first.submitted(first.mine));
-  await first.holds.pause(first.mine, "too many bounces");
+  await first.pauses.pause(first.mine, "too many bounces");
   await first.store.claimDue({ owner: "boot-1", lane, limit: 100, now: first.clock.now(), leaseUntil: 1e15 });
   const second = await first.crash(); // some are on hold, the others still wait
   await second.run(1000);
-  expect(second.holds.isPaused(second.mine)).toBe(true);
+  expect(second.pauses.isPaused(second.mine)).toBe(true);
   expect(second.tried).toEqual([]);
   expect((await second.store.queueCounts()).held).toBe(700);
   await second.store.resumeAccount(second.mine, null);
   await second.store.releaseHeld(second.mine, second.clock.now(), 300);
   const third = await second.crash(); // some are in line, the others still on hold
-  await third.holds.release();
+  await third.pauses.release();
   await third.run(10_000);
   expect(third.tried).toHaveLength(700);
   expect(await third.store.queueCounts()).toMatchObject({ held: 0, queued: 0, sending: 0 });

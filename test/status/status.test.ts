@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createMaintenance } from "../../src/care/maintenance.ts";
-import { createStatus } from "../../src/care/status.ts";
+import { createMaintenance } from "../../src/maintenance/maintenance.ts";
+import { createStatus } from "../../src/status/status.ts";
 import type { PoolProblem } from "../../src/pools/problems.ts";
 import { laneOf } from "../../src/queue/lane.ts";
 import { accept, minute, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
@@ -27,7 +27,7 @@ async function bench() {
   return { clock, store, maintenance, problems, status, key };
 }
 
-test("the status shows what is on hold and whose, which pools cannot send and why, and is not ready in maintenance", async () => {
+test("the status shows held mail and paused accounts, pools that cannot send and why, and is not ready in maintenance", async () => {
   const { clock, store, maintenance, problems, status, key } = await bench();
   const at = clock.now();
   expect(await status()).toMatchObject({ ready: true, maintenance: null, paused_accounts: [] });
@@ -63,7 +63,7 @@ test("the status shows what is on hold and whose, which pools cannot send and wh
   });
 });
 
-test("a pool without addresses is a problem while mail waits for it, a new one is none", async () => {
+test("a pool without addresses is a problem while mail waits for it, and not when it is new", async () => {
   const { clock, store, problems, status, key } = await bench();
   const at = clock.now();
   problems.push({ accountKey: key, pool: "news", waits: "all", addresses: [] });
