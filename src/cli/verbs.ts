@@ -2,7 +2,7 @@
 // answer. The arguments are the parameters of the route's path, then the members of its body that `takes` names. A verb that
 // does more is written by hand in its noun's file. test/cli/verbs.test.ts holds each to the routes of the API.
 import { Option, type Command } from "commander";
-import { agree } from "./ask.ts";
+import { agree, agreeByName } from "./ask.ts";
 import { segment, type Cli } from "./cli.ts";
 import type { Answer } from "./client.ts";
 import { usage } from "./fault.ts";
@@ -33,6 +33,8 @@ export interface Call {
   body?: Readonly<Record<string, unknown>>;
   /** Asked first, unless --yes is given; of the first argument. */
   question?: (first: string) => string;
+  /** The same for what cannot be undone: the first argument is typed, or given with --confirm. */
+  irreversible?: (first: string) => string;
   /** Prints the answer for a person; under --json the answer's own text is printed. */
   show: (cli: Cli, answer: Answer, first: string) => void;
 }
@@ -64,13 +66,16 @@ function addList(noun: Command, cli: Cli, { name, about, lists, columns, empty }
 function addCall(noun: Command, cli: Cli, verb: Call): void {
   const [method = "", path = ""] = verb.route.split(" ");
   const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
-  const { takes = [], question } = verb;
+  const { takes = [], question, irreversible } = verb;
   const names = [...parameters, ...takes];
   const command = noun
     .command([verb.name, ...names.map((name) => `<${name}>`)].join(" "))
     .description(verb.about);
   const flags = (verb.flags ?? []).map((flag) => ({ ...flag, option: addFlag(command, flag) }));
   if (question) command.option("--yes", "do not ask");
+  if (irreversible) command.option(`--confirm <${names[0]}>`, "do not ask");
+
+  const hasBody = verb.body !== undefined || takes.length > 0 || flags.length > 0;
 
   command.action(async (...given: unknown[]) => {
     const texts = given.slice(0, names.length).map(String);
@@ -81,14 +86,16 @@ function addCall(noun: Command, cli: Cli, verb: Call): void {
       ...Object.fromEntries(takes.map((name, i) => [name, texts[parameters.length + i]])),
       ...bodyOf(cli, flags, options),
     };
-    const empty = Object.keys(body).length === 0;
-    if (method === "PATCH" && empty) throw usage(`nothing to change: give ${orFlags(flags)}`);
+    if (method === "PATCH" && Object.keys(body).length === 0)
+      throw usage(`nothing to change: give ${orFlags(flags)}`);
     if (question) await agree(cli, question(first), options["yes"] === true);
+    if (irreversible)
+      await agreeByName(cli, irreversible(first), first, options["confirm"] as string | undefined);
     const filled = parameters.reduce(
       (text, name, i) => text.replace(`{${name}}`, segment(texts[i] ?? "")),
       path,
     );
-    const answer = await cli.client.call(method, filled, empty ? {} : { body });
+    const answer = await cli.client.call(method, filled, hasBody ? { body } : {});
     if (cli.out.json && answer.text !== "") cli.out.body(answer.text);
     else verb.show(cli, answer, first);
   });

@@ -2,7 +2,9 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import * as accounts from "../../src/cli/commands/accounts.ts";
+import * as inbox from "../../src/cli/commands/inbox.ts";
 import * as keys from "../../src/cli/commands/keys.ts";
+import * as maintenance from "../../src/cli/commands/maintenance.ts";
 import * as pools from "../../src/cli/commands/pools.ts";
 import * as credentials from "../../src/cli/commands/smtp-credentials.ts";
 import * as suppressions from "../../src/cli/commands/suppressions.ts";
@@ -13,7 +15,9 @@ import { fakeDaemon, svc } from "./world.ts";
 
 const nouns: Record<string, { verbs: readonly Verb[] }> = {
   accounts,
+  inbox,
   keys,
+  maintenance,
   pools,
   "smtp-credentials": credentials,
   suppressions,

@@ -1,11 +1,10 @@
 // `svc accounts`: several senders on one server, each with keys, domains, suppressions and limits of its own.
 import type { Command } from "commander";
-import { agreeByName } from "../ask.ts";
 import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { addAccountLimitOptions, limitsOf, ratesText, shownLimits, type LimitFlags } from "../limits.ts";
 import { field } from "../output.ts";
-import { addVerbs, showStatus, type Verb } from "../verbs.ts";
+import { addVerbs, showDeleted, showStatus, type Verb } from "../verbs.ts";
 
 export const verbs: readonly Verb[] = [
   {
@@ -47,6 +46,14 @@ export const verbs: readonly Verb[] = [
     route: "POST /v1/accounts/{account}/resume",
     show: showStatus,
   },
+  {
+    name: "delete",
+    about: "remove a suspended account that has nothing left to send, with its keys, domains and webhooks",
+    route: "DELETE /v1/accounts/{account}",
+    irreversible: (account) =>
+      `Delete the account ${account} with its keys, domains, webhooks and suppressions?`,
+    show: showDeleted,
+  },
 ];
 
 export function register(accounts: Command, cli: Cli): void {
@@ -59,18 +66,6 @@ export function register(accounts: Command, cli: Cli): void {
     if (cli.out.json) cli.out.body(answer.text);
     else showAccount(cli, answer);
   });
-  accounts
-    .command("delete <account>")
-    .description(
-      "remove a suspended account that has nothing left to send, with its keys, domains and webhooks",
-    )
-    .option("--confirm <account>", "do not ask")
-    .action(async (account: string, flags: { confirm?: string }) => {
-      const question = `Delete the account ${account} with its keys, domains, webhooks and suppressions?`;
-      await agreeByName(cli, question, account, flags.confirm);
-      await cli.client.call("DELETE", pathOf(account));
-      cli.out.note(`${account} is deleted`);
-    });
 }
 
 const pathOf = (account: string): string => `/v1/accounts/${segment(account)}`;

@@ -10,7 +10,38 @@ import { field, type Row } from "../output.ts";
 import { moment, spanMs } from "../times.ts";
 import { addVerbs, showStatus, type Verb } from "../verbs.ts";
 
-export const verbs: readonly Verb[] = [
+const made: readonly Verb[] = [
+  {
+    name: "create",
+    about: "make a key",
+    route: "POST /v1/keys",
+    flags: [
+      { flag: "--name <name>", about: "what it is for", member: "name", required: true },
+      {
+        flag: "--scope <scope>",
+        about: keyScopes.join(", "),
+        member: "scope",
+        required: true,
+        read: scopeOf,
+      },
+      { flag: "--test", about: "a test key: nothing leaves the machine", member: "test" },
+      {
+        flag: "--allow-ip <network>",
+        about: "usable from these networks only; repeat or separate by commas",
+        member: "allow_ips",
+        collect: listed,
+      },
+      {
+        flag: "--expires <time>",
+        about: "a time, or a span such as 90d",
+        member: "expires_at",
+        read: (text, { io }) => moment(text, "--expires", "future", io.clock.now()),
+      },
+    ],
+    show: showNewKey,
+  },
+];
+const others: readonly Verb[] = [
   { name: "show", about: "one key", route: "GET /v1/keys/{id}", show: showKey },
   {
     name: "rotate",
@@ -42,39 +73,10 @@ export const verbs: readonly Verb[] = [
   },
 ];
 
+export const verbs: readonly Verb[] = [...made, ...others];
+
 export function register(keys: Command, cli: Cli): void {
-  keys
-    .command("create")
-    .description("make a key")
-    .requiredOption("--name <name>", "what it is for")
-    .requiredOption("--scope <scope>", keyScopes.join(", "))
-    .option("--test", "a test key: nothing leaves the machine")
-    .option("--allow-ip <network>", "usable from these networks only; repeat or separate by commas", listed)
-    .option("--expires <time>", "a time, or a span such as 90d")
-    .action(
-      async (flags: {
-        name: string;
-        scope: string;
-        test?: boolean;
-        allowIp?: string[];
-        expires?: string;
-      }) => {
-        if (!keyScopes.some((scope) => scope === flags.scope))
-          throw usage(`--scope: found "${flags.scope}", expected ${keyScopes.join(", ")}`);
-        const body = {
-          name: flags.name,
-          scope: flags.scope,
-          ...(flags.test ? { test: true } : {}),
-          ...(flags.allowIp ? { allow_ips: flags.allowIp } : {}),
-          ...(flags.expires === undefined
-            ? {}
-            : { expires_at: moment(flags.expires, "--expires", "future", cli.io.clock.now()) }),
-        };
-        const answer = await cli.client.call("POST", "/v1/keys", { body });
-        if (cli.out.json) cli.out.body(answer.text);
-        else showNewKey(cli, answer);
-      },
-    );
+  addVerbs(keys, cli, made);
   addListOptions(keys.command("list").description("all keys"), false)
     .option("--unused <span>", "not used for so long: 90d")
     .action(async (flags: ListFlags & { unused?: string }) => {
@@ -89,7 +91,7 @@ export function register(keys: Command, cli: Cli): void {
         ...(before === null ? {} : { keep: (row) => lastUse(row) < before }),
       });
     });
-  addVerbs(keys, cli, verbs);
+  addVerbs(keys, cli, others);
   addLimitOptions(keys.command("set <id>").description("change what a key may do, from the next request on"))
     .option("--allow-ip <network>", "usable from these networks only; any: from everywhere", listed)
     .option("--name <name>", "what it is for")
@@ -118,4 +120,9 @@ function showKey(cli: Cli, answer: Answer): void {
 
 function lastUse(row: Row): number {
   return Date.parse(String(row["last_used_at"] ?? row["created_at"]));
+}
+
+function scopeOf(text: string): string {
+  if (keyScopes.some((scope) => scope === text)) return text;
+  throw usage(`--scope: found "${text}", expected ${keyScopes.join(", ")}`);
 }
