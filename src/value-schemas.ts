@@ -44,7 +44,7 @@ export const smtpStatus = z
   .meta({ examples: ["5.1.1"] });
 
 /** The TLS session of an attempt; null in clear. */
-export const tlsShape = z
+export const tlsSchema = z
   .strictObject({
     version: z.string().meta({ examples: ["TLSv1.3"] }),
     cipher: z.string(),
