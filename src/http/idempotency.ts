@@ -50,7 +50,7 @@ export async function keepAnswer<T>(
 ): Promise<Reply> {
   if (!request && !act) return answer(await effect(store));
   let reply: Reply = { status: 500 };
-  const kept = await store.answered(request, effect, (result) => {
+  const kept = await store.withIdempotency(request, effect, (result) => {
     reply = answer(result);
     const { status, body = "" } = reply;
     if (typeof body !== "string") throw new Error("an answer that is kept is text");
