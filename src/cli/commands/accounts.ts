@@ -10,7 +10,7 @@ import { field } from "../output.ts";
 export function register(accounts: Command, cli: Cli): void {
   accounts
     .command("create <name>")
-    .description("make an account")
+    .description("create an account")
     .action(async (name: string) => {
       const answer = await cli.client.call("POST", "/v1/accounts", { body: { name } });
       show(cli, answer);
@@ -24,26 +24,26 @@ export function register(accounts: Command, cli: Cli): void {
         { title: "rates", of: (row) => ratesText(row["rates"]) },
         field("created_at"),
       ],
-      empty: "There is no account.",
+      empty: "No accounts.",
     }),
   );
   accounts
     .command("show <account>")
-    .description("one account, by its name or id")
+    .description("show an account, by its name or id")
     .action(async (account: string) => show(cli, await cli.client.call("GET", pathOf(account))));
-  addAccountLimitOptions(
-    accounts.command("set <account>").description("raise or lower what an account may do"),
-  ).action(async (account: string, flags: LimitFlags) => {
-    const body = limitsOf("account", flags, ["--rate", "--quota", "--limit"]);
-    show(cli, await cli.client.call("PATCH", pathOf(account), { body }));
-  });
+  addAccountLimitOptions(accounts.command("set <account>").description("change an account's limits")).action(
+    async (account: string, flags: LimitFlags) => {
+      const body = limitsOf("account", flags, ["--rate", "--quota", "--limit"]);
+      show(cli, await cli.client.call("PATCH", pathOf(account), { body }));
+    },
+  );
   for (const verb of ["suspend", "resume"] as const)
     accounts
       .command(`${verb} <account>`)
       .description(
         verb === "suspend"
-          ? "refuse all its keys and logins; what it has queued goes on"
-          : "let its keys and logins work again, and end the pause of its sending: held mail follows",
+          ? "refuse all its keys and logins; its queued mail is still delivered"
+          : "accept its keys and logins again, and end a pause of its sending: held mail is released",
       )
       .action(async (account: string) => {
         const answer = await cli.client.call("POST", `${pathOf(account)}/${verb}`);
@@ -52,10 +52,8 @@ export function register(accounts: Command, cli: Cli): void {
       });
   accounts
     .command("delete <account>")
-    .description(
-      "remove a suspended account that has nothing left to send, with its keys, domains and webhooks",
-    )
-    .option("--confirm <account>", "do not ask")
+    .description("delete a suspended account without unsent mail, with its keys, domains and webhooks")
+    .option("--confirm <account>", "delete without a prompt")
     .action(async (account: string, flags: { confirm?: string }) => {
       const question = `Delete the account ${account} with its keys, domains, webhooks and suppressions?`;
       await agreeByName(cli, question, account, flags.confirm);

@@ -1,4 +1,4 @@
-// `svc inbox`: mail that test keys and `serve --dev` caught in place of sending it.
+// `svc inbox`: mail of test keys and of `serve --dev`, which is kept here in place of being sent.
 import type { Command } from "commander";
 import { agree } from "../ask.ts";
 import { segment, type Cli } from "../cli.ts";
@@ -9,23 +9,24 @@ const shownHeaders = ["From", "To", "Cc", "Reply-To", "Subject", "Date", "Messag
 
 export function register(inbox: Command, cli: Cli): void {
   const content = (id: string): string => `/v1/messages/${segment(id)}/content`;
-  addListOptions(inbox.command("list").description("newest first"), false).action((flags: ListFlags) =>
-    printList(cli, flags, {
-      path: "/v1/inbox",
-      columns: [
-        field("message_id", "message"),
-        field("to"),
-        field("subject"),
-        field("caught_at", "caught"),
-        field("from"),
-        field("size_bytes", "size"),
-      ],
-      empty: "The inbox is empty.",
-    }),
+  addListOptions(inbox.command("list").description("list the mail, newest first"), false).action(
+    (flags: ListFlags) =>
+      printList(cli, flags, {
+        path: "/v1/inbox",
+        columns: [
+          field("message_id", "message"),
+          field("to"),
+          field("subject"),
+          field("caught_at", "caught"),
+          field("from"),
+          field("size_bytes", "size"),
+        ],
+        empty: "The inbox is empty.",
+      }),
   );
   inbox
     .command("show <id>")
-    .description("a mail as its reader sees it")
+    .description("show the headers and text of a mail")
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", content(id));
       if (cli.out.json) return cli.out.body(answer.text);
@@ -46,11 +47,11 @@ export function register(inbox: Command, cli: Cli): void {
           [field("filename", "attachment"), field("content_type", "type"), field("size_bytes", "size")],
           attachments,
         );
-      cli.out.next(`The bytes, with every header: ${cli.program} inbox raw ${id}`);
+      cli.out.next(`The full source: ${cli.program} inbox raw ${id}`);
     });
   inbox
     .command("raw <id>")
-    .description("its bytes")
+    .description("print the source of a mail")
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", content(id), { accept: "message/rfc822" });
       cli.out.bytes(answer.bytes);
@@ -58,8 +59,8 @@ export function register(inbox: Command, cli: Cli): void {
     });
   inbox
     .command("clear")
-    .description("empty it")
-    .option("--yes", "do not ask")
+    .description("delete all mail of the inbox")
+    .option("--yes", "skip the prompt")
     .action(async (flags: { yes?: boolean }) => {
       await agree(cli, "Empty the inbox?", flags.yes);
       const answer = await cli.client.call("DELETE", "/v1/inbox");

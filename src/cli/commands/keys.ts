@@ -13,12 +13,16 @@ import { moment, spanMs } from "../times.ts";
 export function register(keys: Command, cli: Cli): void {
   keys
     .command("create")
-    .description("make a key")
+    .description("create an API key")
     .requiredOption("--name <name>", "what it is for")
     .requiredOption("--scope <scope>", keyScopes.join(", "))
-    .option("--test", "a test key: nothing leaves the machine")
-    .option("--allow-ip <network>", "usable from these networks only; repeat or separate by commas", listed)
-    .option("--expires <time>", "a time, or a span such as 90d")
+    .option("--test", "create a test key, whose mail never leaves this machine")
+    .option(
+      "--allow-ip <network>",
+      "accept it from these networks only; repeat or separate by commas",
+      listed,
+    )
+    .option("--expires <time>", "expiry: a time, or a span such as 90d")
     .action(
       async (flags: {
         name: string;
@@ -41,8 +45,8 @@ export function register(keys: Command, cli: Cli): void {
         showNewKey(cli, await cli.client.call("POST", "/v1/keys", { body }));
       },
     );
-  addListOptions(keys.command("list").description("all keys"), false)
-    .option("--unused <span>", "not used for so long: 90d")
+  addListOptions(keys.command("list").description("list the keys"), false)
+    .option("--unused <span>", "only keys not used for this long, such as 90d")
     .action(async (flags: ListFlags & { unused?: string }) => {
       const before =
         flags.unused === undefined ? null : cli.io.clock.now() - spanMs(flags.unused, "--unused");
@@ -51,18 +55,22 @@ export function register(keys: Command, cli: Cli): void {
         columns: ["id", "name", "scope", "test", "status", "hint", "last_used_at", "expires_at"].map((name) =>
           field(name),
         ),
-        empty: `There is no key${before === null ? "" : " unused for so long"}.`,
+        empty: `No keys${before === null ? "" : " unused for that long"}.`,
         ...(before === null ? {} : { keep: (row) => lastUse(row) < before }),
       });
     });
   keys
     .command("show <id>")
-    .description("one key")
+    .description("show a key")
     .action(async (id: string) => {
       showKey(cli, await cli.client.call("GET", `/v1/keys/${segment(id)}`));
     });
-  addLimitOptions(keys.command("set <id>").description("change what a key may do, from the next request on"))
-    .option("--allow-ip <network>", "usable from these networks only; any: from everywhere", listed)
+  addLimitOptions(
+    keys
+      .command("set <id>")
+      .description("change a key's name, limits and networks; applies from the next request"),
+  )
+    .option("--allow-ip <network>", "accept it from these networks only; any: from everywhere", listed)
     .option("--name <name>", "what it is for")
     .action(async (id: string, flags: LimitFlags & { allowIp?: string[]; name?: string }) => {
       const { allowIp, name } = flags;
@@ -74,7 +82,7 @@ export function register(keys: Command, cli: Cli): void {
     });
   keys
     .command("rotate <id>")
-    .description("a new key with the same settings; the old one stays valid")
+    .description("create a key with the same settings; the old key stays valid")
     .action(async (id: string) => {
       const answer = await cli.client.call("POST", `/v1/keys/${segment(id)}/rotate`);
       showNewKey(cli, answer);
@@ -82,17 +90,17 @@ export function register(keys: Command, cli: Cli): void {
     });
   keys
     .command("revoke <id>")
-    .description("end a key at once, for good")
-    .option("--yes", "do not ask")
+    .description("revoke a key at once and permanently")
+    .option("--yes", "skip the prompt")
     .action(async (id: string, flags: { yes?: boolean }) => {
-      await agree(cli, `Revoke ${id}? Its requests fail from now on, for good.`, flags.yes);
+      await agree(cli, `Revoke ${id}? Requests with it fail from now on. This cannot be undone.`, flags.yes);
       showStatus(cli, id, await cli.client.call("POST", `/v1/keys/${segment(id)}/revoke`));
     });
   for (const verb of ["disable", "enable"] as const)
     keys
       .command(`${verb} <id>`)
       .description(
-        verb === "disable" ? "stop a key until it is enabled again" : "let a disabled key work again",
+        verb === "disable" ? "refuse a key until it is enabled again" : "accept a disabled key again",
       )
       .action(async (id: string) =>
         showStatus(cli, id, await cli.client.call("POST", `/v1/keys/${segment(id)}/${verb}`)),
@@ -102,7 +110,7 @@ export function register(keys: Command, cli: Cli): void {
 function showNewKey(cli: Cli, answer: Answer): void {
   if (cli.out.json) return cli.out.body(answer.text);
   const { id, name, scope, key } = answer.json;
-  cli.out.note(`${String(id)}, ${String(name)}, scope ${String(scope)}. The key is shown this once:`);
+  cli.out.note(`${String(id)}, ${String(name)}, scope ${String(scope)}. The key is shown only once:`);
   cli.out.secret(String(key));
   if (scope === "send") cli.out.next("Use it: POST /v1/messages with the header Authorization: Bearer KEY");
 }

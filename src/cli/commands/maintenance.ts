@@ -1,4 +1,4 @@
-// `svc maintenance`: refuses clients until it is turned off. What was accepted is delivered meanwhile.
+// `svc maintenance`: refuses clients until it is turned off. Accepted mail is delivered meanwhile.
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { moment } from "../times.ts";
@@ -6,8 +6,8 @@ import { moment } from "../times.ts";
 export function register(maintenance: Command, cli: Cli): void {
   maintenance
     .command("on")
-    .description("refuse clients: 503 maintenance, by SMTP 421; delivery and webhooks go on")
-    .option("--until <time>", "open it again by itself: a time, or a span such as 30m")
+    .description("start maintenance mode: HTTP answers 503, SMTP 421; delivery and webhooks continue")
+    .option("--until <time>", "end it then: a time, or a span such as 30m")
     .action(async (flags: { until?: string }) => {
       const body =
         flags.until === undefined
@@ -21,9 +21,9 @@ export function register(maintenance: Command, cli: Cli): void {
     });
   maintenance
     .command("off")
-    .description("open it again")
+    .description("end maintenance mode")
     .action(async () => {
       await cli.client.call("DELETE", "/v1/maintenance");
-      if (!cli.out.json) cli.out.line("open");
+      if (!cli.out.json) cli.out.line("maintenance mode is off");
     });
 }

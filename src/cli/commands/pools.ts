@@ -1,4 +1,4 @@
-// `svc pools`: the pools of addresses that messages may name. Their addresses: `svc ips`.
+// `svc pools`: the IP pools that messages may name. Their addresses: `svc ips`.
 import type { Command } from "commander";
 import { defaultPool } from "../../model/ip-pool.ts";
 import { agree } from "../ask.ts";
@@ -16,13 +16,13 @@ interface PoolFlags {
 export function register(pools: Command, cli: Cli): void {
   pools
     .command("create <name>")
-    .description("a new pool")
+    .description("create a pool")
     .option("--description <text>", "what it is for")
     .option("--default", "messages that name no pool go by it")
     .action(async (name: string, flags: PoolFlags) => {
       show(cli, await cli.client.call("POST", "/v1/ip_pools", { body: { name, ...bodyOf(flags) } }));
     });
-  addListOptions(pools.command("list").description("all pools"), false).action((flags: ListFlags) =>
+  addListOptions(pools.command("list").description("list the pools"), false).action((flags: ListFlags) =>
     printList(cli, flags, {
       path: "/v1/ip_pools",
       columns: [
@@ -31,19 +31,19 @@ export function register(pools: Command, cli: Cli): void {
         { title: "addresses", of: (row) => addressesOf(row).map((ip) => ip["ip_address"]) },
         field("description"),
       ],
-      empty: "There is no pool.",
+      empty: "No pools.",
     }),
   );
   pools
     .command("show <name>")
-    .description("one pool and its addresses")
+    .description("show a pool and its addresses")
     .action(async (name: string) => show(cli, await cli.client.call("GET", at(name))));
   pools
     .command("update <name>")
     .description("change a pool")
     .option("--description <text>", "what it is for")
     .option("--default", "messages that name no pool go by it")
-    .option("--no-default", "they go by the pool `default` again")
+    .option("--no-default", "messages that name no pool use the pool `default` again")
     .action(async (name: string, flags: PoolFlags) => {
       const body = bodyOf(flags);
       if (Object.keys(body).length === 0)
@@ -52,8 +52,8 @@ export function register(pools: Command, cli: Cli): void {
     });
   pools
     .command("delete <name>")
-    .description("remove a pool that has no addresses and no mail")
-    .option("--yes", "do not ask")
+    .description("delete a pool without addresses and mail")
+    .option("--yes", "skip the prompt")
     .action(async (name: string, flags: { yes?: boolean }) => {
       await agree(cli, `Delete the pool ${name}? Messages that name it are refused from then on.`, flags.yes);
       await cli.client.call("DELETE", at(name));
@@ -83,7 +83,7 @@ function show(cli: Cli, answer: Answer): void {
     const add = `${cli.program} ips add ADDRESS --pool ${String(answer.json["name"])}`;
     return cli.out.note(
       answer.json["name"] === defaultPool
-        ? "It has no address: the system chooses."
+        ? "It has no address: the system chooses the source address."
         : `It has no address: its mail waits for one. Add it: ${add}`,
     );
   }

@@ -1,4 +1,4 @@
-// `svc suppressions`: addresses that are not sent to.
+// `svc suppressions`: the suppression list, addresses that no mail is sent to.
 import type { Command } from "commander";
 import { reasonStrength, suppressionReasons, suppressionSources } from "../../model/suppression.ts";
 import { orList } from "../../word-list.ts";
@@ -24,10 +24,10 @@ const byStrength = suppressionReasons.toSorted((a, b) => reasonStrength[a] - rea
 export function register(suppressions: Command, cli: Cli): void {
   suppressions
     .command("add <email...>")
-    .description("stop sending to addresses")
+    .description("add addresses to the suppression list")
     .option("--reason <reason>", `${orList(byStrength)} (manual)`)
     .option("--description <text>", "why")
-    .option("--expires <time>", "until: a time, or a span such as 90d")
+    .option("--expires <time>", "remove it again then: a time, or a span such as 90d")
     .action(async (emails: string[], flags: AddFlags) => {
       const body = {
         emails,
@@ -44,21 +44,21 @@ export function register(suppressions: Command, cli: Cli): void {
     });
   suppressions
     .command("remove <email>")
-    .description("send to an address again")
+    .description("remove an address from the suppression list")
     .action(async (email: string) => {
       await cli.client.call("DELETE", `/v1/suppressions/${segment(email)}`);
       cli.out.note(`${email} may be sent to again`);
     });
   suppressions
     .command("show <email>")
-    .description("why an address is not sent to")
+    .description("show why an address is suppressed")
     .action(async (email: string) => {
       const answer = await cli.client.call("GET", `/v1/suppressions/${segment(email)}`);
       if (cli.out.json) return cli.out.body(answer.text);
       cli.out.fields(Object.entries(answer.json));
     });
   addFilters(
-    addListOptions(suppressions.command("list").description("all of them, by address"), true),
+    addListOptions(suppressions.command("list").description("list the suppressions, by address"), true),
   ).action((flags: FilterFlags) =>
     printList(cli, flags, {
       path: "/v1/suppressions",
@@ -67,12 +67,12 @@ export function register(suppressions: Command, cli: Cli): void {
       columns: ["email", "reason", "source", "created_at", "expires_at", "description"].map((name) =>
         field(name),
       ),
-      empty: "No address is suppressed.",
+      empty: "No suppressions.",
     }),
   );
-  addFilters(suppressions.command("export").description("all of them as CSV, on standard output"))
-    .option("--since <time>", "added from then on: a time, or a span such as 24h")
-    .option("--until <time>", "added before then")
+  addFilters(suppressions.command("export").description("write the suppressions as CSV to standard output"))
+    .option("--since <time>", "added at or after: a time, or a span such as 24h")
+    .option("--until <time>", "added before: a time, or a span")
     .action(async (flags: FilterFlags) => {
       const now = cli.io.clock.now();
       const query = {
@@ -94,7 +94,7 @@ function addFilters(command: Command): Command {
     .option("--reason <reason>", orList(suppressionReasons))
     .option("--source <source>", orList(suppressionSources))
     .option("--domain <domain>", "addresses of this domain")
-    .option("--prefix <text>", "addresses that begin so");
+    .option("--prefix <text>", "addresses that begin with this");
 }
 
 function queryOf({ reason, source, domain, prefix }: FilterFlags): Record<string, string | undefined> {

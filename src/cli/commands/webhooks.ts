@@ -30,27 +30,28 @@ export function register(webhooks: Command, cli: Cli): void {
     .action(async (url: string, flags: EndpointFlags) => {
       const answer = await cli.client.call("POST", "/v1/webhooks", { body: { url, ...bodyOf(flags) } });
       if (cli.out.json) return cli.out.body(answer.text);
-      cli.out.note(`${String(answer.json["id"])}. The signing secret is shown this once:`);
+      cli.out.note(`${String(answer.json["id"])}. The signing secret is shown only once:`);
       cli.out.secret(String(answer.json["secret"]));
       cli.out.next(`Try it: ${cli.program} webhooks test ${String(answer.json["id"])}`);
     });
-  addListOptions(webhooks.command("list").description("all endpoints"), false).action((flags: ListFlags) =>
-    printList(cli, flags, {
-      path: "/v1/webhooks",
-      columns: ["id", "url", "active", "events", "consecutive_failures", "last_success_at"].map((name) =>
-        field(name, name === "consecutive_failures" ? "failures" : name.replaceAll("_", " ")),
-      ),
-      empty: `There is no endpoint. Add one: ${cli.program} webhooks create https://…`,
-    }),
+  addListOptions(webhooks.command("list").description("list the endpoints"), false).action(
+    (flags: ListFlags) =>
+      printList(cli, flags, {
+        path: "/v1/webhooks",
+        columns: ["id", "url", "active", "events", "consecutive_failures", "last_success_at"].map((name) =>
+          field(name, name === "consecutive_failures" ? "failures" : name.replaceAll("_", " ")),
+        ),
+        empty: `No endpoints. Add one: ${cli.program} webhooks create https://…`,
+      }),
   );
   webhooks
     .command("show <id>")
-    .description("one endpoint")
+    .description("show an endpoint")
     .action(async (id: string) => show(cli, await cli.client.call("GET", at(id))));
   webhooks
     .command("update <id>")
     .description("change an endpoint")
-    .option("--url <url>", "where events go")
+    .option("--url <url>", "URL to post events to")
     .option("--events <types>", "event types; repeat or separate by commas", listed)
     .option("--description <text>", "what it is for")
     .option("--format <name>", `signatures: ${orList(formats)}`)
@@ -67,29 +68,31 @@ export function register(webhooks: Command, cli: Cli): void {
     webhooks
       .command(`${verb} <id>`)
       .description(
-        active ? "send again; what waited goes out oldest first" : "hold events back until it is resumed",
+        active
+          ? "resume an endpoint; waiting events are sent oldest first"
+          : "stop sending to an endpoint; events wait until it is resumed",
       )
       .action(async (id: string) => show(cli, await cli.client.call("PATCH", at(id), { body: { active } })));
   webhooks
     .command("rotate <id>")
-    .description("a new signing secret; the old one signs too for a day")
-    .option("--overlap <seconds>", "for how long the old one signs too, 0 to 604800", Number)
+    .description("create a new signing secret; the old one also signs for a day")
+    .option("--overlap <seconds>", "how long the old secret also signs, 0 to 604800", Number)
     .action(async (id: string, flags: { overlap?: number }) => {
       const body = flags.overlap === undefined ? {} : { overlap_seconds: flags.overlap };
       const answer = await cli.client.call("POST", `${at(id)}/rotate_secret`, { body });
       if (cli.out.json) return cli.out.body(answer.text);
       const until = answer.json["previous_secret_until"];
-      const old = typeof until === "string" ? `signs too until ${until}` : "does not sign any more";
-      cli.out.note(`The old secret ${old}. The new one is shown this once:`);
+      const old = typeof until === "string" ? `also signs until ${until}` : "no longer signs";
+      cli.out.note(`The old secret ${old}. The new one is shown only once:`);
       cli.out.secret(String(answer.json["secret"]));
     });
   addListOptions(
-    webhooks.command("deliveries <id>").description("every attempt, of the newest event first"),
+    webhooks.command("deliveries <id>").description("list the delivery attempts, newest event first"),
     false,
   )
-    .option("--failed", "those that failed")
-    .option("--dead", "those after which the event was given up")
-    .option("--event-id <id>", "those of one event")
+    .option("--failed", "only failed attempts")
+    .option("--dead", "only attempts that dead-lettered the event")
+    .option("--event-id <id>", "attempts of this event")
     .action((id: string, flags: ListFlags & { failed?: boolean; dead?: boolean; eventId?: string }) => {
       const statuses = [
         ...(flags.failed ? ["failed"] : []),
@@ -110,16 +113,16 @@ export function register(webhooks: Command, cli: Cli): void {
           field("duration_ms", "ms"),
           field("next_attempt_at", "next"),
         ],
-        empty: "No attempt was found.",
+        empty: "No attempts.",
       });
     });
   webhooks
     .command("replay <id>")
-    .description("send events again: what was dead-lettered, unless told otherwise")
+    .description("queue events again: the dead-lettered ones, unless an option selects others")
     .option("--event-id <ids>", "these events; repeat or separate by commas", listed)
-    .option("--since <time>", "that occurred from then on")
-    .option("--until <time>", "that occurred before then")
-    .option("--all", "delivered ones too, of all types that the endpoint gets")
+    .option("--since <time>", "events that occurred at or after")
+    .option("--until <time>", "events that occurred before")
+    .option("--all", "include delivered events, of all types that the endpoint subscribes to")
     .action(
       async (id: string, flags: { eventId?: string[]; since?: string; until?: string; all?: boolean }) => {
         const now = cli.io.clock.now();
@@ -131,21 +134,21 @@ export function register(webhooks: Command, cli: Cli): void {
         };
         const answer = await cli.client.call("POST", `${at(id)}/replay`, { body });
         if (cli.out.json) return cli.out.body(answer.text);
-        cli.out.note(`${String(answer.json["queued"])} events are in line again`);
+        cli.out.note(`${String(answer.json["queued"])} events are queued again`);
       },
     );
   webhooks
     .command("delete <id>")
-    .description("remove an endpoint and what waits for it")
-    .option("--yes", "do not ask")
+    .description("delete an endpoint and its queued events")
+    .option("--yes", "skip the prompt")
     .action(async (id: string, flags: { yes?: boolean }) => {
-      await agree(cli, `Delete ${id}? What waits for it is not sent.`, flags.yes);
+      await agree(cli, `Delete ${id}? Its queued events are not sent.`, flags.yes);
       await cli.client.call("DELETE", at(id));
       cli.out.note(`${id} is deleted`);
     });
   webhooks
     .command("test <id>")
-    .description("send one event now; exit 1 where it is not taken")
+    .description("send a test event now; exit 1 if the endpoint does not accept it")
     .option("--event <type>", "its type")
     .action(async (id: string, flags: { event?: string }) => {
       const body = flags.event === undefined ? {} : { event: flags.event };
@@ -154,7 +157,7 @@ export function register(webhooks: Command, cli: Cli): void {
       const came = answerText(status, error);
       if (cli.out.json) cli.out.body(answer.text);
       else cli.out.line(`${delivered === true ? "taken" : "not taken"}: ${came} in ${String(duration)} ms`);
-      if (delivered !== true) throw new CliFault(1, `the endpoint did not take the event: ${came}`);
+      if (delivered !== true) throw new CliFault(1, `the endpoint did not accept the event: ${came}`);
     });
 }
 
