@@ -26,7 +26,7 @@ export function decodeCursor(
   if (!fits) {
     throw new Refusal(
       "invalid_request",
-      "The cursor is not one that this list gave: start without one, or use next_cursor as it is, with the same filter.",
+      "The cursor does not belong to this list: start without one, or pass next_cursor unchanged with the same filter.",
       {
         field: "cursor",
       },

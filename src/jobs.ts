@@ -65,7 +65,10 @@ export function createJobs(modules: readonly HasJobs[], clock: Clock, log: Log):
     looked = { wall: now, steady };
     const jumped = Math.abs(jump) > jumpMs;
     if (jumped)
-      log.warn({ seconds: Math.round(jump / 1000) }, "the clock was set; each job goes on from the new time");
+      log.warn(
+        { seconds: Math.round(jump / 1000) },
+        "the system clock was set; jobs are scheduled from the new time",
+      );
     for (const plan of plans) {
       const due = plan.next <= now;
       // After a jump backwards the time that was planned may be days away.

@@ -224,7 +224,7 @@ export function createAccess(deps: AccessDeps): Access {
       const key = await into.setApiKeyStatus(accountKey, id, status, clock.now());
       if (!key) throw new Refusal("resource_not_found", "There is no such API key.");
       if (key.status !== status)
-        throw new Refusal("conflict", "The API key is revoked, and that cannot be undone.");
+        throw new Refusal("conflict", "The API key is revoked, which cannot be undone.");
       return key;
     },
 

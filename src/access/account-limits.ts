@@ -81,7 +81,7 @@ export function limitRefusal(
   );
 }
 
-/** What is told of a share of the queue or the disk that is used up. */
+/** The refusal for an account whose share of the queue or the disk is used up. */
 export function shareWords(account: string, of: keyof QueueShare, most: number): string {
   if (of === "recipients")
     return (

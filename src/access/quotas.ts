@@ -17,7 +17,7 @@ export class OverQuota extends Refusal {
     const retryAfterSeconds = Math.max(1, Math.ceil((resetMs - now) / 1000));
     super(
       "rate_limit_exceeded",
-      `The daily quota of the ${kind}, ${limit} messages, has no room for this; it begins anew at 00:00 UTC.`,
+      `The daily quota of the ${kind}, ${limit} messages, does not allow this request; it resets at 00:00 UTC.`,
       { bucket: "quota", retry_after_seconds: retryAfterSeconds },
     );
     this.name = "OverQuota";

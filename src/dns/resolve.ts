@@ -100,7 +100,7 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
           ? couldNotTell(exchange.why, { keep: exchange.final !== true })
           : follow(chain, exchange.reply, type);
       if (settled?.answer.kind === "failed")
-        deps.log.debug({ name, type, why: settled.answer.why }, "a DNS look-up failed");
+        deps.log.debug({ name, type, why: settled.answer.why }, "DNS lookup failed");
       if (settled) return settled;
     }
   };

@@ -123,7 +123,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
       caseLostUntil.set(key, clock.monotonic() + caseLostMs);
       log.info(
         { server: key },
-        "a DNS server does not return the case of the name that was asked; 0x20 is not used with it",
+        "a DNS server does not preserve the case of the queried name; 0x20 is not used with it",
       );
     }
     return converse(overUdp, { ...asked, exact: false }, end);

@@ -67,7 +67,7 @@ function judge({ record, found, mx, failed }: Asked, host: SendingHost): Verdict
   if (failed !== null)
     return {
       status: "unknown",
-      issue: `The DNS could not be asked about ${record.name} (${printable(failed)}); it will be asked again.`,
+      issue: `The DNS lookup of ${record.name} failed (${printable(failed)}); it will be repeated.`,
     };
   switch (record.purpose) {
     case "dkim":

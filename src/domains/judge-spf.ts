@@ -46,7 +46,7 @@ function issueOf({ name }: DnsRecord, verdict: SpfVerdict, address: string, host
   if (result === "temperror")
     return {
       status: "unknown",
-      issue: `${at} could not be judged: at the term ${shown}, ${printable(why ?? "")}; it will be asked again.`,
+      issue: `${at} could not be evaluated: at the term ${shown}, ${printable(why ?? "")}; the check will be repeated.`,
     };
   if (result === "permerror")
     return mismatch(

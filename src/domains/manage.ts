@@ -217,7 +217,7 @@ function holdsForReturns({ purpose, status }: DnsRecord): boolean {
 }
 
 function changedMeanwhile(name: string): Refusal {
-  return new Refusal("conflict", `${name} was changed by somebody else meanwhile; try again.`, {
+  return new Refusal("conflict", `${name} was changed by another request meanwhile; try again.`, {
     domain: name,
   });
 }
@@ -228,7 +228,7 @@ function ifNotChanged(error: unknown): void {
 }
 
 function duplicate(name: string): Refusal {
-  return new Refusal("conflict", `The account has the domain ${name} already.`, { domain: name });
+  return new Refusal("conflict", `The account already has the domain ${name}.`, { domain: name });
 }
 
 /** `a.b.example.test`, `b.example.test`, `example.test`: relaxed alignment, down to two labels. */

@@ -107,7 +107,7 @@ function termOf(text: string): Term {
   const [, sign = "", mechanism = "", domain, prefix = ""] = directive.exec(text) ?? [];
   const name = mechanism.toLowerCase();
   const term = { text, name, result: results[sign || "+"] ?? "pass", domain: domain ?? null, prefix };
-  const wrong = new Undecided("permerror", text, "there is no such term");
+  const wrong = new Undecided("permerror", text, "the term is unknown");
   if (name === "") throw wrong;
   if (name === "ip4" || name === "ip6") {
     const wanted = name === "ip4" ? 4 : 6;

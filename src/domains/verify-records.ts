@@ -26,25 +26,29 @@ export function judgeDkim(record: DnsRecord, texts: string[]): Verdict {
   const repeated = repeatedTag(texts[0] ?? "");
   const [key, wantedKey] = [(found.get("p") ?? "").replace(/\s/g, ""), wanted.get("p") ?? ""];
   const at = `The TXT record at ${record.name}`;
-  if (!found.has("p")) return mismatch(`${at} is no DKIM key (it has no p=); replace it by the value shown.`);
+  if (!found.has("p"))
+    return mismatch(`${at} is not a DKIM key (it has no p= tag); replace it with the value shown.`);
   if (repeated !== null)
     return mismatch(
       `${at} has the tag ${printable(repeated)}= twice, which makes it void; replace it by the value shown.`,
     );
-  if (key === "") return mismatch(`${at} revokes the key (its p= is empty); replace it by the value shown.`);
+  if (key === "")
+    return mismatch(`${at} revokes the key (its p= tag is empty); replace it with the value shown.`);
   if (key !== wantedKey && wantedKey.startsWith(key))
     return mismatch(
       `${at} is cut short after ${key.length} of ${wantedKey.length} characters of p=; publish the whole value, in strings of at most 255 characters.`,
     );
   if (key !== wantedKey)
-    return mismatch(`${at} holds another key than this server signs with; replace it by the value shown.`);
+    return mismatch(
+      `${at} has a different key from the one that this server signs with; replace it with the value shown.`,
+    );
   const type = found.get("k") ?? "rsa";
   if (type !== wanted.get("k"))
     return mismatch(
       `${at} says k=${type} where k=${wanted.get("k") ?? ""} is expected; replace it by the value shown.`,
     );
   if ((found.get("v") ?? "DKIM1") !== "DKIM1")
-    return mismatch(`${at} begins with another version than v=DKIM1; replace it by the value shown.`);
+    return mismatch(`${at} begins with a version other than v=DKIM1; replace it with the value shown.`);
   const listed = (tag: string): string[] | null =>
     found
       .get(tag)
@@ -58,7 +62,7 @@ export function judgeDkim(record: DnsRecord, texts: string[]): Verdict {
   if (listed("t")?.includes("y"))
     return {
       status: "ok",
-      issue: `${at} says t=y: receivers treat the domain's signatures as a test, as if there were none; remove that flag.`,
+      issue: `${at} has t=y: receivers treat the domain's signatures as a test and ignore them; remove that flag.`,
     };
   return ok;
 }

@@ -89,7 +89,7 @@ export function parseDomain(text: string): Parsed<string> {
     if (/[^A-Za-z0-9.\u0080-\u{10ffff}-]/u.test(text))
       return fail("has a character that host names do not have");
     ascii = domainToASCII(text.normalize("NFC"));
-    if (!plainDomain.test(ascii)) return fail("is no valid internationalized name");
+    if (!plainDomain.test(ascii)) return fail("is not a valid internationalized name");
     if (ascii.length > maxDomainLength) return fail("is longer than 253 characters");
   }
   const labels = ascii.split(".");

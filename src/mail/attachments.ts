@@ -28,7 +28,8 @@ export function readAttachment(a: {
     problems.push({ field: "filename", issue: "has an executable extension, which is refused" });
   const contentType =
     a.content_type === undefined ? detectMimeType(a.filename) : readContentType(a.content_type);
-  if (contentType === null) problems.push({ field: "content_type", issue: "is no type/subtype" });
+  if (contentType === null)
+    problems.push({ field: "content_type", issue: "is not of the form type/subtype" });
   const bytes = strictBase64(a.content);
   if (bytes === null) problems.push({ field: "content", issue: "is not valid base64" });
   if (problems.length > 0 || contentType === null || bytes === null) return { ok: false, problems };

@@ -15,10 +15,10 @@ const leastBits = 2048;
 /** Each signature costs the cube of the size, and a larger key is no better believed. */
 const mostBits = 4096;
 
-/** Reads a PEM; the issue of a refusal is a phrase such as `is no private key …`. */
+/** Reads a PEM; the issue of a refusal is a phrase such as `is not a private key …`. */
 export function readDkimKey(pem: string): { ok: true; value: OwnKey } | { ok: false; issue: string } {
   const key = privateKeyOf(pem);
-  if (key === null) return { ok: false, issue: "is no private key in PEM form without a passphrase" };
+  if (key === null) return { ok: false, issue: "is not a private key in PEM form without a passphrase" };
   const { asymmetricKeyType: type } = key;
   if (type !== "rsa" && type !== "ed25519")
     return { ok: false, issue: `is a key of the kind ${type}; RSA or Ed25519 is expected` };

@@ -249,7 +249,7 @@ function boundaryOf(contentType: Structured): string | null {
   );
   const [boundary = ""] = given;
   if (given.size > 1 || boundary.includes("\ufffd"))
-    throw new MailSyntaxError("bad_header", "a multipart has two boundaries, or one that is no text");
+    throw new MailSyntaxError("bad_header", "a multipart has two boundaries, or one that is not valid text");
   // As the octets of a line would read.
   const octets = Buffer.from(boundary, "utf8").toString("latin1").trimEnd();
   return octets === "" || octets.length > maxBoundaryLength ? null : octets;

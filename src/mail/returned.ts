@@ -43,7 +43,7 @@ export function readReturned(bytes: Uint8Array, came: Partial<ReturnContext> = {
     subjects: [...(came.subjects ?? []), ...returnedSubjects(root)],
   };
   const complaint = readComplaint(root);
-  if (complaint === "not a complaint") return { kind: "nothing", why: "a report that is no complaint" };
+  if (complaint === "not a complaint") return { kind: "nothing", why: "a report that is not a complaint" };
   if (complaint) return complaintOf(bytes, root, complaint);
   const ses = readSesNotice(root);
   if (ses?.kind === "other") return { kind: "nothing", why: "a notification of no failure" };
@@ -53,7 +53,7 @@ export function readReturned(bytes: Uint8Array, came: Partial<ReturnContext> = {
   if (reported !== null)
     return reported.length > 0
       ? { kind: "bounce", failures: reported, original: originalOf(root) }
-      : { kind: "nothing", why: "a delivery status that is no failure" };
+      : { kind: "nothing", why: "a delivery status that is not a failure" };
   const prose = readProseBounce(root, autoReplyMark(root.fields), context);
   if (typeof prose === "string") return { kind: "nothing", why: prose };
   return { kind: "bounce", failures: prose, original: originalOf(root) };

@@ -96,7 +96,7 @@ export function createCallWorker<
     worker = null;
     timer?.cancel();
     timer = null;
-    if (fault !== null) log.error({ thread: name, detail: fault }, "a parsing thread was ended");
+    if (fault !== null) log.error({ thread: name, detail: fault }, "a parsing thread was terminated");
     void ending?.terminate();
     fail(fault ?? "the thread ended");
   };

@@ -18,7 +18,7 @@ export async function checkEhloName(
   if (answer.kind === "failed")
     throw new Refusal(
       "upstream_error",
-      `The DNS could not be asked for the address of ${wanted} (${answer.why}); nothing was changed, try again.`,
+      `The DNS lookup of ${wanted} failed (${answer.why}); nothing was changed, try again.`,
     );
   if (recordsOf(answer).some((record) => sameAddress(record, address))) return;
   const issue = `has no ${isV6 ? "AAAA" : "A"} record with ${address}; publish one, or leave hostname out to use ${hostname}`;

@@ -130,7 +130,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     if (pool.addresses.some(({ bindable: known }) => known === null)) return;
     awaited.delete(key);
     if (!stuck.delete(key)) return;
-    log.info({ pool: pool.name }, "the pool has an address again that can be used; its mail goes on");
+    log.info({ pool: pool.name }, "the pool has a usable address again; its mail is sent");
   };
 
   /** What is known of each address, and what this machine says of it now. */
@@ -201,7 +201,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   };
 
   const lookSoon = (): void => {
-    look().catch((error: unknown) => log.error({ err: error }, "the addresses could not be looked at"));
+    look().catch((error: unknown) => log.error({ err: error }, "checking the pools' addresses failed"));
   };
 
   return {

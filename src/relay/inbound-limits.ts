@@ -78,7 +78,7 @@ export function createInboundLimits(clock: Pick<Clock, "monotonic">): InboundLim
           throw new SmtpReply(
             451,
             "4.7.0",
-            `Mails under way hold ${heldBytes} bytes already, which is the limit here; try again in a minute`,
+            `Mail in transfer already uses ${heldBytes} bytes of memory, the limit; try again in a minute`,
           );
         held += more;
         const larger = Buffer.allocUnsafeSlow(size);

@@ -123,8 +123,9 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
 
   const mail = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
     refuseParameters(address, mailParameters);
-    if (maintenance.refusal()) throw new SmtpReply(451, "4.3.2", "In maintenance; try again later");
-    if (store.full()) throw new SmtpReply(452, "4.3.1", "There is no room now; try again later");
+    if (maintenance.refusal())
+      throw new SmtpReply(451, "4.3.2", "The service is in maintenance mode; try again later");
+    if (store.full()) throw new SmtpReply(452, "4.3.1", "Insufficient storage; try again later");
     limits.message(peerOf(session));
     mailboxes.set(session, new Map());
   };
@@ -136,13 +137,9 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
     if (mailbox) return void mailboxes.get(session)?.set(JSON.stringify(mailbox), mailbox);
     const count = (refused.get(session) ?? 0) + 1;
     refused.set(session, count);
-    log.debug({ ip: peerOf(session), to: address.address }, "no such address on the inbound port");
-    if (count >= maxRefused) throw new SmtpReply(421, "4.7.0", "Too many wrong addresses");
-    throw new SmtpReply(
-      550,
-      "5.7.1",
-      "This server relays for nobody and takes reports about its own mail only",
-    );
+    log.debug({ ip: peerOf(session), to: address.address }, "unknown recipient on the inbound port");
+    if (count >= maxRefused) throw new SmtpReply(421, "4.7.0", "Too many unknown recipients");
+    throw new SmtpReply(550, "5.7.1", "Relaying denied: this server accepts only reports about its own mail");
   };
 
   const message = async (stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> => {
@@ -154,7 +151,7 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
       const { mailFrom } = session.envelope;
       const nullSender = mailFrom !== false && mailFrom.address === "";
       if ((await feedback.take(held.bytes(), boxes, { peer, nullSender })) === "later")
-        throw new SmtpReply(451, "4.3.2", "Not now; try again later");
+        throw new SmtpReply(451, "4.3.2", "The report cannot be processed at present; try again later");
       return "2.0.0 Taken";
     } finally {
       held.release();
@@ -186,7 +183,7 @@ function refuseParameters(address: SMTPServerAddress, known: ReadonlySet<string>
 
 /** Keeps the beginning of a mail; the rest is read and thrown away. */
 async function readReport(stream: SMTPServerDataStream, held: HeldMail): Promise<void> {
-  const tooLarge = new SmtpReply(552, "5.3.4", `Reports have at most ${maxReportBytes} bytes`);
+  const tooLarge = new SmtpReply(552, "5.3.4", `A report may have at most ${maxReportBytes} bytes`);
   try {
     const incoming: AsyncIterable<Buffer> = stream.iterator({ destroyOnReturn: false });
     for await (const chunk of incoming) {

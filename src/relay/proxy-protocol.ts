@@ -53,10 +53,7 @@ export function createProxyProtocol({
         waiting.delete(socket);
         socket.off("readable", read);
         if (header.kind === "wrong") {
-          log.warn(
-            { ip: socket.remoteAddress },
-            "a connection of a trusted proxy began without a PROXY header",
-          );
+          log.warn({ ip: socket.remoteAddress }, "a connection from a trusted proxy had no PROXY header");
           return void socket.destroy();
         }
         own.ip = header.peer && header.peer.ip;

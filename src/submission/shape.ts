@@ -133,7 +133,7 @@ function faultsOf(issue: z.core.$ZodIssue, within: readonly PropertyKey[]): Faul
   if (issue.code === "unrecognized_keys")
     return issue.keys
       .slice(0, mostEntries)
-      .map((key) => ({ path: [...path, key], issue: "is not a field here" }));
+      .map((key) => ({ path: [...path, key], issue: "is not a known field" }));
   if (issue.code !== "invalid_union") return [{ path, issue: issue.message }];
   const alternatives = issue.errors.map((issues) => issues.flatMap((inner) => faultsOf(inner, path)));
   const nearest = alternatives.find((faults) => faults.every((fault) => fault.path.length > path.length));
