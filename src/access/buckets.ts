@@ -52,17 +52,17 @@ export interface BucketState {
   retryAfterSeconds: number;
 }
 
-/** A key or an account: who it is, and what was raised for it. */
-export interface Spender {
+/** A key or account whose requests are limited: its row id and the rates that were raised for it. */
+export interface RateLimitSubject {
   key: number;
   rates: Rates;
 }
 
 export interface Buckets {
   /** Takes tokens (1) of the key's bucket and of its account's; takes none where either has fewer. */
-  take(key: Spender, account: Spender, bucket: RouteBucket, tokens?: number): BucketState;
+  take(key: RateLimitSubject, account: RateLimitSubject, bucket: RouteBucket, tokens?: number): BucketState;
   /** Puts back a token that `take` took. */
-  giveBack(key: Spender, account: Spender, bucket: RouteBucket): BucketState;
+  giveBack(key: RateLimitSubject, account: RateLimitSubject, bucket: RouteBucket): BucketState;
   /** Takes tokens (1) of a source address; at most as many as the bucket can hold. */
   takeSource(bucket: SourceBucket, ip: string, tokens?: number): BucketState;
   /** Puts back the tokens that `takeSource` took. */
@@ -98,9 +98,13 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
     }
     return old;
   };
-  const ownLevel = (id: string, key: Spender, account: Spender, bucket: RouteBucket): Level =>
-    level(id, key.rates[bucket] ?? account.rates[bucket] ?? rates[bucket]);
-  const sharedLevel = (id: string, account: Spender): Level =>
+  const ownLevel = (
+    id: string,
+    key: RateLimitSubject,
+    account: RateLimitSubject,
+    bucket: RouteBucket,
+  ): Level => level(id, key.rates[bucket] ?? account.rates[bucket] ?? rates[bucket]);
+  const sharedLevel = (id: string, account: RateLimitSubject): Level =>
     level(id, account.rates["account"] ?? rates.account);
   const draw = (id: string, from: Level, tokens = 1): void => {
     from.tokens -= tokens;

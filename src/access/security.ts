@@ -27,7 +27,7 @@ export interface Bearer {
   accountKey: number;
 }
 
-export interface Occasion {
+export interface RequestContext {
   ip: string;
   requestId: string | null;
   detail?: Record<string, unknown>;
@@ -35,9 +35,9 @@ export interface Occasion {
 
 export interface Security extends Service {
   /** `bearer` null: nobody that is known. */
-  notice(what: Notice, bearer: Bearer | null, occasion: Occasion): void;
+  notice(what: Notice, bearer: Bearer | null, request: RequestContext): void;
   /** A key or login was used. */
-  used(bearer: Bearer, occasion: Occasion): void;
+  used(bearer: Bearer, request: RequestContext): void;
 }
 
 export const securityRule = {
@@ -86,7 +86,7 @@ export function createSecurity(
   const entryOf = (
     action: string,
     bearer: Bearer | null,
-    { ip, requestId, detail = {} }: Occasion,
+    { ip, requestId, detail = {} }: RequestContext,
   ): AuditEntry => ({
     at: clock.now(),
     accountKey: bearer?.accountKey ?? null,
@@ -137,9 +137,9 @@ export function createSecurity(
       sumUp();
       await writing;
     },
-    notice(what, bearer, occasion) {
+    notice(what, bearer, request) {
       const action = `security.${what}`;
-      const entry = entryOf(action, bearer, occasion);
+      const entry = entryOf(action, bearer, request);
       const id = `${action} ${entry.sourceIp} ${entry.actor}`;
       const before = told.get(id);
       arm();
@@ -150,26 +150,26 @@ export function createSecurity(
         atOnce += 1;
         told.set(id, { entry, more: 0 });
         write([entry]);
-        const { ip, requestId, detail } = occasion;
+        const { ip, requestId, detail } = request;
         log.warn({ audit: what, ip, actor: entry.actor, request_id: requestId, ...detail }, sentences[what]);
       }
     },
-    used(bearer, occasion) {
+    used(bearer, request) {
       const day = Math.floor(clock.now() / dayMs);
       const known = uses.get(bearer.id);
-      if (known?.day === day && known.lastIp === occasion.ip) return;
+      if (known?.day === day && known.lastIp === request.ip) return;
       if (pairs >= rule.mostPairs) {
         uses.clear();
         pairs = 0;
       }
       const use = known?.day === day ? known : { day, lastIp: "", sources: new Set<string>() };
-      use.lastIp = occasion.ip;
+      use.lastIp = request.ip;
       uses.set(bearer.id, use);
-      const source = sourceOf(occasion.ip);
+      const source = sourceOf(request.ip);
       if (use.sources.has(source) || use.sources.size >= rule.mostAddresses) return;
       use.sources.add(source);
       pairs += 1;
-      write([entryOf(bearer.kind === "key" ? "keys.used" : "smtp_credentials.used", bearer, occasion)]);
+      write([entryOf(bearer.kind === "key" ? "keys.used" : "smtp_credentials.used", bearer, request)]);
     },
   };
 }

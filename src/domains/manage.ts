@@ -19,7 +19,7 @@ import type { SendingHost } from "./records.ts";
 
 export interface DomainsDeps {
   store: Pick<Store, "createDomain" | "countDomains" | "domainByName" | "domainsToCheck" | "saveDomain">;
-  /** Without a cache of its own (`resolver.uncached`): whoever verifies has just changed a record. */
+  /** `resolver.uncached`: a record is often verified just after it was changed. */
   resolver: Resolver;
   config: SendingHost;
   /** Of the account's IP pools: SPF is to name them too. */
@@ -31,8 +31,8 @@ export interface DomainsDeps {
 /** Domains of one account in a round of re-checks; the rest waits for the next. */
 const recheckLimit = 200;
 const recheckAtOnce = 4;
-/** Looks at a domain that is changed again and again while it is looked at. */
-const mostLooks = 3;
+/** How often a check is tried while the domain changes during it. */
+const mostTries = 3;
 
 export function createDomains(deps: DomainsDeps): Domains & HasJobs {
   const { store, clock } = deps;
@@ -66,10 +66,10 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
     return { ...domain, dkimKeys, returnPathBefore, records, ...status, checkedAt: now, updatedAt: now };
   };
 
-  /** Where it was changed while the DNS was asked, what it is now is looked at. */
+  /** If the domain changed during the DNS look-ups, the check is repeated with its new state. */
   const lookAndSave = async (given: SenderDomain): Promise<SenderDomain> => {
     let domain = given;
-    for (let tries = 0; tries < mostLooks; tries++) {
+    for (let tries = 0; tries < mostTries; tries++) {
       const checked = await look(domain);
       if (await store.saveDomain(checked)) {
         if (checked.status !== domain.status)

@@ -11,7 +11,7 @@ export type SpfResult = "pass" | "fail" | "softfail" | "neutral" | "none" | "per
 
 export interface SpfVerdict {
   result: SpfResult;
-  /** The term that decided or cannot be judged, as it is written; null: none of them did. */
+  /** The term that decided or cannot be evaluated, as written; null: no term decided. */
   term: string | null;
   /** In words, for permerror and temperror. */
   why: string | null;
@@ -86,7 +86,7 @@ interface Redirect {
   domain: string | null;
 }
 
-/** The whole record is read before any of it is judged (§4.6). */
+/** The whole record is parsed before any term is evaluated (§4.6). */
 function termsOf(record: string): { terms: Term[]; redirect: Redirect | null } {
   if (record.length > longestRecord)
     throw new Undecided("permerror", null, `the record has more than ${longestRecord} characters`);

@@ -36,7 +36,7 @@ const verdicts = {
   greylisted: never, // passes by waiting
   recipient_policy: never, // "may be temporary": the recipient exists and is choosy
   invalid_sender: never, // about our From
-  relay_denied: never, // asked the wrong server
+  relay_denied: never, // sent to the wrong server
   suppressed: never, // is on the list already
   dns_failure: never, // could not tell
   connection_failed: never, // could not tell
@@ -49,13 +49,13 @@ const verdicts = {
 } satisfies Record<Classification, Verdict>;
 
 /** Test messages never leave the machine: what becomes of them proves nothing. */
-export function playsOutcomes(job: Job): boolean {
+export function isSimulated(job: Job): boolean {
   return job.message.test || job.domain === simulatorDomain;
 }
 
 /** True where the outcome puts the recipient on the list. */
 export function suppresses(job: Job, outcome: Outcome): boolean {
-  if (outcome.kind !== "bounced" || playsOutcomes(job)) return false;
+  if (outcome.kind !== "bounced" || isSimulated(job)) return false;
   return isPermanent(outcome.reply) && verdicts[outcome.classification](outcome.reply, outcome.source);
 }
 

@@ -161,5 +161,5 @@ test("one of several accounts has half of what the others leave; the only accoun
   expect(await login()).toBe(
     "421 4.7.0 The account has 5 open sessions, its share of the limit; close some, or try again later",
   );
-  expect(house.logged.some((line) => line.includes("has its share of sessions"))).toBe(true);
+  expect(house.logged.some((line) => line.includes("is at its share of the session limit"))).toBe(true);
 });
