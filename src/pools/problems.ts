@@ -1,5 +1,5 @@
-// What is wrong with a pool, and with which of its addresses: the words of the operator's notice and of `svc status`.
-// Pure; who tells it, and when: pools.ts.
+// The problem of a pool and of which of its addresses, with the text for the operator's notice and `svc status`. Pure;
+// pools.ts decides when it is reported.
 import { isIP } from "node:net";
 import { defaultPool, type Pool } from "../model/ip-pool.ts";
 import { isUsable, sourcesOf } from "./sources.ts";
@@ -16,7 +16,7 @@ export interface PoolProblem {
 /** Of addresses named in a subject; the text names all. */
 const namedMost = 3;
 
-/** null: nothing is wrong. An address that the operator paused is no problem while others of its family are in use. */
+/** null: no problem. An address that the operator paused is not one while others of its family are usable. */
 export function problemOf(pool: Pool): PoolProblem | null {
   const { accountKey, name } = pool;
   if (pool.addresses.length === 0)

@@ -1,6 +1,6 @@
-// What each command of a session meets: AUTH, MAIL, RCPT, DATA. Who sends is decided at MAIL: the login
-// of the session or, for a peer in `relay.trusted`, the account named there; nobody else gets past it.
-// Every command has exactly one reply, and 250 after DATA only when submission has committed the mail.
+// The handlers of AUTH, MAIL, RCPT and DATA. MAIL decides who sends: the login of the session or, for a peer in
+// `relay.trusted`, the account named there; any other peer is refused. Every command gets exactly one reply, and DATA
+// gets 250 only after submission has committed the mail.
 import type {
   SMTPServerAddress,
   SMTPServerAuthentication,
@@ -56,7 +56,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
   const { access, submission, store, clock, log, shared } = deps;
   const senders = new WeakMap<SMTPServerSession, Sender>();
 
-  /** The reply for whatever was thrown; what nobody expected is logged under the session's id. */
+  /** The reply for an exception; an unexpected one is logged with the session's id. */
   const { explain, answer } = createAnswering(log);
 
   const login = async (auth: SMTPServerAuthentication, session: SMTPServerSession): Promise<SmtpLogin> => {
@@ -68,7 +68,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     return user;
   };
 
-  /** One of several accounts leaves room to the others. */
+  /** If there are several accounts, one account may not take all sessions. */
   const refuseOverShare = async (account: Account): Promise<void> => {
     const { open, share } = deps.shareOf(account.key);
     if (open < share) return;
@@ -251,7 +251,7 @@ function distinct(addresses: string[]): Address[] {
 
 /**
  * AUTH PLAIN (RFC 4616 §2): who logs in is the authentication identity, which upstream takes from the authorization
- * identity where it is empty; the other may be left out or name the same, since nobody acts here for another.
+ * identity where it is empty; the other may be left out or name the same, since no login may act for another.
  */
 function refuseOtherIdentity({ method, authcid, authzid }: SMTPServerAuthentication): void {
   if (method !== "PLAIN") return;

@@ -1,7 +1,6 @@
-// The inbound port (25): it takes what comes back, and relays for nobody. Which addresses there are and what their
-// mail does is feedback's. STARTTLS is offered, a login is not; any sender is taken, the null sender of reports
-// (RFC 5321 §4.5.5) first of all. 250 after DATA only when what the mail says is on disk. How much a source may ask is
-// inbound-limits.ts.
+// The inbound listener (port 25): accepts bounces and complaints, and never relays. feedback decides which recipients
+// exist and what their mail does. STARTTLS is offered, AUTH is not; any sender is accepted, including the null sender of
+// reports (RFC 5321 §4.5.5). DATA gets 250 only when the effect of the mail is on disk. Limits: inbound-limits.ts.
 import type {
   SMTPServerAddress,
   SMTPServerDataStream,
@@ -43,7 +42,7 @@ export interface InboundDeps {
 
 /** Some servers return all of a message with their report, and ours may have 25 MB. */
 export const maxReportBytes = 30_000_000;
-/** Where all sessions are taken, a newcomer gets the slot of one that has brought no mail for a while. */
+/** If all sessions are in use, a new one takes the slot of one that has sent no mail for a while. */
 const sessionLimits = {
   ...inboundLimits.sessions,
   unidentified: inboundLimits.sessions.total,
@@ -58,7 +57,7 @@ const beforeMail: ProgressRule = {
   tooMany: "4.7.0 Too many commands without a mail",
   crowded: "4.7.0 Too many sessions; try again later",
 };
-/** Addresses that are none, in one session: who asks for more is guessing. */
+/** Unknown recipients in one session; a peer with more is guessing addresses. */
 const maxRefused = 20;
 const mailParameters = new Set(["SIZE", "BODY", "SMTPUTF8"]);
 

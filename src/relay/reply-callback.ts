@@ -1,5 +1,5 @@
-// One reply a command: a handler's result or what went wrong, handed to smtp-server exactly once. What is
-// no reply and no refusal is a fault of ours: logged with the session, and temporary to the client (RFC 5321 §4.2.1).
+// One reply per command: a handler's result or its error, passed to smtp-server exactly once. An error that is neither
+// a reply nor a refusal is a bug: it is logged with the session and answered with a temporary failure (RFC 5321 §4.2.1).
 import type { SMTPServerSession } from "smtp-server";
 import type { Log } from "../log.ts";
 import { replyTo, SmtpReply } from "./replies.ts";

@@ -31,7 +31,7 @@ export interface SessionContext {
   acceptedAt?(socket: Socket): number;
   /** From stop() on: every next reply is the shutdownReply. */
   stopping: boolean;
-  /** Nobody is let in now: the greeting is 421. */
+  /** New sessions are refused: the greeting is 421. */
   closed?(): boolean;
   /** Counts the session; the text of the 421 where this peer has opened too many lately. */
   refusal?(ip: string): string | null;
@@ -202,7 +202,7 @@ export class RelayConnection extends SMTPConnection {
     return readPath(verb, Buffer.from(command)) ?? false;
   }
 
-  /** Gives the place back; the socket is closed. */
+  /** Releases the session's slot; the socket is closed. */
   leave(): void {
     this.#leave?.();
   }
@@ -236,7 +236,7 @@ export class RelayConnection extends SMTPConnection {
     this.#slot?.renew();
   }
 
-  /** The shutdownReply now where nobody waits for a reply; else the next reply is it. */
+  /** Sends the shutdownReply now if no reply is due; else it replaces the next reply. */
   dismiss(): void {
     if (!this.busy && !this._closing) super.send(421, shutdownReply, false);
   }

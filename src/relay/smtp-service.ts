@@ -14,7 +14,7 @@ export const tlsOptions = {
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
 } as const;
 
-/** How often the time limits of the sessions are looked at. */
+/** How often the time limits of the sessions are checked. */
 const sweepMs = 5_000;
 
 /** Of one mail: RFC 5321 §4.5.3.1.8 asks for at least this many. */
