@@ -1,5 +1,5 @@
-// Cursors: positions in lists, opaque to callers: base64url of the kind of list and the last place seen. One that was
-// not made here, or for another list, is refused.
+// Cursors: positions in lists, opaque to callers: base64url of the kind of list and the last place seen. An
+// invalid cursor, or one of another list, is refused.
 import { Refusal } from "./errors.ts";
 
 export type Position = (string | number)[];

@@ -84,11 +84,11 @@ export function limitRefusal(
 export function shareWords(account: string, of: keyof QueueShare, most: number): string {
   if (of === "recipients")
     return (
-      `the account ${account} has its share of the queue, ${most} unsent recipients (at most half of what the other accounts leave of limits.max_queue, ` +
+      `the account ${account} has used its share of the queue, ${most} unsent recipients (at most half of what the other accounts leave of limits.max_queue, ` +
       `or what svc accounts set ${account} --limit queue=N gives it); wait until some are sent`
     );
   return (
-    `the account ${account} has its share of the disk, ${Math.floor(most / megabyte)} MB of unsent content (at most half of what the other accounts leave free, ` +
+    `the account ${account} has used its share of the disk, ${Math.floor(most / megabyte)} MB of unsent content (at most half of what the other accounts leave free, ` +
     `or what svc accounts set ${account} --limit queue_mb=N gives it); wait until some are sent`
   );
 }

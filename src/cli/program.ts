@@ -1,5 +1,5 @@
-// The nouns, in one list by what one wants to do, and the command line that is made of them: only the noun that is asked for
-// has its commands loaded.
+// The nouns of the command line, grouped by purpose, and the parser that is built from them. Only the commands of the
+// requested noun are loaded.
 import { Command, CommanderError } from "commander";
 import type { Cli, Register } from "./cli.ts";
 import { namesOf, registerHelp, unknownCommand } from "./commands/help.ts";
@@ -12,7 +12,7 @@ export interface Noun {
   load: () => Promise<{ register: Register }>;
 }
 
-/** What one wants to do, in the order of the help, and the nouns for it. */
+/** The groups of nouns, in the order of the help. */
 const groups: { heading: string; nouns: Noun[] }[] = [
   {
     heading: "Set up and run the server:",
@@ -206,7 +206,7 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     found = command;
   }
   registerHelp(program, cli);
-  // Before the line is parsed: --help behind a word that is no command would show the help of what stands before it.
+  // Before the line is parsed: --help after an unknown command would show the help of the command before it.
   if (first !== undefined && first !== "help") refuseUnknown(cli, program, found, first, second);
   return program;
 }

@@ -62,7 +62,7 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
   }
 }
 
-/** What was asked for, by the path that was asked, and how to see what there is. */
+/** Names the missing resource by the requested path, and the command that lists the existing ones. */
 function notFound(path: string, program: string): string[] {
   const [, noun, id] =
     /^\/v1\/(messages|webhooks|domains|suppressions|keys|smtp_credentials|inbox|accounts|ip_pools)\/([^/]+)/.exec(

@@ -1,5 +1,5 @@
-// Sender domains from the first day on: made with their keys, asked after in the DNS, and looked up
-// for each message. A domain sends once it is verified, and for 72 hours more while it is degraded.
+// Manages sender domains: creates them with their DKIM keys, verifies their DNS records, and finds the one of each
+// message. A domain can send once it is verified, and for 72 hours while it is degraded.
 import { hourMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { Refusal } from "../errors.ts";
@@ -101,7 +101,7 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
     return { ...next, revision: next.revision + 1 };
   };
 
-  /** An account's, a few at once: the limiter keeps room for who asks by hand. */
+  /** Re-checks an account's domains, a few at once; the limiter leaves capacity for checks that clients request. */
   const recheckOf = async (domains: SenderDomain[]): Promise<void> => {
     const left = domains.values();
     const some = Array.from({ length: recheckAtOnce }, async () => {

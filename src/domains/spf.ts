@@ -199,7 +199,7 @@ async function recordAt(walk: Walk, name: string, term: string): Promise<string>
 async function found<T>(walk: Walk, asked: Promise<DnsAnswer<T>>, { text }: { text: string }): Promise<T[]> {
   const answer = await asked;
   if (answer.kind === "found") return answer.records;
-  if (answer.kind === "failed") throw new Undecided("temperror", text, "the DNS could not be asked about it");
+  if (answer.kind === "failed") throw new Undecided("temperror", text, "its DNS lookup failed");
   if (++walk.empty > mostVoid)
     throw new Undecided(
       "permerror",

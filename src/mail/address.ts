@@ -2,7 +2,7 @@
 // RFC 5890. A command line or a header is built from what passes here, so nothing passes that could
 // end either: no control, no invisible character, no bracket outside a quoted string.
 // Narrower than the RFC by policy: no address literal, no single label, no empty quoted string: a
-// public MTA delivers to none of them. Comments and source routes are no part of a Mailbox.
+// public MTA delivers to none of them. A Mailbox has no comments and no source route.
 // One pass over the text; lists and comments of header fields are address-list.ts.
 import { domainToASCII, domainToUnicode } from "node:url";
 

@@ -1,6 +1,6 @@
-// Which attachments are taken: strict base64 (RFC 4648 §3, §4) with the line breaks of RFC 2045, a
-// media type that is one (RFC 2045 §5.1), and no name that a reader's machine would execute.
-// The name is judged as the machine will see it, on its last effective extension.
+// Which attachments are accepted: strict base64 (RFC 4648 §3, §4) with the line breaks of RFC 2045, a
+// valid media type (RFC 2045 §5.1), and no name that the recipient's machine would execute.
+// The name is checked as that machine decodes it, by its last effective extension.
 import { detectMimeType } from "nodemailer/lib/mime-funcs";
 import { decodeWords } from "./encoded-word.ts";
 

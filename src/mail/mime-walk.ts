@@ -66,7 +66,7 @@ export class MimeWalk {
     this.#open(fields, nothing);
   }
 
-  /** How many multiparts and attached messages are open around what the visitor is told of. */
+  /** How many multiparts and attached messages enclose the visited part. */
   get depth(): number {
     return this.#levels.length;
   }

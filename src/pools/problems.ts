@@ -53,11 +53,11 @@ const faultWords = { unbindable: "is not an address of this machine", paused: "i
 
 /** What becomes of the pool's mail. */
 export function effectOf({ pool, waits, addresses }: PoolProblem): string {
-  if (waits === null) return `Mail of the pool ${pool} leaves from its other addresses.`;
+  if (waits === null) return `Mail of the pool ${pool} is sent from its other addresses.`;
   const whose = waits === "all" ? "" : ` for hosts that have no other than ${waits} addresses`;
   return addresses.length === 0
     ? `Mail that names the pool ${pool} waits for its first address.`
-    : `Mail of the pool ${pool}${whose} waits, because it may leave only from the pool's addresses. It goes on by itself within a minute of the repair.`;
+    : `Mail of the pool ${pool}${whose} waits, because it may leave only from the pool's addresses. It is sent automatically within a minute after the problem is fixed.`;
 }
 
 /** What to do, a line an address. `account`: whose pool it is. */
@@ -67,6 +67,6 @@ export function adviceOf({ pool, addresses }: PoolProblem, account: string): str
   return addresses.map(({ address, fault }) =>
     fault === "paused"
       ? `resume it: ${of} ips resume ${address}`
-      : `configure ${address} on this machine, or take it out of the pool: ${of} ips remove ${address}`,
+      : `configure ${address} on this machine, or remove it from the pool: ${of} ips remove ${address}`,
   );
 }

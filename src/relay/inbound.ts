@@ -49,7 +49,7 @@ const sessionLimits = {
   unidentifiedFirst: inboundLimits.sessions.total,
   grace: { largest: 30_000, any: 60_000 },
 };
-/** What is asked of a peer from mail to mail; 100 recipients and their mail are 104 replies. */
+/** The progress limits of a peer for each mail; 100 recipients and their mail are 104 replies. */
 const beforeMail: ProgressRule = {
   ms: 300_000,
   replies: 300,

@@ -36,7 +36,7 @@ export interface RelayDeps {
   log: Log;
 }
 
-/** What is asked of a peer that is in no trusted network. */
+/** The progress limits of a peer that is not in a trusted network. */
 const beforeLogin: ProgressRule = {
   ms: 60_000,
   replies: 100,

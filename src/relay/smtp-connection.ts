@@ -1,9 +1,9 @@
-// The one file that reaches into smtp-server, with data-parser.ts. Its connection class is kept but for five methods:
+// The one file that reaches into smtp-server, with data-parser.ts. Its connection class is kept except for five methods:
 // init (no 100 ms wait before the greeting; our limits), send (our status codes and words, AUTH only under TLS, one
 // count of bad commands, the shutdownReply at shutdown), _createParser (data-parser.ts), _onCommand (base64 that is none) and
 // _parseAddressCommand (path.ts: quoted local parts).
 // _getEnhancedStatusCode needs no override: a context of `false` makes it silent, which send uses wherever a
-// text brings its own X.Y.Z. A test holds the upstream text of all that is leant on here.
+// text brings its own X.Y.Z. A test holds the upstream text of everything that this relies on.
 import type { Socket } from "node:net";
 import { SMTPServer } from "smtp-server";
 import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
@@ -21,7 +21,7 @@ import type { SessionLimiter, Slot } from "./session-limiter.ts";
 export interface SessionContext {
   clock: Pick<Clock, "monotonic">;
   sessions: SessionLimiter;
-  /** What a session is for, and within what time and how many commands a peer must come to it. */
+  /** The time and number of commands within which a peer must log in or deliver a report. */
   progress: ProgressRule;
   /** The address of who speaks through a proxy; without it the socket's own. */
   peerOf?(socket: Socket): string;
@@ -111,14 +111,14 @@ export class RelayConnection extends SMTPConnection {
     });
   }
 
-  /** Says why there is no session; without a word where too many connections only wait for theirs. */
+  /** Refuses the session with a 421; closes without one if too many refused connections are still open. */
   #turnAway(text: string): void {
     this.#leave = this.#shared.sessions.refuse();
     if (!this.#leave) return void this._socket.destroy();
     this.send(421, text);
   }
 
-  /** The login was right: the account's session is counted as such, and is not in haste any more. */
+  /** After a successful login: counts the session for the account and removes the login deadline. */
   loggedIn(account: number): void {
     this.#identify(account);
   }
@@ -128,7 +128,7 @@ export class RelayConnection extends SMTPConnection {
     this.#slot?.identify(account);
   }
 
-  /** Another peer has the slot: ends at once, with a word where there is room for it. */
+  /** A new session took the slot: ends at once, with a 421 if it can be sent. */
   #evict(): void {
     if (!this.#mayWrite()) return void this._socket.destroy();
     super.send(421, this.#shared.progress.crowded, false);
@@ -259,7 +259,7 @@ export class RelayConnection extends SMTPConnection {
     return Boolean(this._dataStream) && this.#uploadedBytes() === null;
   }
 
-  /** Told to go already; its socket waits for the peer. */
+  /** The 421 was sent; the socket waits for the peer to close. */
   get closing(): boolean {
     return this._closing;
   }

@@ -50,7 +50,7 @@ export interface ListeningParts {
   whenEmpty(run: () => void): void;
   /** Begins to follow the certificate; the answer ends that. */
   followCertificates(): (() => void) | null;
-  /** The sessions are gone: lets go of what else there is. */
+  /** Called after all sessions have ended, to release the remaining resources. */
   emptied?(): void;
 }
 

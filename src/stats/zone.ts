@@ -1,6 +1,6 @@
 // Calendar days in a time zone, as the zone's clocks show them: a day of 23 or 25 hours where they are changed, one that
-// begins at 01:00 where midnight is skipped. Every zone's offset is whole quarters of an hour in the years that are
-// asked for, so every day, and every hour, begins at one.
+// begins at 01:00 where midnight is skipped. Every zone's offset is whole quarters of an hour in the years
+// that can be requested, so every day, and every hour, begins at one.
 import { dayMs, hourMs } from "../clock.ts";
 import { quarterMs } from "../model/statistics.ts";
 

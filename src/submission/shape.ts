@@ -58,7 +58,7 @@ export type Party = z.infer<typeof party>;
 /** Reports a problem; the code is validation_failed unless it is given. */
 export type Add = (field: string, issue: string, code?: ErrorCode) => void;
 
-/** An array or object with more entries is not looked at one by one: the list of its faults would have no end. */
+/** A larger array or object is refused as a whole, since the list of its faults would be unbounded. */
 export const mostEntries = 250;
 const longestName = 100;
 

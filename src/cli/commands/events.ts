@@ -58,7 +58,7 @@ export function register(events: Command, cli: Cli): void {
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", "/v1/events", { query: { event_id: id } });
       const row = rowsOf(answer.json)[0];
-      if (!row) throw new CliFault(3, `there is no event ${id}`, ["Events are kept for 30 days."]);
+      if (!row) throw new CliFault(3, `event ${id} was not found`, ["Events are kept for 30 days."]);
       if (cli.out.json) return cli.out.body(JSON.stringify(row));
       cli.out.fields([
         ...Object.entries(row).filter(([name]) => name !== "data"),

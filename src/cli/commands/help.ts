@@ -35,7 +35,7 @@ export function namesOf(parent: Command): string[] {
   return parent.commands.flatMap((command) => [command.name(), ...command.aliases()]);
 }
 
-/** The fault of a word that is no command, with the nearest one; `list` shows what there is. */
+/** The fault of an unknown command, with the nearest known one; `list` is the command that lists them. */
 export function unknownCommand(
   cli: Cli,
   word: string,
