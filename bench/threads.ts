@@ -16,6 +16,7 @@ import type { ChurnReport, ChurnWork } from "./load/thread-churn.ts";
 import { allAnswered } from "./measure.ts";
 import { startProduct, type RunningProduct } from "./parties/product.ts";
 import { createKey, runRest } from "./rest.ts";
+import { raisedLimits } from "./webhooks.ts";
 import { compile, folder, ports, runSource, startSink, type Sink } from "./tools.ts";
 
 const { values: flags } = parseArgs({
@@ -79,7 +80,8 @@ async function oneDaemon(receiver: Sink): Promise<void> {
   const loader = join(import.meta.dirname, "load/thread-churn.ts");
   const ours = ["--max-semi-space-size=16", ...flags.flags.split(" ").filter(Boolean)];
   const command: [string, ...string[]] = [flags.node, ...ours, "--import", loader, join(dist, "svc.js")];
-  const running = await startProduct({ signed: true, route: "mx", destinations, command }, tools);
+  const config = { limits: raisedLimits };
+  const running = await startProduct({ signed: true, route: "mx", destinations, command }, tools, { config });
   const ended = new Promise<Abort>((done) => {
     running.child.once("exit", (code, signal) =>
       done({ at: new Date().toISOString(), code, signal, said: lastWords() }),

@@ -15,18 +15,20 @@ import { options, optionNotes, optionPaths, type OptionPath } from "../src/confi
 import { placesOf } from "../src/config/places.ts";
 import { errorCatalog } from "../src/errors.ts";
 import { eventCatalog, eventTypes, type EventType } from "../src/events/catalog.ts";
+import type { EventEntry } from "../src/events/entry.ts";
+import { envelopeSchema } from "../src/events/envelope.ts";
 import { sampleJob } from "../src/events/sample.ts";
 import type { RouteDeps } from "../src/http/deps.ts";
 import type { Route } from "../src/http/route.ts";
 import { allRoutes } from "../src/http/routes.ts";
 import { mostInBatch } from "../src/http/routes/messages.ts";
 import { mostAddresses } from "../src/http/routes/suppressions.ts";
-import { envelopeShape } from "../src/http/shapes/events.ts";
 import { advice } from "../src/mail/advice.ts";
 import { bounceCategories, type Classification } from "../src/model/classification.ts";
 import { feedbackLoopDomains } from "../src/mail/feedback-loops.ts";
 import { maxMessageBytes } from "../src/mail/intake.ts";
 import { keyScopes } from "../src/model/api-key.ts";
+import { countersIn } from "../src/model/counters.ts";
 import { simulatorDomain } from "../src/model/simulator.ts";
 import { createShaping } from "../src/queue/shaping.ts";
 import { mostRecipients } from "../src/relay/smtp-service.ts";
@@ -58,6 +60,7 @@ type Cell = string | number;
 type Row = readonly Cell[];
 
 const code = (text: Cell): string => `\`${text}\``;
+const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 const codes = (texts: readonly string[]): string => texts.map(code).join(" ");
 
 function table(heads: readonly string[], rows: readonly Row[]): string {
@@ -109,16 +112,23 @@ function optionTable(): string {
 // Events and bounces
 
 function eventTypeTable(): string {
+  const mailCounters: readonly string[] = countersIn("mail");
   return table(
-    ["event", "meaning"],
-    eventTypes.map((type) => [code(type), eventCatalog[type].meaning]),
+    ["event", "meaning", "state of the recipient", "raises in the statistics"],
+    Object.entries<EventEntry>(eventCatalog).map(([type, entry]) => {
+      const { state = null, counters = {} } = entry.about === "recipient" ? entry : {};
+      const shown = Object.keys(counters)
+        .filter((name) => mailCounters.includes(name))
+        .map(snake);
+      return [code(type), entry.meaning, state === null ? "" : code(state), codes(shown)];
+    }),
   );
 }
 
 function eventFieldTable(): string {
   const types = new Map<string, EventType[]>();
   for (const type of eventTypes)
-    for (const field of Object.keys(envelopeShape(type).shape.data.shape))
+    for (const field of Object.keys(envelopeSchema(type).shape.data.shape))
       types.set(field, [...(types.get(field) ?? []), type]);
   const ofMessages = eventTypes.filter((type) => type.startsWith("message."));
   const namesOf = (own: readonly EventType[]): string => {

@@ -24,6 +24,7 @@ const table: Record<string, string> = {
   cursor: "errors",
   fairness: "clock",
   log: "model unsafe-text",
+  "value-schemas": "ids model",
   mail: "model",
   config: "mail model word-list",
   // What stands on the machine.
@@ -35,7 +36,7 @@ const table: Record<string, string> = {
   // What is known of an account's things.
   access: "clock errors ids log model service store",
   domains: "clock dns errors fairness ids mail model service store",
-  events: "clock ids mail model",
+  events: "clock ids mail model value-schemas",
   pools: "clock dns errors log model service store",
   suppressions: "clock dns log mail model service store",
   stats: "clock cursor errors model service store",
@@ -54,7 +55,7 @@ const table: Record<string, string> = {
   maintenance: "clock errors model store",
   status: "clock config maintenance model pools queue store",
   // Interfaces.
-  http: "access clock config csv dns domains errors events feedback ids log mail maintenance model parsing pools queue sandbox sending-pause service stats store submission tls webhooks word-list",
+  http: "access clock config csv dns domains errors events feedback ids log mail maintenance model parsing pools queue sandbox sending-pause service stats store submission tls value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access clock config csv log mail model suppressions unsafe-text word-list",
@@ -85,7 +86,7 @@ const owners: Record<string, string[]> = {
   tldts: ["delivery"],
   "@peculiar/x509": ["tls"],
   "reflect-metadata": ["tls"],
-  zod: ["config", "http", "submission"],
+  zod: ["config", "events", "http", "submission", "value-schemas"],
 };
 
 interface Import {

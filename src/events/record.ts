@@ -1,32 +1,49 @@
-// Turns what happened to a recipient into the event that is recorded. The body is written here, once,
-// as text: the store keeps it, webhooks send it and GET /v1/events shows it, byte for byte. Field order is fixed:
-// the common fields of every message.* event first, then the type's own. This runs once a recipient, so strings
-// are joined by hand, only free text goes through JSON.stringify, and what was stored as JSON (tags, metadata) is
-// spliced in unparsed. What is recorded when is the queue's to say; who hears of it is the webhooks'.
+// Turns what happened into the event that is recorded. The body is written here, once, as text (data-text.ts): the store
+// keeps it, webhooks send it and GET /v1/events shows it, byte for byte. Field order is fixed: the common fields of every
+// event of a recipient first, then the type's own. Nothing is held to the type's schema here: this runs once a recipient,
+// and the tests do. What is recorded when is the queue's to say; who hears of it is the webhooks'.
 import type { Clock } from "../clock.ts";
 import { isoTime } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Classification } from "../model/classification.ts";
-import { bounceCategories } from "../model/classification.ts";
 import type { Complaint } from "../mail/arf.ts";
 import type { Failure } from "../mail/failure.ts";
-import { classifyFailure, failureType, replyOf } from "../mail/failure.ts";
-import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
-import type { BounceType, OutcomeSource } from "../model/bounce.ts";
+import { classifyFailure, failureType } from "../mail/failure.ts";
+import type { Outcome } from "../mail/outcome.ts";
 import type { NewEvent } from "../model/event.ts";
 import { mailFacts } from "../model/facts.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Endpoint } from "../model/webhook.ts";
-import type { EventType } from "./catalog.ts";
-import { eventCatalog, eventTypesOf } from "./catalog.ts";
-import { countersMask, type CountedData } from "./counted.ts";
-import { sampleData, sampleJob, sampleReplies, sampleTrace } from "./sample.ts";
+import { eventCatalog } from "./catalog.ts";
+import { countersMask, countingOf } from "./counted.ts";
+import {
+  bounceType,
+  cause,
+  common,
+  ended,
+  expiredUntried,
+  members,
+  replied,
+  reportedReply,
+  timeText,
+  tried,
+} from "./data-text.ts";
+import type { CountedData, EventCatalog, EventEntry, Fields, ValuesOf } from "./entry.ts";
+import { sampleJob } from "./sample.ts";
+import { eventTypesOf } from "./subscriptions.ts";
 
 export type Delivered = Extract<Outcome, { kind: "delivered" }>;
 export type Deferred = Extract<Outcome, { kind: "deferred" }>;
 export type Bounced = Extract<Outcome, { kind: "bounced" }>;
 
-export interface Recorder {
+/** The types of a catalogue that are about a recipient, or about an address. */
+type TypesAbout<About, Catalog> = {
+  [Type in keyof Catalog]: Catalog[Type] extends { about: About } ? Type : never;
+}[keyof Catalog] &
+  string;
+type DataOf<Entry> = Entry extends { data: infer Data extends Fields } ? ValuesOf<Data> : never;
+
+export interface Recorder<Catalog extends EventCatalog = typeof eventCatalog> {
   /** `provider`, here and below: the group of MX hosts that was tried, under which the event is counted. */
   delivered(job: Job, outcome: Delivered, provider?: string | null): NewEvent;
   /** `nextAttemptAt`: when the next try is due, milliseconds since 1970. */
@@ -45,8 +62,23 @@ export interface Recorder {
     source: string,
     options: { confirmed: boolean },
   ): NewEvent;
+  /** What happened to a recipient `at`, with the type's own data. What is written once an attempt has a method above. */
+  ofRecipient<Type extends TypesAbout<"recipient", Catalog>>(
+    type: Type,
+    job: Job,
+    at: number,
+    data: DataOf<Catalog[Type]>,
+    counted?: CountedEvent,
+  ): NewEvent;
+  /** What happened `at` to an address that an account sends from. */
+  ofAddress<Type extends TypesAbout<"address", Catalog>>(
+    type: Type,
+    accountKey: number,
+    at: number,
+    data: DataOf<Catalog[Type]>,
+  ): NewEvent;
   /** A synthetic event of `type` with `data.test` true, to be sent and not recorded; by default of the first subscribed type. */
-  test(endpoint: Endpoint, type?: EventType): NewEvent;
+  test(endpoint: Endpoint, type?: keyof Catalog & string): NewEvent;
 }
 
 /** The delivery that a report is about, as far as it is known: who took it over, from which address of ours. */
@@ -57,15 +89,26 @@ export interface Handover {
 }
 
 /** What of an event is counted where. */
-interface CountedEvent extends CountedData {
+export interface CountedEvent extends CountedData {
   sendingIp: string | null;
   provider: string | null;
   classification?: Classification;
 }
 
 export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
+  return recorderOf(eventCatalog, deps);
+}
+
+/** The same of a catalogue with more types. */
+export function recorderOf<Catalog extends typeof eventCatalog & EventCatalog>(
+  catalog: Catalog,
+  deps: { clock: Clock; mint: IdMint },
+): Recorder<Catalog> {
+  type Type = keyof Catalog & string;
+  const entries: Readonly<Record<Type, EventEntry>> = catalog;
+  const countings = mapped(entries, countingOf);
   const write = (
-    type: EventType,
+    type: Type,
     accountKey: number,
     happenedAt: number,
     data: string,
@@ -82,25 +125,25 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
       id,
       accountKey,
       type,
-      typeBit: eventCatalog[type].bit,
+      typeBit: entries[type].bit,
       occurredAt,
       receivedAt,
       messageKey: job === null ? null : job.message.key,
       recipient: job === null ? null : job.canonical,
-      counters: job === null ? 0 : countersMask(type, counted),
-      facts: job === null ? "" : factsOf(job, counted),
+      counters: job === null ? 0 : countersMask(countings[type], counted),
+      facts: job === null ? "" : dimensionsOf(job, counted),
       body: `{"event":"${type}","event_id":"${id}","occurred_at":"${isoTime(occurredAt)}","received_at":"${isoTime(receivedAt)}","data":{${data}}}`,
     };
   };
   const ofMessage = (
-    type: EventType,
+    type: Type,
     job: Job,
     happenedAt: number,
     own: string,
     counted: CountedEvent,
   ): NewEvent => write(type, job.message.accountKey, happenedAt, `${common(job)},${own}`, job, counted);
 
-  const recorder: Omit<Recorder, "test"> = {
+  return {
     delivered: (job, { reply, trace }, provider = null) =>
       ofMessage("message.delivered", job, trace.endedAt, `${replied(reply, trace)},${tried(job, trace)}`, {
         sendingIp: trace.sendingIp,
@@ -165,48 +208,22 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
           provider,
         },
       ),
-  };
-  return {
-    ...recorder,
+    ofRecipient: (type, job, at, data, counted = uncounted) =>
+      ofMessage(type, job, at, members(data), counted),
+    ofAddress: (type, accountKey, at, data) => write(type, accountKey, at, members(data), null),
     test(endpoint, type = eventTypesOf(endpoint.eventMask)[0] ?? "message.delivered") {
       const now = deps.clock.now();
-      const job = sampleJob(endpoint.accountKey, deps.mint("msg", now), now);
-      const trace = sampleTrace(now);
-      const event = ((): NewEvent => {
-        switch (type) {
-          case "message.delivered":
-            return recorder.delivered(job, { kind: "delivered", reply: sampleReplies.delivered, trace });
-          case "message.deferred":
-            return recorder.deferred(
-              job,
-              {
-                kind: "deferred",
-                reply: sampleReplies.deferred,
-                classification: "greylisted",
-                retryAfterMs: null,
-                trace,
-              },
-              now + 60_000,
-            );
-          case "message.bounced":
-            return recorder.bounced(
-              job,
-              {
-                kind: "bounced",
-                source: "smtp",
-                reply: sampleReplies.bounced,
-                classification: "invalid_recipient",
-                trace,
-              },
-              { suppressed: false },
-            );
-          case "ip.blacklisted":
-          case "ip.delisted":
-            return write(type, endpoint.accountKey, now, sampleData(type, now), null);
-          default:
-            return ofMessage(type, job, now, sampleData(type, now), uncounted);
-        }
-      })();
+      const { about, sample } = entries[type];
+      const event =
+        about === "recipient"
+          ? ofMessage(
+              type,
+              sampleJob(endpoint.accountKey, deps.mint("msg", now), now),
+              now,
+              members(sample(now)),
+              uncounted,
+            )
+          : write(type, endpoint.accountKey, now, members(sample(now)), null);
       return { ...event, messageKey: null, recipient: null, counters: 0, facts: "" };
     },
   };
@@ -214,7 +231,15 @@ export function createRecorder(deps: { clock: Clock; mint: IdMint }): Recorder {
 
 const uncounted: CountedEvent = { sendingIp: null, provider: null };
 
-function factsOf({ message, domain }: Job, by: CountedEvent): string {
+function mapped<Name extends string, From, To>(
+  of: Readonly<Record<Name, From>>,
+  by: (from: From) => To,
+): Record<Name, To> {
+  const pairs = Object.entries<From>(of).map(([name, from]) => [name, by(from)]);
+  return Object.fromEntries(pairs) as Record<Name, To>;
+}
+
+function dimensionsOf({ message, domain }: Job, by: CountedEvent): string {
   const { accountKey, test, signingDomain, ipPool, tagsJson } = message;
   return mailFacts({
     accountKey,
@@ -227,63 +252,4 @@ function factsOf({ message, domain }: Job, by: CountedEvent): string {
     provider: by.provider,
     classification: by.classification ?? null,
   });
-}
-
-const expiredUntried: OutcomeReply = {
-  code: 451,
-  status: "4.4.7",
-  text: "[local] the message expired before another attempt was made",
-};
-
-/** Permanent or temporary is the first digit alone (RFC 5321 §4.2.1). */
-function bounceType(code: number): BounceType {
-  return code >= 500 && code < 600 ? "hard" : code >= 400 && code < 500 ? "soft" : "undetermined";
-}
-
-function common(job: Job): string {
-  const { id, from, subject, tagsJson, metadataJson, test } = job.message;
-  return (
-    `"message_id":"${id}","to":${JSON.stringify(job.to)},"from":${JSON.stringify(from)},"subject":${JSON.stringify(subject)},` +
-    `"tags":${tagsJson},"metadata":${metadataJson}${test ? ',"test":true' : ""}`
-  );
-}
-
-/** A report that quotes no reply has a code of its class, and 550 where not even that is known: it has failed. */
-export function reportedReply(failure: Failure): OutcomeReply {
-  const { code, status, text } = replyOf(failure);
-  return { code: code === 0 ? 550 : code, status, text };
-}
-
-function timeText(ms: number | null): string {
-  return ms === null ? "null" : `"${isoTime(ms)}"`;
-}
-
-/** The reply and who gave it. A receiver without enhanced codes gets X.0.0, "other undefined status" (RFC 3463 §3.1). */
-function replied(reply: OutcomeReply, by: Pick<AttemptTrace, "host" | "sendingIp"> | null): string {
-  const status = reply.status ?? `${Math.trunc(reply.code / 100)}.0.0`;
-  return (
-    `"smtp_code":"${reply.code}","smtp_status":"${status}","smtp_response":${JSON.stringify(reply.text)},` +
-    `"receiving_mta":${JSON.stringify(by?.host ?? null)},"sending_ip":${JSON.stringify(by?.sendingIp ?? null)}`
-  );
-}
-
-function tried(job: Job, trace: AttemptTrace): string {
-  const sinceQueuedMs = Math.max(0, Math.round(trace.endedAt - job.message.queuedAt));
-  return `"attempt":${job.attempt},"delivery_time_ms":${sinceQueuedMs},"tls":${JSON.stringify(trace.tls)}`;
-}
-
-function cause(type: BounceType, classification: Classification): string {
-  return `"bounce_type":"${type}","bounce_classification":"${classification}","bounce_category":"${bounceCategories[classification]}"`;
-}
-
-function ended(
-  job: Job,
-  type: BounceType,
-  classification: Classification,
-  reply: OutcomeReply,
-  trace: AttemptTrace | null,
-  source: OutcomeSource,
-  suppressed: boolean,
-): string {
-  return `${cause(type, classification)},${replied(reply, trace)},"attempt":${job.attempt},"source":"${source}","suppressed":${suppressed}`;
 }

@@ -3,7 +3,7 @@
 // names only others, the address itself accepted the mail and forwarding from it failed: that is a bounce, but no
 // evidence against the address.
 import type { KeyObject } from "node:crypto";
-import { reportedReply } from "../events/record.ts";
+import { reportedReply } from "../events/data-text.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Failure } from "../mail/failure.ts";
 import { readReturnPathLocal } from "../mail/return-path.ts";

@@ -1,7 +1,7 @@
 // A webhook endpoint as the API shows it, and an attempt at it. Its secret is shown at creation and rotation only.
 import type { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../clock.ts";
-import { eventTypesOf } from "../events/catalog.ts";
+import { eventTypesOf, isEveryType } from "../events/subscriptions.ts";
 import type { DeliveryAttempt } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
 import type { webhookCreatedShape, webhookDeliveryShape, webhookShape } from "./shapes/webhooks.ts";
@@ -16,6 +16,7 @@ export function endpointBody(endpoint: Endpoint): z.input<typeof webhookShape> {
     id: endpoint.id,
     url: endpoint.url,
     events: eventTypesOf(endpoint.eventMask),
+    all_events: isEveryType(endpoint.eventMask),
     description: endpoint.description,
     active: endpoint.active,
     format: endpoint.format,

@@ -1,32 +1,54 @@
 // What is counted: the names of the counters. Of whom and of what: facts.ts, statistics.ts. Which event raises which:
-// events/counted.ts.
+// events/catalog.ts.
 
-/**
- * In the order of the columns; new ones go to the end. `attempts`, `failed` and `deadLettered`, with `delivered`, are
- * those of webhooks. `complainedUnconfirmed` is the part of `complained` that does not count for the abuse guard.
- */
-export const counterNames = [
-  "accepted",
-  "delivered",
-  "deferred",
-  "bounced",
-  "bouncedHard",
-  "bouncedSoft",
-  "complained",
-  "opened",
-  "uniqueOpened",
-  "clicked",
-  "uniqueClicked",
-  "unsubscribed",
-  "suppressedRejections",
-  "attempts",
-  "failed",
-  "deadLettered",
-  "complainedUnconfirmed",
-] as const;
+export interface Counter {
+  /** The totals of the API that show it: those of mail, of the webhooks' attempts, or none. */
+  in: readonly ("mail" | "webhooks")[];
+  /** What it counts, where its name does not say it. */
+  meaning?: string;
+}
 
-export type CounterName = (typeof counterNames)[number];
+/** In the order of the columns; new ones go to the end. */
+export const counters = {
+  accepted: { in: ["mail"] },
+  delivered: { in: ["mail", "webhooks"] },
+  deferred: {
+    in: ["mail"],
+    meaning: "Attempts that were put off; a recipient may be deferred many times.",
+  },
+  bounced: { in: ["mail"] },
+  bouncedHard: { in: ["mail"] },
+  bouncedSoft: { in: ["mail"] },
+  complained: { in: ["mail"] },
+  opened: { in: ["mail"] },
+  uniqueOpened: { in: ["mail"], meaning: "First opens of a recipient, those by machines left out." },
+  clicked: { in: ["mail"] },
+  uniqueClicked: { in: ["mail"], meaning: "First clicks of a recipient, those by machines left out." },
+  unsubscribed: { in: ["mail"] },
+  suppressedRejections: { in: ["mail"], meaning: "Recipients that were refused for being suppressed." },
+  attempts: { in: ["webhooks"] },
+  failed: { in: ["webhooks"] },
+  deadLettered: { in: ["webhooks"] },
+  complainedUnconfirmed: {
+    in: [],
+    meaning: "The part of `complained` that does not count for the abuse guard.",
+  },
+} as const satisfies Record<string, Counter>;
+
+export type CounterName = keyof typeof counters;
 export type Totals = Record<CounterName, number>;
+export const counterNames = Object.keys(counters) as CounterName[];
+
+export type Totalled = Counter["in"][number];
+export type CounterOf<Of extends Totalled> = {
+  [Name in CounterName]: Of extends (typeof counters)[Name]["in"][number] ? Name : never;
+}[CounterName];
+
+/** The counters that the API shows in the totals of mail, or of webhooks. */
+export function countersIn<Of extends Totalled>(of: Of): CounterOf<Of>[] {
+  const shown: [string, Counter][] = Object.entries(counters);
+  return shown.filter(([, counter]) => counter.in.includes(of)).map(([name]) => name as CounterOf<Of>);
+}
 
 /** Counters as bits, which is how an event names those that it raises. */
 export function counterMask(names: readonly CounterName[]): number {

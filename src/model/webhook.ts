@@ -4,12 +4,15 @@
 export const webhookFormats = ["svc", "standard", "both"] as const;
 export type WebhookFormat = (typeof webhookFormats)[number];
 
+/** The `eventMask` of an endpoint that gets every type of event: all bits are set, those of types to come too. */
+export const everyEvent = -1;
+
 export interface Endpoint {
   key: number;
   id: string; // whk_…
   accountKey: number;
   url: string;
-  /** Bits of the subscribed event types (events/catalog.ts). */
+  /** Bits of the subscribed event types (events/catalog.ts), or `everyEvent`. */
   eventMask: number;
   description: string | null;
   active: boolean;

@@ -6,8 +6,7 @@ import type { Config } from "../config.ts";
 import { createAllowList, isPublicAddress } from "../dns/networks.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { Refusal } from "../errors.ts";
-import type { EventType } from "../events/catalog.ts";
-import { eventCatalog } from "../events/catalog.ts";
+import { isEventType, type EventType } from "../events/catalog.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import type { Endpoint } from "../model/webhook.ts";
@@ -76,7 +75,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
 }
 
 function knownType(type: string): EventType {
-  if (Object.hasOwn(eventCatalog, type)) return type as EventType;
+  if (isEventType(type)) return type;
   const issue = "is not an event type";
   throw new Refusal("validation_failed", `event ${issue}`, {
     field: "event",

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { eventMask, eventTypes } from "../../src/events/catalog.ts";
+import { eventTypes } from "../../src/events/catalog.ts";
 import type { Bounced, Deferred, Delivered } from "../../src/events/record.ts";
 import { createRecorder } from "../../src/events/record.ts";
+import { eventMask } from "../../src/events/subscriptions.ts";
 import { createIdMint, isId } from "../../src/ids.ts";
 import type { Classification } from "../../src/model/classification.ts";
 import type { NewEvent } from "../../src/model/event.ts";

@@ -2,11 +2,12 @@
 import { describe, expect, test } from "vitest";
 import { eventTypes } from "../../src/events/catalog.ts";
 import { createRecorder, type Deferred } from "../../src/events/record.ts";
-import { sampleJob, sampleReplies, sampleTrace } from "../../src/events/sample.ts";
-import { envelopeShape } from "../../src/http/shapes/events.ts";
+import { envelopeSchema } from "../../src/events/envelope.ts";
+import { sampleJob } from "../../src/events/sample.ts";
 import { createIdMint } from "../../src/ids.ts";
 import type { Complaint } from "../../src/mail/arf.ts";
 import type { NewEvent } from "../../src/model/event.ts";
+import { traceOf } from "../events/jobs.ts";
 import { newEndpoint } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 
@@ -15,7 +16,7 @@ const mint = createIdMint();
 const recorder = createRecorder({ clock, mint });
 const now = clock.now();
 const job = sampleJob(1, mint("msg", now), now);
-const trace = sampleTrace(now);
+const trace = traceOf();
 const clear = { ...trace, tls: null, sendingIp: null, host: null };
 const reply = { code: 421, status: null, text: "[local] no connection" };
 const deferral: Deferred = {
@@ -41,7 +42,11 @@ const written: [string, NewEvent][] = [
   ...eventTypes.map((type): [string, NewEvent] => [`a test of ${type}`, recorder.test(endpoint, type)]),
   [
     "a delivery in clear",
-    recorder.delivered(job, { kind: "delivered", reply: sampleReplies.delivered, trace: clear }),
+    recorder.delivered(job, {
+      kind: "delivered",
+      reply: { code: 250, status: "2.0.0", text: "2.0.0 Ok" },
+      trace: clear,
+    }),
   ],
   ["a deferral without a reply", recorder.deferred(job, deferral, now + 60_000)],
   [
@@ -75,7 +80,7 @@ const written: [string, NewEvent][] = [
 
 describe("holds to its shape:", () => {
   test.each(written)("%s", (_, { type, body }) => {
-    const shape = envelopeShape(eventTypes.find((known) => known === type) ?? "ip.delisted");
+    const shape = envelopeSchema(eventTypes.find((known) => known === type) ?? "ip.delisted");
     expect(shape.safeParse(JSON.parse(body)).error?.issues).toBeUndefined();
   });
 });
@@ -84,5 +89,5 @@ test("a field that the description does not have is seen", () => {
   const { body } = recorder.test(endpoint, "message.opened");
   const event = JSON.parse(body) as { data: object };
   const more = { ...event, data: { ...event.data, device: "phone" } };
-  expect(envelopeShape("message.opened").safeParse(more).success).toBe(false);
+  expect(envelopeSchema("message.opened").safeParse(more).success).toBe(false);
 });

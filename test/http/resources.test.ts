@@ -527,6 +527,7 @@ describe("webhooks", () => {
       id,
       url: "https://hooks.example/in",
       events: ["message.bounced"],
+      all_events: false,
       description: null,
       active: true,
       format: "svc",

@@ -1,5 +1,7 @@
 // What each outcome changes: state, next attempt, event, suppression, inbox.
 import { describe, expect, test } from "vitest";
+import { eventCatalog } from "../../src/events/catalog.ts";
+import type { EventEntry } from "../../src/events/entry.ts";
 import { createRecorder } from "../../src/events/record.ts";
 import { createIdMint } from "../../src/ids.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
@@ -52,6 +54,14 @@ test("every settlement says whose it is and which attempt it ends", () => {
       smtpResponse: outcome.reply.text,
     });
     expect(settlement.at).toBe(settlement.event.occurredAt);
+  }
+});
+
+test("a recipient comes into the state that the catalogue has of the event", () => {
+  for (const outcome of [deliveredOutcome(), deferredOutcome(), bouncedOutcome()]) {
+    const { settlement, event } = settle(jobOf(), outcome);
+    const entry = Object.entries<EventEntry>(eventCatalog).find(([type]) => type === event)?.[1];
+    expect(entry).toMatchObject({ about: "recipient", state: settlement.outcome });
   }
 });
 

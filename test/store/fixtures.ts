@@ -13,7 +13,7 @@ import type { Job } from "../../src/model/queued-recipient.ts";
 import type { NewRecipient } from "../../src/model/recipient.ts";
 import type { Settlement } from "../../src/model/settlement.ts";
 import type { NewSuppression } from "../../src/model/suppression.ts";
-import type { Endpoint } from "../../src/model/webhook.ts";
+import { everyEvent, type Endpoint } from "../../src/model/webhook.ts";
 import { openStore } from "../../src/store/sqlite-store.ts";
 import type { StoreOptions } from "../../src/store/sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -213,7 +213,7 @@ export function newEndpoint(
     id: mint("whk", at),
     accountKey,
     url: "https://hooks.example/in",
-    eventMask: 511,
+    eventMask: everyEvent,
     description: null,
     active: true,
     secret: "s".repeat(64),

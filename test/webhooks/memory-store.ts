@@ -1,7 +1,7 @@
 // The five calls of the Store that the dispatcher makes, in memory, with what their comments promise:
 // first attempts in event order before retries, the attempt number raised and a lease taken at the claim.
 import type { DeliveryResult, DueDelivery } from "../../src/model/webhook-delivery.ts";
-import type { Endpoint } from "../../src/model/webhook.ts";
+import { everyEvent, type Endpoint } from "../../src/model/webhook.ts";
 import type { StoreUnavailable } from "../../src/store/store.ts";
 import type { DispatchStore } from "../../src/webhooks/dispatcher.ts";
 
@@ -29,7 +29,7 @@ export class MemoryStore implements DispatchStore {
     const full: Endpoint = {
       id: `whk_${endpoint.key}`,
       accountKey: 1,
-      eventMask: 511,
+      eventMask: everyEvent,
       description: null,
       active: true,
       previousSecret: null,

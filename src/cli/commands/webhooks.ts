@@ -24,7 +24,11 @@ export function register(webhooks: Command, cli: Cli): void {
   webhooks
     .command("create <url>")
     .description("add an endpoint")
-    .option("--events <types>", "event types; repeat or separate by commas (all of them)", listed)
+    .option(
+      "--events <types>",
+      "event types; repeat or separate by commas (all, those of later versions too)",
+      listed,
+    )
     .option("--description <text>", "what it is for")
     .option("--format <name>", `signatures: ${orList(formats)}`)
     .action(async (url: string, flags: EndpointFlags) => {
@@ -52,7 +56,11 @@ export function register(webhooks: Command, cli: Cli): void {
     .command("update <id>")
     .description("change an endpoint")
     .option("--url <url>", "URL to post events to")
-    .option("--events <types>", "event types; repeat or separate by commas", listed)
+    .option(
+      "--events <types>",
+      "event types; repeat or separate by commas; *: all, including those of later versions",
+      listed,
+    )
     .option("--description <text>", "what it is for")
     .option("--format <name>", `signatures: ${orList(formats)}`)
     .action(async (id: string, flags: EndpointFlags) => {

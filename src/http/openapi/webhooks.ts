@@ -1,6 +1,6 @@
 // The requests that webhooks are: the envelope of each event type, as it is posted to an endpoint.
 import { eventCatalog, eventTypes } from "../../events/catalog.ts";
-import { envelopeShape } from "../shapes/events.ts";
+import { envelopeSchema } from "../../events/envelope.ts";
 import { pascal } from "./responses.ts";
 import type { Json, Schemas } from "./schemas.ts";
 
@@ -24,7 +24,7 @@ export function webhooksOf(schemas: Schemas): Json {
           })),
           requestBody: {
             required: true,
-            content: { "application/json": { schema: schemas.of(envelopeShape(type), "output") } },
+            content: { "application/json": { schema: schemas.of(envelopeSchema(type), "output") } },
           },
           responses: {
             "2XX": { description: "Taken, within 10 seconds. Nothing is sent again." },

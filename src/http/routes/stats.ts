@@ -15,6 +15,7 @@ import { listBody, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
 import type { RouteDeps } from "../deps.ts";
 import * as shapes from "../shapes/stats.ts";
+import { mailTotalsView, webhookTotalsView } from "../totals.ts";
 
 type Shown<Shape extends z.ZodType> = z.input<Shape>;
 
@@ -229,22 +230,7 @@ function mailBody(within: Range, totals: Totals): Shown<typeof shapes.statsSumma
 }
 
 function mailPart(t: Totals) {
-  const totals = {
-    accepted: t.accepted,
-    delivered: t.delivered,
-    deferred: t.deferred,
-    bounced: t.bounced,
-    bounced_hard: t.bouncedHard,
-    bounced_soft: t.bouncedSoft,
-    complained: t.complained,
-    opened: t.opened,
-    unique_opened: t.uniqueOpened,
-    clicked: t.clicked,
-    unique_clicked: t.uniqueClicked,
-    unsubscribed: t.unsubscribed,
-    suppressed_rejections: t.suppressedRejections,
-  };
-  return { totals, rates: rates.mailRates(t) };
+  return { totals: mailTotalsView(t), rates: rates.mailRates(t) };
 }
 
 function bouncesBody(
@@ -264,11 +250,5 @@ function bouncesBody(
 }
 
 function webhookPart(t: Totals) {
-  const totals = {
-    attempts: t.attempts,
-    delivered: t.delivered,
-    failed: t.failed,
-    dead_lettered: t.deadLettered,
-  };
-  return { totals, rates: rates.webhookRates(t) };
+  return { totals: webhookTotalsView(t), rates: rates.webhookRates(t) };
 }

@@ -5,7 +5,8 @@ import { z } from "zod";
 import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
-import { eventMask, eventTypes, eventTypesOf } from "../../events/catalog.ts";
+import { eventTypes } from "../../events/catalog.ts";
+import { eventMask, eventTypesOf, subscribable } from "../../events/subscriptions.ts";
 import { deliveryAttemptStatuses } from "../../model/webhook-delivery.ts";
 import { webhookFormats, type Endpoint, type ReplayRequest } from "../../model/webhook.ts";
 import { pageFields, present, textFilter, time, wordList } from "../fields.ts";
@@ -29,7 +30,12 @@ const secretLength = 64;
 const testTimeoutMs = 12_000;
 
 const url = z.string().min(1, "is empty").max(2048, "is longer than 2048 characters");
-const events = z.array(z.enum(eventTypes)).min(1, "names no event type");
+const events = z
+  .array(z.enum(subscribable))
+  .min(1, "names no event type")
+  .describe(
+    "Types of event; `*`, as where it is left out at creation: every type, those of later versions too.",
+  );
 const description = z.string().max(500, "is longer than 500 characters").nullable();
 const format = z.enum(webhookFormats);
 const mostOverlapSeconds = 604_800;

@@ -3,29 +3,13 @@ import { z } from "zod";
 import { bounceCategories, type Classification } from "../../model/classification.ts";
 import { bounceFormulas, mailFormulas, webhookFormulas } from "../../stats/rates.ts";
 import { granularities } from "../../stats/zone.ts";
-import { count, idOf, timestamp } from "./common.ts";
+import { bounceTotals, mailTotals, webhookTotals } from "../totals.ts";
+import { idOf, timestamp } from "./common.ts";
 
 const rate = z.number().min(0).nullable().describe("null where its denominator is 0.");
 const classifications = Object.keys(bounceCategories) as [Classification, ...Classification[]];
 const categories = [...new Set(Object.values(bounceCategories))];
 
-const mailTotals = z
-  .strictObject({
-    accepted: count,
-    delivered: count,
-    deferred: count.describe("Attempts that were put off; a recipient may be deferred many times."),
-    bounced: count,
-    bounced_hard: count,
-    bounced_soft: count,
-    complained: count,
-    opened: count,
-    unique_opened: count.describe("First opens of a recipient, those by machines left out."),
-    clicked: count,
-    unique_clicked: count.describe("First clicks of a recipient, those by machines left out."),
-    unsubscribed: count,
-    suppressed_rejections: count.describe("Recipients that were refused for being suppressed."),
-  })
-  .meta({ id: "StatsTotals" });
 const mailRates = z
   .strictObject({
     delivery_rate: rate,
@@ -35,13 +19,7 @@ const mailRates = z
     click_rate: rate,
   })
   .meta({ id: "StatsRates" });
-const bounceTotals = mailTotals
-  .pick({ bounced: true, bounced_hard: true, bounced_soft: true })
-  .meta({ id: "StatsBounceTotals" });
 const bounceRates = z.strictObject({ bounce_rate: rate }).meta({ id: "StatsBounceRates" });
-const webhookTotals = z
-  .strictObject({ attempts: count, delivered: count, failed: count, dead_lettered: count })
-  .meta({ id: "StatsWebhookTotals" });
 const webhookRates = z.strictObject({ success_rate: rate }).meta({ id: "StatsWebhookRates" });
 
 const range = {

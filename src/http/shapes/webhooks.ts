@@ -8,7 +8,8 @@ import { count, idOf, list, timestamp } from "./common.ts";
 const fields = {
   id: idOf("whk"),
   url: z.string(),
-  events: z.array(z.enum(eventTypes)),
+  events: z.array(z.enum(eventTypes)).describe("The types that it gets."),
+  all_events: z.boolean().describe("It gets every type: those of later versions too."),
   description: z.string().nullable(),
   active: z.boolean(),
   format: z

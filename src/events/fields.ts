@@ -1,0 +1,50 @@
+// Fields that several types of event share.
+import { z } from "zod";
+import { bounceCategories, type Classification } from "../model/classification.ts";
+import { count, emailAddress, idOf, ipAddress, smtpCode, smtpStatus, tlsShape } from "../value-schemas.ts";
+
+const classifications = Object.keys(bounceCategories) as Classification[];
+const categories = [...new Set(Object.values(bounceCategories))];
+
+/** Every event of a recipient begins with them. */
+export const ofMessage = {
+  message_id: idOf("msg"),
+  to: emailAddress,
+  from: emailAddress,
+  subject: z.string(),
+  tags: z.array(z.string()),
+  metadata: z.record(z.string(), z.string()),
+  test: z.literal(true).optional().describe("Of mail sent with a test key, and of a webhook's test."),
+};
+
+export const reply = {
+  smtp_code: smtpCode,
+  smtp_status: smtpStatus,
+  smtp_response: z
+    .string()
+    .describe("The receiving server's words; of a failure without a reply ours, which begin with [local]."),
+  receiving_mta: z.string().nullable(),
+  sending_ip: ipAddress.nullable(),
+};
+
+export const tried = { attempt: count, delivery_time_ms: count, tls: tlsShape.nullable() };
+
+export const cause = {
+  bounce_classification: z.enum(classifications),
+  bounce_category: z.enum(categories),
+};
+
+export const visit = {
+  ip_address: ipAddress,
+  user_agent: z.string(),
+  first: z.boolean(),
+  machine: z.boolean().describe("A proxy or a scanner, as far as it can be told from a person."),
+};
+
+export const listing = {
+  ip_address: ipAddress,
+  blacklist_name: z.string(),
+  blacklist_zone: z.string(),
+  affected_pools: z.array(z.string()),
+  test: z.literal(true).optional(),
+};

@@ -1,0 +1,44 @@
+// The totals of the statistics as the API shows them, made of the catalogue of counters (model/counters.ts).
+import { z } from "zod";
+import {
+  counters,
+  countersIn,
+  type Counter,
+  type CounterOf,
+  type Totalled,
+  type Totals,
+} from "../model/counters.ts";
+
+type Snake<Name extends string> = Name extends `${infer Head}${infer Tail}`
+  ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Snake<Tail>}`
+  : Name;
+type Fields<Of extends Totalled> = { [Name in CounterOf<Of> as Snake<Name>]: z.ZodInt };
+
+function totalsSchema<Of extends Totalled>(of: Of) {
+  const fields = countersIn(of).map((name) => {
+    const { meaning }: Counter = counters[name];
+    const count = z.int().min(0);
+    return [snake(name), meaning === undefined ? count : count.describe(meaning)];
+  });
+  return z.strictObject(Object.fromEntries(fields) as Fields<Of>);
+}
+
+export const mailTotals = totalsSchema("mail").meta({ id: "StatsTotals" });
+export const webhookTotals = totalsSchema("webhooks").meta({ id: "StatsWebhookTotals" });
+export const bounceTotals = mailTotals
+  .pick({ bounced: true, bounced_hard: true, bounced_soft: true })
+  .meta({ id: "StatsBounceTotals" });
+
+const shown = { mail: countersIn("mail"), webhooks: countersIn("webhooks") };
+
+export const mailTotalsView = (totals: Totals) => view(shown.mail, totals) as z.input<typeof mailTotals>;
+export const webhookTotalsView = (totals: Totals) =>
+  view(shown.webhooks, totals) as z.input<typeof webhookTotals>;
+
+function view(names: readonly (keyof Totals)[], totals: Totals): object {
+  return Object.fromEntries(names.map((name) => [snake(name), totals[name]]));
+}
+
+function snake(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
