@@ -26,7 +26,7 @@ export function register(webhooks: Command, cli: Cli): void {
     .description("add an endpoint")
     .option(
       "--events <types>",
-      "event types; repeat or separate by commas (all, those of later versions too)",
+      "event types; repeat or separate by commas (all, including those of later versions)",
       listed,
     )
     .option("--description <text>", "what it is for")
