@@ -16,8 +16,8 @@ export const noExternal = [/^(?!better-sqlite3$)/];
 export default defineConfig({
   entry: {
     svc: "bin/svc.ts",
-    "writer-thread": "src/store/writer-thread.ts",
-    "reader-thread": "src/store/reader-thread.ts",
+    "writer-thread": "src/store/sqlite/writer-thread.ts",
+    "reader-thread": "src/store/sqlite/reader-thread.ts",
     "signing-thread": "src/signing/signing-thread.ts",
     "parsing-thread": "src/parsing/parsing-thread.ts",
     "large-body-thread": "src/http/large-body-thread.ts",

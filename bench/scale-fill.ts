@@ -5,7 +5,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
-import { databaseName, openWriting } from "../src/store/open.ts";
+import { databaseName, openWriting } from "../src/store/sqlite/engine/open.ts";
 
 export interface Sizes {
   /** Finished: delivered. */

@@ -4,9 +4,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { databaseName, openReading, openWriting } from "../src/store/open.ts";
-import { createLookups } from "../src/store/lookups.ts";
-import { createWriter } from "../src/store/writer.ts";
+import { databaseName, openReading, openWriting } from "../src/store/sqlite/engine/open.ts";
+import { prepareLookups } from "../src/store/sqlite/nouns.ts";
+import { createWriter } from "../src/store/sqlite/writer.ts";
 import { machineBusySeconds } from "./group.ts";
 import { allAnswered, percentile, quiet, watchMemory } from "./measure.ts";
 import { startProduct, type RunningProduct } from "./parties/product.ts";
@@ -211,7 +211,7 @@ export interface CheckFigures {
 export function measureSuppression(filled: Filled, keys: number, cold: boolean): CheckFigures {
   if (cold) dropCaches();
   const db = openReading(join(filled.dataDir, databaseName), 4096);
-  const { suppression } = createLookups(db);
+  const { suppression } = prepareLookups(db);
   const addresses = Array.from({ length: keys }, (_, i) =>
     i % 2 === 0 && filled.suppressed > 0
       ? suppressedAddress(Math.floor(Math.random() * filled.suppressed), filled.suppressed)
@@ -245,7 +245,7 @@ export interface PurgeFigures {
 /** Removes the oldest `messages` of the history with their events, in pieces of `limit` rows as the job does. */
 export function measurePurge(filled: Filled, messages: number, limit: number): PurgeFigures {
   const db = openWriting(join(filled.dataDir, databaseName));
-  const { intents } = createWriter(db);
+  const { commands } = createWriter(db);
   const nth = db.prepare<[number, number], { at: number }>(
     "SELECT created_at AS at FROM messages WHERE key > ? ORDER BY key LIMIT 1 OFFSET ?",
   );
@@ -256,7 +256,7 @@ export function measurePurge(filled: Filled, messages: number, limit: number): P
     const began = performance.now();
     db.exec("BEGIN IMMEDIATE");
     const bounds = { contentBefore: 0, messagesBefore: before, eventsBefore: before, auditBefore: 0 };
-    const purged = intents.purge({ now: Date.now(), limit, ...bounds });
+    const purged = commands.purge({ now: Date.now(), limit, ...bounds });
     db.exec("COMMIT");
     times.push(performance.now() - began);
     sum.messages += purged.messages;

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { systemClock } from "../src/clock.ts";
 import { silentLog } from "../src/log.ts";
-import { openStore } from "../src/store/sqlite-store.ts";
+import { openStore } from "../src/store/sqlite/sqlite-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { minute, mint, newEvent, newMessage, settlementOf } from "../test/store/fixtures.ts";
 import { anyAddress } from "./scale-load.ts";

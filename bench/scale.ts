@@ -17,7 +17,7 @@ import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { databaseName, openWriting } from "../src/store/open.ts";
+import { databaseName, openWriting } from "../src/store/sqlite/engine/open.ts";
 import { takeMachine } from "./group.ts";
 import { intoReadme } from "./readme.ts";
 import { fill, type Filled, type Sizes } from "./scale-fill.ts";

@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { counterMask } from "../src/model/counters.ts";
 import { mailFacts } from "../src/model/facts.ts";
 import { quarterMs } from "../src/model/statistics.ts";
-import { createBatchRunner } from "../src/store/batch.ts";
+import { createBatchRunner } from "../src/store/sqlite/engine/batch.ts";
 import type { Counted } from "../src/store/counters.ts";
-import { databaseName } from "../src/store/open.ts";
+import { createWriter } from "../src/store/sqlite/writer.ts";
+import { databaseName } from "../src/store/sqlite/engine/open.ts";
 import { startHttp } from "../test/http/harness.ts";
 import { newDirectory, openSqlite } from "../test/store/fixtures.ts";
 import { ManualClock } from "../test/support/clock.ts";
@@ -63,9 +64,9 @@ const opened = await openSqlite(dataDir, clock);
 const accountKey = (await opened.accountByName("default"))?.key ?? 0;
 await opened.close();
 
-const runner = createBatchRunner(join(dataDir, databaseName), clock);
-const call = (intent: "count" | "foldStats", arg: unknown): unknown => {
-  const done = runner.run({ calls: [{ intent, arg, at: 0, lengths: [] }], bytes: new Uint8Array(0) });
+const runner = createBatchRunner(join(dataDir, databaseName), clock, createWriter);
+const call = (command: "count" | "foldStats", arg: unknown): unknown => {
+  const done = runner.run({ calls: [{ command, arg, at: 0, lengths: [] }], bytes: new Uint8Array(0) });
   if (done.kind !== "committed") throw new Error(done.detail);
   runner.tidy();
   return done.results[0];

@@ -40,7 +40,7 @@ import { defaultAccountOf, domainConfig, endAtOnce, resolverOf } from "./setup.t
 import { createSigning } from "./signing/signing.ts";
 import { createStatsFold } from "./stats/fold.ts";
 import { createStatus } from "./status/status.ts";
-import { openStore } from "./store/sqlite-store.ts";
+import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 import { createNxdomainRecheck } from "./suppressions/nxdomain-recheck.ts";
 import { createSubmission } from "./submission/submit.ts";

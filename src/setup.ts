@@ -12,7 +12,7 @@ import type { Log } from "./log.ts";
 import { defaultAccount } from "./model/account.ts";
 import type { AuditEntry } from "./model/audit.ts";
 import type { SenderDomain } from "./model/domain.ts";
-import { openStore } from "./store/sqlite-store.ts";
+import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 
 /** `svc init`: what a first start needs, made without a running daemon. */

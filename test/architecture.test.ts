@@ -150,9 +150,18 @@ test("other modules import only store.ts of the store; daemon.ts and setup.ts, w
     .filter(({ target }) => moduleOf(target) === "store" && name(target) !== "src/store/store.ts")
     .map(({ file, target }) => `${name(file)} -> ${name(target)}`);
   expect(inner.toSorted()).toEqual([
-    "src/daemon.ts -> src/store/sqlite-store.ts",
-    "src/setup.ts -> src/store/sqlite-store.ts",
+    "src/daemon.ts -> src/store/sqlite/sqlite-store.ts",
+    "src/setup.ts -> src/store/sqlite/sqlite-store.ts",
   ]);
+});
+
+test("the store's engine knows no noun: of the store it imports itself, its part of the interface and the errors", () => {
+  const engine = "src/store/sqlite/engine/";
+  const others = inside
+    .filter(({ file, target }) => name(file).startsWith(engine) && !name(target).startsWith(engine))
+    .map(({ target }) => name(target))
+    .filter((target) => moduleOf(join(root, target)) === "store" || moduleOf(join(root, target)) === "model");
+  expect([...new Set(others)].toSorted()).toEqual(["src/store/interface/engine.ts", "src/store/store.ts"]);
 });
 
 test("no file imports itself in a circle", () => {

@@ -1,5 +1,5 @@
 // Daily quotas: how many messages a key, and all of an account, may have accepted in a day of UTC, over REST and SMTP.
-// The store enforces them in the transaction of the acceptance (store/quotas.ts); a quota that is used up is refused
+// The store enforces them in the transaction of the acceptance (store/sqlite/quotas.ts); a quota that is used up is refused
 // before the body is read. The operator's own sends have none.
 import { dayMs } from "../clock.ts";
 import { Refusal } from "../errors.ts";

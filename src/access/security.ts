@@ -35,9 +35,9 @@ export interface RequestContext {
 
 export interface Security extends Service {
   /** `bearer` null: no known key or login. */
-  notice(what: Notice, bearer: Bearer | null, request: RequestContext): void;
+  notice(what: Notice, bearer: Bearer | null, context: RequestContext): void;
   /** A key or login was used. */
-  used(bearer: Bearer, request: RequestContext): void;
+  used(bearer: Bearer, context: RequestContext): void;
 }
 
 export const securityRule = {
@@ -137,9 +137,9 @@ export function createSecurity(
       sumUp();
       await writing;
     },
-    notice(what, bearer, request) {
+    notice(what, bearer, context) {
       const action = `security.${what}`;
-      const entry = entryOf(action, bearer, request);
+      const entry = entryOf(action, bearer, context);
       const id = `${action} ${entry.sourceIp} ${entry.actor}`;
       const before = told.get(id);
       arm();
@@ -150,26 +150,26 @@ export function createSecurity(
         atOnce += 1;
         told.set(id, { entry, more: 0 });
         write([entry]);
-        const { ip, requestId, detail } = request;
+        const { ip, requestId, detail } = context;
         log.warn({ audit: what, ip, actor: entry.actor, request_id: requestId, ...detail }, sentences[what]);
       }
     },
-    used(bearer, request) {
+    used(bearer, context) {
       const day = Math.floor(clock.now() / dayMs);
       const known = uses.get(bearer.id);
-      if (known?.day === day && known.lastIp === request.ip) return;
+      if (known?.day === day && known.lastIp === context.ip) return;
       if (pairs >= rule.mostPairs) {
         uses.clear();
         pairs = 0;
       }
       const use = known?.day === day ? known : { day, lastIp: "", sources: new Set<string>() };
-      use.lastIp = request.ip;
+      use.lastIp = context.ip;
       uses.set(bearer.id, use);
-      const source = sourceOf(request.ip);
+      const source = sourceOf(context.ip);
       if (use.sources.has(source) || use.sources.size >= rule.mostAddresses) return;
       use.sources.add(source);
       pairs += 1;
-      write([entryOf(bearer.kind === "key" ? "keys.used" : "smtp_credentials.used", bearer, request)]);
+      write([entryOf(bearer.kind === "key" ? "keys.used" : "smtp_credentials.used", bearer, context)]);
     },
   };
 }

@@ -1,7 +1,7 @@
 // Fields that several types of event share.
 import { z } from "zod";
 import { bounceCategories, type Classification } from "../model/classification.ts";
-import { count, emailAddress, idOf, ipAddress, smtpCode, smtpStatus, tlsShape } from "../value-schemas.ts";
+import { count, emailAddress, idOf, ipAddress, smtpCode, smtpStatus, tlsSchema } from "../value-schemas.ts";
 
 const classifications = Object.keys(bounceCategories) as Classification[];
 const categories = [...new Set(Object.values(bounceCategories))];
@@ -27,7 +27,7 @@ export const reply = {
   sending_ip: ipAddress.nullable(),
 };
 
-export const tried = { attempt: count, delivery_time_ms: count, tls: tlsShape.nullable() };
+export const tried = { attempt: count, delivery_time_ms: count, tls: tlsSchema.nullable() };
 
 export const cause = {
   bounce_classification: z.enum(classifications),

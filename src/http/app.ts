@@ -1,4 +1,4 @@
-// The life of one request: matched by h3, judged by the guards in their order, handled, answered. Every
+// The life of one request: matched by h3, judged by the middleware in its order, handled, answered. Every
 // answer, refusals included, carries its request id, the API version and the rate limit's state. h3 finds
 // the route; what it would answer by itself (404, 405, a malformed path) is brought into the same form.
 import { H3, HTTPResponse, type H3Event } from "h3";
@@ -14,14 +14,18 @@ import { ClientGone } from "./body.ts";
 import { readConditionally } from "./conditional.ts";
 import { clientIp, forwardedHttps } from "./client-ip.ts";
 import { actOf } from "./audit.ts";
-import { within } from "./deadline.ts";
-import { accountOf, apiVersion, drawOn, guards, handlerTimeoutMs, type GuardDeps } from "./guards.ts";
+import { handlerTimeoutMs, within } from "./deadline.ts";
+import { accountOf, type Exchange, type Match } from "./exchange.ts";
 import { keepAnswer } from "./idempotency.ts";
+import { middleware } from "./middleware.ts";
+import { drawOn } from "./middleware/rates.ts";
+import { apiVersion } from "./middleware/request.ts";
+import type { MiddlewareDeps } from "./middleware/types.ts";
 import { isGoodTarget, withoutLastSlash } from "./paths.ts";
 import { refusalOf, renderProblem } from "./problem.ts";
-import type { Call, Door, Exchange, Match, Reply, Route } from "./route.ts";
+import type { Call, Door, Reply, Route } from "./route.ts";
 
-export interface AppDeps extends GuardDeps {
+export interface AppDeps extends MiddlewareDeps {
   mint: IdMint;
   publicUrl: string;
 }
@@ -94,18 +98,18 @@ function exchangeOf(
   };
 }
 
-/** Guards, then the handler; what they hold is let go of when the work is over, not when its time is. */
+/** The middleware, then the handler; what they hold is let go of when the work is over, not when its time is. */
 async function perform(x: Exchange, deps: AppDeps): Promise<Reply> {
   let work: Promise<Reply> | null = null;
   const cleanUp = (): void => {
     for (const act of x.cleanup.splice(0)) act();
   };
   try {
-    for (const guard of guards) {
-      const early = await guard(x, deps);
+    for (const pass of middleware) {
+      const early = await pass(x, deps);
       if (early) return withLocation(x, early);
     }
-    if (x.match.kind !== "route") throw new Error("a request without a route passed the guards");
+    if (x.match.kind !== "route") throw new Error("a request without a route passed the middleware");
     const { route } = x.match;
     work = readConditionally(x, route, deps, () => handle(x, route, deps));
     work.then(cleanUp, cleanUp);
@@ -147,7 +151,7 @@ function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unkno
     param: (name) => decodeURIComponent(x.params[name] ?? ""),
     ip: x.ip,
     prefers: (mediaType) => prefers(x.req.headers.accept, mediaType),
-    once(effect, answer) {
+    idempotent(effect, answer) {
       const act = actOf(x, deps.clock.now());
       x.told = true;
       return keepAnswer(deps.store, answerRequestOf(x, deps), act, effect, answer);
@@ -202,17 +206,17 @@ function respond(x: Exchange, reply: Reply, deps: AppDeps): HTTPResponse {
 
 type Body = ConstructorParameters<typeof HTTPResponse>[0];
 
-/** A body that is written whole, or what srvx pipes. */
+/** A body that is written whole, or what srvx pipes, which h3's type does not know. */
 function inSlices(body: string | Buffer | null): Body {
-  if (body === null || body.length <= writeRule.wholeBytes) return body as Body;
-  return sliced(typeof body === "string" ? Buffer.from(body) : body) as unknown as Body;
+  const whole = body === null || body.length <= writeRule.wholeBytes;
+  return (whole ? body : sliced(typeof body === "string" ? Buffer.from(body) : body)) as Body;
 }
 
 /** A browser that has seen it asks this host over TLS only, for a year (RFC 6797). */
 export const strictTransport = "max-age=31536000";
 
 /** What every answer carries. On the operator's socket nothing is limited, so nothing is said of limits. */
-function standardHeaders(x: Exchange, deps: GuardDeps): Record<string, string> {
+function standardHeaders(x: Exchange, deps: MiddlewareDeps): Record<string, string> {
   const headers: Record<string, string> = {
     "x-request-id": x.id,
     "x-api-version-used": apiVersion,

@@ -1,9 +1,10 @@
 // What the audit log is told of a request: every success of the operator's socket, and of a key on a route that only
 // admins may use, where something changes. No route asks for it: the row is made of the route and its answer, and is
-// written with the effect (`call.once`), or behind it where the handler writes by itself. Of a body it holds the names
+// written with the effect (`call.idempotent`), or behind it where the handler writes by itself. Of a body it holds the names
 // of its members, and the values of those that the route says may be read for months.
 import type { AuditEntry } from "../model/audit.ts";
-import type { Exchange, Reply, Route } from "./route.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Reply, Route } from "./route.ts";
 
 /** Makes the row of an answer; null for a request that is none of the log's business. */
 export function actOf(x: Exchange, now: number): ((reply: Reply) => AuditEntry) | null {
@@ -15,7 +16,7 @@ export function actOf(x: Exchange, now: number): ((reply: Reply) => AuditEntry) 
   const action = route.act ?? actionOf(route);
   return (reply) => ({
     at: now,
-    accountKey: route.everybodys ? null : principal.account.key,
+    accountKey: route.applianceWide ? null : principal.account.key,
     actorKind: principal.kind,
     actor: principal.kind === "key" ? principal.key.id : principal.name,
     sourceIp: principal.kind === "key" ? x.ip : null,
@@ -23,7 +24,7 @@ export function actOf(x: Exchange, now: number): ((reply: Reply) => AuditEntry) 
     action,
     target: targetOf(x, route, reply),
     times: 1,
-    detail: detailOf(x.json, route.shows ?? []),
+    detail: detailOf(x.json, route.auditFields ?? []),
   });
 }
 

@@ -4,9 +4,11 @@
 // of the change is over. A list that has not changed is not read; what a path names has to be found first.
 import { Readable } from "node:stream";
 import type { LastChange } from "../model/last-change.ts";
-import { accountOf, giveBackToken, type GuardDeps } from "./guards.ts";
+import { accountOf, type Exchange } from "./exchange.ts";
 import { readHttpDate } from "./http-date.ts";
-import type { Exchange, Reply, Route } from "./route.ts";
+import { giveBackToken } from "./middleware/rates.ts";
+import type { MiddlewareDeps } from "./middleware/types.ts";
+import type { Reply, Route } from "./route.ts";
 
 /** An own time counts from the end of the second after it: rows are written before they are seen. */
 const ownSlackMs = 2000;
@@ -15,14 +17,14 @@ const ownSlackMs = 2000;
 export async function readConditionally(
   x: Exchange,
   route: Route,
-  deps: GuardDeps,
+  deps: MiddlewareDeps,
   handle: () => Promise<Reply>,
 ): Promise<Reply> {
   if (route.method !== "GET") return handle();
   const nowSecond = wholeSecond(deps.clock.now());
-  if (route.changes === "always") return dated(await handle(), nowSecond);
+  if (route.lastModifiedFrom === "always") return dated(await handle(), nowSecond);
   const accountKey = x.principal === null ? 0 : accountOf(x).key;
-  const written = await deps.store.lastChange(accountKey, route.changes);
+  const written = await deps.store.lastChange(accountKey, route.lastModifiedFrom);
   const change = { ...written, at: Math.max(written.at, lastTurn(deps.clock.now(), route.changesEachMs)) };
   const since = ifModifiedSince(x, nowSecond);
 

@@ -3,6 +3,9 @@
 import type { Clock, Timer } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 
+/** Of a handler whose route names none, and of what a middleware waits for. */
+export const handlerTimeoutMs = 30_000;
+
 /** The work's result, or upstream_timeout after `ms`. */
 export async function within<T>(
   clock: Clock,

@@ -120,32 +120,6 @@ export function patternsOf(query: z.output<z.ZodObject<typeof patternFields>>) {
 /** A name that a person gives to a thing. */
 export const label = z.string().trim().min(1, "is empty").max(100, "is longer than 100 characters");
 
-const rate = (what: string) =>
-  z.number(`is a whole number of ${what} from 1 to 1000000`).int().min(1).max(1_000_000).describe(what);
-
-/** What a bucket is raised to; null: the rate of everybody again. */
-const oneRate = z
-  .strictObject({ burst: rate("requests at once"), per_second: rate("requests a second") })
-  .transform(({ burst, per_second: perSecond }) => ({ burst, perSecond }))
-  .nullable();
-
-/** Limits of an account or key, as a change: what is left out stays as it is. */
-export function limitFields<Bucket extends string>(buckets: readonly Bucket[]) {
-  return {
-    rates: z
-      .partialRecord(z.enum(buckets), oneRate)
-      .optional()
-      .describe("By bucket; null goes back to the rate of everybody."),
-    daily_quota: z
-      .int("is a whole number of messages")
-      .min(0)
-      .max(1_000_000_000)
-      .nullable()
-      .optional()
-      .describe("Messages accepted in a day of UTC; null: any number."),
-  };
-}
-
 export const network = z
   .string()
   .refine((text) => parseNetwork(text) !== null, "is not an address or a CIDR network");

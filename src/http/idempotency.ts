@@ -1,7 +1,7 @@
 // One request at a time for an Idempotency-Key. A second one that arrives while the first runs waits for
 // it and then finds what it stored; where the first failed nothing is stored, and the second runs itself.
 // The record of a success is written in one transaction with its effect: by submission for what is sent, for all else
-// by `keepAnswer`, which every handler reaches as `call.once`. A refusal is thrown, so nothing of it is kept.
+// by `keepAnswer`, which every handler reaches as `call.idempotent`. A refusal is thrown, so nothing of it is kept.
 import { Refusal } from "../errors.ts";
 import type { AuditEntry } from "../model/audit.ts";
 import type { AnswerRequest } from "../model/idempotency.ts";
@@ -50,7 +50,7 @@ export async function keepAnswer<T>(
 ): Promise<Reply> {
   if (!request && !act) return answer(await effect(store));
   let reply: Reply = { status: 500 };
-  const kept = await store.answered(request, effect, (result) => {
+  const kept = await store.withIdempotency(request, effect, (result) => {
     reply = answer(result);
     const { status, body = "" } = reply;
     if (typeof body !== "string") throw new Error("an answer that is kept is text");

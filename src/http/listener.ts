@@ -108,8 +108,8 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
     });
   };
   server.on("request", onRequest);
-  server.on("checkContinue", onRequest); // the body reader asks for the body once the guards have passed
-  server.on("checkExpectation", onRequest); // the guards refuse any other expectation in our own form
+  server.on("checkContinue", onRequest); // the body is asked for once the middleware reads it
+  server.on("checkExpectation", onRequest); // the middleware refuses any other expectation in our own form
   server.on(certificates ? "secureConnection" : "connection", onConnection);
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (leaving.has(socket) && error.code?.startsWith("HPE_")) return; // more of what was refused

@@ -7,7 +7,7 @@ export function pageRequest(query: { limit: number; cursor?: string | undefined 
   return { limit: query.limit, cursor: query.cursor ?? null };
 }
 
-/** A page as the API shows it (shapes/common.ts, list). */
+/** A page as the API shows it (view-fields.ts, list). */
 export interface ListBody<T> {
   data: T[];
   has_more: boolean;

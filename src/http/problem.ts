@@ -1,9 +1,70 @@
-// How a refusal looks. Two shapes: problem details (RFC 9457) for everything, but the envelope
-// `{"error":{…}}` for 401, 403 and 429 unless the request's Accept names application/problem+json.
-// Whatever is no Refusal becomes internal_error and tells nothing of itself.
-import { errorCatalog, Refusal } from "../errors.ts";
+// How a refusal is answered, schema and view. Two forms: problem details (RFC 9457), and the envelope `{"error":{…}}` for
+// 401, 403 and 429 unless the request's Accept names application/problem+json. Anything thrown that is not a Refusal
+// becomes internal_error, and its text stays in the log.
+import { z } from "zod";
+import { errorCatalog, Refusal, type ErrorCode } from "../errors.ts";
+import { keyScopes } from "../model/api-key.ts";
+import { suppressionReasons } from "../model/suppression.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { Reply } from "./route.ts";
+import { idOf, timestamp } from "../value-schemas.ts";
+
+const code = z
+  .enum(Object.keys(errorCatalog) as ErrorCode[])
+  .meta({ id: "ErrorCode", description: "What to branch on; it is never renamed." });
+
+/** What a refusal carries beside its code (errors.ts, RefusalExtras). */
+const extras = {
+  field: z.string().optional().describe("The first offending field, parameter or header."),
+  errors: z
+    .array(
+      z.strictObject({
+        field: z.string().meta({ examples: ["to[0]"] }),
+        code,
+        issue: z.string(),
+      }),
+    )
+    .optional()
+    .describe("Every problem of the request at once."),
+  retry_after_seconds: z.int().min(1).optional(),
+  required_scope: z.enum(keyScopes).optional(),
+  bucket: z.string().optional().describe("The rate limit that was hit."),
+  supported_versions: z.array(z.string()).optional(),
+  suppressed_recipients: z
+    .array(z.strictObject({ email: z.string(), reason: z.enum(suppressionReasons), created_at: timestamp }))
+    .optional(),
+  domain: z.string().optional(),
+  failing_records: z
+    .array(
+      z.strictObject({
+        purpose: z.string(),
+        type: z.string(),
+        name: z.string(),
+        value: z.string(),
+        issue: z.string(),
+      }),
+    )
+    .optional(),
+};
+
+export const problemSchema = z
+  .strictObject({
+    type: z.url().describe("A page about the code."),
+    title: z.string(),
+    status: z.int().min(400).max(599),
+    detail: z.string(),
+    instance: z.string().describe("The path of the request."),
+    code,
+    request_id: idOf("req"),
+    ...extras,
+  })
+  .meta({ id: "Problem" });
+
+export const errorEnvelopeSchema = z
+  .strictObject({
+    error: z.strictObject({ code, message: z.string(), request_id: idOf("req"), ...extras }),
+  })
+  .meta({ id: "ErrorEnvelope" });
 
 export interface ProblemContext {
   requestId: string;

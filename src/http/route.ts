@@ -1,18 +1,15 @@
-// What a route is: data with a handler. The type makes scope and bucket compulsory, so that no endpoint
-// can be added that forgets who may call it and how often. app.ts binds routes, guards.ts judges a request
-// before its handler runs, problem.ts renders what they refuse.
+// What a route is: data with a handler. The type requires a scope and a bucket, so that no endpoint can be added without
+// saying who may call it and how often. app.ts binds the routes, middleware.ts judges a request before its handler runs,
+// problem.ts renders refusals.
 import type { Account } from "../model/account.ts";
 import type { Scope } from "../model/api-key.ts";
 import type { Resource } from "../model/last-change.ts";
-import type { LargeBody } from "./large-bodies.ts";
 import type { Kept } from "./large-body-thread.ts";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { z } from "zod";
 import type { Principal } from "../access/access.ts";
-import type { BucketState, RouteBucket } from "../access/buckets.ts";
+import type { RouteBucket } from "../access/buckets.ts";
 import type { ErrorCode, Problem } from "../errors.ts";
-import type { Place } from "./connections.ts";
 import type { Store } from "../store/store.ts";
 
 /** The HTTPS listeners, or the operator's Unix socket. */
@@ -28,10 +25,10 @@ export interface Reply {
   body?: string | Buffer | Readable;
 }
 
-/** The shape of a JSON body (shapes/), of bodies of several media types, or null where there is no body. */
+/** The schema of a JSON body, those of bodies of several media types, or null where there is no body. */
 export type Answer = z.ZodType | Record<string, z.ZodType> | null;
 
-/** A request whose guards have passed, as its handler sees it. */
+/** A request that has passed the middleware, as its handler sees it. */
 export interface Call<Query, Body> {
   door: Door;
   account: Account;
@@ -47,7 +44,7 @@ export interface Call<Query, Body> {
    * The effect of a request that changes something, and its answer: with an Idempotency-Key they are kept together.
    * `effect` writes with the store that it is given, once; both may run more than once, so all else comes after.
    */
-  once<T>(effect: (store: Store) => Promise<T>, answer: (result: T) => Reply): Promise<Reply>;
+  idempotent<T>(effect: (store: Store) => Promise<T>, answer: (result: T) => Reply): Promise<Reply>;
   /** For what keeps its answer itself. */
   idempotency: { key: string; fingerprint: Buffer } | null;
   /** Wall clock at the request. */
@@ -57,16 +54,16 @@ export interface Call<Query, Body> {
 }
 
 /**
- * What a GET shows, for Last-Modified and 304: all that its answers are made of. None: it is the same for as long as the
- * program runs. `always`: it is new each time.
+ * The resources that the answers of a GET are made of: the last write to any of them is its Last-Modified, which 304 is
+ * judged by. None: the answer stays the same for as long as the program runs. `always`: it is new each time.
  */
-export type Shows = readonly Resource[] | "always";
+export type LastModifiedFrom = readonly Resource[] | "always";
 
 export type RouteOf<Query extends z.ZodObject, Body extends z.ZodType | null> = AnyRoute<Query, Body> &
   (
     | {
         method: "GET";
-        changes: Shows;
+        lastModifiedFrom: LastModifiedFrom;
         /** Of what changes with the time too: how often. */ changesEachMs?: number;
       }
     | { method: Exclude<Method, "GET"> }
@@ -82,14 +79,14 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   summary: string;
   /** What it answers when it succeeds, by status. */
   answers: Record<number, Answer>;
-  /** The codes that its handler refuses with, beside those of its guards. */
+  /** The codes that its handler refuses with, beside those of the middleware. */
   refuses?: readonly ErrorCode[];
   /** Its name in the audit log, where it is not that of its path (audit.ts); null: it changes nothing. */
   act?: string | null;
   /** It concerns the whole appliance, and not the account of the request. */
-  everybodys?: true;
+  applianceWide?: true;
   /** Members of the body whose values the audit log may keep: no secrets, no addresses of people. */
-  shows?: readonly string[];
+  auditFields?: readonly string[];
   /** Any one of these, admin always; the first is the `required_scope` of a refusal. `open`: no key is asked for. */
   scopes: readonly [Scope, ...Scope[]] | "open";
   bucket: RouteBucket;
@@ -98,7 +95,7 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   doors: "public" | "admin" | "both";
   query: Query;
   /** What the body has to be, where `body` lets everything through and the handler reads it itself. */
-  asks?: z.ZodType;
+  requestSchema?: z.ZodType;
   /** null: a body is neither wanted nor read. */
   body: Body;
   /** A body with more values in it is refused unparsed; 20,000 where it is not given. */
@@ -132,42 +129,4 @@ export function route<Query extends z.ZodObject, Body extends z.ZodType | null>(
 /** A JSON answer. */
 export function json(status: number, value: unknown, headers: Record<string, string> = {}): Reply {
   return { status, headers, body: JSON.stringify(value) };
-}
-
-/** What the path of a request came to. */
-export type Match =
-  | { kind: "route"; route: Route }
-  | { kind: "method"; allow: string[] }
-  | { kind: "none" }
-  | { kind: "malformed" }
-  /** In a form that is not taken: another scheme, a backslash, a fragment. */
-  | { kind: "target" };
-
-/** One request on its way through the guards, which fill in what they find. */
-export interface Exchange {
-  readonly door: Door;
-  readonly id: string; // req_…
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly method: string;
-  readonly path: string;
-  readonly search: URLSearchParams;
-  readonly params: Record<string, string>;
-  readonly match: Match;
-  readonly ip: string;
-  principal: Principal | null;
-  /** Of a request that came through a proxy: what it counts as. */
-  place: Place | null;
-  bucket: BucketState | null;
-  query: Record<string, unknown>;
-  raw: Buffer | null;
-  /** A body that was too large for the loop, in place of `raw`. */
-  large: LargeBody | null;
-  json: unknown;
-  body: unknown;
-  idempotency: { key: string; fingerprint: Buffer } | null;
-  /** The audit log was told, with the effect. */
-  told: boolean;
-  /** Run once the work is really over, even where the client was answered before. */
-  cleanup: (() => void)[];
 }

@@ -1,32 +1,40 @@
 // Every endpoint, on one screen. A new one is an entry in routes/<resource>.ts, and nothing else.
 import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
-import { auditRoutes } from "./routes/audit.ts";
-import { accountRoutes } from "./routes/accounts.ts";
-import { descriptionRoutes } from "./routes/description.ts";
-import { domainRoutes } from "./routes/domains.ts";
-import { errorRoutes } from "./routes/errors.ts";
-import { eventRoutes } from "./routes/events.ts";
-import { healthRoutes } from "./routes/health.ts";
-import { inboxRoutes } from "./routes/inbox.ts";
-import { ipAssignmentRoutes } from "./routes/ip-assignments.ts";
-import { ipPoolRoutes } from "./routes/ip-pools.ts";
-import { ipRoutes } from "./routes/ips.ts";
-import { keyRoutes } from "./routes/keys.ts";
-import { maintenanceRoutes } from "./routes/maintenance.ts";
-import { messageRoutes } from "./routes/messages.ts";
-import { recipientRoutes } from "./routes/recipients.ts";
-import { smtpCredentialRoutes } from "./routes/smtp-credentials.ts";
-import { statsRoutes } from "./routes/stats.ts";
-import { suppressionRoutes } from "./routes/suppressions.ts";
-import { tailRoutes } from "./routes/tail.ts";
-import { webhookRoutes } from "./routes/webhooks.ts";
+import { attemptRoutes } from "./resources/attempts.ts";
+import { auditRoutes } from "./resources/audit.ts";
+import { accountRoutes } from "./resources/accounts.ts";
+import { descriptionRoutes } from "./resources/description.ts";
+import { domainRoutes } from "./resources/domains.ts";
+import { errorRoutes } from "./resources/errors.ts";
+import { eventRoutes } from "./resources/events.ts";
+import { healthRoutes } from "./resources/health.ts";
+import { inboxRoutes } from "./resources/inbox.ts";
+import { ipAssignmentRoutes } from "./resources/ip-assignments.ts";
+import { ipPoolRoutes } from "./resources/ip-pools.ts";
+import { ipRoutes } from "./resources/ips.ts";
+import { keyRoutes } from "./resources/keys.ts";
+import { maintenanceRoutes } from "./resources/maintenance.ts";
+import { messageContentRoutes } from "./resources/message-content.ts";
+import { messageRoutes } from "./resources/messages.ts";
+import { recipientRoutes } from "./resources/recipients.ts";
+import { smtpCredentialRoutes } from "./resources/smtp-credentials.ts";
+import { sendingRoutes } from "./resources/sending.ts";
+import { statsRoutes } from "./resources/stats.ts";
+import { suppressionRoutes } from "./resources/suppressions.ts";
+import { tailRoutes } from "./resources/tail.ts";
+import { webhookDeliveryRoutes } from "./resources/webhook-deliveries.ts";
+import { webhookRoutes } from "./resources/webhooks.ts";
 
 export function allRoutes(deps: RouteDeps): Route[] {
   const routes = [
-    ...messageRoutes(deps), // POST GET /v1/messages, POST batch, validate, GET {id}, {id}/attempts, {id}/content, POST {id}/cancel
+    ...sendingRoutes(deps), // POST /v1/messages, batch, validate
+    ...messageRoutes(deps), // GET /v1/messages, {id}, POST {id}/cancel
+    ...attemptRoutes(deps), // GET /v1/messages/{id}/attempts
+    ...messageContentRoutes(deps), // GET /v1/messages/{id}/content
     ...eventRoutes(deps), // GET /v1/events
-    ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test, rotate_secret, replay, GET {id}/deliveries
+    ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test, rotate_secret
+    ...webhookDeliveryRoutes(deps), // GET /v1/webhooks/{id}/deliveries, POST {id}/replay
     ...domainRoutes(deps), // POST GET /v1/domains, GET PATCH DELETE {name}, POST {name}/verify, {name}/dkim/rotate; on the socket suspend, resume
     ...ipPoolRoutes(deps), // POST GET /v1/ip_pools, GET PATCH DELETE {name}
     ...ipRoutes(deps), // POST /v1/ip_pools/{name}/ips, PATCH DELETE {name}/ips/{ip}, GET /v1/ips

@@ -1,13 +1,7 @@
 // The totals of the statistics as the API shows them, made of the catalogue of counters (model/counters.ts).
 import { z } from "zod";
-import {
-  counters,
-  countersIn,
-  type Counter,
-  type CounterOf,
-  type Totalled,
-  type Totals,
-} from "../model/counters.ts";
+import { counters, countersIn, type Counter, type CounterOf, type Totalled } from "../model/counters.ts";
+import { viewOf } from "./codec.ts";
 
 type Snake<Name extends string> = Name extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Snake<Tail>}`
@@ -29,15 +23,9 @@ export const bounceTotals = mailTotals
   .pick({ bounced: true, bounced_hard: true, bounced_soft: true })
   .meta({ id: "StatsBounceTotals" });
 
-const shown = { mail: countersIn("mail"), webhooks: countersIn("webhooks") };
-
-export const mailTotalsView = (totals: Totals) => view(shown.mail, totals) as z.input<typeof mailTotals>;
-export const webhookTotalsView = (totals: Totals) =>
-  view(shown.webhooks, totals) as z.input<typeof webhookTotals>;
-
-function view(names: readonly (keyof Totals)[], totals: Totals): object {
-  return Object.fromEntries(names.map((name) => [snake(name), totals[name]]));
-}
+export const mailTotalsView = viewOf(mailTotals);
+export const bounceTotalsView = viewOf(bounceTotals);
+export const webhookTotalsView = viewOf(webhookTotals);
 
 function snake(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

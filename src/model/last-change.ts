@@ -1,4 +1,4 @@
-// When a list of the API last changed (RFC 9110 §8.8.2, Last-Modified). Which write changes which: store/changes.ts.
+// When a list of the API last changed (RFC 9110 §8.8.2, Last-Modified). Which write changes which stands where the store declares it.
 
 /** What can change apart from the rest: the lists of the API. */
 export const resources = [

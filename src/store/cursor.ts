@@ -1,6 +1,10 @@
 // Pages as the reader thread works on them, and the kind of a list, which its cursors (src/cursor.ts) are bound to.
 import { createHash } from "node:crypto";
-import type { Position } from "../cursor.ts";
+import { decodeCursor, encodeCursor, type Position } from "../cursor.ts";
+import type { Page, PageRequest } from "../model/page.ts";
+
+/** Rows that a page looks at where a filter has no index. */
+export const walkLimit = 20_000;
 
 /** A list's page as the reader works on it: `after` is a position, null at the start. */
 export interface PageAt {
@@ -22,4 +26,24 @@ export function kindOf(kind: string, filter: object): string {
   if (given.length === 0) return kind;
   const hash = createHash("sha256").update(JSON.stringify(given)).digest("base64url");
   return `${kind}.${hash.slice(0, 8)}`;
+}
+
+export function pageAt(kind: string, page: PageRequest, shape: ("string" | "number")[]): PageAt {
+  return { limit: page.limit, after: decodeCursor(kind, page.cursor, shape) };
+}
+
+/** Of a page whose cursor is the last key: the key that it goes on after. */
+export function keyAfter(kind: string, page: PageRequest): number {
+  return Number(decodeCursor(kind, page.cursor, ["number"])?.[0] ?? 0);
+}
+
+/** `rows`: in the order of their keys, one more than the page holds where there are more. */
+export function pageByKey<T extends { key: number }>(kind: string, rows: T[], limit: number): Page<T> {
+  const shown = rows.slice(0, limit);
+  const last = rows.length > limit ? shown.at(-1) : undefined;
+  return pageOf(kind, { rows: shown, next: last ? [last.key] : null, hasMore: last !== undefined });
+}
+
+export function pageOf<T>(kind: string, { rows, next, hasMore }: PageFound<T>): Page<T> {
+  return { rows, next: next === null ? null : encodeCursor(kind, next), hasMore };
 }

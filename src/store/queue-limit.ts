@@ -4,7 +4,7 @@
 // is free, so that clients do not see it open and shut with every recipient that leaves.
 import type { ShareFull } from "../model/acceptance.ts";
 import type { QueueShare } from "../model/limits.ts";
-import type { Tally } from "./tally.ts";
+import type { Tally } from "./batch-counters.ts";
 
 const shutAtLeastMs = 1000;
 const freeBeforeOpen = 1 / 20;

@@ -5,7 +5,7 @@
 import type { AnsweredResult, AnswerRequest, KeptAnswer } from "../model/idempotency.ts";
 import type { AccountStore } from "./interface/accounts.ts";
 import type { AuditStore } from "./interface/audit.ts";
-import type { CredentialStore } from "./interface/credentials.ts";
+import type { ApiKeyStore } from "./interface/api-keys.ts";
 import type { DomainStore } from "./interface/domains.ts";
 import type { EngineStore } from "./interface/engine.ts";
 import type { ErasureStore } from "./interface/erasure.ts";
@@ -14,10 +14,12 @@ import type { InboxStore } from "./interface/inbox.ts";
 import type { IpPoolStore } from "./interface/ip-pools.ts";
 import type { MaintenanceStore } from "./interface/maintenance.ts";
 import type { MessageStore } from "./interface/messages.ts";
+import type { NxdomainRecheckStore } from "./interface/nxdomain-rechecks.ts";
 import type { QueueStore } from "./interface/queue.ts";
 import type { ReportStore } from "./interface/reports.ts";
 import type { RetentionStore } from "./interface/retention.ts";
 import type { SendingPauseStore } from "./interface/sending-pause.ts";
+import type { SmtpCredentialStore } from "./interface/smtp-credentials.ts";
 import type { StatisticsStore } from "./interface/statistics.ts";
 import type { SuppressionStore } from "./interface/suppressions.ts";
 import type { WebhookStore } from "./interface/webhooks.ts";
@@ -25,7 +27,8 @@ import type { WebhookStore } from "./interface/webhooks.ts";
 export interface Store
   extends
     AccountStore,
-    CredentialStore,
+    ApiKeyStore,
+    SmtpCredentialStore,
     DomainStore,
     MessageStore,
     QueueStore,
@@ -34,6 +37,7 @@ export interface Store
     ReportStore,
     EventStore,
     SuppressionStore,
+    NxdomainRecheckStore,
     WebhookStore,
     AuditStore,
     IpPoolStore,
@@ -48,7 +52,7 @@ export interface Store
    * either throws is thrown on, and nothing is kept. Both may run again where another write came between, so nothing
    * else may happen in them.
    */
-  answered<T>(
+  withIdempotency<T>(
     request: AnswerRequest | null,
     effect: (store: Store) => Promise<T>,
     answer: (result: T) => KeptAnswer,

@@ -1,7 +1,7 @@
 // What the audit log holds of admin acts: every success that changes something, with who, from where and in which
 // request, in one transaction with its effect. Over a real store.
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { databaseName, openReading } from "../../src/store/open.ts";
+import { databaseName, openReading } from "../../src/store/sqlite/engine/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";

@@ -151,8 +151,8 @@ const read = async (path: string, admin = false): Promise<string> => {
 };
 const conditional = (of?: Resource): string[] =>
   routes
-    .filter((route) => route.method === "GET" && route.changes !== "always")
-    .filter((route) => of === undefined || (route.method === "GET" && route.changes.includes(of)))
+    .filter((route) => route.method === "GET" && route.lastModifiedFrom !== "always")
+    .filter((route) => of === undefined || (route.method === "GET" && route.lastModifiedFrom.includes(of)))
     .map(({ path }) => path);
 
 test("the table above has every GET route", () => {
@@ -173,7 +173,7 @@ describe.each(routes.filter(({ path }) => path !== "/v1/events/tail").map(({ pat
       await clock.advance(3000);
       const first = await get(path);
       const again = await get(path, stampOf(first));
-      if (routeOf(path).changes === "always") return expect(again.status).toBe(200);
+      if (routeOf(path).lastModifiedFrom === "always") return expect(again.status).toBe(200);
       expect(again.status).toBe(304);
       expect(again.text).toBe("");
       expect(again.headers["content-type"]).toBeUndefined();

@@ -283,7 +283,7 @@ test("attempts go with the events of a person who is forgotten, and what was ans
 test("an endpoint is changed though an attempt at it ends each time that the change is about to be written", async () => {
   await record();
   let tries = 0;
-  const kept = await store.answered(
+  const kept = await store.withIdempotency(
     null,
     async (writing) => {
       const at = clock.now();

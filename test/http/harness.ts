@@ -115,7 +115,7 @@ export async function startHttp(
     options.opened?.store ??
     fake<Store>("store", {
       ...memoryKeys(account),
-      async answered(_request, effect, answer) {
+      async withIdempotency(_request, effect, answer) {
         const result = await effect(store);
         answer(result);
         return { kind: "done", result };

@@ -9,12 +9,8 @@ afterAll(() => appliance.stop());
 
 test("/docs shows every resource and asks this host alone", async () => {
   const base = `https://127.0.0.1:${appliance.httpPort}`;
-  const { requests, complaints, text } = await visit(`${base}/docs`, "Sends a message");
-  for (const summary of [
-    "Lists events in the order",
-    "Makes an endpoint that events are sent to",
-    "Tells of message.bounced",
-  ])
+  const { requests, complaints, text } = await visit(`${base}/docs`, "Send a message");
+  for (const summary of ["List events in the order", "Create a webhook endpoint", "Receive message.bounced"])
     expect(text).toContain(summary);
   const foreign = requests.filter((url) => !url.startsWith(`${base}/`) && !/^(data|blob):/.test(url));
   expect(foreign).toEqual([]);

@@ -4,13 +4,15 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { counterMask, counterNames, type CounterName } from "../../src/model/counters.ts";
 import { mailFacts } from "../../src/model/facts.ts";
-import { createStatsFold } from "../../src/store/stats-fold.ts";
-import { createStatsGather } from "../../src/store/stats-gather.ts";
-import { createStatsViews } from "../../src/store/stats-views.ts";
-import { createTally } from "../../src/store/tally.ts";
-import { createStatsCalls } from "../../src/store/stats-calls.ts";
-import { migrate } from "../../src/store/migrations.ts";
-import { openWriting, prepareFiles } from "../../src/store/open.ts";
+import { createStatsFold } from "../../src/store/sqlite/stats-fold.ts";
+import { createStatsGather } from "../../src/store/sqlite/stats-gather.ts";
+import { createStatsViews } from "../../src/store/sqlite/stats-views.ts";
+import type { Lists } from "../../src/store/sqlite/nouns.ts";
+import { remote } from "../../src/store/sqlite/remote.ts";
+import { createTally } from "../../src/store/batch-counters.ts";
+import { createStatsCalls } from "../../src/store/sqlite/stats-calls.ts";
+import { migrate } from "../../src/store/sqlite/migrations.ts";
+import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import { silentLog } from "../../src/log.ts";
 import { newDirectory } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -52,7 +54,7 @@ function counting(meanwhile: Happened[] = []) {
     gather.flush();
   };
   let pieces = 0;
-  const call = async (_intent: string, arg: { most: number; late: boolean }): Promise<number | null> => {
+  const foldPiece = async (arg: { most: number; late: boolean }): Promise<number | null> => {
     if (++pieces > 1000) throw new Error("a fold without an end");
     const taken = fold(arg);
     batch(meanwhile);
@@ -61,8 +63,8 @@ function counting(meanwhile: Happened[] = []) {
   const waiting = db.prepare<[], { n: number }>("SELECT count(*) AS n FROM stats_waiting");
   const calls = createStatsCalls({
     space: { full: () => false },
-    writer: { call: call as never },
-    reader: { ask: (async (name: string, arg: unknown) => views[name]?.(arg as never)) as never },
+    write: { count: async () => undefined, foldStats: foldPiece },
+    lists: remote<Lists>(async (name, arg) => views[name]?.(arg as never)),
     lookups: { countsWait: () => true, countsWaiting: () => waiting.get()?.n ?? 0 },
     clock: new ManualClock(),
     log: silentLog,

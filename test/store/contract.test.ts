@@ -1,9 +1,8 @@
 import { rmSync } from "node:fs";
 import { ManualClock } from "../support/clock.ts";
-import { storeContract } from "./contract.ts";
-import type { OpenedStore } from "./contract.ts";
+import { storeContract } from "./contract/contract.ts";
+import type { OpenedStore } from "./contract/opened.ts";
 import { newDirectory, openSqlite } from "./fixtures.ts";
-import { retentionContract } from "./retention-contract.ts";
 
 async function open(): Promise<OpenedStore> {
   const dataDir = newDirectory();
@@ -20,4 +19,3 @@ async function open(): Promise<OpenedStore> {
 }
 
 storeContract("SQLite", open);
-retentionContract("SQLite", open);

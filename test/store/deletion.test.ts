@@ -1,8 +1,8 @@
 // A deletion is one transaction, and what the account or endpoint had goes in pieces after it. The process may end between.
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createAccountWrites } from "../../src/store/account-writes.ts";
-import { databaseName, openWriting } from "../../src/store/open.ts";
+import { createAccountWrites } from "../../src/store/sqlite/accounts.ts";
+import { databaseName, openWriting } from "../../src/store/sqlite/engine/open.ts";
 import { ManualClock } from "../support/clock.ts";
 import { mint, newDirectory, newSuppression, openSqlite } from "./fixtures.ts";
 

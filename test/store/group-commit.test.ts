@@ -5,13 +5,17 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import type { Clock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
-import { packMessage } from "../../src/store/acceptance.ts";
-import { createBatchRunner } from "../../src/store/batch.ts";
-import type { Batch, Call } from "../../src/store/batch.ts";
-import { createGroupCommit } from "../../src/store/group-commit.ts";
-import type { GroupCommit } from "../../src/store/group-commit.ts";
-import { migrate } from "../../src/store/migrations.ts";
-import { databaseName, openReading, openWriting, prepareFiles } from "../../src/store/open.ts";
+import { packMessage } from "../../src/store/message-packing.ts";
+import { createBatchRunner } from "../../src/store/sqlite/engine/batch.ts";
+import type { Batch, Call } from "../../src/store/sqlite/engine/batch.ts";
+import { createGroupCommit } from "../../src/store/sqlite/engine/group-commit.ts";
+import type { GroupCommit } from "../../src/store/sqlite/engine/group-commit.ts";
+import { migrate } from "../../src/store/sqlite/migrations.ts";
+import { databaseName, openReading, openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
+import { ownerOf, writerThread } from "../../src/store/sqlite/sqlite-store.ts";
+import { remote, type Remote } from "../../src/store/sqlite/remote.ts";
+import type { Commands } from "../../src/store/sqlite/nouns.ts";
+import { createWriter } from "../../src/store/sqlite/writer.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, newEvent, newMessage, newSuppression, openSqlite } from "./fixtures.ts";
@@ -39,30 +43,29 @@ function makeDatabase(): void {
 }
 
 const start = (clock: Clock = systemClock): GroupCommit =>
-  (open = createGroupCommit(path, clock, silentLog, {
-    onWritten: vi.fn(),
-    onCommit: vi.fn(),
-    onLost: vi.fn(),
-    onRefusal: vi.fn(),
-  }));
+  (open = createGroupCommit(
+    { clock, log: silentLog, ownerOf, startWriter: writerThread(path) },
+    { onWritten: vi.fn(), onCommit: vi.fn(), onLost: vi.fn(), onRefusal: vi.fn() },
+  ));
+const commands = (): Remote<Commands> => remote<Commands>(start().call);
 
 function suppress(name: string): Call {
   const arg = { entries: [newSuppression(1, `${name}@x.test`)], at: 1 };
-  return { intent: "addSuppressions", arg, at: 0, lengths: [] };
+  return { command: "addSuppressions", arg, at: 0, lengths: [] };
 }
 const batchOf = (calls: Call[]): Batch => ({ calls, bytes: new Uint8Array(0) });
 /** An event whose id stands already: its own fault, met in the middle of a batch. */
 const event = newEvent({ accountKey: 1, receivedAt: 1, id: "evt_twice" });
-const record: Call = { intent: "recordEvent", arg: event, at: 0, lengths: [] };
+const record: Call = { command: "recordEvent", arg: event, at: 0, lengths: [] };
 
 test("a call that fails leaves nothing of itself, and everything of the others, in the one commit", () => {
   makeDatabase();
-  const runner = createBatchRunner(path, systemClock);
+  const runner = createBatchRunner(path, systemClock, createWriter);
   const result = runner.run(batchOf([suppress("a"), record, suppress("b"), record, suppress("c")]));
   expect(result).toMatchObject({
     kind: "committed",
     failures: [[3, expect.stringContaining("UNIQUE")]],
-    events: true,
+    commit: { events: true },
   });
   const db = openReading(path, 1000);
   expect(db.prepare("SELECT canonical FROM suppressions").pluck().all()).toEqual([
@@ -77,7 +80,7 @@ test("a call that fails leaves nothing of itself, and everything of the others, 
 
 test("the queue's length leaves out what was undone", () => {
   makeDatabase();
-  const runner = createBatchRunner(path, systemClock);
+  const runner = createBatchRunner(path, systemClock, createWriter);
   const messageCall = (id: string | null, maxQueue: number) => {
     const message = newMessage({ accountKey: 1, at: 1, maxQueue });
     if (id !== null) message.message.id = id;
@@ -88,7 +91,7 @@ test("the queue's length leaves out what was undone", () => {
     let at = 0;
     const calls = messages.map(({ packed, blobs }): Call => {
       const lengths = blobs.map((blob) => blob.byteLength);
-      const call: Call = { intent: "acceptMessage", arg: packed, at, lengths };
+      const call: Call = { command: "acceptMessage", arg: packed, at, lengths };
       at += lengths.reduce((sum, length) => sum + length, 0);
       return call;
     });
@@ -107,21 +110,22 @@ test("the queue's length leaves out what was undone", () => {
 
 test("a database that cannot be opened fails the calls it had; the thread is started again by the next one", async () => {
   const writer = start();
+  const write = remote<Commands>(writer.call);
   await expect(writer.ready()).rejects.toThrow("unable to open database file");
-  await expect(writer.call("noteUse", { apiKeys: [], smtpCredentials: [], at: 1 })).rejects.toBeInstanceOf(
+  await expect(write.noteUse({ apiKeys: [], smtpCredentials: [], at: 1 })).rejects.toBeInstanceOf(
     StoreUnavailable,
   );
   makeDatabase();
-  expect(await writer.call("clearInbox", { accountKey: 1 })).toBe(0);
+  expect(await write.clearInbox({ accountKey: 1 })).toBe(0);
 });
 
 test("after a batch of two, a caller is joined by a second one or leaves when the wait is over", async () => {
   makeDatabase();
   const clock = new ManualClock();
-  const writer = start(clock);
+  const write = remote<Commands>(start(clock).call);
   const add = (name: string) => {
     const entries = [newSuppression(1, `${name}@x.test`)];
-    return writer.call("addSuppressions", { entries, at: 1 });
+    return write.addSuppressions({ entries, at: 1 });
   };
   const settled: string[] = [];
   await Promise.all([add("a"), add("b")]);
@@ -137,10 +141,10 @@ test("after a batch of two, a caller is joined by a second one or leaves when th
 
 test("more calls than a batch holds are all answered, each its own answer, in order of arrival", async () => {
   makeDatabase();
-  const writer = start();
+  const write = commands();
   const order: number[] = [];
   const calls = Array.from({ length: 2500 }, async (_, i) => {
-    const changes = await writer.call("addSuppressions", {
+    const changes = await write.addSuppressions({
       entries: [newSuppression(1, `n${i}@x.test`)],
       at: i,
     });
@@ -153,7 +157,7 @@ test("more calls than a batch holds are all answered, each its own answer, in or
 
 test("a call beyond four megabytes of its neighbours goes in a batch of its own, its bytes whole", async () => {
   makeDatabase();
-  const writer = start();
+  const write = commands();
   const hashes = Array.from({ length: 3 }, (_, i) => new Uint8Array(3_000_000).fill(i + 1));
   const create = (hash: Uint8Array, i: number) => {
     const key = {
@@ -166,8 +170,7 @@ test("a call beyond four megabytes of its neighbours goes in a batch of its own,
       allowIps: [],
       status: "active",
     } as const;
-    return writer.call(
-      "createApiKey",
+    return write.createApiKey(
       { ...key, allowIps: [], createdAt: 1, expiresAt: null, rates: {}, dailyQuota: null },
       [hash],
     );

@@ -5,16 +5,16 @@ import type { Database } from "better-sqlite3";
 import type { EventFilter } from "../../src/model/event.ts";
 import type { MessageFilter } from "../../src/model/message.ts";
 import { patternNames } from "../../src/model/patterns.ts";
-import { packMessage } from "../../src/store/acceptance.ts";
-import { createAuditWrites } from "../../src/store/audit-rows.ts";
-import type { Spool } from "../../src/store/content.ts";
-import { createLookups } from "../../src/store/lookups.ts";
-import { migrate } from "../../src/store/migrations.ts";
-import { openWriting, prepareFiles } from "../../src/store/open.ts";
-import { createPurge } from "../../src/store/purge.ts";
-import { createReader } from "../../src/store/reader.ts";
-import { prepareAtStart } from "../../src/store/start.ts";
-import { createWriter } from "../../src/store/writer.ts";
+import { packMessage } from "../../src/store/message-packing.ts";
+import { createAuditWrites } from "../../src/store/sqlite/audit.ts";
+import type { Spool } from "../../src/store/spool.ts";
+import { createLastPassed } from "../../src/store/sqlite/last-change.ts";
+import { migrate } from "../../src/store/sqlite/migrations.ts";
+import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
+import { createPurge } from "../../src/store/sqlite/retention.ts";
+import { prepareLists, prepareLookups } from "../../src/store/sqlite/nouns.ts";
+import { prepareAtStart } from "../../src/store/sqlite/start.ts";
+import { createWriter } from "../../src/store/sqlite/writer.ts";
 import { mint, newDirectory, newEndpoint, newMessage } from "./fixtures.ts";
 
 const message = newMessage({ accountKey: 1, at: 1 });
@@ -29,10 +29,10 @@ beforeAll(() => {
   db = openWriting(path);
   migrate(db, path);
   prepareAtStart(db, { now: 1, mint, spool: noSpool });
-  const { intents } = createWriter(db);
-  intents.createEndpoint(endpoint);
+  const { commands } = createWriter(db);
+  commands.createEndpoint(endpoint);
   const { packed, blobs } = packMessage(message);
-  intents.acceptMessage(packed, blobs.map(Buffer.from));
+  commands.acceptMessage(packed, blobs.map(Buffer.from));
 });
 afterAll(() => {
   db.close();
@@ -43,7 +43,7 @@ afterAll(() => {
 function prepared(run: () => void, places = new Set<string>()): string[] {
   const prepare = db.prepare.bind(db);
   const spy = vi.spyOn(db, "prepare").mockImplementation((sql: string) => {
-    const place = /src\/store\/([\w-]+\.ts:\d+):/.exec(new Error().stack ?? "")?.[1];
+    const place = /src\/store\/([\w/-]+\.ts:\d+):/.exec(new Error().stack ?? "")?.[1];
     if (place) places.add(place);
     return prepare(sql);
   });
@@ -115,7 +115,7 @@ test("retention reads in the order of keys: no walk sorts, whatever has gathered
 });
 
 test("no look-up of the loop looks at rows without a key; the hourly one of domains is bounded by its limit", () => {
-  const found = scansIn(prepared(() => createLookups(db)));
+  const found = scansIn(prepared(lookups));
   expect(
     found.filter(
       (line) =>
@@ -161,7 +161,7 @@ const eventFilters: EventFilter[] = [
 
 /** Every list with every filter, from the start and from further on. */
 function lists(): void {
-  const reader = createReader(db, db);
+  const reader = prepareLists(db);
   for (const after of [null, [1, 1]]) {
     const page = { limit: 10, after };
     for (const filter of messageFilters) reader.listMessages({ accountKey: 1, filter, page, now: 1 });
@@ -172,10 +172,16 @@ function lists(): void {
   reader.listSuppressions({ accountKey: 1, filter, page: { limit: 10, after: ["a"] }, now: 1 });
 }
 
+/** Every look-up of the loop. */
+function lookups(): void {
+  prepareLookups(db);
+  createLastPassed(db);
+}
+
 /** Every write, with the one that puts its statement together when it is called. */
 function writer(): void {
-  const { intents } = createWriter(db);
-  intents.updateEndpoint({
+  const { commands } = createWriter(db);
+  commands.updateEndpoint({
     accountKey: 1,
     key: 1,
     change: { active: false, updatedAt: 1 },
@@ -197,7 +203,7 @@ test("a start looks at no row without a key", () => {
 });
 
 test("the event and message lists of one recipient go by the address's index, and in order without a sort of the table", () => {
-  const reader = createReader(db, db);
+  const reader = prepareLists(db);
   const [sql] = prepared(() =>
     reader.listMessages({
       accountKey: 1,
@@ -216,19 +222,21 @@ test("the event and message lists of one recipient go by the address's index, an
 });
 
 test("without a LIMIT, only what is in flight, what waits in the sandbox, an emptied inbox and what a deleted endpoint left is taken whole", () => {
-  const texts = [writer, () => createLookups(db), lists, atStart].flatMap((run) => prepared(run));
+  const texts = [writer, lookups, lists, atStart].flatMap((run) => prepared(run));
   const whole =
     /INDEX recipients_leased |INDEX recipients_waiting \(lane>\?\): SELECT account_key|^SEARCH inbox .*: DELETE FROM inbox WHERE account_key = \?$|^SEARCH deliveries .*: DELETE FROM deliveries WHERE endpoint_key = \?$/;
   expect(unboundedIn(texts).filter((line) => !whole.test(line))).toEqual([]);
   expect(unboundedIn(["SELECT * FROM messages WHERE account_key = 1"])).toHaveLength(1);
 });
 
+const transactions = new Set(["sqlite/engine/batch.ts", "sqlite/engine/migrate.ts"]);
+
 test("every statement of the store is looked at here, those of transactions and migrations excepted", () => {
   const places = new Set<string>();
-  for (const run of [writer, () => createLookups(db), lists, atStart]) prepared(run, places);
+  for (const run of [writer, lookups, lists, atStart]) prepared(run, places);
   const folder = join(import.meta.dirname, "../../src/store");
-  const written = readdirSync(folder)
-    .filter((name) => name.endsWith(".ts") && name !== "batch.ts" && name !== "migrations.ts")
+  const written = readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !transactions.has(name))
     .flatMap((name) =>
       readFileSync(join(folder, name), "utf8")
         .split("\n")

@@ -2,12 +2,31 @@ import { rmSync } from "node:fs";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
-import { getTableConfig } from "drizzle-orm/sqlite-core";
+import { is, SQL } from "drizzle-orm";
+import { getTableConfig, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrate, migrations, SchemaTooNew } from "../../src/store/migrations.ts";
-import { openWriting, prepareFiles } from "../../src/store/open.ts";
-import { tables } from "../../src/store/schema.ts";
+import { SchemaTooNew } from "../../src/store/sqlite/engine/migrate.ts";
+import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
+import * as accounts from "../../src/store/sqlite/schema/accounts.ts";
+import * as appliance from "../../src/store/sqlite/schema/appliance.ts";
+import * as events from "../../src/store/sqlite/schema/events.ts";
+import * as ipPools from "../../src/store/sqlite/schema/ip-pools.ts";
+import * as messages from "../../src/store/sqlite/schema/messages.ts";
+import * as statistics from "../../src/store/sqlite/schema/statistics.ts";
+import * as suppressions from "../../src/store/sqlite/schema/suppressions.ts";
 import { newDirectory } from "./fixtures.ts";
+
+const tables: SQLiteTable[] = [
+  accounts,
+  appliance,
+  events,
+  ipPools,
+  messages,
+  statistics,
+  suppressions,
+].flatMap((file) => Object.values(file));
 
 let dataDir: string;
 beforeEach(() => (dataDir = newDirectory()));
@@ -23,9 +42,61 @@ interface Column {
   type: string;
   notnull: number;
   pk: number;
+  dflt_value: string | null;
 }
 
-test("the table types say what the tables really are, and name them all", () => {
+const dialect = new SQLiteSyncDialect();
+const byName = (a: { name: string }, b: { name: string }): number => a.name.localeCompare(b.name);
+const textOf = (part: SQL): string => dialect.sqlToQuery(part).sql;
+
+/** A default as SQLite keeps it. */
+function defaultOf(column: SQLiteColumn): string | null {
+  if (column.default === undefined) return null;
+  const value: unknown = column.mapToDriverValue(column.default);
+  return typeof value === "string" ? `'${value}'` : String(value);
+}
+
+function columnsOf(table: SQLiteTable) {
+  const config = getTableConfig(table);
+  const keys = new Set(config.primaryKeys.flatMap(({ columns }) => columns.map(({ name }) => name)));
+  const declared = config.columns.map((column) => ({
+    name: column.name,
+    type: column.getSQLType().toUpperCase(),
+    required: column.notNull,
+    key: column.primary || keys.has(column.name),
+    initially: defaultOf(column),
+  }));
+  return declared.toSorted(byName);
+}
+
+function indexesOf(table: SQLiteTable): string[] {
+  const { name: of, indexes } = getTableConfig(table);
+  const texts = indexes.map(({ config: { name, unique, columns, where } }) => {
+    const parts = columns.map((column) => (is(column, SQL) ? textOf(column) : column.name)).join(", ");
+    return `CREATE ${unique ? "UNIQUE " : ""}INDEX ${name} ON ${of} (${parts})${where ? ` WHERE ${textOf(where)}` : ""}`;
+  });
+  return texts.toSorted();
+}
+
+function uniquesOf(table: SQLiteTable): string[] {
+  const { columns, uniqueConstraints } = getTableConfig(table);
+  const single = columns.filter(({ isUnique }) => isUnique).map(({ name }) => name);
+  const several = uniqueConstraints.map((constraint) =>
+    constraint.columns.map(({ name }) => name).join(", "),
+  );
+  return [...single, ...several].toSorted();
+}
+
+function referencesOf(table: SQLiteTable): string[] {
+  const texts = getTableConfig(table).foreignKeys.map((key) => {
+    const { columns, foreignTable } = key.reference();
+    const from = columns.map(({ name }) => name).join(", ");
+    return `${from} -> ${getTableConfig(foreignTable).name}, ${key.onDelete ?? "no action"}`;
+  });
+  return texts.toSorted();
+}
+
+test("the table types say what the tables really are: every table, column and index, and no others", () => {
   const { db, path } = fresh();
   migrate(db, path);
   const names = db
@@ -33,30 +104,45 @@ test("the table types say what the tables really are, and name them all", () => 
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
     )
     .all();
-  expect(
-    Object.values(tables)
-      .map((table) => getTableConfig(table).name)
-      .sort(),
-  ).toEqual(names.map(({ name }) => name).sort());
-  for (const table of Object.values(tables)) {
-    const config = getTableConfig(table);
-    const real = db.prepare<[], Column>(`PRAGMA table_info(${config.name})`).all();
-    const keys = new Set(config.primaryKeys.flatMap(({ columns }) => columns.map(({ name }) => name)));
-    const told = config.columns.map((column) => ({
-      name: column.name,
-      type: column.getSQLType().toUpperCase(),
-      required: column.notNull,
-      key: column.primary || keys.has(column.name),
-    }));
+  expect(tables.map((table) => getTableConfig(table).name).sort()).toEqual(
+    names.map(({ name }) => name).sort(),
+  );
+  for (const table of tables) {
+    const { name: of } = getTableConfig(table);
     // an INTEGER PRIMARY KEY is never null, whatever PRAGMA table_info says
-    const found = real.map(({ name, type, notnull, pk }) => ({
-      name,
-      type,
-      required: notnull === 1 || pk > 0,
-      key: pk > 0,
-    }));
-    const byName = (a: { name: string }, b: { name: string }): number => a.name.localeCompare(b.name);
-    expect({ [config.name]: told.sort(byName) }).toEqual({ [config.name]: found.sort(byName) });
+    const columns = db
+      .prepare<[], Column>(`PRAGMA table_info(${of})`)
+      .all()
+      .map(({ name, type, notnull, pk, dflt_value }) => ({
+        name,
+        type,
+        required: notnull === 1 || pk > 0,
+        key: pk > 0,
+        initially: dflt_value,
+      }));
+    const indexes = db
+      .prepare<[string], string>(
+        "SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?",
+      )
+      .pluck()
+      .all(of);
+    const uniques = db
+      .prepare<[], string>(
+        `SELECT (SELECT group_concat(name, ', ') FROM pragma_index_info(i.name)) FROM pragma_index_list('${of}') i WHERE origin = 'u'`,
+      )
+      .pluck()
+      .all();
+    const references = db
+      .prepare<[], string>(
+        `SELECT "from" || ' -> ' || "table" || ', ' || lower(on_delete) FROM pragma_foreign_key_list('${of}')`,
+      )
+      .pluck()
+      .all();
+    expect({
+      [of]: [columnsOf(table), indexesOf(table), uniquesOf(table), referencesOf(table)],
+    }).toEqual({
+      [of]: [columns.toSorted(byName), indexes.toSorted(), uniques.toSorted(), references.toSorted()],
+    });
   }
   db.close();
 });
@@ -100,6 +186,28 @@ test("a step on a database that holds something is preceded by a copy of it that
   expect(copy.pragma("user_version", { simple: true })).toBe(migrations.length);
   copy.close();
   expect(db.prepare("SELECT name, colour FROM accounts").all()).toEqual([{ name: "kept", colour: null }]);
+  db.close();
+});
+
+test("a database of an older version is brought to the newest step by step, and keeps what it holds", () => {
+  const { db, path } = fresh();
+  const first = "CREATE TABLE notes (key INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT";
+  migrate(db, path, [first]);
+  db.prepare("INSERT INTO notes (body) VALUES ('kept')").run();
+  const steps = [
+    first,
+    "ALTER TABLE notes ADD COLUMN length INTEGER; UPDATE notes SET length = length(body)",
+    "CREATE INDEX notes_length ON notes (length)",
+  ];
+  migrate(db, path, steps);
+  migrate(db, path, steps); // nothing is left to do
+  expect(db.prepare("SELECT body, length FROM notes INDEXED BY notes_length").all()).toEqual([
+    { body: "kept", length: 4 },
+  ]);
+  expect(db.pragma("user_version", { simple: true })).toBe(3);
+  const copy = new Sqlite(`${path}.v1.bak`, { readonly: true });
+  expect(copy.prepare("SELECT * FROM notes").all()).toEqual([{ key: 1, body: "kept" }]);
+  copy.close();
   db.close();
 });
 

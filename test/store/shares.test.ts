@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { NewMessage } from "../../src/model/acceptance.ts";
 import { createShareLimit } from "../../src/store/queue-limit.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createTally } from "../../src/store/tally.ts";
+import { createTally } from "../../src/store/batch-counters.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, mint, newDirectory, newMessage, openSqlite, settlementOf } from "./fixtures.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrations } from "../../src/store/migrations.ts";
+import { migrations } from "../../src/store/sqlite/migrations.ts";
 import { StoreLocked, StoreUnavailable } from "../../src/store/store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -66,7 +66,7 @@ const source = (name: string): string =>
   JSON.stringify(new URL(`../../src/store/${name}.ts`, import.meta.url).href);
 /** The lock is referred to for as long as the child lives: collected as garbage it would be free. */
 const holdLock = (directory: string): string =>
-  `import { lockDirectory } from ${source("lock")}; let lock; lock = lockDirectory(${JSON.stringify(directory)}); console.log("held"); setInterval(() => lock, 1000);`;
+  `import { lockDirectory } from ${source("sqlite/engine/lock")}; let lock; lock = lockDirectory(${JSON.stringify(directory)}); console.log("held"); setInterval(() => lock, 1000);`;
 
 test("what acknowledges is synced: synchronous is FULL in WAL mode, as read back", async () => {
   const { store } = await open();

@@ -7,9 +7,10 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { counterMask, type Totals } from "../../src/model/counters.ts";
 import type { NewEvent } from "../../src/model/event.ts";
 import { mailFacts } from "../../src/model/facts.ts";
-import { createBatchRunner } from "../../src/store/batch.ts";
-import { packMessage } from "../../src/store/acceptance.ts";
-import { databaseName } from "../../src/store/open.ts";
+import { createBatchRunner } from "../../src/store/sqlite/engine/batch.ts";
+import { packMessage } from "../../src/store/message-packing.ts";
+import { createWriter } from "../../src/store/sqlite/writer.ts";
+import { databaseName } from "../../src/store/sqlite/engine/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, minute, newDirectory, newEvent, newMessage, openSqlite, settlementOf } from "./fixtures.ts";
@@ -102,11 +103,11 @@ test("a call that is undone alone leaves no count, and those beside it keep thei
 test("where the counts cannot be written nothing is, and the next batch does not bring them along", async () => {
   await store.close();
   const path = join(dataDir, databaseName);
-  const runner = createBatchRunner(path, clock);
+  const runner = createBatchRunner(path, clock, createWriter);
   const { packed, blobs } = packMessage(newMessage({ accountKey: account, at: clock.now() }));
   const lengths = blobs.map(({ byteLength }) => byteLength);
-  const call = { intent: "acceptMessage", arg: packed, at: 0, lengths } as const;
-  const event = { intent: "recordEvent", arg: countedEvent(), at: 0, lengths: [] } as const;
+  const call = { command: "acceptMessage", arg: packed, at: 0, lengths } as const;
+  const event = { command: "recordEvent", arg: countedEvent(), at: 0, lengths: [] } as const;
   runner.pragmas();
   const other = new Sqlite(path);
   other.exec("ALTER TABLE stats_waiting RENAME TO away");
@@ -129,7 +130,7 @@ test("a request that is rehearsed, kept and replayed counts once", async () => {
     at: clock.now(),
   };
   for (let i = 0; i < 2; i++)
-    await store.answered(
+    await store.withIdempotency(
       request,
       (writing) => writing.recordEvent(countedEvent()),
       () => ({ status: 200, body: "{}", audit: null }),

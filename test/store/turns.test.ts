@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createTurns, type Turn } from "../../src/store/turns.ts";
+import { createTurns, type Turn } from "../../src/store/sqlite/engine/turns.ts";
 
 interface Call extends Turn {
   name: string;

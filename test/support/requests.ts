@@ -30,7 +30,7 @@ interface Schema {
 
 /** The JSON Schema of a request's body; null where the route has none. */
 export function bodySchema(route: Route): Schema | null {
-  const schema = route.asks ?? route.body;
+  const schema = route.requestSchema ?? route.body;
   return schema ? schemaOf(schema) : null;
 }
 

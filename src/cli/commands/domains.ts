@@ -59,7 +59,7 @@ export function register(domains: Command, cli: Cli): void {
     .description("check the DNS records; exit 7 if one is missing or wrong")
     .option("--wait [span]", "repeat the check until the domain is verified, at most this long (10m)")
     .action(async (name: string, flags: { wait?: string | true }) => verify(cli, name, flags.wait));
-  addListOptions(domains.command("list").description("all domains"), false).action((flags: ListFlags) =>
+  addListOptions(domains.command("list").description("list the domains"), false).action((flags: ListFlags) =>
     printList(cli, flags, {
       path: "/v1/domains",
       columns: [
@@ -73,7 +73,7 @@ export function register(domains: Command, cli: Cli): void {
   );
   domains
     .command("show <domain>")
-    .description("one domain")
+    .description("show a domain")
     .action(async (name: string) => {
       const answer = await one(name);
       if (cli.out.json) return cli.out.body(answer.text);
@@ -141,7 +141,7 @@ export function register(domains: Command, cli: Cli): void {
   domains
     .command("delete <domain>")
     .description("delete a domain and its keys; mail from it is then refused")
-    .option("--confirm <domain>", "delete without a prompt")
+    .option("--confirm <domain>", "act without a prompt")
     .action(async (name: string, flags: { confirm?: string }) => {
       await agreeByName(
         cli,

@@ -1,29 +1,38 @@
 // `svc inbox`: mail of test keys and of `serve --dev`, which is kept here in place of being sent.
 import type { Command } from "commander";
-import { agree } from "../ask.ts";
 import { segment, type Cli } from "../cli.ts";
-import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
+import { addVerbs, type Verb } from "../verbs.ts";
 
 const shownHeaders = ["From", "To", "Cc", "Reply-To", "Subject", "Date", "Message-ID"];
 
+export const verbs: readonly Verb[] = [
+  {
+    name: "list",
+    about: "list the mail, newest first",
+    lists: "/v1/inbox",
+    columns: [
+      field("message_id", "message"),
+      field("to"),
+      field("subject"),
+      field("caught_at", "caught"),
+      field("from"),
+      field("size_bytes", "size"),
+    ],
+    empty: () => "The inbox is empty.",
+  },
+  {
+    name: "clear",
+    about: "delete all mail of the inbox",
+    route: "DELETE /v1/inbox",
+    question: () => "Empty the inbox?",
+    show: (cli, { json }) => cli.out.line(`cleared ${String(json["cleared"])}`),
+  },
+];
+
 export function register(inbox: Command, cli: Cli): void {
   const content = (id: string): string => `/v1/messages/${segment(id)}/content`;
-  addListOptions(inbox.command("list").description("list the mail, newest first"), false).action(
-    (flags: ListFlags) =>
-      printList(cli, flags, {
-        path: "/v1/inbox",
-        columns: [
-          field("message_id", "message"),
-          field("to"),
-          field("subject"),
-          field("caught_at", "caught"),
-          field("from"),
-          field("size_bytes", "size"),
-        ],
-        empty: "The inbox is empty.",
-      }),
-  );
+  addVerbs(inbox, cli, verbs);
   inbox
     .command("show <id>")
     .description("show the headers and text of a mail")
@@ -56,16 +65,6 @@ export function register(inbox: Command, cli: Cli): void {
       const answer = await cli.client.call("GET", content(id), { accept: "message/rfc822" });
       cli.out.bytes(answer.bytes);
       await cli.out.drained();
-    });
-  inbox
-    .command("clear")
-    .description("delete all mail of the inbox")
-    .option("--yes", "skip the prompt")
-    .action(async (flags: { yes?: boolean }) => {
-      await agree(cli, "Empty the inbox?", flags.yes);
-      const answer = await cli.client.call("DELETE", "/v1/inbox");
-      if (cli.out.json) return cli.out.body(answer.text);
-      cli.out.line(`cleared ${String(answer.json["cleared"])}`);
     });
 }
 

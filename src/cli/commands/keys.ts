@@ -1,7 +1,6 @@
 // `svc keys`: API keys. A value is shown once, alone on stdout, so that it can be piped.
 import type { Command } from "commander";
 import { keyScopes } from "../../model/api-key.ts";
-import { agree } from "../ask.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { usage } from "../fault.ts";
@@ -9,42 +8,75 @@ import { addLimitOptions, limitsOf, shownLimits, type LimitFlags } from "../limi
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { moment, spanMs } from "../times.ts";
+import { addVerbs, showStatus, type Verb } from "../verbs.ts";
+
+const made: readonly Verb[] = [
+  {
+    name: "create",
+    about: "create an API key",
+    route: "POST /v1/keys",
+    flags: [
+      { flag: "--name <name>", about: "what it is for", member: "name", required: true },
+      {
+        flag: "--scope <scope>",
+        about: keyScopes.join(", "),
+        member: "scope",
+        required: true,
+        read: scopeOf,
+      },
+      { flag: "--test", about: "create a test key, whose mail never leaves this machine", member: "test" },
+      {
+        flag: "--allow-ip <network>",
+        about: "accept it from these networks only; repeat or separate by commas",
+        member: "allow_ips",
+        collect: listed,
+      },
+      {
+        flag: "--expires <time>",
+        about: "expiry: a time, or a span such as 90d",
+        member: "expires_at",
+        read: (text, { io }) => moment(text, "--expires", "future", io.clock.now()),
+      },
+    ],
+    show: showNewKey,
+  },
+];
+const others: readonly Verb[] = [
+  { name: "show", about: "show a key", route: "GET /v1/keys/{id}", show: showKey },
+  {
+    name: "rotate",
+    about: "create a key with the same settings; the old key stays valid",
+    route: "POST /v1/keys/{id}/rotate",
+    show(cli, answer, id) {
+      showNewKey(cli, answer);
+      cli.out.next(`Once the new key is in use: ${cli.program} keys revoke ${id}`);
+    },
+  },
+  {
+    name: "revoke",
+    about: "revoke a key at once and permanently",
+    route: "POST /v1/keys/{id}/revoke",
+    question: (id) => `Revoke ${id}? Requests with it fail from now on. This cannot be undone.`,
+    show: showStatus,
+  },
+  {
+    name: "disable",
+    about: "refuse a key until it is enabled again",
+    route: "POST /v1/keys/{id}/disable",
+    show: showStatus,
+  },
+  {
+    name: "enable",
+    about: "accept a disabled key again",
+    route: "POST /v1/keys/{id}/enable",
+    show: showStatus,
+  },
+];
+
+export const verbs: readonly Verb[] = [...made, ...others];
 
 export function register(keys: Command, cli: Cli): void {
-  keys
-    .command("create")
-    .description("create an API key")
-    .requiredOption("--name <name>", "what it is for")
-    .requiredOption("--scope <scope>", keyScopes.join(", "))
-    .option("--test", "create a test key, whose mail never leaves this machine")
-    .option(
-      "--allow-ip <network>",
-      "accept it from these networks only; repeat or separate by commas",
-      listed,
-    )
-    .option("--expires <time>", "expiry: a time, or a span such as 90d")
-    .action(
-      async (flags: {
-        name: string;
-        scope: string;
-        test?: boolean;
-        allowIp?: string[];
-        expires?: string;
-      }) => {
-        if (!keyScopes.some((scope) => scope === flags.scope))
-          throw usage(`--scope: found "${flags.scope}", expected ${keyScopes.join(", ")}`);
-        const body = {
-          name: flags.name,
-          scope: flags.scope,
-          ...(flags.test ? { test: true } : {}),
-          ...(flags.allowIp ? { allow_ips: flags.allowIp } : {}),
-          ...(flags.expires === undefined
-            ? {}
-            : { expires_at: moment(flags.expires, "--expires", "future", cli.io.clock.now()) }),
-        };
-        showNewKey(cli, await cli.client.call("POST", "/v1/keys", { body }));
-      },
-    );
+  addVerbs(keys, cli, made);
   addListOptions(keys.command("list").description("list the keys"), false)
     .option("--unused <span>", "only keys not used for this long, such as 90d")
     .action(async (flags: ListFlags & { unused?: string }) => {
@@ -59,12 +91,7 @@ export function register(keys: Command, cli: Cli): void {
         ...(before === null ? {} : { keep: (row) => lastUse(row) < before }),
       });
     });
-  keys
-    .command("show <id>")
-    .description("show a key")
-    .action(async (id: string) => {
-      showKey(cli, await cli.client.call("GET", `/v1/keys/${segment(id)}`));
-    });
+  addVerbs(keys, cli, others);
   addLimitOptions(
     keys
       .command("set <id>")
@@ -78,37 +105,13 @@ export function register(keys: Command, cli: Cli): void {
         ...(name === undefined ? {} : { name }),
         ...(allowIp ? { allow_ips: allowIp.join() === "any" ? [] : allowIp } : {}),
       });
-      showKey(cli, await cli.client.call("PATCH", `/v1/keys/${segment(id)}`, { body }));
+      const answer = await cli.client.call("PATCH", `/v1/keys/${segment(id)}`, { body });
+      if (cli.out.json) cli.out.body(answer.text);
+      else showKey(cli, answer);
     });
-  keys
-    .command("rotate <id>")
-    .description("create a key with the same settings; the old key stays valid")
-    .action(async (id: string) => {
-      const answer = await cli.client.call("POST", `/v1/keys/${segment(id)}/rotate`);
-      showNewKey(cli, answer);
-      cli.out.next(`Once the new key is in use: ${cli.program} keys revoke ${id}`);
-    });
-  keys
-    .command("revoke <id>")
-    .description("revoke a key at once and permanently")
-    .option("--yes", "skip the prompt")
-    .action(async (id: string, flags: { yes?: boolean }) => {
-      await agree(cli, `Revoke ${id}? Requests with it fail from now on. This cannot be undone.`, flags.yes);
-      showStatus(cli, id, await cli.client.call("POST", `/v1/keys/${segment(id)}/revoke`));
-    });
-  for (const verb of ["disable", "enable"] as const)
-    keys
-      .command(`${verb} <id>`)
-      .description(
-        verb === "disable" ? "refuse a key until it is enabled again" : "accept a disabled key again",
-      )
-      .action(async (id: string) =>
-        showStatus(cli, id, await cli.client.call("POST", `/v1/keys/${segment(id)}/${verb}`)),
-      );
 }
 
 function showNewKey(cli: Cli, answer: Answer): void {
-  if (cli.out.json) return cli.out.body(answer.text);
   const { id, name, scope, key } = answer.json;
   cli.out.note(`${String(id)}, ${String(name)}, scope ${String(scope)}. The key is shown only once:`);
   cli.out.secret(String(key));
@@ -116,15 +119,14 @@ function showNewKey(cli: Cli, answer: Answer): void {
 }
 
 function showKey(cli: Cli, answer: Answer): void {
-  if (cli.out.json) return cli.out.body(answer.text);
   cli.out.fields(shownLimits(answer.json));
-}
-
-function showStatus(cli: Cli, id: string, answer: Answer): void {
-  if (cli.out.json) return cli.out.body(answer.text);
-  cli.out.line(`${id} is ${String(answer.json["status"])}`);
 }
 
 function lastUse(row: Row): number {
   return Date.parse(String(row["last_used_at"] ?? row["created_at"]));
+}
+
+function scopeOf(text: string): string {
+  if (keyScopes.some((scope) => scope === text)) return text;
+  throw usage(`--scope: found "${text}", expected ${keyScopes.join(", ")}`);
 }

@@ -11,7 +11,7 @@ export function register(recipients: Command, cli: Cli): void {
     .description(
       "delete the mail, events and attempts of an address and cancel its queued mail; suppressions stay",
     )
-    .option("--confirm <address>", "delete without a prompt")
+    .option("--confirm <address>", "act without a prompt")
     .action(async (address: string, flags: { confirm?: string }) => {
       const question = `Delete the data kept about ${address} and cancel its queued mail? This cannot be undone.`;
       await agreeByName(cli, question, address, flags.confirm);

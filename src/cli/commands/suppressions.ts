@@ -2,10 +2,11 @@
 import type { Command } from "commander";
 import { reasonStrength, suppressionReasons, suppressionSources } from "../../model/suppression.ts";
 import { orList } from "../../word-list.ts";
-import { segment, type Cli } from "../cli.ts";
+import type { Cli } from "../cli.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";
 import { moment } from "../times.ts";
+import { addVerbs, showFields, type Verb } from "../verbs.ts";
 
 interface AddFlags {
   reason?: string;
@@ -20,6 +21,21 @@ interface FilterFlags extends ListFlags {
 }
 
 const byStrength = suppressionReasons.toSorted((a, b) => reasonStrength[a] - reasonStrength[b]);
+
+export const verbs: readonly Verb[] = [
+  {
+    name: "remove",
+    about: "remove an address from the suppression list",
+    route: "DELETE /v1/suppressions/{email}",
+    show: (cli, _answer, email) => cli.out.note(`${email} may be sent to again`),
+  },
+  {
+    name: "show",
+    about: "show why an address is suppressed",
+    route: "GET /v1/suppressions/{email}",
+    show: showFields,
+  },
+];
 
 export function register(suppressions: Command, cli: Cli): void {
   suppressions
@@ -42,21 +58,7 @@ export function register(suppressions: Command, cli: Cli): void {
       const { added, updated, already_suppressed: already } = answer.json;
       cli.out.line(`added ${String(added)}, updated ${String(updated)}, already there ${String(already)}`);
     });
-  suppressions
-    .command("remove <email>")
-    .description("remove an address from the suppression list")
-    .action(async (email: string) => {
-      await cli.client.call("DELETE", `/v1/suppressions/${segment(email)}`);
-      cli.out.note(`${email} may be sent to again`);
-    });
-  suppressions
-    .command("show <email>")
-    .description("show why an address is suppressed")
-    .action(async (email: string) => {
-      const answer = await cli.client.call("GET", `/v1/suppressions/${segment(email)}`);
-      if (cli.out.json) return cli.out.body(answer.text);
-      cli.out.fields(Object.entries(answer.json));
-    });
+  addVerbs(suppressions, cli, verbs);
   addFilters(
     addListOptions(suppressions.command("list").description("list the suppressions, by address"), true),
   ).action((flags: FilterFlags) =>

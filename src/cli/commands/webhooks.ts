@@ -2,85 +2,93 @@
 import type { Command } from "commander";
 import { webhookFormats } from "../../model/webhook.ts";
 import { orList } from "../../word-list.ts";
-import { agree } from "../ask.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
-import { CliFault, usage } from "../fault.ts";
+import { CliFault } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { moment } from "../times.ts";
-
-interface EndpointFlags {
-  url?: string;
-  events?: string[];
-  description?: string;
-  format?: string;
-}
+import { addVerbs, showDeleted, showFields, type Flag, type Verb } from "../verbs.ts";
 
 const formats = webhookFormats.map((name) => (name === "standard" ? `${name} (Standard Webhooks)` : name));
 
+const flags: readonly Flag[] = [
+  { flag: "--description <text>", about: "what it is for", member: "description" },
+  { flag: "--format <name>", about: `signatures: ${orList(formats)}`, member: "format" },
+];
+const types = "event types; repeat or separate by commas";
+
+export const verbs: readonly Verb[] = [
+  {
+    name: "create",
+    about: "add an endpoint",
+    route: "POST /v1/webhooks",
+    takes: ["url"],
+    flags: [
+      {
+        flag: "--events <types>",
+        about: `${types} (all, those of later versions too)`,
+        member: "events",
+        collect: listed,
+      },
+      ...flags,
+    ],
+    show: showNew,
+  },
+  {
+    name: "list",
+    about: "list the endpoints",
+    lists: "/v1/webhooks",
+    columns: [
+      ...["id", "url", "active", "events"].map((name) => field(name)),
+      field("consecutive_failures", "failures"),
+      field("last_success_at"),
+    ],
+    empty: (program) => `No endpoints. Add one: ${program} webhooks create https://…`,
+  },
+  { name: "show", about: "show an endpoint", route: "GET /v1/webhooks/{id}", show: showFields },
+  {
+    name: "update",
+    about: "change an endpoint",
+    route: "PATCH /v1/webhooks/{id}",
+    flags: [
+      { flag: "--url <url>", about: "URL to post events to", member: "url" },
+      {
+        flag: "--events <types>",
+        about: `${types}; *: all, those of later versions too`,
+        member: "events",
+        collect: listed,
+      },
+      ...flags,
+    ],
+    show: showFields,
+  },
+  {
+    name: "pause",
+    about: "stop sending to an endpoint; events wait until it is resumed",
+    route: "PATCH /v1/webhooks/{id}",
+    body: { active: false },
+    show: showFields,
+  },
+  {
+    name: "resume",
+    about: "resume an endpoint; waiting events are sent oldest first",
+    route: "PATCH /v1/webhooks/{id}",
+    body: { active: true },
+    show: showFields,
+  },
+  {
+    name: "delete",
+    about: "delete an endpoint and its queued events",
+    route: "DELETE /v1/webhooks/{id}",
+    question: (id) => `Delete ${id}? Its queued events are not sent.`,
+    show: showDeleted,
+  },
+];
+
 export function register(webhooks: Command, cli: Cli): void {
+  addVerbs(webhooks, cli, verbs);
   const at = (id: string): string => `/v1/webhooks/${segment(id)}`;
-  webhooks
-    .command("create <url>")
-    .description("add an endpoint")
-    .option(
-      "--events <types>",
-      "event types; repeat or separate by commas (all, including those of later versions)",
-      listed,
-    )
-    .option("--description <text>", "what it is for")
-    .option("--format <name>", `signatures: ${orList(formats)}`)
-    .action(async (url: string, flags: EndpointFlags) => {
-      const answer = await cli.client.call("POST", "/v1/webhooks", { body: { url, ...bodyOf(flags) } });
-      if (cli.out.json) return cli.out.body(answer.text);
-      cli.out.note(`${String(answer.json["id"])}. The signing secret is shown only once:`);
-      cli.out.secret(String(answer.json["secret"]));
-      cli.out.next(`Try it: ${cli.program} webhooks test ${String(answer.json["id"])}`);
-    });
-  addListOptions(webhooks.command("list").description("list the endpoints"), false).action(
-    (flags: ListFlags) =>
-      printList(cli, flags, {
-        path: "/v1/webhooks",
-        columns: ["id", "url", "active", "events", "consecutive_failures", "last_success_at"].map((name) =>
-          field(name, name === "consecutive_failures" ? "failures" : name.replaceAll("_", " ")),
-        ),
-        empty: `No endpoints. Add one: ${cli.program} webhooks create https://…`,
-      }),
-  );
-  webhooks
-    .command("show <id>")
-    .description("show an endpoint")
-    .action(async (id: string) => show(cli, await cli.client.call("GET", at(id))));
-  webhooks
-    .command("update <id>")
-    .description("change an endpoint")
-    .option("--url <url>", "URL to post events to")
-    .option(
-      "--events <types>",
-      "event types; repeat or separate by commas; *: all, including those of later versions",
-      listed,
-    )
-    .option("--description <text>", "what it is for")
-    .option("--format <name>", `signatures: ${orList(formats)}`)
-    .action(async (id: string, flags: EndpointFlags) => {
-      const body = { ...(flags.url === undefined ? {} : { url: flags.url }), ...bodyOf(flags) };
-      if (Object.keys(body).length === 0)
-        throw usage("nothing to change: give --url, --events, --description or --format");
-      show(cli, await cli.client.call("PATCH", at(id), { body }));
-    });
-  for (const [verb, active] of [
-    ["pause", false],
-    ["resume", true],
-  ] as const)
-    webhooks
-      .command(`${verb} <id>`)
-      .description(
-        active
-          ? "resume an endpoint; waiting events are sent oldest first"
-          : "stop sending to an endpoint; events wait until it is resumed",
-      )
-      .action(async (id: string) => show(cli, await cli.client.call("PATCH", at(id), { body: { active } })));
   webhooks
     .command("rotate <id>")
     .description("create a new signing secret; the old one also signs for a day")
@@ -146,15 +154,6 @@ export function register(webhooks: Command, cli: Cli): void {
       },
     );
   webhooks
-    .command("delete <id>")
-    .description("delete an endpoint and its queued events")
-    .option("--yes", "skip the prompt")
-    .action(async (id: string, flags: { yes?: boolean }) => {
-      await agree(cli, `Delete ${id}? Its queued events are not sent.`, flags.yes);
-      await cli.client.call("DELETE", at(id));
-      cli.out.note(`${id} is deleted`);
-    });
-  webhooks
     .command("test <id>")
     .description("send a test event now; exit 1 if the endpoint does not accept it")
     .option("--event <type>", "its type")
@@ -169,14 +168,6 @@ export function register(webhooks: Command, cli: Cli): void {
     });
 }
 
-function bodyOf(flags: EndpointFlags): Record<string, unknown> {
-  return {
-    ...(flags.events ? { events: flags.events } : {}),
-    ...(flags.description === undefined ? {} : { description: flags.description }),
-    ...(flags.format === undefined ? {} : { format: flags.format }),
-  };
-}
-
 /** Of an attempt: the status and how the answer begins, or why there was none. */
 function answerOf({ response_status: status, response_body: body, error }: Row): unknown {
   if (typeof status !== "number") return error;
@@ -188,7 +179,8 @@ function answerText(status: unknown, error: unknown): string {
   return typeof error === "string" ? `no answer (${error})` : "no answer";
 }
 
-function show(cli: Cli, answer: Answer): void {
-  if (cli.out.json) return cli.out.body(answer.text);
-  cli.out.fields(Object.entries(answer.json));
+function showNew(cli: Cli, { json: { id, secret } }: Answer): void {
+  cli.out.note(`${String(id)}. The signing secret is shown only once:`);
+  cli.out.secret(String(secret));
+  cli.out.next(`Try it: ${cli.program} webhooks test ${String(id)}`);
 }

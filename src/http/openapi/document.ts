@@ -2,7 +2,7 @@
 // holds: operation.ts; how answers look: responses.ts; shapes as JSON Schema: schemas.ts.
 import { keyScopes } from "../../model/api-key.ts";
 import { orList } from "../../word-list.ts";
-import { apiVersion } from "../guards.ts";
+import { apiVersion } from "../middleware/request.ts";
 import type { Door, Route } from "../route.ts";
 import { headersFor, requestHeaders } from "./headers.ts";
 import { operationIdOf, operationOf } from "./operation.ts";
@@ -66,18 +66,18 @@ function only(all: Record<string, unknown>, used: ReadonlySet<string>): Json {
   return Object.fromEntries(Object.entries(all).filter(([name]) => used.has(name)));
 }
 
-const description = `Sends email, says what became of it, and keeps the list of those who are not written to.
+const description = `Sends email, reports its delivery, and keeps the suppression list.
 
-**Keys.** Every request to /v1 carries \`Authorization: Bearer <key>\`. A key has one scope: ${orList(keyScopes)}, which may do all. Nothing of a test key leaves the machine.
+**Keys.** Every request to /v1 carries \`Authorization: Bearer <key>\`. A key has one scope: ${orList(keyScopes)}, which may do everything. Mail of a test key never leaves the machine.
 
-**Bodies** are JSON in UTF-8. Times are ISO 8601 in UTC with milliseconds. A field that is not known is refused; a query parameter that is not known is ignored.
+**Bodies** are JSON in UTF-8. Times are ISO 8601 in UTC with milliseconds. An unknown field is refused; an unknown query parameter is ignored.
 
 **Errors.** Branch on \`code\`, never on titles or details. 401, 403 and 429 have the envelope form, unless Accept names application/problem+json; all others are problem details (RFC 9457). A 422 lists every problem of the request at once in \`errors\`.
 
-**Repeating.** Every POST, PATCH and DELETE takes an Idempotency-Key. Send again on 429 and 503 after Retry-After, on 500, 502 and 504 with a growing delay, with the same key, at most 5 times; never on another 4xx.
+**Retries.** Every POST, PATCH and DELETE takes an Idempotency-Key. Retry on 429 and 503 after Retry-After, and on 500, 502 and 504 with a growing delay, with the same key, at most 5 times; do not retry on any other 4xx.
 
-**Rate limits** are token buckets, one for each key and bucket; every answer carries the state of the one that was drawn on.
+**Rate limits** are token buckets, one for each key and bucket; every answer carries the state of the bucket that it drew on.
 
-**Lists** are \`{data, has_more, next_cursor}\`. A page may hold fewer rows than \`limit\`, even none, while has_more is true.
+**Lists** are \`{data, has_more, next_cursor}\`. A page may have fewer rows than \`limit\`, even none, while has_more is true.
 
 **HEAD** is GET without the body.`;

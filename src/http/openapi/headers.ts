@@ -1,6 +1,6 @@
 // The headers of answers, each described once, and those that a request may carry.
 import { rateTable } from "../../access/buckets.ts";
-import { apiVersion } from "../guards.ts";
+import { apiVersion } from "../middleware/request.ts";
 import type { Door } from "../route.ts";
 import type { Json } from "./schemas.ts";
 
@@ -18,16 +18,16 @@ const header = (description: string, schema: Json, required = true): Header => (
 
 /** By name, as answers carry them. */
 const answerHeaders: Record<string, Header> = {
-  "X-Request-Id": header("Names this request to the operator; also in the body of an error.", {
+  "X-Request-Id": header("Identifies the request in the server's log; also in the body of an error.", {
     type: "string",
     pattern: "^req_[0-7][0-9a-hjkmnp-tv-z]{25}$",
   }),
-  "X-API-Version-Used": header("The version that processed the request.", {
+  "X-API-Version-Used": header("The version of the API that processed the request.", {
     type: "string",
     enum: [apiVersion],
   }),
   "X-RateLimit-Limit": header("The burst capacity of the bucket.", { type: "integer", minimum: 0 }),
-  "X-RateLimit-Remaining": header("The tokens that are left.", { type: "integer", minimum: 0 }),
+  "X-RateLimit-Remaining": header("The tokens left in the bucket.", { type: "integer", minimum: 0 }),
   "X-RateLimit-Reset": header("When the bucket is full again, in seconds since 1970.", {
     type: "integer",
     minimum: 0,
@@ -36,12 +36,12 @@ const answerHeaders: Record<string, Header> = {
     type: "string",
     examples: Object.keys(rateTable).slice(0, 1),
   }),
-  "Last-Modified": header("When anything that this could show last changed; an HTTP date.", {
+  "Last-Modified": header("When anything that the answer shows last changed; an HTTP date.", {
     type: "string",
   }),
-  Location: header("The path of what was made.", { type: "string" }),
+  Location: header("The path of the created resource.", { type: "string" }),
   "Idempotency-Replayed": header(
-    "The request was answered before under this key; nothing was done again.",
+    "The answer was stored under this Idempotency-Key; the request was not executed again.",
     { type: "string", enum: ["true"] },
     false,
   ),
@@ -71,33 +71,33 @@ export const requestHeaders: Record<string, Json> = {
   ApiVersion: {
     name: "X-API-Version",
     in: "header",
-    description: "Pins the version; left out it is the newest.",
+    description: "Pins the version of the API; the default is the newest.",
     schema: { type: "string", enum: [apiVersion] },
   },
   IfModifiedSince: {
     name: "If-Modified-Since",
     in: "header",
     description:
-      "The Last-Modified of an earlier answer: where nothing changed since then it is 304, which costs no token.",
+      "The Last-Modified of an earlier answer. If nothing has changed since, the answer is 304 and costs no token.",
     schema: { type: "string" },
   },
   IdempotencyKey: {
     name: "Idempotency-Key",
     in: "header",
     description:
-      "One for each operation, best a UUID. For 24 hours the same request under the same key is answered as before and does nothing again; another request under it is 409.",
+      "Unique for each operation, for example a UUID. For 24 hours the same request with the same key gets the stored answer and is not executed again; a different request with the key is refused with 409.",
     schema: { type: "string", pattern: "^[\\x20-\\x7e]{1,255}$" },
   },
   Account: {
     name: "X-Svc-Account",
     in: "header",
-    description: "The account by its name; left out it is default.",
+    description: "The name of the account; the default is `default`.",
     schema: { type: "string" },
   },
   Operator: {
     name: "X-Svc-Operator",
     in: "header",
-    description: "Who acts, for the audit log.",
+    description: "The name of the operator, for the audit log.",
     schema: { type: "string", maxLength: 64 },
   },
 };

@@ -51,7 +51,7 @@ function parametersOf(route: Route, door: Door, schemas: Schemas): Json[] {
 }
 
 function requestBodyOf(route: Route, schemas: Schemas): Json {
-  const shape = route.asks ?? route.body ?? z.never();
+  const shape = route.requestSchema ?? route.body ?? z.never();
   return {
     required: route.bodyOptional !== true,
     content: { "application/json": { schema: schemas.of(shape, "input") } },

@@ -1,4 +1,4 @@
-// Which refusals a route can be answered with: those of the guards that its traits call for (guards.ts), and those that
+// Which refusals a route can be answered with: those of the middleware that its traits call for (middleware.ts), and those that
 // it names as its own.
 import { errorCatalog, type ErrorCode } from "../../errors.ts";
 import { takesKey } from "../idempotency.ts";
@@ -6,13 +6,13 @@ import type { Door, Route } from "../route.ts";
 
 /** The codes by status, in the order of the statuses. */
 export function refusalsOf(route: Route, door: Door): Map<number, ErrorCode[]> {
-  const codes = new Set<ErrorCode>([...ofGuards(route, door), ...(route.refuses ?? [])]);
+  const codes = new Set<ErrorCode>([...ofMiddleware(route, door), ...(route.refuses ?? [])]);
   const byStatus = Map.groupBy(codes, (code) => errorCatalog[code].status);
   return new Map([...byStatus].toSorted(([a], [b]) => a - b));
 }
 
 /** What stands against a request before its handler runs, or wherever a handler is. */
-export function ofGuards(route: Route, door: Door): ErrorCode[] {
+export function ofMiddleware(route: Route, door: Door): ErrorCode[] {
   const keyed = door === "public" && route.scopes !== "open";
   return [
     "invalid_request", // HTTPS, headers, query

@@ -5,9 +5,9 @@ import { z } from "zod";
 import { errorCatalog, type ErrorCode } from "../../errors.ts";
 import { takesKey } from "../idempotency.ts";
 import type { Answer, Door, Route } from "../route.ts";
-import { errorEnvelopeShape, problemShape } from "../shapes/errors.ts";
+import { errorEnvelopeSchema, problemSchema } from "../problem.ts";
 import { headersOf } from "./headers.ts";
-import { ofGuards, refusalsOf } from "./refusals.ts";
+import { ofMiddleware, refusalsOf } from "./refusals.ts";
 import type { Json, Schemas } from "./schemas.ts";
 
 export interface Responses {
@@ -21,7 +21,7 @@ export function createResponses(door: Door, schemas: Schemas): Responses {
   const named = new Map<string, Json>();
 
   const refusal = (route: Route, status: number, codes: ErrorCode[]): Json => {
-    const guarded = ofGuards(route, door);
+    const guarded = ofMiddleware(route, door);
     const [first] = codes;
     const own = codes.some((code) => !guarded.includes(code));
     const response = refusalResponse(door, schemas, status, codes);
@@ -67,7 +67,7 @@ function success(door: Door, schemas: Schemas, route: Route, status: number, ans
 
 /** As conditional.ts answers. */
 export function readsConditionally(route: Route): boolean {
-  return route.method === "GET" && route.changes !== "always";
+  return route.method === "GET" && route.lastModifiedFrom !== "always";
 }
 
 function notModified(door: Door): Json {
@@ -78,10 +78,10 @@ function notModified(door: Door): Json {
 }
 
 const successWords: Record<number, string> = {
-  200: "What was asked for.",
-  201: "It was made.",
-  202: "It was taken, and is done from now on.",
-  204: "It was done.",
+  200: "OK.",
+  201: "Created.",
+  202: "Accepted; done in the background.",
+  204: "Done; there is no body.",
 };
 
 export function contentOf(answer: Answer): Record<string, z.ZodType> {
@@ -101,12 +101,12 @@ function isLocated(route: Route, status: number, answer: Answer): boolean {
 function refusalResponse(door: Door, schemas: Schemas, status: number, codes: ErrorCode[]): Json {
   const ofCodes = { type: "string", enum: codes };
   const problem = {
-    schema: { allOf: [schemas.of(problemShape, "output"), { properties: { code: ofCodes } }] },
+    schema: { allOf: [schemas.of(problemSchema, "output"), { properties: { code: ofCodes } }] },
   };
   const envelope = {
     schema: {
       allOf: [
-        schemas.of(errorEnvelopeShape, "output"),
+        schemas.of(errorEnvelopeSchema, "output"),
         { properties: { error: { properties: { code: ofCodes } } } },
       ],
     },

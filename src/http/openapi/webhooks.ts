@@ -12,7 +12,7 @@ export function webhooksOf(schemas: Schemas): Json {
         post: {
           operationId: `on${pascal(type)}`,
           tags: ["webhooks"],
-          summary: `Tells of ${type}`,
+          summary: `Receive ${type}`,
           description: eventCatalog[type].meaning,
           security: [],
           parameters: Object.entries(headers).map(([name, [description, schema]]) => ({
@@ -27,9 +27,10 @@ export function webhooksOf(schemas: Schemas): Json {
             content: { "application/json": { schema: schemas.of(envelopeSchema(type), "output") } },
           },
           responses: {
-            "2XX": { description: "Taken, within 10 seconds. Nothing is sent again." },
+            "2XX": { description: "The event is delivered, if the answer comes within 10 seconds." },
             "4XX": {
-              description: "Not taken; like any other answer it is sent again, up to ten times in all.",
+              description:
+                "The attempt failed; like after any other answer the event is sent again, up to ten attempts.",
             },
           },
         },
@@ -41,14 +42,14 @@ export function webhooksOf(schemas: Schemas): Json {
 /** Of `format` svc and both (webhooks/signature.ts). */
 const headers: Record<string, [string, Json]> = {
   "X-Svc-Signature": [
-    "HMAC-SHA256 over the timestamp, a period and the bytes of the body, with the endpoint's secret.",
+    "HMAC-SHA256 of the timestamp, a period and the bytes of the body, with the secret of the endpoint.",
     { type: "string", pattern: "^sha256=[0-9a-f]{64}$" },
   ],
   "X-Svc-Signature-Previous": [
-    "The same with the secret before, while both hold.",
+    "The same with the previous secret, during the overlap of a rotation.",
     { type: "string", pattern: "^sha256=[0-9a-f]{64}$" },
   ],
   "X-Svc-Timestamp": ["When it was sent, in seconds since 1970.", { type: "string", pattern: "^[0-9]+$" }],
-  "X-Svc-Event-Id": ["The event_id; the same in every attempt.", { type: "string" }],
+  "X-Svc-Event-Id": ["The event_id; it is the same in every attempt.", { type: "string" }],
   "X-Svc-Delivery-Attempt": ["1 for the first.", { type: "string", pattern: "^([1-9]|10)$" }],
 };

@@ -1,6 +1,6 @@
-// The calls of the suppression list, and of the second looks at domains that did not exist.
+// The calls of the suppression list.
 import type { Page, PageRequest } from "../../model/page.ts";
-import type { NewSuppression, SecondLook, Suppression, SuppressionFilter } from "../../model/suppression.ts";
+import type { NewSuppression, Suppression, SuppressionFilter } from "../../model/suppression.ts";
 
 export interface SuppressionStore {
   suppression(accountKey: number, canonical: string, now: number): Promise<Suppression | null>;
@@ -20,16 +20,4 @@ export interface SuppressionStore {
     most?: number,
   ): Promise<{ added: number; updated: number; unchanged: number; rows: Suppression[] }>;
   removeSuppression(accountKey: number, canonical: string): Promise<boolean>;
-  /** Looks that are due, the oldest first. */
-  secondLooksDue(now: number, limit: number): Promise<SecondLook[]>;
-  /** `suppress`: agreed, `drop`: there is nothing to it, `later`: due again at `dueAt`. */
-  settleSecondLooks(looks: {
-    suppress: SecondLook[];
-    drop: SecondLook[];
-    later: SecondLook[];
-    at: number;
-    dueAt: number;
-  }): Promise<void>;
-  /** Domains that took mail lately, in any account; of the newest thousand recipients. */
-  domainsDelivered(limit: number): Promise<string[]>;
 }

@@ -1,0 +1,106 @@
+// GET /errors/<code>: the page that the `type` of a problem leads to. What the code means, who mends it and how, from
+// the catalogue (errors.ts); small static HTML, for anybody, without a key.
+import { z } from "zod";
+import { Refusal, errorCatalog, type ErrorCode, type Mender } from "../../errors.ts";
+import { htmlHeaders } from "../html.ts";
+import { route, type Route } from "../route.ts";
+import { htmlPage } from "../view-fields.ts";
+
+const who: Record<Mender, string> = {
+  client: "The one who sends the request.",
+  operator: "The operator of this service.",
+  server: "The service itself; its operator, if it lasts.",
+};
+
+/** By who mends it, where the code has nothing of its own. */
+const howInGeneral: Record<Mender, string> = {
+  client:
+    "Change the request as the detail and errors of the answer say. The same request again is refused again.",
+  operator:
+    "Wait, or ask the operator. The same request may be sent again later, with the same Idempotency-Key.",
+  server:
+    "Send the request again after Retry-After or with a growing delay, with the same Idempotency-Key. If it lasts, give the operator the request_id.",
+};
+
+const how: Partial<Record<ErrorCode, string>> = {
+  invalid_api_key:
+    "Send Authorization: Bearer and a key as it was shown when it was made; svc keys create makes a new one.",
+  scope_insufficient: "Use a key whose scope is the required_scope of the answer, or admin.",
+  key_disabled: "Ask the operator: svc keys enable takes a disabled key back.",
+  ip_not_allowed: "Send from an address of the key's allowlist, or use another key.",
+  source_ip_locked: "Wait for retry_after_seconds, and find out what sends the wrong key or password.",
+  duplicate_idempotency_key:
+    "Use a new Idempotency-Key for each new request, and the same one only for a repetition.",
+  rate_limit_exceeded:
+    "Wait for Retry-After seconds, then go on more slowly; X-RateLimit-* says where you stand.",
+  sender_not_verified:
+    "Publish the records of failing_records in the DNS of the domain, then run svc domains verify.",
+  recipient_suppressed:
+    "Leave out the addresses of suppressed_recipients. One that should get mail again is removed from the list first.",
+  message_too_large:
+    "Send less, or a link in place of an attachment: 26,214,400 bytes is the finished message, base64 included.",
+  scheduling_window_exceeded: "Send it when it is at most 72 hours before send_at.",
+  resource_not_found:
+    "Check the id and the path: what belongs to another account is not shown to this key either.",
+  message_not_cancelable: "Nothing: what became of the recipients stands in GET /v1/messages/{id}.",
+};
+
+export function errorRoutes(): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/errors/{code}",
+      summary: "Get the page of an error code",
+      answers: { 200: { "text/html": htmlPage } },
+      refuses: ["resource_not_found"],
+      lastModifiedFrom: [],
+      scopes: "open",
+      bucket: "default",
+      doors: "public",
+      query: z.object({}),
+      body: null,
+      handle(call) {
+        const code = call.param("code");
+        if (!isCode(code)) throw new Refusal("resource_not_found", "There is no such error code.");
+        const headers = {
+          ...htmlHeaders(["style-src 'unsafe-inline'"]),
+          "cache-control": "public, max-age=3600",
+        };
+        return Promise.resolve({ status: 200, headers, body: page(code) });
+      },
+    }),
+  ];
+}
+
+function isCode(text: string): text is ErrorCode {
+  return Object.hasOwn(errorCatalog, text);
+}
+
+function page(code: ErrorCode): string {
+  const { status, title, meaning, mender } = errorCatalog[code];
+  const parts = {
+    "What it means": meaning,
+    "Who mends it": who[mender],
+    How: how[code] ?? howInGeneral[mender],
+  };
+  const text = Object.entries(parts).map(([name, said]) => `<h2>${name}</h2>\n<p>${escaped(said)}</p>`);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${code}</title>
+<style>body { font: 1rem/1.5 sans-serif; max-width: 40rem; margin: 2rem auto; padding: 0 1rem }</style>
+</head>
+<body>
+<h1>${escaped(title)}</h1>
+<p><code>${code}</code>, HTTP ${status}</p>
+${text.join("\n")}
+</body>
+</html>
+`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}

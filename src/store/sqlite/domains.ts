@@ -1,0 +1,154 @@
+// Sender domains: what changes them. A row is written whole from what a caller read of it, so each change raises its
+// revision, and one that was made of an older state (a check of the DNS takes seconds) writes nothing.
+import type { Database, Statement } from "better-sqlite3";
+import { and, asc, count, eq, getTableColumns, isNull, lt, lte, ne, or, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import type { SenderDomain } from "../../model/domain.ts";
+import type { DomainStore } from "../interface/domains.ts";
+import { mostOf, within, type Over } from "./limit.ts";
+import { none, noun } from "./noun.ts";
+import { domains as table } from "./schema/accounts.ts";
+
+export function createDomainWrites(db: Database) {
+  const insert = db.prepare(
+    `INSERT INTO domains (id, account_key, name, status, return_path_domain, records, dkim_keys, created_at, updated_at,
+       verified_at, checked_at, failing_since, track_opens, track_clicks, tracking_domain, allow_subdomains, return_path_before, revision)
+     VALUES (@id, @accountKey, @name, @status, @returnPathDomain, @records, @dkimKeys, @createdAt, @updatedAt,
+       @verifiedAt, @checkedAt, @failingSince, @trackOpens, @trackClicks, @trackingDomain, @allowSubdomains, @returnPathBefore, @revision)
+     ON CONFLICT (account_key, name) DO NOTHING`,
+  );
+  const countOf: Statement<[number], { n: number }> = db.prepare(
+    "SELECT count(*) AS n FROM domains WHERE account_key = ?",
+  );
+  const find = db.prepare("SELECT 1 FROM domains WHERE account_key = ? AND name = ?");
+  const save = db.prepare(
+    `UPDATE domains SET status = @status, return_path_domain = @returnPathDomain, records = @records, dkim_keys = @dkimKeys,
+       updated_at = @updatedAt, verified_at = @verifiedAt, checked_at = @checkedAt, failing_since = @failingSince,
+       track_opens = @trackOpens, track_clicks = @trackClicks, tracking_domain = @trackingDomain,
+       allow_subdomains = @allowSubdomains, return_path_before = @returnPathBefore, revision = revision + 1
+     WHERE key = @key AND revision = @revision`,
+  );
+  const remove = db.prepare("DELETE FROM domains WHERE account_key = ? AND name = ?");
+
+  return {
+    /** The key; null where the account has the domain already. */
+    createDomain({
+      most = Infinity,
+      ...domain
+    }: Omit<SenderDomain, "key"> & { most?: number }): number | null | Over {
+      const has = countOf.get(domain.accountKey)?.n ?? 0;
+      if (has >= most && !find.get(domain.accountKey, domain.name)) return { over: has };
+      const { changes, lastInsertRowid } = insert.run(rowOf(domain));
+      return changes > 0 ? Number(lastInsertRowid) : null;
+    },
+    saveDomain(domain: SenderDomain): boolean {
+      return save.run(rowOf(domain)).changes > 0;
+    },
+    deleteDomain(arg: { accountKey: number; name: string }): boolean {
+      return remove.run(arg.accountKey, arg.name).changes > 0;
+    },
+  };
+}
+
+function rowOf<T extends Omit<SenderDomain, "key">>(domain: T) {
+  return {
+    ...domain,
+    records: JSON.stringify(domain.records),
+    dkimKeys: JSON.stringify(domain.dkimKeys),
+    trackOpens: domain.trackOpens ? 1 : 0,
+    trackClicks: domain.trackClicks ? 1 : 0,
+    allowSubdomains: domain.allowSubdomains ? 1 : 0,
+  };
+}
+
+const { placeholder } = sql;
+
+/** Domains that are read at once, of all accounts. */
+const mostToCheck = 2000;
+
+/** A domain or one of its keys is not yet seen in the DNS. */
+const waitsForDns = or(
+  eq(table.status, "pending"),
+  sql`EXISTS (SELECT 1 FROM json_each(${table.dkimKeys}) WHERE value ->> 'status' = 'pending')`,
+);
+
+function createDomainLookups(client: Database) {
+  const db = drizzle({ client });
+  const domainByName = db
+    .select()
+    .from(table)
+    .where(and(eq(table.accountKey, placeholder("accountKey")), eq(table.name, placeholder("name"))))
+    .prepare();
+  const domainCount = db
+    .select({ n: count() })
+    .from(table)
+    .where(eq(table.accountKey, placeholder("accountKey")))
+    .prepare();
+  const domainsOf = db
+    .select()
+    .from(table)
+    .where(eq(table.accountKey, placeholder("accountKey")))
+    .orderBy(asc(table.name))
+    .prepare();
+  // Of each account its first ones before anybody's second: no account's many are in the way of others' few.
+  const ranked = db
+    .select({
+      key: table.key,
+      place: sql<number>`row_number() OVER (PARTITION BY ${table.accountKey} ORDER BY ${table.checkedAt})`.as(
+        "place",
+      ),
+    })
+    .from(table)
+    .where(
+      and(
+        ne(table.status, "suspended"),
+        or(
+          isNull(table.checkedAt),
+          and(waitsForDns, lt(table.checkedAt, placeholder("pendingBefore"))),
+          lt(table.checkedAt, placeholder("othersBefore")),
+        ),
+      ),
+    )
+    .as("ranked");
+  const domainsToCheck = db
+    .select(getTableColumns(table))
+    .from(ranked)
+    .innerJoin(table, eq(table.key, ranked.key))
+    .where(lte(ranked.place, placeholder("limit")))
+    .orderBy(asc(ranked.place), asc(table.checkedAt))
+    .limit(mostToCheck)
+    .prepare();
+
+  return {
+    domainByName: (accountKey: number, name: string) => domainByName.get({ accountKey, name }) ?? null,
+    countDomains: (accountKey: number) => domainCount.get({ accountKey })?.n ?? 0,
+    domains: (accountKey: number) => domainsOf.all({ accountKey }),
+    domainsToCheck: (pendingBefore: number, othersBefore: number, limit: number) =>
+      domainsToCheck.all({ pendingBefore, othersBefore, limit }),
+  };
+}
+
+export const domains = noun({
+  commands: createDomainWrites,
+  touches: {
+    createDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
+    saveDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
+    deleteDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
+  },
+  lookups: createDomainLookups,
+  lists: none,
+  calls: ({ write, lookups, rows, rarely }): DomainStore => ({
+    async createDomain(domain, most) {
+      const key = within(await rarely(write.createDomain({ ...domain, ...mostOf(most) })));
+      return key === null ? null : { ...domain, key };
+    },
+    domainByName: async (accountKey, name) =>
+      rows.get(`domain ${accountKey} ${name}`, () => lookups.domainByName(accountKey, name)),
+    countDomains: async (accountKey) => lookups.countDomains(accountKey),
+    listDomains: async (accountKey) => lookups.domains(accountKey),
+    domainsToCheck: async (pendingBefore, othersBefore, limit) =>
+      lookups.domainsToCheck(pendingBefore, othersBefore, limit),
+    saveDomain: (domain) => rarely(write.saveDomain(domain)),
+    deleteDomain: (accountKey, name) => rarely(write.deleteDomain({ accountKey, name })),
+  }),
+});

@@ -1,0 +1,218 @@
+// Group commit, the loop's side: calls wait for each other. What has gathered leaves as one batch (commit-delay.ts says
+// when, turns.ts what of it), as ONE message whose bytes are one buffer that is handed over. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
+import type { Worker } from "node:worker_threads";
+import type { Clock, Timer } from "../../../clock.ts";
+import type { Owner } from "../../../fairness.ts";
+import type { Batch, Call as BatchCall } from "./batch.ts";
+import { commitDelayMs } from "./commit-delay.ts";
+import type { Commit } from "../../interface/engine.ts";
+import type { PragmasReadBack } from "./open.ts";
+import type { Log } from "../../../log.ts";
+import type { ThreadHandlers } from "../../../thread.ts";
+import { StoreUnavailable } from "../../store.ts";
+import { createTurns, type Turn, type Turns } from "./turns.ts";
+import type { WalState } from "./wal.ts";
+import type { WriterReport, WriterRequest } from "./writer.ts";
+
+/** Hands a call to the writer, its bytes beside it. */
+export type Call = (command: string, arg: unknown, blobs?: readonly Uint8Array[]) => Promise<unknown>;
+
+export interface GroupCommit {
+  call: Call;
+  /** Resolves when the thread has opened the database; rejects with why it could not. */
+  ready(): Promise<PragmasReadBack>;
+  /** Takes no more calls and waits for those it has. */
+  drain(): Promise<void>;
+  /** After the drain: copies the log into the database and ends the thread. */
+  close(): Promise<void>;
+}
+
+export interface GroupCommitListeners {
+  /** A call was committed; it is answered after this. */
+  onWritten(command: string, arg: unknown, result: unknown): void;
+  /** A batch was committed; its calls are answered. */
+  onCommit(commit: Commit, wal: WalState): void;
+  /** The thread ended with calls under way: nobody knows which of them were kept, and they are never answered. */
+  onLost(detail: string): void;
+  /** A batch was refused by the disk or the engine. */
+  onRefusal(why: "full" | "failed", detail: string): void;
+}
+
+export interface GroupCommitParts {
+  clock: Clock;
+  log: Log;
+  startWriter(handlers: ThreadHandlers<WriterReport>): Worker;
+  ownerOf(arg: unknown): Owner;
+}
+
+interface Waiting extends Turn {
+  call: BatchCall;
+  blobs: readonly Uint8Array[];
+  resolve: (value: unknown) => void;
+  reject: (error: Error) => void;
+}
+
+/** `startWriter` starts the thread that runs serveWriter; `ownerOf` says whose turn a call takes, by its argument. */
+export function createGroupCommit(
+  { clock, log, startWriter, ownerOf }: GroupCommitParts,
+  listeners: GroupCommitListeners,
+): GroupCommit {
+  let last = { calls: 0, commitMs: 0 };
+  const waiting = createTurns<Waiting>();
+  let patience: Timer | null = null;
+  /** The calls of the batch that is at the writer. */
+  let inFlight: Waiting[] | null = null;
+  let flushing = false;
+  let closing = false;
+  let idle: (() => void) | null = null;
+  let ended: (() => void) | null = null;
+  let worker: Worker | null = null;
+  /** The thread has the database open: what it was given may be on disk. */
+  let standing = false;
+  const opening = Promise.withResolvers<PragmasReadBack>();
+  opening.promise.catch(() => undefined); // whoever waits for it hears of it
+
+  const refuseAll = (calls: Waiting[], error: StoreUnavailable): void => {
+    for (const { reject } of calls) reject(error);
+  };
+
+  const onReport = (report: WriterReport): void => {
+    if (report.kind === "ready") {
+      standing = true;
+      return opening.resolve(report.pragmas);
+    }
+    const calls = inFlight ?? [];
+    inFlight = null;
+    if (report.kind === "committed") last = { calls: calls.length, commitMs: report.commitMs };
+    if (commitDelayMs(last, waiting.size) === 0)
+      flush(); // the writer's next work first, then the answers
+    else schedule();
+    if (report.kind === "refused") {
+      refuseAll(calls, new StoreUnavailable(report.why, report.detail));
+      listeners.onRefusal(report.why, report.detail);
+    } else {
+      measure(waiting, calls, report.tookMs);
+      const failures = new Map(report.failures);
+      calls.forEach(({ call, resolve, reject }, index) => {
+        const failure = failures.get(index);
+        if (failure !== undefined) return reject(new Error(`${call.command}: ${failure}`));
+        const result = report.results[index];
+        listeners.onWritten(call.command, call.arg, result);
+        resolve(result);
+      });
+      listeners.onCommit(report.commit, report.wal);
+    }
+    settleIdle();
+  };
+
+  const onEnd = (error: Error | null): void => {
+    worker = null;
+    const detail = error ? error.message : "the writer's thread ended";
+    opening.reject(error ?? new Error(detail));
+    const lost = inFlight ?? [];
+    inFlight = null;
+    const hadBegun = standing;
+    standing = false;
+    if (lost.length > 0 && hadBegun) {
+      log.error({ detail, calls: lost.length }, "the store's writer ended in the middle of its work");
+      listeners.onLost(detail);
+      return;
+    }
+    if (!closing) log.error({ detail }, "the store's writer ended; it is started again by the next write");
+    refuseAll(lost, new StoreUnavailable("failed", detail));
+    if (lost.length > 0) listeners.onRefusal("failed", detail);
+    if (waiting.size > 0) schedule();
+    settleIdle();
+    ended?.();
+  };
+
+  const settleIdle = (): void => {
+    if (!inFlight && waiting.size === 0) idle?.();
+  };
+
+  const start = (): Worker => (worker ??= startWriter({ onReport, onEnd }));
+  const post = (request: WriterRequest, transfer: ArrayBuffer[] = []): void =>
+    start().postMessage(request, transfer);
+
+  const flush = (): void => {
+    flushing = false;
+    patience?.cancel();
+    patience = null;
+    if (waiting.size === 0 || inFlight) return;
+    const taken = waiting.take(last.commitMs);
+    const { batch, buffer } = packBatch(taken);
+    inFlight = taken;
+    post(batch, [buffer]);
+  };
+
+  const schedule = (): void => {
+    if (flushing || waiting.size === 0 || inFlight) return;
+    const waitMs = commitDelayMs(last, waiting.size);
+    if (waitMs > 0) {
+      patience ??= clock.after(waitMs, flush);
+      return;
+    }
+    flushing = true;
+    setImmediate(flush);
+  };
+
+  start();
+  return {
+    call(command, arg, blobs = []) {
+      if (closing) return Promise.reject(new StoreUnavailable("failed", "the store is closed"));
+      return new Promise((resolve, reject) => {
+        let bytes = 0;
+        const lengths = blobs.map((blob) => {
+          bytes += blob.byteLength;
+          return blob.byteLength;
+        });
+        const owner = ownerOf(arg);
+        waiting.push({ owner, call: { command, arg, at: 0, lengths }, blobs, bytes, resolve, reject });
+        schedule();
+      });
+    },
+    ready: () => opening.promise,
+    async drain() {
+      closing = true;
+      if (inFlight || waiting.size > 0) await new Promise<void>((resolve) => (idle = resolve));
+    },
+    async close() {
+      closing = true;
+      if (!worker) return;
+      await new Promise<void>((resolve) => {
+        ended = resolve;
+        post("close");
+      });
+    },
+  };
+}
+
+/** Says what the calls of each owner cost, those that stood together at once. */
+function measure(turns: Turns<Waiting>, calls: readonly Waiting[], tookMs: readonly number[]): void {
+  let from = 0;
+  let ms = 0;
+  for (const [at, { owner }] of calls.entries()) {
+    ms += tookMs[at] ?? 0;
+    if (calls[at + 1]?.owner === owner) continue;
+    turns.measured(owner, ms, at + 1 - from);
+    from = at + 1;
+    ms = 0;
+  }
+}
+
+/** Copies the blobs into one buffer of the batch's own: that one may be handed over, small Buffers share a pool. */
+function packBatch(taken: Waiting[]): { batch: Batch; buffer: ArrayBuffer } {
+  const total = taken.reduce((sum, item) => sum + item.bytes, 0);
+  const buffer = new ArrayBuffer(total);
+  const bytes = new Uint8Array(buffer);
+  let at = 0;
+  const calls = taken.map(({ call, blobs }) => {
+    call.at = at;
+    for (const blob of blobs) {
+      bytes.set(blob, at);
+      at += blob.byteLength;
+    }
+    return call;
+  });
+  return { batch: { calls, bytes }, buffer };
+}

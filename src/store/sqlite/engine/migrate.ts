@@ -1,0 +1,41 @@
+// Runs the steps of a schema: forward only, one transaction a step, counted in PRAGMA user_version. Before a step on a
+// database that holds something, a copy is put beside it. A database that a newer program has written is refused, never
+// guessed at.
+import { chmodSync, closeSync, existsSync, fsyncSync, openSync, rmSync } from "node:fs";
+import type { Database } from "better-sqlite3";
+
+/** A database of a later version of the program. */
+export class SchemaTooNew extends Error {}
+
+/** Step n brings the schema from version n to n + 1. Throws SchemaTooNew. */
+export function runMigrations(db: Database, path: string, steps: readonly string[]): void {
+  const at = Number(db.pragma("user_version", { simple: true }));
+  if (at > steps.length) {
+    throw new SchemaTooNew(
+      `${path} has schema version ${at}; this program knows versions up to ${steps.length}. Use the newer program, or restore a backup that an older one made.`,
+    );
+  }
+  if (at > 0 && at < steps.length) copyBeside(db, `${path}.v${at}.bak`);
+  for (let version = at; version < steps.length; version++) {
+    db.exec("BEGIN IMMEDIATE");
+    try {
+      db.exec(steps[version] ?? "");
+      db.pragma(`user_version = ${version + 1}`);
+      db.exec("COMMIT");
+    } catch (error) {
+      if (db.inTransaction) db.exec("ROLLBACK");
+      throw error;
+    }
+  }
+}
+
+/** A synced copy, readable by its owner only. One of an earlier try, perhaps unfinished, is replaced. */
+function copyBeside(db: Database, target: string): void {
+  if (existsSync(target)) rmSync(target);
+  closeSync(openSync(target, "wx", 0o600)); // VACUUM INTO takes an empty file and keeps its mode
+  db.prepare("VACUUM INTO ?").run(target);
+  chmodSync(target, 0o600);
+  const file = openSync(target, "r+");
+  fsyncSync(file);
+  closeSync(file);
+}

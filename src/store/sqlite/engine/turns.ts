@@ -1,0 +1,133 @@
+// Which of the calls that wait go to the writer next. An owner's calls keep their order, and owners share the writer's
+// time, so that an account that writes much waits for itself. One batch is at the writer at a time and what comes meanwhile
+// waits for it: a batch holds what is written in about ten milliseconds, as the writer has measured each owner's calls.
+import type { Owner } from "../../../fairness.ts";
+import { Fifo } from "../../../fairness/fifo.ts";
+
+const mostCalls = 1000;
+const mostBytes = 4 * 1024 * 1024;
+const leastBatchMs = 10;
+/** However many owners there are, one has this of a batch. */
+const leastShareMs = 0.2;
+/** What a call of an owner costs that has not been measured. */
+const unmeasuredMs = 0.1;
+const newestPart = 0.1;
+const mostMeasured = 1000;
+/** Whose the calls are that are of no account, claims above all: all accounts wait for them, so half of the time is theirs. */
+export const nobody = "";
+
+export interface Turns<T extends Turn> {
+  readonly size: number;
+  push(item: T): void;
+  /** The next batch. `commitMs`: what a commit takes; a batch may be written for as long. */
+  take(commitMs: number): T[];
+  /** So many calls of an owner, one behind the other, were written in `ms`. */
+  measured(owner: Owner, ms: number, calls: number): void;
+}
+
+export interface Turn {
+  readonly owner: Owner;
+  readonly bytes: number;
+}
+
+interface Line<T> {
+  waiting: Fifo<T>;
+  /** Time that it has been given and not used: a call that costs more than a share waits until it has enough. */
+  creditMs: number;
+}
+
+export function createTurns<T extends Turn>(): Turns<T> {
+  /** What waits, in its order, as long as it fits into one batch. */
+  let together: T[] = [];
+  let togetherBytes = 0;
+  /** Where it does not: owners with calls that wait, the next one first. */
+  const lines = new Map<Owner, Line<T>>();
+  const costs = new Map<Owner, number>();
+  let size = 0;
+
+  const queue = (item: T): void => {
+    let line = lines.get(item.owner);
+    if (!line) {
+      line = { waiting: new Fifo(), creditMs: 0 };
+      lines.set(item.owner, line);
+    }
+    line.waiting.push(item);
+  };
+
+  const msOf = (items: readonly T[]): number => {
+    let ms = 0;
+    for (const { owner } of items) ms += costs.get(owner) ?? unmeasuredMs;
+    return ms;
+  };
+
+  const takeTogether = (): T[] => {
+    const all = together;
+    together = [];
+    togetherBytes = 0;
+    return all;
+  };
+
+  return {
+    get size() {
+      return size;
+    },
+    push(item) {
+      size += 1;
+      if (lines.size > 0) return queue(item);
+      together.push(item);
+      togetherBytes += item.bytes;
+    },
+    take(commitMs) {
+      const mostMs = Math.max(leastBatchMs, commitMs);
+      if (together.length > 0) {
+        const fits = together.length <= mostCalls && togetherBytes <= mostBytes && msOf(together) <= mostMs;
+        const all = takeTogether();
+        if (fits) {
+          size = 0;
+          return all;
+        }
+        all.forEach(queue);
+      }
+      const taken: T[] = [];
+      let bytes = 0;
+      let ms = 0;
+      /** Nothing more of this batch's bytes or calls is left for an owner whose turn it was. */
+      let full = false;
+      while (lines.size > 0 && ms < mostMs && !full) {
+        const shareMs = Math.max(mostMs / lines.size, leastShareMs);
+        const round = [...lines];
+        for (const [owner, line] of round) {
+          if (ms >= 2 * mostMs) break;
+          const cost = costs.get(owner) ?? unmeasuredMs;
+          line.creditMs += owner === nobody ? Math.max(shareMs, mostMs / 2) : shareMs;
+          let fits = true;
+          for (let next = line.waiting.peek(); next && line.creditMs >= cost; next = line.waiting.peek()) {
+            fits = taken.length === 0 || (taken.length < mostCalls && bytes + next.bytes <= mostBytes);
+            if (!fits) break;
+            taken.push(next);
+            line.waiting.shift();
+            line.creditMs -= cost;
+            bytes += next.bytes;
+            ms += cost;
+          }
+          if (!fits) {
+            full = true;
+            line.creditMs = Math.min(line.creditMs, mostMs);
+            continue; // it keeps its place, and is the first of the next batch
+          }
+          lines.delete(owner); // behind the others
+          if (line.waiting.size > 0) lines.set(owner, line);
+        }
+      }
+      size -= taken.length;
+      return taken;
+    },
+    measured(owner, ms, calls) {
+      const mean = ms / calls;
+      const before = costs.get(owner);
+      if (before === undefined && costs.size >= mostMeasured) costs.clear();
+      const newest = calls === 1 ? newestPart : 1 - (1 - newestPart) ** calls;
+      costs.set(owner, before === undefined ? mean : before + (mean - before) * newest);
+    },
+  };
+}

@@ -1,0 +1,52 @@
+// Records events: the body as it was written, once, and a delivery for every endpoint of the account that
+// subscribed to the type, paused ones too (their events wait). `seq` is the order of commits.
+import type { Database } from "better-sqlite3";
+import type { NewEvent } from "../../model/event.ts";
+import type { Tally } from "../batch-counters.ts";
+import { pageAt, pageOf } from "../cursor.ts";
+import type { EventStore } from "../interface/events.ts";
+import { createEventLists } from "./event-lists.ts";
+import { none, noun, type Writing } from "./noun.ts";
+
+export function createEventWrites(db: Database, tally: Tally) {
+  const insert = db.prepare(
+    `INSERT INTO events (id, account_key, type, occurred_at, received_at, message_key, recipient, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const fanOut = db.prepare(
+    `INSERT INTO deliveries (endpoint_key, event_seq, status, attempts, due_at, leased)
+     SELECT key, ?, 'pending', 0, 0, 0 FROM endpoints WHERE account_key = ? AND event_mask & ? <> 0`,
+  );
+  return {
+    recordEvent(e: NewEvent): void {
+      const { lastInsertRowid } = insert.run(
+        e.id,
+        e.accountKey,
+        e.type,
+        e.occurredAt,
+        e.receivedAt,
+        e.messageKey,
+        e.recipient,
+        e.body,
+      );
+      fanOut.run(lastInsertRowid, e.accountKey, e.typeBit);
+      tally.events = true;
+      if (e.counters !== 0)
+        tally.counted.push({ facts: e.facts, at: e.occurredAt, counters: e.counters, times: 1 });
+    },
+  };
+}
+
+export const events = noun({
+  commands: (_db: Database, { recordEvent }: Writing) => ({ recordEvent }),
+  touches: {
+    recordEvent: (touch, { accountKey, receivedAt }) => touch(accountKey, "events", receivedAt),
+  },
+  lookups: none,
+  lists: createEventLists,
+  calls: ({ write, lists }): EventStore => ({
+    recordEvent: (event) => write.recordEvent(event),
+    accountsWithEvents: (afterSeq) => lists.accountsWithEvents({ afterSeq }),
+    listEvents: async (accountKey, filter, page) =>
+      pageOf("e", await lists.listEvents({ accountKey, filter, page: pageAt("e", page, ["number"]) })),
+  }),
+});

@@ -1,0 +1,92 @@
+// Pools as they are read, by the loop and by the writer alike. The pool `default` exists by nature: every account has
+// it, whether a row says something about it or not, and it is the default one where no other is.
+import type { Database, Statement } from "better-sqlite3";
+import { defaultPool, type Pool, type PoolAddress } from "../../model/ip-pool.ts";
+
+interface PoolRow {
+  key: number;
+  name: string;
+  description: string | null;
+  chosen: number;
+  createdAt: number;
+  updatedAt: number;
+}
+
+interface AddressRow {
+  address: string;
+  hostname: string | null;
+  weight: number;
+  paused: number;
+  warmup: number | null;
+  bindable: number | null;
+  ptr: string | null;
+  ptrOk: number | null;
+  createdAt: number;
+  updatedAt: number;
+}
+
+const booleanOf = (cell: number | null): boolean | null => (cell === null ? null : cell !== 0);
+
+export function createPoolRows(db: Database) {
+  const pools: Statement<[number], PoolRow> = db.prepare(
+    `SELECT key, name, description, chosen, created_at AS createdAt, updated_at AS updatedAt
+     FROM ip_pools WHERE account_key = ? ORDER BY name`,
+  );
+  const addresses: Statement<[number], AddressRow> = db.prepare(
+    `SELECT address, hostname, weight, paused, warmup, bindable, ptr, ptr_ok AS ptrOk, created_at AS createdAt, updated_at AS updatedAt
+     FROM ip_addresses WHERE pool_key = ?`,
+  );
+  const made: Statement<[number], { createdAt: number }> = db.prepare(
+    "SELECT created_at AS createdAt FROM accounts WHERE key = ?",
+  );
+  const nextAccount: Statement<[number], { accountKey: number }> = db.prepare(
+    "SELECT account_key AS accountKey FROM ip_pools WHERE account_key > ? ORDER BY account_key LIMIT 1",
+  );
+
+  const addressesOf = (poolKey: number): PoolAddress[] =>
+    addresses
+      .all(poolKey)
+      .map(({ paused, warmup, bindable, ptrOk, ...rest }) => ({
+        ...rest,
+        paused: paused !== 0,
+        warmup: booleanOf(warmup),
+        bindable: booleanOf(bindable),
+        ptrOk: booleanOf(ptrOk),
+      }))
+      .toSorted((a, b) => (a.address < b.address ? -1 : 1));
+
+  return {
+    /** By name; none where there is no such account. */
+    of(accountKey: number): Pool[] {
+      const account = made.get(accountKey);
+      if (!account) return [];
+      const rows = pools.all(accountKey);
+      const chosen = rows.find((row) => row.chosen !== 0)?.name ?? defaultPool;
+      const found = rows.map(({ key, chosen: _chosen, ...row }) => ({
+        accountKey,
+        ...row,
+        isDefault: row.name === chosen,
+        addresses: addressesOf(key),
+      }));
+      if (found.some(({ name }) => name === defaultPool)) return found;
+      const { createdAt } = account;
+      const implied: Pool = {
+        accountKey,
+        name: defaultPool,
+        description: null,
+        isDefault: chosen === defaultPool,
+        addresses: [],
+        createdAt,
+        updatedAt: createdAt,
+      };
+      return [...found, implied].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    },
+    /** Accounts whose pools are more than the one that they have by nature. */
+    accounts(): number[] {
+      const keys: number[] = [];
+      for (let next = nextAccount.get(0); next; next = nextAccount.get(next.accountKey))
+        keys.push(next.accountKey);
+      return keys;
+    },
+  };
+}

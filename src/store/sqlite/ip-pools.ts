@@ -1,0 +1,248 @@
+// What changes pools and their addresses. An address is in one pool of one account; the row of the pool `default` is
+// made when something is first said about it. A pool goes only when it has no address and no mail waits for it, which
+// one seek in the index of each kind tells.
+import type { Database, Statement } from "better-sqlite3";
+import {
+  defaultPool,
+  type AddressChange,
+  type AddressLook,
+  type NewAddress,
+  type PoolRules,
+  type PoolWrite,
+} from "../../model/ip-pool.ts";
+import { everyone } from "../changes.ts";
+import type { IpPoolStore } from "../interface/ip-pools.ts";
+import { holderOf, isLeased } from "./held-mail.ts";
+import { createAssignmentRows, createAssignmentWrites } from "./ip-assignments.ts";
+import { createPoolRows } from "./ip-pool-rows.ts";
+import { none, noun } from "./noun.ts";
+
+export function createPoolWrites(db: Database) {
+  const rows = createPoolRows(db);
+  const { isAnothers, assignAdded, ...assignments } = createAssignmentWrites(db);
+  const ensureDefault = db.prepare(
+    `INSERT INTO ip_pools (account_key, name, description, chosen, created_at, updated_at)
+     SELECT key, '${defaultPool}', NULL, 0, created_at, created_at FROM accounts WHERE key = ? ON CONFLICT DO NOTHING`,
+  );
+  const insertPool = db.prepare(
+    `INSERT INTO ip_pools (account_key, name, description, chosen, created_at, updated_at) VALUES (?, ?, ?, 0, ?, ?)`,
+  );
+  const find: Statement<[number, string], { key: number }> = db.prepare(
+    "SELECT key FROM ip_pools WHERE account_key = ? AND name = ?",
+  );
+  const describe = db.prepare("UPDATE ip_pools SET description = ?, updated_at = ? WHERE key = ?");
+  const unchoose = db.prepare(
+    "UPDATE ip_pools SET chosen = 0, updated_at = ? WHERE account_key = ? AND chosen = 1",
+  );
+  const choose = db.prepare(
+    `UPDATE ip_pools SET chosen = iif(name = '${defaultPool}', 0, 1), updated_at = ? WHERE key = ?`,
+  );
+  const touch = db.prepare("UPDATE ip_pools SET updated_at = ? WHERE key = ?");
+  const removePool = db.prepare("DELETE FROM ip_pools WHERE key = ?");
+  const waits: Statement<[string, string], { found: number }> = db.prepare(
+    "SELECT 1 AS found FROM recipients INDEXED BY recipients_waiting WHERE due_at IS NOT NULL AND lane >= ? AND lane < ? LIMIT 1",
+  );
+  // What is in flight at once is bounded; what is on hold is not, so any that the account has there stands for all.
+  const inFlight: Statement<[string, string], { found: number }> = db.prepare(
+    `SELECT 1 AS found FROM recipients INDEXED BY recipients_leased WHERE ${isLeased} AND lane >= ? AND lane < ? LIMIT 1`,
+  );
+  const onHold: Statement<[string], { found: number }> = db.prepare(
+    "SELECT 1 AS found FROM recipients INDEXED BY recipients_leased WHERE lease_owner = ? LIMIT 1",
+  );
+  const holder: Statement<[string], { poolKey: number }> = db.prepare(
+    "SELECT pool_key AS poolKey FROM ip_addresses WHERE address = ?",
+  );
+  const insertAddress = db.prepare(
+    `INSERT INTO ip_addresses (address, pool_key, hostname, weight, paused, warmup, bindable, ptr, ptr_ok, created_at, updated_at)
+     VALUES (@address, @poolKey, @hostname, @weight, 0, @warmup, @bindable, NULL, NULL, @at, @at)`,
+  );
+  const changeAddress = db.prepare(
+    `UPDATE ip_addresses SET pool_key = @poolKey, weight = coalesce(@weight, weight), paused = coalesce(@paused, paused),
+       hostname = iif(@newHostname, @hostname, hostname),
+       ptr_ok = iif(@newHostname, NULL, ptr_ok), warmup = iif(@newWarmup, @warmup, warmup), updated_at = @at WHERE address = @address`,
+  );
+  const removeAddress = db.prepare("DELETE FROM ip_addresses WHERE address = ?");
+  const saveLook = db.prepare(
+    "UPDATE ip_addresses SET bindable = @bindable, ptr = @ptr, ptr_ok = @ptrOk, updated_at = @at WHERE address = @address",
+  );
+
+  /** The key of a pool, its row made where it is the one that exists by nature. */
+  const keyOf = (accountKey: number, name: string): number | null => {
+    if (name === defaultPool) ensureDefault.run(accountKey);
+    return find.get(accountKey, name)?.key ?? null;
+  };
+  const done = (accountKey: number, name: string): PoolWrite => {
+    const pool = rows.of(accountKey).find((one) => one.name === name);
+    return pool ? { ok: true, pool } : { ok: false, why: "no_pool" };
+  };
+  const refused = (why: Extract<PoolWrite, { ok: false }>["why"]): PoolWrite => ({ ok: false, why });
+
+  const setDefault = (accountKey: number, key: number, at: number): void => {
+    unchoose.run(at, accountKey);
+    choose.run(at, key);
+  };
+  const addressesOf = (accountKey: number): number =>
+    rows.of(accountKey).reduce((sum, { addresses }) => sum + addresses.length, 0);
+
+  return {
+    createPool(arg: {
+      accountKey: number;
+      name: string;
+      description: string | null;
+      isDefault: boolean;
+      at: number;
+      most?: number;
+    }): PoolWrite {
+      const { accountKey, name, at, most = Infinity } = arg;
+      const pools = rows.of(accountKey);
+      if (pools.some((pool) => pool.name === name)) return refused("exists");
+      if (pools.length >= most) return refused("too_many_pools");
+      const key = Number(insertPool.run(accountKey, name, arg.description, at, at).lastInsertRowid);
+      if (arg.isDefault) setDefault(accountKey, key, at);
+      return done(accountKey, name);
+    },
+    updatePool(arg: {
+      accountKey: number;
+      name: string;
+      change: { description?: string | null; isDefault?: boolean };
+      at: number;
+    }): PoolWrite {
+      const { accountKey, name, change, at } = arg;
+      const key = keyOf(accountKey, name);
+      const pool = rows.of(accountKey).find((one) => one.name === name);
+      if (key === null || !pool) return refused("no_pool");
+      if (change.isDefault === false && pool.isDefault && name === defaultPool) return refused("default");
+      if (change.description !== undefined) describe.run(change.description, at, key);
+      if (change.isDefault === true) setDefault(accountKey, key, at);
+      if (change.isDefault === false && pool.isDefault) unchoose.run(at, accountKey);
+      return done(accountKey, name);
+    },
+    /** `lanes`: how the lanes of the pool's mail begin. Answers the pool as it was. */
+    deletePool(arg: { accountKey: number; name: string; lanes: string }): PoolWrite {
+      const { accountKey, name, lanes } = arg;
+      const pool = rows.of(accountKey).find((one) => one.name === name);
+      if (!pool) return refused("no_pool");
+      if (pool.isDefault || name === defaultPool) return refused("default");
+      if (pool.addresses.length > 0) return refused("has_addresses");
+      const before = `${lanes}\u{10ffff}`;
+      if (waits.get(lanes, before) ?? inFlight.get(lanes, before) ?? onHold.get(holderOf(accountKey)))
+        return refused("has_mail");
+      const key = keyOf(accountKey, name);
+      if (key !== null) removePool.run(key);
+      return { ok: true, pool };
+    },
+    addAddress(arg: {
+      accountKey: number;
+      pool: string;
+      address: NewAddress;
+      at: number;
+      rules?: PoolRules;
+    }): PoolWrite {
+      const { accountKey, pool, address, at, rules: { most = Infinity, ownOnly = false } = {} } = arg;
+      const poolKey = keyOf(accountKey, pool);
+      if (poolKey === null) return refused("no_pool");
+      // Before anything is said of the address: whose it is, or whether anybody has it, is not for every account to know.
+      if (ownOnly && !assignments.isOwn(accountKey, address.address)) return refused("not_assigned");
+      if (holder.get(address.address)) return refused("taken");
+      if (isAnothers(accountKey, address.address)) return refused("not_assigned");
+      if (addressesOf(accountKey) >= most) return refused("too_many_addresses");
+      const { warmup, bindable } = address;
+      insertAddress.run({ ...address, poolKey, at, warmup: cell(warmup), bindable: cell(bindable) });
+      assignAdded(accountKey, address.address, at);
+      touch.run(at, poolKey);
+      return done(accountKey, pool);
+    },
+    /** Answers the pool that has the address then. */
+    updateAddress(arg: {
+      accountKey: number;
+      pool: string;
+      address: string;
+      change: AddressChange;
+      at: number;
+    }): PoolWrite {
+      const { accountKey, pool, address, change, at } = arg;
+      const poolKey = keyOf(accountKey, pool);
+      if (poolKey === null) return refused("no_pool");
+      if (holder.get(address)?.poolKey !== poolKey) return refused("no_address");
+      const to = change.pool ?? pool;
+      const toKey = keyOf(accountKey, to);
+      if (toKey === null) return refused("no_other_pool");
+      changeAddress.run({
+        address,
+        poolKey: toKey,
+        weight: change.weight ?? null,
+        paused: cell(change.paused ?? null),
+        newHostname: Number(change.hostname !== undefined),
+        hostname: change.hostname ?? null,
+        newWarmup: Number(change.warmup !== undefined),
+        warmup: cell(change.warmup ?? null),
+        at,
+      });
+      for (const key of new Set([poolKey, toKey])) touch.run(at, key);
+      return done(accountKey, to);
+    },
+    removeAddress(arg: { accountKey: number; pool: string; address: string; at: number }): PoolWrite {
+      const { accountKey, pool, address, at } = arg;
+      const poolKey = keyOf(accountKey, pool);
+      if (poolKey === null) return refused("no_pool");
+      if (holder.get(address)?.poolKey !== poolKey) return refused("no_address");
+      removeAddress.run(address);
+      touch.run(at, poolKey);
+      return done(accountKey, pool);
+    },
+    /** What was seen of addresses; those that are gone meanwhile are left out. */
+    saveLooks(arg: { looks: AddressLook[]; at: number }): void {
+      for (const { address, bindable, ptr, ptrOk } of arg.looks)
+        saveLook.run({ address, bindable: cell(bindable), ptr, ptrOk: cell(ptrOk), at: arg.at });
+    },
+    assignAddress: assignments.assignAddress,
+    unassignAddress: assignments.unassignAddress,
+  };
+}
+
+function cell(value: boolean | null): number | null {
+  return value === null ? null : Number(value);
+}
+
+export const ipPools = noun({
+  commands: createPoolWrites,
+  touches: {
+    createPool: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    updatePool: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    deletePool: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    addAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    updateAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    removeAddress: (touch, { accountKey }) => touch(accountKey, "ip_pools"),
+    saveLooks: (touch) => touch(everyone, "ip_pools"),
+    assignAddress: (touch) => touch(everyone, "ip_pools"),
+    unassignAddress: (touch) => touch(everyone, "ip_pools"),
+  },
+  lookups(db: Database) {
+    const pools = createPoolRows(db);
+    const assignments = createAssignmentRows(db);
+    return {
+      poolsOf: pools.of,
+      accountsWithPools: pools.accounts,
+      assignments: assignments.all,
+      isOwnAddress: assignments.isOwn,
+    };
+  },
+  lists: none,
+  calls: ({ write, lookups }): IpPoolStore => ({
+    listPools: async (accountKey) => lookups.poolsOf(accountKey),
+    accountsWithPools: async () => lookups.accountsWithPools(),
+    createPool: (pool) => write.createPool(pool),
+    updatePool: (accountKey, name, change, at) => write.updatePool({ accountKey, name, change, at }),
+    deletePool: (accountKey, name, lanes) => write.deletePool({ accountKey, name, lanes }),
+    addAddress: (accountKey, pool, address, at, rules = {}) =>
+      write.addAddress({ accountKey, pool, address, at, rules }),
+    updateAddress: (accountKey, pool, address, change, at) =>
+      write.updateAddress({ accountKey, pool, address, change, at }),
+    removeAddress: (accountKey, pool, address, at) => write.removeAddress({ accountKey, pool, address, at }),
+    saveLooks: (looks, at) => write.saveLooks({ looks, at }),
+    mayHoldAddress: async (accountKey, address) => lookups.isOwnAddress(accountKey, address),
+    listAssignments: async () => lookups.assignments(),
+    assignAddress: (accountKey, address, at) => write.assignAddress({ accountKey, address, at }),
+    unassignAddress: (address, at) => write.unassignAddress({ address, at }),
+  }),
+});

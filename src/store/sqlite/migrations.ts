@@ -1,0 +1,202 @@
+// The schema: embedded SQL, a step a version of the schema, run by engine/migrate.ts; schema/ says the same in types, and a
+// test holds the two equal. Secondary indexes cost more than the row they point at, so each one here serves a look-up
+// that is promised.
+import type { Database } from "better-sqlite3";
+import { runMigrations } from "./engine/migrate.ts";
+
+const first = [
+  // Accounts, and what belongs to them.
+  `
+CREATE TABLE accounts (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL UNIQUE, status TEXT NOT NULL,
+  created_at INTEGER NOT NULL, paused_at INTEGER, pause_reason TEXT, guarded TEXT, rates TEXT NOT NULL DEFAULT '{}',
+  daily_quota INTEGER, limits TEXT NOT NULL DEFAULT '{}', suppressions_added INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX accounts_paused ON accounts (paused_at) WHERE paused_at IS NOT NULL;
+CREATE TABLE api_keys (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  name TEXT NOT NULL, test INTEGER NOT NULL, scope TEXT NOT NULL, hash BLOB NOT NULL UNIQUE, hint TEXT NOT NULL,
+  allow_ips TEXT NOT NULL, status TEXT NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER, last_used_at INTEGER,
+  revoked_at INTEGER, rates TEXT NOT NULL DEFAULT '{}', daily_quota INTEGER
+) STRICT;
+CREATE INDEX api_keys_account ON api_keys (account_key);
+CREATE TABLE smtp_credentials (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  name TEXT NOT NULL, test INTEGER NOT NULL, hash BLOB NOT NULL, hint TEXT NOT NULL, status TEXT NOT NULL,
+  created_at INTEGER NOT NULL, last_used_at INTEGER, revoked_at INTEGER, UNIQUE (account_key, test, hash)
+) STRICT;
+CREATE TABLE domains (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  name TEXT NOT NULL, status TEXT NOT NULL, return_path_domain TEXT NOT NULL, records TEXT NOT NULL,
+  dkim_keys TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, verified_at INTEGER,
+  checked_at INTEGER, failing_since INTEGER, track_opens INTEGER NOT NULL DEFAULT 0,
+  track_clicks INTEGER NOT NULL DEFAULT 0, tracking_domain TEXT, allow_subdomains INTEGER NOT NULL DEFAULT 1,
+  revision INTEGER NOT NULL DEFAULT 0, return_path_before TEXT, UNIQUE (account_key, name)
+) STRICT;
+CREATE INDEX domains_checked ON domains (checked_at);
+CREATE TABLE quota_uses (
+  kind TEXT NOT NULL, owner INTEGER NOT NULL, day INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (kind, owner)
+) STRICT, WITHOUT ROWID;
+`,
+  // Messages: the row, its content and its recipients, who wait, are leased, on hold or final.
+  `
+CREATE TABLE messages (
+  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, test INTEGER NOT NULL,
+  from_address TEXT NOT NULL, from_name TEXT, subject TEXT NOT NULL, message_id_header TEXT NOT NULL,
+  tags TEXT NOT NULL, metadata TEXT NOT NULL, ip_pool TEXT NOT NULL, source TEXT NOT NULL, api_key INTEGER,
+  size_bytes INTEGER NOT NULL, created_at INTEGER NOT NULL, send_at INTEGER, queued_at INTEGER NOT NULL,
+  signing_domain TEXT, return_path_domain TEXT NOT NULL, header_length INTEGER NOT NULL, body_hash BLOB NOT NULL,
+  eight_bit INTEGER NOT NULL, smtp_utf8 INTEGER NOT NULL, content_kind TEXT, content_name TEXT
+) STRICT;
+CREATE INDEX messages_time ON messages (account_key, created_at);
+CREATE INDEX messages_spool ON messages (content_name) WHERE content_name IS NOT NULL;
+CREATE TABLE content (message_key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+CREATE TABLE recipients (
+  key INTEGER PRIMARY KEY AUTOINCREMENT, message_key INTEGER NOT NULL, account_key INTEGER NOT NULL,
+  type TEXT NOT NULL, to_address TEXT NOT NULL, rcpt_to TEXT NOT NULL, canonical TEXT NOT NULL, domain TEXT NOT NULL,
+  lane TEXT NOT NULL CHECK (lane <> ''), state TEXT NOT NULL, due_at INTEGER, lease_owner TEXT, lease_until INTEGER,
+  attempts INTEGER NOT NULL, last_attempt_at INTEGER, last_event_at INTEGER NOT NULL, smtp_code INTEGER,
+  smtp_status TEXT, smtp_response TEXT, receiving_mta TEXT, sending_ip TEXT, tls TEXT, updated_at INTEGER NOT NULL,
+  complained_at INTEGER, held_ms INTEGER NOT NULL DEFAULT 0, provider TEXT, complaint_unconfirmed INTEGER,
+  share_bytes INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX recipients_message ON recipients (message_key);
+CREATE INDEX recipients_address ON recipients (account_key, canonical, message_key);
+CREATE INDEX recipients_scheduled ON recipients (account_key, due_at) WHERE state = 'scheduled' AND due_at IS NOT NULL;
+CREATE INDEX recipients_waiting ON recipients (lane, due_at, state, share_bytes) WHERE due_at IS NOT NULL;
+CREATE INDEX recipients_leased ON recipients (lease_owner, lease_until, share_bytes) WHERE lease_owner IS NOT NULL;
+CREATE TABLE attempts (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL, message_key INTEGER NOT NULL, recipient_key INTEGER NOT NULL,
+  attempt INTEGER NOT NULL, started_at INTEGER NOT NULL, ended_at INTEGER NOT NULL, sending_ip TEXT, host TEXT,
+  address TEXT, tls TEXT, ambiguous INTEGER NOT NULL, decided_by TEXT NOT NULL, outcome TEXT NOT NULL,
+  smtp_code INTEGER, smtp_status TEXT, smtp_response TEXT, next_attempt_at INTEGER, trace TEXT
+) STRICT;
+CREATE INDEX attempts_message ON attempts (message_key);
+CREATE TABLE inbox (
+  key INTEGER PRIMARY KEY, account_key INTEGER NOT NULL, message_key INTEGER NOT NULL, to_address TEXT NOT NULL,
+  caught_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX inbox_account ON inbox (account_key);
+CREATE INDEX inbox_message ON inbox (message_key);
+`,
+  // Answers to idempotent requests stand in the order of their messages, so that the oldest are first: the row is appended
+  // and only its small index is random, half the cost of a table that is itself sorted by the key.
+  `
+CREATE TABLE idempotency (
+  message_key INTEGER PRIMARY KEY, account_key INTEGER NOT NULL, test INTEGER NOT NULL, request_key TEXT NOT NULL,
+  fingerprint BLOB NOT NULL, status INTEGER NOT NULL, body TEXT NOT NULL, created_at INTEGER NOT NULL,
+  UNIQUE (account_key, test, request_key)
+) STRICT;
+`,
+  // Events, endpoints, and every attempt at an endpoint; the success that ended a delivery is a part of its row.
+  `
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, type TEXT NOT NULL,
+  occurred_at INTEGER NOT NULL, received_at INTEGER NOT NULL, message_key INTEGER, recipient TEXT, body TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_account ON events (account_key);
+CREATE INDEX events_message ON events (message_key) WHERE message_key IS NOT NULL;
+CREATE INDEX events_address ON events (account_key, recipient) WHERE message_key IS NULL;
+CREATE TABLE endpoints (
+  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  account_key INTEGER NOT NULL REFERENCES accounts (key), url TEXT NOT NULL, event_mask INTEGER NOT NULL,
+  description TEXT, active INTEGER NOT NULL, secret TEXT NOT NULL, previous_secret TEXT, previous_secret_until INTEGER,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, last_success_at INTEGER, last_failure_at INTEGER,
+  consecutive_failures INTEGER NOT NULL, format TEXT NOT NULL DEFAULT 'svc'
+) STRICT;
+CREATE INDEX endpoints_account ON endpoints (account_key);
+CREATE TABLE deliveries (
+  endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,
+  due_at INTEGER, leased INTEGER NOT NULL, last_attempt_at INTEGER, last_status INTEGER, duration_ms INTEGER,
+  PRIMARY KEY (endpoint_key, event_seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deliveries_due ON deliveries (endpoint_key, due_at) WHERE due_at IS NOT NULL;
+CREATE TABLE delivery_attempts (
+  endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, attempted_at INTEGER NOT NULL, attempt INTEGER NOT NULL,
+  status TEXT NOT NULL, response_status INTEGER, error TEXT, duration_ms INTEGER NOT NULL, next_attempt_at INTEGER,
+  response_body TEXT, PRIMARY KEY (endpoint_key, event_seq, attempted_at, attempt)
+) STRICT, WITHOUT ROWID;
+`,
+  // Suppressions, and addresses whose domain did not exist, until a second look.
+  `
+CREATE TABLE suppressions (
+  account_key INTEGER NOT NULL, canonical TEXT NOT NULL, email TEXT NOT NULL, reason TEXT NOT NULL,
+  source TEXT NOT NULL, description TEXT, message_id TEXT, event_id TEXT, smtp_code INTEGER, smtp_status TEXT,
+  expires_at INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (account_key, canonical)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX suppressions_expiry ON suppressions (account_key, expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE second_looks (
+  account_key INTEGER NOT NULL, canonical TEXT NOT NULL, domain TEXT NOT NULL, known_name TEXT NOT NULL,
+  since INTEGER NOT NULL, due_at INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (account_key, canonical)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX second_looks_due ON second_looks (due_at);
+`,
+  // IP pools are an account's own, so a lane names the account too; only what is unsent is looked for by its lane.
+  `
+CREATE TABLE ip_pools (
+  key INTEGER PRIMARY KEY AUTOINCREMENT, account_key INTEGER NOT NULL REFERENCES accounts (key) ON DELETE CASCADE,
+  name TEXT NOT NULL, description TEXT, chosen INTEGER NOT NULL, created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL, UNIQUE (account_key, name)
+) STRICT;
+CREATE TABLE ip_addresses (
+  address TEXT NOT NULL PRIMARY KEY, pool_key INTEGER NOT NULL REFERENCES ip_pools (key) ON DELETE CASCADE,
+  hostname TEXT, weight INTEGER NOT NULL, paused INTEGER NOT NULL, warmup INTEGER, bindable INTEGER, ptr TEXT,
+  ptr_ok INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ip_addresses_pool ON ip_addresses (pool_key);
+CREATE TABLE ip_assignments (
+  address TEXT NOT NULL PRIMARY KEY, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  assigned_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ip_assignments_account ON ip_assignments (account_key);
+`,
+  // Statistics. What a day counted is together, so that a fold writes few pages and retention takes a stretch; the quarters
+  // of an hour are one text a row and day: most hold little, and one reading gives the edge of any time zone's day.
+  `
+CREATE TABLE stats_waiting (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE stats_sorted (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE stats_days (
+  day INTEGER NOT NULL, account_key INTEGER NOT NULL, test INTEGER NOT NULL, kind INTEGER NOT NULL,
+  scope INTEGER NOT NULL, scope_key TEXT NOT NULL, key TEXT NOT NULL, accepted INTEGER NOT NULL,
+  delivered INTEGER NOT NULL, deferred INTEGER NOT NULL, bounced INTEGER NOT NULL, bounced_hard INTEGER NOT NULL,
+  bounced_soft INTEGER NOT NULL, complained INTEGER NOT NULL, opened INTEGER NOT NULL, unique_opened INTEGER NOT NULL,
+  clicked INTEGER NOT NULL, unique_clicked INTEGER NOT NULL, unsubscribed INTEGER NOT NULL,
+  suppressed_rejections INTEGER NOT NULL, attempts INTEGER NOT NULL, failed INTEGER NOT NULL,
+  dead_lettered INTEGER NOT NULL, complained_unconfirmed INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE stats_quarters (
+  day INTEGER NOT NULL, account_key INTEGER NOT NULL, test INTEGER NOT NULL, kind INTEGER NOT NULL,
+  scope INTEGER NOT NULL, scope_key TEXT NOT NULL, key TEXT NOT NULL, counts TEXT NOT NULL,
+  PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
+) STRICT, WITHOUT ROWID;
+`,
+  // The audit log. Uses of a key are told once a day for each address.
+  `
+CREATE TABLE audit (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, account_key INTEGER, actor_kind TEXT NOT NULL,
+  actor TEXT, source_ip TEXT, request_id TEXT, action TEXT NOT NULL, target TEXT, times INTEGER NOT NULL,
+  detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_time ON audit (at);
+CREATE UNIQUE INDEX audit_uses ON audit (actor, source_ip, at / 86400000) WHERE action IN ('keys.used', 'smtp_credentials.used');
+`,
+  // The appliance's own.
+  `
+CREATE TABLE maintenance (key INTEGER PRIMARY KEY CHECK (key = 1), since INTEGER NOT NULL, until INTEGER) STRICT;
+CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE probe (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+CREATE TABLE retention_walks (kind TEXT NOT NULL PRIMARY KEY, passed INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE retention_later (
+  kind TEXT NOT NULL, since INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (kind, since, key)
+) STRICT, WITHOUT ROWID;
+`,
+].join("");
+
+/** Step n brings the schema from version n to n + 1. Never edited once released; only added to. */
+export const migrations: readonly string[] = [first];
+
+/** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */
+export function migrate(db: Database, path: string, steps: readonly string[] = migrations): void {
+  runMigrations(db, path, steps);
+}

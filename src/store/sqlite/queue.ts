@@ -1,0 +1,237 @@
+// Claims and leases. A recipient that waits has a due time and no lease; one that is leased has no due time, so
+// that a row which is inserted leased and then settled touches only the small index of leases. The attempt number is
+// raised and written with the lease, before the attempt; where the program ends before the outcome is written, the next
+// start records that attempt as interrupted. What a paused account's turn comes to is not leased but put on
+// hold (sending-pause.ts).
+import type { Database, Statement } from "better-sqlite3";
+import { createIdMint } from "../../ids.ts";
+import type { ContentRef } from "../../model/content.ts";
+import type { Wait } from "../../model/queue.ts";
+import type { Job, QueuedMessage } from "../../model/queued-recipient.ts";
+import { everyone, nothing } from "../changes.ts";
+import type { QueueStore } from "../interface/queue.ts";
+import { holderOf, isLeased } from "./held-mail.ts";
+import { noun, none } from "./noun.ts";
+import { createQueueViews } from "./queue-views.ts";
+import { contentRefOf } from "./message-rows.ts";
+
+export interface ClaimedRecipient {
+  key: number;
+  messageKey: number;
+  rcptTo: string;
+  canonical: string;
+  to: string;
+  domain: string;
+  lane: string;
+  attempt: number;
+  lastEventAt: number;
+  heldMs: number;
+}
+
+interface DueRecipient extends ClaimedRecipient {
+  dueAt: number;
+  accountKey: number;
+  /** 1: its account is paused. */
+  paused: number | null;
+}
+
+/** A row of `messages` as far as an attempt needs it. */
+export interface ClaimedMessage {
+  key: number;
+  id: string;
+  accountKey: number;
+  test: number;
+  from: string;
+  signingDomain: string | null;
+  returnPathDomain: string;
+  subject: string;
+  tagsJson: string;
+  metadataJson: string;
+  messageIdHeader: string;
+  ipPool: string;
+  sizeBytes: number;
+  contentKind: ContentRef["kind"] | null;
+  contentName: string | null;
+  headerLength: number;
+  bodyHash: Uint8Array;
+  eightBit: number;
+  smtpUtf8: number;
+  queuedAt: number;
+}
+
+const interruptedText = "[local] the program ended before this attempt did; it is made again";
+
+/** What one claim puts on hold at most, so that no other write waits long for it. */
+const holdMost = 500;
+
+export interface Claim {
+  owner: string;
+  lane: string;
+  limit: number;
+  now: number;
+  leaseUntil: number;
+  waits?: readonly Wait[];
+}
+
+/** The columns of `messages` under the names of ClaimedMessage. */
+export const messageForAttempt = `SELECT key, id, account_key AS accountKey, test, from_address AS "from", signing_domain AS signingDomain,
+       return_path_domain AS returnPathDomain, subject, tags AS tagsJson, metadata AS metadataJson, message_id_header AS messageIdHeader,
+       ip_pool AS ipPool, size_bytes AS sizeBytes, content_kind AS contentKind, content_name AS contentName, header_length AS headerLength,
+       body_hash AS bodyHash, eight_bit AS eightBit, smtp_utf8 AS smtpUtf8, queued_at AS queuedAt
+     FROM messages`;
+
+export function createQueueWrites(db: Database) {
+  const due: Statement<[string, number, number], DueRecipient> = db.prepare(
+    `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts + 1 AS attempt,
+       last_event_at AS lastEventAt, held_ms AS heldMs, due_at AS dueAt, account_key AS accountKey,
+       (SELECT paused_at IS NOT NULL FROM accounts WHERE key = account_key) AS paused
+     FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
+  );
+  const lease = db.prepare(
+    "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, lease_until = ?, updated_at = ? WHERE key = ?",
+  );
+  const hold = db.prepare(
+    "UPDATE recipients SET due_at = NULL, lease_owner = ?, lease_until = ? WHERE key = ?",
+  );
+  const addHeld = db.prepare("UPDATE recipients SET held_ms = held_ms + ? WHERE key = ?");
+  const message: Statement<[number], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE key = ?`);
+  const earliest: Statement<[string], { dueAt: number }> = db.prepare(
+    "SELECT due_at AS dueAt FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1",
+  );
+  const renew = db.prepare("UPDATE recipients SET lease_until = ? WHERE lease_owner = ?");
+  const release = db.prepare(
+    `UPDATE recipients SET attempts = max(0, attempts - 1), due_at = ?, lease_owner = NULL, lease_until = NULL WHERE key = ? AND lease_owner = ?`,
+  );
+  const mint = createIdMint();
+  // A lease is written with its attempt's number, and `updated_at` is when.
+  const lost: Statement<[{ owner: string; now: number }], { key: number }> = db.prepare(
+    `SELECT key FROM recipients INDEXED BY recipients_leased WHERE ${isLeased} AND (lease_owner <> @owner OR lease_until <= @now)`,
+  );
+  const interrupted = db.prepare(
+    `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, ambiguous, decided_by, outcome, smtp_response, next_attempt_at)
+     SELECT @id, message_key, key, attempts, min(updated_at, @now), @now, lane <> @localLane, 'restart', 'interrupted', @text, @now
+     FROM recipients WHERE key = @key`,
+  );
+  const takeBack = db.prepare(
+    `UPDATE recipients SET due_at = @now, lease_owner = NULL, lease_until = NULL,
+       last_attempt_at = min(updated_at, @now), updated_at = @now WHERE key = @key`,
+  );
+
+  /** Leases what is due, oldest first. What is come upon of a paused account is put on hold, and more is looked at in its place. */
+  const leaseDue = ({ owner, lane, limit, now, leaseUntil, waits = [] }: Claim) => {
+    const leased: ClaimedRecipient[] = [];
+    const heldOf = new Set<number>();
+    for (let held = 0; leased.length < limit && held < holdMost;) {
+      const before = held;
+      for (const { accountKey, paused, dueAt, ...recipient } of due.all(lane, now, limit - leased.length)) {
+        const waited = waitedMs(waits, dueAt);
+        if (waited > 0) addHeld.run(waited, recipient.key);
+        if (paused === 1) {
+          hold.run(holderOf(accountKey), now, recipient.key);
+          heldOf.add(accountKey);
+          held += 1;
+        } else {
+          lease.run(owner, leaseUntil, now, recipient.key);
+          recipient.heldMs += waited;
+          leased.push(recipient);
+        }
+      }
+      if (held === before) break;
+    }
+    return { leased, heldOf: [...heldOf] };
+  };
+
+  return {
+    claimDue(claim: Claim): {
+      recipients: ClaimedRecipient[];
+      messages: ClaimedMessage[];
+      nextDueAt: number | null;
+      /** Accounts of which mail was put on hold. */
+      heldOf: number[];
+    } {
+      const { leased: recipients, heldOf } = leaseDue(claim);
+      const messages = new Map<number, ClaimedMessage>();
+      for (const { messageKey } of recipients) {
+        if (messages.has(messageKey)) continue;
+        const row = message.get(messageKey);
+        if (row) messages.set(row.key, row);
+      }
+      return {
+        recipients,
+        heldOf,
+        messages: [...messages.values()],
+        nextDueAt: earliest.get(claim.lane)?.dueAt ?? null,
+      };
+    },
+    renewLeases(arg: { owner: string; until: number }): number {
+      return renew.run(arg.until, arg.owner).changes;
+    },
+    release(arg: { owner: string; recipientKeys: number[]; dueAt: number }): void {
+      for (const key of arg.recipientKeys) release.run(arg.dueAt, key, arg.owner);
+    },
+    takeBackLeases({ owner, now, localLane }: { owner: string; now: number; localLane: string }): number {
+      const keys = lost.all({ owner, now }).map(({ key }) => key);
+      for (const key of keys) {
+        interrupted.run({ id: mint("att", now), key, now, localLane, text: interruptedText });
+        takeBack.run({ key, now });
+      }
+      return keys.length;
+    },
+  };
+}
+
+/** As much of the waits as came after it was due. */
+function waitedMs(waits: readonly Wait[], dueAt: number): number {
+  let ms = 0;
+  for (const { from, until } of waits) ms += Math.max(0, until - Math.max(from, dueAt));
+  return ms;
+}
+
+/** What a claim found, as jobs; recipients of one message share it. */
+export function jobsOfClaim(
+  found: { recipients: ClaimedRecipient[]; messages: ClaimedMessage[] },
+  leaseUntil: number,
+): Job[] {
+  const messages = new Map(found.messages.map((row) => [row.key, queuedMessageOf(row)]));
+  const jobs: Job[] = [];
+  for (const { messageKey, heldMs, ...recipient } of found.recipients) {
+    const accepted = messages.get(messageKey);
+    if (!accepted) continue;
+    const message = heldMs === 0 ? accepted : { ...accepted, queuedAt: accepted.queuedAt + heldMs };
+    jobs.push({ ...recipient, message, leaseUntil });
+  }
+  return jobs;
+}
+
+export function queuedMessageOf(row: ClaimedMessage): QueuedMessage {
+  const { test, eightBit, smtpUtf8, sizeBytes, contentKind: _kind, contentName: _name, ...rest } = row;
+  // Content that is gone shows when it is opened (ContentGone).
+  const content = contentRefOf(row) ?? { kind: "inline", id: row.key, sizeBytes };
+  return { ...rest, test: test !== 0, eightBit: eightBit !== 0, smtpUtf8: smtpUtf8 !== 0, content };
+}
+
+export const queue = noun({
+  commands: createQueueWrites,
+  touches: {
+    claimDue(touch, { now }, result) {
+      for (const { accountKey } of result?.messages ?? []) touch(accountKey, "messages", now);
+      for (const accountKey of result?.heldOf ?? []) touch(accountKey, "messages");
+    },
+    renewLeases: nothing, // how long a lease is shows nowhere
+    release: (touch) => touch(everyone, "messages"),
+    takeBackLeases: (touch) => touch(everyone, "messages"),
+  },
+  lookups: none,
+  lists: createQueueViews,
+  calls: ({ write, lists, clock }): Omit<QueueStore, "settle"> => ({
+    lanes: (afterLane, limit) => lists.lanes({ afterLane, limit }),
+    async claimDue(claim) {
+      const found = await write.claimDue(claim);
+      return { jobs: jobsOfClaim(found, claim.leaseUntil), nextDueAt: found.nextDueAt };
+    },
+    renewLeases: (owner, until) => write.renewLeases({ owner, until }),
+    release: (owner, recipientKeys, dueAt) => write.release({ owner, recipientKeys, dueAt }),
+    takeBackLeases: (owner, now, localLane) => write.takeBackLeases({ owner, now, localLane }),
+    queueCounts: () => lists.queueCounts({ now: clock.now() }),
+  }),
+});

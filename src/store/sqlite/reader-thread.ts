@@ -1,0 +1,5 @@
+// The reader's thread, with the lists of every noun.
+import { serveReader } from "./engine/reader.ts";
+import { prepareLists } from "./nouns.ts";
+
+serveReader(prepareLists);

@@ -1,0 +1,65 @@
+// The appliance's own: audit log, maintenance, secrets, how far retention has come.
+import { sql } from "drizzle-orm";
+import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { AuditEntry } from "../../../model/audit.ts";
+
+/** Who did what, from where; `detail` is JSON. */
+export const audit = sqliteTable(
+  "audit",
+  {
+    seq: integer("seq").primaryKey({ autoIncrement: true }),
+    at: integer("at").notNull(),
+    accountKey: integer("account_key"),
+    actorKind: text("actor_kind").$type<AuditEntry["actorKind"]>().notNull(),
+    actor: text("actor"),
+    sourceIp: text("source_ip"),
+    requestId: text("request_id"),
+    action: text("action").notNull(),
+    target: text("target"),
+    times: integer("times").notNull(),
+    detail: text("detail").notNull(),
+  },
+  (table) => [
+    index("audit_time").on(table.at),
+    uniqueIndex("audit_uses")
+      .on(table.actor, table.sourceIp, sql`at / 86400000`)
+      .where(sql`action IN ('keys.used', 'smtp_credentials.used')`),
+  ],
+);
+
+/** At most one row: the door is closed to clients since then. */
+export const maintenance = sqliteTable("maintenance", {
+  key: integer("key").primaryKey(),
+  since: integer("since").notNull(),
+  until: integer("until"),
+});
+
+export const secrets = sqliteTable("secrets", {
+  name: text("name").primaryKey(),
+  value: blob("value", { mode: "buffer" }).notNull(),
+});
+
+/** One row that is written to find out whether writing works again. */
+export const probe = sqliteTable("probe", {
+  key: integer("key").primaryKey(),
+  bytes: blob("bytes", { mode: "buffer" }).notNull(),
+});
+
+export type RetentionKind = "content" | "messages" | "events" | "idempotency";
+
+/** How far retention has walked: rows up to `passed` are gone, or stand in `retention_later`. */
+export const retentionWalks = sqliteTable("retention_walks", {
+  kind: text("kind").$type<RetentionKind>().primaryKey(),
+  passed: integer("passed").notNull(),
+});
+
+/** Rows that a walk has passed and left: their time counts from `since` at the earliest. */
+export const retentionLater = sqliteTable(
+  "retention_later",
+  {
+    kind: text("kind").$type<RetentionKind>().notNull(),
+    since: integer("since").notNull(),
+    key: integer("key").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.since, table.key] })],
+);

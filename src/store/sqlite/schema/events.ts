@@ -1,0 +1,96 @@
+// Events, webhook endpoints, and the deliveries to them.
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { DeliveryAttemptStatus, DeliveryStatus } from "../../../model/webhook-delivery.ts";
+import type { WebhookFormat } from "../../../model/webhook.ts";
+import { accounts } from "./accounts.ts";
+
+export const events = sqliteTable(
+  "events",
+  {
+    seq: integer("seq").primaryKey({ autoIncrement: true }),
+    id: text("id").notNull().unique(),
+    accountKey: integer("account_key").notNull(),
+    type: text("type").notNull(),
+    occurredAt: integer("occurred_at").notNull(),
+    receivedAt: integer("received_at").notNull(),
+    messageKey: integer("message_key"),
+    recipient: text("recipient"),
+    body: text("body").notNull(),
+  },
+  (table) => [
+    index("events_account").on(table.accountKey),
+    index("events_message")
+      .on(table.messageKey)
+      .where(sql`message_key IS NOT NULL`),
+    index("events_address")
+      .on(table.accountKey, table.recipient)
+      .where(sql`message_key IS NULL`),
+  ],
+);
+
+export const endpoints = sqliteTable(
+  "endpoints",
+  {
+    key: integer("key").primaryKey({ autoIncrement: true }),
+    id: text("id").notNull().unique(),
+    accountKey: integer("account_key")
+      .notNull()
+      .references(() => accounts.key),
+    url: text("url").notNull(),
+    eventMask: integer("event_mask").notNull(),
+    description: text("description"),
+    active: integer("active", { mode: "boolean" }).notNull(),
+    secret: text("secret").notNull(),
+    previousSecret: text("previous_secret"),
+    previousSecretUntil: integer("previous_secret_until"),
+    createdAt: integer("created_at").notNull(),
+    updatedAt: integer("updated_at").notNull(),
+    lastSuccessAt: integer("last_success_at"),
+    lastFailureAt: integer("last_failure_at"),
+    consecutiveFailures: integer("consecutive_failures").notNull(),
+    format: text("format").$type<WebhookFormat>().notNull().default("svc"),
+  },
+  (table) => [index("endpoints_account").on(table.accountKey)],
+);
+
+/** One event to one endpoint. `due_at` 0: the first attempt waits; a time: a retry, or the end of a lease; null: final. */
+export const deliveries = sqliteTable(
+  "deliveries",
+  {
+    endpointKey: integer("endpoint_key").notNull(),
+    eventSeq: integer("event_seq").notNull(),
+    status: text("status").$type<DeliveryStatus>().notNull(),
+    attempts: integer("attempts").notNull(),
+    dueAt: integer("due_at"),
+    leased: integer("leased").notNull(),
+    lastAttemptAt: integer("last_attempt_at"),
+    lastStatus: integer("last_status"),
+    /** Of the last attempt. */
+    durationMs: integer("duration_ms"),
+  },
+  (table) => [
+    index("deliveries_due")
+      .on(table.endpointKey, table.dueAt)
+      .where(sql`due_at IS NOT NULL`),
+    primaryKey({ columns: [table.endpointKey, table.eventSeq] }),
+  ],
+);
+
+/** Attempts that failed, and successes after which the event was sent again; the last success is the delivery's own row. */
+export const deliveryAttempts = sqliteTable(
+  "delivery_attempts",
+  {
+    endpointKey: integer("endpoint_key").notNull(),
+    eventSeq: integer("event_seq").notNull(),
+    attemptedAt: integer("attempted_at").notNull(),
+    attempt: integer("attempt").notNull(),
+    status: text("status").$type<DeliveryAttemptStatus>().notNull(),
+    responseStatus: integer("response_status"),
+    error: text("error"),
+    durationMs: integer("duration_ms").notNull(),
+    nextAttemptAt: integer("next_attempt_at"),
+    responseBody: text("response_body"),
+  },
+  (table) => [primaryKey({ columns: [table.endpointKey, table.eventSeq, table.attemptedAt, table.attempt] })],
+);

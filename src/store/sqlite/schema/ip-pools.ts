@@ -1,0 +1,54 @@
+// IP pools, the addresses in them, and whose an address is.
+import { index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { accounts } from "./accounts.ts";
+
+export const ipPools = sqliteTable(
+  "ip_pools",
+  {
+    key: integer("key").primaryKey({ autoIncrement: true }),
+    accountKey: integer("account_key")
+      .notNull()
+      .references(() => accounts.key, { onDelete: "cascade" }),
+    name: text("name").notNull(),
+    description: text("description"),
+    /** The default pool of the account; where none is, `default` is. */
+    chosen: integer("chosen").notNull(),
+    createdAt: integer("created_at").notNull(),
+    updatedAt: integer("updated_at").notNull(),
+  },
+  (table) => [unique().on(table.accountKey, table.name)],
+);
+
+/** An address is in one pool of one account. `bindable`, `ptr` and `ptr_ok` are what was seen last; null: not looked at. */
+export const ipAddresses = sqliteTable(
+  "ip_addresses",
+  {
+    address: text("address").primaryKey(),
+    poolKey: integer("pool_key")
+      .notNull()
+      .references(() => ipPools.key, { onDelete: "cascade" }),
+    hostname: text("hostname"),
+    weight: integer("weight").notNull(),
+    paused: integer("paused").notNull(),
+    warmup: integer("warmup"),
+    bindable: integer("bindable"),
+    ptr: text("ptr"),
+    ptrOk: integer("ptr_ok"),
+    createdAt: integer("created_at").notNull(),
+    updatedAt: integer("updated_at").notNull(),
+  },
+  (table) => [index("ip_addresses_pool").on(table.poolKey)],
+);
+
+/** Addresses that belong to an account, whether it has them in a pool or not. */
+export const ipAssignments = sqliteTable(
+  "ip_assignments",
+  {
+    address: text("address").primaryKey(),
+    accountKey: integer("account_key")
+      .notNull()
+      .references(() => accounts.key),
+    assignedAt: integer("assigned_at").notNull(),
+  },
+  (table) => [index("ip_assignments_account").on(table.accountKey)],
+);

@@ -1,0 +1,57 @@
+// Counters: as they were counted, as they are folded, by day and by quarter of an hour.
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+/** What was counted and is not folded yet: WaitingCounts[] as JSON. */
+export const statsWaiting = sqliteTable("stats_waiting", {
+  seq: integer("seq").primaryKey(),
+  body: text("body").notNull(),
+});
+
+/** What is being folded, by the rows that it changes: SortedRow[] as JSON. */
+export const statsSorted = sqliteTable("stats_sorted", {
+  seq: integer("seq").primaryKey(),
+  body: text("body").notNull(),
+});
+
+const statsRow = {
+  day: integer("day").notNull(),
+  accountKey: integer("account_key").notNull(),
+  test: integer("test").notNull(),
+  kind: integer("kind").notNull(),
+  scope: integer("scope").notNull(),
+  scopeKey: text("scope_key").notNull(),
+  key: text("key").notNull(),
+};
+
+/** Sums of a UTC day, of one thing. */
+export const statsDays = sqliteTable(
+  "stats_days",
+  {
+    ...statsRow,
+    accepted: integer("accepted").notNull(),
+    delivered: integer("delivered").notNull(),
+    deferred: integer("deferred").notNull(),
+    bounced: integer("bounced").notNull(),
+    bouncedHard: integer("bounced_hard").notNull(),
+    bouncedSoft: integer("bounced_soft").notNull(),
+    complained: integer("complained").notNull(),
+    opened: integer("opened").notNull(),
+    uniqueOpened: integer("unique_opened").notNull(),
+    clicked: integer("clicked").notNull(),
+    uniqueClicked: integer("unique_clicked").notNull(),
+    unsubscribed: integer("unsubscribed").notNull(),
+    suppressedRejections: integer("suppressed_rejections").notNull(),
+    attempts: integer("attempts").notNull(),
+    failed: integer("failed").notNull(),
+    deadLettered: integer("dead_lettered").notNull(),
+    complainedUnconfirmed: integer("complained_unconfirmed").notNull().default(0),
+  },
+  (t) => [primaryKey({ columns: [t.day, t.accountKey, t.test, t.kind, t.scope, t.scopeKey, t.key] })],
+);
+
+/** The same by quarters of an hour: QuarterCounts[] as JSON. */
+export const statsQuarters = sqliteTable(
+  "stats_quarters",
+  { ...statsRow, counts: text("counts").notNull() },
+  (t) => [primaryKey({ columns: [t.day, t.accountKey, t.test, t.kind, t.scope, t.scopeKey, t.key] })],
+);

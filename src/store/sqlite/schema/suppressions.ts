@@ -1,0 +1,47 @@
+// The suppression list, and what may come to it.
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { SuppressionReason, SuppressionSource } from "../../../model/suppression.ts";
+
+export const suppressions = sqliteTable(
+  "suppressions",
+  {
+    accountKey: integer("account_key").notNull(),
+    canonical: text("canonical").notNull(),
+    email: text("email").notNull(),
+    reason: text("reason").$type<SuppressionReason>().notNull(),
+    source: text("source").$type<SuppressionSource>().notNull(),
+    description: text("description"),
+    messageId: text("message_id"),
+    eventId: text("event_id"),
+    smtpCode: integer("smtp_code"),
+    smtpStatus: text("smtp_status"),
+    expiresAt: integer("expires_at"),
+    createdAt: integer("created_at").notNull(),
+    updatedAt: integer("updated_at").notNull(),
+  },
+  (table) => [
+    index("suppressions_expiry")
+      .on(table.accountKey, table.expiresAt)
+      .where(sql`expires_at IS NOT NULL`),
+    primaryKey({ columns: [table.accountKey, table.canonical] }),
+  ],
+);
+
+/** Addresses whose domain did not exist, until a second look. */
+export const secondLooks = sqliteTable(
+  "second_looks",
+  {
+    accountKey: integer("account_key").notNull(),
+    canonical: text("canonical").notNull(),
+    domain: text("domain").notNull(),
+    knownName: text("known_name").notNull(),
+    since: integer("since").notNull(),
+    dueAt: integer("due_at").notNull(),
+    entry: text("entry").notNull(),
+  },
+  (table) => [
+    index("second_looks_due").on(table.dueAt),
+    primaryKey({ columns: [table.accountKey, table.canonical] }),
+  ],
+);

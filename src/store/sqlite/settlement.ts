@@ -1,0 +1,72 @@
+// What an outcome changes, in one transaction: the recipient, the attempt, the event with its webhook rows, the
+// suppression and the inbox copy. A recipient that is final stays as it is: a second outcome writes nothing.
+import type { Database, Statement } from "better-sqlite3";
+import type { NewEvent } from "../../model/event.ts";
+import type { NewSuppression, SecondLook } from "../../model/suppression.ts";
+import type { Tally } from "../batch-counters.ts";
+import type { QueueStore } from "../interface/queue.ts";
+import { packSettlement, type PackedSettlement } from "../settlement-packing.ts";
+import { none, noun, type Writing } from "./noun.ts";
+
+export interface SettlementParts {
+  recordEvent(event: NewEvent): void;
+  addSuppression(entry: NewSuppression, at: number): unknown;
+  askSecondLook(look: SecondLook): void;
+}
+
+export function createSettlementWrites(db: Database, tally: Tally, parts: SettlementParts) {
+  // A deferral told by a process that has lost its lease must not end the lease of the one that holds it now.
+  const keepsLease = "lease_owner <> @owner AND @dueAt IS NOT NULL";
+  const update: Statement<[PackedSettlement], { bytes: number }> = db.prepare(
+    `UPDATE recipients SET state = @outcome, attempts = @attempts, updated_at = @at, last_event_at = @eventAt,
+       due_at = iif(${keepsLease}, NULL, @dueAt),
+       lease_owner = iif(${keepsLease}, lease_owner, NULL),
+       lease_until = iif(${keepsLease}, lease_until, NULL),
+       last_attempt_at = iif(@tried, @startedAt, last_attempt_at),
+       smtp_code = @smtpCode, smtp_status = @smtpStatus, smtp_response = @smtpResponse,
+       receiving_mta = iif(@tried, @host, receiving_mta), sending_ip = iif(@tried, @sendingIp, sending_ip), provider = iif(@tried, @provider, provider), tls = iif(@tried, @tls, tls)
+     WHERE key = @recipientKey AND (due_at IS NOT NULL OR lease_owner IS NOT NULL) RETURNING share_bytes AS bytes`,
+  );
+  const insertAttempt = db.prepare(
+    `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, sending_ip, host, address, tls,
+       ambiguous, decided_by, outcome, smtp_code, smtp_status, smtp_response, next_attempt_at, trace)
+     VALUES (@attemptId, @messageKey, @recipientKey, @attempt, @startedAt, @endedAt, @sendingIp, @host, @address, @tls,
+       @ambiguous, @decidedBy, @outcome, @smtpCode, @smtpStatus, @smtpResponse, @dueAt, @trace)`,
+  );
+  const catchMail = db.prepare(
+    `INSERT INTO inbox (account_key, message_key, to_address, caught_at)
+     SELECT account_key, message_key, to_address, @at FROM recipients WHERE key = @recipientKey`,
+  );
+
+  return {
+    settle(s: PackedSettlement): boolean {
+      const settled = update.get(s);
+      if (!settled) return false;
+      if (s.dueAt === null) tally.change(s.accountKey, -1, -settled.bytes);
+      if (s.tried === 1) insertAttempt.run(s);
+      parts.recordEvent(s.event);
+      if (s.suppression) parts.addSuppression(s.suppression, s.at);
+      if (s.secondLook) parts.askSecondLook(s.secondLook);
+      if (s.catchInInbox) catchMail.run(s);
+      return true;
+    },
+  };
+}
+
+export const settlements = noun({
+  commands: (db: Database, { tally, ...parts }: Writing) => createSettlementWrites(db, tally, parts),
+  touches: {
+    settle(touch, { accountKey, at, suppression, catchInInbox }, result) {
+      if (result === false) return;
+      touch(accountKey, "messages", at);
+      touch(accountKey, "events", at);
+      if (suppression) touch(accountKey, "suppressions", at);
+      if (catchInInbox) touch(accountKey, "inbox", at);
+    },
+  },
+  lookups: none,
+  lists: none,
+  calls: ({ write }): Pick<QueueStore, "settle"> => ({
+    settle: (settlement) => write.settle(packSettlement(settlement)),
+  }),
+});

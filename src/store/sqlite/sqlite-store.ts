@@ -1,0 +1,157 @@
+// Opens the Store on SQLite: lock, schema, and three ways in: the writer's thread, the reader's thread, the loop's own
+// connection for look-ups by key. What each call does with them stands with its noun (nouns.ts).
+import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
+import { systemClock } from "../../clock.ts";
+import type { Clock } from "../../clock.ts";
+import type { Owner } from "../../fairness.ts";
+import type { IdMint } from "../../ids.ts";
+import type { Log } from "../../log.ts";
+import { startThread, type ThreadHandlers } from "../../thread.ts";
+import { createChanges } from "../changes.ts";
+import { createSpool } from "../spool.ts";
+import { asDamage, refuseLostDatabase } from "./engine/corruption.ts";
+import { createGroupCommit } from "./engine/group-commit.ts";
+import type { Commit } from "../interface/engine.ts";
+import { lockDirectory } from "./engine/lock.ts";
+import { migrate } from "./migrations.ts";
+import { databaseName, openReading, openWriting, prepareFiles } from "./engine/open.ts";
+import type { ReaderReport } from "./engine/reader.ts";
+import { createReaderLink } from "./engine/reader-link.ts";
+import { nobody } from "./engine/turns.ts";
+import type { WriterReport } from "./engine/writer.ts";
+import { createSpace } from "./engine/space.ts";
+import { remote } from "./remote.ts";
+import { prepareAtStart } from "./start.ts";
+import { createStatsCalls } from "./stats-calls.ts";
+import { createCalls } from "./store-calls.ts";
+import { keptTouches } from "./idempotent-write.ts";
+import { createLastPassed } from "./last-change.ts";
+import { prepareLookups, touches, type Commands, type Lists } from "./nouns.ts";
+import type { Store } from "../store.ts";
+import { checkpointAtBytes, restartAtBytes } from "./engine/wal.ts";
+import type { WalState } from "./engine/wal.ts";
+
+export interface StoreOptions {
+  dataDir: string;
+  clock: Clock;
+  log: Log;
+  mint: IdMint;
+  /** Share of the disk, 0 to 1, under which new mail is refused (and never under 40 MB); 0 switches that off. */
+  minFreeShare: number;
+  /**
+   * The writing thread ended with calls under way. Nobody knows what was kept, and whoever waits for those calls is
+   * not answered: the process has to end, and the next start takes back what was in flight.
+   */
+  onLost(detail: string): void;
+}
+
+/** Throws StoreLocked where another process has the directory, SchemaTooNew where a newer program has written it, StoreDamaged where it cannot be read. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const { dataDir, clock } = options;
+  const log = options.log.component("store");
+  const lock = lockDirectory(dataDir);
+  const path = join(dataDir, databaseName);
+  const closers: (() => void | Promise<void>)[] = [() => lock.release()];
+  const closeAll = async (): Promise<void> => {
+    for (let close = closers.pop(); close; close = closers.pop()) await close();
+  };
+  try {
+    prepareFiles(dataDir);
+    const spool = createSpool(join(dataDir, "spool"), (why) => space.noteRefusal(why));
+    const setup = openWriting(path);
+    closers.push(() => void setup.close());
+    refuseLostDatabase(setup, spool, path);
+    migrate(setup, path);
+    const swept = prepareAtStart(setup, { now: clock.now(), mint: options.mint, spool });
+    if (swept.orphanFiles + swept.deliveriesBack > 0)
+      log.info({ ...swept }, "took back what the last process left");
+
+    const listeners = new Set<(commit: Commit) => void>();
+    let checkpointing = false;
+    const checkpoint = (wal: WalState): void => {
+      if (checkpointing || wal.bytes - wal.copiedBytes < checkpointAtBytes || wal.bytes >= restartAtBytes)
+        return;
+      checkpointing = true;
+      reader
+        .checkpoint()
+        .catch((error: Error) =>
+          log.warn({ detail: error.message }, "the write-ahead log was not copied; it is tried again"),
+        )
+        .finally(() => (checkpointing = false));
+    };
+    const changes = createChanges(clock, { ...touches, ...keptTouches(touches) });
+    const writer = createGroupCommit(
+      { clock: systemClock, log, ownerOf, startWriter: writerThread(path) },
+      {
+        onWritten: (command, arg, result) => changes.note(command, arg, result),
+        onCommit(commit, wal) {
+          space.noteSuccess();
+          for (const listener of listeners) listener(commit);
+          checkpoint(wal);
+        },
+        onLost: options.onLost,
+        onRefusal(why, detail) {
+          log.error({ why, detail }, "the store could not write");
+          space.noteRefusal(why);
+        },
+      },
+    );
+    const write = remote<Commands>(writer.call);
+    closers.push(() => writer.close());
+    const reader = createReaderLink(log, (handlers) =>
+      startThread<ReaderReport>("reader-thread", import.meta.url, { path }, handlers),
+    );
+    const lists = remote<Lists>(reader.ask);
+    closers.push(() => reader.close());
+    const lookupsDb = openReading(path, 4096);
+    closers.push(() => void lookupsDb.close());
+    const space = createSpace({
+      directory: dataDir,
+      clock,
+      minFreeShare: options.minFreeShare,
+      probe: () => write.probe(undefined),
+    });
+    closers.push(() => space.stop());
+    closers.push(() => writer.drain());
+    const lookups = prepareLookups(lookupsDb);
+    const stats = createStatsCalls({ write, lists, lookups, space, clock, log });
+    closers.push(() => stats.stop());
+    const [pragmas] = await Promise.all([writer.ready(), reader.ready()]);
+    setup.close();
+    return createCalls({
+      path,
+      pragmas,
+      clock,
+      write,
+      call: writer.call,
+      lists,
+      checkpoint: reader.checkpoint,
+      lookups,
+      lastPassed: createLastPassed(lookupsDb),
+      changes,
+      spool,
+      space,
+      stats,
+      listeners,
+      close: closeAll,
+    });
+  } catch (error) {
+    await closeAll();
+    throw asDamage(error, path);
+  }
+}
+
+/** Starts the writer's thread; of use to who tests the group commit by itself. */
+export const writerThread =
+  (path: string) =>
+  (handlers: ThreadHandlers<WriterReport>): Worker =>
+    startThread<WriterReport>("writer-thread", import.meta.url, { path }, handlers);
+
+/** The account whose turn a call takes: a list is of one account, or of many and takes the turn of its first. */
+export function ownerOf(arg: unknown): Owner {
+  const one: unknown = Array.isArray(arg) ? arg[0] : arg;
+  if (typeof one !== "object" || one === null) return nobody;
+  if ("accountKey" in one) return one.accountKey as number;
+  return "scope" in one ? ownerOf(one.scope) : nobody;
+}

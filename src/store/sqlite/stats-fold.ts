@@ -1,0 +1,185 @@
+// Folds what was counted (stats-gather.ts) into the rows that statistics are read from: for each account, tag, sending
+// domain, pool, address, provider, recipient domain, cause of bounce and endpoint, a row a UTC day, and its quarters
+// of an hour beside it, since the days of other time zones begin within one of ours. A piece is one transaction: what
+// waited is gone when it is added. A day has so many rows of one list at most; what comes after stands under `(other)`,
+// so that a tag a message makes no table and no question long.
+import type { Database, Statement } from "better-sqlite3";
+import { counterNames } from "../../model/counters.ts";
+import { addCounts, dayOfQuarter, noCounts, quartersADay, rowsOf } from "../counters.ts";
+import type { Counts, StatsRow } from "../counters.ts";
+import { countsOfPairs, merge, pairsOf, readWaiting } from "./stats-gather.ts";
+import type { CountsOfQuarter, WaitingCounts } from "./stats-gather.ts";
+
+/** Where a day counts what is beyond its first `keysADay` keys. */
+export const otherKey = "(other)";
+export const keysADay = 1000;
+
+/** How much a piece reads of what waits: 50 ms where all differ, and far enough back that equal counts meet. */
+const pieceWaiting = 500;
+const pieceEntries = 10_000;
+/** Each of a dozen rows or more. */
+const pieceSums = 2500;
+/** How many rows a piece writes: some 10 ms. */
+const pieceRows = 500;
+
+/** Counts of one quarter as they are kept: [quarter of the day, counter, n, counter, n, …]. */
+export type QuarterCounts = [quarter: number, ...pairs: number[]];
+
+export const counterColumns = counterNames.map((name) =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+);
+const rowIs = "day = ? AND account_key = ? AND test = ? AND kind = ? AND scope = ? AND scope_key = ?";
+
+type Place = [day: number, accountKey: number, test: number, kind: number, scope: number, scopeKey: string];
+
+/** A DayRow as it is kept between two pieces. */
+type SortedRow = [place: Place, key: string, quarters: QuarterCounts[]];
+
+interface DayRow {
+  place: Place;
+  key: string;
+  quarters: Map<number, Counts>;
+}
+
+export function createStatsFold(db: Database) {
+  const waiting: Statement<[number], { seq: number; body: string }> = db.prepare(
+    "SELECT seq, body FROM stats_waiting ORDER BY seq LIMIT ?",
+  );
+  const taken = db.prepare("DELETE FROM stats_waiting WHERE seq <= ?");
+  const insertSorted = db.prepare("INSERT INTO stats_sorted (body) VALUES (?)");
+  const nextSorted: Statement<[], { seq: number; body: string }> = db.prepare(
+    "SELECT seq, body FROM stats_sorted ORDER BY seq LIMIT 1",
+  );
+  const takenSorted = db.prepare("DELETE FROM stats_sorted WHERE seq = ?");
+  const raise = db.prepare(
+    `UPDATE stats_days SET ${counterColumns.map((name) => `${name} = ${name} + ?`).join(", ")} WHERE ${rowIs} AND key = ?`,
+  );
+  const insert = db.prepare(
+    `INSERT INTO stats_days (${counterColumns.join(", ")}, day, account_key, test, kind, scope, scope_key, key)
+     VALUES (${counterColumns.map(() => "?").join(", ")}, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const keys: Statement<[...Place, number], { n: number }> = db.prepare(
+    `SELECT count(*) AS n FROM (SELECT 1 FROM stats_days WHERE ${rowIs} LIMIT ?)`,
+  );
+  const keptQuarters: Statement<[...Place, string], { counts: string }> = db.prepare(
+    `SELECT counts FROM stats_quarters WHERE ${rowIs} AND key = ?`,
+  );
+  const putQuarters = db.prepare(
+    `INSERT OR REPLACE INTO stats_quarters (day, account_key, test, kind, scope, scope_key, key, counts) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+
+  /** Raises a day's row. False: it is new, and the day has no room for more keys. `met`: keys of a list, as this piece knows. */
+  const raiseDay = ({ place, key, quarters }: DayRow, met: Map<string, number>): boolean => {
+    const sum = noCounts();
+    for (const counts of quarters.values()) addCounts(sum, counts);
+    if (raise.run(...sum, ...place, key).changes > 0) return true;
+    const list = place.join("\n");
+    const n = met.get(list) ?? keys.get(...place, keysADay)?.n ?? 0;
+    met.set(list, n + 1);
+    if (n >= keysADay && key !== otherKey) return false;
+    insert.run(...sum, ...place, key);
+    return true;
+  };
+
+  const addQuarters = ({ place, key, quarters }: DayRow): void => {
+    const text = keptQuarters.get(...place, key)?.counts;
+    const kept = quarterCounts(text === undefined ? [] : (JSON.parse(text) as QuarterCounts[]));
+    addAll(kept, quarters);
+    putQuarters.run(...place, key, JSON.stringify(quartersOf(kept)));
+  };
+
+  const write = (rows: Iterable<DayRow>): void => {
+    const met = new Map<string, number>();
+    const others = new Map<string, DayRow>();
+    for (const row of rows) {
+      if (raiseDay(row, met)) addQuarters(row);
+      else {
+        const list = row.place.join("\n");
+        const other = others.get(list) ?? { place: row.place, key: otherKey, quarters: new Map() };
+        addAll(other.quarters, row.quarters);
+        others.set(list, other);
+      }
+    }
+    for (const row of others.values()) {
+      raiseDay(row, met);
+      addQuarters(row);
+    }
+  };
+
+  /** What waits, as the rows that it changes; each of these is written by a piece of its own. Answers how much it took. */
+  const sort = (most: number): number | null => {
+    const sums = new Map<string, CountsOfQuarter>();
+    let [read, entries, last] = [0, 0, 0];
+    for (const { seq, body } of waiting.iterate(Math.min(pieceWaiting, most))) {
+      const list = JSON.parse(body) as WaitingCounts[];
+      for (const entry of list) merge(sums, readWaiting(entry));
+      last = seq;
+      entries += list.length;
+      read += 1;
+      if (entries >= pieceEntries || sums.size >= pieceSums) break;
+    }
+    if (read === 0) return null;
+    taken.run(last);
+    const rows = new Map<string, DayRow>();
+    for (const sum of sums.values()) expand(rows, sum);
+    const sorted = [...rows.values()].map(({ place, key, quarters }): SortedRow => [
+      place,
+      key,
+      quartersOf(quarters),
+    ]);
+    for (let at = 0; at < sorted.length; at += pieceRows)
+      insertSorted.run(JSON.stringify(sorted.slice(at, at + pieceRows)));
+    return read;
+  };
+
+  return {
+    /** A piece. `late`: readings may have shown less meanwhile (changes.ts). How many rows of what waits it took, of `most`; null: there was nothing to do. */
+    foldStats({ most }: { most: number; late: boolean }): number | null {
+      const next = nextSorted.get();
+      if (!next) return sort(most);
+      takenSorted.run(next.seq);
+      write(
+        (JSON.parse(next.body) as SortedRow[]).map(([place, key, quarters]) => ({
+          place,
+          key,
+          quarters: quarterCounts(quarters),
+        })),
+      );
+      return 0;
+    },
+  };
+}
+
+function expand(rows: Map<string, DayRow>, { facts, quarter, counts }: CountsOfQuarter): void {
+  const day = dayOfQuarter(quarter);
+  for (const row of rowsOf(facts)) {
+    const name = `${day} ${row.accountKey} ${row.test} ${row.kind} ${row.scope} ${row.scopeKey}\n${row.key}`;
+    let found = rows.get(name);
+    if (!found) rows.set(name, (found = { place: placeOf(day, row), key: row.key, quarters: new Map() }));
+    addTo(found.quarters, quarter - day * quartersADay, counts);
+  }
+}
+
+function addTo(quarters: Map<number, Counts>, quarter: number, counts: Counts): void {
+  const old = quarters.get(quarter);
+  if (old) addCounts(old, counts);
+  else quarters.set(quarter, [...counts]);
+}
+
+function addAll(to: Map<number, Counts>, quarters: Map<number, Counts>): void {
+  for (const [quarter, counts] of quarters) addTo(to, quarter, counts);
+}
+
+export function placeOf(day: number, row: Omit<StatsRow, "key">): Place {
+  return [day, row.accountKey, row.test, row.kind, row.scope, row.scopeKey];
+}
+
+/** The quarters of a day's row, by their number within the day. */
+export function quarterCounts(kept: QuarterCounts[]): Map<number, Counts> {
+  return new Map(kept.map(([quarter, ...pairs]) => [quarter, countsOfPairs(pairs)]));
+}
+
+function quartersOf(quarters: Map<number, Counts>): QuarterCounts[] {
+  const sorted = [...quarters].toSorted(([a], [b]) => a - b);
+  return sorted.map(([quarter, counts]) => [quarter, ...pairsOf(counts)]);
+}

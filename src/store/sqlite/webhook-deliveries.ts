@@ -1,0 +1,146 @@
+// Deliveries of events to endpoints. First attempts stand at due time 0, so that the index gives them in event order
+// before any retry; a delivery in flight is due again when its lease ends. Deliveries of a deleted endpoint go in pieces,
+// so that no transaction grows with a backlog.
+import type { Database, Statement } from "better-sqlite3";
+import { counterMask } from "../../model/counters.ts";
+import { webhookFacts } from "../../model/facts.ts";
+import type { DeliveryResult, DueDelivery } from "../../model/webhook-delivery.ts";
+import type { Tally } from "../batch-counters.ts";
+import { discardPiece, inPieces } from "./pieces.ts";
+import type { Remote } from "./remote.ts";
+
+/** Attempts that one transaction deletes at most: they may hold 4 KB each. */
+const attemptsPiece = 500;
+/** Attempts of one delivery, as the schedule has them. */
+const lastAttempt = 10;
+
+const counted = {
+  delivered: counterMask(["attempts", "delivered"]),
+  retry: counterMask(["attempts", "failed"]),
+  dead_lettered: counterMask(["attempts", "failed", "deadLettered"]),
+} as const satisfies Record<DeliveryResult["result"]["kind"], number>;
+
+export function createDeliveryWrites(db: Database, tally: Tally) {
+  const dropAll = db.prepare(
+    "DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN (SELECT event_seq FROM deliveries WHERE endpoint_key = @key LIMIT @limit)",
+  );
+  const activeOf: Statement<[number], { accountKey: number }> = db.prepare(
+    "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
+  );
+  const due: Statement<[number, number, number], { seq: number }> = db.prepare(
+    `SELECT event_seq AS seq FROM deliveries INDEXED BY deliveries_due
+     WHERE endpoint_key = ? AND due_at <= ? ORDER BY due_at, event_seq LIMIT ?`,
+  );
+  const earliest: Statement<[number], { dueAt: number }> = db.prepare(
+    `SELECT due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
+     WHERE endpoint_key = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1`,
+  );
+  const lease: Statement<[number, number, number, number], { attempt: number }> = db.prepare(
+    `UPDATE deliveries SET attempts = min(attempts + 1, ${lastAttempt}), leased = 1, due_at = ?, last_attempt_at = ?
+     WHERE endpoint_key = ? AND event_seq = ? RETURNING attempts AS attempt`,
+  );
+  const event: Statement<[number], { id: string; body: string }> = db.prepare(
+    "SELECT id, body FROM events WHERE seq = ?",
+  );
+  // What a holder that lost its lease has to say counts only where it is good news.
+  const settle = db.prepare(
+    `UPDATE deliveries SET status = @state, due_at = @dueAt, leased = 0, last_attempt_at = @at, last_status = @status, duration_ms = @durationMs
+     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND due_at IS NOT NULL AND (attempts = @attempt OR @state = 'delivered')`,
+  );
+  const keepFailure = db.prepare(
+    `INSERT OR REPLACE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, response_status, error,
+       duration_ms, next_attempt_at, response_body)
+     VALUES (@endpointKey, @eventSeq, @startedAt, @attempt, @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
+  );
+  // A first attempt waits with the first ones again, a later one with the retries; it was last tried when its last failure was.
+  const giveBack = db.prepare(
+    `UPDATE deliveries SET attempts = attempts - 1, leased = 0, due_at = iif(attempts = 1, 0, @dueAt), last_attempt_at =
+         (SELECT max(attempted_at + duration_ms) FROM delivery_attempts WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq)
+     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND leased = 1 AND due_at IS NOT NULL`,
+  );
+  const dropAttempts = db.prepare(
+    `DELETE FROM delivery_attempts WHERE endpoint_key = @key AND (event_seq, attempted_at, attempt) IN
+       (SELECT event_seq, attempted_at, attempt FROM delivery_attempts WHERE endpoint_key = @key LIMIT ${attemptsPiece})`,
+  );
+  const noteSuccess = db.prepare(
+    "UPDATE endpoints SET last_success_at = ?, consecutive_failures = 0 WHERE key = ?",
+  );
+  const noteFailure = db.prepare(
+    "UPDATE endpoints SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1 WHERE key = ?",
+  );
+
+  const owner: Statement<[number, number], { accountKey: number; id: string; test: number | null }> =
+    db.prepare(
+      `SELECT w.account_key AS accountKey, w.id, m.test FROM endpoints w LEFT JOIN events e ON e.seq = ?
+       LEFT JOIN messages m ON m.key = e.message_key WHERE w.key = ?`,
+    );
+  const count = ({ endpointKey, eventSeq, at, result }: DeliveryResult): void => {
+    const of = owner.get(eventSeq, endpointKey);
+    if (!of) return;
+    const facts = webhookFacts(of.accountKey, of.test === 1, of.id);
+    tally.counted.push({ facts, at, counters: counted[result.kind], times: 1 });
+  };
+
+  return {
+    /** A piece of what a deleted endpoint left; answers how many rows went. */
+    dropDeliveries(arg: { key: number }): number {
+      return dropAll.run({ key: arg.key, limit: discardPiece }).changes;
+    },
+    /** The same of its attempts. */
+    dropAttempts(arg: { key: number }): number {
+      return dropAttempts.run(arg).changes;
+    },
+    claimDeliveries(arg: { endpointKey: number; limit: number; now: number; leaseUntil: number }): {
+      deliveries: DueDelivery[];
+      nextDueAt: number | null;
+    } {
+      const { endpointKey } = arg;
+      const endpoint = activeOf.get(endpointKey);
+      if (!endpoint) return { deliveries: [], nextDueAt: null };
+      const deliveries: DueDelivery[] = [];
+      for (const { seq } of due.all(endpointKey, arg.now, arg.limit)) {
+        const row = event.get(seq);
+        const raised = lease.get(arg.leaseUntil, arg.now, endpointKey, seq);
+        if (row && raised)
+          deliveries.push({
+            accountKey: endpoint.accountKey,
+            endpointKey,
+            eventSeq: seq,
+            eventId: row.id,
+            attempt: raised.attempt,
+            body: row.body,
+          });
+      }
+      return { deliveries, nextDueAt: earliest.get(endpointKey)?.dueAt ?? null };
+    },
+    settleDeliveries(results: DeliveryResult[]): void {
+      for (const one of results) {
+        const { result, ...rest } = one;
+        const state = result.kind === "retry" ? "pending" : result.kind;
+        const dueAt = result.kind === "retry" ? Math.max(1, result.dueAt) : null; // 0 would make it a first attempt again
+        if (settle.run({ ...rest, state, dueAt }).changes === 0) continue;
+        (result.kind === "delivered" ? noteSuccess : noteFailure).run(rest.at, rest.endpointKey);
+        count(one);
+        if (result.kind === "delivered") continue;
+        const outcome = result.kind === "retry" ? "failed" : result.kind;
+        keepFailure.run({ ...rest, dueAt, outcome, startedAt: rest.at - rest.durationMs });
+      }
+    },
+    giveBackDeliveries(arg: {
+      at: number;
+      deliveries: Pick<DueDelivery, "accountKey" | "endpointKey" | "eventSeq" | "attempt">[];
+    }): void {
+      for (const { endpointKey, eventSeq, attempt } of arg.deliveries)
+        giveBack.run({ endpointKey, eventSeq, attempt, dueAt: Math.max(1, arg.at) });
+    },
+  };
+}
+
+/** What a deleted endpoint left. */
+export async function dropDeliveries(
+  ahead: Pick<Remote<ReturnType<typeof createDeliveryWrites>>, "dropDeliveries" | "dropAttempts">,
+  key: number,
+): Promise<void> {
+  await inPieces(() => ahead.dropDeliveries({ key }));
+  await inPieces(() => ahead.dropAttempts({ key }), attemptsPiece);
+}

@@ -1,0 +1,259 @@
+// Webhook endpoints: their rows, and the calls about them and about deliveries (webhook-deliveries.ts). A discarded backlog
+// goes in pieces, so that no transaction grows with it.
+import type { Database, Statement } from "better-sqlite3";
+import { and, asc, eq, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import type { Endpoint } from "../../model/webhook.ts";
+import { nothing, removed } from "../changes.ts";
+import { pageAt, pageOf } from "../cursor.ts";
+import type { WebhookStore } from "../interface/webhooks.ts";
+import { mostOf, within, type Over } from "./limit.ts";
+import { noun, type Writing } from "./noun.ts";
+import { discardPiece, inPieces } from "./pieces.ts";
+import { endpoints as table } from "./schema/events.ts";
+import { createDeliveryWrites } from "./webhook-deliveries.ts";
+import { createDeliveryLists } from "./webhook-delivery-lists.ts";
+import { createReplay, type ReplayedPiece, type ReplayPiece } from "./webhook-replay.ts";
+
+const { placeholder } = sql;
+
+export type EndpointChange = Partial<
+  Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "format">
+> & { updatedAt: number };
+
+const changeable = {
+  url: "url",
+  eventMask: "event_mask",
+  description: "description",
+  active: "active",
+  format: "format",
+  updatedAt: "updated_at",
+} as const satisfies Record<keyof EndpointChange, string>;
+
+function createEndpointWrites(db: Database) {
+  const insert = db.prepare(
+    `INSERT INTO endpoints (id, account_key, url, event_mask, description, active, secret, previous_secret, previous_secret_until,
+       created_at, updated_at, last_success_at, last_failure_at, consecutive_failures, format)
+     VALUES (@id, @accountKey, @url, @eventMask, @description, @active, @secret, @previousSecret, @previousSecretUntil,
+       @createdAt, @updatedAt, @lastSuccessAt, @lastFailureAt, @consecutiveFailures, @format)`,
+  );
+  const countOf: Statement<[number], { n: number }> = db.prepare(
+    "SELECT count(*) AS n FROM endpoints WHERE account_key = ?",
+  );
+  const find: Statement<[string, number], { key: number }> = db.prepare(
+    "SELECT key FROM endpoints WHERE id = ? AND account_key = ?",
+  );
+  const read: Statement<[number], Omit<Endpoint, "active"> & { active: number }> = db.prepare(
+    `SELECT key, id, account_key AS accountKey, url, event_mask AS eventMask, description, active, secret,
+       previous_secret AS previousSecret, previous_secret_until AS previousSecretUntil, created_at AS createdAt,
+       updated_at AS updatedAt, last_success_at AS lastSuccessAt, last_failure_at AS lastFailureAt,
+       consecutive_failures AS consecutiveFailures, format
+     FROM endpoints WHERE key = ?`,
+  );
+  const rotate = db.prepare(
+    `UPDATE endpoints SET previous_secret = iif(@previousUntil IS NULL, NULL, secret), previous_secret_until = @previousUntil,
+       secret = @secret, updated_at = @at WHERE key = @key`,
+  );
+  const remove = db.prepare("DELETE FROM endpoints WHERE key = ?");
+  const dropPending = db.prepare(
+    `DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN
+       (SELECT event_seq FROM deliveries INDEXED BY deliveries_due WHERE endpoint_key = @key AND due_at IS NOT NULL LIMIT @limit)`,
+  );
+  const discardPending = (key: number, limit: number): number => dropPending.run({ key, limit }).changes;
+
+  const endpointOf = (key: number): Endpoint | null => {
+    const row = read.get(key);
+    return row ? { ...row, active: row.active !== 0 } : null;
+  };
+
+  return {
+    createEndpoint({
+      most = Infinity,
+      ...endpoint
+    }: Omit<Endpoint, "key"> & { most?: number }): number | Over {
+      const has = countOf.get(endpoint.accountKey)?.n ?? 0;
+      if (has >= most) return { over: has };
+      return Number(insert.run({ ...endpoint, active: endpoint.active ? 1 : 0 }).lastInsertRowid);
+    },
+    /** Answers the endpoint as it is then; null: it is gone. */
+    updateEndpoint(arg: {
+      accountKey: number;
+      key: number;
+      change: EndpointChange;
+      discardBacklog: boolean;
+    }): Endpoint | null {
+      const cells: Record<string, string | number | null> = {};
+      for (const [name, value] of Object.entries(arg.change)) {
+        if (value === undefined || !Object.hasOwn(changeable, name)) continue;
+        cells[name] = typeof value === "boolean" ? Number(value) : value;
+      }
+      const sets = Object.entries(changeable).filter(([name]) => name in cells);
+      db.prepare(
+        `UPDATE endpoints SET ${sets.map(([name, column]) => `${column} = @${name}`).join(", ")} WHERE key = @key`,
+      ).run({
+        ...cells,
+        key: arg.key,
+      });
+      if (arg.discardBacklog) discardPending(arg.key, -1);
+      return endpointOf(arg.key);
+    },
+    rotateSecret(arg: {
+      accountKey: number;
+      key: number;
+      secret: string;
+      previousUntil: number | null;
+      at: number;
+    }): Endpoint | null {
+      rotate.run(arg);
+      return endpointOf(arg.key);
+    },
+    /** A piece of the backlog; answers how many went. */
+    discardBacklog(arg: { accountKey: number; key: number }): number {
+      return discardPending(arg.key, discardPiece);
+    },
+    /** The endpoint itself: from here on nothing is fanned out to it or claimed for it. Answers its key. */
+    deleteEndpoint(arg: { accountKey: number; id: string }): number | null {
+      const row = find.get(arg.id, arg.accountKey);
+      if (!row) return null;
+      remove.run(row.key);
+      return row.key;
+    },
+  };
+}
+
+function createEndpointLookups(client: Database) {
+  const db = drizzle({ client });
+  const endpointByKey = db
+    .select()
+    .from(table)
+    .where(eq(table.key, placeholder("key")))
+    .prepare();
+  const endpointById = db
+    .select()
+    .from(table)
+    .where(and(eq(table.id, placeholder("id")), eq(table.accountKey, placeholder("accountKey"))))
+    .prepare();
+  const endpointsOf = db
+    .select()
+    .from(table)
+    .where(eq(table.accountKey, placeholder("accountKey")))
+    .orderBy(asc(table.key))
+    .prepare();
+  // One seek an endpoint that has something pending.
+  const nextEndpoint: Statement<[number], { endpointKey: number; dueAt: number }> = client.prepare(
+    `SELECT endpoint_key AS endpointKey, due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
+     WHERE due_at IS NOT NULL AND endpoint_key > ? ORDER BY endpoint_key, due_at LIMIT 1`,
+  );
+  const activeOf: Statement<[number], { accountKey: number }> = client.prepare(
+    "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
+  );
+
+  return {
+    endpointByKey: (key: number) => endpointByKey.get({ key }) ?? null,
+    endpoint: (accountKey: number, id: string) => endpointById.get({ accountKey, id }) ?? null,
+    endpoints: (accountKey: number) => endpointsOf.all({ accountKey }),
+    endpointsDue(): { endpointKey: number; accountKey: number; dueAt: number }[] {
+      const due: { endpointKey: number; accountKey: number; dueAt: number }[] = [];
+      for (let next = nextEndpoint.get(0); next; next = nextEndpoint.get(next.endpointKey)) {
+        const active = activeOf.get(next.endpointKey);
+        if (active) due.push({ ...next, ...active });
+      }
+      return due;
+    },
+  };
+}
+
+export const webhooks = noun({
+  commands: (db: Database, { tally }: Writing) => ({
+    ...createEndpointWrites(db),
+    ...createDeliveryWrites(db, tally),
+    ...createReplay(db),
+  }),
+  touches: {
+    createEndpoint: (touch, { accountKey, updatedAt }) => touch(accountKey, "webhooks", updatedAt),
+    updateEndpoint(touch, { accountKey, change, discardBacklog }) {
+      touch(accountKey, "webhooks", change.updatedAt);
+      if (discardBacklog) touch(accountKey, "events");
+    },
+    rotateSecret: (touch, { accountKey, at }) => touch(accountKey, "webhooks", at),
+    deleteEndpoint(touch, { accountKey }) {
+      touch(accountKey, "webhooks", removed);
+      touch(accountKey, "events", removed);
+    },
+    giveBackDeliveries(touch, { deliveries }) {
+      for (const { accountKey } of deliveries) touch(accountKey, "events");
+    },
+    dropAttempts: nothing,
+    dropDeliveries: nothing, // they went from sight with their endpoint
+    discardBacklog: (touch, { accountKey }) => touch(accountKey, "events"),
+    replayDeliveries: (touch, { accountKey }) => touch(accountKey, "events"),
+    claimDeliveries(touch, { now }, result) {
+      const [first] = result?.deliveries ?? [];
+      if (first) touch(first.accountKey, "events", now);
+    },
+    settleDeliveries(touch, results) {
+      for (const { accountKey, at } of results) {
+        touch(accountKey, "events", at);
+        touch(accountKey, "webhooks", at);
+      }
+    },
+  },
+  lookups: createEndpointLookups,
+  lists: createDeliveryLists,
+  calls: ({ write, ahead, lookups, lists, after, dropDeliveries }): WebhookStore => ({
+    async createEndpoint(endpoint, most) {
+      const key = within(await write.createEndpoint({ ...endpoint, ...mostOf(most) }));
+      return { ...endpoint, key };
+    },
+    endpoint: async (accountKey, id) => lookups.endpoint(accountKey, id),
+    endpointByKey: async (key) => lookups.endpointByKey(key),
+    listEndpoints: async (accountKey) => lookups.endpoints(accountKey),
+    async updateEndpoint(accountKey, id, change, { discardBacklog = false } = {}) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      if (!endpoint) return null;
+      const { key } = endpoint;
+      if (discardBacklog) await inPieces(() => ahead.discardBacklog({ accountKey, key }));
+      return write.updateEndpoint({ accountKey, key, change, discardBacklog });
+    },
+    async rotateSecret(accountKey, id, rotation) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      return endpoint && write.rotateSecret({ accountKey, key: endpoint.key, ...rotation });
+    },
+    async replayDeliveries(accountKey, id, which, at) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      if (!endpoint) return null;
+      let total = 0;
+      let from: number | null = 0;
+      while (from !== null) {
+        const piece: ReplayPiece = { accountKey, endpointKey: endpoint.key, which, afterSeq: from, at };
+        const done: ReplayedPiece = await ahead.replayDeliveries(piece);
+        total += done.queued;
+        from = done.next;
+      }
+      return total;
+    },
+    async deleteEndpoint(accountKey, id) {
+      const key = await write.deleteEndpoint({ accountKey, id });
+      if (key === null) return false;
+      await after(() => dropDeliveries(key));
+      return true;
+    },
+    endpointsDue: async () => lookups.endpointsDue(),
+    claimDeliveries: (claim) => write.claimDeliveries(claim),
+    settleDeliveries: (results) => write.settleDeliveries(results),
+    giveBackDeliveries: (deliveries, at) =>
+      write.giveBackDeliveries({
+        at,
+        deliveries: deliveries.map(({ body: _body, eventId: _id, ...delivery }) => delivery),
+      }),
+    async listDeliveries(accountKey, id, filter, page) {
+      const endpoint = lookups.endpoint(accountKey, id);
+      if (!endpoint) return null;
+      const at = pageAt("d", page, ["number", "number", "number"]);
+      return pageOf(
+        "d",
+        await lists.listDeliveries({ accountKey, endpointKey: endpoint.key, filter, page: at }),
+      );
+    },
+  }),
+});

@@ -1,0 +1,5 @@
+// The writer's thread, with the commands of every noun.
+import { serveWriter } from "./engine/writer.ts";
+import { createWriter } from "./writer.ts";
+
+serveWriter(createWriter);

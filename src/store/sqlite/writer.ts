@@ -1,0 +1,30 @@
+// What the writer's thread runs, prepared on the one connection that writes: the commands of every noun, and the one that
+// keeps a write with its answer. A command is called inside a transaction that it neither begins nor ends.
+import type { Database } from "better-sqlite3";
+import { createTally } from "../batch-counters.ts";
+import { createAuditWrites } from "./audit.ts";
+import { createEventWrites } from "./events.ts";
+import { createAnswers } from "./idempotency.ts";
+import { createIdempotentWrite } from "./idempotent-write.ts";
+import { prepareCommands } from "./nouns.ts";
+import { createSecondLookWrites } from "./nxdomain-rechecks.ts";
+import { countUnsent } from "./queue-unsent.ts";
+import { createStatsGather } from "./stats-gather.ts";
+import { createSuppressionWrites } from "./suppressions.ts";
+
+export function createWriter(db: Database) {
+  const tally = createTally(countUnsent(db));
+  const answers = createAnswers(db);
+  const audit = createAuditWrites(db);
+  const gather = createStatsGather(db, tally);
+  const { recordEvent } = createEventWrites(db, tally);
+  const { addSuppression } = createSuppressionWrites(db);
+  const { askSecondLook } = createSecondLookWrites(db, addSuppression);
+  const commands = prepareCommands(db, { tally, answers, audit, recordEvent, addSuppression, askSecondLook });
+  return {
+    commands: { ...commands, ...createIdempotentWrite(db, tally, { answers, audit }, commands) },
+    state: tally,
+    flush: () => gather.flush(),
+    brought: () => ({ events: tally.events }),
+  };
+}

@@ -1,0 +1,43 @@
+// What any Store must do, whatever engine is behind it, by noun. An engine's own test calls this with a way to open an
+// empty store.
+import { describe } from "vitest";
+import { acceptanceContract } from "./acceptance.ts";
+import { accountContract } from "./accounts.ts";
+import { apiKeyContract } from "./api-keys.ts";
+import { contentContract } from "./content.ts";
+import { domainContract } from "./domains.ts";
+import { engineContract } from "./engine.ts";
+import { eventContract } from "./events.ts";
+import { messageListContract } from "./message-lists.ts";
+import { queueContract } from "./queue.ts";
+import { reportContract } from "./reports.ts";
+import { retentionContract } from "./retention.ts";
+import { settlementContract } from "./settlement.ts";
+import { smtpCredentialContract } from "./smtp-credentials.ts";
+import { suppressionContract } from "./suppressions.ts";
+import { webhookContract } from "./webhooks.ts";
+import type { OpenStore } from "./opened.ts";
+
+const contracts = [
+  acceptanceContract,
+  accountContract,
+  apiKeyContract,
+  contentContract,
+  domainContract,
+  engineContract,
+  eventContract,
+  messageListContract,
+  queueContract,
+  reportContract,
+  retentionContract,
+  settlementContract,
+  smtpCredentialContract,
+  suppressionContract,
+  webhookContract,
+];
+
+export function storeContract(engine: string, open: OpenStore): void {
+  describe(`the store's contract, ${engine}`, () => {
+    for (const contract of contracts) contract(open);
+  });
+}

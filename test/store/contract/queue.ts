@@ -1,0 +1,241 @@
+// The queue: claims, leases, what goes back. Only the interface is used: the store is handed in.
+import { describe, expect, test } from "vitest";
+import type { Job } from "../../../src/model/queued-recipient.ts";
+import type { Store } from "../../../src/store/store.ts";
+import type { ManualClock } from "../../support/clock.ts";
+import { accept, mint, minute, newMessage, owner, settlementOf } from "../values.ts";
+import { beforeAllOpened, type OpenStore } from "./opened.ts";
+
+export function queueContract(open: OpenStore): void {
+  describe("queue", () => {
+    let store: Store;
+    let clock: ManualClock;
+    let account: number;
+    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
+    let count = 0;
+    const freshDomain = (): string => `d${++count}.test`;
+    const one = async (to = `ann@${freshDomain()}`): Promise<Job> => {
+      const [job] = await accept(
+        store,
+        newMessage({ accountKey: account, to: [to], at: clock.now(), lease: true }),
+      );
+      if (!job) throw new Error("no job");
+      return job;
+    };
+    const stateOf = async (job: Job): Promise<string | undefined> =>
+      (await store.message(account, job.message.id))?.recipients[0]?.state;
+
+    test("a lane gives what is due, oldest first, with the attempt already counted", async () => {
+      const lane = freshDomain();
+      const at = clock.now();
+      for (const [name, delay] of [
+        ["c", 3],
+        ["a", 1],
+        ["b", 2],
+        ["later", 5000],
+      ] as const) {
+        await accept(store, newMessage({ accountKey: account, to: [`${name}@${lane}`], at: at + delay }));
+      }
+      const claim = { owner, lane, limit: 2, now: at + 10, leaseUntil: at + minute };
+      const first = await store.claimDue(claim);
+      expect(first.jobs.map(({ to, attempt }) => [to, attempt])).toEqual([
+        [`a@${lane}`, 1],
+        [`b@${lane}`, 1],
+      ]);
+      expect(first.nextDueAt).toBe(at + 3);
+      expect(first.jobs[0]?.message).toMatchObject({
+        from: "info@shop.example",
+        test: false,
+        eightBit: true,
+        smtpUtf8: false,
+      });
+      expect(new Uint8Array(first.jobs[0]?.message.bodyHash ?? [])).toEqual(new Uint8Array(32).fill(7));
+      const second = await store.claimDue(claim);
+      expect(second.jobs.map(({ to }) => to)).toEqual([`c@${lane}`]);
+      expect(second.nextDueAt).toBe(at + 5000);
+      expect((await store.claimDue(claim)).jobs).toEqual([]);
+    });
+
+    test("two claims at once never share a recipient", async () => {
+      const lane = freshDomain();
+      const at = clock.now();
+      const to = Array.from({ length: 20 }, (_, i) => `r${i}@${lane}`);
+      await accept(store, newMessage({ accountKey: account, to, at }));
+      const claims = await Promise.all(
+        ["one", "two"].map((name) =>
+          store.claimDue({ owner: name, lane, limit: 15, now: at, leaseUntil: at + minute }),
+        ),
+      );
+      const keys = claims.flatMap(({ jobs }) => jobs.map(({ key }) => key));
+      expect(keys).toHaveLength(20);
+      expect(new Set(keys).size).toBe(20);
+    });
+
+    test("lanes come in order, each once, with its earliest time; a leased recipient is in none", async () => {
+      const at = clock.now();
+      for (const [to, delay] of [
+        ["x@lane-b.test", 9],
+        ["y@lane-b.test", 4],
+        ["x@lane-a.test", 7],
+        ["x@lane-c.test", 1],
+      ] as const) {
+        await accept(store, newMessage({ accountKey: account, to: [to], at: at + delay }));
+      }
+      await accept(store, newMessage({ accountKey: account, to: ["z@lane-a1.test"], at, lease: true }));
+      expect(await store.lanes("lane-", 2)).toEqual([
+        { lane: "lane-a.test", dueAt: at + 7 },
+        { lane: "lane-b.test", dueAt: at + 4 },
+      ]);
+      expect((await store.lanes("lane-b.test", 1))[0]).toEqual({ lane: "lane-c.test", dueAt: at + 1 });
+      const all = await store.lanes(null, 10_000);
+      expect(all.length).toBe(new Set(all.map(({ lane }) => lane)).size);
+    });
+
+    test("what was not tried goes back with its attempt uncounted", async () => {
+      const lane = freshDomain();
+      const at = clock.now();
+      await accept(store, newMessage({ accountKey: account, to: [`a@${lane}`], at }));
+      const claim = { owner, lane, limit: 1, now: at, leaseUntil: at + minute };
+      const { jobs } = await store.claimDue(claim);
+      await store.release(
+        "somebody-else",
+        jobs.map(({ key }) => key),
+        at,
+      );
+      expect((await store.claimDue(claim)).jobs).toEqual([]);
+      await store.release(
+        owner,
+        jobs.map(({ key }) => key),
+        at + 5,
+      );
+      expect((await store.claimDue(claim)).nextDueAt).toBe(at + 5);
+      expect((await store.claimDue({ ...claim, now: at + 5 })).jobs[0]?.attempt).toBe(1);
+    });
+
+    test("leases of another boot and expired ones are taken back, the attempt counted", async () => {
+      const lane = freshDomain();
+      const at = clock.now();
+      await accept(
+        store,
+        newMessage({ accountKey: account, to: [`a@${lane}`, `b@${lane}`, `c@${lane}`], at }),
+      );
+      const lease = async (who: string, until: number) =>
+        (await store.claimDue({ owner: who, lane, limit: 1, now: at, leaseUntil: until })).jobs[0];
+      await lease("dead", at + 60 * minute);
+      await lease("boot-2", at + 1);
+      const held = await lease("boot-2", at + 60 * minute);
+      expect(await store.renewLeases("boot-3", at + 90 * minute)).toBe(0);
+      expect(await store.takeBackLeases("boot-2", at + 2, "~")).toBeGreaterThanOrEqual(2);
+      const { jobs } = await store.claimDue({
+        owner: "boot-2",
+        lane,
+        limit: 9,
+        now: at + 2,
+        leaseUntil: at + minute,
+      });
+      expect(jobs.map(({ to, attempt }) => [to, attempt])).toEqual([
+        [`a@${lane}`, 2],
+        [`b@${lane}`, 2],
+      ]);
+      expect(held?.to).toBe(`c@${lane}`);
+      expect(await store.renewLeases("boot-2", at + 90 * minute)).toBe(3);
+    });
+
+    test("an attempt that the end of the program cut off is listed as interrupted, and as ambiguous where mail leaves", async () => {
+      const at = clock.now();
+      const accepted = async (lane: string, sendAt: number | null = null) => {
+        const input = newMessage({ accountKey: account, to: [`a@${lane}`], at, sendAt, lane });
+        await accept(store, input);
+        return { id: input.message.id, lane };
+      };
+      const lease = (lane: string, now: number) =>
+        store.claimDue({ owner: "boot-a", lane, limit: 1, now, leaseUntil: now + minute });
+      const [sent, waiting] = [await accepted(freshDomain()), await accepted(freshDomain())];
+      const local = await accepted("local lane");
+      for (const { lane } of [sent, local]) expect((await lease(lane, at + 7)).jobs).toHaveLength(1);
+      expect(await store.takeBackLeases("boot-b", at + 900, "local lane")).toBeGreaterThanOrEqual(2);
+      const [attempt, ...more] = await store.attempts(account, sent.id);
+      expect(more).toEqual([]);
+      expect(attempt).toEqual({
+        id: expect.stringMatching(/^att_/),
+        recipient: `a@${sent.lane}`,
+        attempt: 1,
+        startedAt: at + 7,
+        endedAt: at + 900,
+        sendingIp: null,
+        mx: [],
+        host: null,
+        address: null,
+        tls: null,
+        outcome: "interrupted",
+        ambiguous: true,
+        smtpCode: null,
+        smtpStatus: null,
+        smtpResponse: expect.stringContaining("[local] "),
+        dialogue: [],
+        nextAttemptAt: at + 900,
+        decidedBy: "restart",
+      });
+      expect(await store.attempts(account, local.id)).toMatchObject([
+        { outcome: "interrupted", ambiguous: false },
+      ]);
+      expect(await store.attempts(account, waiting.id)).toEqual([]);
+      expect((await store.message(account, sent.id))?.recipients).toMatchObject([
+        {
+          state: "queued",
+          attempts: 1,
+          lastAttemptAt: at + 7,
+          nextAttemptAt: at + 900,
+          smtpResponse: null,
+        },
+      ]);
+    });
+
+    test("a message for later is scheduled, then queued by time alone, and can be canceled once", async () => {
+      const lane = freshDomain();
+      const at = clock.now();
+      const input = newMessage({ accountKey: account, to: [`a@${lane}`], at, sendAt: at + 10 * minute });
+      await accept(store, input);
+      const show = async () => (await store.message(account, input.message.id))?.recipients[0];
+      expect(await show()).toMatchObject({ state: "scheduled", nextAttemptAt: at + 10 * minute });
+      expect((await store.claimDue({ owner, lane, limit: 1, now: at, leaseUntil: at })).jobs).toEqual([]);
+      const before = await store.queueCounts();
+      clock.jump(10 * minute);
+      expect(await show()).toMatchObject({ state: "queued" });
+      expect((await store.queueCounts()).scheduled).toBe(before.scheduled - 1);
+      expect(await store.cancelMessage(account, input.message.id, at)).toMatchObject({ canceled: 1 });
+      expect(await store.cancelMessage(account, input.message.id, at)).toMatchObject({ canceled: 0 });
+      expect(await store.cancelMessage(account, mint("msg", at), at)).toBeNull();
+      expect(await show()).toMatchObject({ state: "canceled", nextAttemptAt: null });
+      expect(
+        (await store.claimDue({ owner, lane, limit: 1, now: at + 99 * minute, leaseUntil: at })).jobs,
+      ).toEqual([]);
+    });
+
+    test("a recipient that is being sent is not canceled", async () => {
+      const job = await one();
+      expect(await store.cancelMessage(account, job.message.id, clock.now())).toMatchObject({
+        canceled: 0,
+      });
+      expect(await stateOf(job)).toBe("sending");
+    });
+
+    test("counts and the oldest due time follow every step", async () => {
+      const lane = freshDomain();
+      const at = clock.now();
+      const before = await store.queueCounts();
+      await accept(store, newMessage({ accountKey: account, to: [`a@${lane}`], at: 5 }));
+      expect(await store.queueCounts()).toMatchObject({ queued: before.queued + 1, oldestDueAt: 5 });
+      const { jobs } = await store.claimDue({ owner, lane, limit: 1, now: at, leaseUntil: at + minute });
+      expect(await store.queueCounts()).toMatchObject({
+        queued: before.queued,
+        sending: before.sending + 1,
+      });
+      for (const job of jobs) await store.settle(settlementOf(job, at, { outcome: "deferred" }));
+      expect(await store.queueCounts()).toMatchObject({
+        sending: before.sending,
+        deferred: before.deferred + 1,
+      });
+    });
+  });
+}

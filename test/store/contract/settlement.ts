@@ -1,0 +1,133 @@
+// What an outcome changes. Only the interface is used: the store is handed in.
+import { describe, expect, test } from "vitest";
+import type { Job } from "../../../src/model/queued-recipient.ts";
+import type { Store } from "../../../src/store/store.ts";
+import type { ManualClock } from "../../support/clock.ts";
+import { accept, minute, newMessage, newSuppression, owner, settlementOf } from "../values.ts";
+import { beforeAllOpened, type OpenStore } from "./opened.ts";
+
+export function settlementContract(open: OpenStore): void {
+  describe("settlement", () => {
+    let store: Store;
+    let clock: ManualClock;
+    let account: number;
+    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
+    let count = 0;
+    const freshDomain = (): string => `d${++count}.test`;
+    const one = async (to = `ann@${freshDomain()}`): Promise<Job> => {
+      const [job] = await accept(
+        store,
+        newMessage({ accountKey: account, to: [to], at: clock.now(), lease: true }),
+      );
+      if (!job) throw new Error("no job");
+      return job;
+    };
+    const stateOf = async (job: Job): Promise<string | undefined> =>
+      (await store.message(account, job.message.id))?.recipients[0]?.state;
+
+    test("delivery shows in recipient, attempt and event, and a second outcome writes nothing", async () => {
+      const at = clock.now();
+      const job = await one();
+      const settlement = settlementOf(job, at);
+      expect(await store.settle(settlement)).toBe(true);
+      expect(await store.settle(settlementOf(job, at + 5, { outcome: "bounced" }))).toBe(false);
+      const shown = (await store.message(account, job.message.id))?.recipients[0];
+      expect(shown).toMatchObject({
+        state: "delivered",
+        attempts: 1,
+        lastAttemptAt: at - 20,
+        nextAttemptAt: null,
+        smtpCode: 250,
+        smtpStatus: "2.0.0",
+        receivingMta: "mx.a.test",
+        sendingIp: "192.0.2.7",
+        tls: settlement.record?.tls,
+      });
+      const attempts = await store.attempts(account, job.message.id);
+      expect(attempts).toHaveLength(1);
+      expect(attempts[0]).toEqual({
+        ...settlement.record,
+        recipient: job.to,
+        attempt: 1,
+        outcome: "delivered",
+        smtpCode: 250,
+        smtpStatus: "2.0.0",
+        smtpResponse: "as told",
+        nextAttemptAt: null,
+      });
+      const events = await store.listEvents(
+        account,
+        { messageId: job.message.id },
+        { limit: 10, cursor: null },
+      );
+      expect(events.rows.map(({ id, body }) => ({ id, body }))).toEqual([
+        { id: settlement.event.id, body: settlement.event.body },
+      ]);
+    });
+
+    test("a deferral waits until its time, and the next job knows the last event", async () => {
+      const at = clock.now();
+      const job = await one();
+      await store.settle(settlementOf(job, at, { outcome: "deferred", nextAttemptAt: at + minute }));
+      expect((await store.message(account, job.message.id))?.recipients[0]).toMatchObject({
+        state: "deferred",
+        nextAttemptAt: at + minute,
+      });
+      const claim = { owner, lane: job.lane, limit: 1, now: at + minute - 1, leaseUntil: at + 9 * minute };
+      expect(await store.claimDue(claim)).toEqual({ jobs: [], nextDueAt: at + minute });
+      const { jobs } = await store.claimDue({ ...claim, now: at + minute });
+      expect(jobs[0]).toMatchObject({ attempt: 2, lastEventAt: at, to: job.to });
+    });
+
+    test("an end without an attempt counts none", async () => {
+      const job = await one();
+      await store.settle(settlementOf(job, clock.now(), { outcome: "bounced", record: null }));
+      expect((await store.message(account, job.message.id))?.recipients[0]).toMatchObject({
+        state: "bounced",
+        attempts: 0,
+        lastAttemptAt: null,
+      });
+      expect(await store.attempts(account, job.message.id)).toEqual([]);
+    });
+
+    test("a late deferral of a lost lease leaves the new holder's lease; a late delivery is final", async () => {
+      const at = clock.now();
+      const job = await one();
+      await store.takeBackLeases("boot-next", at, "~");
+      const claim = { owner: "boot-next", lane: job.lane, limit: 1, now: at, leaseUntil: at + 9 * minute };
+      expect((await store.claimDue(claim)).jobs).toHaveLength(1);
+      expect(await store.settle(settlementOf(job, at, { outcome: "deferred" }))).toBe(true);
+      expect(await stateOf(job)).toBe("sending");
+      expect((await store.claimDue({ ...claim, now: at + 60 * minute })).jobs).toEqual([]);
+      expect(await store.settle(settlementOf(job, at))).toBe(true);
+      expect(await stateOf(job)).toBe("delivered");
+    });
+
+    test("a bounce that suppresses keeps the next message out; a test mail is caught in the inbox", async () => {
+      const at = clock.now();
+      const job = await one(`Gone@${freshDomain()}`);
+      const suppression = newSuppression(account, job.to, {
+        reason: "hard_bounce",
+        source: "system",
+        messageId: job.message.id,
+      });
+      await store.settle(settlementOf(job, at, { outcome: "bounced", suppression, catchInInbox: true }));
+      expect(await store.suppression(account, job.to.toLowerCase(), at)).toMatchObject({
+        reason: "hard_bounce",
+        createdAt: at,
+      });
+      const refused = await store.acceptMessage(newMessage({ accountKey: account, to: [job.to], at }));
+      expect(refused.kind).toBe("suppressed");
+      const { rows } = await store.listInbox(account, { limit: 10, cursor: null });
+      expect(rows[0]).toMatchObject({
+        messageId: job.message.id,
+        to: job.to,
+        from: "info@shop.example",
+        subject: "Your order",
+        caughtAt: at,
+      });
+      expect(await store.clearInbox(account)).toBeGreaterThan(0);
+      expect((await store.listInbox(account, { limit: 10, cursor: null })).rows).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,154 @@
+// Webhook endpoints and the deliveries to them. Only the interface is used: the store is handed in.
+import { describe, expect, test } from "vitest";
+import type { Store } from "../../../src/store/store.ts";
+import type { ManualClock } from "../../support/clock.ts";
+import { minute, newEndpoint, newEvent, took } from "../values.ts";
+import { beforeAllOpened, type OpenStore } from "./opened.ts";
+
+export function webhookContract(open: OpenStore): void {
+  describe("webhooks", () => {
+    let store: Store;
+    let clock: ManualClock;
+    let account: number;
+    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
+
+    const record = async (typeBit = 1) => {
+      const event = newEvent({ accountKey: account, receivedAt: clock.now(), typeBit });
+      await store.recordEvent(event);
+      return event;
+    };
+
+    const claimAll = (endpointKey: number, now = clock.now(), leaseUntil = now + minute, limit = 32) =>
+      store.claimDeliveries({ accountKey: account, endpointKey, limit, now, leaseUntil });
+
+    test("an event goes to every endpoint that subscribed, with its body as recorded", async () => {
+      const all = await store.createEndpoint(newEndpoint(account, clock.now()));
+      const bounces = await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 4 }));
+      const elsewhere = await store.accountByName("default");
+      expect(elsewhere?.key).toBe(account);
+      const event = await record(1);
+      const { deliveries } = await claimAll(all.key);
+      expect(deliveries).toEqual([
+        {
+          accountKey: account,
+          endpointKey: all.key,
+          eventSeq: expect.any(Number),
+          eventId: event.id,
+          attempt: 1,
+          body: event.body,
+        },
+      ]);
+      expect((await claimAll(bounces.key)).deliveries).toEqual([]);
+      expect((await store.endpointsDue()).map(({ endpointKey }) => endpointKey)).not.toContain(bounces.key);
+      await store.deleteEndpoint(account, all.id);
+      await store.deleteEndpoint(account, bounces.id);
+    });
+
+    test("first attempts go in event order before retries, a retry at its time, an expired lease again", async () => {
+      const at = clock.now();
+      const endpoint = await store.createEndpoint(newEndpoint(account, at));
+      const events = [await record(), await record(), await record()];
+      const [first] = (await claimAll(endpoint.key, at, at + minute, 1)).deliveries;
+      if (!first) throw new Error("nothing claimed");
+      await store.settleDeliveries([
+        { ...took, ...first, at, status: 500, result: { kind: "retry", dueAt: at + 5 } },
+      ]);
+      expect(await store.endpointsDue()).toContainEqual({
+        endpointKey: endpoint.key,
+        accountKey: account,
+        dueAt: 0,
+      });
+      const next = await claimAll(endpoint.key, at + 5, at + 20);
+      expect(next.deliveries.map(({ eventId, attempt }) => [eventId, attempt])).toEqual([
+        [events[1]?.id, 1],
+        [events[2]?.id, 1],
+        [events[0]?.id, 2],
+      ]);
+      expect((await claimAll(endpoint.key, at + 19)).deliveries).toEqual([]);
+      const again = await claimAll(endpoint.key, at + 20);
+      expect(again.deliveries.map(({ attempt }) => attempt).sort((a, b) => a - b)).toEqual([2, 2, 3]);
+      const done = again.deliveries.map((delivery) => ({
+        ...delivery,
+        ...took,
+        at: at + 21,
+        status: 200,
+        result: { kind: "delivered" } as const,
+      }));
+      await store.settleDeliveries(done);
+      expect((await store.endpointsDue()).map(({ endpointKey }) => endpointKey)).not.toContain(endpoint.key);
+      await store.deleteEndpoint(account, endpoint.id);
+    });
+
+    test("results show at the endpoint and at the event", async () => {
+      const at = clock.now();
+      const endpoint = await store.createEndpoint(newEndpoint(account, at));
+      const event = await record();
+      const claimed = async () => {
+        const [delivery] = (await claimAll(endpoint.key, clock.now() + minute, clock.now() + minute))
+          .deliveries;
+        if (!delivery) throw new Error("nothing claimed");
+        return delivery;
+      };
+      const shown = async () =>
+        (await store.listEvents(account, { eventId: event.id }, { limit: 1, cursor: null })).rows[0]
+          ?.deliveries;
+      await store.settleDeliveries([
+        { ...took, ...(await claimed()), at: 5, status: 500, result: { kind: "retry", dueAt: at } },
+      ]);
+      expect(await store.endpointByKey(endpoint.key)).toMatchObject({
+        lastFailureAt: 5,
+        lastSuccessAt: null,
+        consecutiveFailures: 1,
+      });
+      expect(await shown()).toEqual([
+        { webhookId: endpoint.id, status: "pending", attempts: 1, lastAttemptAt: 5, lastStatus: 500 },
+      ]);
+      await store.settleDeliveries([
+        { ...took, ...(await claimed()), at: 6, status: null, result: { kind: "dead_lettered" } },
+      ]);
+      expect(await shown()).toMatchObject([{ status: "dead_lettered", attempts: 2, lastStatus: null }]);
+      expect(await store.endpointByKey(endpoint.key)).toMatchObject({ consecutiveFailures: 2 });
+      const other = await record();
+      const late = await claimed();
+      await store.settleDeliveries([{ ...took, ...late, at: 7, status: 204, result: { kind: "delivered" } }]);
+      await store.settleDeliveries([
+        { ...took, ...late, at: 8, status: 500, result: { kind: "retry", dueAt: at } },
+      ]);
+      expect(await store.endpointByKey(endpoint.key)).toMatchObject({
+        lastSuccessAt: 7,
+        consecutiveFailures: 0,
+      });
+      const found = async (filter: Parameters<Store["listEvents"]>[1]) =>
+        (
+          await store.listEvents(account, { webhookId: endpoint.id, ...filter }, { limit: 9, cursor: null })
+        ).rows.map(({ id }) => id);
+      expect(await found({})).toEqual([event.id, other.id]);
+      expect(await found({ deliveryStatus: "delivered" })).toEqual([other.id]);
+      expect(await found({ deliveryStatus: "dead_lettered" })).toEqual([event.id]);
+      expect(await found({ deliveryStatus: "none" })).not.toContain(event.id);
+      await store.deleteEndpoint(account, endpoint.id);
+    });
+
+    test("a paused endpoint's events wait; resuming sends them or drops them", async () => {
+      const endpoint = await store.createEndpoint(newEndpoint(account, clock.now(), { active: false }));
+      await record();
+      expect((await store.endpointsDue()).map(({ endpointKey }) => endpointKey)).not.toContain(endpoint.key);
+      expect((await claimAll(endpoint.key)).deliveries).toEqual([]);
+      expect(await store.updateEndpoint(account, endpoint.id, { active: true, updatedAt: 9 })).toMatchObject({
+        active: true,
+        updatedAt: 9,
+      });
+      expect(await store.endpointsDue()).toContainEqual({
+        endpointKey: endpoint.key,
+        accountKey: account,
+        dueAt: 0,
+      });
+      await store.updateEndpoint(account, endpoint.id, { updatedAt: 10 }, { discardBacklog: true });
+      expect((await claimAll(endpoint.key)).deliveries).toEqual([]);
+      expect(await store.deleteEndpoint(account, endpoint.id)).toBe(true);
+      expect(await store.deleteEndpoint(account, endpoint.id)).toBe(false);
+      expect(await store.endpoint(account, endpoint.id)).toBeNull();
+      expect(await store.updateEndpoint(account, endpoint.id, { updatedAt: 11 })).toBeNull();
+    });
+  });
+}
