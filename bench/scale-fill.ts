@@ -28,7 +28,7 @@ export interface Filled extends Sizes {
 }
 
 const mostLanes = 10_000;
-/** Enough of them in a lane that each start of the bench finds one that it can make due. */
+/** Enough of them in a scheduled queue that each start of the bench finds one that it can make due. */
 const leastInLane = 20;
 /** The history's domains, those that have a receiver: d0.test … */
 export const receivers = 20;
@@ -205,7 +205,7 @@ function history(copy: Copies, sizes: Sizes, { base, people, now }: Place & { pe
       rcpt_to: address,
       canonical: address,
       domain,
-      lane: `('default/' || ${domain})`,
+      queueName: `('default/' || ${domain})`,
       last_attempt_at: at,
       last_event_at: at,
       updated_at: at,
@@ -253,8 +253,8 @@ function queue(copy: Copies, sizes: Sizes, { base, now }: Place): void {
   const { deferred } = copy;
   const bind: Row = { base, now, events: sizes.events, old: sizes.messages };
   const key = "@base + 1 + n";
-  const lanes = Math.min(mostLanes, Math.floor(sizes.queued / leastInLane));
-  const domain = `('d' || (n % ${lanes}) || '.test')`;
+  const scheduledQueues = Math.min(mostLanes, Math.floor(sizes.queued / leastInLane));
+  const domain = `('d' || (n % ${scheduledQueues}) || '.test')`;
   const address = `(${localSql("(n + 7)")} || '@' || ${domain})`;
   const at = `(@now - ${2 * hourMs} + n * ${hourMs} / ${Math.max(1, sizes.queued)})`;
   const messageId = idOf("msg", "(@old + n)");
@@ -278,7 +278,7 @@ function queue(copy: Copies, sizes: Sizes, { base, now }: Place): void {
     rcpt_to: address,
     canonical: address,
     domain,
-    lane: `('default/' || ${domain})`,
+    queueName: `('default/' || ${domain})`,
     due_at: dueAt,
     last_attempt_at: at,
     last_event_at: at,

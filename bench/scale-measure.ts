@@ -45,7 +45,7 @@ function prepare(dataDir: string): void {
   db.prepare("DELETE FROM domains WHERE name = 'example.test'").run();
   const due = db.prepare(
     `UPDATE recipients SET due_at = ? WHERE key = (SELECT key FROM recipients INDEXED BY recipients_waiting
-       WHERE lane = ? AND due_at IS NOT NULL AND state = 'deferred' ORDER BY due_at LIMIT 1)`,
+       WHERE queue_name = ? AND due_at IS NOT NULL AND state = 'deferred' ORDER BY due_at LIMIT 1)`,
   );
   for (let n = 0; n < receivers; n++) due.run(Date.now() - 1000, `default/d${n}.test`);
   db.close();

@@ -31,7 +31,7 @@ export function sampleJob(accountKey: number, messageId: string, nowMs: number):
     canonical: "recipient@example.net",
     to: "recipient@example.net",
     domain: "example.net",
-    lane: "example.net",
+    queueName: "example.net",
     attempt: 1,
     lastEventAt: 0,
     leaseUntil: nowMs,

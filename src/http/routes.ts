@@ -1,4 +1,4 @@
-// Every endpoint, on one screen. A new one is an entry in routes/<resource>.ts, and nothing else.
+// Every endpoint, on one screen. A new one is an entry in resources/<noun>.ts, and nothing else.
 import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { attemptRoutes } from "./resources/attempts.ts";

@@ -6,7 +6,7 @@ export type QueueCountName = (typeof queueCountNames)[number];
 
 export type QueueCounts = Record<QueueCountName, number> & { oldestDueAt: number | null };
 
-/** A time in which mail of a lane could not be tried, since its pool could use no address. */
+/** A time in which mail of a scheduled queue could not be tried, since its pool could use no address. */
 export interface Wait {
   from: number;
   until: number;

@@ -52,7 +52,7 @@ export interface Job {
   to: string;
   /** Recipient domain, A-label, lower case. */
   domain: string;
-  lane: string;
+  queueName: string;
   /** 1 for the first try. */
   attempt: number;
   /** occurred_at of the recipient's last event, 0 if none: the next is never earlier. */

@@ -31,7 +31,7 @@ export interface NewRecipient {
   /** Canonical form that the suppression list compares: whole address in lower case, domain in A-label form. */
   canonical: string;
   domain: string;
-  lane: string;
+  queueName: string;
   /** Inserted already leased to `owner` (the runner has a slot for it); null: it waits until `dueAt`. */
   lease: { owner: string; until: number } | null;
 }

@@ -1,4 +1,4 @@
-// From a lane to those who take its mail: the receivers' MX through delivery, the sandbox, or an
+// From a scheduled queue to those who take its mail: the receivers' MX through delivery, the sandbox, or an
 // answer that needs no receiver. Gives delivery what an attempt needs and knows no table itself.
 import { createSecretKey } from "node:crypto";
 import type { Clock } from "../clock.ts";
@@ -12,15 +12,15 @@ import { isSimulated, sandboxOutcome } from "../sandbox/simulator.ts";
 import { ContentGone, type Store } from "../store/store.ts";
 import type { Pools } from "../pools/pools.ts";
 import { systemSources, type Family, type Source } from "../pools/sources.ts";
-import { readLane, sandboxLane } from "../queue/lane.ts";
+import { readQueueName, sandboxQueue } from "../queue/queue-name.ts";
 import type { Destination } from "../queue/routing.ts";
 import { localGroup } from "../queue/shaping.ts";
 import type { SignedMessages } from "./signed-message.ts";
 
 export interface Destinations {
-  destinationOf(lane: string): Promise<Destination>;
-  /** Mail of the lane waits, since its pool can use no address. */
-  onNoSource(lane: string): void;
+  destinationOf(queueName: string): Promise<Destination>;
+  /** Mail of the scheduled queue waits, since its pool can use no address. */
+  onNoSource(queueName: string): void;
   /** Mail of this job stays here: it is caught when it is delivered. */
   isCaught(job: Job): boolean;
   /** The bounce of a recipient that came onto the suppression list after acceptance. */
@@ -88,8 +88,8 @@ export function createDestinations({
   };
 
   return {
-    async destinationOf(lane) {
-      const named = readLane(lane);
+    async destinationOf(queueName) {
+      const named = readQueueName(queueName);
       if (named === null) return sandbox;
       const { accountKey, ipPool } = named;
       const route = await delivery.route(named.domain, accountKey);
@@ -113,11 +113,11 @@ export function createDestinations({
         attempt: (job, mayFinish, source, sourceOf) => send(job, route, mayFinish, source, sourceOf),
       };
     },
-    onNoSource(lane) {
-      const named = readLane(lane);
+    onNoSource(queueName) {
+      const named = readQueueName(queueName);
       if (named) pools.noteWaiting(named.accountKey, named.ipPool);
     },
-    isCaught: (job) => job.lane === sandboxLane && !isSimulated(job.domain),
+    isCaught: (job) => job.queueName === sandboxQueue && !isSimulated(job.domain),
     suppressedSince: (store) => async (job) => {
       const [entry] = await store.suppressed(job.message.accountKey, [job.canonical], clock.now());
       if (!entry) return null;

@@ -1,25 +1,25 @@
-// How long the mail of a lane waits because its pool can use no address. The wait begins when the queue looks at the
-// lane and finds no address, and ends when the change that brings one is reported, so that the time behind a slow
+// How long the mail of a scheduled queue waits because its pool can use no address. The wait begins when the queue looks at the
+// scheduled queue and finds no address, and ends when the change that brings one is reported, so that the time behind a slow
 // receiver is not part of it. The store adds it to what a claim leases: it does not count towards the age at which mail
 // is given up. It is kept in memory; after a restart, mail that was due before the start counts from its due time.
 import type { Wait } from "../model/queue.ts";
 
 export interface AddressWaits {
-  /** At the start: mail of the lane is due already, and how long it waits for an address is not known. */
-  overdue(lane: string): void;
-  /** No address can be used for the lane. */
-  begin(lane: string, now: number): void;
-  /** It has changed which addresses can be used; answers the lanes that are to be looked at again. */
+  /** At the start: mail of the scheduled queue is due already, and how long it waits for an address is not known. */
+  overdue(queueName: string): void;
+  /** No address can be used for the scheduled queue. */
+  begin(queueName: string, now: number): void;
+  /** It has changed which addresses can be used; answers the scheduled queues that are to be looked at again. */
   changed(now: number): Iterable<string>;
-  /** An address can be used for the lane. */
-  end(lane: string, now: number): void;
-  /** Past waits that mail of the lane may still have to be credited for. */
-  of(lane: string): readonly Wait[];
-  /** The lane's earliest that still waits is due at `nextDueAt`. */
-  claimed(lane: string, nextDueAt: number | null): void;
+  /** An address can be used for the scheduled queue. */
+  end(queueName: string, now: number): void;
+  /** Past waits that mail of the scheduled queue may still have to be credited for. */
+  of(queueName: string): readonly Wait[];
+  /** The scheduled queue's earliest that still waits is due at `nextDueAt`. */
+  claimed(queueName: string, nextDueAt: number | null): void;
 }
 
-/** Of one lane; where an address comes and goes more often, the oldest wait is forgotten. */
+/** Of one scheduled queue; where an address comes and goes more often, the oldest wait is forgotten. */
 const waitsMost = 20;
 const none: readonly Wait[] = [];
 
@@ -30,29 +30,29 @@ export function createAddressWaits(): AddressWaits {
   const unknown = new Set<string>();
 
   return {
-    overdue: (lane) => void unknown.add(lane),
-    begin(lane, now) {
-      const from = open.get(lane)?.from ?? (unknown.delete(lane) ? 0 : now);
-      open.set(lane, { from, changedAt: null });
+    overdue: (queueName) => void unknown.add(queueName),
+    begin(queueName, now) {
+      const from = open.get(queueName)?.from ?? (unknown.delete(queueName) ? 0 : now);
+      open.set(queueName, { from, changedAt: null });
     },
     changed(now) {
       for (const wait of open.values()) wait.changedAt = now;
       return open.keys();
     },
-    end(lane, now) {
-      unknown.delete(lane);
-      const wait = open.get(lane);
+    end(queueName, now) {
+      unknown.delete(queueName);
+      const wait = open.get(queueName);
       if (!wait) return;
-      open.delete(lane);
-      const waits = past.get(lane) ?? [];
+      open.delete(queueName);
+      const waits = past.get(queueName) ?? [];
       waits.push({ from: wait.from, until: wait.changedAt ?? now });
       if (waits.length > waitsMost) waits.shift();
-      past.set(lane, waits);
+      past.set(queueName, waits);
     },
-    of: (lane) => past.get(lane) ?? none,
-    claimed(lane, nextDueAt) {
-      const last = past.get(lane)?.at(-1);
-      if (last && (nextDueAt === null || nextDueAt >= last.until)) past.delete(lane);
+    of: (queueName) => past.get(queueName) ?? none,
+    claimed(queueName, nextDueAt) {
+      const last = past.get(queueName)?.at(-1);
+      if (last && (nextDueAt === null || nextDueAt >= last.until)) past.delete(queueName);
     },
   };
 }

@@ -72,20 +72,20 @@ export function createClaims(deps: ClaimsDeps): Claims {
         const at = now();
         const claimed = await store.claimDue({
           owner,
-          lane: next.lane,
+          queueName: next.queueName,
           limit: wanted,
           now: at,
           leaseUntil: at + leaseMs,
-          waits: waits.of(next.lane),
+          waits: waits.of(next.queueName),
         });
-        waits.claimed(next.lane, claimed.nextDueAt);
+        waits.claimed(next.queueName, claimed.nextDueAt);
         for (const job of claimed.jobs) queue.ready.push({ job, to: next.to });
-        if (claimed.nextDueAt !== null && claimed.nextDueAt <= now()) scheduled.goesOn(next.lane);
-        else scheduled.comesBack(next.lane, claimed.nextDueAt);
+        if (claimed.nextDueAt !== null && claimed.nextDueAt <= now()) scheduled.goesOn(next.queueName);
+        else scheduled.comesBack(next.queueName, claimed.nextDueAt);
       } catch (error) {
         logStoreFault(log, "claimDue", error);
         const retryMs = error instanceof StoreUnavailable ? storeRetryMs : faultRetryMs;
-        scheduled.comesBack(next.lane, now() + retryMs);
+        scheduled.comesBack(next.queueName, now() + retryMs);
       }
       queue.claiming = false;
       return true;
@@ -97,7 +97,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
         call: "release",
         run: () => store.release(owner, keys, dueAt),
         tried() {
-          for (const { lane } of jobs) scheduled.add(lane, dueAt);
+          for (const { queueName } of jobs) scheduled.add(queueName, dueAt);
         },
       });
     },

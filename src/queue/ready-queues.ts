@@ -25,7 +25,7 @@ export interface ReadyQueue {
   /** Claimed and waiting for a slot. */
   ready: { job: Job; to: Destination }[];
   /** Scheduled queues with due recipients, served in turn. */
-  due: { lane: string; to: Destination }[];
+  due: { queueName: string; to: Destination }[];
   claiming: boolean;
   /** Runs it again when the throttle has a token. */
   wake: Timer | null;

@@ -9,7 +9,7 @@ import type { Store } from "../store/store.ts";
 import { createAddressWaits } from "./address-waits.ts";
 import { createAttempts, type AttemptsDeps } from "./attempts.ts";
 import { createClaims, faultRetryMs } from "./claims.ts";
-import { sandboxLane } from "./lane.ts";
+import { sandboxQueue } from "./queue-name.ts";
 import { createReadyQueues, type ReadyQueue, type Slot } from "./ready-queues.ts";
 import { createRouting, type Destination } from "./routing.ts";
 import { createScheduledQueues } from "./scheduled-queues.ts";
@@ -17,11 +17,14 @@ import type { Shaping } from "./shaping.ts";
 import { createWrites } from "./writes.ts";
 
 export interface RunnerDeps extends Pick<AttemptsDeps, "settlementOf" | "suppressedSince" | "isPaused"> {
-  store: Pick<Store, "lanes" | "claimDue" | "renewLeases" | "release" | "takeBackLeases" | "settle">;
-  /** Routes a lane as of now; cheap when it is known. Never rejects for what a network does. */
-  destinationOf(lane: string): Promise<Destination>;
-  /** Mail of the lane waits, since its pool can use no address. */
-  onNoSource(lane: string): void;
+  store: Pick<
+    Store,
+    "scheduledQueues" | "claimDue" | "renewLeases" | "release" | "takeBackLeases" | "settle"
+  >;
+  /** Routes a scheduled queue as of now; cheap when it is known. Never rejects for what a network does. */
+  destinationOf(queueName: string): Promise<Destination>;
+  /** Mail of the scheduled queue waits, since its pool can use no address. */
+  onNoSource(queueName: string): void;
   shaping: Shaping;
   /** [0, 1): which of a pool's addresses. */
   random(): number;
@@ -40,20 +43,20 @@ export interface Reservation {
 
 export interface Runner extends Service {
   /** A slot for a recipient that is about to be accepted, where its queue has one and nothing waits before it; else null. */
-  reserve(lane: string): Reservation | null;
+  reserve(queueName: string): Reservation | null;
   /** The acceptance failed: the slot is free again. */
   cancelReservation(reservation: Reservation): void;
   /** The job was inserted under its reservation's lease: it starts now. */
   run(reservation: Reservation, job: Job): void;
-  /** Recipients of `lane` wait in the store, the earliest until `dueAt`. */
-  note(lane: string, dueAt: number): void;
+  /** Recipients of `scheduled queue` wait in the store, the earliest until `dueAt`. */
+  note(queueName: string, dueAt: number): void;
   /** The usable addresses of a pool changed: mail that waited for one is routed again. */
   onSourcesChanged(): void;
   /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
 }
 
-const lanePage = 1000;
+const queuePage = 1000;
 /** Mail of a pool without a usable address is routed again when that changes, and in any case after this. */
 const noSourceMs = 600_000;
 
@@ -71,7 +74,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const blocked = (): boolean => stopping || writes.holding();
   const routing = createRouting(deps);
   const waits = createAddressWaits();
-  const scheduled = createScheduledQueues({ clock, now, blocked, route: (lane) => route(lane) });
+  const scheduled = createScheduledQueues({ clock, now, blocked, route: (queueName) => route(queueName) });
   const ready = createReadyQueues({ shaping, clock, random, run: (queue) => pump(queue) });
   const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, clock, log });
   const attempts = createAttempts({
@@ -79,27 +82,27 @@ export function createRunner(deps: RunnerDeps): Runner {
     ready,
     claims,
     writes,
-    onDeferred: ({ lane }, dueAt) => scheduled.add(lane, dueAt),
+    onDeferred: ({ queueName }, dueAt) => scheduled.add(queueName, dueAt),
     stopping: () => stopping,
     now,
   });
 
-  function route(lane: string): void {
-    const to = routing.known(lane);
-    if (to) enqueue(lane, to);
-    else void ask(lane);
+  function route(queueName: string): void {
+    const to = routing.known(queueName);
+    if (to) enqueue(queueName, to);
+    else void ask(queueName);
   }
 
-  async function ask(lane: string): Promise<void> {
-    const to = await routing.ask(lane);
-    if (to) enqueue(lane, to);
-    else scheduled.comesBack(lane, now() + faultRetryMs);
+  async function ask(queueName: string): Promise<void> {
+    const to = await routing.ask(queueName);
+    if (to) enqueue(queueName, to);
+    else scheduled.comesBack(queueName, now() + faultRetryMs);
   }
 
-  function enqueue(lane: string, to: Destination): void {
+  function enqueue(queueName: string, to: Destination): void {
     const queue = ready.of(to);
-    if (ready.hasSource(queue)) waits.end(lane, now());
-    queue.due.push({ lane, to });
+    if (ready.hasSource(queue)) waits.end(queueName, now());
+    queue.due.push({ queueName, to });
     pump(queue);
   }
 
@@ -124,12 +127,12 @@ export function createRunner(deps: RunnerDeps): Runner {
   /** None of the pool's addresses can be used: nothing is claimed, and what is goes back untried. */
   function park(queue: ReadyQueue): void {
     if (blocked()) return;
-    const lane = queue.due[0]?.lane ?? queue.ready[0]?.job.lane;
-    if (lane !== undefined) deps.onNoSource(lane);
+    const queueName = queue.due[0]?.queueName ?? queue.ready[0]?.job.queueName;
+    if (queueName !== undefined) deps.onNoSource(queueName);
     void requeue([queue]);
-    for (const { lane } of queue.due.splice(0)) {
-      waits.begin(lane, now());
-      scheduled.comesBack(lane, now() + noSourceMs);
+    for (const { queueName } of queue.due.splice(0)) {
+      waits.begin(queueName, now());
+      scheduled.comesBack(queueName, now() + noSourceMs);
     }
   }
 
@@ -139,22 +142,22 @@ export function createRunner(deps: RunnerDeps): Runner {
       now(),
     );
 
-  const loadLanes = async (): Promise<void> => {
+  const loadQueues = async (): Promise<void> => {
     for (let after: string | null = null; !stopping;) {
-      const page: { lane: string; dueAt: number }[] = await store.lanes(after, lanePage);
-      for (const { lane, dueAt } of page) {
-        if (dueAt <= now()) waits.overdue(lane);
-        scheduled.add(lane, dueAt);
+      const page: { queueName: string; dueAt: number }[] = await store.scheduledQueues(after, queuePage);
+      for (const { queueName, dueAt } of page) {
+        if (dueAt <= now()) waits.overdue(queueName);
+        scheduled.add(queueName, dueAt);
       }
-      after = page.at(-1)?.lane ?? null;
-      if (page.length < lanePage) return;
+      after = page.at(-1)?.queueName ?? null;
+      if (page.length < queuePage) return;
     }
   };
 
   return {
     name: "queue",
     async start() {
-      const taken = await store.takeBackLeases(owner, now(), sandboxLane);
+      const taken = await store.takeBackLeases(owner, now(), sandboxQueue);
       if (taken > 0)
         log.warn(
           { recipients: taken },
@@ -163,7 +166,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       started = true;
       claims.start();
       scheduled.run();
-      await loadLanes();
+      await loadQueues();
     },
     async stop() {
       stopping = true;
@@ -176,8 +179,8 @@ export function createRunner(deps: RunnerDeps): Runner {
       await attempts.finished();
       await writes.finish();
     },
-    reserve(lane) {
-      const to = started && !blocked() ? routing.known(lane) : null;
+    reserve(queueName) {
+      const to = started && !blocked() ? routing.known(queueName) : null;
       if (!to) return null;
       const queue = ready.of(to);
       if (queue.ready.length > 0 || queue.due.length > 0 || ready.room(queue) === 0) return null;
@@ -195,7 +198,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     onSourcesChanged() {
       routing.forget(); // which families a pool has is a part of them
       for (const queue of ready.all()) pump(queue);
-      for (const lane of waits.changed(now())) scheduled.add(lane, now());
+      for (const queueName of waits.changed(now())) scheduled.add(queueName, now());
     },
     counts: () => ({ active: attempts.active(), unwritten: writes.kept() }),
   };

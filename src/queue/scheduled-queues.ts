@@ -4,12 +4,12 @@ import type { Clock, Timer } from "../clock.ts";
 import { createTimeHeap } from "./heap.ts";
 
 export interface ScheduledQueues {
-  /** Recipients of `lane` wait in the store, the earliest until `dueAt`. */
-  add(lane: string, dueAt: number): void;
+  /** Recipients of `scheduled queue` wait in the store, the earliest until `dueAt`. */
+  add(queueName: string, dueAt: number): void;
   /** Its due recipients are claimed; the earliest that still waits is due at `dueAt`, null: none waits. */
-  comesBack(lane: string, dueAt: number | null): void;
+  comesBack(queueName: string, dueAt: number | null): void;
   /** More of it is due now: it is routed again, behind the others of its ready queue. */
-  goesOn(lane: string): void;
+  goesOn(queueName: string): void;
   /** Routes what is due, and waits for the next. Nothing happens before the first call. */
   run(): void;
   stop(): void;
@@ -22,7 +22,7 @@ export interface ScheduledQueuesDeps {
   /** Nothing is routed now. */
   blocked(): boolean;
   /** Takes a queue that is due; `comesBack` or `goesOn` ends it. */
-  route(lane: string): void;
+  route(queueName: string): void;
 }
 
 /** Queues that become due in one turn of the event loop. */
@@ -49,31 +49,31 @@ export function createScheduledQueues({ clock, now, blocked, route }: ScheduledQ
     alarm = { at: next, timer };
   };
 
-  const begin = (lane: string): void => {
-    busy.set(lane, false);
-    route(lane);
+  const begin = (queueName: string): void => {
+    busy.set(queueName, false);
+    route(queueName);
   };
 
   const routeDue = (): void => {
     for (let left = routedATurn; left > 0 && !blocked(); left--) {
-      const lane = waiting.popDue(now());
-      if (lane === null) break;
-      if (busy.has(lane)) busy.set(lane, true);
-      else begin(lane);
+      const queueName = waiting.popDue(now());
+      if (queueName === null) break;
+      if (busy.has(queueName)) busy.set(queueName, true);
+      else begin(queueName);
     }
     arm();
   };
 
   return {
-    add(lane, dueAt) {
-      waiting.push(lane, dueAt);
+    add(queueName, dueAt) {
+      waiting.push(queueName, dueAt);
       arm();
     },
-    comesBack(lane, dueAt) {
-      const again = busy.get(lane) === true;
-      busy.delete(lane);
-      if (again) waiting.push(lane, now());
-      if (dueAt !== null) waiting.push(lane, dueAt);
+    comesBack(queueName, dueAt) {
+      const again = busy.get(queueName) === true;
+      busy.delete(queueName);
+      if (again) waiting.push(queueName, now());
+      if (dueAt !== null) waiting.push(queueName, dueAt);
       arm();
     },
     goesOn: begin,

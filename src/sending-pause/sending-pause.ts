@@ -18,8 +18,8 @@ export interface SendingPause extends Service, HasJobs {
   resume(accountKey: number, guarded: GuardBaseline | null): Promise<boolean>;
   /** Releases the held mail of accounts that are not paused. */
   release(): Promise<void>;
-  /** Called for each lane of which recipients were released, with the time when the first is due. */
-  onReleased(listener: (lane: string, dueAt: number) => void): void;
+  /** Called for each scheduled queue of which recipients were released, with the time when the first is due. */
+  onReleased(listener: (queueName: string, dueAt: number) => void): void;
 }
 
 export interface SendingPauseDeps {
@@ -33,7 +33,7 @@ const pieceSize = 500;
 
 export function createSendingPause({ store, clock, log }: SendingPauseDeps): SendingPause {
   const paused = new Set<number>();
-  const listeners: ((lane: string, dueAt: number) => void)[] = [];
+  const listeners: ((queueName: string, dueAt: number) => void)[] = [];
   let releasing: Promise<void> | null = null;
   let stopping = false;
 
@@ -41,8 +41,9 @@ export function createSendingPause({ store, clock, log }: SendingPauseDeps): Sen
     for (const accountKey of await store.accountsOnHold()) {
       let total = 0;
       for (let more = true; more && !stopping && !paused.has(accountKey);) {
-        const { released, lanes } = await store.releaseHeld(accountKey, clock.now(), pieceSize);
-        for (const { lane, dueAt } of lanes) for (const listener of listeners) listener(lane, dueAt);
+        const { released, scheduledQueues } = await store.releaseHeld(accountKey, clock.now(), pieceSize);
+        for (const { queueName, dueAt } of scheduledQueues)
+          for (const listener of listeners) listener(queueName, dueAt);
         total += released;
         more = released === pieceSize;
       }

@@ -4,12 +4,15 @@ import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import { defaultAccount } from "../model/account.ts";
-import { lanesOf } from "../queue/lane.ts";
+import { queuePrefixOf } from "../queue/queue-name.ts";
 import { adviceOf, effectOf, subjectOf, type PoolProblem } from "../pools/problems.ts";
 import type { Store } from "../store/store.ts";
 
 export interface StatusDeps {
-  store: Pick<Store, "queueCounts" | "pausedAccounts" | "health" | "full" | "accountByKey" | "lanes">;
+  store: Pick<
+    Store,
+    "queueCounts" | "pausedAccounts" | "health" | "full" | "accountByKey" | "scheduledQueues"
+  >;
   config: Pick<Config, "hostname" | "dev">;
   clock: Clock;
   version: string;
@@ -78,9 +81,9 @@ async function poolProblems(store: StatusDeps["store"], problems: PoolProblem[])
 }
 
 async function hasMail(store: StatusDeps["store"], { accountKey, pool }: PoolProblem): Promise<boolean> {
-  const ofPool = lanesOf(accountKey, pool);
-  const [next] = await store.lanes(ofPool, 1);
-  return next?.lane.startsWith(ofPool) === true;
+  const ofPool = queuePrefixOf(accountKey, pool);
+  const [next] = await store.scheduledQueues(ofPool, 1);
+  return next?.queueName.startsWith(ofPool) === true;
 }
 
 async function poolProblemOf(store: StatusDeps["store"], problem: PoolProblem): Promise<object> {

@@ -79,7 +79,7 @@ export function packMessage(
   const bytesEach = Math.ceil(sizeBytes / Math.max(1, input.recipients.length));
   // prettier-ignore
   const recipients = input.recipients.map((r): Cell[] => [
-    m.accountKey, r.type, r.to, r.rcptTo, r.canonical, r.domain, r.lane, state, r.lease ? null : dueAt,
+    m.accountKey, r.type, r.to, r.rcptTo, r.canonical, r.domain, r.queueName, state, r.lease ? null : dueAt,
     r.lease ? r.lease.owner : null, r.lease ? r.lease.until : null, r.lease ? 1 : 0, createdAt, bytesEach,
   ]);
   const blobs = [m.bodyHash, idempotency ? idempotency.fingerprint : empty, inline ? content.bytes : empty];
@@ -121,7 +121,7 @@ export function jobsOf(input: NewMessage, accepted: Inserted): Job[] {
   input.recipients.forEach((recipient, index) => {
     const key = accepted.recipientKeys[index];
     if (!recipient.lease || key === undefined) return;
-    const { rcptTo, canonical, to, domain, lane, lease } = recipient;
+    const { rcptTo, canonical, to, domain, queueName, lease } = recipient;
     jobs.push({
       key,
       message,
@@ -129,7 +129,7 @@ export function jobsOf(input: NewMessage, accepted: Inserted): Job[] {
       canonical,
       to,
       domain,
-      lane,
+      queueName,
       attempt: 1,
       lastEventAt: 0,
       leaseUntil: lease.until,

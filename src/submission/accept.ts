@@ -13,7 +13,7 @@ import type { BatchAnswer, IdempotencyRecord } from "../model/idempotency.ts";
 import type { Quota } from "../model/limits.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { NewRecipient, RecipientType } from "../model/recipient.ts";
-import { laneOf, sandboxLane } from "../queue/lane.ts";
+import { queueNameOf, sandboxQueue } from "../queue/queue-name.ts";
 import type { Reservation, Runner } from "../queue/runner.ts";
 import type { Store } from "../store/store.ts";
 import { noRoom, problemsRefusal, suppressedProblems } from "./refusals.ts";
@@ -126,15 +126,15 @@ function reserve(
 ): RecipientSlot {
   const { type, address } = to;
   const { test, accountKey, ipPool } = mail.message;
-  const lane = test || config.dev ? sandboxLane : laneOf(accountKey, ipPool, address.ascii);
-  const reservation = mail.sendAt === null ? runner.reserve(lane) : null;
+  const queueName = test || config.dev ? sandboxQueue : queueNameOf(accountKey, ipPool, address.ascii);
+  const reservation = mail.sendAt === null ? runner.reserve(queueName) : null;
   const recipient: NewRecipient = {
     type,
     to: address.email,
     rcptTo: rcptTo(address),
     canonical: canonicalAddress(address),
     domain: address.ascii,
-    lane,
+    queueName,
     lease: reservation?.lease ?? null,
   };
   return { recipient, reservation };
@@ -153,7 +153,7 @@ function start(runner: AcceptDeps["runner"], slots: RecipientSlot[], jobs: Job[]
   const next = jobs.values();
   for (const { recipient, reservation } of slots) {
     if (!reservation) {
-      runner.note(recipient.lane, dueAtMs);
+      runner.note(recipient.queueName, dueAtMs);
       continue;
     }
     const { value: job } = next.next();

@@ -32,7 +32,7 @@ export function jobOf(change: Partial<Job> = {}, message: Partial<QueuedMessage>
     canonical: "jane.doe@xn--bcher-kva.example",
     to: "Jane.Doe@bücher.example",
     domain: "xn--bcher-kva.example",
-    lane: "xn--bcher-kva.example",
+    queueName: "xn--bcher-kva.example",
     attempt: 2,
     lastEventAt: 0,
     leaseUntil: start + 60_000,

@@ -135,7 +135,7 @@ test("what a suspended account has queued goes on", async () => {
   await accept(store, message);
   await operator("POST", "/v1/accounts/shop/suspend");
   const claim = { owner: "o", limit: 5, now: clock.now(), leaseUntil: clock.now() + 1000 };
-  const { jobs } = await store.claimDue({ ...claim, lane: message.recipients[0]?.lane ?? "" });
+  const { jobs } = await store.claimDue({ ...claim, queueName: message.recipients[0]?.queueName ?? "" });
   expect(jobs.map(({ message: { id } }) => id)).toEqual([message.message.id]);
 });
 

@@ -240,12 +240,18 @@ const changes: [name: string, of: Resource[], change: () => Promise<unknown>, no
     async () => {
       await accept(
         store,
-        newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now(), lane: "claimed.test" }),
+        newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now(), queueName: "claimed.test" }),
       );
       await clock.advance(2000);
       await read("/v1/messages", true);
       await clock.advance(2000);
-      const claim = { owner, lane: "claimed.test", limit: 5, now: clock.now(), leaseUntil: clock.now() + 1 };
+      const claim = {
+        owner,
+        queueName: "claimed.test",
+        limit: 5,
+        now: clock.now(),
+        leaseUntil: clock.now() + 1,
+      };
       expect((await store.claimDue(claim)).jobs).toHaveLength(1);
     },
     ["/v1/messages/{id}", "/v1/messages/{id}/content"],

@@ -120,11 +120,11 @@ describe("pools", () => {
     await call("POST", `/v1/ip_pools/${name}/ips`, { ip_address: ip });
     expect((await call("DELETE", `/v1/ip_pools/${name}`)).status).toBe(409);
     await call("DELETE", `/v1/ip_pools/${name}/ips/${ip}`);
-    const lane = `${door.account.key}.${name}/x.test`;
+    const queueName = `${door.account.key}.${name}/x.test`;
     const message = newMessage({
       accountKey: door.account.key,
       at: clock.now(),
-      lane,
+      queueName,
       sendAt: clock.now() + 60_000,
     });
     await accept(store, message);
@@ -132,7 +132,7 @@ describe("pools", () => {
     await store.cancelMessage(door.account.key, message.message.id, clock.now());
     const [job] = await accept(
       store,
-      newMessage({ accountKey: door.account.key, at: clock.now(), lane, lease: true }),
+      newMessage({ accountKey: door.account.key, at: clock.now(), queueName, lease: true }),
     );
     expect((await call("DELETE", `/v1/ip_pools/${name}`)).status).toBe(409);
     await store.release("boot-1", [job?.key ?? 0], clock.now());
@@ -145,7 +145,7 @@ describe("pools", () => {
       newMessage({
         accountKey: door.account.key,
         at: clock.now(),
-        lane: `${door.account.key}.${shorter}-b/x.test`,
+        queueName: `${door.account.key}.${shorter}-b/x.test`,
       }),
     );
     expect((await call("DELETE", `/v1/ip_pools/${shorter}`)).status).toBe(204);

@@ -71,7 +71,13 @@ async function send(over: Record<string, unknown>, more: Partial<Ask> = {}): Pro
 /** Everything due at the domain is in the hands of an attempt. */
 async function claim(): Promise<Job[]> {
   const now = clock.now();
-  const wanted = { owner: "boot", lane: `1.default/${domain}`, limit: 100, now, leaseUntil: now + hourMs };
+  const wanted = {
+    owner: "boot",
+    queueName: `1.default/${domain}`,
+    limit: 100,
+    now,
+    leaseUntil: now + hourMs,
+  };
   return (await store.claimDue(wanted)).jobs;
 }
 async function settle(jobs: Job[], outcome: (job: Job) => Outcome): Promise<void> {

@@ -55,7 +55,7 @@ test("a full queue is 503 service_overloaded with Retry-After for every send, an
   const now = clock.now();
   const { jobs } = await store.claimDue({
     owner,
-    lane: "1.default/full.test",
+    queueName: "1.default/full.test",
     limit: 1,
     now,
     leaseUntil: now + minute,
@@ -71,7 +71,7 @@ test("a full queue is 503 service_overloaded with Retry-After for every send, an
 test("held mail counts as queued", async () => {
   const claim = {
     owner,
-    lane: "1.default/full.test",
+    queueName: "1.default/full.test",
     limit: 10,
     now: clock.now(),
     leaseUntil: clock.now() + minute,

@@ -23,7 +23,7 @@ beforeAll(async () => {
   const message = newMessage({ accountKey: door.account.key, at: clock.now() });
   await accept(store, message);
   ({ id } = message.message);
-  held = newMessage({ accountKey: door.account.key, at: clock.now(), lane: "held.test" });
+  held = newMessage({ accountKey: door.account.key, at: clock.now(), queueName: "held.test" });
   await accept(store, held);
   await store.pauseAccount(door.account.key, clock.now(), "12.5 % hard bounces");
 });
@@ -78,7 +78,7 @@ test("everything else goes on: reading, canceling, suppressing", async () => {
 test("the operator sees why, and a resume ends the pause and a suspension with it; held mail follows", async () => {
   const claim = {
     owner: "boot",
-    lane: "held.test",
+    queueName: "held.test",
     limit: 5,
     now: clock.now(),
     leaseUntil: clock.now() + 1000,

@@ -117,7 +117,7 @@ test("a message to others stays for them: its content goes once nobody waits for
   ]);
   const { jobs } = await store.claimDue({
     owner,
-    lane: "b.test",
+    queueName: "b.test",
     limit: 5,
     now: clock.now(),
     leaseUntil: clock.now() + minute,
@@ -137,7 +137,7 @@ test("what is being sent is left, and goes at the next asking; its outcome is re
 test("mail on hold is canceled with the rest", async () => {
   await put(["hal@h.test"]);
   await store.pauseAccount(mine, clock.now(), "too many bounces");
-  const claim = { owner, lane: "h.test", limit: 5, now: clock.now(), leaseUntil: clock.now() + minute };
+  const claim = { owner, queueName: "h.test", limit: 5, now: clock.now(), leaseUntil: clock.now() + minute };
   await store.claimDue(claim);
   expect(await store.queueCounts()).toMatchObject({ held: 1 });
   expect((await forget("hal@h.test")).json).toMatchObject({ canceled: 1, messages: 1 });

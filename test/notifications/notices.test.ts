@@ -79,9 +79,9 @@ describe("a notice", () => {
         source: "api",
         queuedAt: clock.now(),
       },
-      recipients: [{ to: "ops@x.test", lane: "5.default/x.test", lease: null }],
+      recipients: [{ to: "ops@x.test", queueName: "5.default/x.test", lease: null }],
     });
-    expect(runner.noted).toEqual([{ lane: "5.default/x.test", dueAt: clock.now() }]);
+    expect(runner.noted).toEqual([{ queueName: "5.default/x.test", dueAt: clock.now() }]);
     const text = store.bytes().toString();
     expect(text).toMatch(/^From: "svc on mail\.svc\.test" <postmaster@mail\.svc\.test>\r\n/);
     expect(text).toContain("\r\nTo: ops@x.test\r\n");
@@ -91,7 +91,7 @@ describe("a notice", () => {
     expect(text).not.toContain("DKIM-Signature");
   });
 
-  test("starts at once where its lane has a slot", async () => {
+  test("starts at once where its scheduled queue has a slot", async () => {
     const { runner, notices } = makeRig();
     runner.slots = 1;
     await notices.notify("a", "s", "t");

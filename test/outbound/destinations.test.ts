@@ -3,7 +3,7 @@ import type { AttemptRequest, Route } from "../../src/delivery/delivery.ts";
 import { readReturnPathLocal } from "../../src/mail/return-path.ts";
 import { sourcesOf, systemSources, type Family, type PoolSources } from "../../src/pools/sources.ts";
 import { createDestinations } from "../../src/outbound/destinations.ts";
-import { sandboxLane } from "../../src/queue/lane.ts";
+import { sandboxQueue } from "../../src/queue/queue-name.ts";
 import { ContentGone } from "../../src/store/store.ts";
 import { makeSuppression } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -60,19 +60,19 @@ const [source = { address: null, hostname: null, weight: 1 }] = systemSources.us
 test("only what a receiver is to get is signed before it is stored", async () => {
   const { destinations, ahead } = makeRig();
   const section = Buffer.from("Subject: s\r\n\r\n");
-  for (const lane of ["1.default/x.test", "~sandbox"])
-    (await destinations.destinationOf(lane)).prepare(makeMessage({ id: `msg_${lane}` }), section);
+  for (const queueName of ["1.default/x.test", "~sandbox"])
+    (await destinations.destinationOf(queueName)).prepare(makeMessage({ id: `msg_${queueName}` }), section);
   expect(ahead).toEqual(["msg_1.default/x.test"]);
 });
 
-test("a lane without a usable address is noted at its pool; the sandbox has no pool", () => {
+test("a scheduled queue without a usable address is noted at its pool; the sandbox has no pool", () => {
   const { destinations, waiting } = makeRig();
   destinations.onNoSource("1.bulk/x.test");
-  destinations.onNoSource(sandboxLane);
+  destinations.onNoSource(sandboxQueue);
   expect(waiting).toEqual([[1, "bulk"]]);
 });
 
-describe("a recipient domain's lane", () => {
+describe("a recipient domain's scheduled queue", () => {
   test("goes to its route's hosts, with a return path that names the recipient", async () => {
     const { rig, destinations, attempts, routed } = makeRig();
     const to = await destinations.destinationOf("1.default/x.test");
@@ -132,7 +132,7 @@ describe("a recipient domain's lane", () => {
   });
 });
 
-describe("the sandbox's lane", () => {
+describe("the sandbox's scheduled queue", () => {
   test("asks no DNS, opens no connection and signs nothing", async () => {
     const { destinations, attempts, routed } = makeRig();
     const to = await destinations.destinationOf("~sandbox");
@@ -145,7 +145,8 @@ describe("the sandbox's lane", () => {
 
   test("catches what is not the simulator's", () => {
     const { destinations } = makeRig();
-    const caught = (lane: string, domain: string) => destinations.isCaught(makeJob(1, { lane, domain }));
+    const caught = (queueName: string, domain: string) =>
+      destinations.isCaught(makeJob(1, { queueName, domain }));
     expect(caught("~sandbox", "x.test")).toBe(true);
     expect(caught("~sandbox", "simulator.svc")).toBe(false);
     expect(caught("1.default/x.test", "x.test")).toBe(false);
@@ -225,9 +226,9 @@ describe("a pool with addresses", () => {
       })),
     });
 
-  test("gives its lane a line of its own and the addresses of a family that the receiver has", async () => {
+  test("gives its scheduled queue a line of its own and the addresses of a family that the receiver has", async () => {
     const { rig, destinations } = makeRig();
-    const lineOf = async (lane: string) => (await destinations.destinationOf(lane)).line;
+    const lineOf = async (queueName: string) => (await destinations.destinationOf(queueName)).line;
     expect(await lineOf("1.a/x.test")).not.toBe(await lineOf("2.a/x.test"));
     rig.sources = pool(["192.0.2.1"], ["2001:db8::1"]);
     const addresses = async () =>

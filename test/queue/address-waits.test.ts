@@ -13,7 +13,7 @@ import { accept, minute, newDirectory, newMessage, openSqlite, settlementOf } fr
 import { ManualClock } from "../support/clock.ts";
 import { deferredOutcome, deliveredOutcome } from "../support/jobs.ts";
 
-const lane = "1.default/x.test";
+const queueName = "1.default/x.test";
 const hour = 60 * minute;
 const schedule = { retryMs: [hour], maxAgeMs: 4 * 24 * hour };
 const address: Source = { address: "192.0.2.1", hostname: null, weight: 1 };
@@ -97,9 +97,9 @@ async function bench(
       runner.onSourcesChanged();
     },
     async put() {
-      const message = newMessage({ accountKey: mine, to: ["a@x.test"], at: clock.now(), lane });
+      const message = newMessage({ accountKey: mine, to: ["a@x.test"], at: clock.now(), queueName });
       await accept(store, message);
-      runner.note(lane, clock.now());
+      runner.note(queueName, clock.now());
       return message.message.id;
     },
     stateOf: async (id) => (await store.message(mine, id))?.recipients[0]?.state,
@@ -191,7 +191,7 @@ test("mail of an account that is paused when the address comes back keeps its wa
   await store.releaseHeld(mine, clock.now(), 10);
   const { jobs } = await store.claimDue({
     owner: "boot",
-    lane,
+    queueName,
     limit: 1,
     now: clock.now(),
     leaseUntil: clock.now() + minute,
@@ -201,7 +201,7 @@ test("mail of an account that is paused when the address comes back keeps its wa
   expect(aged).toBeLessThan(minute);
 });
 
-test("a lane's waits are remembered until what is left of it was due after the last of them", () => {
+test("a scheduled queue's waits are remembered until what is left of it was due after the last of them", () => {
   const waits = createAddressWaits();
   waits.begin("a", 10);
   waits.end("a", 20);

@@ -22,19 +22,19 @@ test("gives keys back in the order of their times, whatever the order they came 
 
 test("keeps a key once, at its earliest time", () => {
   const heap = createTimeHeap();
-  heap.push("lane", 50);
-  heap.push("lane", 10);
-  heap.push("lane", 90);
+  heap.push("queueName", 50);
+  heap.push("queueName", 10);
+  heap.push("queueName", 90);
   expect(heap.peek()).toBe(10);
   expect(heap.popDue(9)).toBeNull();
-  expect(heap.popDue(10)).toBe("lane");
+  expect(heap.popDue(10)).toBe("queueName");
   expect(heap.popDue(1000)).toBeNull();
 });
 
 test("a key that was taken may come back later", () => {
   const heap = createTimeHeap();
-  heap.push("lane", 10);
+  heap.push("queueName", 10);
   heap.popDue(10);
-  heap.push("lane", 20);
+  heap.push("queueName", 20);
   expect(heap.peek()).toBe(20);
 });

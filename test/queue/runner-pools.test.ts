@@ -127,14 +127,14 @@ describe("a pool's addresses", () => {
     const pools: Record<string, Source[]> = { a: [one], b: [two], c: [...system] };
     const random = lcg(7);
     const { queue, clock, runner, left } = bench({
-      lineOf: (lane) => lane,
+      lineOf: (queueName) => queueName,
       groupOf: () => "x.test",
-      sources: (lane) => pools[lane.slice(2, 3)] ?? [],
+      sources: (queueName) => pools[queueName.slice(2, 3)] ?? [],
       random,
     });
     for (let i = 0; i < 300; i++) {
       const name = "abc".charAt(Math.floor(random() * 3));
-      queue.add(makeJob(i, { lane: `1.${name}/x.test` }), clock.now() + Math.floor(random() * 20_000));
+      queue.add(makeJob(i, { queueName: `1.${name}/x.test` }), clock.now() + Math.floor(random() * 20_000));
     }
     await runner.start();
     const own: Record<string, Source[]> = { a: [one], b: [two] };
@@ -149,24 +149,24 @@ describe("a pool's addresses", () => {
     await clock.advance(60_000);
     expect(queue.settled).toHaveLength(300);
     for (const { job, source } of left)
-      expect(source.address).toBe({ a: one.address, b: two.address, c: null }[job.lane.slice(2, 3)]);
+      expect(source.address).toBe({ a: one.address, b: two.address, c: null }[job.queueName.slice(2, 3)]);
   });
 
   test("of one gate let two pools' lines in by turns", async () => {
     const { queue, clock, runner, left, finish } = bench({
       hangs: ["x.test"],
-      lineOf: (lane) => lane,
+      lineOf: (queueName) => queueName,
       groupOf: () => "x.test",
     });
-    for (let i = 0; i < 60; i++) queue.add(makeJob(i, { lane: "1.a/x.test" }), clock.now());
-    for (let i = 100; i < 160; i++) queue.add(makeJob(i, { lane: "2.a/x.test" }), clock.now());
+    for (let i = 0; i < 60; i++) queue.add(makeJob(i, { queueName: "1.a/x.test" }), clock.now());
+    for (let i = 100; i < 160; i++) queue.add(makeJob(i, { queueName: "2.a/x.test" }), clock.now());
     await runner.start();
     await clock.advance(100);
     for (let i = 0; i < 40; i++) {
       finish("x.test");
       await clock.advance(50);
     }
-    const second = left.filter(({ job }) => job.lane === "2.a/x.test").length;
+    const second = left.filter(({ job }) => job.queueName === "2.a/x.test").length;
     expect(left).toHaveLength(50);
     expect(second).toBeGreaterThanOrEqual(15);
   });

@@ -10,13 +10,13 @@ import { systemSources, type Family, type Source } from "../../src/pools/sources
 import { ManualClock } from "../support/clock.ts";
 import { deliveredOutcome, makeJob } from "../support/jobs.ts";
 
-/** A queue in memory with the store's meaning: waiting jobs by lane, leases, outcomes. */
+/** A queue in memory with the store's meaning: waiting jobs by scheduled queue, leases, outcomes. */
 export class FakeQueue {
   waiting: { job: Job; dueAt: number }[] = [];
   leased = new Map<number, Job>();
   settled: Settlement[] = [];
   released: number[] = [];
-  claims: { lane: string; limit: number }[] = [];
+  claims: { queueName: string; limit: number }[] = [];
   /** Thrown by every call that writes. */
   refuse: Error | null = null;
   refuseSettle: Error | null = null;
@@ -26,23 +26,25 @@ export class FakeQueue {
   }
   store(): RunnerDeps["store"] {
     return {
-      lanes: async (after) => {
-        const lanes = new Map<string, number>();
+      scheduledQueues: async (after) => {
+        const scheduledQueues = new Map<string, number>();
         for (const { job, dueAt } of this.waiting)
-          lanes.set(job.lane, Math.min(dueAt, lanes.get(job.lane) ?? Infinity));
-        return [...lanes]
-          .filter(([lane]) => after === null || lane > after)
-          .map(([lane, dueAt]) => ({ lane, dueAt }));
+          scheduledQueues.set(job.queueName, Math.min(dueAt, scheduledQueues.get(job.queueName) ?? Infinity));
+        return [...scheduledQueues]
+          .filter(([queueName]) => after === null || queueName > after)
+          .map(([queueName, dueAt]) => ({ queueName, dueAt }));
       },
-      claimDue: async ({ lane, limit, now }) => {
+      claimDue: async ({ queueName, limit, now }) => {
         if (this.refuse) throw this.refuse;
-        this.claims.push({ lane, limit });
+        this.claims.push({ queueName, limit });
         const due = this.waiting
-          .filter((entry) => entry.job.lane === lane && entry.dueAt <= now)
+          .filter((entry) => entry.job.queueName === queueName && entry.dueAt <= now)
           .slice(0, limit);
         this.waiting = this.waiting.filter((entry) => !due.includes(entry));
         for (const { job } of due) this.leased.set(job.key, job);
-        const left = this.waiting.filter((entry) => entry.job.lane === lane).map((entry) => entry.dueAt);
+        const left = this.waiting
+          .filter((entry) => entry.job.queueName === queueName)
+          .map((entry) => entry.dueAt);
         return { jobs: due.map(({ job }) => job), nextDueAt: left.length > 0 ? Math.min(...left) : null };
       },
       renewLeases: async () => {
@@ -95,20 +97,20 @@ export function bench(
     shaping?: unknown;
     suppressed?: (job: Job) => Outcome | null;
     paused?: Set<number>;
-    /** Runs before a lane is routed. */
-    routing?: (lane: string) => Promise<void>;
+    /** Runs before a scheduled queue is routed. */
+    routing?: (queueName: string) => Promise<void>;
     /** Runs before an outcome is turned into a settlement. */
     settling?: (job: Job) => void;
-    groupOf?: (lane: string) => string;
-    lineOf?: (lane: string) => string;
-    accountOf?: (lane: string) => number;
-    sources?: (lane: string) => readonly Source[];
+    groupOf?: (queueName: string) => string;
+    lineOf?: (queueName: string) => string;
+    accountOf?: (queueName: string) => number;
+    sources?: (queueName: string) => readonly Source[];
     unsent?: (source: Source) => boolean;
     sourcesOf?: (family: Family) => readonly Source[];
     /** Attempts that find no connection over IPv4 and ask for an address of the other family. */
     moves?: (job: Job) => boolean;
     random?: () => number;
-    /** Gets the lanes whose mail waits for an address. */
+    /** Gets the scheduled queues whose mail waits for an address. */
     noSource?: string[];
   } = {},
 ): Bench {
@@ -117,12 +119,12 @@ export function bench(
   const begun: Job[] = [];
   const left: { job: Job; source: Source }[] = [];
   const open: { job: Job; end: (outcome: Outcome) => void }[] = [];
-  const groupOf = (lane: string) => options.groupOf?.(lane) ?? lane.split("/")[1] ?? lane;
-  const destination = (lane: string): Destination => ({
-    group: groupOf(lane),
-    account: options.accountOf?.(lane) ?? 1,
-    line: options.lineOf?.(lane) ?? groupOf(lane),
-    sources: () => options.sources?.(lane) ?? system,
+  const groupOf = (queueName: string) => options.groupOf?.(queueName) ?? queueName.split("/")[1] ?? queueName;
+  const destination = (queueName: string): Destination => ({
+    group: groupOf(queueName),
+    account: options.accountOf?.(queueName) ?? 1,
+    line: options.lineOf?.(queueName) ?? groupOf(queueName),
+    sources: () => options.sources?.(queueName) ?? system,
     sourcesOf: (family) => options.sourcesOf?.(family) ?? [],
     prepare: () => undefined,
     attempt: (job, _mayFinish, first, sourceOf) => {
@@ -136,13 +138,13 @@ export function bench(
   });
   const runner = createRunner({
     store: queue.store(),
-    destinationOf: async (lane) => {
-      await options.routing?.(lane);
-      return destination(lane);
+    destinationOf: async (queueName) => {
+      await options.routing?.(queueName);
+      return destination(queueName);
     },
     suppressedSince: async (job) => options.suppressed?.(job) ?? null,
     isPaused: (accountKey) => options.paused?.has(accountKey) ?? false,
-    onNoSource: (lane) => void options.noSource?.push(lane),
+    onNoSource: (queueName) => void options.noSource?.push(queueName),
     settlementOf: (job, outcome, now) => {
       options.settling?.(job);
       return {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Outcome } from "../../src/mail/outcome.ts";
-import { laneOf } from "../../src/queue/lane.ts";
+import { queueNameOf } from "../../src/queue/queue-name.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { deferredOutcome, makeJob, makeTrace } from "../support/jobs.ts";
 
 import { bench, jobsOf } from "./runner-rig.ts";
 
-describe("lanes", () => {
+describe("scheduledQueues", () => {
   test("delivers what waited when the program starts", async () => {
     const { queue, clock, runner } = bench();
     for (const job of jobsOf("x.test", 1, 3)) queue.add(job, clock.now());
@@ -93,7 +93,7 @@ describe("slots", () => {
     expect(begun).toHaveLength(100);
   });
 
-  test("the lanes of one group are served in turn", async () => {
+  test("the scheduled queues of one group are served in turn", async () => {
     const { queue, clock, runner, begun, finish } = bench({
       hangs: ["a.test", "b.test"],
       shaping: { groups: { default: { connections: 2 } } },
@@ -112,7 +112,7 @@ describe("slots", () => {
 });
 
 describe("acceptance", () => {
-  test("a lane that is not known yet gives no slot; one that was just served does", async () => {
+  test("a scheduled queue that is not known yet gives no slot; one that was just served does", async () => {
     const { queue, clock, runner, begun } = bench();
     await runner.start();
     expect(runner.reserve("1.default/x.test")).toBeNull();
@@ -206,7 +206,7 @@ describe("faults", () => {
     await clock.advance(5);
     queue.refuseSettle = new TypeError("a bug"); // kept aside and tried each minute; nothing else waits for it
     finish("slow.test", deferredOutcome());
-    await clock.advance(90_000); // the lane was looked at meanwhile, and nothing waited in it
+    await clock.advance(90_000); // the scheduled queue was looked at meanwhile, and nothing waited in it
     queue.refuseSettle = null;
     await clock.advance(31_000);
     expect(queue.settled).toHaveLength(1);
@@ -230,12 +230,13 @@ describe("faults", () => {
     expect(begun, "nothing is sent a second time").toHaveLength(2);
   });
 
-  test("a lane whose name server hangs does not hold the other lanes of its group", async () => {
+  test("a scheduled queue whose name server hangs does not hold the other scheduled queues of its group", async () => {
     let hung = false;
     const { queue, clock, runner, begun } = bench({
       groupOf: () => "provider",
       shaping: { groups: { provider: { connections: 2, per_second: 1 } } },
-      routing: (lane) => (hung && lane.endsWith("a.test") ? new Promise(() => undefined) : Promise.resolve()),
+      routing: (queueName) =>
+        hung && queueName.endsWith("a.test") ? new Promise(() => undefined) : Promise.resolve(),
     });
     for (const job of jobsOf("a.test", 1, 40)) queue.add(job, clock.now());
     for (const job of jobsOf("b.test", 101, 20)) queue.add(job, clock.now());
@@ -246,29 +247,30 @@ describe("faults", () => {
     expect(begun.filter(({ domain }) => domain === "b.test")).toHaveLength(20);
   });
 
-  test("thousands of lanes whose name servers hang delay neither a known destination nor another account's new one", async () => {
+  test("thousands of scheduled queues whose name servers hang delay neither a known destination nor another account's new one", async () => {
     let full = false;
     const { queue, clock, runner, begun } = bench({
-      routing: (lane) => (full && !lane.startsWith("2.") ? new Promise(() => undefined) : Promise.resolve()),
+      routing: (queueName) =>
+        full && !queueName.startsWith("2.") ? new Promise(() => undefined) : Promise.resolve(),
     });
     const known = makeJob(1, { domain: "known.test" });
     queue.add(known, clock.now());
     await runner.start();
     await clock.advance(0);
     full = true;
-    for (const { lane } of Array.from({ length: 5_000 }, (_, i) =>
+    for (const { queueName } of Array.from({ length: 5_000 }, (_, i) =>
       makeJob(10 + i, { domain: `hangs${i}.test` }),
     ))
-      runner.note(lane, clock.now());
+      runner.note(queueName, clock.now());
     await clock.advance(900);
     queue.add({ ...known, key: 2 }, clock.now());
-    runner.note(known.lane, clock.now());
-    const fresh = makeJob(3, { domain: "fresh.test", lane: laneOf(2, "default", "fresh.test") });
+    runner.note(known.queueName, clock.now());
+    const fresh = makeJob(3, { domain: "fresh.test", queueName: queueNameOf(2, "default", "fresh.test") });
     queue.add(fresh, clock.now());
-    runner.note(fresh.lane, clock.now());
+    runner.note(fresh.queueName, clock.now());
     await clock.advance(0);
     expect(begun.map(({ key }) => key)).toEqual([1, 2, 3]);
-    expect(runner.reserve(known.lane)).not.toBeNull();
+    expect(runner.reserve(known.queueName)).not.toBeNull();
     await runner.stop();
   });
 
@@ -321,17 +323,17 @@ test("an account all of whose receivers hang leaves slots to another's mail", as
   const domains = Array.from({ length: 2_100 }, (_, i) => `tarpit-${i}.test`);
   const { queue, clock, runner, begun } = bench({
     hangs: domains,
-    lineOf: (lane) => lane,
-    accountOf: (lane) => Number(lane.split(".")[0]),
+    lineOf: (queueName) => queueName,
+    accountOf: (queueName) => Number(queueName.split(".")[0]),
   });
-  domains.forEach((domain, i) => queue.add(makeJob(i, { domain, lane: `1.a/${domain}` }), clock.now()));
+  domains.forEach((domain, i) => queue.add(makeJob(i, { domain, queueName: `1.a/${domain}` }), clock.now()));
   await runner.start();
   await clock.advance(1_000);
   expect(begun).toHaveLength(1_500);
   for (let i = 0; i < 20; i++) {
-    const lane = `2.a/fine-${i}.test`;
-    queue.add(makeJob(5_000 + i, { domain: `fine-${i}.test`, lane }), clock.now());
-    runner.note(lane, clock.now());
+    const queueName = `2.a/fine-${i}.test`;
+    queue.add(makeJob(5_000 + i, { domain: `fine-${i}.test`, queueName }), clock.now());
+    runner.note(queueName, clock.now());
   }
   await clock.advance(1_000);
   expect(queue.settled).toHaveLength(20);
@@ -340,21 +342,21 @@ test("an account all of whose receivers hang leaves slots to another's mail", as
 test("mail that found no slot goes as soon as acceptances that failed leave theirs", async () => {
   const domains = Array.from({ length: 800 }, (_, i) => `d${i}.test`);
   const { queue, clock, runner, begun } = bench();
-  const lanes = domains.map((domain, i) => {
+  const scheduledQueues = domains.map((domain, i) => {
     const job = makeJob(1 + i, { domain });
     queue.add(job, clock.now());
-    return job.lane;
+    return job.queueName;
   });
   await runner.start();
   await clock.advance(100); // all are routed
-  const taken = lanes
-    .flatMap((lane) => [runner.reserve(lane), runner.reserve(lane)])
+  const taken = scheduledQueues
+    .flatMap((queueName) => [runner.reserve(queueName), runner.reserve(queueName)])
     .filter((one) => one !== null);
   expect(taken.length).toBe(1500); // all that one account may have
   const [late] = jobsOf("d799.test", 5000, 1);
   if (!late) return;
   queue.add(late, clock.now());
-  runner.note(late.lane, clock.now());
+  runner.note(late.queueName, clock.now());
   await clock.advance(100);
   expect(begun).not.toContain(late);
   for (const reservation of taken) runner.cancelReservation(reservation);

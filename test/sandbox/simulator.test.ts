@@ -5,7 +5,7 @@ import { makeJob } from "../support/jobs.ts";
 
 const outcomeOf = (rcptTo: string, attempt = 1) => {
   const domain = rcptTo.slice(rcptTo.lastIndexOf("@") + 1);
-  const job = makeJob(1, { rcptTo, to: rcptTo, domain, lane: "~sandbox", attempt });
+  const job = makeJob(1, { rcptTo, to: rcptTo, domain, queueName: "~sandbox", attempt });
   return { job, outcome: sandboxOutcome(job, 5_000) };
 };
 

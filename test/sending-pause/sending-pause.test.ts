@@ -20,7 +20,7 @@ import {
 import { ManualClock } from "../support/clock.ts";
 import { deferredOutcome, deliveredOutcome } from "../support/jobs.ts";
 
-const lane = "1.default/x.test";
+const queueName = "1.default/x.test";
 
 interface Bench {
   clock: ManualClock;
@@ -115,12 +115,12 @@ async function bench(
     run,
     turn,
     async submitted(accountKey) {
-      await accept(store, newMessage({ accountKey, to: ["a@x.test"], at: clock.now(), lane }));
+      await accept(store, newMessage({ accountKey, to: ["a@x.test"], at: clock.now(), queueName }));
     },
     async put(accountKey, wishes = {}) {
-      const message = newMessage({ accountKey, to: ["a@x.test"], at: clock.now(), lane, ...wishes });
+      const message = newMessage({ accountKey, to: ["a@x.test"], at: clock.now(), queueName, ...wishes });
       await accept(store, message);
-      runner.note(lane, wishes.sendAt ?? clock.now());
+      runner.note(queueName, wishes.sendAt ?? clock.now());
       return message.message.id;
     },
     stateOf: async (id) => (await store.message(mine, id))?.recipients[0]?.state,
@@ -134,7 +134,7 @@ async function bench(
 const times = <T>(count: number, make: () => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, make));
 
-test("mail of a paused account is not attempted, another account's in the same lane is; after the resume each is sent once", async () => {
+test("mail of a paused account is not attempted, another account's in the same scheduled queue is; after the resume each is sent once", async () => {
   const { pauses, store, mine, other, put, submitted, run, tried } = await bench();
   await times(1000, () => submitted(mine));
   await pauses.pause(mine, "too many bounces");
@@ -173,9 +173,9 @@ test("a slot reserved before the pause is not used after it", async () => {
   const { pauses, mine, other, put, run, runner, store, tried, clock } = await bench();
   await put(other);
   await run(10);
-  const reservation = runner.reserve(lane);
+  const reservation = runner.reserve(queueName);
   if (!reservation) throw new Error("no slot");
-  const message = newMessage({ accountKey: mine, to: ["a@x.test"], at: clock.now(), lane });
+  const message = newMessage({ accountKey: mine, to: ["a@x.test"], at: clock.now(), queueName });
   const leased = message.recipients.map((one) => ({ ...one, lease: reservation.lease }));
   const [job] = await accept(store, { ...message, recipients: leased });
   await pauses.pause(mine, "too many bounces");
@@ -189,7 +189,13 @@ test("a kill during a pause and during a release loses no mail and sends none ea
   const first = await bench();
   await times(700, () => first.submitted(first.mine));
   await first.pauses.pause(first.mine, "too many bounces");
-  await first.store.claimDue({ owner: "boot-1", lane, limit: 100, now: first.clock.now(), leaseUntil: 1e15 });
+  await first.store.claimDue({
+    owner: "boot-1",
+    queueName,
+    limit: 100,
+    now: first.clock.now(),
+    leaseUntil: 1e15,
+  });
   const second = await first.crash(); // some are on hold, the others still wait
   await second.run(1000);
   expect(second.pauses.isPaused(second.mine)).toBe(true);

@@ -93,10 +93,10 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
     });
   const claim = async (): Promise<Job[]> => {
     const jobs: Job[] = [];
-    for (const { lane } of await store.lanes(null, 1000)) {
+    for (const { queueName } of await store.scheduledQueues(null, 1000)) {
       const found = await store.claimDue({
         owner: "boot-1",
-        lane,
+        queueName,
         limit: 1000,
         now: clock.now(),
         leaseUntil: clock.now() + 600_000,

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createMaintenance } from "../../src/maintenance/maintenance.ts";
 import { createStatus } from "../../src/status/status.ts";
 import type { PoolProblem } from "../../src/pools/problems.ts";
-import { laneOf } from "../../src/queue/lane.ts";
+import { queueNameOf } from "../../src/queue/queue-name.ts";
 import { accept, minute, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 
@@ -33,7 +33,7 @@ test("the status shows held mail and paused accounts, pools that cannot send and
   expect(await status()).toMatchObject({ ready: true, maintenance: null, paused_accounts: [] });
   await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test", "b@x.test"] }));
   await store.pauseAccount(key, at, "too many bounces");
-  await store.claimDue({ owner: "boot", lane: "x.test", limit: 9, now: at, leaseUntil: at + minute });
+  await store.claimDue({ owner: "boot", queueName: "x.test", limit: 9, now: at, leaseUntil: at + minute });
   await store.setMaintenance({ since: at, until: at + minute });
   await maintenance.reload();
   const iso = (ms: number) => new Date(ms).toISOString();
@@ -68,11 +68,11 @@ test("a pool without addresses is a problem while mail waits for it, and not whe
   const at = clock.now();
   problems.push({ accountKey: key, pool: "news", waits: "all", addresses: [] });
   expect(await status()).toMatchObject({ pool_problems: [] });
-  const other = laneOf(key, "news-b", "x.test");
-  await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test"], lane: other }));
+  const other = queueNameOf(key, "news-b", "x.test");
+  await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test"], queueName: other }));
   expect(await status()).toMatchObject({ pool_problems: [] });
-  const lane = laneOf(key, "news", "x.test");
-  await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test"], lane }));
+  const queueName = queueNameOf(key, "news", "x.test");
+  await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test"], queueName }));
   expect(await status()).toMatchObject({
     pool_problems: [{ ip_pool: "news", mail_waits: true, problem: "the pool news has no address" }],
   });

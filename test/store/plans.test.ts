@@ -65,8 +65,8 @@ function scansOf(sql: string): string[] {
   );
 }
 
-/** What one account, endpoint, lane or process has may be most of a table: its index is no narrower than a scan. */
-const wide = /^SEARCH .*\((account_key|endpoint_key|lane|lease_owner)[=>]\?\)$/;
+/** What one account, endpoint, scheduled queue or process has may be most of a table: its index is no narrower than a scan. */
+const wide = /^SEARCH .*\((account_key|endpoint_key|queueName|lease_owner)[=>]\?\)$/;
 const growing =
   /^SEARCH (messages|m|recipients|r|attempts|a|audit|events|e|o|n|deliveries|d|suppressions|idempotency|i|inbox)\b/;
 
@@ -224,7 +224,7 @@ test("the event and message lists of one recipient go by the address's index, an
 test("without a LIMIT, only what is in flight, what waits in the sandbox, an emptied inbox and what a deleted endpoint left is taken whole", () => {
   const texts = [writer, lookups, lists, atStart].flatMap((run) => prepared(run));
   const whole =
-    /INDEX recipients_leased |INDEX recipients_waiting \(lane>\?\): SELECT account_key|^SEARCH inbox .*: DELETE FROM inbox WHERE account_key = \?$|^SEARCH deliveries .*: DELETE FROM deliveries WHERE endpoint_key = \?$/;
+    /INDEX recipients_leased |INDEX recipients_waiting \(queueName>\?\): SELECT account_key|^SEARCH inbox .*: DELETE FROM inbox WHERE account_key = \?$|^SEARCH deliveries .*: DELETE FROM deliveries WHERE endpoint_key = \?$/;
   expect(unboundedIn(texts).filter((line) => !whole.test(line))).toEqual([]);
   expect(unboundedIn(["SELECT * FROM messages WHERE account_key = 1"])).toHaveLength(1);
 });

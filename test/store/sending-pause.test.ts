@@ -31,8 +31,8 @@ function keyOf(account: Account | null): number {
   return account.key;
 }
 
-async function put(accountKey: number, lane: string, wishes: object = {}): Promise<string> {
-  const message = newMessage({ accountKey, to: [`x@${lane}`], at: clock.now(), ...wishes });
+async function put(accountKey: number, queueName: string, wishes: object = {}): Promise<string> {
+  const message = newMessage({ accountKey, to: [`x@${queueName}`], at: clock.now(), ...wishes });
   await accept(store, message);
   return message.message.id;
 }
@@ -48,14 +48,14 @@ const show = async (id: string): Promise<MessageRecord> => {
   if (!found) throw new Error("no such message");
   return found;
 };
-const claim = (lane: string, limit = 100, who = owner) =>
-  store.claimDue({ owner: who, lane, limit, now: clock.now(), leaseUntil: clock.now() + 10 * minute });
+const claim = (queueName: string, limit = 100, who = owner) =>
+  store.claimDue({ owner: who, queueName, limit, now: clock.now(), leaseUntil: clock.now() + 10 * minute });
 
-/** Claims until the lane has nothing more that is due; answers whose mail came. */
-async function drain(lane: string): Promise<number[]> {
+/** Claims until the scheduled queue has nothing more that is due; answers whose mail came. */
+async function drain(queueName: string): Promise<number[]> {
   const accounts: number[] = [];
   for (;;) {
-    const { jobs, nextDueAt } = await claim(lane);
+    const { jobs, nextDueAt } = await claim(queueName);
     accounts.push(...jobs.map(({ message }) => message.accountKey));
     if (nextDueAt === null || nextDueAt > clock.now()) return accounts;
   }
@@ -64,7 +64,7 @@ async function release(limit = 1000): Promise<number> {
   return (await store.releaseHeld(mine, clock.now(), limit)).released;
 }
 
-test("a thousand due of a paused account are put on hold beside another's mail of the same lane, which goes on", async () => {
+test("a thousand due of a paused account are put on hold beside another's mail of the same scheduled queue, which goes on", async () => {
   await Promise.all(Array.from({ length: 1000 }, () => put(mine, "busy.test")));
   const held = await put(mine, "busy.test");
   await put(other, "busy.test");
@@ -74,7 +74,9 @@ test("a thousand due of a paused account are put on hold beside another's mail o
   expect([first.jobs, first.nextDueAt]).toEqual([[], clock.now()]); // 500 are moved a claim at most
   expect(await drain("busy.test")).toEqual([other]);
   expect(await store.queueCounts()).toMatchObject({ held: 1001, sending: 1, queued: 0 });
-  expect((await store.lanes(null, 10)).map(({ lane }) => lane)).not.toContain("busy.test");
+  expect((await store.scheduledQueues(null, 10)).map(({ queueName }) => queueName)).not.toContain(
+    "busy.test",
+  );
   expect((await show(held)).recipients).toMatchObject([
     { state: "queued", attempts: 0, nextAttemptAt: null },
   ]);
@@ -171,12 +173,14 @@ test("a resume releases nothing by itself; released in pieces, all of it comes i
   expect((await store.queueCounts()).held).toBe(held);
   const piece = await store.releaseHeld(mine, clock.now(), 400);
   expect(piece.released).toBe(400);
-  expect(piece.lanes.map(({ lane }) => lane)).toEqual(["busy.test"]);
+  expect(piece.scheduledQueues.map(({ queueName }) => queueName)).toEqual(["busy.test"]);
   const { jobs } = await claim("busy.test", 50);
   expect(jobs.map(({ key }) => key)).toEqual(jobs.map(({ key }) => key).toSorted((a, b) => a - b));
   const [first] = jobs;
   const accepted = first && (await show(first.message.id)).createdAt;
-  expect(first?.message.queuedAt).toBe((accepted ?? 0) + clock.now() - (piece.lanes[0]?.dueAt ?? 0));
+  expect(first?.message.queuedAt).toBe(
+    (accepted ?? 0) + clock.now() - (piece.scheduledQueues[0]?.dueAt ?? 0),
+  );
   await store.pauseAccount(mine, clock.now(), "again");
   expect(await release()).toBe(0);
   await store.resumeAccount(mine, null);

@@ -30,15 +30,15 @@ const makeAccount = async (name: string): Promise<number> => {
 };
 const mail = (
   accountKey: number,
-  more: Partial<NewMessage> & { to?: string[]; lane?: string } = {},
+  more: Partial<NewMessage> & { to?: string[]; queueName?: string } = {},
 ): NewMessage => {
-  const { to, lane, ...rest } = more;
+  const { to, queueName, ...rest } = more;
   const wishes = {
     accountKey,
     at: clock.now(),
     share,
     maxQueue: 100,
-    lane: lane ?? `${accountKey}.default/a.test`,
+    queueName: queueName ?? `${accountKey}.default/a.test`,
   };
   return { ...newMessage({ ...wishes, ...(to ? { to } : {}) }), ...rest };
 };
@@ -88,7 +88,7 @@ test("scheduled mail and mail of test keys count as any other, and every way out
   const limits = { maxQueue: 100 };
   const scheduled = mail(b, { ...limits, to: Array.from({ length: 30 }, (_, n) => `r${n}@a.test`), sendAt });
   await store.acceptMessage(scheduled);
-  const tested = mail(b, { lane: "~sandbox" });
+  const tested = mail(b, { queueName: "~sandbox" });
   await store.acceptMessage(tested);
   expect(await room(b)).toBe(19);
   await store.cancelMessage(b, scheduled.message.id, clock.now());
@@ -97,7 +97,7 @@ test("scheduled mail and mail of test keys count as any other, and every way out
   await clock.advance(1000);
   const { jobs } = await store.claimDue({
     owner: "boot-1",
-    lane: `${b}.default/a.test`,
+    queueName: `${b}.default/a.test`,
     limit: 20,
     now: clock.now(),
     leaseUntil: clock.now() + 60_000,
@@ -110,12 +110,12 @@ test("scheduled mail and mail of test keys count as any other, and every way out
 test("a restart counts each account's own again: waiting, leased, held and in the sandbox", async () => {
   const b = await makeAccount("b");
   await accept(store, { ...newMessage({ accountKey: b, at: clock.now(), lease: true }), maxQueue: 0 });
-  await store.acceptMessage(mail(b, { lane: "~sandbox" }));
+  await store.acceptMessage(mail(b, { queueName: "~sandbox" }));
   await store.acceptMessage(mail(b, { to: ["x@a.test", "y@a.test"] }));
-  await store.acceptMessage(mail(b, { lane: `${b}.default/held.test` }));
+  await store.acceptMessage(mail(b, { queueName: `${b}.default/held.test` }));
   await store.pauseAccount(b, clock.now(), "a test");
   const claim = { owner: "boot-1", limit: 9, now: clock.now(), leaseUntil: clock.now() + 1000 };
-  expect((await store.claimDue({ ...claim, lane: `${b}.default/held.test` })).jobs).toEqual([]);
+  expect((await store.claimDue({ ...claim, queueName: `${b}.default/held.test` })).jobs).toEqual([]);
   await store.close();
   store = await openSqlite(dataDir, clock);
   await store.resumeAccount(b, null);
@@ -138,7 +138,7 @@ test("of a message to several each recipient counts for its part of the content,
   expect(await store.acceptMessage(mail(b, bytes)), "after a restart").toEqual(refused);
   const { jobs } = await store.claimDue({
     owner: "boot-1",
-    lane: `${b}.default/a.test`,
+    queueName: `${b}.default/a.test`,
     limit: 1,
     now: clock.now(),
     leaseUntil: clock.now() + 60_000,

@@ -26,7 +26,7 @@ export interface MessageWishes {
   tags?: string[];
   text?: string;
   source?: "api" | "smtp";
-  lane?: string;
+  queueName?: string;
   idempotency?: NewMessage["idempotency"];
   content?: NewMessage["content"];
   maxQueue?: number;
@@ -81,7 +81,7 @@ function newRecipient(to: string, at: number, wishes: MessageWishes): NewRecipie
     rcptTo: to,
     canonical: to.toLowerCase(),
     domain,
-    lane: wishes.lane ?? domain,
+    queueName: wishes.queueName ?? domain,
     lease,
   };
 }

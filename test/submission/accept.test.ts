@@ -4,15 +4,15 @@ import type { AcceptResult } from "../../src/model/acceptance.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { good, liveSender, makeRig, makeSuppression, startMs, testSender } from "./rig.ts";
 
-test("recipients that have a slot start at once, the others wait in their lanes", async () => {
+test("recipients that have a slot start at once, the others wait in their queues", async () => {
   const rig = makeRig();
   rig.runner.slots = 2;
   await rig.send(good({ to: ["a@x.test", "b@y.test", "c@y.test", "d@z.test"] }));
   expect(rig.store.last().recipients.map(({ lease }) => lease !== null)).toEqual([true, true, false, false]);
   expect(rig.runner.ran.map(({ rcptTo }) => rcptTo)).toEqual(["a@x.test", "b@y.test"]);
   expect(rig.runner.noted).toEqual([
-    { lane: "1.default/y.test", dueAt: startMs },
-    { lane: "1.default/z.test", dueAt: startMs },
+    { queueName: "1.default/y.test", dueAt: startMs },
+    { queueName: "1.default/z.test", dueAt: startMs },
   ]);
   expect(rig.runner.held.size).toBe(0);
 });
@@ -30,7 +30,7 @@ test("a job runs under the slot of its own recipient where others have none", as
   const rig = makeRig();
   const reserve = rig.runner.reserve;
   rig.runner.slots = 5;
-  rig.runner.reserve = (lane) => (lane.endsWith("/full.test") ? null : reserve(lane));
+  rig.runner.reserve = (queueName) => (queueName.endsWith("/full.test") ? null : reserve(queueName));
   await rig.send(good({ to: ["a@full.test", "b@y.test", "c@full.test", "d@z.test"] }));
   expect(rig.runner.ran.map(({ rcptTo }) => rcptTo)).toEqual(["b@y.test", "d@z.test"]);
   expect(rig.runner.reserved).toEqual(["1.default/y.test", "1.default/z.test"]);
@@ -42,7 +42,7 @@ test("a scheduled message takes no slot and is due at its time", async () => {
   const { body } = await rig.send(good({ send_at: "2026-11-27T10:00:00Z" }));
   expect(JSON.parse(body)).toMatchObject({ status: "scheduled", send_at: "2026-11-27T10:00:00.000Z" });
   expect(rig.runner.reserved).toEqual([]);
-  expect(rig.runner.noted).toEqual([{ lane: "1.default/x.test", dueAt: startMs + 3_600_000 }]);
+  expect(rig.runner.noted).toEqual([{ queueName: "1.default/x.test", dueAt: startMs + 3_600_000 }]);
   expect(rig.store.last()).toMatchObject({
     sendAt: startMs + 3_600_000,
     message: { queuedAt: startMs + 3_600_000 },
@@ -50,18 +50,18 @@ test("a scheduled message takes no slot and is due at its time", async () => {
   });
 });
 
-describe("mail that must not leave the machine has the sandbox's lane", () => {
+describe("mail that must not leave the machine has the sandbox's scheduled queue", () => {
   test("with a test key", async () => {
     const rig = makeRig();
     await rig.send(good({ to: ["a@x.test", "bounce@simulator.svc"] }), testSender);
-    expect(rig.runner.noted.map(({ lane }) => lane)).toEqual(["~sandbox", "~sandbox"]);
+    expect(rig.runner.noted.map(({ queueName }) => queueName)).toEqual(["~sandbox", "~sandbox"]);
     expect(rig.store.last().message.test).toBe(true);
   });
 
   test("with any key in dev mode", async () => {
     const rig = makeRig({ dev: true });
     await rig.send(good(), liveSender);
-    expect(rig.runner.noted.map(({ lane }) => lane)).toEqual(["~sandbox"]);
+    expect(rig.runner.noted.map(({ queueName }) => queueName)).toEqual(["~sandbox"]);
     expect(rig.store.last().message.test).toBe(false);
   });
 });
@@ -96,9 +96,9 @@ describe("slots are given back", () => {
     const rig = makeRig();
     const reserve = rig.runner.reserve;
     rig.runner.slots = 2;
-    rig.runner.reserve = (lane) => {
-      if (lane === "1.default/y.test") throw new TypeError("a bug");
-      return reserve(lane);
+    rig.runner.reserve = (queueName) => {
+      if (queueName === "1.default/y.test") throw new TypeError("a bug");
+      return reserve(queueName);
     };
     await expect(rig.send(good({ to: ["a@x.test", "b@y.test"] }))).rejects.toThrow(TypeError);
     expect(rig.runner.held.size).toBe(0);

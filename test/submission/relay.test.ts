@@ -45,7 +45,7 @@ describe("an accepted mail", () => {
         source: "smtp",
       },
       recipients: [
-        { type: "to", to: "a@x.test", lane: "1.default/x.test" },
+        { type: "to", to: "a@x.test", queueName: "1.default/x.test" },
         { type: "to", to: "B@BÜCHER.test", canonical: "b@xn--bcher-kva.test" },
       ],
     });
@@ -160,15 +160,18 @@ describe("an accepted mail", () => {
   test("of a test login stays in the sandbox", async () => {
     const rig = makeRig();
     await rig.relay(mail([from]), { sender: testSender });
-    expect(rig.store.last()).toMatchObject({ message: { test: true }, recipients: [{ lane: "~sandbox" }] });
+    expect(rig.store.last()).toMatchObject({
+      message: { test: true },
+      recipients: [{ queueName: "~sandbox" }],
+    });
   });
 
-  test("starts at once where its lane has a slot", async () => {
+  test("starts at once where its scheduled queue has a slot", async () => {
     const rig = makeRig();
     rig.runner.slots = 1;
     await rig.relay(mail([from]), { rcptTo: ["a@x.test", "b@x.test"] });
     expect(rig.runner.ran.map(({ rcptTo }) => rcptTo)).toEqual(["a@x.test"]);
-    expect(rig.runner.noted).toEqual([{ lane: "1.default/x.test", dueAt: startMs }]);
+    expect(rig.runner.noted).toEqual([{ queueName: "1.default/x.test", dueAt: startMs }]);
     expect(rig.runner.held.size).toBe(0);
   });
 });
@@ -197,7 +200,7 @@ describe("X-Svc- options", () => {
       },
     });
     expect(rig.runner.reserved).toEqual([]);
-    expect(rig.runner.noted).toEqual([{ lane: "1.default/x.test", dueAt: Date.parse(send_at) }]);
+    expect(rig.runner.noted).toEqual([{ queueName: "1.default/x.test", dueAt: Date.parse(send_at) }]);
   });
 
   const refusalOfLine = (line: string) => refusalOf(makeRig().relay(mail([from, line])));
@@ -219,7 +222,7 @@ describe("X-Svc- options", () => {
     await rig.relay(mail([from, "X-Svc-Ip-Pool: gold"]));
     expect(rig.store.last()).toMatchObject({
       message: { ipPool: "gold" },
-      recipients: [{ lane: "1.gold/x.test" }],
+      recipients: [{ queueName: "1.gold/x.test" }],
     });
     await rig.relay(mail([from]));
     expect(rig.store.last().message.ipPool).toBe("gold");

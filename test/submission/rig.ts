@@ -114,20 +114,20 @@ export class FakeStore {
   }
 }
 
-/** A runner with `slots` in each lane. */
+/** A runner with `slots` in each scheduled queue. */
 export class FakeRunner implements Pick<Runner, "reserve" | "cancelReservation" | "run" | "note"> {
   slots = 0;
   reserved: string[] = [];
   held = new Set<Reservation>();
   ran: Job[] = [];
-  noted: { lane: string; dueAt: number }[] = [];
+  noted: { queueName: string; dueAt: number }[] = [];
   /** Header sections whose signature was begun before the commit, and how many slots were held then. */
   prepared: { section: string; held: number }[] = [];
 
-  reserve = (lane: string): Reservation | null => {
+  reserve = (queueName: string): Reservation | null => {
     if (this.slots === 0) return null;
     this.slots -= 1;
-    this.reserved.push(lane);
+    this.reserved.push(queueName);
     const to = {
       prepare: (_message: unknown, section: Buffer) =>
         void this.prepared.push({ section: String(section), held: this.held.size }),
@@ -141,7 +141,7 @@ export class FakeRunner implements Pick<Runner, "reserve" | "cancelReservation" 
     this.#letGo(reservation);
     this.ran.push(job);
   };
-  note = (lane: string, dueAt: number): void => void this.noted.push({ lane, dueAt });
+  note = (queueName: string, dueAt: number): void => void this.noted.push({ queueName, dueAt });
 
   #letGo(reservation: Reservation): void {
     if (!this.held.delete(reservation)) throw new Error("this slot is not held");

@@ -86,7 +86,7 @@ describe("an accepted message", () => {
           rcptTo: "a@xn--bcher-kva.test",
           canonical: "a@xn--bcher-kva.test",
           domain: "xn--bcher-kva.test",
-          lane: "1.default/xn--bcher-kva.test",
+          queueName: "1.default/xn--bcher-kva.test",
           lease: null,
         },
       ],
@@ -314,7 +314,7 @@ describe("simulator.svc", () => {
   test("answers every sender under --dev, where nothing leaves the machine, under the names it knows", async () => {
     const rig = makeRig({ dev: true });
     expect((await rig.send(good({ to: "bounce@simulator.svc" }))).status).toBe(202);
-    expect(rig.store.accepted[0]?.recipients).toMatchObject([{ lane: "~sandbox" }]);
+    expect(rig.store.accepted[0]?.recipients).toMatchObject([{ queueName: "~sandbox" }]);
     const refusal = await refusalOf(rig.send(good({ to: "nobody@simulator.svc" })));
     expect(refusal.message).toContain("delivered, bounce, softbounce, blocked, defer");
   });

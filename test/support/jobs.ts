@@ -42,7 +42,7 @@ export function makeJob(key: number, over: Partial<Job> = {}): Job {
     canonical: canonicalOf(over.rcptTo ?? `r${key}@${domain}`),
     to: `r${key}@${domain}`,
     domain,
-    lane: `1.default/${domain}`,
+    queueName: `1.default/${domain}`,
     attempt: 1,
     lastEventAt: 0,
     leaseUntil: 0,

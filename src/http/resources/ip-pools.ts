@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { mostOf } from "../../access/account-limits.ts";
 import type { Pool } from "../../model/ip-pool.ts";
-import { lanesOf } from "../../queue/lane.ts";
+import { queuePrefixOf } from "../../queue/queue-name.ts";
 import { timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -151,7 +151,7 @@ function poolRoutes({ store, pools, config, clock }: RouteDeps, base: string): R
       handle(call) {
         const name = call.param("name");
         const write = call.idempotent(
-          (writing) => writing.deletePool(call.account.key, name, lanesOf(call.account.key, name)),
+          (writing) => writing.deletePool(call.account.key, name, queuePrefixOf(call.account.key, name)),
           (done) => {
             poolOf(done, call.account);
             return { status: 204 };

@@ -29,8 +29,8 @@ export interface IpPoolStore {
     change: { description?: string | null; isDefault?: boolean },
     at: number,
   ): Promise<PoolWrite>;
-  /** Only a pool without addresses and without unsent mail, whose lanes begin with `lanes`. */
-  deletePool(accountKey: number, name: string, lanes: string): Promise<PoolWrite>;
+  /** Only a pool without addresses and without unsent mail, whose scheduled queues begin with `scheduled queues`. */
+  deletePool(accountKey: number, name: string, scheduledQueues: string): Promise<PoolWrite>;
   addAddress(
     accountKey: number,
     pool: string,

@@ -10,10 +10,10 @@ export interface SendingPauseStore {
   pausedAccounts(): Promise<Account[]>;
   /** Accounts of whose mail something is on hold. */
   accountsOnHold(): Promise<number[]>;
-  /** Puts up to `limit` of what is on hold, the longest held first, back in line, unless the account is paused: how many, and their lanes. */
+  /** Puts up to `limit` of what is on hold, the longest held first, back in line, unless the account is paused: how many, and their scheduled queues. */
   releaseHeld(
     accountKey: number,
     at: number,
     limit: number,
-  ): Promise<{ released: number; lanes: { lane: string; dueAt: number }[] }>;
+  ): Promise<{ released: number; scheduledQueues: { queueName: string; dueAt: number }[] }>;
 }

@@ -48,7 +48,7 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
   );
   const insertContent = db.prepare("INSERT INTO content (message_key, bytes) VALUES (?, ?)");
   const insertRecipient = db.prepare(
-    `INSERT INTO recipients (account_key, type, to_address, rcpt_to, canonical, domain, lane, state, due_at,
+    `INSERT INTO recipients (account_key, type, to_address, rcpt_to, canonical, domain, queue_name, state, due_at,
        lease_owner, lease_until, attempts, updated_at, share_bytes, message_key, last_event_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
   );

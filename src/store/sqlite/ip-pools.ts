@@ -40,11 +40,11 @@ export function createPoolWrites(db: Database) {
   const touch = db.prepare("UPDATE ip_pools SET updated_at = ? WHERE key = ?");
   const removePool = db.prepare("DELETE FROM ip_pools WHERE key = ?");
   const waits: Statement<[string, string], { found: number }> = db.prepare(
-    "SELECT 1 AS found FROM recipients INDEXED BY recipients_waiting WHERE due_at IS NOT NULL AND lane >= ? AND lane < ? LIMIT 1",
+    "SELECT 1 AS found FROM recipients INDEXED BY recipients_waiting WHERE due_at IS NOT NULL AND queue_name >= ? AND queue_name < ? LIMIT 1",
   );
   // What is in flight at once is bounded; what is on hold is not, so any that the account has there stands for all.
   const inFlight: Statement<[string, string], { found: number }> = db.prepare(
-    `SELECT 1 AS found FROM recipients INDEXED BY recipients_leased WHERE ${isLeased} AND lane >= ? AND lane < ? LIMIT 1`,
+    `SELECT 1 AS found FROM recipients INDEXED BY recipients_leased WHERE ${isLeased} AND queue_name >= ? AND queue_name < ? LIMIT 1`,
   );
   const onHold: Statement<[string], { found: number }> = db.prepare(
     "SELECT 1 AS found FROM recipients INDEXED BY recipients_leased WHERE lease_owner = ? LIMIT 1",
@@ -117,15 +117,19 @@ export function createPoolWrites(db: Database) {
       if (change.isDefault === false && pool.isDefault) unchoose.run(at, accountKey);
       return done(accountKey, name);
     },
-    /** `lanes`: how the lanes of the pool's mail begin. Answers the pool as it was. */
-    deletePool(arg: { accountKey: number; name: string; lanes: string }): PoolWrite {
-      const { accountKey, name, lanes } = arg;
+    /** `scheduled queues`: how the scheduled queues of the pool's mail begin. Answers the pool as it was. */
+    deletePool(arg: { accountKey: number; name: string; scheduledQueues: string }): PoolWrite {
+      const { accountKey, name, scheduledQueues } = arg;
       const pool = rows.of(accountKey).find((one) => one.name === name);
       if (!pool) return refused("no_pool");
       if (pool.isDefault || name === defaultPool) return refused("default");
       if (pool.addresses.length > 0) return refused("has_addresses");
-      const before = `${lanes}\u{10ffff}`;
-      if (waits.get(lanes, before) ?? inFlight.get(lanes, before) ?? onHold.get(holderOf(accountKey)))
+      const before = `${scheduledQueues}\u{10ffff}`;
+      if (
+        waits.get(scheduledQueues, before) ??
+        inFlight.get(scheduledQueues, before) ??
+        onHold.get(holderOf(accountKey))
+      )
         return refused("has_mail");
       const key = keyOf(accountKey, name);
       if (key !== null) removePool.run(key);
@@ -233,7 +237,8 @@ export const ipPools = noun({
     accountsWithPools: async () => lookups.accountsWithPools(),
     createPool: (pool) => write.createPool(pool),
     updatePool: (accountKey, name, change, at) => write.updatePool({ accountKey, name, change, at }),
-    deletePool: (accountKey, name, lanes) => write.deletePool({ accountKey, name, lanes }),
+    deletePool: (accountKey, name, scheduledQueues) =>
+      write.deletePool({ accountKey, name, scheduledQueues }),
     addAddress: (accountKey, pool, address, at, rules = {}) =>
       write.addAddress({ accountKey, pool, address, at, rules }),
     updateAddress: (accountKey, pool, address, change, at) =>

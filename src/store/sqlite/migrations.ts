@@ -54,7 +54,7 @@ CREATE TABLE content (message_key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRI
 CREATE TABLE recipients (
   key INTEGER PRIMARY KEY AUTOINCREMENT, message_key INTEGER NOT NULL, account_key INTEGER NOT NULL,
   type TEXT NOT NULL, to_address TEXT NOT NULL, rcpt_to TEXT NOT NULL, canonical TEXT NOT NULL, domain TEXT NOT NULL,
-  lane TEXT NOT NULL CHECK (lane <> ''), state TEXT NOT NULL, due_at INTEGER, lease_owner TEXT, lease_until INTEGER,
+  queue_name TEXT NOT NULL CHECK (queue_name <> ''), state TEXT NOT NULL, due_at INTEGER, lease_owner TEXT, lease_until INTEGER,
   attempts INTEGER NOT NULL, last_attempt_at INTEGER, last_event_at INTEGER NOT NULL, smtp_code INTEGER,
   smtp_status TEXT, smtp_response TEXT, receiving_mta TEXT, sending_ip TEXT, tls TEXT, updated_at INTEGER NOT NULL,
   complained_at INTEGER, held_ms INTEGER NOT NULL DEFAULT 0, provider TEXT, complaint_unconfirmed INTEGER,
@@ -63,7 +63,7 @@ CREATE TABLE recipients (
 CREATE INDEX recipients_message ON recipients (message_key);
 CREATE INDEX recipients_address ON recipients (account_key, canonical, message_key);
 CREATE INDEX recipients_scheduled ON recipients (account_key, due_at) WHERE state = 'scheduled' AND due_at IS NOT NULL;
-CREATE INDEX recipients_waiting ON recipients (lane, due_at, state, share_bytes) WHERE due_at IS NOT NULL;
+CREATE INDEX recipients_waiting ON recipients (queue_name, due_at, state, share_bytes) WHERE due_at IS NOT NULL;
 CREATE INDEX recipients_leased ON recipients (lease_owner, lease_until, share_bytes) WHERE lease_owner IS NOT NULL;
 CREATE TABLE attempts (
   key INTEGER PRIMARY KEY, id TEXT NOT NULL, message_key INTEGER NOT NULL, recipient_key INTEGER NOT NULL,
@@ -131,7 +131,7 @@ CREATE TABLE second_looks (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX second_looks_due ON second_looks (due_at);
 `,
-  // IP pools are an account's own, so a lane names the account too; only what is unsent is looked for by its lane.
+  // IP pools are an account's own, so a scheduled queue names the account too; only what is unsent is looked for by its scheduled queue.
   `
 CREATE TABLE ip_pools (
   key INTEGER PRIMARY KEY AUTOINCREMENT, account_key INTEGER NOT NULL REFERENCES accounts (key) ON DELETE CASCADE,

@@ -1,25 +1,25 @@
 // What each account has unsent when the writer starts: recipients and bytes of content, read from the two indexes of the
-// queue alone. A lane begins with its account's key (queue/lane.ts), and what is on hold names it in its holder, so an
-// account is one stretch of either index. Lanes of no account (mail of test keys) and what was in an attempt's hands are
+// queue alone. A scheduled queue begins with its account's key (queue/scheduled queue.ts), and what is on hold names it in its holder, so an
+// account is one stretch of either index. Scheduled queues of no account (mail of test keys) and what was in an attempt's hands are
 // few, and their rows are looked at.
 import type { Database, Statement } from "better-sqlite3";
 import { firstHolder, holderOf } from "./held-mail.ts";
 import type { Usage } from "../batch-counters.ts";
 
-/** Behind every lane that begins with a digit. */
+/** Behind every scheduled queue that begins with a digit. */
 const behindAccounts = ":";
 
 export function* countUnsent(db: Database): Generator<[accountKey: number, usage: Usage]> {
   const accounts: Statement<[], { key: number }> = db.prepare("SELECT key FROM accounts");
   const usage = "count(*) AS recipients, CAST(total(share_bytes) AS INTEGER) AS bytes";
   const waiting: Statement<[string, string], Usage> = db.prepare(
-    `SELECT ${usage} FROM recipients INDEXED BY recipients_waiting WHERE due_at IS NOT NULL AND lane >= ? AND lane < ?`,
+    `SELECT ${usage} FROM recipients INDEXED BY recipients_waiting WHERE due_at IS NOT NULL AND queue_name >= ? AND queue_name < ?`,
   );
   const held: Statement<[string], Usage> = db.prepare(
     `SELECT ${usage} FROM recipients INDEXED BY recipients_leased WHERE lease_owner = ?`,
   );
   const others: Statement<[], Usage & { accountKey: number }>[] = [
-    `INDEXED BY recipients_waiting WHERE due_at IS NOT NULL AND lane >= '${behindAccounts}'`,
+    `INDEXED BY recipients_waiting WHERE due_at IS NOT NULL AND queue_name >= '${behindAccounts}'`,
     `INDEXED BY recipients_leased WHERE lease_owner < '${firstHolder}'`,
   ].map((rows) =>
     db.prepare(`SELECT account_key AS accountKey, ${usage} FROM recipients ${rows} GROUP BY account_key`),

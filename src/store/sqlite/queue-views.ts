@@ -1,14 +1,14 @@
-// The queue as it is looked at: which lanes have something waiting, and how much waits. Lanes are found by one seek
+// The queue as it is looked at: which scheduled queues have something waiting, and how much waits. Scheduled queues are found by one seek
 // each; counts walk the index of what waits, for status and metrics only.
 import type { Database, Statement } from "better-sqlite3";
 import type { QueueCounts } from "../../model/queue.ts";
 import { isHeld, isLeased } from "./held-mail.ts";
 
 export function createQueueViews(db: Database) {
-  // One seek a lane: the first entry after a lane is the next lane with its earliest due time.
-  const nextLane: Statement<[string], { lane: string; dueAt: number }> = db.prepare(
-    `SELECT lane, due_at AS dueAt FROM recipients INDEXED BY recipients_waiting
-     WHERE due_at IS NOT NULL AND lane > ? ORDER BY lane, due_at LIMIT 1`,
+  // One seek a scheduled queue: the first entry after a scheduled queue is the next scheduled queue with its earliest due time.
+  const nextQueue: Statement<[string], { queueName: string; dueAt: number }> = db.prepare(
+    `SELECT queue_name AS queueName, due_at AS dueAt FROM recipients INDEXED BY recipients_waiting
+     WHERE due_at IS NOT NULL AND queue_name > ? ORDER BY queue_name, due_at LIMIT 1`,
   );
   const waiting: Statement<[{ now: number }], { state: string; n: number; dueAt: number }> = db.prepare(
     `SELECT iif(state = 'scheduled' AND due_at <= @now, 'queued', state) AS state, count(*) AS n, min(due_at) AS dueAt
@@ -21,16 +21,19 @@ export function createQueueViews(db: Database) {
     `SELECT count(*) AS n FROM recipients INDEXED BY recipients_leased WHERE ${isHeld}`,
   );
   return {
-    lanes(arg: { afterLane: string | null; limit: number }): { lane: string; dueAt: number }[] {
-      const lanes: { lane: string; dueAt: number }[] = [];
-      let after = arg.afterLane ?? ""; // no lane is the empty string
-      while (lanes.length < arg.limit) {
-        const next = nextLane.get(after);
+    scheduledQueues(arg: {
+      afterQueue: string | null;
+      limit: number;
+    }): { queueName: string; dueAt: number }[] {
+      const scheduledQueues: { queueName: string; dueAt: number }[] = [];
+      let after = arg.afterQueue ?? ""; // no scheduled queue is the empty string
+      while (scheduledQueues.length < arg.limit) {
+        const next = nextQueue.get(after);
         if (!next) break;
-        lanes.push(next);
-        after = next.lane;
+        scheduledQueues.push(next);
+        after = next.queueName;
       }
-      return lanes;
+      return scheduledQueues;
     },
     queueCounts(arg: { now: number }): QueueCounts {
       const counts: QueueCounts = {

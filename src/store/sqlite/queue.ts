@@ -22,7 +22,7 @@ export interface ClaimedRecipient {
   canonical: string;
   to: string;
   domain: string;
-  lane: string;
+  queueName: string;
   attempt: number;
   lastEventAt: number;
   heldMs: number;
@@ -66,7 +66,7 @@ const holdMost = 500;
 
 export interface Claim {
   owner: string;
-  lane: string;
+  queueName: string;
   limit: number;
   now: number;
   leaseUntil: number;
@@ -82,10 +82,10 @@ export const messageForAttempt = `SELECT key, id, account_key AS accountKey, tes
 
 export function createQueueWrites(db: Database) {
   const due: Statement<[string, number, number], DueRecipient> = db.prepare(
-    `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts + 1 AS attempt,
+    `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, queue_name AS queueName, attempts + 1 AS attempt,
        last_event_at AS lastEventAt, held_ms AS heldMs, due_at AS dueAt, account_key AS accountKey,
        (SELECT paused_at IS NOT NULL FROM accounts WHERE key = account_key) AS paused
-     FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
+     FROM recipients INDEXED BY recipients_waiting WHERE queue_name = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
   );
   const lease = db.prepare(
     "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, lease_until = ?, updated_at = ? WHERE key = ?",
@@ -96,7 +96,7 @@ export function createQueueWrites(db: Database) {
   const addHeld = db.prepare("UPDATE recipients SET held_ms = held_ms + ? WHERE key = ?");
   const message: Statement<[number], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE key = ?`);
   const earliest: Statement<[string], { dueAt: number }> = db.prepare(
-    "SELECT due_at AS dueAt FROM recipients INDEXED BY recipients_waiting WHERE lane = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1",
+    "SELECT due_at AS dueAt FROM recipients INDEXED BY recipients_waiting WHERE queue_name = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1",
   );
   const renew = db.prepare("UPDATE recipients SET lease_until = ? WHERE lease_owner = ?");
   const release = db.prepare(
@@ -109,7 +109,7 @@ export function createQueueWrites(db: Database) {
   );
   const interrupted = db.prepare(
     `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, ambiguous, decided_by, outcome, smtp_response, next_attempt_at)
-     SELECT @id, message_key, key, attempts, min(updated_at, @now), @now, lane <> @localLane, 'restart', 'interrupted', @text, @now
+     SELECT @id, message_key, key, attempts, min(updated_at, @now), @now, queue_name <> @localQueue, 'restart', 'interrupted', @text, @now
      FROM recipients WHERE key = @key`,
   );
   const takeBack = db.prepare(
@@ -118,12 +118,16 @@ export function createQueueWrites(db: Database) {
   );
 
   /** Leases what is due, oldest first. What is come upon of a paused account is put on hold, and more is looked at in its place. */
-  const leaseDue = ({ owner, lane, limit, now, leaseUntil, waits = [] }: Claim) => {
+  const leaseDue = ({ owner, queueName, limit, now, leaseUntil, waits = [] }: Claim) => {
     const leased: ClaimedRecipient[] = [];
     const heldOf = new Set<number>();
     for (let held = 0; leased.length < limit && held < holdMost;) {
       const before = held;
-      for (const { accountKey, paused, dueAt, ...recipient } of due.all(lane, now, limit - leased.length)) {
+      for (const { accountKey, paused, dueAt, ...recipient } of due.all(
+        queueName,
+        now,
+        limit - leased.length,
+      )) {
         const waited = waitedMs(waits, dueAt);
         if (waited > 0) addHeld.run(waited, recipient.key);
         if (paused === 1) {
@@ -160,7 +164,7 @@ export function createQueueWrites(db: Database) {
         recipients,
         heldOf,
         messages: [...messages.values()],
-        nextDueAt: earliest.get(claim.lane)?.dueAt ?? null,
+        nextDueAt: earliest.get(claim.queueName)?.dueAt ?? null,
       };
     },
     renewLeases(arg: { owner: string; until: number }): number {
@@ -169,10 +173,10 @@ export function createQueueWrites(db: Database) {
     release(arg: { owner: string; recipientKeys: number[]; dueAt: number }): void {
       for (const key of arg.recipientKeys) release.run(arg.dueAt, key, arg.owner);
     },
-    takeBackLeases({ owner, now, localLane }: { owner: string; now: number; localLane: string }): number {
+    takeBackLeases({ owner, now, localQueue }: { owner: string; now: number; localQueue: string }): number {
       const keys = lost.all({ owner, now }).map(({ key }) => key);
       for (const key of keys) {
-        interrupted.run({ id: mint("att", now), key, now, localLane, text: interruptedText });
+        interrupted.run({ id: mint("att", now), key, now, localQueue, text: interruptedText });
         takeBack.run({ key, now });
       }
       return keys.length;
@@ -224,14 +228,14 @@ export const queue = noun({
   lookups: none,
   lists: createQueueViews,
   calls: ({ write, lists, clock }): Omit<QueueStore, "settle"> => ({
-    lanes: (afterLane, limit) => lists.lanes({ afterLane, limit }),
+    scheduledQueues: (afterQueue, limit) => lists.scheduledQueues({ afterQueue, limit }),
     async claimDue(claim) {
       const found = await write.claimDue(claim);
       return { jobs: jobsOfClaim(found, claim.leaseUntil), nextDueAt: found.nextDueAt };
     },
     renewLeases: (owner, until) => write.renewLeases({ owner, until }),
     release: (owner, recipientKeys, dueAt) => write.release({ owner, recipientKeys, dueAt }),
-    takeBackLeases: (owner, now, localLane) => write.takeBackLeases({ owner, now, localLane }),
+    takeBackLeases: (owner, now, localQueue) => write.takeBackLeases({ owner, now, localQueue }),
     queueCounts: () => lists.queueCounts({ now: clock.now() }),
   }),
 });

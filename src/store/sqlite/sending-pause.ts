@@ -1,5 +1,5 @@
 // A sending pause. What is due of the account leaves the index of what waits the first time that a claim comes upon it, so
-// that others' mail in the same lane is found without walking over it again; it is then leased to a holder of its account
+// that others' mail in the same scheduled queue is found without walking over it again; it is then leased to a holder of its account
 // (held-mail.ts). What is not yet due stays where it waits, and comes upon the same claim when its time has come. Released,
 // it is due by the time since when it was held, and the time on hold is added up: it does not count towards the age at
 // which mail is given up.
@@ -24,8 +24,8 @@ export function createHoldWrites(db: Database, recordAudit: (entry: AuditEntry) 
   const isPaused: Statement<[number], { n: number }> = db.prepare(
     "SELECT 1 AS n FROM accounts WHERE key = ? AND paused_at IS NOT NULL",
   );
-  const longest: Statement<[string, number], { key: number; lane: string; since: number }> = db.prepare(
-    `SELECT key, lane, lease_until AS since FROM recipients INDEXED BY recipients_leased
+  const longest: Statement<[string, number], { key: number; queueName: string; since: number }> = db.prepare(
+    `SELECT key, queue_name AS queueName, lease_until AS since FROM recipients INDEXED BY recipients_leased
      WHERE lease_owner = ? ORDER BY lease_until LIMIT ?`,
   );
   const release = db.prepare(
@@ -46,16 +46,19 @@ export function createHoldWrites(db: Database, recordAudit: (entry: AuditEntry) 
     },
     releaseHeld(arg: { accountKey: number; at: number; limit: number }): {
       released: number;
-      lanes: { lane: string; dueAt: number }[];
+      scheduledQueues: { queueName: string; dueAt: number }[];
     } {
-      if (isPaused.get(arg.accountKey)) return { released: 0, lanes: [] };
+      if (isPaused.get(arg.accountKey)) return { released: 0, scheduledQueues: [] };
       const rows = longest.all(holderOf(arg.accountKey), arg.limit);
-      const lanes = new Map<string, number>();
-      for (const { key, lane, since } of rows) {
+      const scheduledQueues = new Map<string, number>();
+      for (const { key, queueName, since } of rows) {
         release.run({ key, at: arg.at });
-        if (!lanes.has(lane)) lanes.set(lane, since);
+        if (!scheduledQueues.has(queueName)) scheduledQueues.set(queueName, since);
       }
-      return { released: rows.length, lanes: [...lanes].map(([lane, dueAt]) => ({ lane, dueAt })) };
+      return {
+        released: rows.length,
+        scheduledQueues: [...scheduledQueues].map(([queueName, dueAt]) => ({ queueName, dueAt })),
+      };
     },
   };
 }

@@ -13,7 +13,7 @@ interface Row {
   canonical: string;
   to: string;
   domain: string;
-  lane: string;
+  queueName: string;
   attempt: number;
   lastEventAt: number;
   state: RecipientState;
@@ -26,7 +26,7 @@ export function createSentRows(db: Database) {
   const byKey: Statement<[number], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE key = ?`);
   const byId: Statement<[string], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE id = ?`);
   const recipientsOf: Statement<[{ key: number; now: number }], Row> = db.prepare(
-    `SELECT key, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, lane, attempts AS attempt, last_event_at AS lastEventAt,
+    `SELECT key, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, queue_name AS queueName, attempts AS attempt, last_event_at AS lastEventAt,
        ${shownState} AS state, receiving_mta AS receivingMta, sending_ip AS sendingIp, provider
      FROM recipients WHERE message_key = @key ORDER BY key`,
   );

@@ -79,9 +79,11 @@ export function acceptanceContract(open: OpenStore): void {
       const at = clock.now();
       const input = newMessage({ accountKey: account, to: ["a@l.test", "b@l.test"], at, lease: true });
       const jobs = await accept(store, input);
-      expect(jobs.map(({ to, attempt, lane, leaseUntil }) => ({ to, attempt, lane, leaseUntil }))).toEqual([
-        { to: "a@l.test", attempt: 1, lane: "l.test", leaseUntil: at + 10 * minute },
-        { to: "b@l.test", attempt: 1, lane: "l.test", leaseUntil: at + 10 * minute },
+      expect(
+        jobs.map(({ to, attempt, queueName, leaseUntil }) => ({ to, attempt, queueName, leaseUntil })),
+      ).toEqual([
+        { to: "a@l.test", attempt: 1, queueName: "l.test", leaseUntil: at + 10 * minute },
+        { to: "b@l.test", attempt: 1, queueName: "l.test", leaseUntil: at + 10 * minute },
       ]);
       expect(jobs[0]?.message).toBe(jobs[1]?.message);
       expect(jobs[0]?.message).toMatchObject({
@@ -235,11 +237,11 @@ export function acceptanceContract(open: OpenStore): void {
       const job = await one();
       const { scheduled, queued, deferred, sending } = await store.queueCounts();
       const maxQueue = scheduled + queued + deferred + sending;
-      const lane = freshDomain();
+      const queueName = freshDomain();
       const more = (seconds: number) =>
         newMessage({
           accountKey: account,
-          to: [`x@${lane}`],
+          to: [`x@${queueName}`],
           at: at + seconds * 1000,
           maxQueue,
           lease: true,

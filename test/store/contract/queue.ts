@@ -25,8 +25,8 @@ export function queueContract(open: OpenStore): void {
     const stateOf = async (job: Job): Promise<string | undefined> =>
       (await store.message(account, job.message.id))?.recipients[0]?.state;
 
-    test("a lane gives what is due, oldest first, with the attempt already counted", async () => {
-      const lane = freshDomain();
+    test("a scheduled queue gives what is due, oldest first, with the attempt already counted", async () => {
+      const queueName = freshDomain();
       const at = clock.now();
       for (const [name, delay] of [
         ["c", 3],
@@ -34,13 +34,16 @@ export function queueContract(open: OpenStore): void {
         ["b", 2],
         ["later", 5000],
       ] as const) {
-        await accept(store, newMessage({ accountKey: account, to: [`${name}@${lane}`], at: at + delay }));
+        await accept(
+          store,
+          newMessage({ accountKey: account, to: [`${name}@${queueName}`], at: at + delay }),
+        );
       }
-      const claim = { owner, lane, limit: 2, now: at + 10, leaseUntil: at + minute };
+      const claim = { owner, queueName, limit: 2, now: at + 10, leaseUntil: at + minute };
       const first = await store.claimDue(claim);
       expect(first.jobs.map(({ to, attempt }) => [to, attempt])).toEqual([
-        [`a@${lane}`, 1],
-        [`b@${lane}`, 1],
+        [`a@${queueName}`, 1],
+        [`b@${queueName}`, 1],
       ]);
       expect(first.nextDueAt).toBe(at + 3);
       expect(first.jobs[0]?.message).toMatchObject({
@@ -51,19 +54,19 @@ export function queueContract(open: OpenStore): void {
       });
       expect(new Uint8Array(first.jobs[0]?.message.bodyHash ?? [])).toEqual(new Uint8Array(32).fill(7));
       const second = await store.claimDue(claim);
-      expect(second.jobs.map(({ to }) => to)).toEqual([`c@${lane}`]);
+      expect(second.jobs.map(({ to }) => to)).toEqual([`c@${queueName}`]);
       expect(second.nextDueAt).toBe(at + 5000);
       expect((await store.claimDue(claim)).jobs).toEqual([]);
     });
 
     test("two claims at once never share a recipient", async () => {
-      const lane = freshDomain();
+      const queueName = freshDomain();
       const at = clock.now();
-      const to = Array.from({ length: 20 }, (_, i) => `r${i}@${lane}`);
+      const to = Array.from({ length: 20 }, (_, i) => `r${i}@${queueName}`);
       await accept(store, newMessage({ accountKey: account, to, at }));
       const claims = await Promise.all(
         ["one", "two"].map((name) =>
-          store.claimDue({ owner: name, lane, limit: 15, now: at, leaseUntil: at + minute }),
+          store.claimDue({ owner: name, queueName, limit: 15, now: at, leaseUntil: at + minute }),
         ),
       );
       const keys = claims.flatMap(({ jobs }) => jobs.map(({ key }) => key));
@@ -71,31 +74,34 @@ export function queueContract(open: OpenStore): void {
       expect(new Set(keys).size).toBe(20);
     });
 
-    test("lanes come in order, each once, with its earliest time; a leased recipient is in none", async () => {
+    test("scheduled queues come in order, each once, with its earliest time; a leased recipient is in none", async () => {
       const at = clock.now();
       for (const [to, delay] of [
-        ["x@lane-b.test", 9],
-        ["y@lane-b.test", 4],
-        ["x@lane-a.test", 7],
-        ["x@lane-c.test", 1],
+        ["x@queue-b.test", 9],
+        ["y@queue-b.test", 4],
+        ["x@queue-a.test", 7],
+        ["x@queue-c.test", 1],
       ] as const) {
         await accept(store, newMessage({ accountKey: account, to: [to], at: at + delay }));
       }
-      await accept(store, newMessage({ accountKey: account, to: ["z@lane-a1.test"], at, lease: true }));
-      expect(await store.lanes("lane-", 2)).toEqual([
-        { lane: "lane-a.test", dueAt: at + 7 },
-        { lane: "lane-b.test", dueAt: at + 4 },
+      await accept(store, newMessage({ accountKey: account, to: ["z@queue-a1.test"], at, lease: true }));
+      expect(await store.scheduledQueues("queue-", 2)).toEqual([
+        { queueName: "queue-a.test", dueAt: at + 7 },
+        { queueName: "queue-b.test", dueAt: at + 4 },
       ]);
-      expect((await store.lanes("lane-b.test", 1))[0]).toEqual({ lane: "lane-c.test", dueAt: at + 1 });
-      const all = await store.lanes(null, 10_000);
-      expect(all.length).toBe(new Set(all.map(({ lane }) => lane)).size);
+      expect((await store.scheduledQueues("queue-b.test", 1))[0]).toEqual({
+        queueName: "queue-c.test",
+        dueAt: at + 1,
+      });
+      const all = await store.scheduledQueues(null, 10_000);
+      expect(all.length).toBe(new Set(all.map(({ queueName }) => queueName)).size);
     });
 
     test("what was not tried goes back with its attempt uncounted", async () => {
-      const lane = freshDomain();
+      const queueName = freshDomain();
       const at = clock.now();
-      await accept(store, newMessage({ accountKey: account, to: [`a@${lane}`], at }));
-      const claim = { owner, lane, limit: 1, now: at, leaseUntil: at + minute };
+      await accept(store, newMessage({ accountKey: account, to: [`a@${queueName}`], at }));
+      const claim = { owner, queueName, limit: 1, now: at, leaseUntil: at + minute };
       const { jobs } = await store.claimDue(claim);
       await store.release(
         "somebody-else",
@@ -113,14 +119,14 @@ export function queueContract(open: OpenStore): void {
     });
 
     test("leases of another boot and expired ones are taken back, the attempt counted", async () => {
-      const lane = freshDomain();
+      const queueName = freshDomain();
       const at = clock.now();
       await accept(
         store,
-        newMessage({ accountKey: account, to: [`a@${lane}`, `b@${lane}`, `c@${lane}`], at }),
+        newMessage({ accountKey: account, to: [`a@${queueName}`, `b@${queueName}`, `c@${queueName}`], at }),
       );
       const lease = async (who: string, until: number) =>
-        (await store.claimDue({ owner: who, lane, limit: 1, now: at, leaseUntil: until })).jobs[0];
+        (await store.claimDue({ owner: who, queueName, limit: 1, now: at, leaseUntil: until })).jobs[0];
       await lease("dead", at + 60 * minute);
       await lease("boot-2", at + 1);
       const held = await lease("boot-2", at + 60 * minute);
@@ -128,37 +134,40 @@ export function queueContract(open: OpenStore): void {
       expect(await store.takeBackLeases("boot-2", at + 2, "~")).toBeGreaterThanOrEqual(2);
       const { jobs } = await store.claimDue({
         owner: "boot-2",
-        lane,
+        queueName,
         limit: 9,
         now: at + 2,
         leaseUntil: at + minute,
       });
       expect(jobs.map(({ to, attempt }) => [to, attempt])).toEqual([
-        [`a@${lane}`, 2],
-        [`b@${lane}`, 2],
+        [`a@${queueName}`, 2],
+        [`b@${queueName}`, 2],
       ]);
-      expect(held?.to).toBe(`c@${lane}`);
+      expect(held?.to).toBe(`c@${queueName}`);
       expect(await store.renewLeases("boot-2", at + 90 * minute)).toBe(3);
     });
 
     test("an attempt that the end of the program cut off is listed as interrupted, and as ambiguous where mail leaves", async () => {
       const at = clock.now();
-      const accepted = async (lane: string, sendAt: number | null = null) => {
-        const input = newMessage({ accountKey: account, to: [`a@${lane}`], at, sendAt, lane });
+      const accepted = async (queueName: string, sendAt: number | null = null) => {
+        const input = newMessage({ accountKey: account, to: [`a@${queueName}`], at, sendAt, queueName });
         await accept(store, input);
-        return { id: input.message.id, lane };
+        return { id: input.message.id, queueName };
       };
-      const lease = (lane: string, now: number) =>
-        store.claimDue({ owner: "boot-a", lane, limit: 1, now, leaseUntil: now + minute });
+      const lease = (queueName: string, now: number) =>
+        store.claimDue({ owner: "boot-a", queueName, limit: 1, now, leaseUntil: now + minute });
       const [sent, waiting] = [await accepted(freshDomain()), await accepted(freshDomain())];
-      const local = await accepted("local lane");
-      for (const { lane } of [sent, local]) expect((await lease(lane, at + 7)).jobs).toHaveLength(1);
-      expect(await store.takeBackLeases("boot-b", at + 900, "local lane")).toBeGreaterThanOrEqual(2);
+      const local = await accepted("local scheduled queue");
+      for (const { queueName } of [sent, local])
+        expect((await lease(queueName, at + 7)).jobs).toHaveLength(1);
+      expect(await store.takeBackLeases("boot-b", at + 900, "local scheduled queue")).toBeGreaterThanOrEqual(
+        2,
+      );
       const [attempt, ...more] = await store.attempts(account, sent.id);
       expect(more).toEqual([]);
       expect(attempt).toEqual({
         id: expect.stringMatching(/^att_/),
-        recipient: `a@${sent.lane}`,
+        recipient: `a@${sent.queueName}`,
         attempt: 1,
         startedAt: at + 7,
         endedAt: at + 900,
@@ -192,13 +201,15 @@ export function queueContract(open: OpenStore): void {
     });
 
     test("a message for later is scheduled, then queued by time alone, and can be canceled once", async () => {
-      const lane = freshDomain();
+      const queueName = freshDomain();
       const at = clock.now();
-      const input = newMessage({ accountKey: account, to: [`a@${lane}`], at, sendAt: at + 10 * minute });
+      const input = newMessage({ accountKey: account, to: [`a@${queueName}`], at, sendAt: at + 10 * minute });
       await accept(store, input);
       const show = async () => (await store.message(account, input.message.id))?.recipients[0];
       expect(await show()).toMatchObject({ state: "scheduled", nextAttemptAt: at + 10 * minute });
-      expect((await store.claimDue({ owner, lane, limit: 1, now: at, leaseUntil: at })).jobs).toEqual([]);
+      expect((await store.claimDue({ owner, queueName, limit: 1, now: at, leaseUntil: at })).jobs).toEqual(
+        [],
+      );
       const before = await store.queueCounts();
       clock.jump(10 * minute);
       expect(await show()).toMatchObject({ state: "queued" });
@@ -208,7 +219,7 @@ export function queueContract(open: OpenStore): void {
       expect(await store.cancelMessage(account, mint("msg", at), at)).toBeNull();
       expect(await show()).toMatchObject({ state: "canceled", nextAttemptAt: null });
       expect(
-        (await store.claimDue({ owner, lane, limit: 1, now: at + 99 * minute, leaseUntil: at })).jobs,
+        (await store.claimDue({ owner, queueName, limit: 1, now: at + 99 * minute, leaseUntil: at })).jobs,
       ).toEqual([]);
     });
 
@@ -221,12 +232,12 @@ export function queueContract(open: OpenStore): void {
     });
 
     test("counts and the oldest due time follow every step", async () => {
-      const lane = freshDomain();
+      const queueName = freshDomain();
       const at = clock.now();
       const before = await store.queueCounts();
-      await accept(store, newMessage({ accountKey: account, to: [`a@${lane}`], at: 5 }));
+      await accept(store, newMessage({ accountKey: account, to: [`a@${queueName}`], at: 5 }));
       expect(await store.queueCounts()).toMatchObject({ queued: before.queued + 1, oldestDueAt: 5 });
-      const { jobs } = await store.claimDue({ owner, lane, limit: 1, now: at, leaseUntil: at + minute });
+      const { jobs } = await store.claimDue({ owner, queueName, limit: 1, now: at, leaseUntil: at + minute });
       expect(await store.queueCounts()).toMatchObject({
         queued: before.queued,
         sending: before.sending + 1,

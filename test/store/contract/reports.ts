@@ -159,7 +159,7 @@ export function reportContract(open: OpenStore): void {
       const later = clock.now() + 60 * minute;
       const claim = await store.claimDue({
         owner,
-        lane: job.lane,
+        queueName: job.queueName,
         limit: 10,
         now: later,
         leaseUntil: later + minute,

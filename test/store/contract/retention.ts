@@ -361,7 +361,7 @@ export function retentionContract(open: OpenStore): void {
         } else if (kind === "wait") now += ms;
         else if (kind === "defer" && job) {
           await settle(job, now, { outcome: "deferred" });
-          const claim = { owner, lane: "x.test", limit: 100, now: now + minute, leaseUntil: now + hour };
+          const claim = { owner, queueName: "x.test", limit: 100, now: now + minute, leaseUntil: now + hour };
           await store.claimDue(claim);
         } else if (kind === "settle" && mail && job) {
           await settle(job, now, { outcome: pick % 2 === 0 ? "delivered" : "bounced" });

@@ -73,7 +73,13 @@ export function settlementContract(open: OpenStore): void {
         state: "deferred",
         nextAttemptAt: at + minute,
       });
-      const claim = { owner, lane: job.lane, limit: 1, now: at + minute - 1, leaseUntil: at + 9 * minute };
+      const claim = {
+        owner,
+        queueName: job.queueName,
+        limit: 1,
+        now: at + minute - 1,
+        leaseUntil: at + 9 * minute,
+      };
       expect(await store.claimDue(claim)).toEqual({ jobs: [], nextDueAt: at + minute });
       const { jobs } = await store.claimDue({ ...claim, now: at + minute });
       expect(jobs[0]).toMatchObject({ attempt: 2, lastEventAt: at, to: job.to });
@@ -94,7 +100,13 @@ export function settlementContract(open: OpenStore): void {
       const at = clock.now();
       const job = await one();
       await store.takeBackLeases("boot-next", at, "~");
-      const claim = { owner: "boot-next", lane: job.lane, limit: 1, now: at, leaseUntil: at + 9 * minute };
+      const claim = {
+        owner: "boot-next",
+        queueName: job.queueName,
+        limit: 1,
+        now: at,
+        leaseUntil: at + 9 * minute,
+      };
       expect((await store.claimDue(claim)).jobs).toHaveLength(1);
       expect(await store.settle(settlementOf(job, at, { outcome: "deferred" }))).toBe(true);
       expect(await stateOf(job)).toBe("sending");

@@ -65,7 +65,7 @@ export const recipients = sqliteTable(
     rcptTo: text("rcpt_to").notNull(),
     canonical: text("canonical").notNull(),
     domain: text("domain").notNull(),
-    lane: text("lane").notNull(),
+    queueName: text("queue_name").notNull(),
     /** As last written; that it is being sent or has become due shows in the columns below (shownState in message-rows.ts). */
     state: text("state").$type<Exclude<RecipientState, "sending">>().notNull(),
     dueAt: integer("due_at"),
@@ -94,7 +94,7 @@ export const recipients = sqliteTable(
     index("recipients_message").on(table.messageKey),
     index("recipients_address").on(table.accountKey, table.canonical, table.messageKey),
     index("recipients_waiting")
-      .on(table.lane, table.dueAt, table.state, table.shareBytes)
+      .on(table.queueName, table.dueAt, table.state, table.shareBytes)
       .where(sql`due_at IS NOT NULL`),
     index("recipients_leased")
       .on(table.leaseOwner, table.leaseUntil, table.shareBytes)
