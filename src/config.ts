@@ -1,7 +1,7 @@
 // Every option of svc.yaml, resolved: units in the names, defaults filled in; and the
 // loader that makes it of flags, environment and files, in that order of precedence. The options themselves
 // are in config/options.ts; here is the only place that reads files and the environment for them.
-// Every fault is reported at once; a configuration with a fault is none.
+// Every fault is reported at once; a configuration with a fault is not used.
 import { hostname as systemName } from "node:os";
 import { parse as parseYaml } from "yaml";
 import { crossChecks } from "./config/checks.ts";
@@ -83,7 +83,7 @@ export function devConfig(request: ConfigRequest): ConfigResult {
   return resolve(request, { places: placesOf(request), layers: [], files: [], faults: [], dev: true });
 }
 
-/** What outbound.shaping_file holds; its form is judged where it is used (queue/shaping.ts). Throws where it is no YAML. */
+/** What outbound.shaping_file holds; queue/shaping.ts validates it. Throws if it is not YAML. */
 export function readShapingFile(path: string): unknown {
   return parseYaml(readTextFile(path) ?? "");
 }
@@ -107,7 +107,7 @@ interface Sources {
 function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   const layers = [flagLayer(request.flags), environmentLayer(request.env), ...sources.layers];
   const faults = [...sources.faults, ...layers.flatMap((layer) => layer.faults)];
-  // What a file as a whole could not tell is not missing: only what was really given is judged then.
+  // If a file could not be read as a whole, its options are not missing: only given values are checked then.
   const unread = faults.some(({ path }) => path === "");
   const given = (path: OptionPath): Given | undefined =>
     layers.find((layer) => layer.given.has(path))?.given.get(path);
@@ -189,7 +189,7 @@ function partOf(value: unknown, part: readonly PropertyKey[]): unknown {
   );
 }
 
-/** The smart host's password; null: none, undefined: unusable. A missing file is told by the checks. */
+/** The smart host's password; null: none, undefined: unusable. The checks report a missing file. */
 function passwordOf(env: Environment, file: string | null, readFile: ReadFile): string | null | undefined {
   const direct = env[passwordVariable];
   let text = direct === undefined || direct === "" ? null : direct;

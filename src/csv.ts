@@ -1,5 +1,5 @@
-// A cell of CSV (RFC 4180), of the API's lists and of the command line. What a spreadsheet would run as a formula when the
-// file is opened is given an apostrophe in front, which makes it text.
+// A cell of CSV (RFC 4180), for the API's lists and the command line. Text that a spreadsheet would run as a formula is
+// prefixed with an apostrophe, which makes it text.
 
 /** Excel takes the full-width forms for the others; the rest are what is left out in front of one. */
 const formula = /^[=+\-@\t\r\n＝＋－＠]/;

@@ -1,5 +1,5 @@
-// Cursors: positions in lists, opaque to callers: base64url of the kind of list and the last place seen. One that was
-// not made here, or for another list, is refused.
+// Cursors: positions in lists, opaque to callers: base64url of the kind of list and the last place seen. An
+// invalid cursor, or one of another list, is refused.
 import { Refusal } from "./errors.ts";
 
 export type Position = (string | number)[];
@@ -26,7 +26,7 @@ export function decodeCursor(
   if (!fits) {
     throw new Refusal(
       "invalid_request",
-      "The cursor is not one that this list gave: start without one, or use next_cursor as it is, with the same filter.",
+      "The cursor does not belong to this list: start without one, or pass next_cursor unchanged with the same filter.",
       {
         field: "cursor",
       },

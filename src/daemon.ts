@@ -42,7 +42,7 @@ import { createStatsFold } from "./stats/fold.ts";
 import { createStatus } from "./status/status.ts";
 import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
-import { createSecondLooks } from "./suppressions/nxdomain-recheck.ts";
+import { createNxdomainRecheck } from "./suppressions/nxdomain-recheck.ts";
 import { createSubmission } from "./submission/submit.ts";
 import { openTls } from "./tls/tls.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
@@ -243,14 +243,14 @@ async function build({
     clock,
     log: log.component("retention"),
   });
-  const secondLooks = createSecondLooks({
+  const nxdomainRecheck = createNxdomainRecheck({
     store,
     resolver: resolver.uncached,
     clock,
     log: log.component("suppressions"),
   });
   const jobs = createJobs(
-    [domains, tls, secondLooks, retention, createStatsFold(store), guard, sendingPause, pools],
+    [domains, tls, nxdomainRecheck, retention, createStatsFold(store), guard, sendingPause, pools],
     clock,
     log.component("jobs"),
   );

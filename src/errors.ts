@@ -1,6 +1,5 @@
-// The catalogue of refusals: every code that a client can meet, with its HTTP
-// status, what it means and who mends it. Both interfaces render from it: HTTP as problem+json or
-// as the envelope form, SMTP as a reply; docs/errors.md is generated from it.
+// The catalogue of error codes: for each code its HTTP status, its meaning, its SMTP reply and who can correct the
+// cause. HTTP renders it as problem+json or in the envelope form, SMTP as a reply; docs/errors.md is generated from it.
 
 export type Mender = "client" | "operator" | "server";
 
@@ -9,7 +8,7 @@ export interface ErrorEntry {
   title: string;
   meaning: string;
   mender: Mender;
-  /** What SMTP answers where the same refusal meets a mail program. */
+  /** The SMTP reply to the same refusal. */
   smtp: { code: number; enhanced: string };
 }
 
@@ -39,7 +38,7 @@ export const errorCatalog = {
   scope_insufficient: entry(
     403,
     "Scope insufficient",
-    "The key is valid but lacks the scope that this endpoint asks for.",
+    "The key is valid but lacks the scope that this endpoint requires.",
   ),
   key_disabled: entry(403, "Key disabled", "The key or its account was disabled by the operator.", {
     code: 535,
@@ -48,12 +47,12 @@ export const errorCatalog = {
   ip_not_allowed: entry(
     403,
     "Address not allowed",
-    "The key has an IP allowlist and the request came from outside of it.",
+    "The key has an IP allowlist that does not contain the address of the request.",
   ),
   source_ip_locked: entry(
     403,
     "Source address locked",
-    "Too many failed authentications came from this address; it is locked for five minutes.",
+    "Too many authentications from this address failed; it is locked for five minutes.",
     { code: 454, enhanced: "4.7.0" },
   ),
   account_paused: entry(
@@ -67,7 +66,7 @@ export const errorCatalog = {
   method_not_allowed: entry(
     405,
     "Method not allowed",
-    "The endpoint does not support this method; Allow lists those it does.",
+    "The endpoint does not support this method; the Allow header lists the supported ones.",
   ),
   duplicate_idempotency_key: entry(
     409,
@@ -78,24 +77,24 @@ export const errorCatalog = {
   message_not_cancelable: entry(
     409,
     "Message not cancelable",
-    "No recipient of the message is scheduled or queued any more.",
+    "The message has no scheduled or queued recipient left to cancel.",
   ),
   message_too_large: entry(
     413,
     "Message too large",
-    "The finished message would be larger than 25 MB (26,214,400 bytes).",
+    "The message, once composed, would exceed 25 MB (26,214,400 bytes).",
     { code: 552, enhanced: "5.3.4" },
   ),
   unsupported_media_type: entry(
     415,
     "Unsupported media type",
-    "Bodies are JSON: Content-Type must be application/json.",
+    "The request body must be JSON, with Content-Type application/json.",
     syntax,
   ),
   validation_failed: entry(
     422,
     "Validation failed",
-    "The JSON is well formed but its content is not acceptable; errors lists every problem.",
+    "The JSON is well formed but has invalid values; the field errors lists every problem.",
     syntax,
   ),
   invalid_email_address: entry(
@@ -124,38 +123,38 @@ export const errorCatalog = {
   tracking_disabled: entry(
     422,
     "Tracking disabled",
-    "Open or click tracking was asked for and is not enabled for this domain.",
+    "The request enables open or click tracking, which is not enabled for this domain.",
   ),
   rate_limit_exceeded: entry(
     429,
     "Rate limit exceeded",
-    "The bucket is empty; wait for Retry-After seconds.",
+    "The rate limit is exhausted; wait for Retry-After seconds.",
     { code: 451, enhanced: "4.7.1" },
   ),
   internal_error: entry(
     500,
     "Internal error",
-    "An unexpected condition; quote the request id to the operator.",
+    "An unexpected error occurred; report the request id to the operator.",
     busy,
   ),
-  upstream_error: entry(502, "Upstream error", "A component that the request depends on failed.", busy),
+  upstream_error: entry(502, "Upstream error", "A component that the request needs failed.", busy),
   service_overloaded: entry(
     503,
     "Overloaded",
-    "The service cannot store or queue more mail right now; try again after Retry-After.",
+    "The service cannot store or queue more mail at present; try again after Retry-After.",
     { code: 452, enhanced: "4.3.1" },
   ),
   maintenance: entry(
     503,
     "Maintenance",
-    "The service is in maintenance; Retry-After says until when.",
+    "The service is in maintenance mode; try again after Retry-After.",
     { code: 421, enhanced: "4.3.2" },
     "operator",
   ),
   upstream_timeout: entry(
     504,
     "Upstream timeout",
-    "A component that the request depends on did not answer in time.",
+    "A component that the request needs did not answer in time.",
     busy,
   ),
 } satisfies Record<string, ErrorEntry>;
@@ -169,7 +168,7 @@ export interface Problem {
   issue: string;
 }
 
-/** What a refusal may carry beside its code; each becomes an extension field of the error body. */
+/** Optional data of a refusal; each is an extension field of the error body. */
 export interface RefusalExtras {
   field?: string;
   errors?: Problem[];
@@ -183,7 +182,7 @@ export interface RefusalExtras {
   failing_records?: { purpose: string; type: string; name: string; value: string; issue: string }[];
 }
 
-/** An expected refusal. Anything else that is thrown is a bug and becomes internal_error. */
+/** An expected refusal. Any other exception is a bug and is answered with internal_error. */
 export class Refusal extends Error {
   readonly code: ErrorCode;
   readonly extras: RefusalExtras;

@@ -1,7 +1,7 @@
-// Slots that owners share, so that one owner whose work hangs holds up nobody else's: an owner holds at most three times
-// as many as are free, so that there is always one for an owner that has none; those that wait are served by turns. Of an
-// owner's own the newest is served every other time, so that it does not wait behind thousands that hang, and in between
-// the oldest and what is tried again. Work that lasts longer than `patienceMs` gives its slot to the next and lingers
+// Slots that owners share, so that one owner's hanging work does not delay another's: an owner holds at most three times
+// as many slots as are free, so that one is left for an owner without any; waiting owners take turns. Of an owner's
+// waiting work the newest is served every other time, so that it does not wait behind thousands that hang, and in between
+// the oldest and the retries. Work that lasts longer than `patienceMs` gives its slot to the next and lingers
 // outside of the slots, in places that are shared by the same rule.
 import type { Clock, Timer } from "./clock.ts";
 import { Fifo } from "./fairness/fifo.ts";
@@ -20,7 +20,7 @@ export interface FairSlots {
 export interface EnterOptions {
   /** Ends the work, its owner's oldest, where the lingering places of its owner are full. Work without it keeps its slot. */
   giveUp?: () => void;
-  /** It came to nothing when it was last tried: it waits apart from what is new. */
+  /** It failed when it was last tried: it waits apart from new work. */
   again?: boolean;
 }
 

@@ -16,7 +16,7 @@ export interface JobState {
 
 /** No timer is longer, so that a job which a jump of the clock made due is found within a minute. */
 const lookAgainMs = 60_000;
-/** The wall clock and the monotonic one drift apart by less within a minute, unless somebody sets the clock. */
+/** The wall clock and the monotonic one drift apart by less within a minute, unless the clock is set. */
 const jumpMs = 30_000;
 
 interface Planned {
@@ -65,7 +65,10 @@ export function createJobs(modules: readonly HasJobs[], clock: Clock, log: Log):
     looked = { wall: now, steady };
     const jumped = Math.abs(jump) > jumpMs;
     if (jumped)
-      log.warn({ seconds: Math.round(jump / 1000) }, "the clock was set; each job goes on from the new time");
+      log.warn(
+        { seconds: Math.round(jump / 1000) },
+        "the system clock was set; jobs are scheduled from the new time",
+      );
     for (const plan of plans) {
       const due = plan.next <= now;
       // After a jump backwards the time that was planned may be days away.
@@ -108,7 +111,7 @@ export type Schedule = (after: number) => number;
 /** February 29 comes at least once in eight years. */
 const daysLooked = 8 * 366;
 
-/** Throws for what is no cron pattern. Days are walked through, times of the day are not. */
+/** Throws for a text that is not a cron pattern. Iterates over days, but not over times of the day. */
 export function readSchedule(cron: string): Schedule {
   const fields = parse(cron);
   const task = createTask(cron, () => undefined, { timezone: "UTC" });

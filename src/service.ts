@@ -3,7 +3,7 @@
 export interface Service {
   readonly name: string;
   start(): Promise<void>;
-  /** Finishes what is in flight and lets go of every handle. */
+  /** Finishes work in flight and releases every handle. */
   stop(): Promise<void>;
 }
 

@@ -88,7 +88,7 @@ export async function defaultAccountOf(store: Store) {
   return account;
 }
 
-/** Going on would acknowledge by guess; the next start reads what is on disk. Written past the log, which is buffered. */
+/** Continuing could acknowledge mail that is not on disk. Written to stderr directly, since the log is buffered. */
 export function endAtOnce(detail: string): never {
   writeSync(2, `svc: the store lost its writing thread (${detail}); the program ends, start it again\n`);
   process.exit(1);

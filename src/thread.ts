@@ -1,5 +1,5 @@
-// Starts a thread of a room. One that ends before it is told to is started again by the room's next call: a fault in it
-// fails the calls it had, and nothing else.
+// Starts a thread of a module. One that exits by itself is started again by the module's next call: a fault in it fails
+// only the calls that it had.
 import { Worker, type ResourceLimits } from "node:worker_threads";
 
 export type ThreadName =
@@ -11,7 +11,7 @@ export interface ThreadHandlers<Report> {
   onEnd(error: Error | null): void;
 }
 
-/** `beside`: the URL of the room's file; as built the thread is a `.js` beside it, and a `.ts` when the source runs. */
+/** `beside`: the URL of the module's file; as built the thread is a `.js` beside it, and a `.ts` when the source runs. */
 export function startThread<Report>(
   name: ThreadName,
   beside: string,

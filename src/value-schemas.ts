@@ -31,7 +31,7 @@ export const ipAddress = z.union([z.ipv4(), z.ipv6()]).meta({ examples: ["192.0.
 
 export const count = z.int().min(0);
 
-/** Reply codes are strings of three digits everywhere at the doors. */
+/** Reply codes are strings of three digits in every interface. */
 export const smtpCode = z
   .string()
   .regex(/^[2-5][0-9]{2}$/)

@@ -1,6 +1,6 @@
-// Who may do what, as whom: HTTP and SMTP ask here. A key or password is looked up by
-// its SHA-256 at every request, so that a revocation holds from the very next one. What a request may do
-// with its scope, and how often, is decided by HTTP and SMTP (routes, buckets.ts).
+// Authentication of HTTP and SMTP clients, and the writes of API keys and SMTP credentials. A key or password is looked
+// up by its SHA-256 at every request, so that a revocation applies from the next one. Scopes and rate limits are
+// enforced by HTTP and SMTP (routes, buckets.ts).
 import { isoTime, type Clock } from "../clock.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
@@ -39,7 +39,7 @@ export interface Access {
   ): Promise<Extract<Principal, { kind: "key" }>>;
   /** Throws Refusal: source_ip_locked, invalid_api_key (535), key_disabled (suspended account). */
   authenticateSmtp(username: string, password: string, ip: string): Promise<SmtpLogin>;
-  /** A login of before as it is now. Throws Refusal: invalid_api_key (revoked since), key_disabled (suspended). */
+  /** Checks the login of an open session again. Throws Refusal: invalid_api_key (revoked), key_disabled (suspended). */
   renewSmtp(login: SmtpLogin): Promise<SmtpLogin>;
   /** `into`: the store that it is written with, where not its own. Throws Refusal: validation_failed. */
   createKey(accountKey: number, wanted: WantedKey, into?: Store): Promise<{ key: ApiKey; value: string }>;
@@ -75,7 +75,7 @@ export interface AccessDeps {
   mint: IdMint;
 }
 
-/** A use is written down at most this often for each key. */
+/** The last use of a key is recorded at most this often. */
 const noteEveryMs = 60_000;
 
 function suspended(): Refusal {
@@ -127,7 +127,7 @@ export function createAccess(deps: AccessDeps): Access {
     if (account?.status !== "active") throw suspended();
     return account;
   };
-  /** What stands against a key that was found; what is noticed of it. */
+  /** Why a known key is refused, and the notice for the audit log. */
   const refusalOf = (key: ApiKey, account: Account | null, ip: string): [Notice, Refusal | string] | null => {
     if (key.status === "revoked") return ["revoked_key", "The API key does not exist or was revoked."];
     if (key.expiresAt !== null && key.expiresAt <= clock.now())
@@ -224,7 +224,7 @@ export function createAccess(deps: AccessDeps): Access {
       const key = await into.setApiKeyStatus(accountKey, id, status, clock.now());
       if (!key) throw new Refusal("resource_not_found", "There is no such API key.");
       if (key.status !== status)
-        throw new Refusal("conflict", "The API key is revoked, and that cannot be undone.");
+        throw new Refusal("conflict", "The API key is revoked, which cannot be undone.");
       return key;
     },
 

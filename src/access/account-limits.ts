@@ -1,7 +1,6 @@
-// What one account may have of the things that its own keys make, and of what all accounts share: one table. The store
-// decides in the transaction of the write, so that no number of requests at once passes a limit; the words are here.
-// The operator raises one for an account (`svc accounts set NAME --limit webhooks=200`) and is himself not bound by
-// those of a count.
+// The limits of an account: how many resources its keys may create, and its share of what all accounts use; one table.
+// The store enforces them in the transaction of the write, so that concurrent requests cannot exceed one; the texts are
+// here. The operator raises a limit with `svc accounts set NAME --limit webhooks=200` and is not bound by the counts.
 import { Refusal } from "../errors.ts";
 import type { Account } from "../model/account.ts";
 import type { AccountLimits, QueueShare } from "../model/limits.ts";
@@ -14,7 +13,7 @@ export const accountLimits = {
   suppressions: { most: 5_000_000, of: "suppressions that were added by hand" },
   ip_pools: { most: 100, of: "IP pools" },
   ip_addresses: { most: 256, of: "addresses in its IP pools" },
-  /** null: half of what the other accounts leave; all of it where there is no other. */
+  /** null: half of what the other accounts leave; all of it for the only account. */
   queue: { most: null, of: "unsent recipients" },
   queue_mb: { most: null, of: "megabytes of unsent content" },
 } as const satisfies Record<string, { most: number | null; of: string }>;
@@ -53,7 +52,7 @@ export function shareOf({ name, limits }: Pick<Account, "name" | "limits">): Sha
   };
 }
 
-/** Runs a write that an account's limit may stand against. Throws Refusal conflict. */
+/** Runs a write that is subject to an account's limit. Throws Refusal conflict. */
 export async function withinLimit<T>(
   account: Pick<Account, "name" | "limits">,
   name: CountLimit,
@@ -81,15 +80,15 @@ export function limitRefusal(
   );
 }
 
-/** What is told of a share of the queue or the disk that is used up. */
+/** The refusal for an account whose share of the queue or the disk is used up. */
 export function shareWords(account: string, of: keyof QueueShare, most: number): string {
   if (of === "recipients")
     return (
-      `the account ${account} has its share of the queue, ${most} unsent recipients (at most half of what the other accounts leave of limits.max_queue, ` +
+      `the account ${account} has used its share of the queue, ${most} unsent recipients (at most half of what the other accounts leave of limits.max_queue, ` +
       `or what svc accounts set ${account} --limit queue=N gives it); wait until some are sent`
     );
   return (
-    `the account ${account} has its share of the disk, ${Math.floor(most / megabyte)} MB of unsent content (at most half of what the other accounts leave free, ` +
+    `the account ${account} has used its share of the disk, ${Math.floor(most / megabyte)} MB of unsent content (at most half of what the other accounts leave free, ` +
     `or what svc accounts set ${account} --limit queue_mb=N gives it); wait until some are sent`
   );
 }

@@ -52,7 +52,7 @@ export interface BucketState {
   retryAfterSeconds: number;
 }
 
-/** A key or an account: who it is, and what was raised for it. */
+/** A key or account whose requests are limited: its row id and the rates that were raised for it. */
 export interface RateLimitSubject {
   key: number;
   rates: Rates;

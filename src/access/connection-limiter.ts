@@ -1,4 +1,4 @@
-// Counts open connections, in total and per source, so that one source cannot take every place. A source is an
+// Counts open connections, in total and per source, so that one source cannot take every connection. A source is an
 // IPv4 address or the /64 of an IPv6 address (networks.ts). SMTP sessions, TLS handshakes and HTTP use it.
 import { sourceOf } from "./networks.ts";
 

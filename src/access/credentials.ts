@@ -1,5 +1,5 @@
 // SMTP logins: one name an account (and its `_test` twin), many passwords. The name finds the account,
-// the password's hash finds the credential. An API key is no password and the reverse: they live apart.
+// the password's hash finds the credential. An API key is not accepted as a password, nor a password as a key.
 import { isId } from "../ids.ts";
 
 export interface SmtpName {

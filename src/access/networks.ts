@@ -12,7 +12,7 @@ export interface Networks {
   has(ip: string): boolean;
 }
 
-/** The address without its zone, IPv4 where it is IPv4-mapped; null for what is no address. */
+/** The address without its zone, IPv4 where it is IPv4-mapped; null for a text that is not an address. */
 export function plainIp(text: string): string | null {
   const bare = text.replace(/%.*$/s, "");
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare)?.[1];

@@ -1,6 +1,6 @@
 // Daily quotas: how many messages a key, and all of an account, may have accepted in a day of UTC, over REST and SMTP.
-// The store decides in the transaction of the acceptance (store/sqlite/quotas.ts); a quota that is used up is told before a
-// body is looked at. The operator's own sends have none.
+// The store enforces them in the transaction of the acceptance (store/sqlite/quotas.ts); a quota that is used up is refused
+// before the body is read. The operator's own sends have none.
 import { dayMs } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 import type { Account } from "../model/account.ts";
@@ -17,7 +17,7 @@ export class OverQuota extends Refusal {
     const retryAfterSeconds = Math.max(1, Math.ceil((resetMs - now) / 1000));
     super(
       "rate_limit_exceeded",
-      `The daily quota of the ${kind}, ${limit} messages, has no room for this; it begins anew at 00:00 UTC.`,
+      `The daily quota of the ${kind}, ${limit} messages, does not allow this request; it resets at 00:00 UTC.`,
       { bucket: "quota", retry_after_seconds: retryAfterSeconds },
     );
     this.name = "OverQuota";
@@ -36,7 +36,7 @@ export function quotasOf(account: Account, key: ApiKey | null): Quota[] {
   return quotas;
 }
 
-/** Throws OverQuota where not one message more would be taken. */
+/** Throws OverQuota if not one more message would be accepted. */
 export async function refuseSpentQuotas(
   store: Pick<Store, "spentQuota">,
   quotas: Quota[],

@@ -1,8 +1,8 @@
-// What is noticed of keys and logins, for the audit log: lock-outs, scope mismatches, addresses outside of an allowlist,
-// keys that are revoked, expired or disabled, and the first use of a key from an address on a day. An attacker decides
-// how often these happen, never how much is written: of one kind, source and key the first is written at once, what
-// follows is summed up each minute, and beyond some rows a minute the rest is one row a kind. Sources are an IPv4
-// address or an IPv6 /64, as for lock-outs.
+// Writes security events of keys and logins to the audit log: lock-outs, scope mismatches, addresses outside of an
+// allowlist, keys that are revoked, expired or disabled, and the first use of a key from an address on a day. The number
+// of rows is bounded, whatever an attacker does: of one kind, source and key the first is written at once, the rest is
+// summed up each minute, and above `mostRows` a minute there is one row a kind. Sources are an IPv4 address or an IPv6
+// /64, as for lock-outs.
 import { dayMs, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { ActorKind, AuditEntry } from "../model/audit.ts";
@@ -20,7 +20,7 @@ export type Notice =
   | "revoked_credential"
   | "suspended_account";
 
-/** Whose it is. */
+/** The key or login that a security event is about. */
 export interface Bearer {
   kind: Extract<ActorKind, "key" | "smtp_credential">;
   id: string;
@@ -34,7 +34,7 @@ export interface RequestContext {
 }
 
 export interface Security extends Service {
-  /** `bearer` null: nobody that is known. */
+  /** `bearer` null: no known key or login. */
   notice(what: Notice, bearer: Bearer | null, context: RequestContext): void;
   /** A key or login was used. */
   used(bearer: Bearer, context: RequestContext): void;
@@ -44,9 +44,9 @@ export const securityRule = {
   everyMs: 60_000,
   /** Rows at once in a minute, and rows of what was summed up in it. */
   mostRows: 20,
-  /** Kinds, sources and keys that are told apart. */
+  /** Combinations of kind, source and key that are counted separately. */
   mostTold: 10_000,
-  /** Addresses of one key that are told on a day, and pairs that are remembered. */
+  /** New addresses of one key that are recorded on a day, and pairs of key and address that are remembered. */
   mostAddresses: 100,
   mostPairs: 100_000,
 };
@@ -69,7 +69,7 @@ export function createSecurity(
 ): Security {
   const { store, clock, log } = deps;
   const told = new Map<string, Told>();
-  /** What is not told apart, by action. */
+  /** Counts beyond `mostTold`, by action. */
   const rest = new Map<string, number>();
   const uses = new Map<string, Use>();
   let pairs = 0;
@@ -121,8 +121,8 @@ export function createSecurity(
       else rest.set(entry.action, (rest.get(entry.action) ?? 0) + more);
     }
     for (const [action, times] of rest) {
-      const everybody = { ip: "", requestId: null, detail: { sources: "many" } };
-      rows.push({ ...entryOf(action, null, everybody), sourceIp: null, times });
+      const manySources = { ip: "", requestId: null, detail: { sources: "many" } };
+      rows.push({ ...entryOf(action, null, manySources), sourceIp: null, times });
     }
     rest.clear();
     write(rows);

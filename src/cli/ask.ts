@@ -1,20 +1,20 @@
-// Asking a person before what cannot be undone. Nothing needs a prompt: every question has a flag that
-// answers it, and without a terminal and without the flag the command ends with usage (exit 2) that names it.
+// Prompts before an action that cannot be undone. Every prompt has a flag that answers it; without a terminal and
+// without the flag the command fails with a usage error (exit 2) that names the flag.
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { Cli } from "./cli.ts";
 import { CliFault, usage } from "./fault.ts";
 
-/** Goes on after `y`; without a terminal only with --yes. */
+/** Returns after `y` or with --yes, and throws CliFault otherwise. */
 export async function agree(cli: Cli, question: string, yes: boolean | undefined): Promise<void> {
   if (yes) return;
   if (!cli.io.stdin.isTTY)
-    throw usage(`${question} Nobody is there to ask.`, "Add --yes to go on without being asked.");
+    throw usage(`${question} There is no terminal to confirm on.`, "Add --yes to skip the prompt.");
   const answer = await ask(cli, `${question} [y/N] `);
   if (!/^y(es)?$/i.test(answer.trim())) throw new CliFault(1, "nothing was done");
 }
 
-/** For what cannot be undone: the name is typed, or given with --confirm. */
+/** As agree, but the name of the resource must be typed or given with --confirm. */
 export async function agreeByName(
   cli: Cli,
   question: string,
@@ -22,8 +22,11 @@ export async function agreeByName(
   confirmed: string | undefined,
 ): Promise<void> {
   if (confirmed === undefined && !cli.io.stdin.isTTY)
-    throw usage(`${question} Nobody is there to ask.`, `Add --confirm ${name} to go on without being asked.`);
-  const answer = confirmed ?? (await ask(cli, `${question} Type ${name} to go on: `));
+    throw usage(
+      `${question} There is no terminal to confirm on.`,
+      `Add --confirm ${name} to skip the prompt.`,
+    );
+  const answer = confirmed ?? (await ask(cli, `${question} Type ${name} to confirm: `));
   if (answer.trim() !== name) throw usage(`found "${answer.trim()}", expected ${name}; nothing was done`);
 }
 

@@ -53,7 +53,7 @@ export function readInputFile(path: string, flag: string): Buffer {
   } catch (error) {
     const why =
       error instanceof Error && "code" in error && error.code === "ENOENT"
-        ? "there is no such file"
+        ? "the file does not exist"
         : "it cannot be read";
     throw usage(`${flag}: found ${path}, but ${why}`);
   }

@@ -122,11 +122,11 @@ async function overHttps(
   } catch (error) {
     if (untrusted(error))
       throw new CliFault(6, `the certificate of ${way.url.origin} is not trusted here: ${messageOf(error)}`, [
-        "Name the file of the certificate, or of the authority behind it (an appliance with a certificate of",
-        `its own has it in DATA_DIR/tls/cert.pem): NODE_EXTRA_CA_CERTS=FILE ${program} …`,
+        "Name the file of the certificate or of its authority (a self-signed one of svc is",
+        `DATA_DIR/tls/cert.pem): NODE_EXTRA_CA_CERTS=FILE ${program} …`,
       ]);
     throw new CliFault(6, `${way.url.origin} does not answer: ${messageOf(error)}`, [
-      `Look at the address of --url, and at the server: \`${program} status\` there.`,
+      `Check the address of --url, and run \`${program} status\` on the server.`,
     ]);
   }
 }
@@ -168,20 +168,20 @@ async function overSocket(
 
   const closed = tried.find((one) => one.code === "EACCES");
   if (closed)
-    throw new CliFault(4, `you may not open the admin socket ${closed.path}`, [
+    throw new CliFault(4, `no permission to open the admin socket ${closed.path}`, [
       `Run the command with sudo, or join its group: sudo usermod -aG svc "$USER" and log in again.`,
       `If none runs there, start one of your own: ${program} serve`,
     ]);
   const where = tried.map(({ path, why }) => `${path} (${why})`).join(", ");
   throw new CliFault(6, `no daemon answers at ${where}`, [
-    `Start it: \`${program} serve\`, or \`${program} serve --dev\` to try it out.`,
+    `Start it: \`${program} serve\`, or \`${program} serve --dev\` for evaluation.`,
     "If it runs elsewhere, name its socket with --socket PATH or SVC_SOCKET, or use --url with --api-key-file.",
   ]);
 }
 
 const reasons: Record<string, string> = {
   ENOENT: "not there",
-  ECONNREFUSED: "nobody listens",
+  ECONNREFUSED: "connection refused",
   EACCES: "not permitted",
   ENOTSOCK: "no socket",
   ENOTDIR: "not there",
@@ -234,7 +234,7 @@ function objectOf(bytes: Buffer): Record<string, unknown> {
     const value: unknown = JSON.parse(bytes.toString());
     return value !== null && typeof value === "object" ? (value as Record<string, unknown>) : {};
   } catch {
-    throw new CliFault(1, "the daemon's answer is no JSON");
+    throw new CliFault(1, "the daemon's answer is not JSON");
   }
 }
 

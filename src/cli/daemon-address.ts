@@ -1,9 +1,9 @@
-// Where the daemon's admin socket may be, in the order in which it is looked for. The
-// configuration is read only where none of the usual places answers (another data_dir).
+// Where the daemon's admin socket may be, in search order. The configuration is read only if none of the usual
+// places answers (another data_dir).
 import { join } from "node:path";
 import { placesOf, type Person } from "../config/places.ts";
 
-/** Sockets to try; one that is named by hand is the only one. */
+/** Sockets to try; one named by --socket or SVC_SOCKET is the only one. */
 export function socketCandidates(named: string | undefined, person: Person): string[] {
   const byHand = named ?? person.env["SVC_SOCKET"];
   if (byHand !== undefined && byHand !== "") return [byHand];

@@ -1,5 +1,5 @@
 // What the command line asks of daemon.ts, which stands above it and is handed in by bin/svc.ts:
-// the composition of every room, loaded only by `serve` and `init`.
+// the composition of every module, loaded only by `serve` and `init`.
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { SenderDomain } from "../model/domain.ts";
@@ -11,7 +11,7 @@ export interface RunningDaemon {
   devCredentials(): Promise<{ key: string; smtpUsername: string; smtpPassword: string }>;
   /** Reads certificates again; unusable ones are logged and the old ones stay. */
   reload(): Promise<void>;
-  /** Finishes what is in flight and lets go of everything. */
+  /** Finishes work in flight and releases everything. */
   stop(): Promise<void>;
   /** Resolves once everything has stopped; rejects where a fault stopped it. */
   readonly finished: Promise<void>;

@@ -41,14 +41,17 @@ export function describeDev(cli: Cli, screen: DevScreen): void {
     );
   const svc = cli.program;
   const print = (...lines: string[]): void => cli.out.text(lines.join("\n"));
-  print(`svc ${cli.version} for trying out: every mail is caught on this machine, nothing leaves it.`, "");
+  print(
+    `svc ${cli.version} in evaluation mode: all mail goes to the local inbox, none leaves this machine.`,
+    "",
+  );
   cli.out.fields([
     ["API", url],
     ["send key", credentials.key],
     ["SMTP", [...starttls.map((one) => `${one} (STARTTLS)`), ...implicit.map((one) => `${one} (TLS)`)]],
     ["SMTP login", credentials.smtpUsername],
     ["SMTP password", credentials.smtpPassword],
-    ["data", `${config.dataDir}${temporary ? " (removed at the end)" : ""}`],
+    ["data", `${config.dataDir}${temporary ? " (removed on exit)" : ""}`],
   ]);
   print(
     "",
@@ -64,6 +67,6 @@ export function describeDev(cli: Cli, screen: DevScreen): void {
     `  ${svc} inbox list`,
     `  ${svc} events tail`,
     "",
-    "Ctrl-C ends it.",
+    "Press Ctrl-C to stop.",
   );
 }

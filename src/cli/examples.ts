@@ -1,5 +1,5 @@
 // The client programs that come with the package, in its examples/ folder, as `svc help api` shows them: what languages
-// there are, and the files of one. What each of them does is examples/README.md's to say.
+// there are, and the files of one. examples/README.md describes them.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -1,14 +1,14 @@
-// How a command ends other than well. The list of exit codes is `svc help exit-codes`.
+// How a command fails. The list of exit codes is `svc help exit-codes`.
 export const exitCodes = {
   0: "done",
-  1: "failed: the daemon understood and refused (422, 429) or had trouble of its own (5xx)",
-  2: "usage: the command line, or a value of it (400), is wrong",
+  1: "failed: the daemon refused the request (422, 429) or failed itself (5xx)",
+  2: "usage error: the command line or one of its values is wrong (400)",
   3: "not found (404)",
   4: "not permitted (401, 403, or the socket may not be opened)",
-  5: "conflict with what is there (409)",
+  5: "conflict with an existing resource (409)",
   6: "the daemon is not reachable",
   7: "a check failed (domains verify)",
-  78: "the configuration is wrong; every fault is listed",
+  78: "the configuration is invalid; every fault is listed",
   130: "interrupted by Ctrl-C",
 } as const;
 export type ExitCode = keyof typeof exitCodes;

@@ -17,17 +17,17 @@ export function addLimitOptions(command: Command): Command {
   return command
     .option(
       "--rate <bucket=burst/rate>",
-      "requests at once and a second: messages-write=500/500; messages-write=default takes it back; repeat or separate by commas",
+      "rate limit as burst/per second: messages-write=500/500; messages-write=default resets it; repeat or separate by commas",
       listed,
     )
-    .option("--quota <messages>", "messages a day of UTC, or none");
+    .option("--quota <messages>", "messages per UTC day, or none");
 }
 
 /** What only an account has. */
 export function addAccountLimitOptions(command: Command): Command {
   return addLimitOptions(command).option(
     "--limit <name=number>",
-    `what it may have of ${limitNames.join(", ")}: webhooks=200; webhooks=default takes it back; repeat or separate by commas`,
+    `limit of ${limitNames.join(", ")}: webhooks=200; webhooks=default resets it; repeat or separate by commas`,
     listed,
   );
 }
@@ -48,8 +48,7 @@ export function limitsOf(
     ...(quota === undefined ? {} : { daily_quota: quotaOf(quota) }),
     ...(limit ? { limits: Object.fromEntries(limit.map(countOf)) } : {}),
   };
-  if (Object.keys(body).length === 0)
-    throw usage("nothing to change is named", `Give ${flags.join(" or ")}.`);
+  if (Object.keys(body).length === 0) throw usage("nothing to change", `Give ${flags.join(" or ")}.`);
   return body;
 }
 
@@ -76,7 +75,7 @@ export function shownLimits(body: Row): [string, unknown][] {
   });
 }
 
-/** `messages-write=500/400`; of everybody where none is set. */
+/** `messages-write=500/400`; the defaults where none is set. */
 export function ratesText(value: unknown): string {
   const rates = isRow(value) ? Object.entries(value) : [];
   if (rates.length === 0) return "default";

@@ -29,8 +29,8 @@ export interface Listing {
 
 export function addListOptions(command: Command, withTimes: boolean): Command {
   command
-    .option("--limit <n>", "rows of a page")
-    .option("--cursor <cursor>", "go on from here")
+    .option("--limit <n>", "rows per page")
+    .option("--cursor <cursor>", "continue after this cursor")
     .option("--all", "every page (with --json: one row a line)");
   if (withTimes)
     command
@@ -58,7 +58,7 @@ export async function printList(cli: Cli, flags: ListFlags, listing: Listing): P
       if (cli.out.json) return;
       if (rows.length === 0 && more === null) cli.out.note(listing.empty);
       else cli.out.table(listing.columns, rows);
-      if (more !== null) cli.out.next(`There is more: add --all, or --cursor ${more}`);
+      if (more !== null) cli.out.next(`More rows: add --all, or --cursor ${more}`);
       return;
     }
     query["cursor"] = more;

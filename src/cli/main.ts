@@ -1,5 +1,5 @@
-// The entry of the command line: makes the world of a command, runs it, and turns what went
-// wrong into words and an exit code. Nothing is loaded that the command does not need.
+// The entry point of the command line: prepares a command, runs it, and turns a failure into a message and an exit code.
+// Loads only what the command needs.
 import { createClient, type Client, type Target } from "./client.ts";
 import { readInputFile, type Cli, type Globals } from "./cli.ts";
 import type { DaemonModule } from "./daemon-contract.ts";

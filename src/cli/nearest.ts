@@ -1,5 +1,4 @@
-// The word that somebody meant who wrote another: by edits (a letter more, less, other, two swapped) or as the beginning
-// of it.
+// The known word nearest to a misspelt one: by edits (a letter more, less, other, two swapped) or as the beginning of it.
 
 /** At most so much of the longer word may differ. */
 const differsMost = 0.34;

@@ -1,5 +1,5 @@
-// Why a message waits, where that is its pool: for `svc messages show` and `trace`. An explanation beside the answer, so
-// that whatever stands in its way (a key that may not read pools) leaves the answer as it is.
+// For `svc messages show` and `trace`: explains that a message waits because no address of its pool can be used. If the
+// pool cannot be read (a key without that scope), the explanation is left out.
 import { defaultPool } from "../model/ip-pool.ts";
 import { segment, type Cli } from "./cli.ts";
 import { CliFault } from "./fault.ts";

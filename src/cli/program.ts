@@ -1,5 +1,5 @@
-// The nouns, in one list by what one wants to do, and the command line that is made of them: only the noun that is asked for
-// has its commands loaded.
+// The nouns of the command line, grouped by purpose, and the parser that is built from them. Only the commands of the
+// requested noun are loaded.
 import { Command, CommanderError } from "commander";
 import type { Cli, Register } from "./cli.ts";
 import { namesOf, registerHelp, unknownCommand } from "./commands/help.ts";
@@ -12,14 +12,14 @@ export interface Noun {
   load: () => Promise<{ register: Register }>;
 }
 
-/** What one wants to do, in the order of the help, and the nouns for it. */
+/** The groups of nouns, in the order of the help. */
 const groups: { heading: string; nouns: Noun[] }[] = [
   {
     heading: "Set up and run the server:",
     nouns: [
       {
         name: "init",
-        about: "set up: configuration, database, first key, records to publish",
+        about: "set up configuration, database, first key and DNS records",
         load: () => import("./commands/init.ts"),
       },
       {
@@ -27,17 +27,17 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         about: "run the service; --dev to try it out",
         load: () => import("./commands/serve.ts"),
       },
-      { name: "status", about: "how the service does", load: () => import("./commands/status.ts") },
+      { name: "status", about: "show the state of the service", load: () => import("./commands/status.ts") },
       {
         name: "maintenance",
-        about: "refuse clients for a while: on, off",
+        about: "maintenance mode, which refuses clients: on, off",
         load: () => import("./commands/maintenance.ts"),
       },
-      { name: "audit", about: "list: who did what, from where", load: () => import("./commands/audit.ts") },
+      { name: "audit", about: "audit log: list", load: () => import("./commands/audit.ts") },
     ],
   },
   {
-    heading: "Send mail and see what becomes of it:",
+    heading: "Send mail and follow it:",
     nouns: [
       { name: "send", about: "send a message", load: () => import("./commands/send.ts") },
       {
@@ -54,24 +54,24 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       },
       {
         name: "stats",
-        about: "what was counted: summary, timeseries, tags, domains, providers, bounces, webhooks, …",
+        about: "statistics: summary, timeseries, tags, domains, providers, bounces, webhooks, …",
         load: () => import("./commands/stats.ts"),
       },
       {
         name: "bounces",
         alias: "bounce",
-        about: "explain: what a reply or a returned mail means",
+        about: "explain an SMTP reply or a bounce message",
         load: () => import("./commands/bounces.ts"),
       },
       {
         name: "inbox",
-        about: "mail caught on this machine: list, show, raw, clear",
+        about: "local inbox of test mail: list, show, raw, clear",
         load: () => import("./commands/inbox.ts"),
       },
     ],
   },
   {
-    heading: "Say who may send:",
+    heading: "Manage senders:",
     nouns: [
       {
         name: "domains",
@@ -100,24 +100,24 @@ const groups: { heading: string; nouns: Noun[] }[] = [
     ],
   },
   {
-    heading: "Say who gets no mail:",
+    heading: "Manage recipients:",
     nouns: [
       {
         name: "suppressions",
         alias: "suppression",
-        about: "addresses not to send to: add, remove, show, list",
+        about: "suppression list: add, remove, show, list, export",
         load: () => import("./commands/suppressions.ts"),
       },
       {
         name: "recipients",
         alias: "recipient",
-        about: "forget: one person out of all that is kept",
+        about: "forget: delete the data kept about one address",
         load: () => import("./commands/recipients.ts"),
       },
     ],
   },
   {
-    heading: "Tell your programs what happens:",
+    heading: "Post events to your programs:",
     nouns: [
       {
         name: "webhooks",
@@ -128,7 +128,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
     ],
   },
   {
-    heading: "Choose the addresses that mail leaves from:",
+    heading: "Manage sending addresses:",
     nouns: [
       {
         name: "pools",
@@ -139,7 +139,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "ips",
         alias: "ip",
-        about: "addresses that mail leaves from: list, add, move, pause, resume, remove, assign, unassign",
+        about: "sending IP addresses: list, add, move, pause, resume, remove, assign, unassign",
         load: () => import("./commands/ips.ts"),
       },
     ],
@@ -171,9 +171,9 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     .description("A self-hostable email delivery appliance.")
     .version(cli.version, "-V, --version", "print the version")
     .option("--json", "print the API's own bodies")
-    .option("--account <name>", "the account (SVC_ACCOUNT)")
+    .option("--account <name>", "act on this account (SVC_ACCOUNT)")
     .option("--socket <path>", "the admin socket (SVC_SOCKET)")
-    .option("--url <url>", "reach a server elsewhere over HTTPS, with --api-key-file")
+    .option("--url <url>", "call a remote server over HTTPS, with --api-key-file")
     .option("--api-key-file <file>", "file that holds an API key")
     .option("--as <name>", "your name for the audit log (SVC_OPERATOR)")
     .exitOverride()
@@ -189,7 +189,7 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
             .replace(/^error: /, "svc: ") + "\n",
         ),
     })
-    .showHelpAfterError("(add --help to see what there is)")
+    .showHelpAfterError("(add --help for usage)")
     .hook("preAction", (top) => complete(top.opts()));
 
   const [first, second] = commandsIn(args);
@@ -206,7 +206,7 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     found = command;
   }
   registerHelp(program, cli);
-  // Before the line is parsed: --help behind a word that is no command would show the help of what stands before it.
+  // Before the line is parsed: --help after an unknown command would show the help of the command before it.
   if (first !== undefined && first !== "help") refuseUnknown(cli, program, found, first, second);
   return program;
 }

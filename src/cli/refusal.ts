@@ -41,12 +41,12 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
         (row) => `See why: ${program} suppressions show ${textOf(row["email"]) ?? "ADDRESS"}`,
       );
     case "resource_not_found":
-      if (error["field"] === accountField) return [`See what there is: ${program} accounts list`];
+      if (error["field"] === accountField) return [`List the accounts: ${program} accounts list`];
       return textOf(error["detail"]) === "There is no such path."
-        ? ["An API key reaches what the API has; the rest is done on that machine, over its admin socket."]
+        ? ["An API key reaches only the public API; run this command on the server, over its admin socket."]
         : notFound(textOf(error["instance"]) ?? "", program);
     case "scope_insufficient":
-      return [`This takes a key of scope ${textOf(error["required_scope"]) ?? "admin"}.`];
+      return [`This needs a key of scope ${textOf(error["required_scope"]) ?? "admin"}.`];
     case "rate_limit_exceeded":
     case "service_overloaded":
     case "maintenance":
@@ -62,7 +62,7 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
   }
 }
 
-/** What was asked for, by the path that was asked, and how to see what there is. */
+/** Names the missing resource by the requested path, and the command that lists the existing ones. */
 function notFound(path: string, program: string): string[] {
   const [, noun, id] =
     /^\/v1\/(messages|webhooks|domains|suppressions|keys|smtp_credentials|inbox|accounts|ip_pools)\/([^/]+)/.exec(
@@ -70,7 +70,7 @@ function notFound(path: string, program: string): string[] {
     ) ?? [];
   if (noun === undefined || id === undefined) return [];
   return [
-    `Found no "${decoded(id)}" there; what there is: ${program} ${noun.replace("ip_", "").replace("_", "-")} list`,
+    `"${decoded(id)}" was not found; list them: ${program} ${noun.replace("ip_", "").replace("_", "-")} list`,
   ];
 }
 

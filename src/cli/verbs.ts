@@ -72,8 +72,8 @@ function addCall(noun: Command, cli: Cli, verb: Call): void {
     .command([verb.name, ...names.map((name) => `<${name}>`)].join(" "))
     .description(verb.about);
   const flags = (verb.flags ?? []).map((flag) => ({ ...flag, option: addFlag(command, flag) }));
-  if (question) command.option("--yes", "do not ask");
-  if (irreversible) command.option(`--confirm <${names[0]}>`, "do not ask");
+  if (question) command.option("--yes", "skip the prompt");
+  if (irreversible) command.option(`--confirm <${names[0]}>`, "act without a prompt");
 
   const hasBody = verb.body !== undefined || takes.length > 0 || flags.length > 0;
 

@@ -1,6 +1,6 @@
-// The addresses that an attempt may dial, host by host in MX order: five at most, none that a stranger's DNS
-// must not send us to, none of our own, none that was found dead in the last minute. Counts what it left out, so that
-// an attempt without any address can say why.
+// The addresses that an attempt may connect to, host by host in MX order: at most five; none that is not public (except a
+// smart host's), none of our own, none that failed in the last minute. Counts the ones left out, so that an attempt
+// without any address can say why.
 import { isIP } from "node:net";
 import type { OutboundConfig } from "../config.ts";
 import type { Clock } from "../clock.ts";
@@ -95,7 +95,7 @@ export function createAddresses(deps: AddressDeps): Addresses {
         ? await smartHostAddresses(deps.resolver, host, owner)
         : await hostAddresses(deps.resolver, host, owner);
       if (found.kind === "failed")
-        return { kind: "failed", why: `the DNS could not be asked for ${host}: ${found.why}` };
+        return { kind: "failed", why: `the DNS lookup of ${host} failed: ${found.why}` };
       if (found.kind === "none") return { kind: "none", why: `${host} has no address` };
       if (named?.due()) await named.refresh();
       const own = exempt
@@ -112,7 +112,7 @@ export function createAddresses(deps: AddressDeps): Addresses {
         };
       const sourced = dialled.filter(({ family }) => sourceFor(family, source) !== undefined);
       if (sourced.length === 0 && found.missing !== undefined)
-        return { kind: "failed", why: `the DNS could not be asked for all of ${host}: ${found.missing}` };
+        return { kind: "failed", why: `the DNS lookup of ${host} failed in part: ${found.missing}` };
       if (sourced.length === 0)
         return {
           kind: source.address === null ? "none" : "unsourced",
@@ -141,7 +141,7 @@ export function createAddresses(deps: AddressDeps): Addresses {
   };
 }
 
-/** A smart host is the operator's word: an address and localhost are what they say. */
+/** The operator configures the smart host, so it may be an IP address or localhost. */
 async function smartHostAddresses(
   resolver: Resolver,
   host: string,

@@ -1,6 +1,6 @@
-// One attempt at one recipient: walks the addresses of the route until a server decides. What is about
-// a host (no connection, a refusing greeting, TLS that fails) leads to the next address; what is about the message
-// ends the attempt. One address: target.ts.
+// One attempt for one recipient: tries the addresses of the route until a server decides. A failure of a host (no
+// connection, a refusing greeting, failed TLS) leads to the next address; a reply about the message ends the attempt.
+// One address: target.ts.
 // Where no address of the source's family could be connected, the walk is repeated from a source of the other family.
 import { isIP } from "node:net";
 import type { HostAddress, MailHost } from "../dns/mx.ts";
@@ -88,7 +88,7 @@ async function walkHosts(
   return null;
 }
 
-/** A source of the family that was not tried, where connections failed and nothing else did, and the pool has one with room. */
+/** A source of the other family, if only connections failed and the pool has one with a free slot. */
 function otherSource({ source, sourceOf }: AttemptRequest, progress: Progress): Source | null {
   const { failures, dialled, otherFamily, dialogue } = progress;
   if (source.address === null || !otherFamily || dialled >= maxAddresses || !failures.onlyConnections())

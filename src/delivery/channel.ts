@@ -1,6 +1,6 @@
-// One TCP connection to a mail server: bytes out, replies in. Keeps count of the replies that are due, so that
-// one that nobody asked for is never taken as the answer to the next command, and holds a total deadline per
-// answer that arriving bytes do not extend (RFC 5321 §4.5.3.2). Knows no SMTP verb. Over 300 lines: one socket has one
+// One TCP connection to a mail server: bytes out, replies in. Counts the replies that are due, so that
+// an unsolicited one is never taken as the reply to the next command, and has a total deadline per reply that arriving
+// bytes do not extend (RFC 5321 §4.5.3.2). Knows no SMTP verb. Over 300 lines: one socket has one
 // state, and every way in which it can end changes it.
 import { connect, isIP } from "node:net";
 import type { Socket } from "node:net";
@@ -10,10 +10,10 @@ import type { Clock, Timer } from "../clock.ts";
 import { ReplyParser, safeText } from "../mail/reply.ts";
 import type { Reply } from "../mail/reply.ts";
 
-/** Why a connection is of no more use. */
+/** Why a connection cannot be used any more. */
 export interface Broken {
   broken: "connect" | "tls" | "timeout" | "closed" | "protocol";
-  /** For a person: `connection refused`, `no reply within 60 s`. */
+  /** For display: `connection refused`, `no reply within 60 s`. */
   why: string;
   /** Node's error code where the failure was an operating system's, e.g. `ECONNREFUSED`. */
   errno: string | null;
@@ -58,16 +58,16 @@ export class Channel {
   #waiter: ((answer: Answer) => void) | null = null;
   #drainWaiter: ((broken: Broken | null) => void) | null = null;
   readonly #cut: AbortSignal;
-  /** The final dot is out: only its reply tells whether the message was delivered. */
+  /** The final dot was sent: only its reply tells whether the message was delivered. */
   #committed = false;
-  /** The next reply is the last in clear: what follows it is not looked at. */
+  /** The next reply is the last in clear text; bytes after it are discarded. */
   #upgrading = false;
   /** Monotonic milliseconds; 0: nothing is being waited for. */
   #deadlineAt = 0;
   #deadlineMs = 0;
   #timer: Timer | null = null;
   #timerAt = 0;
-  /** Called once when the connection breaks while nobody waits for an answer. */
+  /** Called once when the connection breaks while no reply is awaited. */
   onIdleBreak: (() => void) | null = null;
 
   private constructor(clock: Clock, socket: Socket, cut: AbortSignal) {
@@ -188,7 +188,7 @@ export class Channel {
     });
   }
 
-  /** Says QUIT and lets go; the answer is awaited for `graceMs` at most and not looked at (RFC 5321 §4.1.1.10). */
+  /** Sends QUIT and closes; waits at most `graceMs` for the reply and ignores it (RFC 5321 §4.1.1.10). */
   quit(graceMs: number): Promise<void> {
     this.onIdleBreak = null;
     if (this.#broken) return Promise.resolve();
@@ -293,7 +293,7 @@ export class Channel {
     waiter(broken);
   }
 
-  /** One timer serves all deadlines: it is armed anew only when it would ring too late, or has rung too early. */
+  /** One timer serves all deadlines: it is set again only if it would fire too late, or fired too early. */
   #setDeadline(timeoutMs: number): void {
     const at = this.#clock.monotonic() + timeoutMs;
     this.#deadlineAt = at;

@@ -1,11 +1,11 @@
-// One attempt at one destination: route, connection, TLS, SMTP, outcome. Knows no table and no
-// queue; what it needs of a message is handed in.
+// The interface of the module: one attempt at one destination, from route and connection to TLS, SMTP and outcome. It
+// uses neither the store nor the queue; the message is passed in.
 import type { Owner } from "../fairness.ts";
 import type { Outcome, Unsent } from "../mail/outcome.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Family, Source } from "../pools/sources.ts";
 
-/** Where a recipient domain's mail goes now, or why that cannot be told or be at all. */
+/** The route of a recipient domain, or why it has none or it is unknown. */
 export type Route =
   | {
       kind: "hosts";
@@ -57,10 +57,10 @@ export interface Delivery {
   families(route: Extract<Route, { kind: "hosts" }>, own: readonly Family[], owner: Owner): Promise<Family[]>;
   /** Never throws for anything that a network or a receiver does. */
   attempt(request: AttemptRequest): Promise<Outcome | Unsent>;
-  /** It has changed which addresses may be used: idle connections from others are let go. */
+  /** Call when the usable addresses have changed: closes idle connections from addresses that are no longer usable. */
   reconsider(): void;
-  /** Ends at once every attempt that has not sent its final dot, and those to come: deferred, in our own words. */
+  /** Ends every attempt that has not sent its final dot, and all later ones, at once as deferred. */
   cutShort(): void;
-  /** Lets idle connections go with QUIT; attempts in flight are the caller's to await. */
+  /** Closes idle connections with QUIT; the caller awaits the attempts in flight. */
   stop(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// What an attempt leaves to be read afterwards: commands and replies, where they went and when. Bounded, because
-// a receiver decides how much there is of it. Credentials and message bytes never come here.
+// The SMTP dialogue of an attempt, kept for the API: commands and replies with host, address and time. It is bounded,
+// because the receiver determines its length. It never contains credentials or message bytes.
 import type { Clock } from "../clock.ts";
 import type { AttemptTrace } from "../mail/outcome.ts";
 import type { Reply } from "../mail/reply.ts";

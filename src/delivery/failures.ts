@@ -1,12 +1,12 @@
-// What an attempt came to where no server took or refused the mail: of all that went wrong at its hosts, what a server
-// said before what we only did not get. A bounce for want of a host that can be used takes all hosts: where some were
-// not looked at, the mail is tried again.
+// The outcome of an attempt in which no server accepted or refused the mail: of all failures at its hosts, a server's
+// reply comes before a failure without one. It bounces for lack of a usable host only if all hosts were tried; else the
+// mail is deferred.
 import type { Outcome, Unsent } from "../mail/outcome.ts";
 import type { HostLookup } from "./addresses.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { local, localOutcome } from "./outcome.ts";
 
-/** A host-level failure, kept until no address is left; the weightiest of them is what the attempt came to. */
+/** A host-level failure, kept until no address is left; the most severe one decides the outcome of the attempt. */
 export interface Failure {
   weight: number;
   outcome: Outcome;
@@ -60,7 +60,7 @@ export class Failures {
     }
   }
 
-  /** `unseen`: of how many hosts only some were looked at. */
+  /** `unseen`: the number of hosts, if only some of them were looked up. */
   outcome(unseen: { lookedUp: number; of: number } | null): Outcome | Unsent {
     const worst = this.#worst;
     const trace = this.#dialogue.trace(false);

@@ -1,5 +1,5 @@
 // Servers that close the connection at EHLO where they should refuse it with 500 or 502 (RFC 5321 §3.2, §4.1.1.1): they
-// can be reached with HELO, without extensions and so without TLS. A dropped connection alone is no proof, since a server
+// can be reached with HELO, without extensions and so without TLS. A dropped connection alone is not proof, since a server
 // that restarts or is overloaded drops one too: HELO is tried only where EHLO was not answered lately, and later sessions
 // begin with it only after drops in two attempts, for ten minutes. Known by address and port, in bounded memory.
 import type { Clock } from "../clock.ts";

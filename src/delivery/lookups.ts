@@ -1,6 +1,6 @@
-// How much of the DNS one attempt asks for: at most five hosts, whatever becomes of their look-ups, and half a minute
-// for all of them together, so that a domain with thousands of mail hosts on a silent name server gets no more of our
-// time than another. What is not waited for goes on, and the next attempt finds its answer in the resolver's cache.
+// Limits the DNS look-ups of one attempt: at most five hosts, whatever their results, and half a minute for all of them
+// together, so that a domain with thousands of MX hosts on a silent name server gets no more of our time than another.
+// A look-up that is not awaited continues, and the next attempt finds its answer in the resolver's cache.
 import type { Clock } from "../clock.ts";
 import type { MailHost } from "../dns/mx.ts";
 
@@ -37,7 +37,7 @@ export class LookupTime {
     this.#clock = clock;
   }
 
-  /** What `lookUp` finds, or null where there is no more time; the last host may take all that is left. */
+  /** The result of `lookUp`, or null when the time is used up; the last host may use all that is left. */
   async waitFor<T>(lookUp: () => Promise<T>, last: boolean): Promise<T | null> {
     const limitMs = last ? this.#leftMs : Math.min(this.#leftMs, oneHostMs);
     if (limitMs <= 0) return null;

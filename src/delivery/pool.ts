@@ -1,7 +1,7 @@
-// Connections that are open: busy ones are counted, idle ones kept for the next message to the same host, address,
-// port, TLS policy and source. An idle one is let go with QUIT after 10 s (receivers close at 300 s; a short stay
-// leaves their slots to others), after 100 messages, or when its group would pass its limit; a server that closes it
-// or speaks unasked ends it at once.
+// The connection pool: busy connections are counted, idle ones kept for the next message to the same host, address,
+// port, TLS policy and source. An idle one is closed with QUIT after 10 s (receivers close at 300 s; a short idle time
+// leaves their slots to others), after 100 messages, or when its group would pass its limit; one that the server closes
+// or that receives an unsolicited reply is dropped at once.
 import type { Clock, Timer } from "../clock.ts";
 import type { Session } from "./session.ts";
 
@@ -15,7 +15,7 @@ export interface PoolDeps {
   clock: Clock;
   /** How many connections a group may have from one address, idle ones included. */
   connectionsOf: (group: string) => number;
-  /** False for an address of a pool that nothing more is to be sent from. */
+  /** False for an address of a pool that must no longer be used. */
   mayUse: (address: string) => boolean;
 }
 
@@ -66,7 +66,7 @@ export class Pool {
     return this.count(group) >= this.#deps.connectionsOf(group.split(" ", 1)[0] ?? group);
   }
 
-  /** Counts a connection that is about to be made; where the group is full, an idle one of it goes. */
+  /** Counts a connection that is about to be made; if the group is full, closes an idle one of it. */
   begin(group: string, host: string): void {
     if (this.full(group)) this.#retire(group);
     this.#add(group, host, 1);
@@ -76,7 +76,7 @@ export class Pool {
     this.#add(group, host, -1);
   }
 
-  /** Takes a session back: kept if it may be used again, else let go. */
+  /** Returns a session to the pool: kept if it can be used again, else closed. */
   put(session: Session, mayStay = true): void {
     const { channel, target } = session;
     if (channel.broken) return this.ended(target.group, target.host);
@@ -99,7 +99,7 @@ export class Pool {
     this.#sweep ??= this.#deps.clock.after(idleMs, () => this.#letOldGo());
   }
 
-  /** Idle connections from addresses that are not to be used any more are let go. */
+  /** Closes idle connections from addresses that must no longer be used. */
   reconsider(): void {
     for (const idle of [...this.#idle.values()].flat()) {
       if (this.#maySend(idle.session.target)) continue;

@@ -47,11 +47,7 @@ export async function findRoute(deps: RouteDeps, domain: string, owner: Owner): 
     case "no_mail_host":
       return undeliverable(deps.clock, local.noHost, found.why);
     case "failed":
-      return undeliverable(
-        deps.clock,
-        local.dnsFailed,
-        `the DNS could not be asked for ${domain}: ${found.why}`,
-      );
+      return undeliverable(deps.clock, local.dnsFailed, `the DNS lookup of ${domain} failed: ${found.why}`);
   }
 }
 

@@ -1,6 +1,6 @@
-// From an address to a session that takes mail: connect, greeting, EHLO (HELO where that is unknown), STARTTLS by
-// policy and EHLO again (RFC 3207 §4.2), AUTH for a smart host (RFC 4954). What fails is a value; whether another
-// address or clear text is tried instead is attempt.ts's decision.
+// Opens a session with a mail server: connect, greeting, EHLO (HELO where that is unknown), STARTTLS by
+// policy and EHLO again (RFC 3207 §4.2), AUTH for a smart host (RFC 4954). A failure is a value; attempt.ts
+// decides whether another address or clear text is tried instead.
 import type { SecureContext } from "node:tls";
 import type { Clock } from "../clock.ts";
 import type { OutboundConfig, SmartHost } from "../config.ts";
@@ -74,7 +74,7 @@ export interface SessionDeps {
   cut: AbortSignal;
 }
 
-/** Why there is no session: the server's words, or ours. */
+/** Why there is no session: the server's reply, or our description. */
 export type NoSession =
   | { kind: "reply"; reply: Reply }
   | {
@@ -88,7 +88,7 @@ export type NoSession =
       atEhlo: boolean;
     };
 
-/** What is left out, because it has just failed. */
+/** Features that are not used because they have just failed. */
 export interface Without {
   /** TLS, under an opportunistic policy. */
   tls?: boolean;
@@ -276,7 +276,7 @@ function noTls(target: Target, why: string): Mishap {
   return mishap(local.noTls, `${named(target)} ${why}`);
 }
 
-/** A refusal in the server's own words; a reply that cannot be one here is no SMTP. */
+/** A refusal with the server's reply; a reply that is not valid at this point is a protocol error. */
 function refused(reply: Reply, target: Target): NoSession {
   if (reply.code >= 400) return { kind: "reply", reply };
   return mishap(
@@ -285,7 +285,7 @@ function refused(reply: Reply, target: Target): NoSession {
   );
 }
 
-/** A 421 said on the way out is the server's reason, and better than ours. */
+/** A 421 sent before the server closed is its reason, and is reported instead of ours. */
 function broke(broken: Broken, target: Target, greeted: boolean): NoSession {
   if (broken.unasked?.code === 421) return { kind: "reply", reply: broken.unasked };
   const what = broken.broken === "connect" ? "no connection to" : greeted ? "lost" : "no greeting from";

@@ -1,4 +1,4 @@
-// Puts the room together: one pool, one memory of dead addresses and one trust store for all attempts.
+// Composes the module: one connection pool, one cache of dead addresses and one trust store for all attempts.
 import { createSecureContext, getCACertificates } from "node:tls";
 import type { SecureContext } from "node:tls";
 import type { Clock } from "../clock.ts";
@@ -29,9 +29,9 @@ export interface DeliveryDeps {
   random: () => number;
   /** How many connections a group may have at once, idle ones included; 10 if not given. */
   connectionsOf?: (group: string) => number;
-  /** False for an address of a pool that nothing more is to be sent from. */
+  /** False for an address of a pool that must no longer be used. */
   mayUse?: (address: string) => boolean;
-  /** An address of a pool turned out to be none of this machine's. */
+  /** Called when an address of a pool is not one of this machine's. */
   onUnusable?: (address: string) => void;
   /** PEM certificates to trust in place of the system's and NODE_EXTRA_CA_CERTS. */
   trusted?: string[];

@@ -23,7 +23,7 @@ export interface AttemptDeps {
   session: SessionDeps;
   outbound: OutboundConfig;
   random: () => number;
-  /** An address of a pool turned out to be none of this machine's. */
+  /** Called when an address of a pool is not one of this machine's. */
   onUnusable: (address: string) => void;
 }
 
@@ -68,7 +68,7 @@ export function targetOf(
   };
 }
 
-/** The address to send from is none of this machine's: nobody was asked. */
+/** The source address is not one of this machine's: no server was contacted. */
 export interface NoSource {
   kind: "no_source";
   why: string;
@@ -102,7 +102,7 @@ export async function tryTarget(
     const bound = broken?.broken !== "connect" || broken.errno !== "EADDRNOTAVAIL";
     if (target.pooled && target.source !== null && !bound) {
       deps.onUnusable(target.source);
-      return { kind: "no_source", why: `${target.source} is no address of this machine` };
+      return { kind: "no_source", why: `${target.source} is not an address of this machine` };
     }
     return unopened(deps, session, target, dialogue);
   }

@@ -1,6 +1,6 @@
 // One recipient's mail over an open session: MAIL, RCPT, DATA in one write where PIPELINING is offered
 // (RFC 2920 §3.1: every reply is checked), the message with backpressure, the final dot. The reply that decides is the
-// first refusal, else the dot's. After the dot only its reply tells; without one the receiver may hold a copy.
+// first refusal, else the dot's. After the dot only its reply counts; without one the receiver may have a copy.
 import { classifyReply } from "../mail/classify.ts";
 import type { Outcome } from "../mail/outcome.ts";
 import type { Reply } from "../mail/reply.ts";
@@ -182,7 +182,7 @@ function staleSession(session: Session, reply: Reply): Lost {
   return { kind: "lost", broken, answered: false };
 }
 
-/** 354 although nobody is to get the mail: an empty message ends it, its reply means nothing (RFC 2920 §3.1). */
+/** 354 although no recipient was accepted: an empty message ends it, and its reply is ignored (RFC 2920 §3.1). */
 async function loneDot(session: Session, commandMs: number, dialogue: Dialogue): Promise<void> {
   dialogue.us(".");
   const reply = await session.channel.ask(".", commandMs);

@@ -20,7 +20,7 @@ export interface AliasChain {
 export interface Settled {
   answer: DnsAnswer<WireRecord>;
   ttlSeconds: number;
-  /** false: it says nothing about the name, and is for who asked alone. */
+  /** false: it says nothing about the name, and must not be cached. */
   keep?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// Answers kept for as long as their TTL says, bounded in time and size. What could not be told ("failed") is kept for
+// Caches answers for their TTL, bounded in time and size. A failed look-up ("failed") is kept for
 // half a minute at first, twice as long each time that it fails again, five minutes at most (RFC 9520 §3.2, RFC 2308 §7).
 // A zone with a million names pushes out what its own account asked for. Time is the steady clock's, so that a wall
 // clock that jumps neither freezes nor empties it.
@@ -8,17 +8,17 @@ import type { Owner } from "../fairness.ts";
 import type { WireRecord } from "./message.ts";
 import type { DnsAnswer } from "./resolver.ts";
 
-/** No answer is believed for longer, whatever its TTL. */
+/** No answer is kept longer, whatever its TTL. */
 export const maxTtlSeconds = 3600;
 /** RFC 2308 §5 leaves the limit to us: a name that appears should not wait long. */
 const maxNegativeTtlSeconds = 300;
 const maxFailureMs = 300_000;
-/** How long it is remembered that a name failed, once it may be asked for again. */
+/** How long a failure is remembered after the name may be looked up again. */
 const failureRememberedMs = 300_000;
 
 export interface Cache {
   get(key: string): DnsAnswer<WireRecord> | null;
-  /** The key could not be told when it was last asked for, minutes ago at most. */
+  /** The last look-up of the key failed, minutes ago at most. */
   failedLately(key: string): boolean;
   /** `ttlSeconds` of a negative answer from its SOA; a TTL of 0 is not kept (RFC 1035 §3.2.1), a failure has none. */
   put(owner: Owner, key: string, answer: DnsAnswer<WireRecord>, ttlSeconds: number): void;

@@ -1,14 +1,14 @@
 // Where mail for a domain goes (RFC 5321 §5.1, RFC 7505): the hosts in the order in which they are
-// tried, and the addresses of one of them. "Could not tell" is kept apart from "there is none": the first is tried
-// again, the second bounces. Which addresses may be dialled is delivery's.
+// tried, and the addresses of one of them. A failed look-up is distinguished from a negative answer: the first defers,
+// the second bounces. delivery decides which addresses may be connected to.
 import { isIP } from "node:net";
 import { queryableName } from "./message.ts";
 import type { Owner } from "../fairness.ts";
 import type { DnsAnswer, MxRecord, Resolver } from "./resolver.ts";
 
-/** The first hosts of a domain that are used: more are nobody's honest need, and each attempt's record names them. */
+/** At most this many hosts of a domain are used: no legitimate domain needs more, and the record of each attempt names them. */
 const maxHosts = 32;
-/** Addresses of a host in each family that are looked at. */
+/** At most this many addresses of a host are used per family. */
 const maxHostAddresses = 16;
 
 export interface MailHost {
@@ -32,7 +32,7 @@ export interface HostAddress {
 }
 
 export type HostAddresses =
-  /** `missing`: why nobody could tell whether there are some of the other family too. */
+  /** `missing`: why it is unknown whether the host has addresses of the other family too. */
   | { kind: "addresses"; addresses: HostAddress[]; missing?: string }
   | { kind: "none" }
   | { kind: "failed"; why: string };

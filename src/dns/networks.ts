@@ -1,5 +1,5 @@
-// Classes of addresses, for guards: may a stranger's DNS or URL make us dial this? Delivery and
-// webhooks ask of the address that is really dialled, after every look-up. Public is what the IANA special-purpose
+// Classes of addresses, for SSRF filters: whether a third party's DNS or URL may make us connect to an address. Delivery
+// and webhooks check the address that is actually connected to, after every look-up. Public is what the IANA special-purpose
 // registries (RFC 6890) leave: not loopback, private, link-local (the 169.254.169.254 of clouds), shared (RFC 6598),
 // multicast, documentation, benchmarking, reserved, unspecified, nor an IPv6 form (mapped, NAT64) of those.
 import { isIP } from "node:net";
@@ -19,7 +19,7 @@ const nat64 = ipaddr.IPv6.parse("64:ff9b::"); // RFC 6052 §2.1; the local-use p
 /** Azure's host agent and metadata, on an address that looks public. */
 const metadata = new Set(["168.63.129.16"]);
 
-/** True for a global unicast address. False for any other class and for what is no address. */
+/** True for a global unicast address. False for any other class and for a text that is not an address. */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text);
   return address !== null && isPublic(address);
@@ -49,7 +49,7 @@ export function parseNetwork(text: string): Parsed<Network> {
   return { ok: true, value: { address, prefix } };
 }
 
-/** Whether an address is in one of the networks. Throws for a text that is no network: callers have checked the configuration. */
+/** Whether an address is in one of the networks. Throws for a text that is not a network: callers have checked the configuration. */
 export function createAllowList(networks: string[]): (address: string) => boolean {
   const parsed = networks.map((text) => {
     const network = parseNetwork(text);

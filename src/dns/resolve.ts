@@ -1,6 +1,6 @@
-// The resolver: a question is asked of each server in turn until one says something that counts,
+// The resolver: a question is asked of each server in turn until one gives a usable answer,
 // aliases are followed (RFC 1034 §3.6.2), answers and failures kept in the cache, the same question of the same owner
-// asked once at a time: an owner never waits in another's line.
+// asked once at a time: an owner never waits for another's questions.
 // Only "name error" and a clean "no data" are negative answers; refusal, silence, noise and loops are "failed".
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
@@ -19,7 +19,7 @@ import { createTransport } from "./transport.ts";
 import type { Exchange } from "./transport.ts";
 
 export interface ResolverDeps {
-  /** `dns.servers`; empty: the system's. Throws for a text that is no address. */
+  /** `dns.servers`; empty: the system's. Throws for a text that is not an address. */
   servers: string[];
   /** Of one try over UDP, and again over TCP. */
   timeoutMs: number;
@@ -31,7 +31,7 @@ export interface ResolverDeps {
   log: Log;
 }
 
-/** The resolver of the mail path, and the same without memory: for a person who has just changed a record and asks again. */
+/** The resolver of the mail path, and the same without cache, for verifying a record that was just changed. */
 export interface CachingResolver extends Resolver {
   readonly uncached: Resolver;
 }
@@ -100,7 +100,7 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
           ? couldNotTell(exchange.why, { keep: exchange.final !== true })
           : follow(chain, exchange.reply, type);
       if (settled?.answer.kind === "failed")
-        deps.log.debug({ name, type, why: settled.answer.why }, "a DNS look-up failed");
+        deps.log.debug({ name, type, why: settled.answer.why }, "DNS lookup failed");
       if (settled) return settled;
     }
   };
@@ -168,7 +168,7 @@ function refusal(reply: Reply): string | null {
   return reply.referral ? "answered with name servers to ask: it does not resolve for others" : null;
 }
 
-/** `4.3.2.1.in-addr.arpa` (RFC 1035 §3.5) or the nibbles under ip6.arpa (RFC 3596 §2.5); empty for no address. */
+/** `4.3.2.1.in-addr.arpa` (RFC 1035 §3.5) or the nibbles under ip6.arpa (RFC 3596 §2.5); empty if it is not an address. */
 function reverseName(address: string): string {
   if (isIP(address) === 0) return "";
   const parsed = ipaddr.process(address);

@@ -1,5 +1,5 @@
-// The questions that this program asks the DNS, and the four answers that matter: found, no such
-// data, no such name, and "could not tell", which is never taken for one of the others (RFC 5321 §5.1).
+// The DNS queries of this program, and their four answers: found, no such data, no such name (NXDOMAIN), and a failed
+// look-up, which is never treated as one of the others (RFC 5321 §5.1).
 import type { Owner } from "../fairness.ts";
 
 export type DnsAnswer<T> =

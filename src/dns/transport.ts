@@ -23,8 +23,8 @@ export type Exchange =
 
 export interface Transport {
   /**
-   * Never throws. Answers within a few times `timeoutMs`, counted from when `owner` has a slot. `again`: nobody answered
-   * the question lately, so it waits apart from the owner's other questions.
+   * Never throws. Answers within a few times `timeoutMs`, counted from when `owner` has a slot. `again`: the question
+   * failed lately, so it waits apart from the owner's other questions.
    */
   ask(
     server: DnsServerAddress,
@@ -33,7 +33,7 @@ export interface Transport {
     owner: Owner,
     again?: boolean,
   ): Promise<Exchange>;
-  /** What is in flight fails; nothing more is asked. */
+  /** Fails the queries in flight and refuses new ones. */
   stop(): void;
 }
 
@@ -123,7 +123,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
       caseLostUntil.set(key, clock.monotonic() + caseLostMs);
       log.info(
         { server: key },
-        "a DNS server does not return the case of the name that was asked; 0x20 is not used with it",
+        "a DNS server does not preserve the case of the queried name; 0x20 is not used with it",
       );
     }
     return converse(overUdp, { ...asked, exact: false }, end);
@@ -167,7 +167,7 @@ const overUdp: Conversation = (query, finish) => {
     else if (++strays > maxStrays)
       finish({ kind: "failed", why: "too many answers that were not to this question" });
   });
-  // Without a callback a connect that fails, as where there is no route to an IPv6 server, is an 'error'.
+  // Without a callback a failed connect, such as without a route to an IPv6 server, is an 'error' event.
   socket.once("connect", () => {
     if (!closed) socket.send(encodeQuery(id, question, edns));
   });

@@ -1,5 +1,5 @@
-// Work that costs milliseconds, one piece each few milliseconds, so that many pieces that come at once hold up nothing
-// else and one owner's leave time for everybody. Owners take turns.
+// Runs work that costs milliseconds one piece every few milliseconds, so that a burst does not block the event loop and
+// one owner's work does not delay others'. Owners take turns.
 import type { Clock } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
 import { Fifo } from "../fairness/fifo.ts";

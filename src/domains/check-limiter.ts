@@ -1,6 +1,6 @@
-// How many domains are asked after at once: in all, and of one account, so that zones which do not answer hold up neither
-// the checks of others nor the resolver. What has to wait does so in the line of its account; that with the fewest under way is next. A
-// domain whose check is under way is not checked a second time: whoever asks gets the result of the one that runs.
+// Limits concurrent domain checks, in total and per account, so that zones which do not answer delay neither the checks
+// of others nor the resolver. Waiting checks are queued per account; the account with the fewest running is next. A
+// domain whose check is under way is not checked a second time: a second caller gets the result of the running check.
 import { Refusal } from "../errors.ts";
 
 const atOnce = 32;

@@ -1,12 +1,12 @@
-// Asks the DNS about each record of a domain, and says what the domain's status is then. A look-up
-// that failed is "unknown": it takes nothing from a verified domain and gives nothing to a pending one.
+// Looks up each record of a domain and computes the domain's status. A failed look-up makes a record "unknown", which
+// neither degrades a verified domain nor verifies a pending one.
 import { hourMs } from "../clock.ts";
 import type { DnsAnswer, MxRecord, Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import type { DnsRecord } from "../model/dns-record.ts";
 import type { SenderDomain } from "../model/domain.ts";
-import { judgeDkim, judgeDmarc, judgeReturnPath, printable } from "./verify-records.ts";
-import { judgeSpf } from "./judge-spf.ts";
+import { verifyDkim, verifyDmarc, verifyReturnPath, printable } from "./verify-records.ts";
+import { verifySpf } from "./verify-spf.ts";
 import type { Verdict } from "./verify-records.ts";
 import type { SendingHost } from "./records.ts";
 
@@ -15,14 +15,14 @@ export const graceMs = 72 * hourMs;
 
 const maxFound = 10;
 
-/** The records with what was seen of each. Never throws for anything that the DNS says. */
+/** The records with what the DNS has for each. Never throws for any DNS answer. */
 export async function checkRecords(
   resolver: Resolver,
   records: DnsRecord[],
   host: SendingHost,
   accountKey: number,
 ): Promise<DnsRecord[]> {
-  // Beside the account's mail, which its own zone's silence is not to delay.
+  // A share of its own: a zone that does not answer must not delay the account's mail.
   const owner = `domains ${accountKey}`;
   const asked = await Promise.all(
     records.map(async (record) => ({ record, ...(await ask(resolver, record, owner)) })),
@@ -32,8 +32,8 @@ export async function checkRecords(
       ...each.record,
       found: each.found.slice(0, maxFound).map(printable),
       ...(each.record.purpose === "spf" && each.failed === null
-        ? await judgeSpf(each.record, each.found, host, resolver, owner)
-        : judge(each, host)),
+        ? await verifySpf(each.record, each.found, host, resolver, owner)
+        : verify(each, host)),
     })),
   );
 }
@@ -43,7 +43,7 @@ interface Asked {
   /** As they stand in the DNS. */
   found: string[];
   mx: MxRecord[];
-  /** Why nothing can be told; null where it can. */
+  /** Why the look-up failed; null if it did not. */
   failed: string | null;
 }
 
@@ -63,21 +63,21 @@ function recordsOf<T>(answer: DnsAnswer<T>): { records: T[]; failed: string | nu
   return { records: answer.kind === "found" ? answer.records : [], failed: null };
 }
 
-function judge({ record, found, mx, failed }: Asked, host: SendingHost): Verdict {
+function verify({ record, found, mx, failed }: Asked, host: SendingHost): Verdict {
   if (failed !== null)
     return {
       status: "unknown",
-      issue: `The DNS could not be asked about ${record.name} (${printable(failed)}); it will be asked again.`,
+      issue: `The DNS lookup of ${record.name} failed (${printable(failed)}); it will be repeated.`,
     };
   switch (record.purpose) {
     case "dkim":
-      return judgeDkim(record, found);
+      return verifyDkim(record, found);
     case "return_path":
-      return judgeReturnPath(record, mx, host);
+      return verifyReturnPath(record, mx, host);
     case "spf":
-      throw new Error("SPF is judged with further look-ups (judge-spf.ts)");
+      throw new Error("SPF is verified with further look-ups (verify-spf.ts)");
     case "dmarc":
-      return judgeDmarc(record, found);
+      return verifyDmarc(record, found);
     case "tracking":
       return found.includes(record.value)
         ? { status: "ok", issue: null }
@@ -88,7 +88,7 @@ function judge({ record, found, mx, failed }: Asked, host: SendingHost): Verdict
   }
 }
 
-/** What the records make of the domain at `now`. Suspended is the operator's word and stays. */
+/** The domain's status after a check at `now`. A suspended domain stays suspended until the operator resumes it. */
 export function statusAfter(
   domain: SenderDomain,
   records: DnsRecord[],

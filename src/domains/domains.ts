@@ -26,11 +26,11 @@ export interface Domains {
     dkim?: OwnDkim,
     most?: number,
   ): Promise<SenderDomain>;
-  /** Sets what is given; its new records are looked at with the next round of re-checks. Throws Refusal validation_failed or conflict. */
+  /** Sets the given fields; the next round of re-checks verifies its new records. Throws Refusal validation_failed or conflict. */
   update(domain: SenderDomain, change: DomainChange, into?: DomainWriting): Promise<SenderDomain>;
   /** New keys of both kinds, pending until they are seen in the DNS; those that were pending are dropped. Throws Refusal validation_failed or conflict. */
   rotate(domain: SenderDomain, dkim: OwnDkim, into?: DomainWriting): Promise<SenderDomain>;
-  /** The operator's word: it sends no more, until it is resumed and verified again. Throws Refusal conflict. */
+  /** Suspends the domain: it cannot send until the operator resumes it and it is verified again. Throws Refusal conflict. */
   suspend(domain: SenderDomain, into?: DomainWriting): Promise<SenderDomain>;
   resume(domain: SenderDomain, into?: DomainWriting): Promise<SenderDomain>;
   /** Asks the DNS and saves what it saw. */

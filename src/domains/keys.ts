@@ -1,6 +1,6 @@
-// The DKIM keys of a domain through their lives. RSA for every receiver there is, Ed25519 beside it (RFC 8463 §5). A new
-// key is pending until its record is seen, for a signature that nobody can check is worse than an old one; then it signs,
-// and the one before it is retired: it signs no more, and stays published for as long as its mail may still be read.
+// The life cycle of a domain's DKIM keys: RSA for all receivers, Ed25519 beside it (RFC 8463 §5). A new key is pending
+// until the DNS has its record, since a signature that receivers cannot verify is worse than one of an old key. Then it
+// signs and the previous key is retired: it no longer signs, but stays published as long as its mail may be verified.
 import { dayMs } from "../clock.ts";
 import { generateDkimKey } from "../mail/dkim.ts";
 import { readDkimKey } from "../mail/dkim-key.ts";
@@ -8,7 +8,7 @@ import { dkimAlgorithms, type DkimAlgorithm, type DkimKey, type DkimKeyStatus } 
 import type { DnsRecord } from "../model/dns-record.ts";
 import { dkimName } from "./records.ts";
 
-/** What the owner of a domain brings along: a name for the keys, one of the keys. */
+/** The selector or private key that the domain's owner provides instead of generated ones. */
 export interface OwnDkim {
   selector?: string | undefined;
   /** PEM. */

@@ -1,5 +1,5 @@
-// Sender domains from the first day on: made with their keys, asked after in the DNS, and looked up
-// for each message. A domain sends once it is verified, and for 72 hours more while it is degraded.
+// Manages sender domains: creates them with their DKIM keys, verifies their DNS records, and finds the one of each
+// message. A domain can send once it is verified, and for 72 hours while it is degraded.
 import { hourMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { Refusal } from "../errors.ts";
@@ -19,7 +19,7 @@ import type { SendingHost } from "./records.ts";
 
 export interface DomainsDeps {
   store: Pick<Store, "createDomain" | "countDomains" | "domainByName" | "domainsToCheck" | "saveDomain">;
-  /** Without a cache of its own (`resolver.uncached`): whoever verifies has just changed a record. */
+  /** `resolver.uncached`: a record is often verified just after it was changed. */
   resolver: Resolver;
   config: SendingHost;
   /** Of the account's IP pools: SPF is to name them too. */
@@ -31,8 +31,8 @@ export interface DomainsDeps {
 /** Domains of one account in a round of re-checks; the rest waits for the next. */
 const recheckLimit = 200;
 const recheckAtOnce = 4;
-/** Looks at a domain that is changed again and again while it is looked at. */
-const mostLooks = 3;
+/** How often a check is tried while the domain changes during it. */
+const mostTries = 3;
 
 export function createDomains(deps: DomainsDeps): Domains & HasJobs {
   const { store, clock } = deps;
@@ -66,10 +66,10 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
     return { ...domain, dkimKeys, returnPathBefore, records, ...status, checkedAt: now, updatedAt: now };
   };
 
-  /** Where it was changed while the DNS was asked, what it is now is looked at. */
+  /** If the domain changed during the DNS look-ups, the check is repeated with its new state. */
   const lookAndSave = async (given: SenderDomain): Promise<SenderDomain> => {
     let domain = given;
-    for (let tries = 0; tries < mostLooks; tries++) {
+    for (let tries = 0; tries < mostTries; tries++) {
       const checked = await look(domain);
       if (await store.saveDomain(checked)) {
         if (checked.status !== domain.status)
@@ -101,7 +101,7 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
     return { ...next, revision: next.revision + 1 };
   };
 
-  /** An account's, a few at once: the limiter keeps room for who asks by hand. */
+  /** Re-checks an account's domains, a few at once; the limiter leaves capacity for checks that clients request. */
   const recheckOf = async (domains: SenderDomain[]): Promise<void> => {
     const left = domains.values();
     const some = Array.from({ length: recheckAtOnce }, async () => {
@@ -217,7 +217,7 @@ function holdsForReturns({ purpose, status }: DnsRecord): boolean {
 }
 
 function changedMeanwhile(name: string): Refusal {
-  return new Refusal("conflict", `${name} was changed by somebody else meanwhile; try again.`, {
+  return new Refusal("conflict", `${name} was changed by another request meanwhile; try again.`, {
     domain: name,
   });
 }
@@ -228,7 +228,7 @@ function ifNotChanged(error: unknown): void {
 }
 
 function duplicate(name: string): Refusal {
-  return new Refusal("conflict", `The account has the domain ${name} already.`, { domain: name });
+  return new Refusal("conflict", `The account already has the domain ${name}.`, { domain: name });
 }
 
 /** `a.b.example.test`, `b.example.test`, `example.test`: relaxed alignment, down to two labels. */

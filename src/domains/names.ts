@@ -14,7 +14,7 @@ export function checkedName(given: string): string {
       ? "is too long for the names of its DKIM records"
       : null;
   if (parsed.ok && issue === null) return parsed.value;
-  throw invalid("name", issue ?? "is no domain name");
+  throw invalid("name", issue ?? "is not a domain name");
 }
 
 /** Sub-domains of RFC 6376 §3.1; a letter is put behind it for the second key. Throws Refusal validation_failed. */

@@ -1,7 +1,7 @@
 // What a domain publishes so that its mail is believed: two DKIM keys (RFC 6376, RFC 8463), the MX
 // and SPF (RFC 7208) of the return path, which is a name of its own so that the domain's mailboxes and its own SPF
 // stay as they are, a DMARC policy (RFC 7489), and the name of its tracked links where it has one. Required is what mail
-// needs: a key that does not sign yet, or no more, is published and missed by nobody. Pure; whether they are seen in
+// needs: a key that does not sign yet, or no longer signs, is published but not required. Pure; whether they are seen in
 // the DNS is check.ts's.
 import { isIP } from "node:net";
 import { dkimRecordValue } from "../mail/dkim.ts";

@@ -11,7 +11,7 @@ export type SpfResult = "pass" | "fail" | "softfail" | "neutral" | "none" | "per
 
 export interface SpfVerdict {
   result: SpfResult;
-  /** The term that decided or cannot be judged, as it is written; null: none of them did. */
+  /** The term that decided or cannot be evaluated, as written; null: no term decided. */
   term: string | null;
   /** In words, for permerror and temperror. */
   why: string | null;
@@ -86,7 +86,7 @@ interface Redirect {
   domain: string | null;
 }
 
-/** The whole record is read before any of it is judged (§4.6). */
+/** The whole record is parsed before any term is evaluated (§4.6). */
 function termsOf(record: string): { terms: Term[]; redirect: Redirect | null } {
   if (record.length > longestRecord)
     throw new Undecided("permerror", null, `the record has more than ${longestRecord} characters`);
@@ -107,7 +107,7 @@ function termOf(text: string): Term {
   const [, sign = "", mechanism = "", domain, prefix = ""] = directive.exec(text) ?? [];
   const name = mechanism.toLowerCase();
   const term = { text, name, result: results[sign || "+"] ?? "pass", domain: domain ?? null, prefix };
-  const wrong = new Undecided("permerror", text, "there is no such term");
+  const wrong = new Undecided("permerror", text, "the term is unknown");
   if (name === "") throw wrong;
   if (name === "ip4" || name === "ip6") {
     const wanted = name === "ip4" ? 4 : 6;
@@ -199,7 +199,7 @@ async function recordAt(walk: Walk, name: string, term: string): Promise<string>
 async function found<T>(walk: Walk, asked: Promise<DnsAnswer<T>>, { text }: { text: string }): Promise<T[]> {
   const answer = await asked;
   if (answer.kind === "found") return answer.records;
-  if (answer.kind === "failed") throw new Undecided("temperror", text, "the DNS could not be asked about it");
+  if (answer.kind === "failed") throw new Undecided("temperror", text, "its DNS lookup failed");
   if (++walk.empty > mostVoid)
     throw new Undecided(
       "permerror",

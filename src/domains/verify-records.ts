@@ -1,6 +1,6 @@
-// Whether what the DNS shows serves as well as what we asked to publish, and if not, one plain
-// sentence on what to do. Others' records are never demanded word for word: tags in any order, an SPF record of the
-// owner's own. Pure; SPF, which needs further look-ups, is judge-spf.ts's.
+// Verifies the DNS records of a sender domain: whether what the DNS has works as well as the record shown, and if not,
+// one sentence on what to do. Records need not match word for word: DKIM tags may be in any order, the DMARC policy is
+// the owner's. Pure; SPF, which needs further look-ups, is in verify-spf.ts.
 import type { MxRecord } from "../dns/resolver.ts";
 import type { DnsRecord } from "../model/dns-record.ts";
 import type { SendingHost } from "./records.ts";
@@ -15,7 +15,7 @@ export const missing = (record: DnsRecord): Verdict => ({
 });
 
 /** DKIM key record (RFC 6376 §3.6.1): the key and its type must be ours, for mail and SHA-256; exactly one record, for two are undefined (§3.6.2.2). */
-export function judgeDkim(record: DnsRecord, texts: string[]): Verdict {
+export function verifyDkim(record: DnsRecord, texts: string[]): Verdict {
   if (texts.length === 0) return missing(record);
   if (texts.length > 1)
     return mismatch(
@@ -26,25 +26,29 @@ export function judgeDkim(record: DnsRecord, texts: string[]): Verdict {
   const repeated = repeatedTag(texts[0] ?? "");
   const [key, wantedKey] = [(found.get("p") ?? "").replace(/\s/g, ""), wanted.get("p") ?? ""];
   const at = `The TXT record at ${record.name}`;
-  if (!found.has("p")) return mismatch(`${at} is no DKIM key (it has no p=); replace it by the value shown.`);
+  if (!found.has("p"))
+    return mismatch(`${at} is not a DKIM key (it has no p= tag); replace it with the value shown.`);
   if (repeated !== null)
     return mismatch(
-      `${at} has the tag ${printable(repeated)}= twice, which makes it void; replace it by the value shown.`,
+      `${at} has the tag ${printable(repeated)}= twice, which makes it void; replace it with the value shown.`,
     );
-  if (key === "") return mismatch(`${at} revokes the key (its p= is empty); replace it by the value shown.`);
+  if (key === "")
+    return mismatch(`${at} revokes the key (its p= tag is empty); replace it with the value shown.`);
   if (key !== wantedKey && wantedKey.startsWith(key))
     return mismatch(
       `${at} is cut short after ${key.length} of ${wantedKey.length} characters of p=; publish the whole value, in strings of at most 255 characters.`,
     );
   if (key !== wantedKey)
-    return mismatch(`${at} holds another key than this server signs with; replace it by the value shown.`);
+    return mismatch(
+      `${at} has a different key from the one that this server signs with; replace it with the value shown.`,
+    );
   const type = found.get("k") ?? "rsa";
   if (type !== wanted.get("k"))
     return mismatch(
-      `${at} says k=${type} where k=${wanted.get("k") ?? ""} is expected; replace it by the value shown.`,
+      `${at} says k=${type} where k=${wanted.get("k") ?? ""} is expected; replace it with the value shown.`,
     );
   if ((found.get("v") ?? "DKIM1") !== "DKIM1")
-    return mismatch(`${at} begins with another version than v=DKIM1; replace it by the value shown.`);
+    return mismatch(`${at} begins with a version other than v=DKIM1; replace it with the value shown.`);
   const listed = (tag: string): string[] | null =>
     found
       .get(tag)
@@ -58,25 +62,25 @@ export function judgeDkim(record: DnsRecord, texts: string[]): Verdict {
   if (listed("t")?.includes("y"))
     return {
       status: "ok",
-      issue: `${at} says t=y: receivers treat the domain's signatures as a test, as if there were none; remove that flag.`,
+      issue: `${at} has t=y: receivers treat the domain's signatures as a test and ignore them; remove that flag.`,
     };
   return ok;
 }
 
 /** The return path's MX: this host must be the first to be tried, or bounces go elsewhere. */
-export function judgeReturnPath(record: DnsRecord, records: MxRecord[], host: SendingHost): Verdict {
+export function verifyReturnPath(record: DnsRecord, records: MxRecord[], host: SendingHost): Verdict {
   if (records.length === 0) return missing(record);
   const best = Math.min(...records.map((mx) => mx.preference));
   const first = records.filter((mx) => mx.preference === best);
   if (first.every((mx) => mx.exchange === host.hostname)) return ok;
   const other = first.find((mx) => mx.exchange !== host.hostname)?.exchange ?? "";
   return mismatch(
-    `The MX of ${record.name} sends bounces to ${printable(other) || "nobody"} instead of ${host.hostname}; make ${host.hostname} its only MX.`,
+    `The MX of ${record.name} sends bounces to ${printable(other) || "no host"} instead of ${host.hostname}; make ${host.hostname} its only MX.`,
   );
 }
 
-/** DMARC (RFC 7489 §6.3): any valid policy of the owner's is right. */
-export function judgeDmarc(record: DnsRecord, texts: string[]): Verdict {
+/** DMARC (RFC 7489 §6.3): any valid policy is accepted. */
+export function verifyDmarc(record: DnsRecord, texts: string[]): Verdict {
   const policies = texts.filter((text) => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(text));
   if (policies.length === 0) return missing(record);
   if (policies.length > 1)

@@ -1,10 +1,10 @@
 // A bounded map whose entries belong to owners: where it is full, the owner that holds the most loses its oldest entries,
-// so that one owner with a million keys pushes out its own and nobody else's.
+// so that one owner with a million keys evicts only its own.
 import type { Owner } from "../fairness.ts";
 
 export interface FairMap<V> {
   get(key: string): V | undefined;
-  /** In place of what the key had, whoever's that was. `size`: of the total that is bounded, one if not given. */
+  /** Replaces the key's entry, of whatever owner. `size`: its part of the bounded total, one if not given. */
   set(owner: Owner, key: string, value: V, size?: number): void;
   delete(key: string): void;
   clear(): void;

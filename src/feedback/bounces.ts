@@ -1,7 +1,7 @@
-// A bounce that came back to a return path. Every recipient has a return path of his own, so it speaks for that
-// recipient and for nobody else, whatever others the report names: whoever knows one return path can bounce nobody but
-// its recipient. Where a report names only others, the address itself took the mail and what it forwards to failed:
-// that is a bounce, and says nothing about the address.
+// A bounce message to a return path. Every recipient has its own return path, so the bounce applies to that recipient
+// only, whatever others the report names: a sender who knows one return path can bounce only its recipient. If a report
+// names only others, the address itself accepted the mail and forwarding from it failed: that is a bounce, but no
+// evidence against the address.
 import type { KeyObject } from "node:crypto";
 import { reportedReply } from "../events/data-text.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
@@ -16,7 +16,7 @@ type Deps = Pick<FeedbackDeps, "store" | "recorder" | "clock">;
 /** A failure with what the judgement needs, made once a mail: a hostile one holds thousands of names. */
 export interface NamedFailure {
   failure: Failure;
-  /** Whom it names, as the store keeps recipients. */
+  /** The recipients that it names, in the canonical form of the store. */
   names: ReadonlySet<string>;
   /** It names a return path of ours: a bounce of our own bounce address, which is about no mail of ours. */
   ofReturnPath: boolean;
@@ -41,7 +41,7 @@ export async function bounceReports(
   const sent = await deps.store.sentMessage({ key: path.messageKey });
   const recipient = sent?.find(({ job }) => job.key === path.recipientKey);
   if (!recipient) return [];
-  // The entry that names him, else one that names nobody.
+  // The entry that names the recipient, else one that names no recipient.
   const own =
     failures.find(({ names }) => names.has(recipient.job.canonical)) ??
     failures.find(({ names }) => names.size === 0);
@@ -50,13 +50,13 @@ export async function bounceReports(
   return other ? [reportOf(deps, other.failure, recipient, false)] : [];
 }
 
-/** As the store keeps recipients; what is no address is nobody's. */
+/** In the canonical form of the store; text that is not an address matches no recipient. */
 export function canonical(text: string): string {
   const parsed = parseAddress(text);
   return parsed.ok ? canonicalAddress(parsed.value) : text.toLowerCase();
 }
 
-/** `ofAddress`: false where it names only others, and so says nothing about the recipient's address. */
+/** `ofAddress`: false if the report names only others, and so is no evidence against the recipient's address. */
 function reportOf(
   { recorder, clock }: Deps,
   failure: Failure,

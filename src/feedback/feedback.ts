@@ -1,7 +1,7 @@
-// What the world says of our mail afterwards: reports that come back to port 25. Here is which addresses there are
-// and what a mail to one of them does. A signed return path names the message and the recipient whose bounces it
-// takes; nothing that a report says reaches beyond that recipient. Reading is done elsewhere (MailReaders), since
-// anybody may send a mail that is costly to read. Nothing is ever answered.
+// Processes bounce messages, complaints and mail to the operator that arrive on port 25: which addresses exist, and what
+// a mail to each does. A signed return path names the message and the recipient whose bounces it receives; a report
+// never affects any other recipient. Parsing is done in a thread (MailReaders), since any host may send a mail that is
+// expensive to parse. No mail is ever answered.
 import { createSecretKey } from "node:crypto";
 import { parseAddress } from "../mail/address.ts";
 import type { Returned } from "../mail/returned.ts";

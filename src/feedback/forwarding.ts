@@ -1,7 +1,7 @@
 // Forwards mail to postmaster@ and abuse@ of this host (RFC 5321 §4.5.1, RFC 2142) to the operator, as a notice with its
 // header and its text, without attachments (notifications/forwarded-mail.ts). At most 30 an hour, so that a flood of spam
 // is not a flood of notices; the rest is deferred. Automatic replies (RFC 3834), and our own notices that come back, are
-// taken and not forwarded, so that no loop begins. Closed where operations.email is not set, or is on this host.
+// accepted and not forwarded, so that no loop starts. Disabled if operations.email is not set or is on this host.
 import { hourMs } from "../clock.ts";
 import { parseAddress } from "../mail/address.ts";
 import type { Notice } from "../mail/notice.ts";

@@ -33,7 +33,7 @@ const lookUpMs = 10_000;
 export function createLoops({ domains, resolver, clock }: LoopsDeps): Loops {
   const loopOf = (name: string): string | undefined => domains.find((domain) => isWithin(name, domain));
 
-  /** A domain of the built-in table may be anybody's who has a mailbox there. */
+  /** A domain of the built-in table also signs the mail of all who have a mailbox there. */
   const mayReport = (domain: string, from: string): boolean =>
     !feedbackLoopDomains.includes(domain) || isReportingAddress(from);
 

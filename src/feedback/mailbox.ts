@@ -1,4 +1,4 @@
-// The addresses of ours to which mail may come back, and what this room needs of the others.
+// The mailboxes to which bounces, complaints and mail to the operator are addressed, and the dependencies of feedback.
 import type { Notices } from "../notifications/notices.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -22,7 +22,7 @@ export type Mailbox =
 
 /**
  * Reads a mail that anybody may have sent. What goes beyond the reader's limits is "nothing" (an Notice: as
- * little as the limits allow). A rejection means that it could not be read now; the sender is asked to try again later.
+ * little as the limits allow). A rejection means that it could not be parsed now; the sender gets a temporary failure.
  */
 export interface MailReaders {
   readReturned(mail: Uint8Array, came: ReturnContext): Promise<Returned>;

@@ -1,5 +1,5 @@
 // Address lists of header fields (RFC 5322 §3.4): what the senders of mail programs write, with
-// comments, groups, quoted and encoded names. One pass; each addr-spec is judged by address.ts.
+// comments, groups, quoted and encoded names. One pass; address.ts parses each addr-spec.
 import { parseAddress, type Mailbox, type Parsed } from "./address.ts";
 import { decodeWords } from "./encoded-word.ts";
 

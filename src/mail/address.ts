@@ -2,7 +2,7 @@
 // RFC 5890. A command line or a header is built from what passes here, so nothing passes that could
 // end either: no control, no invisible character, no bracket outside a quoted string.
 // Narrower than the RFC by policy: no address literal, no single label, no empty quoted string: a
-// public MTA delivers to none of them. Comments and source routes are no part of a Mailbox.
+// public MTA delivers to none of them. A Mailbox has no comments and no source route.
 // One pass over the text; lists and comments of header fields are address-list.ts.
 import { domainToASCII, domainToUnicode } from "node:url";
 
@@ -89,7 +89,7 @@ export function parseDomain(text: string): Parsed<string> {
     if (/[^A-Za-z0-9.\u0080-\u{10ffff}-]/u.test(text))
       return fail("has a character that host names do not have");
     ascii = domainToASCII(text.normalize("NFC"));
-    if (!plainDomain.test(ascii)) return fail("is no valid internationalized name");
+    if (!plainDomain.test(ascii)) return fail("is not a valid internationalized name");
     if (ascii.length > maxDomainLength) return fail("is longer than 253 characters");
   }
   const labels = ascii.split(".");

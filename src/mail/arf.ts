@@ -1,6 +1,6 @@
 // Complaints: Abuse Reporting Format (RFC 5965) and the forms without it: Microsoft's JMRP, which returns the mail
 // with one field of its own, and the mail programs that unsubscribe by mail. Fields in any case, a report part in
-// base64 and a missing date are taken. Reports on authentication, and `not-spam`, are no complaints.
+// base64 and a missing date are accepted. Authentication reports and `not-spam` are not complaints.
 import type { ComplaintType } from "../model/bounce.ts";
 import { dateIn } from "./dsn.ts";
 import { feedbackLoops } from "./feedback-loops.ts";

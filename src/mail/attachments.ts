@@ -1,6 +1,6 @@
-// Which attachments are taken: strict base64 (RFC 4648 §3, §4) with the line breaks of RFC 2045, a
-// media type that is one (RFC 2045 §5.1), and no name that a reader's machine would execute.
-// The name is judged as the machine will see it, on its last effective extension.
+// Which attachments are accepted: strict base64 (RFC 4648 §3, §4) with the line breaks of RFC 2045, a
+// valid media type (RFC 2045 §5.1), and no name that the recipient's machine would execute.
+// The name is checked as that machine decodes it, by its last effective extension.
 import { detectMimeType } from "nodemailer/lib/mime-funcs";
 import { decodeWords } from "./encoded-word.ts";
 
@@ -28,7 +28,8 @@ export function readAttachment(a: {
     problems.push({ field: "filename", issue: "has an executable extension, which is refused" });
   const contentType =
     a.content_type === undefined ? detectMimeType(a.filename) : readContentType(a.content_type);
-  if (contentType === null) problems.push({ field: "content_type", issue: "is no type/subtype" });
+  if (contentType === null)
+    problems.push({ field: "content_type", issue: "is not of the form type/subtype" });
   const bytes = strictBase64(a.content);
   if (bytes === null) problems.push({ field: "content", issue: "is not valid base64" });
   if (problems.length > 0 || contentType === null || bytes === null) return { ok: false, problems };

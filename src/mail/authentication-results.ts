@@ -1,6 +1,6 @@
-// Whether a field of results claims to be of a host (RFC 8601 §2.2; RFC 8617 §4.1.1 puts an instance in front). A reader
-// in our domain would believe a result of our name, and no mail that is submitted can have one (RFC 8601 §5). How the
-// name is written is the sender's choice: case, comments, quotes, encoded words, folding, a version behind it.
+// Whether an Authentication-Results field has a given authserv-id (RFC 8601 §2.2; RFC 8617 §4.1.1 puts an instance before
+// it). Receivers in our domain trust results with our name, and submitted mail must not have any (RFC 8601 §5). The name
+// is found in any spelling: case, comments, quotes, encoded-words, folding, with a version.
 import { domainToASCII } from "node:url";
 import { decodeWords } from "./encoded-word.ts";
 
@@ -37,7 +37,7 @@ function hostName(text: string): string {
     0,
     endBefore(text, (char) => char === "."),
   );
-  // An empty answer: it is no host name.
+  // An empty string is not a host name.
   return domainToASCII(bare) || bare.toLowerCase();
 }
 

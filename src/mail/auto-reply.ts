@@ -1,9 +1,8 @@
-// Mail that is no report and is to be let go in silence: what answers by itself (RFC 3834: vacation, challenge,
-// receipt) and what a person wrote. Asked only where a mail holds no machine-readable report, for those carry
-// `Auto-Submitted: auto-replied` as well (RFC 3464 does not forbid it, Postfix and Exim set it).
+// Recognizes automatic replies (RFC 3834: vacation, challenge, receipt), which are ignored. Used only for a mail without
+// a machine-readable report, since reports may also have `Auto-Submitted: auto-replied` (Postfix and Exim set it).
 import { fieldOf, fieldText, type MimeField } from "./mime.ts";
 
-/** Fields that only programs which answer by themselves set. */
+/** Fields that only automatic responders set. */
 const marks: readonly (readonly [string, RegExp])[] = [
   ["auto-submitted", /^auto-(?:replied|notified)/i],
   ["precedence", /^auto_?reply/i],
@@ -23,7 +22,7 @@ const subjects =
   /^(?:(?:re|aw|fwd?)\s*:\s*)*(?:automatic reply|auto[- ]?(?:reply|response|responder|antwort)|out of (?:the )?office|autoreply|abwesen|vacation|away from|on (?:leave|vacation|holiday)|réponse automatique|risposta automatica|respuesta automática|automatische antwort|i(?:'| a)m (?:away|out)|please confirm your (?:message|e?mail)|challenge|message delivery pending your confirmation)/i;
 const receipt = /^(?:read|gelesen|lu|not read|deleted)\s*:/i;
 
-/** Why this mail answers by itself; null where nothing says so. */
+/** Why the mail is an automatic reply; null if nothing indicates it. */
 export function autoReplyMark(fields: readonly MimeField[]): string | null {
   const mark = marks.find(([name, value]) => value.test(fieldOf(fields, name)));
   if (mark) return mark[0];

@@ -1,5 +1,5 @@
 // Undoes the content transfer encodings (RFC 2045 §6) of a body that comes in pieces of any size. It never throws and
-// never looks at an octet more than a few times: what is no base64 and no escape is handled as readers of mail do
+// reads each octet at most a few times: invalid base64 and invalid escapes are handled as mail readers do
 // (§6.7, §6.8). The text of the result, its charset and its line ends are content-text.ts's.
 
 export interface BodyDecoder {
@@ -64,7 +64,7 @@ class Base64Decoder implements BodyDecoder {
 /** More white space than this at the end of a line stays, so that a run of it is not held without end. */
 const longestHeld = 1024;
 
-/** RFC 2045 §6.7: white space at the end of a line is no text (3), a soft line break vanishes (5). */
+/** RFC 2045 §6.7: white space at the end of a line is removed (3), a soft line break vanishes (5). */
 class QuotedPrintableDecoder implements BodyDecoder {
   #held: Buffer = nothing;
 

@@ -49,7 +49,7 @@ const late =
 const lateSubject = /\b(?:warning|delayed?)\b|\(delay\)/i;
 const finalToo = /permanent(?:ly)? (?:error|fail)|given up|failed permanently|will not be retried/i;
 
-/** It arrived, or is held until somebody decides: no failure (yet), whatever words stand beside it. */
+/** The mail arrived or is held for a decision: not a failure (yet), whatever the other words are. */
 const arrived =
   /\b(?:was|were|has been|have been) (?:successfully )?(?:delivered|displayed|opened)\b|\bsuccessfully delivered\b|\bdelivered successfully\b|\bdelivery (?:was )?success/i;
 const held =
@@ -260,7 +260,7 @@ function failureFrom(words: string, recipients: string[], own: ReadonlySet<strin
 /** Tried where a word begins and nowhere else: a long word without an `@` costs its length, not the square of it. */
 const address = /(?<![^\s<>"'`(),;:[\]|=])[^\s<>"'`(),;:[\]|=]+@(?:[A-Za-z0-9_-]+\.)+[A-Za-z0-9-]{2,}/;
 const everyAddress = new RegExp(address.source, "g");
-/** Lines whose address is somebody else's. */
+/** Lines whose address is not the failed recipient's. */
 const elsewhere =
   /mail ?from|^\s*(?:from|sender|sent by|reply-to|message-id|return-path|contact|subject)\b|https?:|postmaster@|mailer-daemon@|support@|contact|assistance|help ?desk|\bplease\b|forward|visit|write to|send (?:it|this|your|an)|\bask\b|questions?|mailto:.{0,320}\?|x-sender|generated (?:from|by)/i;
 

@@ -1,5 +1,5 @@
-// What a reply means. The cause is judged by the enhanced status first, then the receiver's wording, then the basic code
-// (bounce-rules.ts); temporary or permanent is the reply code's first digit alone.
+// Classifies an SMTP reply. The enhanced status decides the cause first, then the receiver's wording, then the basic code
+// (bounce-rules.ts); the first digit of the reply code alone decides temporary or permanent.
 import type { Classification } from "../model/classification.ts";
 import {
   aboutSender,
@@ -52,7 +52,7 @@ interface Verdict {
   rule: string;
 }
 
-/** The cause of a failed attempt. Never a throw: a reply that nobody knows is `unclassified`. */
+/** The cause of a failed attempt. Never throws: an unknown reply is `unclassified`. */
 export function classifyReply(reply: AskedReply): Classification {
   return judge(reply).classification;
 }

@@ -1,5 +1,5 @@
 // The text of a mail as the inside of a JSON string, in pieces: transfer encoding and charset undone, CRLF as \n, one
-// part after the other with \n between them. Octets that are no text of their charset are U+FFFD. What is held
+// part after the other with \n between them. Octets that are invalid in their charset are U+FFFD. What is buffered
 // between two pieces is a character at most.
 import { bodyDecoder, type BodyDecoder } from "./body-decoder.ts";
 import type { TextPlace } from "./content-reader.ts";

@@ -191,7 +191,7 @@ class Planner implements MimeVisitor {
     return part.fields.some((field) => field.lower === name);
   }
 
-  /** RFC 1428 §3 for what nobody can know. */
+  /** RFC 1428 §3, for text of unknown charset. */
   #charset(): string {
     if (this.#look.high === 0) return "us-ascii";
     return this.#isUtf8 ? "utf-8" : "unknown-8bit";

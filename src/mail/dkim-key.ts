@@ -1,5 +1,5 @@
-// A DKIM key that somebody brings along: an unencrypted private key in PEM form, RSA from 2048 bits on (RFC 8301 §3.2) or
-// Ed25519 (RFC 8463). It is brought into the form in which keys are kept, and has signed once before it is taken.
+// Imports a DKIM key: an unencrypted private key in PEM form, RSA of at least 2048 bits (RFC 8301 §3.2) or Ed25519
+// (RFC 8463). It is converted to the stored form, and must make one signature before it is accepted.
 import { createPrivateKey, createPublicKey, sign, verify, type KeyObject } from "node:crypto";
 import type { SigningKey } from "./dkim.ts";
 
@@ -12,13 +12,13 @@ export interface OwnKey {
 }
 
 const leastBits = 2048;
-/** Each signature costs the cube of the size, and a larger key is no better believed. */
+/** The cost of a signature grows with the cube of the size, and receivers do not trust a larger key more. */
 const mostBits = 4096;
 
-/** Reads a PEM; the issue of a refusal is a phrase such as `is no private key …`. */
+/** Reads a PEM; the issue of a refusal is a phrase such as `is not a private key …`. */
 export function readDkimKey(pem: string): { ok: true; value: OwnKey } | { ok: false; issue: string } {
   const key = privateKeyOf(pem);
-  if (key === null) return { ok: false, issue: "is no private key in PEM form without a passphrase" };
+  if (key === null) return { ok: false, issue: "is not a private key in PEM form without a passphrase" };
   const { asymmetricKeyType: type } = key;
   if (type !== "rsa" && type !== "ed25519")
     return { ok: false, issue: `is a key of the kind ${type}; RSA or Ed25519 is expected` };
@@ -46,7 +46,7 @@ function privateKeyOf(pem: string): KeyObject | null {
   }
 }
 
-/** A PEM may hold numbers that are no key. */
+/** A PEM may hold numbers that are not a valid key. */
 function signs(key: KeyObject): boolean {
   const data = Buffer.from("svc");
   const hash = key.asymmetricKeyType === "rsa" ? "sha256" : null;

@@ -97,7 +97,7 @@ function claimOf(
 
 const isCanonical = (text: string): text is Canonical => text === "simple" || text === "relaxed";
 
-/** RFC 6376 §3.2; white space within values is no part of those that are looked at. */
+/** RFC 6376 §3.2; white space within values is removed from those that are used. */
 function tagsOf(value: string): Map<string, string> {
   const tags = new Map<string, string>();
   for (const pair of value.split(";")) {

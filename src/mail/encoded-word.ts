@@ -1,6 +1,6 @@
 // Encoded-words (RFC 2047): text that is not ASCII in a header. Written words hold whole characters
 // (with their marks where they fit) and at most 75 octets (§2), at a cost of one pass over the text; read ones are decoded in any charset that
-// the platform knows, and anything that is no proper word stays as it is.
+// the platform knows, and anything that is not a valid encoded-word stays as it is.
 import { encodeWord } from "nodemailer/lib/mime-funcs";
 
 /** `=?UTF-8?Q?` and `?=`. */
@@ -102,7 +102,7 @@ function* pieces(text: string, encoding: Encoding, limit: number): Generator<str
 /** charset, language (RFC 2231 §5), encoding, encoded text. No part can hold a `?`: no backtracking. */
 const encodedWord = /=\?([^\s?*]{1,60})(?:\*[^\s?]{0,60})?\?([BbQq])\?([^\s?]*)\?=/g;
 
-/** Decodes a header value; white space between two encoded-words is no text (RFC 2047 §6.2). */
+/** Decodes a header value; white space between two encoded-words is removed (RFC 2047 §6.2). */
 export function decodeWords(value: string): string {
   if (!value.includes("=?")) return value;
   let text = "";
@@ -139,7 +139,7 @@ function decodeQ(encoded: string): Buffer {
 
 const latin1 = new TextDecoder("windows-1252");
 
-/** Octets of no charset that is told, as most programs read them. */
+/** Octets without a declared charset, as most programs read them. */
 export function decodeLatin1(bytes: Buffer): string {
   const text = bytes.toString("latin1");
   return /[\x80-\x9f]/.test(text) ? latin1.decode(bytes) : text;
@@ -150,7 +150,7 @@ export function decodeCharset(charset: string, bytes: Buffer): string {
   try {
     return new TextDecoder(charset).decode(bytes);
   } catch {
-    // A charset that nobody knows: what is ASCII of it can still be read.
+    // An unknown charset: its ASCII can still be read.
     return bytes.toString("latin1").replace(/[^\x20-\x7e]/g, "\ufffd");
   }
 }

@@ -1,12 +1,12 @@
-// A failed delivery that a report tells of, whatever its form, and what it comes to: permanent or temporary, and the
-// cause by the same table as a reply in a session (classify.ts).
+// A failed delivery from a bounce of any format, and its classification: permanent or temporary, and the cause by the
+// same table as a reply in a session (classify.ts).
 import type { BounceType } from "../model/bounce.ts";
 import { classifyReply, isTooManyRecipients } from "./classify.ts";
 import type { Classification } from "../model/classification.ts";
 
 /** One recipient to whom a delivery failed for good (or whose time is up). */
 export interface Failure {
-  /** As the report writes them, the likeliest first; empty where it names nobody. */
+  /** As the report writes them, the likeliest first; empty if it names none. */
   recipients: string[];
   /** 400 to 599; null where no reply is quoted. */
   code: number | null;

@@ -1,8 +1,7 @@
-// The feedback loops that are known: who runs them, the words by which their reports are recognised (complaint_source),
-// and the domains that they report from (the default of feedback.loops). Several of these domains also belong to
-// everybody who has a mailbox there, so a report counts as theirs only if its From is an address that no customer can
-// have: of a name that providers keep for themselves, or of a host below the provider's domain. Who has to prove what
-// is feedback/loops.ts.
+// The known feedback loops: who runs them, the words by which their reports are recognized (complaint_source),
+// and the domains that they report from (the default of feedback.loops). In several of these domains customers have
+// mailboxes, so a report counts as the provider's only if its From is an address that no customer can have: a reserved
+// local part, or a host below the provider's domain. feedback/loops.ts verifies it.
 
 interface FeedbackLoop {
   /** `complaint_source` of its reports. */
@@ -46,7 +45,7 @@ export const feedbackLoops: readonly FeedbackLoop[] = [
 /** What feedback.loops holds where the operator does not name it. */
 export const feedbackLoopDomains: readonly string[] = feedbackLoops.flatMap(({ domains }) => domains);
 
-/** Names that providers of mailboxes give to nobody (RFC 2142 and what loops report as). */
+/** Local parts that mailbox providers reserve (RFC 2142 and the names that loops report from). */
 const reportingNames =
   /^(?:(?:no-?reply-?)?(?:feedback|feedback-?loop|fbl|arf|jmrp|staff|abuse|complaints?|spam-?reports?|reports?)(?:-?no-?reply)?|postmaster|mailer-daemon|no-?reply|do-?not-?reply)$/i;
 

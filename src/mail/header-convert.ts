@@ -55,7 +55,7 @@ export function foldSection(section: Buffer): Buffer {
   );
 }
 
-/** Throws MailSyntaxError not_convertible, but not for a part: there, what is no address becomes text (as RFC 6857 §3.1 has it). */
+/** Throws MailSyntaxError not_convertible, but not for a part: there, an invalid address becomes text (RFC 6857 §3.1). */
 export function asciiSection(
   section: Buffer,
   of: "message" | "part" = "message",
@@ -66,7 +66,7 @@ export function asciiSection(
     return Buffer.from(section.toString().replace(/\P{ASCII}/gu, "?"), "latin1");
   const parts: Buffer[] = [];
   let end = 0;
-  // Lines that are no field stand between two fields; they can say nothing.
+  // Lines between two fields that are not fields; they have no meaning.
   for (const field of parsePartSection(section)) {
     parts.push(has8Bit(field.raw) ? Buffer.from(narrowField(field, of, effort), "latin1") : field.raw);
     end = field.raw.byteOffset - section.byteOffset + field.raw.length;
@@ -186,7 +186,7 @@ function encodedField(field: HeaderField): string | null {
   return list.value.some(({ address }) => needsSmtpUtf8(address)) ? null : addressField(name, list.value);
 }
 
-/** What is no list of addresses: names are encoded as phrases, and what stands in angle brackets stays where it is ASCII. */
+/** A value that is not a valid address list: names are encoded as phrases, and ASCII in angle brackets is kept. */
 function phrasesField(name: string, value: string): string {
   if (value.length > longestPhrases || /<[^<>]*[^\x20-\x7e<>]/.test(value)) return customField(name, value);
   return foldField(
@@ -222,7 +222,7 @@ function textOf({ raw, value }: HeaderField): string {
   return isUtf8(raw) ? value : latin1Text(raw);
 }
 
-/** The text of a field whose octets are no UTF-8, read as most programs read them, so that nothing of them is lost. */
+/** The text of a field that is not valid UTF-8, read as most programs read it, so that nothing of it is lost. */
 export function latin1Text(raw: Buffer): string {
   const text = decodeLatin1(raw);
   const inner = text.slice(text.indexOf(":") + 1).trim();

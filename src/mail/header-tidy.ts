@@ -1,4 +1,4 @@
-// Header sections as they may be stored and sent: without octets that are no UTF-8 (RFC 6532) and, in parts, without
+// Header sections as they may be stored and sent: without octets that are not UTF-8 (RFC 6532) and, in parts, without
 // white space before a colon (RFC 5322 §4.5). A field is written in ASCII where it has such a form, else in UTF-8; no
 // mail is refused for it. What a signature covers (multipart/signed) keeps each byte. The forms are header-convert.ts.
 import { isAscii, isUtf8 } from "node:buffer";
@@ -24,7 +24,7 @@ export type SectionKind = "message" | "part" | "signed part";
 export interface PartNeeds {
   /** It has UTF-8: 8BITMIME covers bodies only (RFC 6152 §1), a header section needs SMTPUTF8 (RFC 6532 §3). */
   smtpUtf8: boolean;
-  /** It has octets that are no UTF-8, or white space before a colon: `tidySection` takes them out. */
+  /** It has octets that are not UTF-8, or white space before a colon: `tidySection` removes them. */
   untidy: boolean;
 }
 
@@ -46,7 +46,7 @@ export function sectionFor(section: Buffer, wire: Wire, of: SectionKind, ofParts
   return foldSection(of === "part" ? tidySection(section, effort) : section);
 }
 
-/** A part's header section without octets that are no UTF-8 and without white space before colons. */
+/** A part's header section without octets that are not UTF-8 and without white space before colons. */
 export function tidySection(section: Buffer, effort: Effort = new Effort()): Buffer {
   const bytes = withoutManyFields(section, effort.spent);
   if (isUtf8(bytes) && !obsoleteSpace.test(bytes.toString("latin1"))) return bytes;
@@ -88,7 +88,7 @@ const utf8Of = Array.from({ length: 128 }, (_, i) =>
   Buffer.from(decodeLatin1(Buffer.from([i + 128]))).toString("latin1"),
 );
 
-/** A field whose octets are no UTF-8 has its text for a value. */
+/** The value of a field that is not valid UTF-8 is its text. */
 export interface ReadField extends HeaderField {
   untidy?: true;
 }
@@ -96,7 +96,7 @@ export interface ReadField extends HeaderField {
 /** For those who judge values; `tidyField` then makes it fit to be sent. */
 export function readField(field: HeaderField): ReadField {
   const { name, lower, raw } = field;
-  // Not even looked at: most fields of a section that has such octets have none.
+  // Skipped: most fields of a section that has such octets have none themselves.
   if (!field.value.includes("\ufffd") || isUtf8(raw)) return field;
   return { name, lower, raw, value: latin1Text(raw), untidy: true };
 }
@@ -118,7 +118,7 @@ function inUtf8(field: HeaderField): Buffer {
     : written;
 }
 
-/** Lines that are no field. */
+/** Lines that are not fields. */
 function readableLines(lines: Buffer): Buffer {
   return isUtf8(lines) ? lines : Buffer.from(lines.toString("latin1").replace(/[\x80-\xff]/g, "?"), "latin1");
 }

@@ -1,6 +1,6 @@
 // The header section as fields (RFC 5322 §2.2): raw bytes and order are kept, because DKIM signs
 // bytes and a relay changes nothing that it need not (RFC 6409 §8). The space of `From :`
-// (RFC 5322 §4.5.2) is no part of the name, so that no field hides behind it.
+// (RFC 5322 §4.5.2) is not part of the name, so that it cannot hide a field.
 import { isAscii } from "node:buffer";
 
 export interface HeaderField {
@@ -9,7 +9,7 @@ export interface HeaderField {
   lower: string;
   /** With folding and final CRLF. */
   raw: Buffer;
-  /** Unfolded and trimmed; octets that are no UTF-8 are U+FFFD. */
+  /** Unfolded and trimmed; octets that are not UTF-8 are U+FFFD. */
   value: string;
 }
 
@@ -54,7 +54,7 @@ export function parseHeaderSection(section: Uint8Array, most = Infinity): Header
   return readFields(Buffer.from(section.buffer, section.byteOffset, section.byteLength), most, noField);
 }
 
-/** The fields of a part's header section: lines that are no field are passed over, as readers of mail do. */
+/** The fields of a part's header section; lines that are not fields are skipped, as mail readers do. */
 export function parsePartSection(section: Buffer, most = Infinity): HeaderField[] {
   return readFields(section, most, () => undefined);
 }

@@ -17,7 +17,7 @@ const longestReference = 36;
 /** What mails hide their padding with; no character of the text. */
 const unseen = new Set(["&shy;", "&shy", "&zwnj;", "&zwj;"]);
 
-/** Characters after which what was written is put together, and of the longest text that is looked at as one. */
+/** Characters after which the written pieces are joined, and the longest text that is processed at once. */
 const stepLength = 16_384;
 
 /** Readable text of an html document, `\n` line ends, outside of `<pre>` no more than one empty line in a row. */
@@ -148,7 +148,7 @@ function attribute(attributes: string, pattern: RegExp): string {
   return decodeReferences(match?.[1] ?? match?.[2] ?? match?.[3] ?? "", decodeHTMLAttribute);
 }
 
-/** Controls other than tab and line end, and what is no character, become a space. */
+/** Controls other than tab and line end, and noncharacters, become a space. */
 function decodeReferences(text: string, decode: (reference: string) => string = decodeHTML): string {
   if (!text.includes("&")) return text;
   return text.replace(reference, (whole) => {

@@ -1,6 +1,6 @@
-// The streaming look at mail that comes in by SMTP: one pass over the bytes, no copy of the body.
-// A bare CR or LF is refused (RFC 5321 §2.3.8): it is what smuggling is made of. So are NUL, a header section
-// over 100 KB and a mail over 26,214,400 bytes. Lines over 998 octets (RFC 5322 §2.1.1) are only told.
+// The streaming check of mail that is submitted by SMTP: one pass over the bytes, no copy of the body.
+// A bare CR or LF is refused (RFC 5321 §2.3.8): SMTP smuggling is based on it. So are NUL, a header section
+// over 100 KB and a mail over 26,214,400 bytes. Lines over 998 octets (RFC 5322 §2.1.1) are only reported.
 // Feed it with push() and close it with end(); the header section comes out in the step that
 // completes it, the body as it goes by. What the header says is submit-headers.ts.
 import { isAscii } from "node:buffer";

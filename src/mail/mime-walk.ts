@@ -66,7 +66,7 @@ export class MimeWalk {
     this.#open(fields, nothing);
   }
 
-  /** How many multiparts and attached messages are open around what the visitor is told of. */
+  /** How many multiparts and attached messages enclose the visited part. */
   get depth(): number {
     return this.#levels.length;
   }
@@ -249,7 +249,7 @@ function boundaryOf(contentType: Structured): string | null {
   );
   const [boundary = ""] = given;
   if (given.size > 1 || boundary.includes("\ufffd"))
-    throw new MailSyntaxError("bad_header", "a multipart has two boundaries, or one that is no text");
+    throw new MailSyntaxError("bad_header", "a multipart has two boundaries, or one that is not valid text");
   // As the octets of a line would read.
   const octets = Buffer.from(boundary, "utf8").toString("latin1").trimEnd();
   return octets === "" || octets.length > maxBoundaryLength ? null : octets;

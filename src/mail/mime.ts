@@ -1,6 +1,6 @@
-// A mail as a tree of parts (RFC 2045, RFC 2046), read by a walk that never throws and whose work is bounded: it is
-// for mail that anybody may send us, broken on purpose or by age. Line ends may be CRLF, LF or CR; a line that is no
-// field ends nothing; a boundary that never closes runs to the end. What a part means is dsn.ts's and arf.ts's.
+// A mail as a tree of parts (RFC 2045, RFC 2046), read by a walk that never throws and whose work is bounded: it
+// reads mail of unknown origin, which may be malformed on purpose. Line ends may be CRLF, LF or CR; a line that is not a
+// field does not end the header; an unclosed boundary extends to the end. dsn.ts and arf.ts interpret the parts.
 import { decodeWords } from "./encoded-word.ts";
 
 export interface MimeField {
@@ -26,7 +26,7 @@ const maxFields = 1_000;
 const maxFieldLength = 20_000;
 const maxHeaderLength = 200_000;
 
-/** The tree of a mail. At most 2 MB, 100 parts and 8 levels, and 200 KB of each header are looked at. */
+/** The tree of a mail. At most 2 MB, 100 parts and 8 levels, and 200 KB of each header are read. */
 export function readMime(bytes: Uint8Array): MimePart {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, maxBytes));
   const text = source.toString("latin1").replace(/\r\n?/g, "\n");
@@ -45,7 +45,7 @@ export function readFields(text: string): { fields: MimeField[]; rest: string } 
       if (last && last.value.length < maxFieldLength) last.value = `${last.value} ${line.trim()}`.trim();
       continue;
     }
-    // A parameter on a line of its own that somebody forgot to fold.
+    // A parameter on a line of its own that was not folded.
     if (last?.value.endsWith(";") && /^[a-z-]+=/i.test(line)) {
       last.value += ` ${line}`;
       continue;
@@ -76,7 +76,7 @@ export function textOf(part: MimePart): string {
     try {
       return new TextDecoder(charset).decode(Buffer.from(part.body, "latin1"));
     } catch {
-      // a name that nobody knows
+      // an unknown name
     }
   }
   return utf8(part.body);

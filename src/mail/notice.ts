@@ -1,5 +1,5 @@
-// What is told to the operator of a mail to postmaster or abuse: its head and its words, and whether a notice about it
-// could begin a loop. Attachments stay behind.
+// What a notice to the operator shows of a mail to postmaster or abuse: its header and text, without attachments; and
+// whether such a notice could start a mail loop.
 import { autoReplyMark } from "./auto-reply.ts";
 import { humanText } from "./bounce-text.ts";
 import { fieldOf, fieldText, readMime } from "./mime.ts";
@@ -19,7 +19,7 @@ const shown = ["From", "To", "Date", "Subject", "Message-ID"];
 const longestField = 500;
 const longestText = 20_000;
 
-/** At most 2 MB are looked at. Never throws. */
+/** Reads at most 2 MB. Never throws. */
 export function readNotice(bytes: Uint8Array): Notice {
   const root = readMime(bytes);
   return {

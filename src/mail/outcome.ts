@@ -1,5 +1,5 @@
-// What one attempt at one recipient came to. delivery and sandbox produce it, queue
-// acts on it: between the room with the sockets and the room with the tables passes nothing else.
+// The outcome of one attempt for one recipient. delivery and sandbox produce it, queue acts on it; nothing else passes
+// from the modules with sockets to those with tables.
 import type { DialogueLine } from "../model/attempt.ts";
 import type { OutcomeSource } from "../model/bounce.ts";
 import type { TlsSummary } from "../model/tls.ts";
@@ -64,7 +64,7 @@ export type Outcome =
       trace: AttemptTrace;
     };
 
-/** Nothing was tried: the address that the mail was to leave from cannot be used. It is no attempt. */
+/** Nothing was tried, since the egress source cannot be used. This does not count as an attempt. */
 export interface Unsent {
   kind: "unsent";
   why: string;

@@ -1,5 +1,5 @@
 // Bytes in pieces with a turn of the loop between them, for work that costs more than its bytes: a chunk may hold hundreds
-// of parts, each with header fields to be written anew, and would hold up everything else.
+// of parts, each with header fields to be rewritten, and would block the event loop.
 import { setImmediate as turn } from "node:timers/promises";
 
 const pieceBytes = 16_384;

@@ -11,7 +11,7 @@ export interface QuotedReply {
   adjacent: boolean;
   /** From the code on, or all of the text: one line, at most 2,000 characters. */
   text: string;
-  /** What stands before the code in its paragraph, as far as it is looked at. */
+  /** The text before the code in its paragraph, as far as it is read. */
   lead?: string;
 }
 

@@ -1,5 +1,5 @@
 // The signed return path (VERP): a bounce comes back to an address that names the recipient it is
-// about, and that nobody else can make. The two store keys in compact form and 80 bits of
+// about, and that only this service can create. The two store keys in compact form and 80 bits of
 // HMAC-SHA256 over them, base32 in lower case (RFC 4648 §6): it survives servers that change the
 // case of a local part, and fits its 64 octets (RFC 5321 §4.5.3.1.1) for any pair of keys.
 import { createHmac, timingSafeEqual, type KeyObject } from "node:crypto";
@@ -37,7 +37,7 @@ export function readReturnPathLocal(
   const message = readKey(bytes, 0);
   const recipient = message && readKey(bytes, message.next);
   if (!recipient || recipient.next !== bytes.length - macBytes) return null;
-  // One spelling a pair: the whole address is made anew and compared, so no other encoding passes.
+  // One spelling per pair: the whole address is generated again and compared, so no other encoding passes.
   const made = Buffer.from(returnPathLocal(secret, message.key, recipient.key));
   const seen = Buffer.from(given);
   if (made.length !== seen.length || !timingSafeEqual(made, seen)) return null;

@@ -1,7 +1,7 @@
-// What a mail that came back says: that deliveries failed, that somebody complained, or nothing that concerns us.
+// Reads a mail that came back: a bounce with failed deliveries, a complaint, or neither.
 // The entry to dsn.ts, bounce-text.ts, arf.ts and auto-reply.ts. It judges words, never senders: who may report on
 // what is feedback's, and so are the proofs, which are collected here unchecked. Every mail is answered, however broken.
-// Pure and synchronous: the caller runs it where its work holds up nobody.
+// Pure and synchronous: the caller runs it in a thread.
 import { readComplaint, type Complaint } from "./arf.ts";
 import { autoReplyMark } from "./auto-reply.ts";
 import { readProseBounce, type ReturnContext } from "./bounce-text.ts";
@@ -27,14 +27,14 @@ export interface Original {
   tokens: string[];
 }
 
-/** What a mail can prove of who sent it, as far as it is told without the DNS. */
+/** What a mail proves about its sender without a DNS look-up. */
 export interface ReportSender {
   /** The address in From, lower case; empty where there is none. */
   from: string;
   signatures: SignatureClaim[];
 }
 
-/** At most 2 MB are looked at. Never throws. `came`: what is known of how it came; else what its Return-Path says. */
+/** Reads at most 2 MB. Never throws. `came`: how the mail arrived, if known; else its Return-Path is used. */
 export function readReturned(bytes: Uint8Array, came: Partial<ReturnContext> = {}): Returned {
   const root = readMime(bytes);
   const context: ReturnContext = {
@@ -43,7 +43,7 @@ export function readReturned(bytes: Uint8Array, came: Partial<ReturnContext> = {
     subjects: [...(came.subjects ?? []), ...returnedSubjects(root)],
   };
   const complaint = readComplaint(root);
-  if (complaint === "not a complaint") return { kind: "nothing", why: "a report that is no complaint" };
+  if (complaint === "not a complaint") return { kind: "nothing", why: "a report that is not a complaint" };
   if (complaint) return complaintOf(bytes, root, complaint);
   const ses = readSesNotice(root);
   if (ses?.kind === "other") return { kind: "nothing", why: "a notification of no failure" };
@@ -53,7 +53,7 @@ export function readReturned(bytes: Uint8Array, came: Partial<ReturnContext> = {
   if (reported !== null)
     return reported.length > 0
       ? { kind: "bounce", failures: reported, original: originalOf(root) }
-      : { kind: "nothing", why: "a delivery status that is no failure" };
+      : { kind: "nothing", why: "a delivery status that is not a failure" };
   const prose = readProseBounce(root, autoReplyMark(root.fields), context);
   if (typeof prose === "string") return { kind: "nothing", why: prose };
   return { kind: "bounce", failures: prose, original: originalOf(root) };

@@ -1,6 +1,6 @@
 // Structured fields of MIME: a value and its parameters (RFC 2045 §5.1), with the continuations and charsets
 // of RFC 2231. Read as liberally as mail programs do, because what they would find is what counts; every
-// parameter is told, also one that is given twice. One pass, no backtracking.
+// parameter is reported, also one that is given twice. One pass, no backtracking.
 import { decodeCharset } from "./encoded-word.ts";
 
 export interface Structured {

@@ -30,7 +30,7 @@ export interface RewrittenHeaders {
   fields: HeaderField[];
   /** The authors, one or more. */
   from: Mailbox[];
-  /** Who Sender names; null: it names nobody, "none": there is no such field. */
+  /** The address in Sender; null: the field has none, "none": there is no such field. */
   sender: Address | null | "none";
   /** Decoded (RFC 2047); empty where there is none. */
   subject: string;

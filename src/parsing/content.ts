@@ -12,7 +12,7 @@ export interface ReadingCall {
   /** Its number at the thread. */
   id: number;
   open: OpenMail;
-  /** Throws where nobody waits for the answer any more. */
+  /** Throws if the client has gone away. */
   goOn(): void;
 }
 

@@ -1,5 +1,5 @@
-// A parsing thread: pieces of mail in, what they hold out. One call at a time and in order, each a piece of at most
-// the size that the store reads, so that no mail keeps the thread from another for long. What it does is mail/'s.
+// The code of a parsing thread: takes pieces of mail, returns their parts (mail/). It handles one call at a time and in
+// order, each a piece of at most the size that the store reads, so that no mail delays another for long.
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { ContentLimit, ContentReader, type ContentPlan } from "../mail/content-reader.ts";
@@ -62,7 +62,7 @@ const niceness = 10;
 try {
   setPriority(0, niceness);
 } catch {
-  // as good as before
+  // priority unchanged
 }
 const readings = new Map<number, Reading>();
 

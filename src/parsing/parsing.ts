@@ -1,6 +1,6 @@
-// Mail from outside is taken apart here and never on the event loop: the parts of a stored message for the API, and what
-// comes back by mail. Two threads, so that reports do not wait behind readings of content; each is started by its first
-// call. Which mail is read, and who may see it, is the callers'.
+// Parses mail in threads, never on the event loop: the parts of a stored message for the API, and reports that come back
+// by mail. There are two threads, so that reports do not wait behind content; each is started by its first call. The
+// callers decide which mail is parsed and who may see it.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Notice } from "../mail/notice.ts";

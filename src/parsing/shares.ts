@@ -1,6 +1,6 @@
 // How many mails are being read for the API at once, in total and for one account, and how many wait. A reading holds its
-// share until its answer is out, so that many slow readers of one account keep nobody else waiting. What does not get
-// its turn is refused with the limit's name and a time to come again.
+// share until its response is sent, so that many slow clients of one account do not delay others. A reading that gets
+// no turn is refused with the limit's name and a time to retry.
 import type { Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 

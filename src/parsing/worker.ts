@@ -1,5 +1,5 @@
-// A thread that takes apart what comes from outside, as its calls see it: started by the first call, given its calls in
-// order, ended after a while without any. A call that it does not answer in time ends it, and so does a heap over its
+// The caller's side of a parsing thread: started by the first call, given its calls in order, ended when it is idle for a
+// while. A call that it does not answer in time ends it, and so does a heap over its
 // limit; the calls that it had fail with ParsingFailed, and the next call starts it again.
 import type { ResourceLimits, Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../clock.ts";
@@ -96,7 +96,7 @@ export function createCallWorker<
     worker = null;
     timer?.cancel();
     timer = null;
-    if (fault !== null) log.error({ thread: name, detail: fault }, "a parsing thread was ended");
+    if (fault !== null) log.error({ thread: name, detail: fault }, "a parsing thread was terminated");
     void ending?.terminate();
     fail(fault ?? "the thread ended");
   };

@@ -1,9 +1,9 @@
-// Whether this machine has an address: a datagram socket is bound to it on any port and closed, which nobody outside
-// notices. It says nothing of whether a way leads out from there.
+// Tests whether this machine has an address: binds a datagram socket to it on any port and closes it, which sends
+// nothing. It does not test whether the address has a route to the Internet.
 import { createSocket } from "node:dgram";
 import { isIP } from "node:net";
 
-/** Never rejects; false for what is no address too. */
+/** Never rejects; false also for a text that is not an address. */
 export function canBind(address: string): Promise<boolean> {
   const family = isIP(address);
   if (family === 0) return Promise.resolve(false);

@@ -1,7 +1,7 @@
-// The pools of all accounts in memory: which addresses a pool has, which of them can be used now, which pool a message
-// goes by. Read anew after each change, so that nothing of it is asked of the store for a message. Looks at each
-// address at the start, when it comes and every minute: whether this machine has it, and now and then what the DNS
-// calls it. Tells the operator when mail waits since a pool can use no address (problems.ts). What is written is the store's.
+// The IP pools of all accounts in memory: the addresses of a pool, which of them are usable, and which pool a message
+// uses. Reloaded after each change, so that no message needs a query to the store. Checks each address at the start,
+// when it is added and every minute: whether this machine has it, and less often its PTR record. Notifies the operator
+// when mail waits because a pool has no usable address (problems.ts). The rows are written by the store.
 import { hourMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
@@ -15,26 +15,26 @@ import { problemOf, subjectOf, type PoolProblem } from "./problems.ts";
 import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
 
 export interface Pools extends Service {
-  /** The pool that a message goes by: the one that it names, else the account's default; null: there is none of that name. */
+  /** The pool of a message: the one that it names, else the account's default; null: no pool has that name. */
   nameFor(accountKey: number, name: string | null): string | null;
   names(accountKey: number): string[];
   sourcesOf(accountKey: number, pool: string): PoolSources;
   /** All addresses of an account, usable or not. */
   addressesOf(accountKey: number): string[];
-  /** False for an address that is in no pool, or must not be used now. */
+  /** False for an address that is in no pool or is not usable now. */
   mayUse(address: string): boolean;
   /** Pools with addresses that cannot be used, and those without addresses. */
   problems(): PoolProblem[];
   /** Mail of the pool waits, since none of its addresses can be used. */
   noteWaiting(accountKey: number, pool: string): void;
   canBind(address: string): Promise<boolean>;
-  /** Throws Refusal where mail from the address must not say the name in EHLO (ehlo.ts). */
+  /** Throws Refusal if mail from the address may not use the name in EHLO (ehlo.ts). */
   checkEhloName(name: string, address: string): Promise<void>;
-  /** To be called after each write to an account's pools: they are read anew, and new addresses looked at in their time. */
+  /** Call after each write to an account's pools: reloads them, and checks new addresses soon. */
   changed(accountKey: number): Promise<void>;
-  /** Looks at every address. A look that is asked for while one is under way follows it. */
+  /** Checks every address. A check requested during another one runs after it. */
   look(): Promise<void>;
-  /** The same behind the caller's back; a failure is logged. */
+  /** The same in the background; a failure is logged. */
   lookSoon(): void;
   /** Called when the addresses that mail may leave from have changed. */
   onChange(listener: () => void): void;
@@ -45,7 +45,7 @@ export interface Pools extends Service {
 export interface PoolsDeps {
   store: Pick<Store, "listPools" | "accountsWithPools" | "saveLooks">;
   resolver: Pick<Resolver, "ptr" | "a" | "aaaa">;
-  /** Said in EHLO from addresses that have no name of their own. */
+  /** The EHLO name of addresses without a name of their own. */
   hostname: string;
   clock: Clock;
   log: Log;
@@ -62,7 +62,7 @@ interface AccountPools {
   defaultName: string;
 }
 
-/** How long what the DNS said is good for; less while it is not as it should be, since somebody may be mending it. */
+/** How long a PTR result is kept; less while it is wrong, since the operator may be correcting it. */
 const ptrKeptMs = hourMs;
 const badPtrKeptMs = 300_000;
 /** PTR look-ups of one round; the rest waits for the next. */
@@ -74,15 +74,15 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   const bindable = deps.canBind ?? canBind;
   const accounts = new Map<number, AccountPools>();
   let usable = new Set<string>();
-  /** Pools that can use no address, or none of a family; what the operator was told. */
+  /** Pools without a usable address, or without one of a family, and the problem that was reported to the operator. */
   const stuck = new Map<string, string>();
   /** Pools without addresses that mail waits for. */
   const awaited = new Set<string>();
-  /** When the DNS was asked about an address and its name, by the monotonic clock. */
+  /** When the PTR record of an address and its name was looked up, on the monotonic clock. */
   const askedAt = new Map<string, number>();
   const listeners: (() => void)[] = [];
   const problemListeners: ((problem: PoolProblem) => void)[] = [];
-  /** The addresses were looked at: what is known of them is not of before the start. */
+  /** The addresses were checked since the start: their status is not from before it. */
   let looked = false;
   let looking: Promise<void> | null = null;
   let again = false;
@@ -113,7 +113,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     for (const listener of listeners) listener();
   };
 
-  /** A pool without addresses is a new one, and no alarm before mail waits for it. */
+  /** A pool without addresses is new; it is reported only once mail waits for it. */
   const noteState = (pool: Pool): void => {
     const key = keyOf(pool.accountKey, pool.name);
     const problem = problemOf(pool);
@@ -125,12 +125,12 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     for (const listener of problemListeners) listener(problem);
   };
 
-  /** An address that was not looked at yet does not end the problem. */
+  /** An address that was not checked yet does not end the problem. */
   const noteRecovery = (pool: Pool, key: string): void => {
     if (pool.addresses.some(({ bindable: known }) => known === null)) return;
     awaited.delete(key);
     if (!stuck.delete(key)) return;
-    log.info({ pool: pool.name }, "the pool has an address again that can be used; its mail goes on");
+    log.info({ pool: pool.name }, "the pool has a usable address again; its mail is sent");
   };
 
   /** What is known of each address, and what this machine says of it now. */
@@ -201,7 +201,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   };
 
   const lookSoon = (): void => {
-    look().catch((error: unknown) => log.error({ err: error }, "the addresses could not be looked at"));
+    look().catch((error: unknown) => log.error({ err: error }, "checking the pools' addresses failed"));
   };
 
   return {

@@ -1,5 +1,5 @@
-// What is wrong with a pool, and with which of its addresses: the words of the operator's notice and of `svc status`.
-// Pure; who tells it, and when: pools.ts.
+// The problem of a pool and of which of its addresses, with the text for the operator's notice and `svc status`. Pure;
+// pools.ts decides when it is reported.
 import { isIP } from "node:net";
 import { defaultPool, type Pool } from "../model/ip-pool.ts";
 import { isUsable, sourcesOf } from "./sources.ts";
@@ -16,7 +16,7 @@ export interface PoolProblem {
 /** Of addresses named in a subject; the text names all. */
 const namedMost = 3;
 
-/** null: nothing is wrong. An address that the operator paused is no problem while others of its family are in use. */
+/** null: no problem. An address that the operator paused is not one while others of its family are usable. */
 export function problemOf(pool: Pool): PoolProblem | null {
   const { accountKey, name } = pool;
   if (pool.addresses.length === 0)
@@ -53,11 +53,11 @@ const faultWords = { unbindable: "is not an address of this machine", paused: "i
 
 /** What becomes of the pool's mail. */
 export function effectOf({ pool, waits, addresses }: PoolProblem): string {
-  if (waits === null) return `Mail of the pool ${pool} leaves from its other addresses.`;
+  if (waits === null) return `Mail of the pool ${pool} is sent from its other addresses.`;
   const whose = waits === "all" ? "" : ` for hosts that have no other than ${waits} addresses`;
   return addresses.length === 0
     ? `Mail that names the pool ${pool} waits for its first address.`
-    : `Mail of the pool ${pool}${whose} waits, because it may leave only from the pool's addresses. It goes on by itself within a minute of the repair.`;
+    : `Mail of the pool ${pool}${whose} waits, because it may leave only from the pool's addresses. It is sent automatically within a minute after the problem is fixed.`;
 }
 
 /** What to do, a line an address. `account`: whose pool it is. */
@@ -67,6 +67,6 @@ export function adviceOf({ pool, addresses }: PoolProblem, account: string): str
   return addresses.map(({ address, fault }) =>
     fault === "paused"
       ? `resume it: ${of} ips resume ${address}`
-      : `configure ${address} on this machine, or take it out of the pool: ${of} ips remove ${address}`,
+      : `configure ${address} on this machine, or remove it from the pool: ${of} ips remove ${address}`,
   );
 }

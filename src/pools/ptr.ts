@@ -1,5 +1,5 @@
-// What the DNS calls an address, and whether it is the name that is said in EHLO from there: receivers ask for a PTR
-// whose name has the address again (RFC 1912 §2.1) and like it to be the EHLO name (RFC 5321 §4.1.1.1).
+// The PTR record of an address, and whether it matches the EHLO name used from there: receivers require a PTR whose
+// name resolves to the address again (RFC 1912 §2.1) and prefer that it is the EHLO name (RFC 5321 §4.1.1.1).
 import { parseHostAddress } from "../dns/networks.ts";
 import type { DnsAnswer, Resolver } from "../dns/resolver.ts";
 
@@ -8,7 +8,7 @@ export interface PtrLook {
   ptrOk: boolean | null;
 }
 
-/** null: the DNS could not be asked, what was seen before stands. */
+/** null: the look-up failed; the previous result stands. */
 export async function lookUpPtr(
   resolver: Pick<Resolver, "ptr" | "a" | "aaaa">,
   address: string,

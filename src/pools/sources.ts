@@ -1,4 +1,4 @@
-// The addresses that a pool's mail may leave from at this moment, kept in memory so that no message asks the store.
+// The egress sources of a pool: its addresses that are usable now, kept in memory so that no message queries the store.
 // The pool `default` without addresses leaves the choice to the system (or to `outbound.source`). Any other that can use
 // none gives an empty list: its mail waits, since it never leaves from an address outside of the pool.
 import { isIP } from "node:net";
@@ -28,7 +28,7 @@ export const systemSources: PoolSources = { families: [], usable: () => system }
 /** Of any other pool without addresses: it may be given one of either family. */
 const emptyPool: PoolSources = { families: [4, 6], usable: () => [] };
 
-/** Of an address that was not looked at yet the best is hoped: an attempt finds out. */
+/** An address that was not checked yet counts as usable: an attempt finds out. */
 export const isUsable = ({ paused, bindable }: PoolAddress): boolean => !paused && bindable !== false;
 
 export function sourcesOf(pool: Pool): PoolSources {

@@ -8,7 +8,7 @@ import type { NewEvent } from "../model/event.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Settlement } from "../model/settlement.ts";
 import { suppressionFor, suppresses } from "../suppressions/policy.ts";
-import { secondLookFor } from "../suppressions/nxdomain-recheck.ts";
+import { nxdomainRecheckFor } from "../suppressions/nxdomain-recheck.ts";
 import { localGroup } from "./shaping.ts";
 import { nextAttemptAt, type NextAttempt, type RetrySchedule } from "./schedule.ts";
 
@@ -51,7 +51,7 @@ export function settlementOf(
     smtpResponse: outcome.reply.text,
     event,
     suppression: suppressionFor(job, outcome, event.id),
-    secondLook: secondLookFor(job, outcome, event.id, event.occurredAt),
+    secondLook: nxdomainRecheckFor(job, outcome, event.id, event.occurredAt),
     catchInInbox: state === "delivered" && deps.isCaught(job),
   };
 }

@@ -1,4 +1,4 @@
-// smtp-server's parser but for the data of a mail: the end of it and its stuffed dots (RFC 5321 §4.5.2) are found by
+// smtp-server's parser, except for the data of a mail: the end of it and its stuffed dots (RFC 5321 §4.5.2) are found by
 // native search, and a chunk is copied only where a dot is taken out or a line end falls between two of them. Upstream
 // looks at each octet and puts the last four of every chunk in front of the next: a tenth of what a mail of 50 KB cost.
 import { SMTPStream } from "smtp-server/lib/smtp-stream.js";

@@ -1,6 +1,6 @@
 // The DATA of one mail as submission reads it: chunks with back-pressure, and an error instead of an end
-// where the mail did not come in full, is too large, or the relay is shutting down. What is left of a
-// refused mail is read and thrown away, so that the reply comes where the client expects it: after the dot.
+// where the mail did not come in full, is too large, or the relay is shutting down. The rest of a
+// refused mail is read and discarded, so that the reply comes where the client expects it: after the dot.
 import type { SMTPServerDataStream } from "smtp-server";
 import { MailTooLarge } from "../mail/intake.ts";
 import { SmtpReply } from "./replies.ts";

@@ -1,6 +1,6 @@
-// What each command of a session meets: AUTH, MAIL, RCPT, DATA. Who sends is decided at MAIL: the login
-// of the session or, for a peer in `relay.trusted`, the account named there; nobody else gets past it.
-// Every command has exactly one reply, and 250 after DATA only when submission has committed the mail.
+// The handlers of AUTH, MAIL, RCPT and DATA. MAIL decides who sends: the login of the session or, for a peer in
+// `relay.trusted`, the account named there; any other peer is refused. Every command gets exactly one reply, and DATA
+// gets 250 only after submission has committed the mail.
 import type {
   SMTPServerAddress,
   SMTPServerAuthentication,
@@ -56,7 +56,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
   const { access, submission, store, clock, log, shared } = deps;
   const senders = new WeakMap<SMTPServerSession, Sender>();
 
-  /** The reply for whatever was thrown; what nobody expected is logged under the session's id. */
+  /** The reply for an exception; an unexpected one is logged with the session's id. */
   const { explain, answer } = createAnswering(log);
 
   const login = async (auth: SMTPServerAuthentication, session: SMTPServerSession): Promise<SmtpLogin> => {
@@ -68,7 +68,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     return user;
   };
 
-  /** One of several accounts leaves room to the others. */
+  /** If there are several accounts, one account may not take all sessions. */
   const refuseOverShare = async (account: Account): Promise<void> => {
     const { open, share } = deps.shareOf(account.key);
     if (open < share) return;
@@ -77,12 +77,12 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     if (rows.filter(({ name }) => name !== operationsAccount).length < 2) return;
     log.info(
       { account: account.name, open, share },
-      "SMTP login refused: the account has its share of sessions",
+      "SMTP login refused: the account is at its share of the session limit",
     );
     throw new SmtpReply(
       421,
       "4.7.0",
-      `The account has ${open} sessions open, its share of what this server takes; close some, or try again later`,
+      `The account has ${open} open sessions, its share of the limit; close some, or try again later`,
     );
   };
 
@@ -105,13 +105,13 @@ export function createHandlers(deps: HandlerDeps): Handlers {
         throw new SmtpReply(
           535,
           "5.7.8",
-          "This password is an API key; SMTP has logins of its own: svc smtp-credentials create",
+          "This password is an API key; create an SMTP login: svc smtp-credentials create",
         );
       if (!readSmtpUsername(auth.username ?? ""))
         throw new SmtpReply(
           535,
           "5.7.8",
-          "The user name is not one of this server: it begins with smtp_, as svc smtp-credentials list shows it",
+          "Not a user name of this server: these begin with smtp_; see svc smtp-credentials list",
         );
       throw error;
     }
@@ -145,7 +145,11 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     const account = await store.accountByName(name);
     if (!account) {
       log.warn({ account: name }, "relay.trusted names an account that does not exist");
-      throw new SmtpReply(451, "4.3.5", "The account of this network does not exist; tell the operator");
+      throw new SmtpReply(
+        451,
+        "4.3.5",
+        "The account of this network does not exist; report it to the operator",
+      );
     }
     if (account.status !== "active")
       throw new Refusal("key_disabled", "The account of this network is suspended");
@@ -165,7 +169,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     requireSmtpUtf8(address.address, wantsSmtpUtf8(address));
     if (sender.quotas.length > 0) await refuseSpentQuotas(store, sender.quotas, clock.now());
     if (store.full())
-      throw new SmtpReply(452, "4.3.1", "There is no room for more mail now; try again later");
+      throw new SmtpReply(452, "4.3.1", "Insufficient storage for more mail; try again later");
     senders.set(session, sender);
   };
 
@@ -230,7 +234,7 @@ function wantsSmtpUtf8(mailFrom: SMTPServerAddress | false): boolean {
 /** RFC 6531 §3.4: an address that is not ASCII only where MAIL asked for SMTPUTF8. */
 function requireSmtpUtf8(address: string, asked: boolean): void {
   if (!asked && /[^\x20-\x7e]/.test(address))
-    throw new SmtpReply(553, "5.6.7", "An address that is not ASCII needs MAIL with SMTPUTF8");
+    throw new SmtpReply(553, "5.6.7", "A non-ASCII address requires SMTPUTF8 in MAIL");
 }
 
 /** Each mailbox once, under its first spelling. */
@@ -247,7 +251,7 @@ function distinct(addresses: string[]): Address[] {
 
 /**
  * AUTH PLAIN (RFC 4616 §2): who logs in is the authentication identity, which upstream takes from the authorization
- * identity where it is empty; the other may be left out or name the same, since nobody acts here for another.
+ * identity where it is empty; the other may be left out or name the same, since no login may act for another.
  */
 function refuseOtherIdentity({ method, authcid, authzid }: SMTPServerAuthentication): void {
   if (method !== "PLAIN") return;
@@ -261,7 +265,7 @@ function refuseOtherIdentity({ method, authcid, authzid }: SMTPServerAuthenticat
     throw new SmtpReply(
       535,
       "5.7.8",
-      "A login cannot act for another: leave the authorization identity empty",
+      "A login cannot act for another user: leave the authorization identity empty",
     );
 }
 

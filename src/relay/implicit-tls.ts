@@ -1,6 +1,6 @@
 // Implicit TLS (RFC 8314 §3.3): the handshake that comes before the session on 465. It has a deadline that no
-// trickle of bytes extends, and slots of its own, so that handshakes left open take no session's; where these are all
-// taken, a newcomer gets that of a handshake that has waited (session-limiter.ts).
+// trickle of bytes extends, and slots of its own, so that open handshakes use up no session; if all are in use, a
+// new handshake evicts an older one (session-limiter.ts).
 import type { Socket } from "node:net";
 import { createServer } from "node:tls";
 import type { SecureContextOptions, TLSSocket } from "node:tls";

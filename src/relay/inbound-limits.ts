@@ -1,5 +1,5 @@
-// What one source may ask of the inbound port within a minute, and how much of all mails that come in is held in memory
-// at a time. Honest servers stay below by far, and one that does not (a list of ten thousand bad addresses, all at one
+// Limits of the inbound port: what one source may do within a minute, and how much memory all incoming mail may use at
+// a time. Honest servers stay below by far, and one that does not (a list of ten thousand bad addresses, all at one
 // provider) has its reports tried again by its queue. Each refusal says which limit, and when to try again.
 import { createMinuteLimiter } from "../access/minute-limiter.ts";
 import type { Clock } from "../clock.ts";
@@ -32,7 +32,7 @@ export interface HeldMail {
   add(chunk: Buffer): void;
   /** What was kept. Its bytes count as work of the source. */
   bytes(): Buffer;
-  /** Gives the memory back; `bytes` is not to be used any more. */
+  /** Releases the memory; `bytes` must not be used afterwards. */
   release(): void;
 }
 
@@ -78,7 +78,7 @@ export function createInboundLimits(clock: Pick<Clock, "monotonic">): InboundLim
           throw new SmtpReply(
             451,
             "4.7.0",
-            `Mails under way hold ${heldBytes} bytes already, which is the limit here; try again in a minute`,
+            `Mail in transfer already uses ${heldBytes} bytes of memory, the limit; try again in a minute`,
           );
         held += more;
         const larger = Buffer.allocUnsafeSlow(size);

@@ -1,7 +1,6 @@
-// The inbound port (25): it takes what comes back, and relays for nobody. Which addresses there are and what their
-// mail does is feedback's. STARTTLS is offered, a login is not; any sender is taken, the null sender of reports
-// (RFC 5321 §4.5.5) first of all. 250 after DATA only when what the mail says is on disk. How much a source may ask is
-// inbound-limits.ts.
+// The inbound listener (port 25): accepts bounces and complaints, and never relays. feedback decides which recipients
+// exist and what their mail does. STARTTLS is offered, AUTH is not; any sender is accepted, including the null sender of
+// reports (RFC 5321 §4.5.5). DATA gets 250 only when the effect of the mail is on disk. Limits: inbound-limits.ts.
 import type {
   SMTPServerAddress,
   SMTPServerDataStream,
@@ -43,14 +42,14 @@ export interface InboundDeps {
 
 /** Some servers return all of a message with their report, and ours may have 25 MB. */
 export const maxReportBytes = 30_000_000;
-/** Where all sessions are taken, a newcomer gets the slot of one that has brought no mail for a while. */
+/** If all sessions are in use, a new one takes the slot of one that has sent no mail for a while. */
 const sessionLimits = {
   ...inboundLimits.sessions,
   unidentified: inboundLimits.sessions.total,
   unidentifiedFirst: inboundLimits.sessions.total,
   grace: { largest: 30_000, any: 60_000 },
 };
-/** What is asked of a peer from mail to mail; 100 recipients and their mail are 104 replies. */
+/** The progress limits of a peer for each mail; 100 recipients and their mail are 104 replies. */
 const beforeMail: ProgressRule = {
   ms: 300_000,
   replies: 300,
@@ -58,7 +57,7 @@ const beforeMail: ProgressRule = {
   tooMany: "4.7.0 Too many commands without a mail",
   crowded: "4.7.0 Too many sessions; try again later",
 };
-/** Addresses that are none, in one session: who asks for more is guessing. */
+/** Unknown recipients in one session; a peer with more is guessing addresses. */
 const maxRefused = 20;
 const mailParameters = new Set(["SIZE", "BODY", "SMTPUTF8"]);
 
@@ -123,8 +122,9 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
 
   const mail = async (address: SMTPServerAddress, session: SMTPServerSession): Promise<void> => {
     refuseParameters(address, mailParameters);
-    if (maintenance.refusal()) throw new SmtpReply(451, "4.3.2", "In maintenance; try again later");
-    if (store.full()) throw new SmtpReply(452, "4.3.1", "There is no room now; try again later");
+    if (maintenance.refusal())
+      throw new SmtpReply(451, "4.3.2", "The service is in maintenance mode; try again later");
+    if (store.full()) throw new SmtpReply(452, "4.3.1", "Insufficient storage; try again later");
     limits.message(peerOf(session));
     mailboxes.set(session, new Map());
   };
@@ -136,13 +136,9 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
     if (mailbox) return void mailboxes.get(session)?.set(JSON.stringify(mailbox), mailbox);
     const count = (refused.get(session) ?? 0) + 1;
     refused.set(session, count);
-    log.debug({ ip: peerOf(session), to: address.address }, "no such address on the inbound port");
-    if (count >= maxRefused) throw new SmtpReply(421, "4.7.0", "Too many wrong addresses");
-    throw new SmtpReply(
-      550,
-      "5.7.1",
-      "This server relays for nobody and takes reports about its own mail only",
-    );
+    log.debug({ ip: peerOf(session), to: address.address }, "unknown recipient on the inbound port");
+    if (count >= maxRefused) throw new SmtpReply(421, "4.7.0", "Too many unknown recipients");
+    throw new SmtpReply(550, "5.7.1", "Relaying denied: this server accepts only reports about its own mail");
   };
 
   const message = async (stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> => {
@@ -154,7 +150,7 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
       const { mailFrom } = session.envelope;
       const nullSender = mailFrom !== false && mailFrom.address === "";
       if ((await feedback.take(held.bytes(), boxes, { peer, nullSender })) === "later")
-        throw new SmtpReply(451, "4.3.2", "Not now; try again later");
+        throw new SmtpReply(451, "4.3.2", "The report cannot be processed at present; try again later");
       return "2.0.0 Taken";
     } finally {
       held.release();
@@ -186,7 +182,7 @@ function refuseParameters(address: SMTPServerAddress, known: ReadonlySet<string>
 
 /** Keeps the beginning of a mail; the rest is read and thrown away. */
 async function readReport(stream: SMTPServerDataStream, held: HeldMail): Promise<void> {
-  const tooLarge = new SmtpReply(552, "5.3.4", `Reports have at most ${maxReportBytes} bytes`);
+  const tooLarge = new SmtpReply(552, "5.3.4", `A report may have at most ${maxReportBytes} bytes`);
   try {
     const incoming: AsyncIterable<Buffer> = stream.iterator({ destroyOnReturn: false });
     for await (const chunk of incoming) {

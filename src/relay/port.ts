@@ -1,4 +1,4 @@
-// One listening port (or Unix socket) of the relay. It hands each socket on as soon as it is accepted.
+// One listener of the relay, a TCP port or Unix socket. It passes on each socket as soon as it is accepted.
 import { once } from "node:events";
 import { createServer } from "node:net";
 import type { Socket } from "node:net";
@@ -16,7 +16,7 @@ export interface Port {
 
 export function createPort(name: string, where: ListenAddress, take: (socket: Socket) => void): Port {
   const server = createServer((socket) => {
-    // Until whoever takes it listens, a reset must not end the process.
+    // Until the new owner of the socket listens for errors, a reset must not end the process.
     socket.on("error", () => undefined);
     take(socket);
   });

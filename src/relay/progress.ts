@@ -1,6 +1,6 @@
-// A session has a purpose: to log in on the submission ports, to bring a report on port 25. Until a peer has come to it
-// there is a deadline and a number of commands, which NOOP, RSET, EHLO and failed logins use up and never prolong. The
-// time between two commands is another matter (smtp-connection.ts), which holds for all.
+// The deadline and command limit of a session until the peer has done what the port is for: logged in on the submission
+// ports, delivered a report on port 25. NOOP, RSET, EHLO and failed logins count and never extend it. The timeout
+// between two commands is separate (smtp-connection.ts) and applies to all sessions.
 
 export interface ProgressRule {
   ms: number;
@@ -24,7 +24,7 @@ export class Progress {
     this.#since = since;
   }
 
-  /** There is no deadline any more. */
+  /** Removes the deadline. */
   reached(): void {
     this.#reached = true;
   }

@@ -11,7 +11,7 @@ export type ProxyHeader =
 const signature = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
 /** §2.1: with its CRLF. */
 const longestLine = 107;
-/** Addresses and what proxies add; more is nobody's header. */
+/** Addresses and the TLVs that proxies add; a larger header is invalid. */
 const longestBlock = 2_048;
 const line = /^PROXY (?:UNKNOWN(?: .*)?|TCP([46]) (\S+) \S+ (\d{1,5}) \d{1,5})$/;
 const wrong: ProxyHeader = { kind: "wrong" };

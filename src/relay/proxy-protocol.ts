@@ -1,5 +1,5 @@
-// Connections from `relay.trusted_proxies` begin with a PROXY header, or end: whose they are stands there. Of
-// anybody else such a header is no more than a command that nobody knows.
+// Connections from `relay.trusted_proxies` must begin with a PROXY header, which names the client; without one they are
+// closed. From any other peer such a header is an unknown command.
 import type { Socket } from "node:net";
 import type { Networks } from "../access/networks.ts";
 import type { Clock } from "../clock.ts";
@@ -53,10 +53,7 @@ export function createProxyProtocol({
         waiting.delete(socket);
         socket.off("readable", read);
         if (header.kind === "wrong") {
-          log.warn(
-            { ip: socket.remoteAddress },
-            "a connection of a trusted proxy began without a PROXY header",
-          );
+          log.warn({ ip: socket.remoteAddress }, "a connection from a trusted proxy had no PROXY header");
           return void socket.destroy();
         }
         own.ip = header.peer && header.peer.ip;

@@ -1,6 +1,6 @@
 // The SMTP relay: submission by mail programs with STARTTLS (587, 2525) and under TLS from the first byte
-// (465, RFC 8314). This file puts it together: ports, places, certificates, time limits, start and stop.
-// What a command meets is handlers.ts; what a mail must be is submission's.
+// (465, RFC 8314). This file composes it: listeners, session limits, certificates, time limits, start and stop.
+// handlers.ts handles the commands; submission decides which mail is accepted.
 // The ports are our own and hand each socket to smtp-server, whose own listener stays unused: so several
 // ports share one set of sessions, and handshakes are limited before a session exists.
 import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
@@ -36,7 +36,7 @@ export interface RelayDeps {
   log: Log;
 }
 
-/** What is asked of a peer that is in no trusted network. */
+/** The progress limits of a peer that is not in a trusted network. */
 const beforeLogin: ProgressRule = {
   ms: 60_000,
   replies: 100,

@@ -1,6 +1,6 @@
-// What a mail program is told when something is not done: one line with an enhanced status code
-// (RFC 3463). The refusals of both interfaces come from the catalogue (errors.ts); our own trouble is always
-// 4yz, so that the client keeps the mail and tries again (RFC 5321 §4.2.1).
+// Negative SMTP replies: one line with an enhanced status code (RFC 3463). The refusals of both interfaces come from the
+// catalogue (errors.ts); our own faults are always 4yz, so that the client keeps the mail and tries again (RFC 5321
+// §4.2.1).
 import { errorCatalog, Refusal } from "../errors.ts";
 import { MailSyntaxError } from "../mail/header.ts";
 import { MailTooLarge } from "../mail/intake.ts";
@@ -23,16 +23,16 @@ type Mended = string | { code: number; enhanced: string; text: string };
 
 /** What smtp-server says, with what mends it; VRFY in plain words (RFC 5321 §3.5.3). */
 const mended: Record<string, Mended> = {
-  // Upstream's 2.1.5 says that the address is valid, which nobody looked at.
+  // Upstream's 2.1.5 says that the address is valid, which was not checked.
   "Try to send something. No promises though": {
     code: 252,
     enhanced: "2.0.0",
-    text: "Addresses are not verified; send the mail, and its delivery is attempted",
+    text: "Cannot verify the address, but will accept the mail and attempt delivery",
   },
   "Error: command not recognized": {
     code: 500,
     enhanced: "5.5.2",
-    text: "This command is not known here; EHLO lists what is offered",
+    text: "Command not recognized; EHLO lists the supported ones",
   },
   "Error: send HELO/EHLO first": "Send EHLO first",
   "Error: Bad hostname syntax": "EHLO needs the name of your host",
@@ -40,19 +40,19 @@ const mended: Record<string, Mended> = {
   "Error: Syntax: HELO hostname": "HELO needs the name of your host",
   "Error: Bad sender address syntax": "Not a sender: write MAIL FROM:<local@domain>, or <> for none",
   "Error: Bad recipient address syntax": "Not a recipient: write RCPT TO:<local@domain>",
-  "Error: nested MAIL command": "A mail is begun already; end it with DATA or RSET",
+  "Error: nested MAIL command": "A mail transaction is already open; end it with DATA or RSET",
   "Error: need MAIL command": "No sender was accepted; send MAIL first",
   "Error: need RCPT command": "No recipient was accepted; send RCPT first",
-  "Error: too many recipients": "A mail has at most 100 recipients here; send the others in another one",
+  "Error: too many recipients": "A mail may have at most 100 recipients; send to the others in another one",
   // RFC 4954 §4, §6: 530 asks for what has to come first. 538 is of a mechanism that needs encryption, and obsolete.
   "Error: Must issue a STARTTLS command first": {
     code: 530,
     enhanced: "5.7.0",
-    text: "A login is only taken under TLS; send STARTTLS first",
+    text: "Authentication requires TLS; send STARTTLS first",
   },
-  "Error: TLS already active": "This session is under TLS already",
+  "Error: TLS already active": "This session already uses TLS",
   "Error: syntax: STARTTLS": "STARTTLS takes no parameter",
-  "Error: No identity changes permitted": "This session is logged in already; go on with MAIL",
+  "Error: No identity changes permitted": "This session is already authenticated; continue with MAIL",
   "Error: Unrecognized authentication type": "This mechanism is not offered; use AUTH PLAIN or AUTH LOGIN",
   "Error: invalid userdata":
     "The login is malformed: AUTH PLAIN sends NUL, user name, NUL, password in base64",
@@ -72,12 +72,12 @@ export interface MendedReply {
 /** `context` as smtp-server gives it: of an unknown command, its name. */
 export function mendedReply(code: number, text: string, context: string | false | undefined): MendedReply {
   if (text.startsWith("Error: message exceeds fixed maximum message size"))
-    return { code, enhanced: null, text: "The mail is larger than the 26,214,400 bytes that are taken" };
+    return { code, enhanced: null, text: "The mail exceeds the maximum size of 26,214,400 bytes" };
   if (text === "Error: command not recognized" && typeof context === "string" && notImplemented.has(context))
     return {
       code: 502,
       enhanced: "5.5.1",
-      text: `${context} is not offered here; EHLO lists what is`,
+      text: `${context} is not supported; EHLO lists what is`,
     };
   const better = mended[text] ?? text.replace(/^Error: /, "");
   return typeof better === "string" ? { code, enhanced: null, text: better } : better;
@@ -103,7 +103,7 @@ export function replyTo(error: unknown): SmtpReply | null {
   if (error instanceof MailSyntaxError) return syntaxReply(error);
   if (error instanceof StoreUnavailable)
     return error.why === "full"
-      ? new SmtpReply(452, "4.3.1", "There is no room for more mail now; try again later")
+      ? new SmtpReply(452, "4.3.1", "Insufficient storage for more mail; try again later")
       : new SmtpReply(451, "4.3.0", "The mail could not be stored; try again later");
   return null;
 }

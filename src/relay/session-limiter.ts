@@ -1,21 +1,21 @@
-// Limits SMTP sessions: in total, per source (IPv4 address, IPv6 /64), and, of the total, those whose peer has not shown
-// who it is yet (no login, or on port 25 all). Where these are too many, a newcomer takes the slot of one that has waited:
-// the oldest of the source that holds most, so that sources share what there is and one that takes little is let in.
-// With several accounts, one account takes at most half of what the sessions of the others leave.
+// Limits SMTP sessions: in total, per source (IPv4 address, IPv6 /64), and, of the total, the unidentified ones (without a
+// login, or all on port 25). If too many are unidentified, a new session evicts the oldest of the source that has most,
+// so that a source with few sessions still gets one. With several accounts, one account gets at most half of what the
+// sessions of the others leave.
 import type { Clock } from "../clock.ts";
 import { sourceOf } from "../access/networks.ts";
 
 export interface Slot {
-  /** The peer has shown who it is: no newcomer takes the slot. `account`: row id, null where it is of none. */
+  /** The peer is identified: the session is no longer evicted. `account`: row id, null if it has none. */
   identify(account: number | null): void;
-  /** The peer begins again: a login has ended, a mail was taken. */
+  /** The session is unidentified again and its grace period restarts: a login has ended, a mail was accepted. */
   renew(): void;
-  /** Gives the slot back; later calls do nothing. */
+  /** Releases the slot; later calls do nothing. */
   leave(): void;
 }
 
 export interface SessionLimiter {
-  /** null: a limit is met. `evict` ends the connection whose slot a newcomer takes; the slot is free already. */
+  /** null: a limit is reached. `evict` ends the connection when a new session takes its slot, which is free already. */
   enter(ip: string, evict: () => void): Slot | null;
   /** Counts a connection that only waits for its refusal to be read; null: there are too many of these. */
   refuse(): (() => void) | null;
@@ -26,11 +26,11 @@ export interface SessionLimiter {
 export interface SessionLimits {
   total: number;
   perSource: number;
-  /** Of the total: sessions of peers that have not shown who they are. */
+  /** Of the total: unidentified sessions. */
   unidentified: number;
-  /** The same for the first session of a source, at least as many: a few sources that take all leave room for others. */
+  /** The same for the first session of a source, at least as many, so that a few sources cannot use up all of them. */
   unidentifiedFirst: number;
-  /** How long (ms) a session may not be evicted: one of the source that holds most, and any. */
+  /** How long (ms) a session may not be evicted: one of the source with most sessions, and any. */
   grace: { largest: number; any: number };
 }
 

@@ -1,6 +1,6 @@
-// The end of all sessions at shutdown: idle ones are told at once, busy ones in place of their next reply
-// (RFC 5321 §3.8 allows 421 at any time). Who was told has a moment to hang up, an upload has ten seconds;
-// a mail that is being stored gets its 250, however long the store takes.
+// Ends all sessions at shutdown: idle ones get a 421 at once, busy ones in place of their next reply (RFC 5321 §3.8
+// allows 421 at any time). The peer then has a moment to disconnect, an upload has ten seconds; a mail that is being
+// stored gets its 250, however long the store takes.
 import type { Clock, Timer } from "../clock.ts";
 import type { RelayConnection } from "./smtp-connection.ts";
 

@@ -1,9 +1,9 @@
-// The one file that reaches into smtp-server, with data-parser.ts. Its connection class is kept but for five methods:
+// The one file that reaches into smtp-server, with data-parser.ts. Its connection class is kept except for five methods:
 // init (no 100 ms wait before the greeting; our limits), send (our status codes and words, AUTH only under TLS, one
 // count of bad commands, the shutdownReply at shutdown), _createParser (data-parser.ts), _onCommand (base64 that is none) and
 // _parseAddressCommand (path.ts: quoted local parts).
 // _getEnhancedStatusCode needs no override: a context of `false` makes it silent, which send uses wherever a
-// text brings its own X.Y.Z. A test holds the upstream text of all that is leant on here.
+// text brings its own X.Y.Z. A test holds the upstream text of everything that this relies on.
 import type { Socket } from "node:net";
 import { SMTPServer } from "smtp-server";
 import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
@@ -21,7 +21,7 @@ import type { SessionLimiter, Slot } from "./session-limiter.ts";
 export interface SessionContext {
   clock: Pick<Clock, "monotonic">;
   sessions: SessionLimiter;
-  /** What a session is for, and within what time and how many commands a peer must come to it. */
+  /** The time and number of commands within which a peer must log in or deliver a report. */
   progress: ProgressRule;
   /** The address of who speaks through a proxy; without it the socket's own. */
   peerOf?(socket: Socket): string;
@@ -31,7 +31,7 @@ export interface SessionContext {
   acceptedAt?(socket: Socket): number;
   /** From stop() on: every next reply is the shutdownReply. */
   stopping: boolean;
-  /** Nobody is let in now: the greeting is 421. */
+  /** New sessions are refused: the greeting is 421. */
   closed?(): boolean;
   /** Counts the session; the text of the 421 where this peer has opened too many lately. */
   refusal?(ip: string): string | null;
@@ -111,14 +111,14 @@ export class RelayConnection extends SMTPConnection {
     });
   }
 
-  /** Says why there is no session; without a word where too many connections only wait for theirs. */
+  /** Refuses the session with a 421; closes without one if too many refused connections are still open. */
   #turnAway(text: string): void {
     this.#leave = this.#shared.sessions.refuse();
     if (!this.#leave) return void this._socket.destroy();
     this.send(421, text);
   }
 
-  /** The login was right: the account's session is counted as such, and is not in haste any more. */
+  /** After a successful login: counts the session for the account and removes the login deadline. */
   loggedIn(account: number): void {
     this.#identify(account);
   }
@@ -128,7 +128,7 @@ export class RelayConnection extends SMTPConnection {
     this.#slot?.identify(account);
   }
 
-  /** Another peer has the slot: ends at once, with a word where there is room for it. */
+  /** A new session took the slot: ends at once, with a 421 if it can be sent. */
   #evict(): void {
     if (!this.#mayWrite()) return void this._socket.destroy();
     super.send(421, this.#shared.progress.crowded, false);
@@ -202,7 +202,7 @@ export class RelayConnection extends SMTPConnection {
     return readPath(verb, Buffer.from(command)) ?? false;
   }
 
-  /** Gives the place back; the socket is closed. */
+  /** Releases the session's slot; the socket is closed. */
   leave(): void {
     this.#leave?.();
   }
@@ -236,7 +236,7 @@ export class RelayConnection extends SMTPConnection {
     this.#slot?.renew();
   }
 
-  /** The shutdownReply now where nobody waits for a reply; else the next reply is it. */
+  /** Sends the shutdownReply now if no reply is due; else it replaces the next reply. */
   dismiss(): void {
     if (!this.busy && !this._closing) super.send(421, shutdownReply, false);
   }
@@ -259,7 +259,7 @@ export class RelayConnection extends SMTPConnection {
     return Boolean(this._dataStream) && this.#uploadedBytes() === null;
   }
 
-  /** Told to go already; its socket waits for the peer. */
+  /** The 421 was sent; the socket waits for the peer to close. */
   get closing(): boolean {
     return this._closing;
   }

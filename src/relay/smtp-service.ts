@@ -14,7 +14,7 @@ export const tlsOptions = {
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
 } as const;
 
-/** How often the time limits of the sessions are looked at. */
+/** How often the time limits of the sessions are checked. */
 const sweepMs = 5_000;
 
 /** Of one mail: RFC 5321 §4.5.3.1.8 asks for at least this many. */
@@ -50,7 +50,7 @@ export interface ListeningParts {
   whenEmpty(run: () => void): void;
   /** Begins to follow the certificate; the answer ends that. */
   followCertificates(): (() => void) | null;
-  /** The sessions are gone: lets go of what else there is. */
+  /** Called after all sessions have ended, to release the remaining resources. */
   emptied?(): void;
 }
 

@@ -1,5 +1,5 @@
-// What `serve --dev` prints: a verified domain example.test, a test key and an SMTP login. Nothing
-// leaves the machine in that mode, so the domain counts as verified without a DNS to ask.
+// What `serve --dev` prints: a verified domain example.test, a test key and an SMTP login. No mail
+// leaves the machine in that mode, so the domain counts as verified without a DNS look-up.
 import type { Access } from "../access/access.ts";
 import type { Clock } from "../clock.ts";
 import type { Domains } from "../domains/domains.ts";

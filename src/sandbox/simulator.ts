@@ -1,5 +1,5 @@
-// Where the mail of test keys goes: nowhere. A recipient at simulator.svc plays the outcome
-// that its name says, every time; any other is caught in the local inbox (the store's copy is the mail itself).
+// The outcome of mail of test keys and --dev, which is never sent. A recipient at simulator.svc always gets the outcome
+// that its name says; mail to any other recipient goes to the local inbox (the store's copy is the mail itself).
 import type { Classification } from "../model/classification.ts";
 import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
 import type { Job } from "../model/queued-recipient.ts";
@@ -13,7 +13,7 @@ interface Act {
 
 const accepted = replyOf(250, "2.0.0", "Ok: caught by the sandbox");
 
-/** What each name plays. A soft bounce is a temporary failure that has run out of time. */
+/** The outcome of each name. A soft bounce is a temporary failure that expired. */
 const acts = new Map<string, Act>([
   [
     "bounce",

@@ -1,4 +1,4 @@
-// A signing thread: headers in, DKIM-Signature fields out. What it does is mail/dkim.ts.
+// The code of a signing thread: takes headers, returns DKIM-Signature fields (mail/dkim.ts).
 import { parentPort } from "node:worker_threads";
 import { createSigner } from "../mail/dkim.ts";
 import type { SigningKey } from "../mail/dkim.ts";

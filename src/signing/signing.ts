@@ -54,7 +54,7 @@ export function createSigning(log: Log): Signing {
     thread.has = [];
     thread.worker = null;
     const detail = error ? error.message : "the thread ended";
-    if (!stopped) log.error({ detail }, "a signing thread ended; it is started again by the next signature");
+    if (!stopped) log.error({ detail }, "a signing thread exited; the next signature restarts it");
     for (const { reject } of lost) reject(new Error(`could not sign: ${detail}`));
     flush();
   };

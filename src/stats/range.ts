@@ -1,6 +1,6 @@
-// Which stretch of time a question is about. `from` and `to` are dates of the zone asked for, or moments; both are
-// widened to quarters of an hour, which is how finely is counted. Without them it is the last thirty days, today
-// among them. Quarters are kept for 90 days: a bound that lies further back is the begin of the same date in UTC.
+// The time range of a statistics request. `from` and `to` are dates in the requested time zone, or moments; both are
+// widened to quarters of an hour, the finest unit of the counters. The default is the last thirty days including today.
+// Quarters are kept for 90 days: an older bound becomes the start of the same date in UTC.
 import { dayMs } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 import { quarterMs, quartersKeptDays } from "../model/statistics.ts";
@@ -35,7 +35,7 @@ export function rangeOf(
   throw invalid(asked.to ? "to" : "from", asked.to ? "is not after from" : "is not before the end of today");
 }
 
-/** The begins of a range's periods, and the bounds between which each is counted: at the edges a part of one. */
+/** The starts of a range's periods, and the bounds between which each is counted: at the edges a part of one. */
 export function periodsOf(
   { zone, from, to }: Range,
   granularity: Granularity,

@@ -1,6 +1,6 @@
-// Lists of the statistics, biggest first. A page goes on after the size and the key of the last row before it, by the
-// counts of now: what grows past that place between two pages is not shown again, so whoever must have every row once
-// asks for a range that has ended.
+// Ranked lists of the statistics, largest first. A page continues after the count and key of the last row of the page
+// before, by the current counts: a row that grows past that position between two pages is not shown. A client that needs
+// every row exactly once requests a range that has ended.
 import { decodeCursor, encodeCursor } from "../cursor.ts";
 import type { Totals } from "../model/counters.ts";
 import type { Page, PageRequest } from "../model/page.ts";

@@ -1,5 +1,4 @@
-// What is made of the counters: the rates that a reader wants to see, each with its formula beside it. A rate of
-// nothing is null.
+// The rates that are computed from the counters, each with its formula. A rate with the denominator zero is null.
 import type { Totals } from "../model/counters.ts";
 
 export const mailFormulas = {

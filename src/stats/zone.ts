@@ -1,6 +1,6 @@
 // Calendar days in a time zone, as the zone's clocks show them: a day of 23 or 25 hours where they are changed, one that
-// begins at 01:00 where midnight is skipped. Every zone's offset is whole quarters of an hour in the years that are
-// asked for, so every day, and every hour, begins at one.
+// begins at 01:00 where midnight is skipped. Every zone's offset is whole quarters of an hour in the years
+// that can be requested, so every day, and every hour, begins at one.
 import { dayMs, hourMs } from "../clock.ts";
 import { quarterMs } from "../model/statistics.ts";
 
@@ -10,7 +10,7 @@ export interface Zone {
   local(at: number): number;
 }
 
-/** null: no zone of the IANA's has that name. */
+/** null: the IANA time zone database has no such name. */
 export function zoneOf(name: string): Zone | null {
   if (!/^[A-Za-z][A-Za-z0-9_+\-/]{0,63}$/.test(name)) return null;
   if (name === "UTC") return { name, local: (at) => at };
@@ -58,13 +58,13 @@ export function startOfDate(zone: Zone, date: number): number {
 export const granularities = ["hour", "day", "week", "month"] as const;
 export type Granularity = (typeof granularities)[number];
 
-/** The begin of the period that a moment is in: an hour, a day, a week from Monday (ISO 8601), a month. */
+/** The start of the period that contains a moment: an hour, a day, a week from Monday (ISO 8601), a month. */
 export function periodStart(zone: Zone, granularity: Granularity, at: number): number {
   if (granularity === "hour") return at - (zone.local(at) % hourMs);
   return startOfDate(zone, firstDate(granularity, dateAt(zone, at)));
 }
 
-/** The begin of the one after it. */
+/** The start of the next period. */
 export function nextPeriod(zone: Zone, granularity: Granularity, at: number): number {
   if (granularity === "hour") return at + hourMs - (zone.local(at) % hourMs);
   const first = firstDate(granularity, dateAt(zone, at));

@@ -1,5 +1,5 @@
-// The last step of every acceptance: one transaction that holds the message, its recipients and
-// what proves it, and then the start of those that have a slot. Both interfaces end here.
+// The last step of every acceptance, for HTTP and SMTP: one transaction with the message, its recipients and the
+// idempotency record; then the first attempts of the recipients that have a concurrency slot start.
 import { shareWords, type Share } from "../access/account-limits.ts";
 import { notSendingRefusal } from "../sending-pause/refusals.ts";
 import { OverQuota } from "../access/quotas.ts";
@@ -32,32 +32,32 @@ export interface Acceptable {
   sendAt: number | null;
   idempotency: IdempotencyRecord | null;
   quotas: Quota[];
-  /** null: bound by none. */
+  /** null: no share applies. */
   share: Share | null;
 }
 
 type Replayed = { kind: "replayed"; status: number; body: string };
 export type Accepted = { kind: "accepted" } | Replayed;
 
-/** A recipient and the slot that is kept for it, if there is one. */
-interface Held {
+/** A recipient and the concurrency slot reserved for it; null where none was free. */
+interface RecipientSlot {
   recipient: NewRecipient;
   reservation: Reservation | null;
 }
 
 /** Throws Refusal: account_paused, key_disabled, recipient_suppressed, duplicate_idempotency_key, rate_limit_exceeded, service_overloaded; StoreUnavailable. */
 export async function accept(deps: AcceptDeps, mail: Acceptable): Promise<Accepted> {
-  const result = await withSlots(deps, [mail], async ([held]) => {
-    const found = await deps.store.acceptMessage(newMessage(deps, mail, held ?? []));
-    return found.kind === "accepted" ? { ...found, jobs: [found.jobs] } : { ...found, held: held ?? [] };
+  const result = await withSlots(deps, [mail], async ([slots]) => {
+    const found = await deps.store.acceptMessage(newMessage(deps, mail, slots ?? []));
+    return found.kind === "accepted" ? { ...found, jobs: [found.jobs] } : { ...found, slots: slots ?? [] };
   });
   if (result.kind === "accepted") return { kind: "accepted" };
   if (result.kind === "replayed") return result;
   if (result.kind === "over_quota") throw new OverQuota(result.quota, mail.createdAt);
-  throw result.kind === "idempotency_conflict" ? reusedKey() : refusalOf(result, result.held, mail.share);
+  throw result.kind === "idempotency_conflict" ? reusedKey() : refusalOf(result, result.slots, mail.share);
 }
 
-/** `refused`: nothing was kept; what stands against each mail, null where nothing does. */
+/** `refused`: nothing was stored; the refusal of each mail, null for a mail without one. */
 export type BatchAccepted =
   { kind: "accepted" } | { kind: "refused"; refusals: (Refusal | null)[] } | Replayed;
 
@@ -67,12 +67,12 @@ export async function acceptAll(
   mails: Acceptable[],
   answer: BatchAnswer | null,
 ): Promise<BatchAccepted> {
-  const result = await withSlots(deps, mails, async (held) => {
-    const messages = mails.map((mail, index) => newMessage(deps, mail, held[index] ?? []));
+  const result = await withSlots(deps, mails, async (slots) => {
+    const messages = mails.map((mail, index) => newMessage(deps, mail, slots[index] ?? []));
     const found = await deps.store.acceptMessages(messages, answer);
     if (found.kind !== "refused") return found;
     const refusals = found.refusals.map(
-      (one, index) => one && refusalOf(one, held[index] ?? [], mails[index]?.share ?? null),
+      (one, index) => one && refusalOf(one, slots[index] ?? [], mails[index]?.share ?? null),
     );
     return { kind: "refused" as const, refusals };
   });
@@ -82,30 +82,30 @@ export async function acceptAll(
   return result;
 }
 
-/** Keeps slots for the recipients while `commit` runs: used where it accepted, let go of where not. */
+/** Reserves slots for the recipients while `commit` runs: used if it accepted, cancelled if not. */
 async function withSlots<Result extends { kind: string }>(
   deps: AcceptDeps,
   mails: Acceptable[],
-  commit: (held: Held[][]) => Promise<Result | { kind: "accepted"; jobs: Job[][] }>,
+  commit: (slots: RecipientSlot[][]) => Promise<Result | { kind: "accepted"; jobs: Job[][] }>,
 ): Promise<Result | { kind: "accepted"; jobs: Job[][] }> {
   const { store, runner } = deps;
   if (store.full()) throw noRoom("the disk is nearly full");
-  const held: Held[][] = [];
+  const slots: RecipientSlot[][] = [];
   let result: Result | { kind: "accepted"; jobs: Job[][] } | null = null;
   try {
     for (const mail of mails) {
-      const own: Held[] = [];
-      held.push(own);
-      for (const recipient of mail.recipients) own.push(hold(deps, mail, recipient));
+      const own: RecipientSlot[] = [];
+      slots.push(own);
+      for (const recipient of mail.recipients) own.push(reserve(deps, mail, recipient));
       prepare(mail, own);
     }
-    result = await commit(held);
+    result = await commit(slots);
   } finally {
     if (result?.kind !== "accepted")
-      for (const { reservation } of held.flat()) if (reservation) runner.cancelReservation(reservation);
+      for (const { reservation } of slots.flat()) if (reservation) runner.cancelReservation(reservation);
   }
   if (isAccepted(result))
-    mails.forEach((mail, index) => start(runner, held[index] ?? [], result.jobs[index] ?? [], dueAt(mail)));
+    mails.forEach((mail, index) => start(runner, slots[index] ?? [], result.jobs[index] ?? [], dueAt(mail)));
   return result;
 }
 
@@ -114,12 +114,16 @@ const isAccepted = (result: { kind: string }): result is { kind: "accepted"; job
 
 const dueAt = ({ sendAt, createdAt }: Acceptable): number => sendAt ?? createdAt;
 
-function newMessage({ config }: AcceptDeps, mail: Acceptable, held: Held[]): NewMessage {
-  const recipients = held.map(({ recipient }) => recipient);
+function newMessage({ config }: AcceptDeps, mail: Acceptable, slots: RecipientSlot[]): NewMessage {
+  const recipients = slots.map(({ recipient }) => recipient);
   return { ...mail, recipients, maxQueue: config.limits.maxQueue };
 }
 
-function hold({ runner, config }: AcceptDeps, mail: Acceptable, to: Acceptable["recipients"][number]): Held {
+function reserve(
+  { runner, config }: AcceptDeps,
+  mail: Acceptable,
+  to: Acceptable["recipients"][number],
+): RecipientSlot {
   const { type, address } = to;
   const { test, accountKey, ipPool } = mail.message;
   const queueName = test || config.dev ? sandboxQueue : queueNameOf(accountKey, ipPool, address.ascii);
@@ -136,18 +140,18 @@ function hold({ runner, config }: AcceptDeps, mail: Acceptable, to: Acceptable["
   return { recipient, reservation };
 }
 
-/** What has a slot is signed while it is on its way to the disk; content in the spool would have to be read for it. */
-function prepare({ message, content }: Acceptable, held: Held[]): void {
+/** Recipients with a slot are signed while the commit is under way; not for content in the spool, which would have to be read. */
+function prepare({ message, content }: Acceptable, slots: RecipientSlot[]): void {
   if (content.kind !== "inline") return;
   const { buffer, byteOffset } = content.bytes;
   const section = Buffer.from(buffer, byteOffset, message.headerLength);
-  for (const { reservation } of held) reservation?.to.prepare(message, section);
+  for (const { reservation } of slots) reservation?.to.prepare(message, section);
 }
 
-/** `jobs`: of the recipients that hold a slot, in their order. */
-function start(runner: AcceptDeps["runner"], held: Held[], jobs: Job[], dueAtMs: number): void {
+/** `jobs`: those of the recipients with a slot, in their order. */
+function start(runner: AcceptDeps["runner"], slots: RecipientSlot[], jobs: Job[], dueAtMs: number): void {
   const next = jobs.values();
-  for (const { recipient, reservation } of held) {
+  for (const { recipient, reservation } of slots) {
     if (!reservation) {
       runner.note(recipient.queueName, dueAtMs);
       continue;
@@ -165,11 +169,11 @@ function reusedKey(): Refusal {
   );
 }
 
-function refusalOf(result: MessageRefusal, held: Held[], share: Share | null): Refusal {
+function refusalOf(result: MessageRefusal, slots: RecipientSlot[], share: Share | null): Refusal {
   if (result.kind === "not_sending") return notSendingRefusal(result);
   if (result.kind === "queue_full") return noRoom("the queue is full");
   if (result.kind === "share_full") return noRoom(shareWords(share?.account ?? "", result.of, result.most));
-  const typeOf = new Map(held.map(({ recipient }) => [recipient.canonical, recipient.type]));
+  const typeOf = new Map(slots.map(({ recipient }) => [recipient.canonical, recipient.type]));
   const refusal = problemsRefusal([
     suppressedProblems(result.entries, (canonical) => typeOf.get(canonical) ?? "to"),
   ]);

@@ -1,6 +1,6 @@
-// POST /v1/messages/batch: up to a hundred sends in one request. Each is judged as it would be alone; those that
-// nothing stands against are accepted in one transaction together with the answer, so that a repeated request finds
-// all of it or none. What the commit itself finds against one (an address suppressed since) leaves the others standing.
+// POST /v1/messages/batch: up to a hundred sends in one request. Each is validated as a single send is; the
+// valid ones are accepted in one transaction together with the response, so that a repeated request finds all of it or
+// none. If the commit refuses one (an address suppressed since), the others are committed without it.
 import type { Clock } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 import type { BatchAnswer } from "../model/idempotency.ts";
@@ -8,24 +8,24 @@ import { StoreUnavailable, type Store } from "../store/store.ts";
 import { acceptAll, type Acceptable, type AcceptDeps } from "./accept.ts";
 import type { Arrival, SendAnswer, Sender, Submission } from "./submission.ts";
 
-export interface BatchDeps<Judged> extends AcceptDeps {
+export interface BatchDeps<Validated> extends AcceptDeps {
   store: AcceptDeps["store"] & Pick<Store, "dropContent">;
   clock: Clock;
   /** Throws Refusal. */
-  judge(sender: Sender, request: unknown, arrival: Arrival): Promise<Judged>;
+  validate(sender: Sender, request: unknown, arrival: Arrival): Promise<Validated>;
   /** Puts the content on disk. */
-  keep(sender: Sender, judged: Judged): Promise<Acceptable>;
-  /** What one send would be answered. */
-  answerOf(judged: Judged): SendAnswer;
+  keep(sender: Sender, valid: Validated): Promise<Acceptable>;
+  /** The response that a single send would get. */
+  answerOf(valid: Validated): SendAnswer;
 }
 
 type Item = { refusal: Refusal } | { answer: SendAnswer; mail: Acceptable };
 
-export function createBatch<Judged>(deps: BatchDeps<Judged>): Submission["sendBatch"] {
+export function createBatch<Validated>(deps: BatchDeps<Validated>): Submission["sendBatch"] {
   const read = async (sender: Sender, request: unknown, arrival: Arrival): Promise<Item> => {
     try {
-      const judged = await deps.judge(sender, request, arrival);
-      return { answer: deps.answerOf(judged), mail: await deps.keep(sender, judged) };
+      const valid = await deps.validate(sender, request, arrival);
+      return { answer: deps.answerOf(valid), mail: await deps.keep(sender, valid) };
     } catch (error) {
       if (error instanceof Refusal) return { refusal: error };
       throw error;
@@ -65,7 +65,7 @@ export function createBatch<Judged>(deps: BatchDeps<Judged>): Submission["sendBa
         for (const [place, refusal] of accepted.refusals.entries()) {
           const index = at[place]?.index;
           if (!refusal || index === undefined) continue;
-          // No room for one is no room for any; an account that may not send sends none of them.
+          // A full queue or disk, or an account that may not send, refuses the whole batch.
           if (refusal.status >= 500 || refusal.status === 403) throw refusal;
           await drop(items.slice(index, index + 1));
           items[index] = { refusal };
@@ -79,7 +79,7 @@ export function createBatch<Judged>(deps: BatchDeps<Judged>): Submission["sendBa
   };
 }
 
-/** One result, as the API shows it. */
+/** One result of the batch response. */
 function shown(item: Item): Record<string, unknown> {
   if ("answer" in item) return { ...item.answer, status: 202 };
   const { status, code, message, extras } = item.refusal;

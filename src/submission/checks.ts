@@ -17,7 +17,7 @@ export interface CheckDeps {
   store: Pick<Store, "suppressed">;
   domains: Pick<Domains, "senderFor">;
   pools: Pick<Pools, "nameFor" | "names">;
-  /** Nothing leaves the machine (--dev): the simulator answers everybody. */
+  /** --dev: no mail leaves the machine, and the simulator accepts every sender. */
   dev: boolean;
   now(): number;
 }
@@ -45,7 +45,7 @@ function unverified(from: Address, domain: SenderDomain | null): Checked {
       type,
       name: at,
       value,
-      issue: issue ?? "It was not checked yet.",
+      issue: issue ?? "The record was not checked yet.",
     }));
   const issue = domain
     ? `${name} is ${domain.status}: ${whatMends(domain, failing)}`
@@ -56,7 +56,7 @@ function unverified(from: Address, domain: SenderDomain | null): Checked {
   };
 }
 
-/** The records are named in short, as one line of SMTP has room for; what each should be stands in `failing_records`. */
+/** Names the records briefly, to fit one line of SMTP; `failing_records` has their values. */
 function whatMends({ status, name }: SenderDomain, failing: { purpose: string; name: string }[]): string {
   if (status === "suspended") return "the operator has stopped mail from it";
   const records = failing.map(({ purpose, name: at }) => `${purpose} (${at})`).join(", ");
@@ -132,7 +132,7 @@ async function suppressedAmong(
   return deps.store.suppressed(sender.account.key, canonicals, deps.now());
 }
 
-/** The pool that a message goes by, or why there is none. */
+/** The pool of a message, or why there is none. */
 export function checkPool(
   { pools }: Pick<CheckDeps, "pools">,
   sender: Sender,

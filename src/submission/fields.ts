@@ -38,7 +38,7 @@ function unfit(text: string): string | null {
 }
 
 function halfPair(text: string): string | null {
-  return text.isWellFormed() ? null : "contains half of a surrogate pair, which is no character";
+  return text.isWellFormed() ? null : "contains an unpaired surrogate, which is not a character";
 }
 
 function unfitOrLonger(text: string, characters: number): string | null {

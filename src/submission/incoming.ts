@@ -1,4 +1,4 @@
-// A mail that streams in by SMTP on its way to the store: its bytes are looked at as they pass, its header
+// A mail that is streamed from SMTP to the store: its bytes are checked as they pass, its header
 // section is rewritten once (RFC 6409 §8), its options are read, and its authors are checked before the body is kept.
 // Its parts are walked through for attachments that a reader's machine would execute.
 import { createHash, type Hash } from "node:crypto";
@@ -93,7 +93,7 @@ export function readIncoming(data: AsyncIterable<Buffer>, context: IncomingConte
   };
 }
 
-/** Contents are not looked at. */
+/** Ignores the contents of the parts. */
 function lookAtParts(found: PartNeeds): MimeVisitor {
   return {
     part(part: Part): void {

@@ -13,7 +13,7 @@ export interface Read extends ReadRequest {
 }
 
 export interface RequestSource {
-  /** null: it is no JSON object. */
+  /** null: it is not a JSON object. */
   read(made: Made): Promise<Read | null>;
   /** Of a request that was read without problems. No chunks where it is larger than a message may be. */
   compose(made: Made): Promise<Composed>;

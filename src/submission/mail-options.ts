@@ -74,7 +74,7 @@ function jsonStrings(json: string, add: Add): Record<string, string> {
   try {
     value = JSON.parse(json);
   } catch {
-    // null is no object of strings either
+    // null is not an object of strings either
   }
   return readShape("metadata", value, () => add("", "expected a JSON object of strings")) ?? {};
 }

@@ -13,14 +13,17 @@ import type { Sender } from "./submission.ts";
 export type Rendered = Composed & { request: MessageRequest };
 
 /** A request that nothing stands against. */
-export interface Judged {
+export interface Validated {
   rendered: Rendered;
   made: Made;
   domain: SenderDomain;
   pool: string;
 }
 
-export function messageOf({ rendered, made, domain, pool }: Judged, sender: Sender): NewMessage["message"] {
+export function messageOf(
+  { rendered, made, domain, pool }: Validated,
+  sender: Sender,
+): NewMessage["message"] {
   const { request, headerLength, bodyHash, smtpUtf8 } = rendered;
   return {
     id: made.id,

@@ -1,5 +1,5 @@
-// What a sender is told when a message is not taken: every problem at once (one Refusal, its code the first
-// problem's), or the one reason that stands above them all.
+// The refusal of a message: every problem at once (one Refusal with the code of the first problem), or the one reason
+// that takes precedence over all of them.
 import { isoTime } from "../clock.ts";
 import { Refusal, type Problem, type RefusalExtras } from "../errors.ts";
 import { maxMessageBytes } from "../mail/intake.ts";

@@ -1,5 +1,5 @@
-// Recipients that are refused for being suppressed, as they are counted. Of a request whose fields do not hold, tags and
-// pool are not what they should be; of the RCPT of a mail program nothing is known yet but who is written to.
+// Counts recipients that are refused because they are suppressed. For a request with other problems, tags and pool are
+// left out, since they may be invalid too; at RCPT only the account and the recipient are known.
 import type { Rejection } from "../model/statistics.ts";
 import type { Suppression } from "../model/suppression.ts";
 import type { Pools } from "../pools/pools.ts";

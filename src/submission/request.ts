@@ -32,7 +32,7 @@ export interface ReadRequest {
   problems: Problem[];
 }
 
-/** The order in which problems are told; the first one's code is the answer's. */
+/** The order in which problems are listed; the response has the code of the first. */
 const order: readonly string[] = [
   "from",
   "to",
@@ -132,7 +132,7 @@ function entryOf(field: string): string {
   return /^\w+\[\d+\]/.exec(field)?.[0] ?? field;
 }
 
-/** In the order in which problems are told, and within a field as they were found. */
+/** In the order in which problems are listed, and within a field as they were found. */
 export function inFieldOrder(problems: Problem[]): Problem[] {
   const rank = ({ field }: Problem): number => {
     const at = order.indexOf(field.split(/[.[]/, 1)[0] ?? "");

@@ -1,6 +1,6 @@
 // A mail from SMTP that is stored a second time in another form, before it is signed: with lines of more than 998
-// octets, which no receiver need take (RFC 5322 §2.1.1), or with part headers that are no UTF-8 (RFC 6532) or have
-// white space before a colon (RFC 5322 §4.5). It streams from disk to disk; the first copy is let go.
+// octets, which receivers need not accept (RFC 5322 §2.1.1), or with part headers that are not UTF-8 (RFC 6532) or have
+// white space before a colon (RFC 5322 §4.5). It streams from disk to disk; the first copy is dropped.
 import { convert, planConversion, type Source } from "../mail/conversion.ts";
 import { maxMessageBytes, MailIntake, MailTooLarge, type IntakeSummary } from "../mail/intake.ts";
 import type { PutContent } from "../model/content.ts";

@@ -58,7 +58,7 @@ export type Party = z.infer<typeof party>;
 /** Reports a problem; the code is validation_failed unless it is given. */
 export type Add = (field: string, issue: string, code?: ErrorCode) => void;
 
-/** An array or object with more entries is not looked at one by one: the list of its faults would have no end. */
+/** A larger array or object is refused as a whole, since the list of its faults would be unbounded. */
 export const mostEntries = 250;
 const longestName = 100;
 
@@ -133,7 +133,7 @@ function faultsOf(issue: z.core.$ZodIssue, within: readonly PropertyKey[]): Faul
   if (issue.code === "unrecognized_keys")
     return issue.keys
       .slice(0, mostEntries)
-      .map((key) => ({ path: [...path, key], issue: "is not a field here" }));
+      .map((key) => ({ path: [...path, key], issue: "is not a known field" }));
   if (issue.code !== "invalid_union") return [{ path, issue: issue.message }];
   const alternatives = issue.errors.map((issues) => issues.flatMap((inner) => faultsOf(inner, path)));
   const nearest = alternatives.find((faults) => faults.every((fault) => fault.path.length > path.length));

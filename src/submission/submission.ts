@@ -50,7 +50,7 @@ export interface Submission {
     arrival: Arrival,
     idempotency: { key: string; fingerprint: Uint8Array } | null,
   ): Promise<Acceptance>;
-  /** Each by itself, as `send` would; those that are taken are one transaction. Throws StoreUnavailable, or the Refusal that stands against all of them. */
+  /** Validates each as `send` does; the valid ones are accepted in one transaction. Throws StoreUnavailable, or the Refusal that stands against all of them. */
   sendBatch(
     sender: Sender,
     requests: unknown[],

@@ -27,7 +27,7 @@ import {
 } from "./checks.ts";
 import { readIncoming, type ReadMail } from "./incoming.ts";
 import { LargeRequest, readHere, wholeRequest } from "./large-request.ts";
-import { messageOf, relayedMessageOf, type Judged } from "./new-message.ts";
+import { messageOf, relayedMessageOf, type Validated } from "./new-message.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
 import { rewrap } from "./rewrap.ts";
 import { putChunks, render, type Made } from "./render.ts";
@@ -55,13 +55,13 @@ export function createSubmission(deps: SubmissionDeps): Submission {
 
   const rejections = createRejections(store, deps.pools, () => clock.now());
 
-  /** All that is judged of a request before anything is kept. `onSuppressed`: told which recipients are. */
-  const judge = async (
+  /** Runs every check of a request before anything is stored. `onSuppressed` receives the suppressed recipients. */
+  const validate = async (
     sender: Sender,
     json: unknown,
     arrival: Arrival,
     onSuppressed: (entries: Suppression[], read: ReadRequest, domain: string | null) => void,
-  ): Promise<Judged> => {
+  ): Promise<Validated> => {
     const made = makeFor(arrival.protocol);
     const away = json instanceof LargeRequest ? json : null;
     const here = away ? null : readHere(json, made);
@@ -84,19 +84,19 @@ export function createSubmission(deps: SubmissionDeps): Submission {
   };
 
   /** The same of what is to be sent. */
-  const judgeSend = (sender: Sender, json: unknown, arrival: Arrival): Promise<Judged> =>
-    judge(sender, json, arrival, (entries, read, domain) =>
+  const validateSend = (sender: Sender, json: unknown, arrival: Arrival): Promise<Validated> =>
+    validate(sender, json, arrival, (entries, read, domain) =>
       rejections.ofRequest(sender, entries, read, domain),
     );
 
-  const keep = async (sender: Sender, judged: Judged): Promise<Acceptable> => {
-    const { rendered } = judged;
+  const keep = async (sender: Sender, valid: Validated): Promise<Acceptable> => {
+    const { rendered } = valid;
     const { recipients, sendAt } = rendered.request;
     return {
-      message: messageOf(judged, sender),
+      message: messageOf(valid, sender),
       content: await putChunks(store, rendered),
       recipients: recipients.map(({ type, mailbox }) => ({ type, address: mailbox.address })),
-      createdAt: judged.made.now,
+      createdAt: valid.made.now,
       sendAt,
       idempotency: null,
       quotas: sender.quotas,
@@ -105,19 +105,19 @@ export function createSubmission(deps: SubmissionDeps): Submission {
   };
 
   const send: Submission["send"] = async (sender, json, arrival, idempotency) => {
-    const judged = await judgeSend(sender, json, arrival);
-    const body = JSON.stringify(answerOf(judged));
-    const mail = await keep(sender, judged);
+    const valid = await validateSend(sender, json, arrival);
+    const body = JSON.stringify(answerOf(valid));
+    const mail = await keep(sender, valid);
     const accepted = await acceptOrDrop({
       ...mail,
       idempotency: idempotency && { ...idempotency, status: 202, body },
     });
     if (accepted.kind === "replayed")
       return { status: accepted.status, body: accepted.body, id: null, replayed: true };
-    return { status: 202, body, id: judged.made.id, replayed: false };
+    return { status: 202, body, id: valid.made.id, replayed: false };
   };
 
-  const sendBatch = createBatch({ ...deps, judge: judgeSend, keep, answerOf });
+  const sendBatch = createBatch({ ...deps, validate: validateSend, keep, answerOf });
 
   const relay: Submission["relay"] = async (sender, envelope, data, arrival) => {
     const made = makeFor(arrival.protocol);
@@ -163,7 +163,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     return { id, token, messageId: `<${token}@${hostname}>`, hostname, protocol, now };
   };
 
-  /** Content of a refused message is let go. After a failed write nobody knows what is on disk: then the next start sweeps it. */
+  /** Drops the content of a refused message. After a failed write it is unknown what is on disk; the next start sweeps it. */
   const acceptOrDrop = async (mail: Acceptable): Promise<Accepted> => {
     const drop = () => store.dropContent(mail.content).catch(() => undefined);
     try {
@@ -182,7 +182,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     send,
     sendBatch,
     async check(sender, json, arrival) {
-      await judge(sender, json, arrival, () => undefined);
+      await validate(sender, json, arrival, () => undefined);
     },
     relay,
     async refuseRecipient(sender, address) {
@@ -210,7 +210,7 @@ function replayedId(body: string): string {
 }
 
 /** The 202's body, which idempotency stores as it is. */
-function answerOf({ rendered: { request }, made }: Judged): SendAnswer {
+function answerOf({ rendered: { request }, made }: Validated): SendAnswer {
   return {
     id: made.id,
     status: request.sendAt === null ? "queued" : "scheduled",

@@ -11,19 +11,24 @@ import type { Job } from "../model/queued-recipient.ts";
 import type { SecondLook } from "../model/suppression.ts";
 import type { HasJobs } from "../service.ts";
 import type { Store } from "../store/store.ts";
-import { bounceEntry, playsOutcomes, suppresses } from "./policy.ts";
+import { bounceEntry, isSimulated, suppresses } from "./policy.ts";
 
 const waitMs = 15 * minuteMs;
 const giveUpMs = 48 * hourMs;
 /** Look-ups of one run; the rest waits for the next. */
-const looksARound = 500;
-const looksAtOnce = 20;
+const mostPerRun = 500;
+const mostAtOnce = 20;
 const knownDomains = 5;
 
 /** The recheck of a bounce because of NXDOMAIN; null: this outcome needs none. `at`: when it bounced. */
-export function secondLookFor(job: Job, outcome: Outcome, eventId: string, at: number): SecondLook | null {
+export function nxdomainRecheckFor(
+  job: Job,
+  outcome: Outcome,
+  eventId: string,
+  at: number,
+): SecondLook | null {
   if (outcome.kind !== "bounced" || outcome.classification !== "invalid_domain") return null;
-  if (playsOutcomes(job) || suppresses(job, outcome)) return null;
+  if (isSimulated(job) || suppresses(job, outcome)) return null;
   return {
     domain: job.domain,
     knownName: job.message.returnPathDomain,
@@ -33,7 +38,7 @@ export function secondLookFor(job: Job, outcome: Outcome, eventId: string, at: n
   };
 }
 
-export interface SecondLooksDeps {
+export interface NxdomainRecheckDeps {
   store: Pick<Store, "secondLooksDue" | "settleSecondLooks" | "domainsDelivered">;
   /** Without a cache: a recheck must query the DNS again. */
   resolver: Pick<Resolver, "mx">;
@@ -42,7 +47,7 @@ export interface SecondLooksDeps {
 }
 
 /** `run` rechecks the domains that are due. */
-export function createSecondLooks({ store, resolver, clock, log }: SecondLooksDeps): HasJobs & {
+export function createNxdomainRecheck({ store, resolver, clock, log }: NxdomainRecheckDeps): HasJobs & {
   run(): Promise<void>;
 } {
   /** null: the look-up failed. */
@@ -52,46 +57,46 @@ export function createSecondLooks({ store, resolver, clock, log }: SecondLooksDe
   };
 
   /** Looks up each domain of one run once. */
-  const judge = async (due: SecondLook[], now: number): Promise<Judgements> => {
+  const recheck = async (due: SecondLook[], now: number): Promise<Results> => {
     const answers = new Map<string, Promise<boolean | null>>();
-    const asked = (name: string): Promise<boolean | null> => {
+    const lookUp = (name: string): Promise<boolean | null> => {
       const answer = answers.get(name) ?? exists(name);
       answers.set(name, answer);
       return answer;
     };
     const delivered = await store.domainsDelivered(knownDomains);
-    const believed = async ({ domain, knownName }: SecondLook): Promise<boolean> => {
+    const resolverTrusted = async ({ domain, knownName }: SecondLook): Promise<boolean> => {
       const others = delivered.filter((name) => name !== domain);
-      const found = await Promise.all((others.length > 0 ? others : [knownName]).map(asked));
+      const found = await Promise.all((others.length > 0 ? others : [knownName]).map(lookUp));
       return found.includes(true);
     };
-    const judgements: Judgements = { suppress: [], drop: [], later: [] };
+    const results: Results = { suppress: [], drop: [], later: [] };
     const waiting = [...due];
     const work = async (): Promise<void> => {
       for (let look = waiting.shift(); look; look = waiting.shift()) {
-        const found = (await believed(look)) ? await asked(look.domain) : null;
-        if (found === false) judgements.suppress.push(look);
-        else if (found === true || now - look.since >= giveUpMs) judgements.drop.push(look);
-        else judgements.later.push(look);
+        const found = (await resolverTrusted(look)) ? await lookUp(look.domain) : null;
+        if (found === false) results.suppress.push(look);
+        else if (found === true || now - look.since >= giveUpMs) results.drop.push(look);
+        else results.later.push(look);
       }
     };
-    await Promise.all(Array.from({ length: looksAtOnce }, work));
-    return judgements;
+    await Promise.all(Array.from({ length: mostAtOnce }, work));
+    return results;
   };
 
   const run = async (): Promise<void> => {
     const now = clock.now();
-    const due = await store.secondLooksDue(now, looksARound);
+    const due = await store.secondLooksDue(now, mostPerRun);
     if (due.length === 0) return;
-    const judgements = await judge(due, now);
-    await store.settleSecondLooks({ ...judgements, at: now, dueAt: now + waitMs });
-    const [suppressed, dropped, postponed] = [judgements.suppress, judgements.drop, judgements.later].map(
+    const results = await recheck(due, now);
+    await store.settleSecondLooks({ ...results, at: now, dueAt: now + waitMs });
+    const [suppressed, dropped, postponed] = [results.suppress, results.drop, results.later].map(
       (looks) => looks.length,
     );
     log.info({ suppressed, dropped, postponed }, "NXDOMAIN recheck");
   };
 
-  return { run, jobs: [{ name: "second-looks", cron: "* * * * *", run }] };
+  return { run, jobs: [{ name: "nxdomain-recheck", cron: "* * * * *", run }] };
 }
 
-type Judgements = Record<"suppress" | "drop" | "later", SecondLook[]>;
+type Results = Record<"suppress" | "drop" | "later", SecondLook[]>;

@@ -1,6 +1,6 @@
-// What puts a recipient on the suppression list by itself: only the recipient's own fault, said for good.
+// Which bounces suppress the recipient: only a permanent failure that is the recipient's own fault.
 // A block, a full mailbox, a policy, an expiry or a fault of ours says nothing about the address, and one bad day of a
-// sender's reputation must not eat a list of good customers. The cause is mail/classify.ts's judgement; complaints and
+// sender's reputation must not eat a list of good customers. mail/classify.ts decides the cause; complaints and
 // unsubscribes are feedback's. The list itself, and which reason wins, is the store's.
 import { classifyReply } from "../mail/classify.ts";
 import type { Classification } from "../model/classification.ts";
@@ -24,7 +24,7 @@ const verdicts = {
   inactive_mailbox: always, // the mailbox was closed or disabled (5.2.1)
   // A server that says 5.1.2 has looked the domain up and given up on it. What our own resolver says counts at once only
   // for 556, where the domain publishes that it takes no mail (null MX, RFC 7505); that there is no such domain, one
-  // broken resolver may say of all, so a second look has to agree (nxdomain-recheck.ts).
+  // broken resolver may say of all, so a second look-up has to agree (nxdomain-recheck.ts).
   invalid_domain: (reply, source) => source === "smtp" || reply.code === 556,
   mailbox_full: never, // the owner may clear it
   spam_content: never, // about this message
@@ -36,26 +36,26 @@ const verdicts = {
   greylisted: never, // passes by waiting
   recipient_policy: never, // "may be temporary": the recipient exists and is choosy
   invalid_sender: never, // about our From
-  relay_denied: never, // asked the wrong server
+  relay_denied: never, // sent to the wrong server
   suppressed: never, // is on the list already
   dns_failure: never, // could not tell
   connection_failed: never, // could not tell
   tls_failure: never, // could not tell
   routing_error: never, // a misconfiguration, there or here
-  protocol_error: never, // nobody judged the recipient
-  receiver_error: never, // nobody judged the recipient
+  protocol_error: never, // says nothing about the recipient
+  receiver_error: never, // says nothing about the recipient
   message_expired: never, // temporary failures only
-  unclassified: never, // undecided wording suppresses nobody
+  unclassified: never, // an unknown reply never suppresses
 } satisfies Record<Classification, Verdict>;
 
-/** Test messages never leave the machine: what becomes of them proves nothing. */
-export function playsOutcomes(job: Job): boolean {
+/** Test messages never leave the machine: their outcomes are no evidence about the recipient. */
+export function isSimulated(job: Job): boolean {
   return job.message.test || job.domain === simulatorDomain;
 }
 
 /** True where the outcome puts the recipient on the list. */
 export function suppresses(job: Job, outcome: Outcome): boolean {
-  if (outcome.kind !== "bounced" || playsOutcomes(job)) return false;
+  if (outcome.kind !== "bounced" || isSimulated(job)) return false;
   return isPermanent(outcome.reply) && verdicts[outcome.classification](outcome.reply, outcome.source);
 }
 
@@ -84,12 +84,12 @@ export function failureSuppresses(failure: Failure): boolean {
   return verdicts[classifyFailure(failure)](replyOf(failure), "smtp");
 }
 
-/** The entry to add with the bounce `eventId`, or null where this outcome suppresses nobody. */
+/** The entry to add with the bounce `eventId`, or null if the outcome does not suppress. */
 export function suppressionFor(job: Job, outcome: Outcome, eventId: string): NewSuppression | null {
   return suppresses(job, outcome) ? bounceEntry(job, outcome.reply, eventId) : null;
 }
 
-/** Who complains gets nothing more; opting out of mail by the same way is no lesser wish. */
+/** A complaint suppresses the recipient; so does an unsubscribe that arrives as one. */
 export function complaintSuppression(job: Job, source: string, eventId: string): NewSuppression {
   return {
     accountKey: job.message.accountKey,

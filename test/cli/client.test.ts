@@ -78,7 +78,7 @@ test.each([
   ["messages", "msg_x"],
   ["webhooks", "whk_x"],
   ["domains", "\u001b[2J.example"],
-])("what is not found is named, and how to see what there is: %s %s", async (noun, id) => {
+])("an id that is not found is named, with the command that lists them: %s %s", async (noun, id) => {
   const path = `/v1/${noun}/${encodeURIComponent(id)}`;
   const { socket } = await fakeDaemon({
     [`GET ${path}`]: problem(404, "resource_not_found", { instance: path }),
@@ -86,7 +86,7 @@ test.each([
   const ran = await svc([noun, "show", id], { socket });
   expect(ran).toMatchObject({ code: 3, out: "" });
   expect(ran.err.split("\n").slice(1)).toEqual([
-    `Found no "${id.replace("\u001b", "\\x1b")}" there; what there is: svc ${noun} list`,
+    `"${id.replace("\u001b", "\\x1b")}" was not found; list them: svc ${noun} list`,
     "",
   ]);
 });
@@ -120,7 +120,7 @@ test("what the API does not have says where it is done", async () => {
   });
   const ran = await svc(["keys", "list"], { socket });
   expect(ran.code).toBe(3);
-  expect(ran.err).toContain("the rest is done on that machine, over its admin socket");
+  expect(ran.err).toContain("run this command on the server, over its admin socket");
 });
 
 test("a server elsewhere whose certificate is not trusted is told apart from one that is down", async () => {
@@ -193,12 +193,12 @@ test("the usual places are looked at in order; a socket that is named is the onl
   ]);
 });
 
-test("a file that nobody listens on any more counts as no daemon", async () => {
+test("a socket file without a listener counts as no daemon", async () => {
   const stale = join(scratch(), "admin.sock");
   writeFileSync(stale, "");
   const ran = await svc(["status"], { socket: stale });
   expect(ran.code).toBe(6);
-  expect(ran.err).toContain(`${stale} (nobody listens)`);
+  expect(ran.err).toContain(`${stale} (connection refused)`);
 });
 
 test("the next usual place is tried where the first holds no daemon", async () => {
@@ -206,7 +206,7 @@ test("the next usual place is tried where the first holds no daemon", async () =
   const runtime = scratch();
   mkdirSync(join(runtime, "svc"));
   const env = { XDG_RUNTIME_DIR: runtime, SVC_DATA_DIR: socket.replace("/admin.sock", "") };
-  expect(await svc(["keys", "list"], { env })).toMatchObject({ code: 0, err: "There is no key.\n" });
+  expect(await svc(["keys", "list"], { env })).toMatchObject({ code: 0, err: "No keys.\n" });
 });
 
 test("another data_dir of the configuration is found by itself", async () => {
@@ -232,7 +232,7 @@ test("account and operator are told to the daemon, from flags or from the enviro
 test.each([
   [["--url", "http://x.example"], "expected an https address"],
   [["--url", "https://x.example"], "--url needs --api-key-file"],
-  [["--url", "https://x.example", "--api-key-file", "/none"], "there is no such file"],
+  [["--url", "https://x.example", "--api-key-file", "/none"], "the file does not exist"],
 ])("reaching a server elsewhere takes https and a key: %j", async (flags, said) => {
   const ran = await svc(["keys", "list", ...flags]);
   expect(ran.code).toBe(2);
@@ -262,15 +262,15 @@ test("an answer that breaks off is exit 6, and one that is no JSON is exit 1", a
 });
 
 test.each([
-  [["keyz"], 'unknown command "keyz"\nDid you mean "keys"?\nSee what there is: svc help\n'],
-  [["frobnicate"], 'unknown command "frobnicate"\nSee what there is: svc help\n'],
+  [["keyz"], 'unknown command "keyz"\nDid you mean "keys"?\nList the commands: svc help\n'],
+  [["frobnicate"], 'unknown command "frobnicate"\nList the commands: svc help\n'],
   [["frobnicate", "--help"], 'unknown command "frobnicate"'],
   [["--help", "mesages"], 'Did you mean "messages"?'],
   [["--json", "--account", "shop", "statsu", "-h"], 'Did you mean "status"?'],
   [["sup", "list"], 'Did you mean "suppressions"?'],
   [
     ["keys", "lst"],
-    'unknown command "keys lst"\nDid you mean "keys list"?\nSee what there is: svc help keys\n',
+    'unknown command "keys lst"\nDid you mean "keys list"?\nList the commands: svc help keys\n',
   ],
   [["key", "--account=shop", "rovoke", "key_1"], 'Did you mean "keys revoke"?'],
   [["keys", "frobnicate", "--help"], 'unknown command "keys frobnicate"'],
@@ -309,14 +309,10 @@ test("help and version go to stdout with exit 0", async () => {
 
 test("help lists every noun once, under what one wants to do", async () => {
   const { out } = await svc(["help"]);
-  const headings = [
-    "Set up and run the server:",
-    "Send mail and see what becomes of it:",
-    "Say who may send:",
-  ];
+  const headings = ["Set up and run the server:", "Send mail and follow it:", "Manage senders:"];
   for (const heading of headings) expect(out).toContain(`\n${heading}\n`);
   const under = (heading: string) => out.slice(out.indexOf(heading)).split("\n\n")[0];
-  expect(under("Say who may send:")).toMatch(/^ {2}domains.*^ {2}keys/ms);
+  expect(under("Manage senders:")).toMatch(/^ {2}domains.*^ {2}keys/ms);
   for (const { name, alias } of nouns) {
     const line = new RegExp(`^ {2}${name}${alias === undefined ? "" : `\\|${alias}`} `, "gm");
     expect(out.match(line), name).toHaveLength(1);
@@ -341,7 +337,7 @@ test("help api lists the clients to copy and what they read; help api LANGUAGE s
 
 test.each([
   [["help", "api", "cobol"], "there is one in curl, go, node, php, python, ruby"],
-  [["help", "api", "../src"], "found no client"],
+  [["help", "api", "../src"], "found no example client"],
   [["help", "webhoks"], 'Did you mean "webhooks"?'],
   [["help", "exit-code"], 'Did you mean "exit-codes"?'],
   [["help", "webhooks", "creat"], 'Did you mean "webhooks create"?'],
@@ -364,14 +360,14 @@ test("an account that does not exist is named, with the command that lists those
   const ran = await svc(["--account", "shpo", "keys", "list"], { socket });
   expect(ran).toMatchObject({ code: 3, out: "" });
   expect(ran.err).toBe(
-    `svc: --account: ${detail} (resource_not_found)\nSee what there is: svc accounts list\n`,
+    `svc: --account: ${detail} (resource_not_found)\nList the accounts: svc accounts list\n`,
   );
 });
 
 test.each([
   ["accounts", "/v1/accounts/nix"],
   ["pools", "/v1/ip_pools/nix"],
-])("what is not found of %s is named, with the command that lists what there is", async (noun, path) => {
+])("what is not found of %s is named, with the command that lists them", async (noun, path) => {
   const refused = {
     title: "Not found",
     status: 404,
@@ -382,5 +378,5 @@ test.each([
   const { socket } = await fakeDaemon({ [`GET ${path}`]: { status: 404, json: refused } });
   const ran = await svc([noun, "show", "nix"], { socket });
   expect(ran.code).toBe(3);
-  expect(ran.err).toContain(`Found no "nix" there; what there is: svc ${noun} list`);
+  expect(ran.err).toContain(`"nix" was not found; list them: svc ${noun} list`);
 });

@@ -27,7 +27,7 @@ test("a new key stands alone on stdout, so that it can be piped", async () => {
   ];
   const ran = await svc(args, { socket });
   expect(ran).toMatchObject({ code: 0, out: "svc_live_secret\n" });
-  expect(ran.err).toContain("shown this once");
+  expect(ran.err).toContain("shown only once");
   expect(seen[0]?.body).toEqual({
     name: "shop",
     scope: "send",
@@ -55,7 +55,7 @@ test("one page of a list says how to go on, all pages come as one table or as ND
         : page([{ id: "key_3" }]),
   });
   const first = await svc(["keys", "list", "--limit", "2"], { socket });
-  expect(first.err.trimEnd()).toBe("There is more: add --all, or --cursor c2");
+  expect(first.err.trimEnd()).toBe("More rows: add --all, or --cursor c2");
   expect(seen[0]?.query).toEqual({ limit: "2" });
   expect((await svc(["keys", "list", "--all"], { socket })).out.match(/key_\d/g)).toEqual([
     "key_1",
@@ -159,7 +159,7 @@ test("verifying a domain is exit 7 while a record is missing, naming it, and 0 o
   const ran = await svc(["domains", "verify", "acme.example"], { socket });
   expect(ran.code).toBe(7);
   expect(ran.out).toBe("TXT  acme.example  (spf, required, missing)\n     v=spf1 -all\n     is not there\n");
-  expect(ran.err).toContain("acme.example is pending: 1 of its records do not hold");
+  expect(ran.err).toContain("acme.example is pending: 1 of its records are missing or wrong");
   status = "verified";
   expect((await svc(["domains", "verify", "acme.example"], { socket })).code).toBe(0);
 });
@@ -214,8 +214,8 @@ test.each([
 });
 
 test.each([
-  ["messages", "No message was found.\n"],
-  ["events", "No event was found.\n"],
+  ["messages", "No messages.\n"],
+  ["events", "No events.\n"],
 ])("a list of %s that is empty says so", async (noun, err) => {
   const { socket } = await fakeDaemon({ [`GET /v1/${noun}`]: page([]) });
   expect(await svc([noun, "list"], { socket })).toMatchObject({ code: 0, out: "", err });

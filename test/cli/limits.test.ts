@@ -41,7 +41,7 @@ test.each([
   ],
   [["--rate", "account=5/5"], '--rate: found the bucket "account", expected one of'],
   [["--quota", "many"], "expected a number of messages or none"],
-  [[], "nothing to change is named"],
+  [[], "nothing to change"],
 ])("limits that cannot be read are exit 2 and ask for nothing: %j", async (args, told) => {
   const { socket, seen } = await fakeDaemon({});
   const ran = await svc(["keys", "set", "key_1", ...args], { socket });

@@ -25,5 +25,5 @@ test("it goes on until there is no more, sums up, and names what could not go ye
   expect([ran.code, seen.length]).toEqual([0, 3]);
   expect(ran.out).toMatch(/recipients +6\b/);
   expect(ran.err).toContain("msg_1");
-  expect(ran.err).toContain("4 are being sent right now");
+  expect(ran.err).toContain("4 recipients are being delivered now");
 });

@@ -76,7 +76,7 @@ test("serve --check says that a right configuration is right", async () => {
   const file = configFile("hostname: mail.acme.example\n");
   expect(await svc(["serve", "--check", "--config", file])).toMatchObject({
     code: 0,
-    out: `The configuration is right (${file}).\n`,
+    out: `The configuration is valid (${file}).\n`,
   });
 });
 
@@ -144,7 +144,7 @@ test.each([
   [
     Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE", address: "127.0.0.1", port: 8443 }),
     1,
-    "127.0.0.1:8443 is taken by another program",
+    "127.0.0.1:8443 is in use by another program",
   ],
   [
     Object.assign(new Error("listen EACCES"), { code: "EACCES", address: "::", port: 25 }),

@@ -11,7 +11,7 @@ test("a rotated secret stands alone on stdout, and the end of the old one is tol
   });
   const ran = await svc(["webhooks", "rotate", "whk_1", "--overlap", "3600"], { socket });
   expect(ran.out).toBe(`${"n".repeat(64)}\n`);
-  expect(ran.err).toContain(`signs too until ${previous}`);
+  expect(ran.err).toContain(`also signs until ${previous}`);
   expect(seen[0]?.body).toEqual({ overlap_seconds: 3600 });
 });
 
@@ -20,7 +20,7 @@ test("a replay names its events, or a stretch of time in the CLI's own words", a
     "POST /v1/webhooks/whk_1/replay": { status: 202, json: { queued: 3 } },
   });
   const ran = await svc(["webhooks", "replay", "whk_1", "--event-id", "evt_1,evt_2"], { socket });
-  expect(ran.err).toContain("3 events are in line again");
+  expect(ran.err).toContain("3 events are queued again");
   await svc(["webhooks", "replay", "whk_1", "--since", "2026-11-26T00:00:00Z", "--all"], { socket });
   expect(seen.map(({ body }) => body)).toEqual([
     { event_ids: ["evt_1", "evt_2"] },
@@ -120,7 +120,7 @@ test("tail prints events as they come, drops heartbeats, and says how to go on o
     "2026-11-27 09:00:00Z  message.bounced  msg_1  a@x.example  invalid_recipient: 550 5.1.1 no such user",
   );
   expect(ran.code).toBe(6);
-  expect(ran.err).toContain("Go on with: svc events tail --after evt_2");
+  expect(ran.err).toContain("To continue: svc events tail --after evt_2");
   expect((await svc(["events", "tail", "--json"], { socket })).out).toBe(
     `${JSON.stringify(event("evt_1"))}\n${JSON.stringify(event("evt_2"))}\n`,
   );

@@ -254,7 +254,7 @@ test.each<Failure>(["servfail", "refused", "timeout", "malformed"])(
     expect(pending.status).toBe("pending");
     expect(pending.records[0]).toMatchObject({
       status: "unknown",
-      issue: expect.stringContaining("could not be asked"),
+      issue: expect.stringContaining("DNS lookup"),
     });
 
     dns.fail(names.dkim, null);

@@ -75,7 +75,7 @@ test("svc status names every periodic job", async () => {
   expect(jobs.map(({ name }) => name)).toEqual([
     "recheck-domains",
     "renew-certificates",
-    "second-looks",
+    "nxdomain-recheck",
     "prune",
     "fold-stats",
     "guard",

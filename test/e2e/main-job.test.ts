@@ -69,7 +69,7 @@ test("its log says once that it is up, and where it listens", async () => {
       svc
         .log()
         .split("\n")
-        .find((text) => text.includes('"svc is up"')) ?? null,
+        .find((text) => text.includes('"svc started"')) ?? null,
   );
   expect(JSON.parse(line)).toMatchObject({
     level: "info",

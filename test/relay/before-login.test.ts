@@ -159,7 +159,7 @@ test("one of several accounts has half of what the others leave; the only accoun
   for (let i = 0; i < 5; i++) expect(await login()).toMatch(/^235 /);
   house.on.accounts = [account, operations, newAccount({ key: 2, name: "other" })];
   expect(await login()).toBe(
-    "421 4.7.0 The account has 5 sessions open, its share of what this server takes; close some, or try again later",
+    "421 4.7.0 The account has 5 open sessions, its share of the limit; close some, or try again later",
   );
-  expect(house.logged.some((line) => line.includes("has its share of sessions"))).toBe(true);
+  expect(house.logged.some((line) => line.includes("is at its share of the session limit"))).toBe(true);
 });

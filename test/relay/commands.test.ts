@@ -3,14 +3,14 @@
 import { expect, test } from "vitest";
 import { plainToken, startRelay } from "../support/relay.ts";
 
-const unknown = "500 5.5.2 This command is not known here; EHLO lists what is offered";
-const absent = (verb: string): string => `502 5.5.1 ${verb} is not offered here; EHLO lists what is`;
+const unknown = "500 5.5.2 Command not recognized; EHLO lists the supported ones";
+const absent = (verb: string): string => `502 5.5.1 ${verb} is not supported; EHLO lists what is`;
 
 const inClear: [command: string, reply: string][] = [
-  ["AUTH PLAIN AAAA", "530 5.7.0 A login is only taken under TLS; send STARTTLS first"],
-  ["AUTH", "530 5.7.0 A login is only taken under TLS; send STARTTLS first"],
+  ["AUTH PLAIN AAAA", "530 5.7.0 Authentication requires TLS; send STARTTLS first"],
+  ["AUTH", "530 5.7.0 Authentication requires TLS; send STARTTLS first"],
   ["MAIL FROM:<a@ok.test>", "530 5.7.0 Authentication required: send STARTTLS, then AUTH"],
-  ["VRFY ann", "252 2.0.0 Addresses are not verified; send the mail, and its delivery is attempted"],
+  ["VRFY ann", "252 2.0.0 Cannot verify the address, but will accept the mail and attempt delivery"],
   ["EXPN list", absent("EXPN")],
   ["TURN", absent("TURN")],
   ["ETRN ok.test", absent("ETRN")],

@@ -20,7 +20,7 @@ test("offers no AUTH before TLS and answers it and MAIL with 530", async () => {
     "SIZE 26214400",
   ]);
   for (const command of [`AUTH PLAIN ${plainToken}`, "AUTH LOGIN", "AUTH CRAM-MD5", "AUTH"])
-    expect(await client.text(command)).toBe("530 5.7.0 A login is only taken under TLS; send STARTTLS first");
+    expect(await client.text(command)).toBe("530 5.7.0 Authentication requires TLS; send STARTTLS first");
   expect(await client.text("MAIL FROM:<a@ok.test>")).toBe(
     "530 5.7.0 Authentication required: send STARTTLS, then AUTH",
   );
@@ -144,7 +144,7 @@ test("says why a login is refused, by the code", async () => {
   expect(await attempt("wrong")).toBe("535 5.7.8 Bad username or password (invalid_api_key)");
   expect(await attempt("svc_live_abc")).toMatch(/^535 5\.7\.8 .*API key.*svc smtp-credentials create/);
   expect(await client.text(`AUTH PLAIN ${base64("\0shop@ok.test\0x")}`)).toMatch(
-    /^535 5\.7\.8 The user name is not one of this server: it begins with smtp_/,
+    /^535 5\.7\.8 Not a user name of this server: these begin with smtp_/,
   );
   house.on.authenticate = async () => Promise.reject(new Refusal("source_ip_locked", "Locked"));
   expect(await attempt("x")).toMatch(/^454 4\.7\.0 /);
@@ -154,7 +154,7 @@ test("says why a login is refused, by the code", async () => {
   expect(await attempt("x")).toMatch(/^454 4\.7\.0 /);
   house.on.authenticate = async () => Promise.reject(new Error("a bug: svc.db"));
   const answer = await attempt("x");
-  expect(answer).toMatch(/^454 4\.7\.0 Internal trouble; quote \S+ to the operator$/);
+  expect(answer).toMatch(/^454 4\.7\.0 Internal error; report \S+ to the operator$/);
 });
 
 test("neither a password nor a user name is in the log", async () => {

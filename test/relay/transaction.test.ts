@@ -259,7 +259,7 @@ const failures: [string, () => Error, RegExp][] = [
   [
     "a bug",
     () => new TypeError("undefined is not a function"),
-    /^451 4\.3\.0 Internal trouble; quote \S+ to the operator$/,
+    /^451 4\.3\.0 Internal error; report \S+ to the operator$/,
   ],
 ];
 
@@ -285,7 +285,7 @@ test("a bug is logged under the id that the reply names", async () => {
   house.on.commit = async () => Promise.reject(new TypeError("broken"));
   const client = await house.loggedIn();
   const answer = await client.submit("a@ok.test", ["b@x.test"], body);
-  const id = /quote (\S+) to/.exec(answer.text)?.[1] ?? "none";
+  const id = /report (\S+) to/.exec(answer.text)?.[1] ?? "none";
   expect(house.logged.some((line) => line.includes(id))).toBe(true);
 });
 
@@ -353,7 +353,7 @@ test("VRFY tells nothing of an address, in plain words", async () => {
   await using house = await startRelay();
   const client = await house.loggedIn();
   expect(await client.text("VRFY b@x.test")).toMatch(
-    /^252 \d\.\d\.\d Addresses are not verified; send the mail, and its delivery is attempted$/,
+    /^252 \d\.\d\.\d Cannot verify the address, but will accept the mail and attempt delivery$/,
   );
 });
 

@@ -212,7 +212,7 @@ describe("an unverified sender", () => {
           type: "TXT",
           name: "s1._domainkey.new.test",
           value: failing.value,
-          issue: "It was not checked yet.",
+          issue: "The record was not checked yet.",
         },
       ],
     });

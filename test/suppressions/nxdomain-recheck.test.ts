@@ -6,7 +6,7 @@ import { silentLog } from "../../src/log.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
 import { settlementOf } from "../../src/queue/settle.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createSecondLooks, secondLookFor } from "../../src/suppressions/nxdomain-recheck.ts";
+import { createNxdomainRecheck, nxdomainRecheckFor } from "../../src/suppressions/nxdomain-recheck.ts";
 import { jobOf } from "../events/jobs.ts";
 import { list, startHttp, text, type Harness } from "../http/harness.ts";
 import {
@@ -67,7 +67,7 @@ async function send(to: string, outcome: Outcome): Promise<void> {
 }
 
 const run = (): Promise<void> =>
-  createSecondLooks({
+  createNxdomainRecheck({
     store,
     resolver: {
       mx(name) {
@@ -193,7 +193,7 @@ test("the first bounce of an address is the one that counts, and a domain is ask
 
 test("no other outcome asks for a second look", () => {
   const job = jobOf();
-  const look = (outcome: Outcome, of = job) => secondLookFor(of, outcome, "evt_1", 0);
+  const look = (outcome: Outcome, of = job) => nxdomainRecheckFor(of, outcome, "evt_1", 0);
   expect(look(noDomain())).toMatchObject({ dueAt: 15 * minuteMs, entry: { eventId: "evt_1" } });
   const nullMx = { code: 556, status: "5.1.10", text: "" };
   expect(look(noDomain({ reply: nullMx }))).toBeNull(); // is suppressed at once

@@ -8,7 +8,7 @@ import {
   suppressionFor,
   suppresses,
 } from "../../src/suppressions/policy.ts";
-import { secondLookFor } from "../../src/suppressions/nxdomain-recheck.ts";
+import { nxdomainRecheckFor } from "../../src/suppressions/nxdomain-recheck.ts";
 import { jobOf, traceOf } from "../events/jobs.ts";
 
 function bounce(classification: Classification, code = 550, status: string | null = "5.1.1"): Outcome {
@@ -66,7 +66,7 @@ test("a receiver's 550 5.1.2 suppresses, in a session as in a report, and asks f
   expect(suppresses(jobOf(), outcome)).toBe(true);
   expect(failureSuppresses(failure)).toBe(true);
   expect(replySuppresses({ code: 550, status: "5.1.2", text: "host unknown" })).toBe(true);
-  expect(secondLookFor(jobOf(), outcome, "evt_1", 0)).toBeNull();
+  expect(nxdomainRecheckFor(jobOf(), outcome, "evt_1", 0)).toBeNull();
 });
 
 test("550 with an enhanced 4.x.x bounces by its code and suppresses nobody", () => {

@@ -9,7 +9,7 @@ import { addVerbs, showDeleted, showStatus, type Verb } from "../verbs.ts";
 export const verbs: readonly Verb[] = [
   {
     name: "create",
-    about: "make an account",
+    about: "create an account",
     route: "POST /v1/accounts",
     takes: ["name"],
     show(cli, answer, name) {
@@ -19,36 +19,36 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: "list",
-    about: "all accounts",
+    about: "list the accounts",
     lists: "/v1/accounts",
     columns: [
       ...["name", "id", "status", "paused_at", "daily_quota"].map((name) => field(name)),
       { title: "rates", of: (row) => ratesText(row["rates"]) },
       field("created_at"),
     ],
-    empty: () => "There is no account.",
+    empty: () => "No accounts.",
   },
   {
     name: "show",
-    about: "one account, by its name or id",
+    about: "show an account, by its name or id",
     route: "GET /v1/accounts/{account}",
     show: showAccount,
   },
   {
     name: "suspend",
-    about: "refuse all its keys and logins; what it has queued goes on",
+    about: "refuse all its keys and logins; its queued mail is still delivered",
     route: "POST /v1/accounts/{account}/suspend",
     show: showStatus,
   },
   {
     name: "resume",
-    about: "let its keys and logins work again, and end the pause of its sending: held mail follows",
+    about: "accept its keys and logins again, and end a pause of its sending: held mail is released",
     route: "POST /v1/accounts/{account}/resume",
     show: showStatus,
   },
   {
     name: "delete",
-    about: "remove a suspended account that has nothing left to send, with its keys, domains and webhooks",
+    about: "delete a suspended account without unsent mail, with its keys, domains and webhooks",
     route: "DELETE /v1/accounts/{account}",
     irreversible: (account) =>
       `Delete the account ${account} with its keys, domains, webhooks and suppressions?`,
@@ -58,14 +58,14 @@ export const verbs: readonly Verb[] = [
 
 export function register(accounts: Command, cli: Cli): void {
   addVerbs(accounts, cli, verbs);
-  addAccountLimitOptions(
-    accounts.command("set <account>").description("raise or lower what an account may do"),
-  ).action(async (account: string, flags: LimitFlags) => {
-    const body = limitsOf("account", flags, ["--rate", "--quota", "--limit"]);
-    const answer = await cli.client.call("PATCH", pathOf(account), { body });
-    if (cli.out.json) cli.out.body(answer.text);
-    else showAccount(cli, answer);
-  });
+  addAccountLimitOptions(accounts.command("set <account>").description("change an account's limits")).action(
+    async (account: string, flags: LimitFlags) => {
+      const body = limitsOf("account", flags, ["--rate", "--quota", "--limit"]);
+      const answer = await cli.client.call("PATCH", pathOf(account), { body });
+      if (cli.out.json) cli.out.body(answer.text);
+      else showAccount(cli, answer);
+    },
+  );
 }
 
 const pathOf = (account: string): string => `/v1/accounts/${segment(account)}`;

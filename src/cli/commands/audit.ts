@@ -1,4 +1,4 @@
-// `svc audit`: who did what, from where, in all accounts.
+// `svc audit`: the audit log of all accounts: who did what, and from where.
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
@@ -13,11 +13,11 @@ interface Flags extends ListFlags {
 }
 
 export function register(audit: Command, cli: Cli): void {
-  addListOptions(audit.command("list").description("what was done and noticed, newest first"), true)
-    .option("--action <action>", "keys.revoke, or keys.* for all that begin so")
+  addListOptions(audit.command("list").description("list the audit log, newest first"), true)
+    .option("--action <action>", "an action such as keys.revoke, or keys.* for a prefix")
     .option("--actor <name>", "an operator's name, or the id of a key or credential")
-    .option("--target <id>", "id or name of what it was done to")
-    .option("--csv", "all of it as CSV")
+    .option("--target <id>", "id or name of the resource acted on")
+    .option("--csv", "write all entries as CSV")
     .action(async (flags: Flags) => {
       const { action, actor, target } = flags;
       const query = { action, actor, target, account: cli.globals.account };
@@ -36,7 +36,7 @@ export function register(audit: Command, cli: Cli): void {
           field("times"),
           field("detail"),
         ],
-        empty: "Nothing of that kind is in the audit log.",
+        empty: "No audit entries.",
       });
     });
 }

@@ -1,4 +1,4 @@
-// `svc bounces explain`: what this program makes of a reply or of a mail that came back. Needs no daemon.
+// `svc bounces explain`: how an SMTP reply or a bounce message is classified. Needs no daemon.
 import type { Command } from "commander";
 import { asCalled } from "../as-called.ts";
 import { readInputFile, type Cli } from "../cli.ts";
@@ -16,8 +16,8 @@ const longest = 2 * 1024 * 1024;
 export function register(bounces: Command, cli: Cli): void {
   bounces
     .command("explain [text]")
-    .description("what a reply means, whose fault it is, whether it suppresses")
-    .option("--file <mail>", "a bounce as a file (message/rfc822) instead of a reply's text")
+    .description("show how a reply is classified, who is at fault and whether it suppresses the recipient")
+    .option("--file <mail>", "a bounce message (message/rfc822) instead of a reply's text")
     .action((text: string | undefined, flags: { file?: string }) => {
       if ((text === undefined) === (flags.file === undefined))
         throw usage(

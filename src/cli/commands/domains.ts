@@ -1,4 +1,4 @@
-// `svc domains`: the domains that mail is sent from, and the DNS records that prove them.
+// `svc domains`: sender domains and the DNS records that verify them.
 import type { Command } from "commander";
 import { agreeByName } from "../ask.ts";
 import { readInputFile, segment, type Cli } from "../cli.ts";
@@ -29,8 +29,8 @@ export function register(domains: Command, cli: Cli): void {
   const one = async (name: string): Promise<Answer> => cli.client.call("GET", `/v1/domains/${segment(name)}`);
   domains
     .command("add <domain>")
-    .description("make its DKIM keys and the records to publish")
-    .option("--selector <name>", "of the DKIM keys (svc1)")
+    .description("add a domain: create its DKIM keys and print the records to publish")
+    .option("--selector <name>", "selector of the DKIM keys (svc1)")
     .option("--key-file <file>", "a DKIM key of your own: PEM, RSA from 2048 bits on or Ed25519")
     .action(async (name: string, flags: KeyFlags) => {
       const dkim = dkimOf(flags);
@@ -43,7 +43,7 @@ export function register(domains: Command, cli: Cli): void {
     });
   domains
     .command("records <domain>")
-    .description("the records to publish, and what the DNS says")
+    .description("show the records to publish and whether the DNS has them")
     .option("--format <format>", formats.join(", "), "table")
     .action(async (name: string, flags: { format: string }) => {
       if (!formats.includes(flags.format))
@@ -56,10 +56,10 @@ export function register(domains: Command, cli: Cli): void {
     });
   domains
     .command("verify <domain>")
-    .description("ask the DNS; exit 7 while something is missing")
-    .option("--wait [span]", "ask again until it is verified, for so long (10m)")
+    .description("check the DNS records; exit 7 if one is missing or wrong")
+    .option("--wait [span]", "repeat the check until the domain is verified, at most this long (10m)")
     .action(async (name: string, flags: { wait?: string | true }) => verify(cli, name, flags.wait));
-  addListOptions(domains.command("list").description("all domains"), false).action((flags: ListFlags) =>
+  addListOptions(domains.command("list").description("list the domains"), false).action((flags: ListFlags) =>
     printList(cli, flags, {
       path: "/v1/domains",
       columns: [
@@ -68,12 +68,12 @@ export function register(domains: Command, cli: Cli): void {
         field("return_path_domain", "return path"),
         field("verified_at"),
       ],
-      empty: `There is no domain. Add one: ${cli.program} domains add DOMAIN`,
+      empty: `No domains. Add one: ${cli.program} domains add DOMAIN`,
     }),
   );
   domains
     .command("show <domain>")
-    .description("one domain")
+    .description("show a domain")
     .action(async (name: string) => {
       const answer = await one(name);
       if (cli.out.json) return cli.out.body(answer.text);
@@ -91,12 +91,12 @@ export function register(domains: Command, cli: Cli): void {
     });
   domains
     .command("update <domain>")
-    .description("change what is set of it")
-    .option("--return-path <domain>", "where bounces come back, below the domain; none: bounce.DOMAIN")
-    .option("--tracking-domain <domain>", "host of tracked links, below the domain; none: no own")
-    .option("--track-opens <on|off>", "of messages that do not say")
-    .option("--track-clicks <on|off>", "of messages that do not say")
-    .option("--subdomains <on|off>", "whether its subdomains may send by it")
+    .description("change a domain's settings")
+    .option("--return-path <domain>", "return-path domain for bounces, below the domain; none: bounce.DOMAIN")
+    .option("--tracking-domain <domain>", "host of tracked links, below the domain; none: remove it")
+    .option("--track-opens <on|off>", "default for messages that do not set it")
+    .option("--track-clicks <on|off>", "default for messages that do not set it")
+    .option("--subdomains <on|off>", "whether its subdomains may send under it")
     .action(async (name: string, flags: UpdateFlags) => {
       const body = updateOf(flags);
       if (Object.keys(body).length === 0)
@@ -106,7 +106,7 @@ export function register(domains: Command, cli: Cli): void {
       const answer = await cli.client.call("PATCH", `/v1/domains/${segment(name)}`, { body });
       if (cli.out.json) return cli.out.body(answer.text);
       showRecords(cli, recordsOf(answer.json));
-      cli.out.next(`Publish what is new, then: ${cli.program} domains verify ${name}`);
+      cli.out.next(`Publish the new records, then: ${cli.program} domains verify ${name}`);
     });
   for (const verb of ["suspend", "resume"])
     domains
@@ -114,7 +114,7 @@ export function register(domains: Command, cli: Cli): void {
       .description(
         verb === "suspend"
           ? "refuse mail from it until it is resumed"
-          : "let a suspended one be verified again",
+          : "resume a suspended domain; it must be verified again",
       )
       .action(async (name: string) => {
         const answer = await cli.client.call("POST", `/v1/domains/${segment(name)}/${verb}`);
@@ -127,21 +127,21 @@ export function register(domains: Command, cli: Cli): void {
     .command("dkim")
     .description("its DKIM keys")
     .command("rotate <domain>")
-    .description("make new keys, which sign once they are seen in the DNS")
-    .option("--selector <name>", "of the new keys")
+    .description("create new DKIM keys, which sign once the DNS has them")
+    .option("--selector <name>", "selector of the new keys")
     .option("--key-file <file>", "a key of your own: PEM, RSA from 2048 bits on or Ed25519")
     .action(async (name: string, flags: KeyFlags) => {
       const path = `/v1/domains/${segment(name)}/dkim/rotate`;
       const answer = await cli.client.call("POST", path, { body: dkimOf(flags) });
       if (cli.out.json) return cli.out.body(answer.text);
-      cli.out.note(`Publish the new keys of ${name}, and leave the old ones where they are:`);
+      cli.out.note(`Publish the new keys of ${name} and keep the old records:`);
       showRecords(cli, recordsOf(answer.json).filter(isNewKey));
-      cli.out.next(`The old keys sign until the new ones are seen: ${cli.program} domains verify ${name}`);
+      cli.out.next(`The old keys sign until the DNS has the new ones: ${cli.program} domains verify ${name}`);
     });
   domains
     .command("delete <domain>")
-    .description("remove it and its keys; mail from it is refused from then on")
-    .option("--confirm <domain>", "do not ask")
+    .description("delete a domain and its keys; mail from it is then refused")
+    .option("--confirm <domain>", "act without a prompt")
     .action(async (name: string, flags: { confirm?: string }) => {
       await agreeByName(
         cli,
@@ -178,9 +178,9 @@ async function verify(cli: Cli, name: string, wait: string | true | undefined): 
     );
     throw new CliFault(
       7,
-      `${name} is ${cell(answer.json["status"])}: ${missing.length} of its records do not hold`,
+      `${name} is ${cell(answer.json["status"])}: ${missing.length} of its records are missing or wrong`,
       [
-        `Publish what is missing (${cli.program} domains records ${name}), then verify again; DNS may take a while.`,
+        `Publish the records (${cli.program} domains records ${name}), then verify again; DNS changes may take a while.`,
       ],
     );
   }

@@ -1,4 +1,4 @@
-// `svc events`: what happened, as a list and live.
+// `svc events`: the events, as a list and live.
 import type { Command } from "commander";
 import { eventOrders } from "../../model/event.ts";
 import { deliveryStatuses } from "../../model/webhook-delivery.ts";
@@ -20,7 +20,7 @@ interface FilterFlags extends ListFlags {
 }
 
 export function register(events: Command, cli: Cli): void {
-  addListOptions(events.command("list").description("what happened, newest first"), true)
+  addListOptions(events.command("list").description("list the events, newest first"), true)
     .option("--event <types>", "of these types; repeat or separate by commas", listed)
     .option("--message <id>", "of this message")
     .option("--to <email>", "of this recipient")
@@ -49,16 +49,16 @@ export function register(events: Command, cli: Cli): void {
           { title: "what", of: what },
           field("event_id", "id"),
         ],
-        empty: "No event was found.",
+        empty: "No events.",
       }),
     );
   events
     .command("show <id>")
-    .description("one event")
+    .description("show an event")
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", "/v1/events", { query: { event_id: id } });
       const row = rowsOf(answer.json)[0];
-      if (!row) throw new CliFault(3, `there is no event ${id}`, ["Events are kept for 30 days."]);
+      if (!row) throw new CliFault(3, `event ${id} was not found`, ["Events are kept for 30 days."]);
       if (cli.out.json) return cli.out.body(JSON.stringify(row));
       cli.out.fields([
         ...Object.entries(row).filter(([name]) => name !== "data"),
@@ -67,8 +67,8 @@ export function register(events: Command, cli: Cli): void {
     });
   events
     .command("tail")
-    .description("events as they come, until Ctrl-C")
-    .option("--after <evt_…>", "go on after this event")
+    .description("print events as they occur, until Ctrl-C")
+    .option("--after <evt_…>", "start after this event")
     .option("--event <types>", "of these types; repeat or separate by commas", listed)
     .action((flags: { after?: string; event?: string[] }) => tail(cli, flags));
 }
@@ -76,7 +76,7 @@ export function register(events: Command, cli: Cli): void {
 async function tail(cli: Cli, flags: { after?: string; event?: string[] }): Promise<void> {
   let last = flags.after;
   const resume = (): string[] => [
-    `Go on with: ${cli.program} events tail${last === undefined ? "" : ` --after ${segment(last)}`}`,
+    `To continue: ${cli.program} events tail${last === undefined ? "" : ` --after ${segment(last)}`}`,
   ];
   try {
     for await (const line of cli.client.lines("/v1/events/tail", {

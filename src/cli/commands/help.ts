@@ -1,4 +1,4 @@
-// `svc help [topic]`: the commands of a noun, the exit codes, and clients of the API to copy.
+// `svc help [topic]`: the commands of a noun, the exit codes, and example clients of the API.
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
@@ -10,8 +10,8 @@ export function registerHelp(program: Command, cli: Cli): void {
   program
     .command("help")
     .argument("[topic]", "a noun, exit-codes, or api")
-    .argument("[verb]", "a verb of the noun; after api: the language of the clients to show")
-    .description("the commands of a noun, exit-codes, or api: clients to copy")
+    .argument("[verb]", "a verb of the noun; after api: a language")
+    .description("show the commands of a noun, the exit codes (exit-codes) or example API clients (api)")
     .helpGroup("Learn more:")
     .action((topic: string | undefined, word: string | undefined) => {
       if (topic === "api") return word === undefined ? listClients(cli) : showClients(cli, word);
@@ -35,7 +35,7 @@ export function namesOf(parent: Command): string[] {
   return parent.commands.flatMap((command) => [command.name(), ...command.aliases()]);
 }
 
-/** The fault of a word that is no command, with the nearest one; `list` shows what there is. */
+/** The fault of an unknown command, with the nearest known one; `list` is the command that lists them. */
 export function unknownCommand(
   cli: Cli,
   word: string,
@@ -48,7 +48,7 @@ export function unknownCommand(
   return usage(
     `unknown command "${place}${word}"`,
     ...(near === null ? [] : [`Did you mean "${place}${near}"?`]),
-    `See what there is: ${cli.program} ${list}`,
+    `List the commands: ${cli.program} ${list}`,
   );
 }
 
@@ -57,15 +57,15 @@ function commandOf(parent: Command, name: string): Command | undefined {
 }
 
 const surroundings = `They read the environment:
-  SVC_BASE_URL        the server, without a slash at the end: the public_url of its svc.yaml,
-                      https://mail.acme.example say; serve --dev prints its own
+  SVC_BASE_URL        the server, without a slash at the end: the public_url of its svc.yaml, such as
+                      https://mail.acme.example; serve --dev prints its own
   SVC_API_KEY         a key of the scope send, for events of the scope reporting
-  SVC_CA_FILE         the certificate of a server that made its own: <data-dir>/tls/cert.pem
+  SVC_CA_FILE         the certificate of a server with a self-signed one: <data-dir>/tls/cert.pem
   SVC_WEBHOOK_SECRET  the secret that webhooks create shows once`;
 
 function listClients(cli: Cli): void {
   cli.out.line(
-    "Clients to copy: send a message, page through the events, receive webhooks. Nothing but the language's own library.",
+    "Example clients: send a message, page through the events, receive webhooks. They use only the language's standard library.",
   );
   for (const language of exampleLanguages()) {
     const names = examplesOf(language).map(({ name }) => name);
@@ -78,7 +78,7 @@ function listClients(cli: Cli): void {
 function showClients(cli: Cli, language: string): void {
   const languages = exampleLanguages();
   if (!languages.includes(language))
-    throw usage(`found no client in "${language}"`, `there is one in ${languages.join(", ")}`);
+    throw usage(`found no example client in "${language}"`, `there is one in ${languages.join(", ")}`);
   for (const { name, text } of examplesOf(language))
     cli.io.stdout.write(`==> ${language}/${name} <==\n${text}\n`);
   cli.out.note(surroundings);

@@ -1,4 +1,4 @@
-// `svc inbox`: mail that test keys and `serve --dev` caught in place of sending it.
+// `svc inbox`: mail of test keys and of `serve --dev`, which is kept here in place of being sent.
 import type { Command } from "commander";
 import { segment, type Cli } from "../cli.ts";
 import { field, type Row } from "../output.ts";
@@ -9,7 +9,7 @@ const shownHeaders = ["From", "To", "Cc", "Reply-To", "Subject", "Date", "Messag
 export const verbs: readonly Verb[] = [
   {
     name: "list",
-    about: "newest first",
+    about: "list the mail, newest first",
     lists: "/v1/inbox",
     columns: [
       field("message_id", "message"),
@@ -23,7 +23,7 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: "clear",
-    about: "empty it",
+    about: "delete all mail of the inbox",
     route: "DELETE /v1/inbox",
     question: () => "Empty the inbox?",
     show: (cli, { json }) => cli.out.line(`cleared ${String(json["cleared"])}`),
@@ -35,7 +35,7 @@ export function register(inbox: Command, cli: Cli): void {
   addVerbs(inbox, cli, verbs);
   inbox
     .command("show <id>")
-    .description("a mail as its reader sees it")
+    .description("show the headers and text of a mail")
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", content(id));
       if (cli.out.json) return cli.out.body(answer.text);
@@ -56,11 +56,11 @@ export function register(inbox: Command, cli: Cli): void {
           [field("filename", "attachment"), field("content_type", "type"), field("size_bytes", "size")],
           attachments,
         );
-      cli.out.next(`The bytes, with every header: ${cli.program} inbox raw ${id}`);
+      cli.out.next(`The full source: ${cli.program} inbox raw ${id}`);
     });
   inbox
     .command("raw <id>")
-    .description("its bytes")
+    .description("print the source of a mail")
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", content(id), { accept: "message/rfc822" });
       cli.out.bytes(answer.bytes);

@@ -21,12 +21,12 @@ interface InitFlags {
 
 export function register(init: Command, cli: Cli): void {
   init
-    .option("--hostname <name>", "full host name of this server (the machine's own)")
+    .option("--hostname <name>", "fully qualified host name of this server (the machine's own)")
     .option("--domain <domain>", "first domain to send from")
-    .option("--admin-email <email>", "who is told of trouble")
+    .option("--admin-email <email>", "receives the notices to the operator")
     .option("--config <file>", "svc.yaml to write (SVC_CONFIG)")
     .option("--data-dir <dir>", "database, spool, keys (SVC_DATA_DIR)")
-    .option("--force", "even where something is set up already; the old svc.yaml is kept as svc.yaml.old")
+    .option("--force", "overwrite an existing setup; the old svc.yaml is kept as svc.yaml.old")
     .action((flags: InitFlags) => initialise(cli, flags));
 }
 
@@ -40,7 +40,7 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
   const hostname = flags.hostname ?? machineName();
   if (!hostname.includes("."))
     throw usage(
-      `this machine calls itself "${hostname}", which is no full host name`,
+      `this machine calls itself "${hostname}", which is not a fully qualified host name`,
       "Add --hostname mail.acme.example",
     );
   const dataDir = flags.dataDir === undefined ? null : resolve(io.cwd, flags.dataDir);
@@ -54,13 +54,13 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
     readFile: (path) => (path === file ? text : readTextFile(path)),
   });
   if ("faults" in result)
-    throw new CliFault(78, "with these answers the configuration has faults:", result.faults.map(faultText));
+    throw new CliFault(78, "the configuration has faults:", result.faults.map(faultText));
   const { config } = result;
   if (!flags.force)
     for (const there of [file, join(config.dataDir, "svc.db")])
       if (existsSync(there))
-        throw new CliFault(5, `${there} is there already`, [
-          "To set up all the same, add --force; keys and mail of the database stay.",
+        throw new CliFault(5, `${there} already exists`, [
+          "Add --force to set up anyway; keys and mail in the database are kept.",
         ]);
 
   const undo = writeConfig(file, text);
@@ -113,7 +113,7 @@ function show(cli: Cli, file: string, made: Initialised): void {
         domain: domain === null ? null : { name: domain.name, records: domain.records },
       }),
     );
-  cli.out.note(`${file} is written. The key and the password are shown this once:`);
+  cli.out.note(`${file} is written. The key and the password are shown only once:`);
   cli.out.fields([
     ["admin key", adminKey],
     ["SMTP login", smtp.username],
@@ -129,7 +129,7 @@ function show(cli: Cli, file: string, made: Initialised): void {
   }
   cli.out.next(
     domain
-      ? `Then: ${cli.program} serve, and once the records are out: ${cli.program} domains verify ${domain.name}`
+      ? `Then: ${cli.program} serve, and once the records are published: ${cli.program} domains verify ${domain.name}`
       : `Next: ${cli.program} serve, and ${cli.program} domains add DOMAIN`,
   );
 }

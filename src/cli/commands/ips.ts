@@ -1,4 +1,4 @@
-// `svc ips`: the addresses that mail leaves from. An address is in one pool, so the commands find the pool by it.
+// `svc ips`: the addresses that mail is sent from. An address is in one pool, so the commands find the pool by it.
 import type { Command } from "commander";
 import { defaultPool } from "../../model/ip-pool.ts";
 import { agree } from "../ask.ts";
@@ -17,21 +17,21 @@ interface AddFlags {
 }
 
 export function register(ips: Command, cli: Cli): void {
-  addListOptions(ips.command("list").description("the addresses of all pools"), false).action(
+  addListOptions(ips.command("list").description("list the addresses of all pools"), false).action(
     (flags: ListFlags) =>
       printList(cli, flags, {
         path: "/v1/ips",
         columns: ipColumns,
-        empty: `There is no address: the system chooses. Add one: ${cli.program} ips add ADDRESS`,
+        empty: `No addresses: the system chooses the source address. Add one: ${cli.program} ips add ADDRESS`,
       }),
   );
   ips
     .command("add <address>")
-    .description("put an address into a pool")
+    .description("add an address to a pool")
     .option("--pool <name>", "the pool", defaultPool)
-    .option("--hostname <name>", "said in EHLO; the server's own name where it is left out")
-    .option("--weight <n>", "its share of the pool's mail, 1 to 1000")
-    .option("--warmup", "note that it is to be warmed up")
+    .option("--hostname <name>", "name for EHLO (the server's hostname)")
+    .option("--weight <n>", "share of the pool's mail, 1 to 1000")
+    .option("--warmup", "record that the address is to be warmed up")
     .action(async (address: string, flags: AddFlags) => {
       const body = {
         ip_address: address,
@@ -42,33 +42,35 @@ export function register(ips: Command, cli: Cli): void {
       const answer = await cli.client.call("POST", `/v1/ip_pools/${segment(flags.pool)}/ips`, { body });
       show(cli, answer);
       if (answer.json["status"] === "unbindable")
-        cli.out.note(`${address} is not an address of this machine yet; nothing leaves from it until it is.`);
-      cli.out.next(`See what the DNS says of it: ${cli.program} ips list`);
+        cli.out.note(
+          `${address} is not an address of this machine yet; nothing is sent from it until it is.`,
+        );
+      cli.out.next(`Check its PTR record: ${cli.program} ips list`);
     });
   ips
     .command("move <address>")
-    .description("to another pool, with its settings")
-    .requiredOption("--pool <name>", "where it goes")
+    .description("move an address to another pool, with its settings")
+    .requiredOption("--pool <name>", "the pool to move it to")
     .action(async (address: string, flags: { pool: string }) =>
       show(cli, await change(cli, address, { ip_pool: flags.pool })),
     );
   ips
     .command("pause <address>")
-    .description("nothing more leaves from it until it is resumed")
+    .description("stop sending from an address until it is resumed")
     .action(async (address: string) => show(cli, await change(cli, address, { status: "paused" })));
   ips
     .command("resume <address>")
-    .description("mail leaves from it again")
+    .description("send from a paused address again")
     .action(async (address: string) => show(cli, await change(cli, address, { status: "active" })));
   ips
     .command("remove <address>")
-    .description("take it out of its pool")
-    .option("--yes", "do not ask")
+    .description("remove an address from its pool")
+    .option("--yes", "skip the prompt")
     .action(async (address: string, flags: { yes?: boolean }) => {
       const path = await pathOf(cli, address);
       await agree(
         cli,
-        `Take ${address} out of its pool? With its last address gone, the pool's mail waits (that of the pool default leaves from where the system chooses).`,
+        `Remove ${address} from its pool? If it is the last address, the pool's mail waits (for the pool default, the system chooses the source address).`,
         flags.yes,
       );
       await cli.client.call("DELETE", path);
@@ -81,40 +83,40 @@ export function register(ips: Command, cli: Cli): void {
 function registerAssignments(ips: Command, cli: Cli): void {
   ips
     .command("assign <address>")
-    .description("give an address to an account (--account): its keys may put it into a pool then")
+    .description("assign an address to an account (--account), whose keys may then add it to a pool")
     .action(async (address: string) => {
       const answer = await cli.client.call("POST", "/v1/ip_assignments", { body: { ip_address: address } });
       if (cli.out.json) return cli.out.body(answer.text);
       cli.out.line(`${address} belongs to ${String(answer.json["account"])}`);
       cli.out.next(
-        `Put it into a pool: ${cli.program} --account ${String(answer.json["account"])} ips add ${address}`,
+        `Add it to a pool: ${cli.program} --account ${String(answer.json["account"])} ips add ${address}`,
       );
     });
   ips
     .command("unassign <address>")
-    .description("take an address from its account, and out of the pool that it is in")
-    .option("--yes", "do not ask")
+    .description("unassign an address from its account and remove it from its pool")
+    .option("--yes", "skip the prompt")
     .action(async (address: string, flags: { yes?: boolean }) => {
       await agree(
         cli,
-        `Take ${address} from its account and out of its pool? With its last address gone, the pool's mail waits (that of the pool default leaves from where the system chooses).`,
+        `Unassign ${address} from its account and remove it from its pool? If it is the last address, the pool's mail waits (for the pool default, the system chooses the source address).`,
         flags.yes,
       );
       const answer = await cli.client.call("DELETE", `/v1/ip_assignments/${segment(address)}`);
       if (cli.out.json) return cli.out.body(answer.text);
       const { account, ip_pool: pool } = answer.json;
       cli.out.line(
-        `${address} no longer belongs to ${String(account)}${typeof pool === "string" ? `, and left its pool ${pool}` : ""}`,
+        `${address} no longer belongs to ${String(account)}${typeof pool === "string" ? `, and was removed from its pool ${pool}` : ""}`,
       );
     });
   addListOptions(
-    ips.command("assignments").description("which account each address belongs to"),
+    ips.command("assignments").description("list which account each address belongs to"),
     false,
   ).action((flags: ListFlags) =>
     printList(cli, flags, {
       path: "/v1/ip_assignments",
       columns: ["ip_address", "account", "ip_pool", "assigned_at"].map((name) => field(name)),
-      empty: `No address is assigned. While one account sends, all are its own; assign one: ${cli.program} ips assign ADDRESS --account NAME`,
+      empty: `No addresses are assigned. With a single account, all addresses are its own; assign one: ${cli.program} ips assign ADDRESS --account NAME`,
     }),
   );
 }
@@ -123,7 +125,7 @@ async function change(cli: Cli, address: string, body: Record<string, unknown>):
   return cli.client.call("PATCH", await pathOf(cli, address), { body });
 }
 
-/** Where an address stands; how it is written is the API's to judge, but for its case. */
+/** The pool of an address. The API validates how the address is written; only its case is normalized here. */
 async function pathOf(cli: Cli, address: string): Promise<string> {
   const wanted = address.toLowerCase();
   for (let cursor: string | undefined; ;) {
@@ -132,7 +134,7 @@ async function pathOf(cli: Cli, address: string): Promise<string> {
     if (found) return `/v1/ip_pools/${segment(String(found["ip_pool"]))}/ips/${segment(wanted)}`;
     const next = json["next_cursor"];
     if (typeof next !== "string" || next === cursor)
-      throw new CliFault(3, `${address} is in no pool`, [`See what there is: ${cli.program} ips list`]);
+      throw new CliFault(3, `${address} is in no pool`, [`List the addresses: ${cli.program} ips list`]);
     cursor = next;
   }
 }

@@ -13,7 +13,7 @@ import { addVerbs, showStatus, type Verb } from "../verbs.ts";
 const made: readonly Verb[] = [
   {
     name: "create",
-    about: "make a key",
+    about: "create an API key",
     route: "POST /v1/keys",
     flags: [
       { flag: "--name <name>", about: "what it is for", member: "name", required: true },
@@ -24,16 +24,16 @@ const made: readonly Verb[] = [
         required: true,
         read: scopeOf,
       },
-      { flag: "--test", about: "a test key: nothing leaves the machine", member: "test" },
+      { flag: "--test", about: "create a test key, whose mail never leaves this machine", member: "test" },
       {
         flag: "--allow-ip <network>",
-        about: "usable from these networks only; repeat or separate by commas",
+        about: "accept it from these networks only; repeat or separate by commas",
         member: "allow_ips",
         collect: listed,
       },
       {
         flag: "--expires <time>",
-        about: "a time, or a span such as 90d",
+        about: "expiry: a time, or a span such as 90d",
         member: "expires_at",
         read: (text, { io }) => moment(text, "--expires", "future", io.clock.now()),
       },
@@ -42,10 +42,10 @@ const made: readonly Verb[] = [
   },
 ];
 const others: readonly Verb[] = [
-  { name: "show", about: "one key", route: "GET /v1/keys/{id}", show: showKey },
+  { name: "show", about: "show a key", route: "GET /v1/keys/{id}", show: showKey },
   {
     name: "rotate",
-    about: "a new key with the same settings; the old one stays valid",
+    about: "create a key with the same settings; the old key stays valid",
     route: "POST /v1/keys/{id}/rotate",
     show(cli, answer, id) {
       showNewKey(cli, answer);
@@ -54,20 +54,20 @@ const others: readonly Verb[] = [
   },
   {
     name: "revoke",
-    about: "end a key at once, for good",
+    about: "revoke a key at once and permanently",
     route: "POST /v1/keys/{id}/revoke",
-    question: (id) => `Revoke ${id}? Its requests fail from now on, for good.`,
+    question: (id) => `Revoke ${id}? Requests with it fail from now on. This cannot be undone.`,
     show: showStatus,
   },
   {
     name: "disable",
-    about: "stop a key until it is enabled again",
+    about: "refuse a key until it is enabled again",
     route: "POST /v1/keys/{id}/disable",
     show: showStatus,
   },
   {
     name: "enable",
-    about: "let a disabled key work again",
+    about: "accept a disabled key again",
     route: "POST /v1/keys/{id}/enable",
     show: showStatus,
   },
@@ -77,8 +77,8 @@ export const verbs: readonly Verb[] = [...made, ...others];
 
 export function register(keys: Command, cli: Cli): void {
   addVerbs(keys, cli, made);
-  addListOptions(keys.command("list").description("all keys"), false)
-    .option("--unused <span>", "not used for so long: 90d")
+  addListOptions(keys.command("list").description("list the keys"), false)
+    .option("--unused <span>", "only keys not used for this long, such as 90d")
     .action(async (flags: ListFlags & { unused?: string }) => {
       const before =
         flags.unused === undefined ? null : cli.io.clock.now() - spanMs(flags.unused, "--unused");
@@ -87,13 +87,17 @@ export function register(keys: Command, cli: Cli): void {
         columns: ["id", "name", "scope", "test", "status", "hint", "last_used_at", "expires_at"].map((name) =>
           field(name),
         ),
-        empty: `There is no key${before === null ? "" : " unused for so long"}.`,
+        empty: `No keys${before === null ? "" : " unused for that long"}.`,
         ...(before === null ? {} : { keep: (row) => lastUse(row) < before }),
       });
     });
   addVerbs(keys, cli, others);
-  addLimitOptions(keys.command("set <id>").description("change what a key may do, from the next request on"))
-    .option("--allow-ip <network>", "usable from these networks only; any: from everywhere", listed)
+  addLimitOptions(
+    keys
+      .command("set <id>")
+      .description("change a key's name, limits and networks; applies from the next request"),
+  )
+    .option("--allow-ip <network>", "accept it from these networks only; any: from everywhere", listed)
     .option("--name <name>", "what it is for")
     .action(async (id: string, flags: LimitFlags & { allowIp?: string[]; name?: string }) => {
       const { allowIp, name } = flags;
@@ -109,7 +113,7 @@ export function register(keys: Command, cli: Cli): void {
 
 function showNewKey(cli: Cli, answer: Answer): void {
   const { id, name, scope, key } = answer.json;
-  cli.out.note(`${String(id)}, ${String(name)}, scope ${String(scope)}. The key is shown this once:`);
+  cli.out.note(`${String(id)}, ${String(name)}, scope ${String(scope)}. The key is shown only once:`);
   cli.out.secret(String(key));
   if (scope === "send") cli.out.next("Use it: POST /v1/messages with the header Authorization: Bearer KEY");
 }

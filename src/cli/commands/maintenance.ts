@@ -1,4 +1,4 @@
-// `svc maintenance`: refuses clients until it is turned off. What was accepted is delivered meanwhile.
+// `svc maintenance`: refuses clients until it is turned off. Accepted mail is delivered meanwhile.
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { moment } from "../times.ts";
@@ -7,12 +7,12 @@ import { addVerbs, type Verb } from "../verbs.ts";
 export const verbs: readonly Verb[] = [
   {
     name: "on",
-    about: "refuse clients: 503 maintenance, by SMTP 421; delivery and webhooks go on",
+    about: "start maintenance mode: HTTP answers 503, SMTP 421; delivery and webhooks continue",
     route: "POST /v1/maintenance",
     flags: [
       {
         flag: "--until <time>",
-        about: "open it again by itself: a time, or a span such as 30m",
+        about: "end it then: a time, or a span such as 30m",
         member: "until",
         read: (text, { io }) => moment(text, "--until", "future", io.clock.now()),
       },
@@ -24,10 +24,10 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: "off",
-    about: "open it again",
+    about: "end maintenance mode",
     route: "DELETE /v1/maintenance",
     show(cli) {
-      if (!cli.out.json) cli.out.line("open");
+      if (!cli.out.json) cli.out.line("maintenance mode is off");
     },
   },
 ];

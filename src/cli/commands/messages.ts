@@ -1,4 +1,4 @@
-// `svc messages`: what was sent and what became of it, down to every reply of a receiving server.
+// `svc messages`: messages, their recipients and each attempt with the replies of the receiving server.
 import type { Command } from "commander";
 import { segment, type Cli } from "../cli.ts";
 import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
@@ -18,13 +18,13 @@ interface FilterFlags extends ListFlags {
 
 export function register(messages: Command, cli: Cli): void {
   const at = (id: string): string => `/v1/messages/${segment(id)}`;
-  addListOptions(messages.command("list").description("newest first"), true)
+  addListOptions(messages.command("list").description("list the messages, newest first"), true)
     .option("--to <email>", "to this address")
     .option("--from <email>", "from this address")
     .option("--domain <domain>", "to addresses of this domain")
     .option("--tag <tag>", "with this tag")
     .option("--status <status>", "delivered, deferred, bounced, processing, …")
-    .option("--subject <text>", "subject that holds this")
+    .option("--subject <text>", "subject contains this text")
     .option("--source <source>", "api or smtp")
     .action((flags: FilterFlags) =>
       printList(cli, flags, {
@@ -47,12 +47,12 @@ export function register(messages: Command, cli: Cli): void {
           field("created_at", "created"),
           field("from"),
         ],
-        empty: "No message was found.",
+        empty: "No messages.",
       }),
     );
   messages
     .command("show <id>")
-    .description("one message and its recipients")
+    .description("show a message and its recipients")
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", at(id));
       if (cli.out.json) return cli.out.body(answer.text);
@@ -76,18 +76,18 @@ export function register(messages: Command, cli: Cli): void {
     });
   messages
     .command("trace <id>")
-    .description("every attempt, with the SMTP dialogue")
+    .description("show each delivery attempt with the SMTP dialogue")
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", `${at(id)}/attempts`);
       if (cli.out.json) return cli.out.body(answer.text);
       const attempts = rowsOf(answer.json);
-      if (attempts.length === 0) cli.out.note("No attempt was made yet.");
+      if (attempts.length === 0) cli.out.note("No attempt yet.");
       for (const attempt of attempts) showAttempt(cli, attempt);
       await explainWaitOf(cli, id);
     });
   messages
     .command("raw <id>")
-    .description("the bytes, as they were accepted")
+    .description("print the source of a message as it was accepted")
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", `${at(id)}/content`, { accept: "message/rfc822" });
       cli.out.bytes(answer.bytes);
@@ -95,7 +95,7 @@ export function register(messages: Command, cli: Cli): void {
     });
   messages
     .command("cancel <id>")
-    .description("stop what is scheduled or queued of it")
+    .description("cancel the scheduled and queued recipients of a message")
     .action(async (id: string) => {
       const answer = await cli.client.call("POST", `${at(id)}/cancel`);
       if (cli.out.json) return cli.out.body(answer.text);

@@ -1,4 +1,4 @@
-// `svc pools`: the pools of addresses that messages may name. Their addresses: `svc ips`.
+// `svc pools`: the IP pools that messages may name. Their addresses: `svc ips`.
 import type { Command } from "commander";
 import { defaultPool } from "../../model/ip-pool.ts";
 import type { Cli } from "../cli.ts";
@@ -14,7 +14,7 @@ const flags: readonly Flag[] = [
 export const verbs: readonly Verb[] = [
   {
     name: "create",
-    about: "a new pool",
+    about: "create a pool",
     route: "POST /v1/ip_pools",
     takes: ["name"],
     flags,
@@ -22,7 +22,7 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: "list",
-    about: "all pools",
+    about: "list the pools",
     lists: "/v1/ip_pools",
     columns: [
       field("name"),
@@ -30,22 +30,26 @@ export const verbs: readonly Verb[] = [
       { title: "addresses", of: (row) => addressesOf(row).map((ip) => ip["ip_address"]) },
       field("description"),
     ],
-    empty: () => "There is no pool.",
+    empty: () => "No pools.",
   },
-  { name: "show", about: "one pool and its addresses", route: "GET /v1/ip_pools/{name}", show },
+  { name: "show", about: "show a pool and its addresses", route: "GET /v1/ip_pools/{name}", show },
   {
     name: "update",
     about: "change a pool",
     route: "PATCH /v1/ip_pools/{name}",
     flags: [
       ...flags,
-      { flag: "--no-default", about: "they go by the pool `default` again", member: "is_default" },
+      {
+        flag: "--no-default",
+        about: "messages that name no pool use the pool `default` again",
+        member: "is_default",
+      },
     ],
     show,
   },
   {
     name: "delete",
-    about: "remove a pool that has no addresses and no mail",
+    about: "delete a pool without addresses and mail",
     route: "DELETE /v1/ip_pools/{name}",
     question: (name) => `Delete the pool ${name}? Messages that name it are refused from then on.`,
     show: showDeleted,
@@ -68,7 +72,7 @@ function show(cli: Cli, answer: Answer): void {
     const add = `${cli.program} ips add ADDRESS --pool ${String(answer.json["name"])}`;
     return cli.out.note(
       answer.json["name"] === defaultPool
-        ? "It has no address: the system chooses."
+        ? "It has no address: the system chooses the source address."
         : `It has no address: its mail waits for one. Add it: ${add}`,
     );
   }

@@ -1,4 +1,4 @@
-// `svc recipients`: one person out of all that an account keeps, but for its suppression list.
+// `svc recipients`: deletes the data that an account keeps about one address, except its suppressions.
 import type { Command } from "commander";
 import { agreeByName } from "../ask.ts";
 import type { Cli } from "../cli.ts";
@@ -8,10 +8,12 @@ const counted = ["messages", "recipients", "canceled", "content", "events", "inb
 export function register(recipients: Command, cli: Cli): void {
   recipients
     .command("forget <address>")
-    .description("remove a person's mail, events and traces; what is queued is canceled, suppressions stay")
-    .option("--confirm <address>", "do not ask")
+    .description(
+      "delete the mail, events and attempts of an address and cancel its queued mail; suppressions stay",
+    )
+    .option("--confirm <address>", "act without a prompt")
     .action(async (address: string, flags: { confirm?: string }) => {
-      const question = `Remove all that is kept of ${address}, and cancel what is queued? It cannot be taken back.`;
+      const question = `Delete the data kept about ${address} and cancel its queued mail? This cannot be undone.`;
       await agreeByName(cli, question, address, flags.confirm);
       const sums = new Map<string, number>();
       const kept: string[] = [];
@@ -28,12 +30,12 @@ export function register(recipients: Command, cli: Cli): void {
       if (!cli.out.json) cli.out.fields(counted.map((name) => [name, sums.get(name)]));
       if (kept.length > 0)
         cli.out.note(
-          `Others still wait for messages whose content may show the address until it is too old: ${kept.join(", ")}`,
+          `The content of these messages may show the address; it is kept for their other recipients until retention deletes it: ${kept.join(", ")}`,
         );
       const underWay = sums.get("under_way") ?? 0;
       if (underWay > 0)
         cli.out.next(
-          `${underWay} are being sent right now and are left; in a minute: ${cli.program} recipients forget ${address}`,
+          `${underWay} recipients are being delivered now and were not deleted; repeat in a minute: ${cli.program} recipients forget ${address}`,
         );
     });
 }

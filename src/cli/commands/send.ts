@@ -1,4 +1,4 @@
-// `svc send`: one message by the API's own route. Standard input is the text where neither --text nor
+// `svc send`: sends one message through the API. Standard input is the text where neither --text nor
 // --html is given.
 import { basename } from "node:path";
 import type { Command } from "commander";
@@ -36,12 +36,12 @@ export function register(send: Command, cli: Cli): void {
     .option("--bcc <addresses>", "repeat or separate by commas", listed)
     .option("--reply-to <addresses>", "repeat or separate by commas", listed)
     .requiredOption("--subject <text>", "the subject")
-    .option("--text <text>", "the text; else standard input")
+    .option("--text <text>", "the text body (standard input)")
     .option("--html <file>", "file with the HTML; - is standard input")
     .option("--attach <file>", "attach a file; repeat", repeated)
     .option("--tag <tags>", "repeat or separate by commas", listed)
     .option("--at <time>", "send later: a time, or a span such as 2h")
-    .option("--wait [span]", "wait until its fate is known, for so long (1m); exit 1 unless delivered")
+    .option("--wait [span]", "wait for the outcome, at most this long (1m); exit 1 unless delivered")
     .action(async (flags: SendFlags) => {
       const answer = await cli.client.call("POST", "/v1/messages", { body: await bodyOf(cli, flags) });
       const id = String(answer.json["id"]);
@@ -49,7 +49,7 @@ export function register(send: Command, cli: Cli): void {
         return settled(cli, id, spanMs(flags.wait === true ? "1m" : flags.wait, "--wait"));
       if (cli.out.json) return cli.out.body(answer.text);
       cli.out.line(id);
-      cli.out.next(`See what becomes of it: ${cli.program} messages show ${id}`);
+      cli.out.next(`Follow it: ${cli.program} messages show ${id}`);
     });
 }
 
@@ -107,7 +107,7 @@ async function settled(cli: Cli, id: string, forMs: number): Promise<void> {
       for (const { email, status, smtp_response: response } of recipients)
         cli.out.line([id, email, status, response].map(cell).join("  ").trimEnd());
     if (recipients.every((one) => one["status"] === "delivered")) return;
-    const why = done ? "not every recipient was delivered" : `its fate was not known within the wait`;
+    const why = done ? "not every recipient was delivered" : "the outcome was not known within the wait";
     throw new CliFault(1, `${id}: ${why}`, [`See every attempt: ${cli.program} messages trace ${id}`]);
   }
 }

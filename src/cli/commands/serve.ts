@@ -1,5 +1,5 @@
 // `svc serve`: runs the service until SIGTERM or SIGINT; a second one ends it at once, SIGHUP reads the
-// certificates again. `--dev` runs it for trying out and says how to.
+// certificates again. `--dev` runs it for evaluation and prints what to try.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -23,23 +23,23 @@ interface ServeFlags {
 
 export function register(serve: Command, cli: Cli): void {
   serve
-    .option("--config <file>", "read this svc.yaml in place of the others (SVC_CONFIG)")
+    .option("--config <file>", "read this svc.yaml instead of the default ones (SVC_CONFIG)")
     .option("--data-dir <dir>", "database, spool, keys (SVC_DATA_DIR)")
     .option("--log-level <level>", "debug, info, warn or error (SVC_LOG_LEVEL)")
-    .option("--check", "check the configuration and end")
-    .option("--dev", "try it out: loopback ports, every mail caught in the local inbox")
+    .option("--check", "check the configuration and exit")
+    .option("--dev", "evaluation mode: loopback ports, all mail goes to the local inbox")
     .action(async (flags: ServeFlags) => {
       if (flags.dev) return serveDev(cli, flags);
       const { config, files } = await read(cli, flags, requestOf(cli, flags));
       if (flags.check) {
         cli.out.line(
-          `The configuration is right (${files.length > 0 ? files.join(", ") : "no file, defaults only"}).`,
+          `The configuration is valid (${files.length > 0 ? files.join(", ") : "no file, defaults only"}).`,
         );
         return undefined;
       }
       return runUntilSignal(cli, config, async (daemon, log) => {
         const listeners = daemon.addresses().map(({ name, address }) => `${name} ${address}`);
-        log.info({ listeners, data_dir: config.dataDir }, "svc is up");
+        log.info({ listeners, data_dir: config.dataDir }, "svc started");
       });
     });
 }
@@ -71,7 +71,7 @@ async function read(
   const { length } = result.faults;
   throw new CliFault(78, `the configuration has ${length === 1 ? "a fault" : `${length} faults`}:`, [
     ...result.faults.map((fault) => `  ${faultText(fault)}`),
-    `Mend it and look again: ${cli.program} serve --check`,
+    `Correct it and check again: ${cli.program} serve --check`,
   ]);
 }
 
@@ -91,7 +91,7 @@ async function serveDev(cli: Cli, flags: ServeFlags): Promise<void> {
       ...request,
       flags: { ...request.flags, data_dir: dataDir, socket },
     });
-    if (flags.check) return cli.out.line("The configuration is right.");
+    if (flags.check) return cli.out.line("The configuration is valid.");
     const found = chosen === undefined && dirname(socket) !== dataDir;
     await runUntilSignal(
       cli,
@@ -165,7 +165,7 @@ async function runUntilSignal(
     try {
       if (signals === 0) await started(daemon, log);
       await Promise.race([asked, daemon.finished]);
-      log.info({}, "stopping; a second signal ends at once");
+      log.info({}, "stopping; a second signal exits at once");
     } finally {
       await daemon.stop();
     }
@@ -196,19 +196,19 @@ function startFault(cli: Cli, error: NodeJS.ErrnoException & { address?: string;
   const where = port === undefined ? address : `${address}:${port}`;
   switch (code) {
     case "EADDRINUSE":
-      return new CliFault(1, `${where} is taken by another program`, [
+      return new CliFault(1, `${where} is in use by another program`, [
         ...(port === undefined ? [] : [`See which one: ss -ltnp 'sport = :${port}'`]),
         "Stop it, or choose another port in svc.yaml or by SVC_HTTP_LISTEN, SVC_RELAY_STARTTLS, SVC_RELAY_IMPLICIT_TLS.",
       ]);
     case "EACCES":
-      return new CliFault(4, `${where} may not be used: ${error.message}`, [
-        "Ports below 1024 take root or the capability CAP_NET_BIND_SERVICE; directories must belong to this user.",
+      return new CliFault(4, `no permission to use ${where}: ${error.message}`, [
+        "Ports below 1024 need root or the capability CAP_NET_BIND_SERVICE; directories must belong to this user.",
       ]);
     case "EADDRNOTAVAIL":
-      return new CliFault(1, `${where} is no address of this machine`);
+      return new CliFault(1, `${where} is not an address of this machine`);
     case "STORE_DAMAGED":
       return new CliFault(1, `it does not start: ${error.message}`, [
-        "Put back a copy of the data directory that is whole; keep this one for what can be saved of it.",
+        "Restore the data directory from an intact copy; keep this one for what can be recovered from it.",
       ]);
     default:
       return new CliFault(1, `it does not start: ${error.message}`, [

@@ -1,4 +1,4 @@
-// `svc stats`: what was counted, as numbers, tables, CSV, and over time as bars.
+// `svc stats`: the statistics, as numbers, tables, CSV, and over time as bars.
 import { csvCell } from "../../csv.ts";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
@@ -24,9 +24,9 @@ type ListingFlags = ListFlags & RangeFlags & { csv?: boolean };
 
 const lists: [name: string, about: string][] = [
   ["tags", "by tag"],
-  ["domains", "by the domain that was sent from"],
-  ["recipient_domains", "by the recipients' domain"],
-  ["providers", "by who takes the recipients' mail"],
+  ["domains", "by sender domain"],
+  ["recipient_domains", "by recipient domain"],
+  ["providers", "by mailbox provider of the recipients"],
   ["ips", "by sending address"],
   ["ip_pools", "by IP pool"],
   ["bounces", "bounces by cause"],
@@ -45,14 +45,12 @@ export function register(stats: Command, cli: Cli): void {
         ...Object.entries(part(json, "rates")).map(([name, rate]): [string, string] => [name, percent(rate)]),
       ]);
       if (!flags.test && Object.values(part(json, "totals")).every((count) => count === 0))
-        cli.out.note(
-          `Nothing was counted. What test keys send is counted apart: ${cli.program} stats --test`,
-        );
+        cli.out.note(`No data. Mail of test keys is counted separately: ${cli.program} stats --test`);
     },
   );
   addRange(stats.command("timeseries").description("counts and rates over time"), true)
     .option("--granularity <period>", "hour, day, week or month (day)")
-    .option("--chart [counter]", "bars of a counter (delivered)")
+    .option("--chart [counter]", "draw bars of a counter (delivered)")
     .option("--csv", "as CSV")
     .action((flags: SeriesFlags) => timeseries(cli, flags));
   for (const [name, about] of lists) {
@@ -67,11 +65,11 @@ export function register(stats: Command, cli: Cli): void {
 function addRange(command: Command, withTag: boolean): Command {
   command
     .option("--from <time>", "not before: a date, or RFC 3339 (30 days ago)")
-    .option("--to <time>", "before (the end of today)")
-    .option("--timezone <name>", "whose days, such as Europe/Berlin (UTC)")
+    .option("--to <time>", "end of the range, exclusive (the end of today)")
+    .option("--timezone <name>", "time zone of the days, such as Europe/Berlin (UTC)")
     .option("--domain <name>", "sent from this domain")
     .option("--pool <name>", "sent from this IP pool")
-    .option("--test", "what test keys sent");
+    .option("--test", "mail of test keys");
   return withTag ? command.option("--tag <tag>", "with this tag") : command;
 }
 
@@ -108,7 +106,7 @@ async function list(cli: Cli, name: string, flags: ListingFlags): Promise<void> 
     path,
     query: queryOf(flags),
     columns: [field("key"), ...columns],
-    empty: "Nothing was counted.",
+    empty: "No data.",
   });
 }
 

@@ -1,4 +1,4 @@
-// `svc status`: one screen about the service.
+// `svc status`: the state of the service on one screen.
 import type { Command } from "commander";
 import { queueCountNames } from "../../model/queue.ts";
 import { asCalled } from "../as-called.ts";
@@ -15,7 +15,7 @@ export function register(status: Command, cli: Cli): void {
     const store = rowOf(answer.json["store"]);
     const maintenance = rowOf(answer.json["maintenance"]);
     cli.out.fields([
-      ["version", `${String(version)}${dev === true ? ", --dev: nothing leaves this machine" : ""}`],
+      ["version", `${String(version)}${dev === true ? ", --dev: no mail leaves this machine" : ""}`],
       ["host name", hostname],
       ["ready", ready],
       ["up", duration(uptime)],
@@ -30,7 +30,7 @@ export function register(status: Command, cli: Cli): void {
       ["write-ahead log", sizeOf(store["wal_bytes"])],
     ]);
     if (typeof maintenance["since"] === "string")
-      cli.out.note(`In maintenance since ${maintenance["since"]}: clients are not let in.`);
+      cli.out.note(`In maintenance since ${maintenance["since"]}: clients are refused.`);
     for (const { name, pause_reason: reason } of rowsOf(answer.json["paused_accounts"]))
       cli.out.note(
         `Sending of ${cell(name)} is paused: ${cell(reason)}. To end it: ${cli.program} accounts resume ${cell(name)}`,

@@ -1,4 +1,4 @@
-// `svc suppressions`: addresses that are not sent to.
+// `svc suppressions`: the suppression list, addresses that no mail is sent to.
 import type { Command } from "commander";
 import { reasonStrength, suppressionReasons, suppressionSources } from "../../model/suppression.ts";
 import { orList } from "../../word-list.ts";
@@ -25,13 +25,13 @@ const byStrength = suppressionReasons.toSorted((a, b) => reasonStrength[a] - rea
 export const verbs: readonly Verb[] = [
   {
     name: "remove",
-    about: "send to an address again",
+    about: "remove an address from the suppression list",
     route: "DELETE /v1/suppressions/{email}",
     show: (cli, _answer, email) => cli.out.note(`${email} may be sent to again`),
   },
   {
     name: "show",
-    about: "why an address is not sent to",
+    about: "show why an address is suppressed",
     route: "GET /v1/suppressions/{email}",
     show: showFields,
   },
@@ -40,10 +40,10 @@ export const verbs: readonly Verb[] = [
 export function register(suppressions: Command, cli: Cli): void {
   suppressions
     .command("add <email...>")
-    .description("stop sending to addresses")
+    .description("add addresses to the suppression list")
     .option("--reason <reason>", `${orList(byStrength)} (manual)`)
     .option("--description <text>", "why")
-    .option("--expires <time>", "until: a time, or a span such as 90d")
+    .option("--expires <time>", "remove it again then: a time, or a span such as 90d")
     .action(async (emails: string[], flags: AddFlags) => {
       const body = {
         emails,
@@ -60,7 +60,7 @@ export function register(suppressions: Command, cli: Cli): void {
     });
   addVerbs(suppressions, cli, verbs);
   addFilters(
-    addListOptions(suppressions.command("list").description("all of them, by address"), true),
+    addListOptions(suppressions.command("list").description("list the suppressions, by address"), true),
   ).action((flags: FilterFlags) =>
     printList(cli, flags, {
       path: "/v1/suppressions",
@@ -69,12 +69,12 @@ export function register(suppressions: Command, cli: Cli): void {
       columns: ["email", "reason", "source", "created_at", "expires_at", "description"].map((name) =>
         field(name),
       ),
-      empty: "No address is suppressed.",
+      empty: "No suppressions.",
     }),
   );
-  addFilters(suppressions.command("export").description("all of them as CSV, on standard output"))
-    .option("--since <time>", "added from then on: a time, or a span such as 24h")
-    .option("--until <time>", "added before then")
+  addFilters(suppressions.command("export").description("write the suppressions as CSV to standard output"))
+    .option("--since <time>", "added at or after: a time, or a span such as 24h")
+    .option("--until <time>", "added before: a time, or a span")
     .action(async (flags: FilterFlags) => {
       const now = cli.io.clock.now();
       const query = {
@@ -96,7 +96,7 @@ function addFilters(command: Command): Command {
     .option("--reason <reason>", orList(suppressionReasons))
     .option("--source <source>", orList(suppressionSources))
     .option("--domain <domain>", "addresses of this domain")
-    .option("--prefix <text>", "addresses that begin so");
+    .option("--prefix <text>", "addresses that begin with this");
 }
 
 function queryOf({ reason, source, domain, prefix }: FilterFlags): Record<string, string | undefined> {

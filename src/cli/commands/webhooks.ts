@@ -37,22 +37,22 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: "list",
-    about: "all endpoints",
+    about: "list the endpoints",
     lists: "/v1/webhooks",
     columns: [
       ...["id", "url", "active", "events"].map((name) => field(name)),
       field("consecutive_failures", "failures"),
       field("last_success_at"),
     ],
-    empty: (program) => `There is no endpoint. Add one: ${program} webhooks create https://…`,
+    empty: (program) => `No endpoints. Add one: ${program} webhooks create https://…`,
   },
-  { name: "show", about: "one endpoint", route: "GET /v1/webhooks/{id}", show: showFields },
+  { name: "show", about: "show an endpoint", route: "GET /v1/webhooks/{id}", show: showFields },
   {
     name: "update",
     about: "change an endpoint",
     route: "PATCH /v1/webhooks/{id}",
     flags: [
-      { flag: "--url <url>", about: "where events go", member: "url" },
+      { flag: "--url <url>", about: "URL to post events to", member: "url" },
       {
         flag: "--events <types>",
         about: `${types}; *: all, those of later versions too`,
@@ -65,23 +65,23 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: "pause",
-    about: "hold events back until it is resumed",
+    about: "stop sending to an endpoint; events wait until it is resumed",
     route: "PATCH /v1/webhooks/{id}",
     body: { active: false },
     show: showFields,
   },
   {
     name: "resume",
-    about: "send again; what waited goes out oldest first",
+    about: "resume an endpoint; waiting events are sent oldest first",
     route: "PATCH /v1/webhooks/{id}",
     body: { active: true },
     show: showFields,
   },
   {
     name: "delete",
-    about: "remove an endpoint and what waits for it",
+    about: "delete an endpoint and its queued events",
     route: "DELETE /v1/webhooks/{id}",
-    question: (id) => `Delete ${id}? What waits for it is not sent.`,
+    question: (id) => `Delete ${id}? Its queued events are not sent.`,
     show: showDeleted,
   },
 ];
@@ -91,24 +91,24 @@ export function register(webhooks: Command, cli: Cli): void {
   const at = (id: string): string => `/v1/webhooks/${segment(id)}`;
   webhooks
     .command("rotate <id>")
-    .description("a new signing secret; the old one signs too for a day")
-    .option("--overlap <seconds>", "for how long the old one signs too, 0 to 604800", Number)
+    .description("create a new signing secret; the old one also signs for a day")
+    .option("--overlap <seconds>", "how long the old secret also signs, 0 to 604800", Number)
     .action(async (id: string, flags: { overlap?: number }) => {
       const body = flags.overlap === undefined ? {} : { overlap_seconds: flags.overlap };
       const answer = await cli.client.call("POST", `${at(id)}/rotate_secret`, { body });
       if (cli.out.json) return cli.out.body(answer.text);
       const until = answer.json["previous_secret_until"];
-      const old = typeof until === "string" ? `signs too until ${until}` : "does not sign any more";
-      cli.out.note(`The old secret ${old}. The new one is shown this once:`);
+      const old = typeof until === "string" ? `also signs until ${until}` : "no longer signs";
+      cli.out.note(`The old secret ${old}. The new one is shown only once:`);
       cli.out.secret(String(answer.json["secret"]));
     });
   addListOptions(
-    webhooks.command("deliveries <id>").description("every attempt, of the newest event first"),
+    webhooks.command("deliveries <id>").description("list the delivery attempts, newest event first"),
     false,
   )
-    .option("--failed", "those that failed")
-    .option("--dead", "those after which the event was given up")
-    .option("--event-id <id>", "those of one event")
+    .option("--failed", "only failed attempts")
+    .option("--dead", "only attempts that dead-lettered the event")
+    .option("--event-id <id>", "attempts of this event")
     .action((id: string, flags: ListFlags & { failed?: boolean; dead?: boolean; eventId?: string }) => {
       const statuses = [
         ...(flags.failed ? ["failed"] : []),
@@ -129,16 +129,16 @@ export function register(webhooks: Command, cli: Cli): void {
           field("duration_ms", "ms"),
           field("next_attempt_at", "next"),
         ],
-        empty: "No attempt was found.",
+        empty: "No attempts.",
       });
     });
   webhooks
     .command("replay <id>")
-    .description("send events again: what was dead-lettered, unless told otherwise")
+    .description("queue events again: the dead-lettered ones, unless an option selects others")
     .option("--event-id <ids>", "these events; repeat or separate by commas", listed)
-    .option("--since <time>", "that occurred from then on")
-    .option("--until <time>", "that occurred before then")
-    .option("--all", "delivered ones too, of all types that the endpoint gets")
+    .option("--since <time>", "events that occurred at or after")
+    .option("--until <time>", "events that occurred before")
+    .option("--all", "include delivered events, of all types that the endpoint subscribes to")
     .action(
       async (id: string, flags: { eventId?: string[]; since?: string; until?: string; all?: boolean }) => {
         const now = cli.io.clock.now();
@@ -150,12 +150,12 @@ export function register(webhooks: Command, cli: Cli): void {
         };
         const answer = await cli.client.call("POST", `${at(id)}/replay`, { body });
         if (cli.out.json) return cli.out.body(answer.text);
-        cli.out.note(`${String(answer.json["queued"])} events are in line again`);
+        cli.out.note(`${String(answer.json["queued"])} events are queued again`);
       },
     );
   webhooks
     .command("test <id>")
-    .description("send one event now; exit 1 where it is not taken")
+    .description("send a test event now; exit 1 if the endpoint does not accept it")
     .option("--event <type>", "its type")
     .action(async (id: string, flags: { event?: string }) => {
       const body = flags.event === undefined ? {} : { event: flags.event };
@@ -164,7 +164,7 @@ export function register(webhooks: Command, cli: Cli): void {
       const came = answerText(status, error);
       if (cli.out.json) cli.out.body(answer.text);
       else cli.out.line(`${delivered === true ? "taken" : "not taken"}: ${came} in ${String(duration)} ms`);
-      if (delivered !== true) throw new CliFault(1, `the endpoint did not take the event: ${came}`);
+      if (delivered !== true) throw new CliFault(1, `the endpoint did not accept the event: ${came}`);
     });
 }
 
@@ -180,7 +180,7 @@ function answerText(status: unknown, error: unknown): string {
 }
 
 function showNew(cli: Cli, { json: { id, secret } }: Answer): void {
-  cli.out.note(`${String(id)}. The signing secret is shown this once:`);
+  cli.out.note(`${String(id)}. The signing secret is shown only once:`);
   cli.out.secret(String(secret));
   cli.out.next(`Try it: ${cli.program} webhooks test ${String(id)}`);
 }

@@ -1,7 +1,7 @@
 // SPF of the return path as receivers evaluate it (RFC 7208), over a DNS that a test writes down.
 import { expect, test } from "vitest";
 import type { DnsAnswer, MxRecord } from "../../src/dns/resolver.ts";
-import { judgeSpf } from "../../src/domains/judge-spf.ts";
+import { verifySpf } from "../../src/domains/verify-spf.ts";
 import type { Verdict } from "../../src/domains/verify-records.ts";
 import type { DnsRecord } from "../../src/model/dns-record.ts";
 
@@ -45,8 +45,8 @@ function resolverOf(zone: Zone) {
   return { asked, resolver };
 }
 
-const judge = (texts: string[], zone: Zone = {}, sending = host): Promise<Verdict> =>
-  judgeSpf(spf, texts, sending, resolverOf(zone).resolver);
+const verify = (texts: string[], zone: Zone = {}, sending = host): Promise<Verdict> =>
+  verifySpf(spf, texts, sending, resolverOf(zone).resolver);
 const us = { "txt spfi.test": [value] };
 const many = (count: number): string =>
   Array.from({ length: count }, (_, i) => `include:n${i}.test`).join(" ");
@@ -107,7 +107,7 @@ test.each<[string, string[], Zone?]>([
   ],
   ["two void look-ups before us", ["v=spf1 a:x1.test a:x2.test a:mail.host.test -all"]],
 ])("passes: %s", async (_, texts, zone) => {
-  expect(await judge(texts, zone)).toEqual({ status: "ok", issue: null });
+  expect(await verify(texts, zone)).toEqual({ status: "ok", issue: null });
 });
 
 test.each<[string, string[], Verdict["status"], RegExp, Zone?]>([
@@ -198,7 +198,7 @@ test.each<[string, string[], Verdict["status"], RegExp, Zone?]>([
   ["ptr", ["v=spf1 ptr -all"], "mismatch", /-all decides/],
   ["noise", [`v=spf1 ${"x ".repeat(5000)}`], "mismatch", /void/],
 ])("does not pass: %s", async (_, texts, status, words, zone) => {
-  const verdict = await judge(texts, zone);
+  const verdict = await verify(texts, zone);
   expect(verdict.status).toBe(status);
   expect(verdict.issue).toMatch(words);
 });
@@ -206,13 +206,13 @@ test.each<[string, string[], Verdict["status"], RegExp, Zone?]>([
 test("without configured addresses those of the host name are judged, and without any only the name counts", async () => {
   const bare = { ...host, sources: [] };
   const zone = { "a mail.host.test": ["127.0.0.1"] };
-  expect((await judge(["v=spf1 ip4:127.0.0.1 -all"], zone, bare)).status).toBe("ok");
-  expect(await judge(["v=spf1 -ip4:127.0.0.0/8 a:mail.host.test -all"], zone, bare)).toMatchObject({
+  expect((await verify(["v=spf1 ip4:127.0.0.1 -all"], zone, bare)).status).toBe("ok");
+  expect(await verify(["v=spf1 -ip4:127.0.0.0/8 a:mail.host.test -all"], zone, bare)).toMatchObject({
     status: "mismatch",
     issue: expect.stringContaining("-ip4:127.0.0.0/8 decides"),
   });
-  expect((await judge(["v=spf1 ip4:0.0.0.0/0 -all"], {}, bare)).status).toBe("mismatch");
-  expect((await judge(["v=spf1 a:mail.host.test -all"], {}, bare)).status).toBe("ok");
+  expect((await verify(["v=spf1 ip4:0.0.0.0/0 -all"], {}, bare)).status).toBe("mismatch");
+  expect((await verify(["v=spf1 a:mail.host.test -all"], {}, bare)).status).toBe("ok");
 });
 
 test("a hostile record costs at most ten look-ups and those of their hosts", async () => {
@@ -221,6 +221,6 @@ test("a hostile record costs at most ten look-ups and those of their hosts", asy
     exchanges.map(({ exchange }) => [`a ${exchange}`, ["198.51.100.1"]]),
   );
   const { asked, resolver } = resolverOf({ "mx big.test": exchanges, ...hosts });
-  await judgeSpf(spf, [`v=spf1 ${"mx:big.test ".repeat(400)}-all`], host, resolver);
+  await verifySpf(spf, [`v=spf1 ${"mx:big.test ".repeat(400)}-all`], host, resolver);
   expect(asked.length).toBeLessThanOrEqual(10 + 10 * 10);
 });

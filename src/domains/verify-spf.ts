@@ -1,5 +1,5 @@
-// Whether receivers find an SPF pass (RFC 7208) for every address that sends with a return path. A record of the owner's
-// own is as good as ours: it is evaluated as a receiver does it (spf.ts), and the issue names the term that decided.
+// Verifies that SPF (RFC 7208) passes for every address that sends with the return path. Any record that passes is
+// accepted: it is evaluated as a receiver does (spf.ts), and the issue names the term that decided.
 import type { Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import type { DnsRecord } from "../model/dns-record.ts";
@@ -9,7 +9,7 @@ import { checkHost, type SpfVerdict } from "./spf.ts";
 
 type SpfResolver = Pick<Resolver, "a" | "aaaa" | "mx" | "txt">;
 
-export async function judgeSpf(
+export async function verifySpf(
   record: DnsRecord,
   texts: string[],
   host: SendingHost,
@@ -31,7 +31,7 @@ export async function judgeSpf(
   return ok;
 }
 
-/** Where none are configured, those of the host name; one that is not known where it has none. */
+/** The configured source addresses; without any, those of the host name; "" (unknown) if it has none. */
 async function addressesOf(host: SendingHost, resolver: SpfResolver, owner?: Owner): Promise<string[]> {
   if (host.sources.length > 0) return host.sources;
   const answers = await Promise.all([resolver.a(host.hostname, owner), resolver.aaaa(host.hostname, owner)]);
@@ -46,11 +46,11 @@ function issueOf({ name }: DnsRecord, verdict: SpfVerdict, address: string, host
   if (result === "temperror")
     return {
       status: "unknown",
-      issue: `${at} could not be judged: at the term ${shown}, ${printable(why ?? "")}; it will be asked again.`,
+      issue: `${at} could not be evaluated: at the term ${shown}, ${printable(why ?? "")}; the check will be repeated.`,
     };
   if (result === "permerror")
     return mismatch(
-      `${at} is void for receivers (permerror)${term === null ? "" : ` because of the term ${shown}`}: ${printable(why ?? "")}. Mend that term.`,
+      `${at} is void for receivers (permerror)${term === null ? "" : ` because of the term ${shown}`}: ${printable(why ?? "")}. Correct that term.`,
     );
   const decided = term === null ? "no term of it matches" : `the term ${shown} decides`;
   return mismatch(
