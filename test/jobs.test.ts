@@ -124,7 +124,7 @@ describe("jobs", () => {
       expect([name, times >= 1 || cron === "17 4 * * *", times <= most]).toEqual([name, true, true]);
     }
     expect(after.lines).toHaveLength(1);
-    expect(after.lines[0]?.[1]).toBe("the clock was set; each job goes on from the new time");
+    expect(after.lines[0]?.[1]).toBe("the system clock was set; jobs are scheduled from the new time");
   });
 
   it("of once a day run once when the clock jumps over their time", async () => {

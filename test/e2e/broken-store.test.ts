@@ -88,7 +88,7 @@ test("a database that is none, cut short or broken at its root is refused with w
     const said = await refusal();
     expect(said).toContain("svc serve ended with 1");
     expect(said).toContain(`${database} is damaged: `);
-    expect(said).toContain("Put back a copy");
+    expect(said).toContain("Restore the data directory");
     expect(said).not.toContain("    at ");
     writeFileSync(database, whole);
   }

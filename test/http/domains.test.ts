@@ -292,9 +292,9 @@ test.each<[string, object, RegExp]>([
   [
     "noise",
     { private_key: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----" },
-    /no private key/,
+    /not a private key/,
   ],
-  ["nothing", { private_key: "" }, /no private key/],
+  ["nothing", { private_key: "" }, /not a private key/],
   ["a novel", { private_key: "x".repeat(20_000) }, /longer/],
   [
     "a public key",
@@ -303,7 +303,7 @@ test.each<[string, object, RegExp]>([
         .publicKey.export({ type: "spki", format: "pem" })
         .toString(),
     },
-    /no private key/,
+    /not a private key/,
   ],
   [
     "a passphrase",
