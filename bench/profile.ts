@@ -100,7 +100,8 @@ try {
   ].join("\n");
   process.stdout.write(`${text}\n`);
   rmSync(`/tmp/perf-${running.pid}.map`, { force: true });
-  listFunctions("main", used.get("MainThread"), samples.get("MainThread"), messages);
+  const main = [...samples.keys()].find((name) => name.endsWith("MainThread")) ?? "MainThread"; // "node-MainThread" since Node 26
+  listFunctions("main", used.get(main), samples.get(main), messages);
   if (flags.readme) intoReadme("profile", [text]);
   await running.stop();
 } finally {
