@@ -73,6 +73,19 @@ test("the secret of a new endpoint stands alone on stdout, and its events may be
   expect(ran.err.trimEnd().split("\n").at(-1)).toBe("Try it: svc webhooks test whk_1");
 });
 
+test("the list tells an endpoint of all events from one that names its types", async () => {
+  const events = ["message.bounced", "message.complained"];
+  const rows = [true, false].map((all_events) => ({
+    id: "whk_1",
+    url: "https://x.example",
+    all_events,
+    events,
+  }));
+  const { socket } = await fakeDaemon({ "GET /v1/webhooks": page(rows) });
+  const lines = (await svc(["webhooks", "list"], { socket })).out.trimEnd().split("\n");
+  expect(lines.map((line) => line.split("\t")[3])).toEqual(["EVENTS", "all", events.join(", ")]);
+});
+
 test("an endpoint is paused and resumed, and a test that it did not take is exit 1", async () => {
   const { socket, seen } = await fakeDaemon({
     "PATCH /v1/webhooks/whk_1": { json: { id: "whk_1", active: false } },

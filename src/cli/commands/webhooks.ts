@@ -7,6 +7,7 @@ import type { Answer } from "../client.ts";
 import { CliFault } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
+import { fieldText } from "../text.ts";
 import { moment } from "../times.ts";
 import { addVerbs, showDeleted, showFields, type Flag, type Verb } from "../verbs.ts";
 
@@ -40,7 +41,11 @@ export const verbs: readonly Verb[] = [
     about: "list the endpoints",
     lists: "/v1/webhooks",
     columns: [
-      ...["id", "url", "active", "events"].map((name) => field(name)),
+      ...["id", "url", "active"].map((name) => field(name)),
+      {
+        title: "events",
+        of: (row) => (row["all_events"] === true ? "all" : fieldText("events", row["events"])),
+      },
       field("consecutive_failures", "failures"),
       field("last_success_at"),
     ],
