@@ -189,13 +189,16 @@ export function createGroupCommit(
 
 /** Says what the calls of each owner cost, those that stood together at once. */
 function measure(turns: Turns<Waiting>, calls: readonly Waiting[], tookMs: readonly number[]): void {
-  let from = 0;
+  let count = 0;
   let ms = 0;
-  for (const [at, { owner }] of calls.entries()) {
+  let at = 0;
+  for (const { owner } of calls) {
+    count += 1;
     ms += tookMs[at] ?? 0;
-    if (calls[at + 1]?.owner === owner) continue;
-    turns.measured(owner, ms, at + 1 - from);
-    from = at + 1;
+    at += 1;
+    if (calls[at]?.owner === owner) continue;
+    turns.measured(owner, ms, count);
+    count = 0;
     ms = 0;
   }
 }
