@@ -3,7 +3,7 @@
 // in the parameters of MIME fields, as addresses with encoded names, else by RFC 2047. A section that is
 // narrow enough is given back as it is, the same Buffer. An address whose local part is not ASCII has no other form.
 // Fields of trace and of MIME hold no encoded-words (RFC 2047 §5). What this costs a mail is bounded by `Effort`.
-import { isUtf8 } from "node:buffer";
+import { isAscii, isUtf8 } from "node:buffer";
 import { buildHeaderParam } from "nodemailer/lib/mime-funcs";
 import { parseAddressList } from "./address-list.ts";
 import { needsSmtpUtf8 } from "./address.ts";
@@ -41,8 +41,7 @@ const addressFields = new Set([
 ]);
 
 export function has8Bit(bytes: Buffer): boolean {
-  for (const byte of bytes) if (byte > 127) return true;
-  return false;
+  return !isAscii(bytes);
 }
 
 /** Throws MailSyntaxError line_too_long for a line without white space to fold at. */

@@ -9,7 +9,7 @@ export interface Reply {
   /** X.Y.Z (RFC 2034), of the last line that has one, as sent; null where none has. */
   status: string | null;
   /** The text of each line, made safe, without the code. */
-  lines: string[];
+  lines: readonly string[];
   /** The lines as one, at most 2,000 characters; the status once. */
   text: string;
 }
@@ -47,6 +47,16 @@ function cut(text: string, length: number): string {
         .replace(/\ufffd$/, "");
 }
 
+/** Short replies of one line by what was sent: `250 2.1.0 Ok` comes many times a message. */
+const seen = new Map<string, Reply>();
+const maxSeen = 200;
+const maxSeenLength = 60;
+
+function remember(line: string, reply: Reply): void {
+  if (seen.size >= maxSeen) seen.clear();
+  seen.set(line, reply);
+}
+
 /** Splits the bytes of one connection into replies. After an error it is of no more use. */
 export class ReplyParser {
   #held: Buffer = Buffer.alloc(0);
@@ -79,7 +89,13 @@ export class ReplyParser {
     this.#bytes += line.length;
     if (this.#bytes > maxReplyBytes) throw new ReplySyntaxError("a reply of more than 64 KB");
     const end = line.length - (line[line.length - 2] === 13 ? 2 : 1);
-    const match = replyLine.exec(line.toString("utf8", 0, end));
+    const written = line.toString("utf8", 0, end);
+    const known = this.#lines.length === 0 ? seen.get(written) : undefined;
+    if (known !== undefined) {
+      this.#bytes = 0;
+      return known;
+    }
+    const match = replyLine.exec(written);
     if (match?.[1] === undefined) {
       throw new ReplySyntaxError(`no SMTP reply: ${cut(safeText(line.toString("utf8", 0, 80)).trim(), 80)}`);
     }
@@ -89,6 +105,7 @@ export class ReplyParser {
       return null;
     }
     const reply = makeReply(Number(match[1]), this.#lines);
+    if (this.#lines.length === 1 && written.length <= maxSeenLength) remember(written, reply);
     this.#lines = [];
     this.#bytes = 0;
     return reply;
