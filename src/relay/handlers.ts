@@ -4,7 +4,6 @@
 import type {
   SMTPServerAddress,
   SMTPServerAuthentication,
-  SMTPServerDataStream,
   SMTPServerOptions,
   SMTPServerSession,
 } from "smtp-server";
@@ -23,6 +22,7 @@ import type { Sender, Submission } from "../submission/submission.ts";
 import type { Store } from "../store/store.ts";
 import { createAnswering } from "./reply-callback.ts";
 import { drain, readData } from "./data.ts";
+import { mailDataOf, type MailData } from "./mail-data.ts";
 import { arrivalOf, peerOf } from "./peer.ts";
 import { SmtpReply } from "./replies.ts";
 import type { SessionLimiter } from "./session-limiter.ts";
@@ -183,25 +183,23 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     if (refusal) throw refusal;
   };
 
-  const message = async (stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> => {
+  const message = async (data: MailData, session: SMTPServerSession): Promise<string> => {
     const { mailFrom, rcptTo } = session.envelope;
     const envelope = {
       mailFrom: mailFrom ? mailFrom.address : "",
       rcptTo: distinct(rcptTo.map((one) => one.address)),
       smtpUtf8: wantsSmtpUtf8(mailFrom),
     };
-    const data = readData(stream, shared);
     try {
       const { id } = await submission.relay(
         known(senders.get(session)),
         envelope,
-        data,
+        readData(data, shared),
         arrivalOf(session, envelope.smtpUtf8),
       );
       return `2.0.0 queued as ${id}`;
     } finally {
-      await data.return(undefined);
-      await drain(stream);
+      await drain(data);
     }
   };
 
@@ -213,7 +211,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     onRcptTo: (address, session, callback) =>
       answer(recipient(address, session), session, (error) => callback(error)),
     onData: (stream, session, callback) =>
-      answer(message(stream, session), session, (error, reply) => callback(error, reply)),
+      answer(message(mailDataOf(stream), session), session, (error, reply) => callback(error, reply)),
     onSecure: (socket, _session, callback) => {
       // Upstream listens for one error of a TLS socket; a reset can bring a second.
       socket.on("error", () => undefined);

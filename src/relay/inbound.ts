@@ -3,7 +3,6 @@
 // reports (RFC 5321 §4.5.5). DATA gets 250 only when the effect of the mail is on disk. Limits: inbound-limits.ts.
 import type {
   SMTPServerAddress,
-  SMTPServerDataStream,
   SMTPServerOptions,
   SMTPServerSession,
 } from "smtp-server";
@@ -17,6 +16,7 @@ import type { Store } from "../store/store.ts";
 import type { Certificates } from "../tls/certificates.ts";
 import { createAnswering } from "./reply-callback.ts";
 import { drain } from "./data.ts";
+import { mailDataOf, type MailData } from "./mail-data.ts";
 import { commonOptions, createListening, tlsOptions } from "./smtp-service.ts";
 import type { Listening } from "./smtp-service.ts";
 import { peerOf } from "./peer.ts";
@@ -141,11 +141,11 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
     throw new SmtpReply(550, "5.7.1", "Relaying denied: this server accepts only reports about its own mail");
   };
 
-  const message = async (stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> => {
+  const message = async (data: MailData, session: SMTPServerSession): Promise<string> => {
     const peer = peerOf(session);
     const held = limits.hold(peer);
     try {
-      await readReport(stream, held);
+      await readReport(data, held);
       const boxes = [...(mailboxes.get(session)?.values() ?? [])];
       const { mailFrom } = session.envelope;
       const nullSender = mailFrom !== false && mailFrom.address === "";
@@ -154,7 +154,7 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
       return "2.0.0 Taken";
     } finally {
       held.release();
-      await drain(stream);
+      await drain(data);
     }
   };
 
@@ -166,7 +166,7 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
     onRcptTo: (address, session, callback) =>
       answer(recipient(address, session), session, (error) => callback(error)),
     onData: (stream, session, callback) =>
-      answer(message(stream, session), session, (error, reply) => callback(error, reply)),
+      answer(message(mailDataOf(stream), session), session, (error, reply) => callback(error, reply)),
     onSecure: (socket, _session, callback) => {
       socket.on("error", () => undefined);
       callback(null);
@@ -181,16 +181,12 @@ function refuseParameters(address: SMTPServerAddress, known: ReadonlySet<string>
 }
 
 /** Keeps the beginning of a mail; the rest is read and thrown away. */
-async function readReport(stream: SMTPServerDataStream, held: HeldMail): Promise<void> {
+async function readReport(data: MailData, held: HeldMail): Promise<void> {
   const tooLarge = new SmtpReply(552, "5.3.4", `A report may have at most ${maxReportBytes} bytes`);
-  try {
-    const incoming: AsyncIterable<Buffer> = stream.iterator({ destroyOnReturn: false });
-    for await (const chunk of incoming) {
-      if (stream.sizeExceeded) throw tooLarge;
-      held.add(chunk);
-    }
-  } catch (error) {
-    throw stream.destroyed ? new SmtpReply(451, "4.4.2", "The connection ended before the data did") : error;
+  for (;;) {
+    const chunk = await data.take();
+    if (data.sizeExceeded) throw tooLarge;
+    if (chunk === null) return;
+    held.add(chunk);
   }
-  if (stream.sizeExceeded) throw tooLarge;
 }

@@ -1,8 +1,11 @@
 import { once } from "node:events";
 import fc from "fast-check";
+import type { SMTPServerDataStream } from "smtp-server";
 import { SMTPStream } from "smtp-server/lib/smtp-stream.js";
 import { expect, test } from "vitest";
 import { DataParser } from "../../src/relay/data-parser.ts";
+import { drain } from "../../src/relay/data.ts";
+import { MailData, mailDataOf } from "../../src/relay/mail-data.ts";
 
 const mostOctets = 12;
 
@@ -19,11 +22,9 @@ async function read(parser: SMTPStream, chunks: string[]): Promise<Read> {
     found.commands.push(line.toString("latin1"));
     if (line.toString("latin1") !== "DATA") return goOn?.();
     const index = found.mails.push(null) - 1;
-    const data: Buffer[] = [];
     const stream = parser.startDataMode(mostOctets);
-    stream.on("data", (bytes: Buffer) => data.push(bytes));
-    stream.on("end", () => {
-      found.mails[index] = Buffer.concat(data).toString("latin1");
+    void whole(stream).then((data) => {
+      found.mails[index] = data.toString("latin1");
       expect(stream.byteLength).toBe(found.mails[index].length);
       expect(stream.sizeExceeded).toBe(found.mails[index].length > mostOctets);
       parser.continue();
@@ -34,6 +35,14 @@ async function read(parser: SMTPStream, chunks: string[]): Promise<Read> {
     await new Promise<void>((done) => void parser.write(Buffer.from(chunk, "latin1"), () => done()));
   await new Promise((done) => setImmediate(done));
   return found;
+}
+
+/** Reads what either parser gives; of a mail whose end does not come, for ever. */
+async function whole(stream: SMTPServerDataStream | MailData): Promise<Buffer> {
+  const data: Buffer[] = [];
+  if (!(stream instanceof MailData)) for await (const chunk of stream) data.push(chunk);
+  else for (let chunk = await stream.take(); chunk !== null; chunk = await stream.take()) data.push(chunk);
+  return Buffer.concat(data);
 }
 
 function split(text: string, cuts: number[]): string[] {
@@ -102,4 +111,34 @@ test("a reader that is slow holds the sender up, one that lets go does not", asy
   await once(stream!, "close");
   await new Promise((done) => setImmediate(done));
   expect(taken).toBe(40);
+});
+
+test("what a reader leaves is discarded to the end, and the commands behind it go on", async () => {
+  const parser = new DataParser();
+  const commands: string[] = [];
+  parser.oncommand = (line, goOn) => {
+    commands.push(line.toString("latin1"));
+    if (commands.at(-1) !== "DATA") return goOn?.();
+    const data = mailDataOf(parser.startDataMode());
+    void (async () => {
+      await data.take();
+      await drain(data);
+      expect(data.readableEnded).toBe(true);
+      parser.continue();
+    })();
+    goOn?.();
+  };
+  parser.write("DATA\r\n");
+  for (let i = 0; i < 40; i++) parser.write(Buffer.alloc(16 * 1024, "a"));
+  await new Promise<void>((done) => void parser.write("\r\n.\r\nNOOP\r\n", () => done()));
+  expect(commands).toEqual(["DATA", "NOOP"]);
+});
+
+test("a reader that waits for data of a client that goes away gets 451", async () => {
+  const data = new MailData();
+  const read = data.take();
+  data.destroy();
+  await expect(read).rejects.toMatchObject({ responseCode: 451 });
+  await expect(data.take()).rejects.toMatchObject({ responseCode: 451 });
+  await drain(data);
 });
