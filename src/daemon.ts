@@ -1,8 +1,8 @@
 // The composition root: creates each module, starts the services in order and stops them in reverse. It is the only file
 // that imports all modules, and holds no rule and no text of theirs. Where two modules need each other, one offers a hook
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
-import { randomBytes } from "node:crypto";
 import { createAccess } from "./access/access.ts";
+import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
 import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
@@ -60,6 +60,9 @@ export interface RunningDaemon {
   /** Resolves when everything has stopped. */
   readonly finished: Promise<void>;
 }
+
+/** The one node of a data directory; not its host name, which changes while leases of the last run stand. */
+const node = "default";
 
 /** Attempts and requests in flight may take this long to end; the next start takes back the leases of the rest. */
 const drainMs = 30_000;
@@ -126,7 +129,8 @@ async function build({
   store,
   startedAt,
 }: Base): Promise<{ layers: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
-  const owner = randomBytes(8).toString("hex");
+  const boot = createBoot({ store, node, clock, log: log.component("boot") });
+  const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
   const tls = await openTls({ config, clock, log });
   const { certificates } = tls;
@@ -193,6 +197,7 @@ async function build({
     shaping,
     random: Math.random,
     owner,
+    leaseValid: boot.leaseValid,
     clock,
     log: log.component("queue"),
   });
@@ -227,6 +232,7 @@ async function build({
   });
   const webhooks = createWebhooks({
     store,
+    owner,
     recorder,
     config: config.webhooks,
     resolver,
@@ -333,7 +339,7 @@ async function build({
   };
   return {
     layers: [
-      [outside, pools, access.security],
+      [boot, outside, pools, access.security],
       [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {

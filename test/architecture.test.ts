@@ -60,10 +60,11 @@ const table: Record<string, string> = {
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access clock config csv log mail model suppressions unsafe-text word-list",
   // The composition.
+  boot: "clock log service store",
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access clock config delivery domains events feedback http ids jobs log mail maintenance notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
+    "access boot clock config delivery domains events feedback http ids jobs log mail maintenance notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
   bin: "cli daemon setup",
 };
 

@@ -34,7 +34,6 @@ export function sampleJob(accountKey: number, messageId: string, nowMs: number):
     queueName: "example.net",
     attempt: 1,
     lastEventAt: 0,
-    leaseUntil: nowMs,
   };
 }
 

@@ -39,7 +39,7 @@ export interface QueuedMessage {
 /** What a signature is made of, beside the header section. */
 export type Unsigned = Pick<QueuedMessage, "id" | "accountKey" | "signingDomain" | "bodyHash">;
 
-/** One recipient, leased to this process until `leaseUntil`. */
+/** One recipient, leased to this process. */
 export interface Job {
   /** Row id of the recipient in the store. */
   key: number;
@@ -57,5 +57,4 @@ export interface Job {
   attempt: number;
   /** occurred_at of the recipient's last event, 0 if none: the next is never earlier. */
   lastEventAt: number;
-  leaseUntil: number;
 }

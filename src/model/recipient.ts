@@ -32,8 +32,8 @@ export interface NewRecipient {
   canonical: string;
   domain: string;
   queueName: string;
-  /** Inserted already leased to `owner` (the runner has a slot for it); null: it waits until `dueAt`. */
-  lease: { owner: string; until: number } | null;
+  /** The boot that it is leased to as it is inserted (its runner has a slot for it); null: it waits until `dueAt`. */
+  leaseOwner: string | null;
 }
 
 export interface RecipientRecord {

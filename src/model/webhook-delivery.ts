@@ -7,21 +7,22 @@ export type DeliveryStatus = (typeof deliveryStatuses)[number];
 export const deliveryAttemptStatuses = ["delivered", "failed", "dead_lettered"] as const;
 export type DeliveryAttemptStatus = (typeof deliveryAttemptStatuses)[number];
 
-/** One event due at one endpoint; the attempt number is on disk before this is returned. */
-export interface DueDelivery {
+/** One event at one endpoint, leased to the boot `owner` for one attempt. */
+export interface LeasedDelivery {
   accountKey: number;
   endpointKey: number;
   eventSeq: number;
-  eventId: string;
+  owner: string;
   attempt: number; // 1–10
+}
+
+/** What is due; the attempt number and the lease are on disk before this is returned. */
+export interface DueDelivery extends LeasedDelivery {
+  eventId: string;
   body: string;
 }
 
-export interface DeliveryResult {
-  accountKey: number;
-  endpointKey: number;
-  eventSeq: number;
-  attempt: number;
+export interface DeliveryResult extends LeasedDelivery {
   at: number;
   /** HTTP status of the answer; null where there was none. */
   status: number | null;

@@ -30,8 +30,10 @@ export interface Attempts {
 export interface AttemptsDeps {
   store: Pick<Store, "settle">;
   ready: Pick<ReadyQueues, "leave" | "moveTo">;
-  claims: Pick<Claims, "requeue" | "leaseValid">;
+  claims: Pick<Claims, "requeue">;
   writes: Writes;
+  /** The leases of this boot are still its own: an attempt may send its final dot. */
+  leaseValid(): boolean;
   /** What the outcome of a job changes. */
   settlementOf(job: Job, outcome: Outcome, now: number, group: string): Settlement;
   /** A bounce without an attempt where the recipient was suppressed since acceptance; null: try. */
@@ -74,7 +76,7 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
     try {
       outcome =
         (attempt.fresh ? null : await deps.suppressedSince(job)) ??
-        (await to.attempt(job, claims.leaseValid, slot.source, sourceOf));
+        (await to.attempt(job, deps.leaseValid, slot.source, sourceOf));
     } catch (error) {
       const { id } = job.message;
       log.error({ message: id, to: job.to, err: error }, "an attempt failed by a fault of this program");

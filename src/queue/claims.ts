@@ -1,6 +1,5 @@
 // Leases on disk: due recipients are claimed for a ready queue as it has slots, and what is not sent after all goes back
-// to the store. All leases of this process run until one time, which is renewed; once that fails no attempt may finish.
-import type { Clock, Timer } from "../clock.ts";
+// to the store.
 import type { Log } from "../log.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
@@ -10,56 +9,32 @@ import type { ScheduledQueues } from "./scheduled-queues.ts";
 import { logStoreFault, type Writes } from "./writes.ts";
 
 export interface Claims {
-  /** The lease of a recipient that is inserted or claimed now. */
-  lease(): { owner: string; until: number };
-  /** Our leases are still ours: an attempt may send its final dot. */
-  leaseValid(): boolean;
   /** Claims from the first due scheduled queue as many as `room` and the attempts that run call for; false: nothing was asked. */
   claim(queue: ReadyQueue, room: number): Promise<boolean>;
   /** Gives back what was claimed and not tried; it is due at `dueAt`. */
   requeue(jobs: Job[], dueAt: number): Promise<void>;
-  /** Renews the leases until `stop`. */
-  start(): void;
-  stop(): void;
 }
 
 export interface ClaimsDeps {
-  store: Pick<Store, "claimDue" | "renewLeases" | "release">;
+  store: Pick<Store, "claimDue" | "release">;
   scheduled: Pick<ScheduledQueues, "add" | "comesBack" | "goesOn">;
   waits: AddressWaits;
   writes: Writes;
   blocked(): boolean;
   owner: string;
   now(): number;
-  clock: Clock;
   log: Log;
 }
 
-const leaseMs = 600_000;
 const claimMost = 100;
 const storeRetryMs = 1_000;
 /** After a fault of this program: neither a tight loop nor a lost mail. */
 export const faultRetryMs = 60_000;
 
 export function createClaims(deps: ClaimsDeps): Claims {
-  const { store, scheduled, waits, writes, owner, now, clock, log } = deps;
-  let leasedUntil = clock.monotonic() + leaseMs;
-  let renewal: Timer | null = null;
-
-  const renew = (): void => {
-    renewal = clock.after(leaseMs / 3, () => {
-      const begun = clock.monotonic();
-      store.renewLeases(owner, now() + leaseMs).then(
-        () => void (leasedUntil = begun + leaseMs),
-        (error: unknown) => logStoreFault(log, "renewLeases", error),
-      );
-      renew();
-    });
-  };
+  const { store, scheduled, waits, writes, owner, now, log } = deps;
 
   return {
-    lease: () => ({ owner, until: now() + leaseMs }),
-    leaseValid: () => clock.monotonic() < leasedUntil,
     // For the free slots and as many again, so that a freed slot need not wait for the store.
     async claim(queue, room) {
       const { ready, taken, due } = queue;
@@ -69,13 +44,11 @@ export function createClaims(deps: ClaimsDeps): Claims {
       if (!next) return false;
       queue.claiming = true;
       try {
-        const at = now();
         const claimed = await store.claimDue({
           owner,
           queueName: next.queueName,
           limit: wanted,
-          now: at,
-          leaseUntil: at + leaseMs,
+          now: now(),
           waits: waits.of(next.queueName),
         });
         waits.claimed(next.queueName, claimed.nextDueAt);
@@ -101,7 +74,5 @@ export function createClaims(deps: ClaimsDeps): Claims {
         },
       });
     },
-    start: renew,
-    stop: () => renewal?.cancel(),
   };
 }

@@ -16,11 +16,11 @@ import { createScheduledQueues } from "./scheduled-queues.ts";
 import type { Shaping } from "./shaping.ts";
 import { createWrites } from "./writes.ts";
 
-export interface RunnerDeps extends Pick<AttemptsDeps, "settlementOf" | "suppressedSince" | "isPaused"> {
-  store: Pick<
-    Store,
-    "scheduledQueues" | "claimDue" | "renewLeases" | "release" | "takeBackLeases" | "settle"
-  >;
+export interface RunnerDeps extends Pick<
+  AttemptsDeps,
+  "settlementOf" | "suppressedSince" | "isPaused" | "leaseValid"
+> {
+  store: Pick<Store, "scheduledQueues" | "claimDue" | "release" | "takeBackLeases" | "settle">;
   /** Routes a scheduled queue as of now; cheap when it is known. Never rejects for what a network does. */
   destinationOf(queueName: string): Promise<Destination>;
   /** Mail of the scheduled queue waits, since its pool can use no address. */
@@ -28,7 +28,7 @@ export interface RunnerDeps extends Pick<AttemptsDeps, "settlementOf" | "suppres
   shaping: Shaping;
   /** [0, 1): which of a pool's addresses. */
   random(): number;
-  /** Names this boot; leases of any other are taken back at start. */
+  /** This boot; what an earlier one of its node held is taken back at start. */
   owner: string;
   clock: Clock;
   log: Log;
@@ -36,7 +36,7 @@ export interface RunnerDeps extends Pick<AttemptsDeps, "settlementOf" | "suppres
 
 /** A slot that is promised to a recipient whose acceptance is on its way to the disk. */
 export interface Reservation {
-  lease: { owner: string; until: number };
+  leaseOwner: string;
   to: Destination;
   slot: Slot;
 }
@@ -76,7 +76,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const waits = createAddressWaits();
   const scheduled = createScheduledQueues({ clock, now, blocked, route: (queueName) => route(queueName) });
   const ready = createReadyQueues({ shaping, clock, random, run: (queue) => pump(queue) });
-  const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, clock, log });
+  const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, log });
   const attempts = createAttempts({
     ...deps,
     ready,
@@ -164,7 +164,6 @@ export function createRunner(deps: RunnerDeps): Runner {
           "requeued the recipients that the last run had claimed; a message whose attempt had begun may arrive twice",
         );
       started = true;
-      claims.start();
       scheduled.run();
       await loadQueues();
     },
@@ -172,7 +171,6 @@ export function createRunner(deps: RunnerDeps): Runner {
       stopping = true;
       writes.halt();
       scheduled.stop();
-      claims.stop();
       const queues = [...ready.all()];
       for (const { wake } of queues) wake?.cancel();
       await requeue(queues);
@@ -185,7 +183,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       const queue = ready.of(to);
       if (queue.ready.length > 0 || queue.due.length > 0 || ready.room(queue) === 0) return null;
       const slot = ready.take(queue);
-      return slot && { lease: claims.lease(), to, slot };
+      return slot && { leaseOwner: owner, to, slot };
     },
     cancelReservation: ({ to, slot }) => ready.leave(ready.of(to), slot),
     run({ to, slot }, job) {

@@ -79,8 +79,8 @@ export function packMessage(
   const bytesEach = Math.ceil(sizeBytes / Math.max(1, input.recipients.length));
   // prettier-ignore
   const recipients = input.recipients.map((r): Cell[] => [
-    m.accountKey, r.type, r.to, r.rcptTo, r.canonical, r.domain, r.queueName, state, r.lease ? null : dueAt,
-    r.lease ? r.lease.owner : null, r.lease ? r.lease.until : null, r.lease ? 1 : 0, createdAt, bytesEach,
+    m.accountKey, r.type, r.to, r.rcptTo, r.canonical, r.domain, r.queueName, state, r.leaseOwner === null ? dueAt : null,
+    r.leaseOwner, r.leaseOwner === null ? 0 : 1, createdAt, bytesEach,
   ]);
   const blobs = [m.bodyHash, idempotency ? idempotency.fingerprint : empty, inline ? content.bytes : empty];
   const stored = idempotency && { key: idempotency.key, status: idempotency.status, body: idempotency.body };
@@ -120,8 +120,8 @@ export function jobsOf(input: NewMessage, accepted: Inserted): Job[] {
   const jobs: Job[] = [];
   input.recipients.forEach((recipient, index) => {
     const key = accepted.recipientKeys[index];
-    if (!recipient.lease || key === undefined) return;
-    const { rcptTo, canonical, to, domain, queueName, lease } = recipient;
+    if (recipient.leaseOwner === null || key === undefined) return;
+    const { rcptTo, canonical, to, domain, queueName } = recipient;
     jobs.push({
       key,
       message,
@@ -132,7 +132,6 @@ export function jobsOf(input: NewMessage, accepted: Inserted): Job[] {
       queueName,
       attempt: 1,
       lastEventAt: 0,
-      leaseUntil: lease.until,
     });
   });
   return jobs;

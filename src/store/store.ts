@@ -6,6 +6,7 @@ import type { AnsweredResult, AnswerRequest, KeptAnswer } from "../model/idempot
 import type { AccountStore } from "./interface/accounts.ts";
 import type { AuditStore } from "./interface/audit.ts";
 import type { ApiKeyStore } from "./interface/api-keys.ts";
+import type { BootStore } from "./interface/boots.ts";
 import type { DomainStore } from "./interface/domains.ts";
 import type { EngineStore } from "./interface/engine.ts";
 import type { ErasureStore } from "./interface/erasure.ts";
@@ -29,6 +30,7 @@ export interface Store
     AccountStore,
     ApiKeyStore,
     SmtpCredentialStore,
+    BootStore,
     DomainStore,
     MessageStore,
     QueueStore,

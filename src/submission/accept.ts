@@ -135,7 +135,7 @@ function reserve(
     canonical: canonicalAddress(address),
     domain: address.ascii,
     queueName,
-    lease: reservation?.lease ?? null,
+    leaseOwner: reservation?.leaseOwner ?? null,
   };
   return { recipient, reservation };
 }

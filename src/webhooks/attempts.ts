@@ -29,7 +29,7 @@ export interface DeliveryAttemptsDeps {
   running(): boolean;
   onSlotFree(queue: EndpointQueue): void;
   /** A fault of this program. */
-  onFault(queue: EndpointQueue, error: unknown): void;
+  onFault(queue: EndpointQueue, delivery: DueDelivery, error: unknown): void;
   onFinished(finished: Finished): void;
 }
 
@@ -49,7 +49,7 @@ export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAtte
     const event = { id: delivery.eventId, body: delivery.body };
     const connect = () => queues.connect(queue, endpoint);
     const answer = await post.post(connect, endpoint, event, delivery.attempt);
-    // An attempt that was cut short proves nothing: its lease runs out and it is made again.
+    // An attempt that was cut short proves nothing: the next start takes it back, and it is made again.
     if (answer.delivered || !cutShort) finish(queue, endpoint, delivery, answer);
     return answer.status !== null;
   };
@@ -101,7 +101,7 @@ export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAtte
       deps.track(
         attempt(queue, endpoint, current)
           .catch((error: unknown) => {
-            deps.onFault(queue, error);
+            deps.onFault(queue, current, error);
             return true;
           })
           .then((answered) => ended(queue, current, answered)),

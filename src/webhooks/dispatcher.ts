@@ -1,17 +1,18 @@
 // Claims due deliveries from the store and starts their attempts (attempts.ts). Each endpoint has a queue of its own with
 // up to 32 attempts in flight (endpoint-queues.ts), so that one that hangs delays no other. Within a queue first attempts
 // start in event order, before retries. No more is claimed than there is a slot for; the attempt number and its lease are
-// on disk before the attempt, so a crash loses none. While results cannot be written nothing is claimed. One timer wakes
+// on disk before the attempt, so a crash loses none: the next start takes them back. While results cannot be written nothing is claimed. One timer wakes
 // for the earliest due time of all. A fault that one endpoint brings out is logged, and that endpoint paused for a while.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
+import type { LeasedDelivery } from "../model/webhook-delivery.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { Store } from "../store/store.ts";
 import { createDeliveryAttempts } from "./attempts.ts";
 import type { EndpointQueue } from "./endpoint-queues.ts";
 import { createEndpointQueues } from "./endpoint-queues.ts";
 import type { Post } from "./post.ts";
-import type { DeadLetter } from "./results.ts";
+import type { DeadLetter, GivenBack } from "./results.ts";
 import { createResultWriter } from "./results.ts";
 
 export type DispatchStore = Pick<
@@ -23,7 +24,8 @@ export interface DispatcherDeps {
   store: DispatchStore;
   post: Post;
   scheduleMs: readonly number[];
-  timeoutMs: number;
+  /** This boot. */
+  owner: string;
   clock: Clock;
   log: Log;
   /** Told after the dead letter is on disk. */
@@ -36,17 +38,15 @@ export interface Dispatcher {
   stop(): Promise<void>;
 }
 
-/** Beyond the attempt's own limit, for the store to write the result. */
-const leaseMarginMs = 20_000;
 /** At least this often the store is looked at: wall clocks jump, and others resume endpoints. */
 const longestSleepMs = 30_000;
 const storeRetryMs = 1000;
 const stopGraceMs = 3000;
-/** An endpoint that brings out a fault of this program is paused for so long. */
+/** An endpoint that brings out a fault of this program is paused for so long, and its delivery due again after it. */
 const faultPauseMs = 30_000;
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
-  const { store, clock, log } = deps;
+  const { store, owner, clock, log } = deps;
   const time = forwardTime(clock);
   const queues = createEndpointQueues(deps.post);
   const busy = new Set<Promise<void>>();
@@ -128,6 +128,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     log,
     onDeadLetter: (letter) => deps.onDeadLetter(letter),
     onRetry: wakeAt,
+    onUnwritable: (result) => giveBackAfterFault([result]),
   });
   const attempts = createDeliveryAttempts({
     ...deps,
@@ -136,7 +137,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     track,
     running: () => running,
     onSlotFree: (queue) => fill(queue, false),
-    onFault: (queue, error) => pauseAfterFault(queue, error),
+    onFault(queue, delivery, error) {
+      pauseAfterFault(queue, error);
+      giveBackAfterFault([delivery]);
+    },
     onFinished(finished) {
       results.add(finished);
       settle();
@@ -162,6 +166,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     );
   };
 
+  /** What a fault of this program came between: the attempt counts, so that a fault that recurs comes to an end. */
+  const giveBackAfterFault = (deliveries: LeasedDelivery[]): void => {
+    const at = time() + faultPauseMs;
+    giveBack({ deliveries, at, counted: true });
+    wakeAt(at);
+  };
+
+  const giveBack = (back: GivenBack): void => {
+    results.giveBack(back);
+    settle();
+  };
+
   /** A fault of this program that one endpoint brings out delays no other. */
   const pauseAfterFault = (queue: EndpointQueue, error: unknown): void => {
     queue.pausedUntil = time() + faultPauseMs;
@@ -174,19 +190,21 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const claim = async (queue: EndpointQueue): Promise<void> => {
     queue.more = false;
     const now = time();
-    const leaseUntil = now + deps.timeoutMs + leaseMarginMs;
     const limit = queues.freeSlots(queue);
     queues.take(queue, limit);
     try {
       const { key: endpointKey, accountKey } = queue;
-      const claimed = await store.claimDeliveries({ accountKey, endpointKey, limit, now, leaseUntil });
+      const claimed = await store.claimDeliveries({ owner, accountKey, endpointKey, limit, now });
       const { deliveries, nextDueAt } = claimed;
       if (nextDueAt !== null && nextDueAt > now) wakeAt(nextDueAt);
       if (deliveries.length === 0) return;
       queue.more ||= nextDueAt !== null && nextDueAt <= now;
       // Read after the claim: the secret and URL of now, and nothing for an endpoint that is gone or paused.
-      const endpoint = await store.endpointByKey(queue.key);
-      if (!endpoint?.active) return await store.giveBackDeliveries(deliveries, now);
+      const endpoint = await store.endpointByKey(queue.key).catch((error: unknown) => {
+        giveBackAfterFault(deliveries);
+        throw error;
+      });
+      if (!endpoint?.active) return giveBack({ deliveries, at: now, counted: false });
       for (const delivery of deliveries) attempts.start(queue, endpoint, delivery);
     } finally {
       queues.take(queue, -limit);

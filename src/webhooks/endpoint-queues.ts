@@ -25,7 +25,7 @@ const answersPerSecond = 1;
 export interface EndpointQueue {
   readonly key: number;
   readonly accountKey: number;
-  /** Attempts in flight by event: a delivery whose lease ran out meanwhile is not started twice. */
+  /** Attempts in flight by event: one that is discarded and replayed meanwhile is not started twice. */
   readonly flights: Map<number, DueDelivery>;
   connections: { origin: string; pool: Pool } | null;
   usedAt: number;

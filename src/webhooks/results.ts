@@ -1,9 +1,9 @@
 // What an attempt came to, and how it is written down: delivered, due again, or dead after the last attempt.
 // Results are written in batches that form by themselves, each of one account: what ends while one is written is the next. A batch that the
 // store refuses stays and goes first when it takes writes again; a result that cannot be written by its own fault is left
-// out. A dead letter is told only once it is on disk.
+// out, and its delivery given back. A dead letter is told only once it is on disk.
 import type { Log } from "../log.ts";
-import type { DeliveryResult, DueDelivery } from "../model/webhook-delivery.ts";
+import type { DeliveryResult, DueDelivery, LeasedDelivery } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { Store } from "../store/store.ts";
@@ -34,11 +34,11 @@ export function resultOf(
   at: number,
   scheduleMs: readonly number[],
 ): Finished {
-  const { accountKey, eventSeq, eventId, attempt } = delivery;
+  const { accountKey, eventSeq, eventId, owner, attempt } = delivery;
   const { status, durationMs, failure: error, body: responseBody } = answer;
   const came = { status, durationMs, error, responseBody };
   const finished = (result: DeliveryResult["result"], letter: DeadLetter | null): Finished => ({
-    result: { accountKey, endpointKey: endpoint.key, eventSeq, attempt, at, ...came, result },
+    result: { accountKey, endpointKey: endpoint.key, eventSeq, owner, attempt, at, ...came, result },
     letter,
   });
   if (answer.delivered) return finished({ kind: "delivered" }, null);
@@ -48,27 +48,38 @@ export function resultOf(
   return finished({ kind: "dead_lettered" }, { endpoint, eventId, attempts, lastStatus: status });
 }
 
+/** What was claimed and came to no result: due again `at`. `counted`: its attempt counts. */
+export interface GivenBack {
+  deliveries: LeasedDelivery[];
+  at: number;
+  counted: boolean;
+}
+
 export interface ResultWriter {
   add(finished: Finished): void;
+  giveBack(back: GivenBack): void;
   /** Writes until nothing waits. Rejects where the store refuses; what was not written still waits. */
   write(): Promise<void>;
   /** Some wait. */
   waiting(): boolean;
-  /** Lets go of what waits: leases bring those deliveries back. */
+  /** Lets go of what waits: the next start takes those deliveries back. */
   forget(): void;
 }
 
 export function createResultWriter(deps: {
-  store: Pick<Store, "settleDeliveries">;
+  store: Pick<Store, "settleDeliveries" | "giveBackDeliveries">;
   log: Log;
   onDeadLetter(letter: DeadLetter): void;
   /** A delivery is due again at that time. */
   onRetry(dueAt: number): void;
+  /** The result cannot be written, by its own fault. */
+  onUnwritable(result: DeliveryResult): void;
 }): ResultWriter {
   const { store, log } = deps;
   const waiting = new Map<number, Finished[]>();
+  const back: GivenBack[] = [];
 
-  /** False: it cannot be written, by its own fault; its lease brings the delivery back. */
+  /** False: it cannot be written, by its own fault. */
   const writeOne = async ({ result }: Finished): Promise<boolean> => {
     // The likeliest fault is in what a stranger has said.
     for (const bare of [result, { ...result, error: null, responseBody: null }]) {
@@ -96,8 +107,25 @@ export function createResultWriter(deps: {
       if (error instanceof StoreUnavailable) throw error;
     }
     const written: Finished[] = [];
-    for (const finished of batch) if (await writeOne(finished)) written.push(finished);
+    for (const finished of batch) {
+      if (await writeOne(finished)) written.push(finished);
+      else deps.onUnwritable(finished.result);
+    }
     return written;
+  };
+
+  const writeBack = async ({ deliveries, at, counted }: GivenBack): Promise<void> => {
+    try {
+      await store.giveBackDeliveries(deliveries, at, { counted });
+    } catch (error) {
+      if (error instanceof StoreUnavailable) throw error;
+      const events = deliveries.map(({ eventSeq }) => eventSeq);
+      log.error(
+        { events, error: String(error) },
+        "webhooks were not given back; the next start takes them back",
+      );
+    }
+    back.shift();
   };
 
   const tell = ({ result, letter }: Finished): void => {
@@ -134,10 +162,19 @@ export function createResultWriter(deps: {
       if (own) own.push(finished);
       else waiting.set(accountKey, [finished]);
     },
-    waiting: () => waiting.size > 0,
-    forget: () => waiting.clear(),
+    giveBack: (given) => void back.push(given),
+    waiting: () => waiting.size > 0 || back.length > 0,
+    forget() {
+      waiting.clear();
+      back.length = 0;
+    },
     async write() {
-      while (waiting.size > 0) {
+      while (waiting.size > 0 || back.length > 0) {
+        const [given] = back;
+        if (given) {
+          await writeBack(given);
+          continue;
+        }
         const [[accountKey, own] = [0, []]] = waiting;
         if (waiting.size === 1) await writeOf(accountKey, own);
         else await writeEach([...waiting]);

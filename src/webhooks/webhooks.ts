@@ -11,6 +11,7 @@ import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import type { Endpoint } from "../model/webhook.ts";
 import type { Service } from "../service.ts";
+import type { Store } from "../store/store.ts";
 import type { DispatchStore } from "./dispatcher.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { createGuard, readEndpointUrl } from "./guard.ts";
@@ -36,7 +37,9 @@ export interface Webhooks extends Service {
 }
 
 export interface WebhooksDeps {
-  store: DispatchStore;
+  store: DispatchStore & Pick<Store, "takeBackDeliveries">;
+  /** This boot; what an earlier one of its node held is taken back at start. */
+  owner: string;
   recorder: Pick<Recorder, "test">;
   config: Config["webhooks"];
   resolver: Pick<Resolver, "a" | "aaaa">;
@@ -52,10 +55,13 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const allowed = createAllowList(config.allowNetworks);
   const guard = createGuard({ resolver, mayDial: (address) => isPublicAddress(address) || allowed(address) });
   const post = createPost({ config, guard, clock });
-  const dispatcher = createDispatcher({ ...deps, ...config, post, log: deps.log.component("webhooks") });
+  const log = deps.log.component("webhooks");
+  const dispatcher = createDispatcher({ ...deps, ...config, post, log });
   return {
     name: "webhooks",
     async start() {
+      const taken = await deps.store.takeBackDeliveries(deps.owner, clock.now());
+      if (taken > 0) log.warn({ deliveries: taken }, "requeued the webhooks that the last run had claimed");
       dispatcher.start();
     },
     stop: () => dispatcher.stop(),

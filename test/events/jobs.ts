@@ -35,7 +35,6 @@ export function jobOf(change: Partial<Job> = {}, message: Partial<QueuedMessage>
     queueName: "xn--bcher-kva.example",
     attempt: 2,
     lastEventAt: 0,
-    leaseUntil: start + 60_000,
     ...change,
   };
 }

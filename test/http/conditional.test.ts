@@ -250,7 +250,6 @@ const changes: [name: string, of: Resource[], change: () => Promise<unknown>, no
         queueName: "claimed.test",
         limit: 5,
         now: clock.now(),
-        leaseUntil: clock.now() + 1,
       };
       expect((await store.claimDue(claim)).jobs).toHaveLength(1);
     },
@@ -597,11 +596,11 @@ async function changeOthers(): Promise<void> {
 async function claimOne() {
   const now = clock.now();
   const { deliveries } = await store.claimDeliveries({
+    owner,
     accountKey: hook.accountKey,
     endpointKey: hook.key,
     limit: 1,
     now,
-    leaseUntil: now + minute,
   });
   const [delivery] = deliveries;
   if (!delivery) throw new Error("nothing is due");

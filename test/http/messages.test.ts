@@ -76,7 +76,6 @@ async function claim(): Promise<Job[]> {
     queueName: `1.default/${domain}`,
     limit: 100,
     now,
-    leaseUntil: now + hourMs,
   };
   return (await store.claimDue(wanted)).jobs;
 }

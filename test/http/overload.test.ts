@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createIdMint } from "../../src/ids.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createSubmission } from "../../src/submission/submit.ts";
-import { minute, newDirectory, openSqlite, owner, settlementOf } from "../store/fixtures.ts";
+import { newDirectory, openSqlite, owner, settlementOf } from "../store/fixtures.ts";
 import { FakeRunner, good, makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, type Answer, type Harness } from "./harness.ts";
@@ -58,7 +58,6 @@ test("a full queue is 503 service_overloaded with Retry-After for every send, an
     queueName: "1.default/full.test",
     limit: 1,
     now,
-    leaseUntil: now + minute,
   });
   for (const job of jobs) await store.settle(settlementOf(job, now));
   expect((await send()).status, "not within the same second").toBe(503);
@@ -74,7 +73,6 @@ test("held mail counts as queued", async () => {
     queueName: "1.default/full.test",
     limit: 10,
     now: clock.now(),
-    leaseUntil: clock.now() + minute,
   };
   await store.pauseAccount(door.account.key, clock.now(), "too many bounces");
   expect((await store.claimDue(claim)).jobs).toEqual([]);

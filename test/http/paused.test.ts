@@ -81,7 +81,6 @@ test("the operator sees why, and a resume ends the pause and a suspension with i
     queueName: "held.test",
     limit: 5,
     now: clock.now(),
-    leaseUntil: clock.now() + 1000,
   };
   expect((await store.claimDue(claim)).jobs).toEqual([]);
   const operator = (method: string, verb = "") =>

@@ -50,8 +50,7 @@ const nothing = {
 /** A message to these, delivered to `delivered` of them. */
 async function put(to: string[], delivered: string[] = [], wishes: object = {}): Promise<string> {
   const message = newMessage({ accountKey: mine, at: clock.now(), to, ...wishes });
-  for (const one of message.recipients)
-    if (delivered.includes(one.to)) one.lease = { owner, until: clock.now() + minute };
+  for (const one of message.recipients) if (delivered.includes(one.to)) one.leaseOwner = owner;
   for (const job of await accept(store, message))
     await store.settle(settlementOf(job, clock.now(), { catchInInbox: true, outcome: "delivered" }));
   return message.message.id;
@@ -120,7 +119,6 @@ test("a message to others stays for them: its content goes once nobody waits for
     queueName: "b.test",
     limit: 5,
     now: clock.now(),
-    leaseUntil: clock.now() + minute,
   });
   expect(jobs.map(({ to }) => to)).toEqual(["eve@b.test"]);
 });
@@ -137,7 +135,7 @@ test("what is being sent is left, and goes at the next asking; its outcome is re
 test("mail on hold is canceled with the rest", async () => {
   await put(["hal@h.test"]);
   await store.pauseAccount(mine, clock.now(), "too many bounces");
-  const claim = { owner, queueName: "h.test", limit: 5, now: clock.now(), leaseUntil: clock.now() + minute };
+  const claim = { owner, queueName: "h.test", limit: 5, now: clock.now() };
   await store.claimDue(claim);
   expect(await store.queueCounts()).toMatchObject({ held: 1 });
   expect((await forget("hal@h.test")).json).toMatchObject({ canceled: 1, messages: 1 });
@@ -165,11 +163,11 @@ test("hundreds of messages go in one asking, and a webhook gets nothing more of 
   expect(tracesOf("max@a.test")).toEqual([]);
   const [endpoint] = await store.listEndpoints(mine);
   const { deliveries } = await store.claimDeliveries({
+    owner,
     accountKey: mine,
     endpointKey: endpoint?.key ?? 0,
     limit: 1000,
     now: clock.now(),
-    leaseUntil: clock.now() + minute,
   });
   expect(deliveries.filter((one) => one.body.includes("max@a.test"))).toEqual([]);
 });
@@ -181,11 +179,11 @@ test("what an endpoint said of a person's event goes with the event", async () =
   const claim = async () =>
     (
       await store.claimDeliveries({
+        owner,
         accountKey: endpoint.accountKey,
         endpointKey: endpoint.key,
         limit: 1000,
         now: at,
-        leaseUntil: at + minute,
       })
     ).deliveries;
   await claim(); // what others left

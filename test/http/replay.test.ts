@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Endpoint } from "../../src/model/webhook.ts";
 import type { Store } from "../../src/store/store.ts";
-import { newDirectory, newEndpoint, newEvent, openSqlite, took } from "../store/fixtures.ts";
+import { newDirectory, newEndpoint, newEvent, openSqlite, owner, took } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, type Answer, type Harness } from "./harness.ts";
 
@@ -39,11 +39,11 @@ const record = async (type = "message.delivered", typeBit = 1, occurredAt = cloc
 const claim = async (limit = 100) =>
   (
     await store.claimDeliveries({
+      owner,
       accountKey: hook.accountKey,
       endpointKey: hook.key,
       limit,
       now: clock.now(),
-      leaseUntil: clock.now() + minute,
     })
   ).deliveries;
 /** The next `count` that wait come to this end. */

@@ -1,7 +1,7 @@
 // How long an event can be pulled: thirty days, and thirty days after its delivery was given up where that is later.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
-import { newDirectory, newEndpoint, newEvent, openSqlite, took } from "../store/fixtures.ts";
+import { newDirectory, newEndpoint, newEvent, openSqlite, owner, took } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Harness } from "./harness.ts";
 
@@ -39,7 +39,7 @@ test("an event that is dead-lettered on day 29 is still pulled on day 58 with it
   await prune();
   expect(await pulled()).toEqual([given.id, taken.id]);
   const now = clock.now();
-  const claim = { accountKey: hook.accountKey, endpointKey: hook.key, limit: 1, now, leaseUntil: now + 1000 };
+  const claim = { owner, accountKey: hook.accountKey, endpointKey: hook.key, limit: 1, now };
   const { deliveries } = await store.claimDeliveries(claim);
   await store.settleDeliveries(
     deliveries.map((one) => ({ ...one, ...took, at: now, status: 500, result: { kind: "dead_lettered" } })),

@@ -1,7 +1,15 @@
 // Lists that are walked over HTTP by their cursor while rows are added: none missing, none twice.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
-import { newDirectory, newEndpoint, newEvent, newMessage, openSqlite, took } from "../store/fixtures.ts";
+import {
+  newDirectory,
+  newEndpoint,
+  newEvent,
+  newMessage,
+  openSqlite,
+  owner,
+  took,
+} from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Harness, type Json } from "./harness.ts";
 
@@ -84,11 +92,11 @@ test("attempts at an endpoint while more are made: each that was there once", as
     await times(count, record);
     const now = clock.now();
     const claim = {
+      owner,
       accountKey: hook.accountKey,
       endpointKey: hook.key,
       limit: count,
       now,
-      leaseUntil: now + 1000,
     };
     const { deliveries } = await store.claimDeliveries(claim);
     await store.settleDeliveries(

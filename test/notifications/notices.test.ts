@@ -79,7 +79,7 @@ describe("a notice", () => {
         source: "api",
         queuedAt: clock.now(),
       },
-      recipients: [{ to: "ops@x.test", queueName: "5.default/x.test", lease: null }],
+      recipients: [{ to: "ops@x.test", queueName: "5.default/x.test", leaseOwner: null }],
     });
     expect(runner.noted).toEqual([{ queueName: "5.default/x.test", dueAt: clock.now() }]);
     const text = store.bytes().toString();

@@ -47,10 +47,6 @@ export class FakeQueue {
           .map((entry) => entry.dueAt);
         return { jobs: due.map(({ job }) => job), nextDueAt: left.length > 0 ? Math.min(...left) : null };
       },
-      renewLeases: async () => {
-        if (this.refuse) throw this.refuse;
-        return this.leased.size;
-      },
       release: async (_owner, keys, dueAt) => {
         if (this.refuse) throw this.refuse;
         this.released.push(...keys);
@@ -156,6 +152,7 @@ export function bench(
     shaping: createShaping(options.shaping ?? null),
     random: options.random ?? Math.random,
     owner: "boot",
+    leaseValid: () => true,
     clock,
     log: silentLog,
   });

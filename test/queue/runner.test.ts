@@ -120,7 +120,7 @@ describe("acceptance", () => {
     runner.note("1.default/x.test", clock.now());
     await clock.advance(10);
     const reservation = runner.reserve("1.default/x.test");
-    expect(reservation?.lease.owner).toBe("boot");
+    expect(reservation?.leaseOwner).toBe("boot");
     if (reservation) runner.run(reservation, makeJob(2));
     await clock.advance(0);
     expect(begun.map(({ key }) => key)).toEqual([1, 2]);

@@ -10,6 +10,7 @@ import { createSendingPause, type SendingPause } from "../../src/sending-pause/s
 import type { Store } from "../../src/store/store.ts";
 import {
   accept,
+  beginBoot,
   minute,
   newDirectory,
   newMessage,
@@ -55,6 +56,7 @@ async function bench(
   const { dataDir = newDirectory(), clock = new ManualClock(), boot = "boot-1" } = options;
   const store = await openSqlite(dataDir, clock);
   onTestFinished(() => store.close());
+  await beginBoot(store, boot);
   const keyOf = async (name: string) => (await store.accountByName(name))?.key ?? 0;
   const [mine, other] = [await keyOf("default"), await keyOf("operations")];
   const tried: number[] = [];
@@ -86,6 +88,7 @@ async function bench(
       }),
     shaping: createShaping({ groups: { x: { connections: options.connections ?? 50, per_second: 1000 } } }),
     owner: boot,
+    leaseValid: () => true,
     clock,
     log,
   });
@@ -176,7 +179,7 @@ test("a slot reserved before the pause is not used after it", async () => {
   const reservation = runner.reserve(queueName);
   if (!reservation) throw new Error("no slot");
   const message = newMessage({ accountKey: mine, to: ["a@x.test"], at: clock.now(), queueName });
-  const leased = message.recipients.map((one) => ({ ...one, lease: reservation.lease }));
+  const leased = message.recipients.map((one) => ({ ...one, leaseOwner: reservation.leaseOwner }));
   const [job] = await accept(store, { ...message, recipients: leased });
   await pauses.pause(mine, "too many bounces");
   if (job) runner.run(reservation, job);
@@ -194,7 +197,6 @@ test("a kill during a pause and during a release loses no mail and sends none ea
     queueName,
     limit: 100,
     now: first.clock.now(),
-    leaseUntil: 1e15,
   });
   const second = await first.crash(); // some are on hold, the others still wait
   await second.run(1000);

@@ -9,7 +9,7 @@ import { loadConfig } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Store } from "../../src/store/store.ts";
 import { list, startHttp, text, type Harness } from "../http/harness.ts";
-import { newDirectory, newEndpoint, newEvent, openSqlite, took } from "../store/fixtures.ts";
+import { newDirectory, newEndpoint, newEvent, openSqlite, owner, took } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { day, hour, mail, minute, second, startCustomer, type Customer } from "./customer.ts";
 
@@ -187,11 +187,11 @@ describe("kept by default", () => {
     await clock.advance(23 * hour + 42 * minute);
     const now = clock.now();
     const claim = {
+      owner,
       accountKey: hook.accountKey,
       endpointKey: hook.key,
       limit: 1,
       now,
-      leaseUntil: now + second,
     };
     const { deliveries } = await store.claimDeliveries(claim);
     await store.settleDeliveries(

@@ -99,7 +99,6 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
         queueName,
         limit: 1000,
         now: clock.now(),
-        leaseUntil: clock.now() + 600_000,
       });
       jobs.push(...found.jobs);
     }

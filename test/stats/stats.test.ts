@@ -1,7 +1,7 @@
 // GET /v1/stats/* over real mail: what is counted, where, and what cannot be asked.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { list, text, type Json } from "../http/harness.ts";
-import { newEndpoint, newSuppression } from "../store/fixtures.ts";
+import { newEndpoint, newSuppression, owner } from "../store/fixtures.ts";
 import { outcomes, startTraffic, type Traffic } from "./rig.ts";
 
 const minute = 60_000;
@@ -248,11 +248,11 @@ test("webhooks are by endpoint: attempts, and what came of them", async () => {
   for (const job of await traffic.send({ to: ["a@a.test", "b@a.test"] }))
     await traffic.end(job, outcomes.delivered(now()));
   const claim = {
+    owner,
     accountKey: endpoint.accountKey,
     endpointKey: endpoint.key,
     limit: 10,
     now: now(),
-    leaseUntil: now() + minute,
   };
   const { deliveries } = await traffic.store.claimDeliveries(claim);
   const results = [{ kind: "delivered" }, { kind: "dead_lettered" }] as const;

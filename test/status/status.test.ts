@@ -33,7 +33,7 @@ test("the status shows held mail and paused accounts, pools that cannot send and
   expect(await status()).toMatchObject({ ready: true, maintenance: null, paused_accounts: [] });
   await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test", "b@x.test"] }));
   await store.pauseAccount(key, at, "too many bounces");
-  await store.claimDue({ owner: "boot", queueName: "x.test", limit: 9, now: at, leaseUntil: at + minute });
+  await store.claimDue({ owner: "boot", queueName: "x.test", limit: 9, now: at });
   await store.setMaintenance({ since: at, until: at + minute });
   await maintenance.reload();
   const iso = (ms: number) => new Date(ms).toISOString();

@@ -28,7 +28,7 @@ test("a start removes the suppressions, deliveries and attempts that an interrup
 
   // The deletion's own transaction; the process ends before the pieces.
   const killed = openWriting(join(dataDir, databaseName));
-  killed.exec(`INSERT INTO deliveries (endpoint_key, event_seq, status, attempts, leased) VALUES (77, 1, 'failed', 1, 0);
+  killed.exec(`INSERT INTO deliveries (endpoint_key, event_seq, status, attempts) VALUES (77, 1, 'failed', 1);
     INSERT INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, duration_ms) VALUES (77, 1, 1, 1, 'failed', 5)`);
   const writes = createAccountWrites(killed, { accounts: null });
   expect(writes.deleteAccount({ id: account.id, at: clock.now() })?.key).toBe(account.key);

@@ -5,6 +5,7 @@ import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import {
   accept,
+  beginBoot,
   minute,
   newDirectory,
   newEvent,
@@ -49,7 +50,7 @@ const show = async (id: string): Promise<MessageRecord> => {
   return found;
 };
 const claim = (queueName: string, limit = 100, who = owner) =>
-  store.claimDue({ owner: who, queueName, limit, now: clock.now(), leaseUntil: clock.now() + 10 * minute });
+  store.claimDue({ owner: who, queueName, limit, now: clock.now() });
 
 /** Claims until the scheduled queue has nothing more that is due; answers whose mail came. */
 async function drain(queueName: string): Promise<number[]> {
@@ -91,8 +92,10 @@ test("a thousand due of a paused account are put on hold beside another's mail o
 });
 
 test("a start takes back what was being sent, and no hold", async () => {
+  await beginBoot(store, owner);
   await store.close();
   store = await openSqlite(dataDir, clock);
+  await beginBoot(store, "boot-2");
   expect(await store.takeBackLeases("boot-2", clock.now(), "~")).toBe(1);
   expect(await store.queueCounts()).toMatchObject({ held: 1001, queued: 1, sending: 0 });
   expect(await drain("busy.test")).toEqual([other]);

@@ -100,7 +100,6 @@ test("scheduled mail and mail of test keys count as any other, and every way out
     queueName: `${b}.default/a.test`,
     limit: 20,
     now: clock.now(),
-    leaseUntil: clock.now() + 60_000,
   });
   for (const job of jobs) await store.settle(settlementOf(job, clock.now()));
   expect(jobs).toHaveLength(20);
@@ -114,7 +113,7 @@ test("a restart counts each account's own again: waiting, leased, held and in th
   await store.acceptMessage(mail(b, { to: ["x@a.test", "y@a.test"] }));
   await store.acceptMessage(mail(b, { queueName: `${b}.default/held.test` }));
   await store.pauseAccount(b, clock.now(), "a test");
-  const claim = { owner: "boot-1", limit: 9, now: clock.now(), leaseUntil: clock.now() + 1000 };
+  const claim = { owner: "boot-1", limit: 9, now: clock.now() };
   expect((await store.claimDue({ ...claim, queueName: `${b}.default/held.test` })).jobs).toEqual([]);
   await store.close();
   store = await openSqlite(dataDir, clock);
@@ -141,7 +140,6 @@ test("of a message to several each recipient counts for its part of the content,
     queueName: `${b}.default/a.test`,
     limit: 1,
     now: clock.now(),
-    leaseUntil: clock.now() + 60_000,
   });
   for (const job of jobs) await store.settle(settlementOf(job, clock.now()));
   await clock.advance(1000);

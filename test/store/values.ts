@@ -16,6 +16,11 @@ export const mint = createIdMint();
 export const owner = "boot-1";
 export const minute = 60_000;
 
+/** A boot whose leases last for good. */
+export function beginBoot(store: Pick<Store, "beginBoot">, id: string, node = "n"): Promise<void> {
+  return store.beginBoot({ id, node, leaseUntil: Number.MAX_SAFE_INTEGER });
+}
+
 export interface MessageWishes {
   accountKey: number;
   to?: string[];
@@ -64,7 +69,7 @@ export function newMessage(wishes: MessageWishes): NewMessage {
     },
     createdAt: at,
     sendAt,
-    recipients: (wishes.to ?? ["ann@a.test"]).map((to) => newRecipient(to, at, wishes)),
+    recipients: (wishes.to ?? ["ann@a.test"]).map((to) => newRecipient(to, wishes)),
     idempotency: wishes.idempotency ?? null,
     quotas: wishes.quotas ?? [],
     maxQueue: wishes.maxQueue ?? 0,
@@ -72,9 +77,8 @@ export function newMessage(wishes: MessageWishes): NewMessage {
   };
 }
 
-function newRecipient(to: string, at: number, wishes: MessageWishes): NewRecipient {
+function newRecipient(to: string, wishes: MessageWishes): NewRecipient {
   const domain = to.slice(to.indexOf("@") + 1).toLowerCase();
-  const lease = wishes.lease ? { owner, until: at + 10 * minute } : null;
   return {
     type: "to",
     to,
@@ -82,7 +86,7 @@ function newRecipient(to: string, at: number, wishes: MessageWishes): NewRecipie
     canonical: to.toLowerCase(),
     domain,
     queueName: wishes.queueName ?? domain,
-    lease,
+    leaseOwner: wishes.lease ? owner : null,
   };
 }
 

@@ -8,7 +8,12 @@ test("recipients that have a slot start at once, the others wait in their queues
   const rig = makeRig();
   rig.runner.slots = 2;
   await rig.send(good({ to: ["a@x.test", "b@y.test", "c@y.test", "d@z.test"] }));
-  expect(rig.store.last().recipients.map(({ lease }) => lease !== null)).toEqual([true, true, false, false]);
+  expect(rig.store.last().recipients.map(({ leaseOwner }) => leaseOwner !== null)).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
   expect(rig.runner.ran.map(({ rcptTo }) => rcptTo)).toEqual(["a@x.test", "b@y.test"]);
   expect(rig.runner.noted).toEqual([
     { queueName: "1.default/y.test", dueAt: startMs },
@@ -46,7 +51,7 @@ test("a scheduled message takes no slot and is due at its time", async () => {
   expect(rig.store.last()).toMatchObject({
     sendAt: startMs + 3_600_000,
     message: { queuedAt: startMs + 3_600_000 },
-    recipients: [{ lease: null }],
+    recipients: [{ leaseOwner: null }],
   });
 });
 

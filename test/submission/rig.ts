@@ -108,7 +108,9 @@ export class FakeStore {
     this.accepted.push(input);
     const message = makeMessage({ id: input.message.id });
     const jobs = input.recipients.flatMap((recipient, i): Job[] =>
-      recipient.lease ? [makeJob(i + 1, { message, rcptTo: recipient.rcptTo, to: recipient.to })] : [],
+      recipient.leaseOwner !== null
+        ? [makeJob(i + 1, { message, rcptTo: recipient.rcptTo, to: recipient.to })]
+        : [],
     );
     return { kind: "accepted", jobs };
   }
@@ -132,7 +134,7 @@ export class FakeRunner implements Pick<Runner, "reserve" | "cancelReservation" 
       prepare: (_message: unknown, section: Buffer) =>
         void this.prepared.push({ section: String(section), held: this.held.size }),
     };
-    const reservation = { lease: { owner: "boot", until: 1 }, to } as unknown as Reservation;
+    const reservation = { leaseOwner: "boot", to } as unknown as Reservation;
     this.held.add(reservation);
     return reservation;
   };

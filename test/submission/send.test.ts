@@ -87,7 +87,7 @@ describe("an accepted message", () => {
           canonical: "a@xn--bcher-kva.test",
           domain: "xn--bcher-kva.test",
           queueName: "1.default/xn--bcher-kva.test",
-          lease: null,
+          leaseOwner: null,
         },
       ],
     });

@@ -45,7 +45,6 @@ export function makeJob(key: number, over: Partial<Job> = {}): Job {
     queueName: `1.default/${domain}`,
     attempt: 1,
     lastEventAt: 0,
-    leaseUntil: 0,
     ...over,
   };
 }

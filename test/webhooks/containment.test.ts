@@ -23,7 +23,7 @@ function bench() {
     store,
     clock,
     scheduleMs,
-    timeoutMs: 10_000,
+    owner: "boot",
     log,
     onDeadLetter: (letter) => hooks.letter(letter),
     post: {

@@ -25,7 +25,7 @@ function bench() {
     store,
     clock,
     scheduleMs,
-    timeoutMs: 10_000,
+    owner: "boot",
     log: silentLog,
     onDeadLetter: (letter) => letters.push(letter),
     post: {

@@ -1,6 +1,6 @@
-// The five calls of the Store that the dispatcher makes, in memory, with what their comments promise:
+// The calls of the Store that webhooks make, in memory, with what their comments promise:
 // first attempts in event order before retries, the attempt number raised and a lease taken at the claim.
-import type { DeliveryResult, DueDelivery } from "../../src/model/webhook-delivery.ts";
+import type { DeliveryResult, LeasedDelivery } from "../../src/model/webhook-delivery.ts";
 import { everyEvent, type Endpoint } from "../../src/model/webhook.ts";
 import type { StoreUnavailable } from "../../src/store/store.ts";
 import type { DispatchStore } from "../../src/webhooks/dispatcher.ts";
@@ -13,6 +13,7 @@ export interface Row {
   attempts: number;
   /** 0 for a first attempt. */
   dueAt: number;
+  leased: boolean;
   status: "pending" | "delivered" | "dead_lettered";
 }
 
@@ -51,7 +52,16 @@ export class MemoryStore implements DispatchStore {
       const eventSeq = this.rows.length + 1;
       const eventId = `evt_${eventSeq}`;
       const body = `{"event":"message.delivered","event_id":"${eventId}","data":{"subject":"Grüße \\u2028 ${eventSeq}"}}`;
-      this.rows.push({ endpointKey, eventSeq, eventId, body, attempts: 0, dueAt: 0, status: "pending" });
+      this.rows.push({
+        endpointKey,
+        eventSeq,
+        eventId,
+        body,
+        attempts: 0,
+        dueAt: 0,
+        leased: false,
+        status: "pending",
+      });
     }
   }
   /** Resolves once `count` results have been written in all. */
@@ -66,50 +76,50 @@ export class MemoryStore implements DispatchStore {
       ? this.rows.filter((row) => row.endpointKey === endpointKey && row.status === "pending")
       : [];
   }
+  #waitingOf(endpointKey: number): Row[] {
+    return this.#pending(endpointKey).filter(({ leased }) => !leased);
+  }
   async endpointsDue() {
     this.#refuse();
     return [...this.endpoints.values()].flatMap(({ key: endpointKey, accountKey }) => {
-      const due = this.#pending(endpointKey).map((row) => row.dueAt);
+      const due = this.#waitingOf(endpointKey).map((row) => row.dueAt);
       return due.length === 0 ? [] : [{ endpointKey, accountKey, dueAt: Math.min(...due) }];
     });
   }
   async endpointByKey(key: number) {
     return this.endpoints.get(key) ?? null;
   }
-  async claimDeliveries({
-    endpointKey,
-    limit,
-    now,
-    leaseUntil,
-  }: Parameters<DispatchStore["claimDeliveries"]>[0]) {
+  async claimDeliveries({ owner, endpointKey, limit, now }: Parameters<DispatchStore["claimDeliveries"]>[0]) {
     this.#refuse();
     const rank = (row: Row): number => (row.attempts === 0 ? 0 : 1);
     const due = this.#pending(endpointKey)
-      .filter((row) => row.dueAt <= now)
+      .filter((row) => !row.leased && row.dueAt <= now)
       .sort((a, b) => rank(a) - rank(b) || a.dueAt - b.dueAt || a.eventSeq - b.eventSeq)
       .slice(0, limit);
     const deliveries = due.map((row) => {
       row.attempts++;
-      row.dueAt = leaseUntil;
+      row.leased = true;
       return {
         accountKey: 1,
         endpointKey,
         eventSeq: row.eventSeq,
         eventId: row.eventId,
+        owner,
         attempt: row.attempts,
         body: row.body,
       };
     });
     this.claims.push({ endpointKey, limit, claimed: deliveries.length });
-    const rest = this.#pending(endpointKey).map((row) => row.dueAt);
+    const rest = this.#waitingOf(endpointKey).map((row) => row.dueAt);
     return { deliveries, nextDueAt: rest.length === 0 ? null : Math.min(...rest) };
   }
-  async giveBackDeliveries(deliveries: DueDelivery[], at: number) {
+  async giveBackDeliveries(deliveries: LeasedDelivery[], at: number, { counted = false } = {}) {
     this.#refuse();
     for (const { endpointKey, eventSeq, attempt } of deliveries) {
       const row = this.rows.find((other) => other.endpointKey === endpointKey && other.eventSeq === eventSeq);
-      if (row?.attempts !== attempt) continue;
-      row.attempts--;
+      if (!row?.leased || row.attempts !== attempt) continue;
+      row.leased = false;
+      if (!counted) row.attempts--;
       row.dueAt = row.attempts === 0 ? 0 : at;
     }
   }
@@ -118,11 +128,15 @@ export class MemoryStore implements DispatchStore {
     for (const { endpointKey, eventSeq, result } of results) {
       const row = this.rows.find((other) => other.endpointKey === endpointKey && other.eventSeq === eventSeq);
       if (!row) continue;
+      row.leased = false;
       if (result.kind === "retry") row.dueAt = result.dueAt;
       else row.status = result.kind;
     }
     this.results.push(...results);
     for (const one of this.#waiting) if (this.results.length >= one.count) one.resolve();
+  }
+  async takeBackDeliveries() {
+    return 0;
   }
   #refuse(): void {
     if (this.refusal) throw this.refusal;

@@ -45,6 +45,7 @@ export function rig(config: Partial<Config["webhooks"]>, names: Names = {}, cloc
   };
   const webhooks = createWebhooks({
     store,
+    owner: "boot",
     recorder: createRecorder({ clock, mint: createIdMint() }),
     config: { allowNetworks: ["127.0.0.0/8"], caFile: null, scheduleMs, timeoutMs: 10_000, ...config },
     resolver: resolverOf(names),

@@ -9,7 +9,7 @@ import { silentLog } from "../../src/log.ts";
 import type { DeadLetter } from "../../src/webhooks/results.ts";
 import { createWebhooks } from "../../src/webhooks/webhooks.ts";
 import { jobOf, traceOf } from "../events/jobs.ts";
-import { openSqlite } from "../store/fixtures.ts";
+import { openSqlite, owner } from "../store/fixtures.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 import { resolverOf, scheduleMs, secret } from "./rig.ts";
@@ -48,12 +48,14 @@ async function wired() {
       endpointsDue: () => store.endpointsDue(),
       endpointByKey: (key) => store.endpointByKey(key),
       claimDeliveries: (claim) => store.claimDeliveries(claim),
-      giveBackDeliveries: (deliveries, at) => store.giveBackDeliveries(deliveries, at),
+      giveBackDeliveries: (deliveries, at, how) => store.giveBackDeliveries(deliveries, at, how),
+      takeBackDeliveries: (owner, now) => store.takeBackDeliveries(owner, now),
       async settleDeliveries(results) {
         await store.settleDeliveries(results);
         written += results.length;
       },
     },
+    owner,
     recorder,
     config: { allowNetworks: ["127.0.0.0/8"], caFile: receiver.caFile, scheduleMs, timeoutMs: 10_000 },
     resolver: resolverOf({}),

@@ -1,5 +1,6 @@
-// The calls of the queue: claim what is due, renew, release, settle. A claim leases recipients of one scheduled queue to one
-// owner; the attempt number and the lease are on disk before a claim is answered.
+// The calls of the queue: claim what is due, release, settle. A claim leases recipients of one scheduled queue to a boot,
+// its owner; the attempt number and the lease are on disk before a claim is answered. How long a boot's leases last:
+// boots.ts.
 import type { QueueCounts, Wait } from "../../model/queue.ts";
 import type { Job } from "../../model/queued-recipient.ts";
 import type { Settlement } from "../../model/settlement.ts";
@@ -16,19 +17,21 @@ export interface QueueStore {
     queueName: string;
     limit: number;
     now: number;
-    leaseUntil: number;
     waits?: readonly Wait[];
   }): Promise<{ jobs: Job[]; nextDueAt: number | null }>;
-  /** Extends every lease of an owner; answers the number of leases held. */
-  renewLeases(owner: string, until: number): Promise<number>;
   /** Puts back what was leased and not tried; the attempt number goes back too. */
   release(owner: string, recipientKeys: number[], dueAt: number): Promise<void>;
   /**
-   * At start: leases of other owners (`owner` is this boot) and expired ones become due at `now`; answers how many. The
-   * attempt that each lease was for is recorded as interrupted, and as ambiguous except in `localQueue`, whose mail stays here.
+   * At start: what other boots of the node of `owner` held becomes due at `now`, as far as their leases are over; answers
+   * how many. The attempt that each lease was for is recorded as interrupted, and as ambiguous except in `localQueue`, whose
+   * mail stays here.
    */
   takeBackLeases(owner: string, now: number, localQueue: string): Promise<number>;
-  /** Outcome, attempt, event, webhook rows, suppression and inbox copy in one transaction. False: the recipient was final already and nothing was written. */
+  /**
+   * Outcome, attempt, event, webhook rows, suppression and inbox copy in one transaction. False: nothing was written, since the
+   * recipient was final already, or the lease of this attempt is no longer the owner's. A delivery counts all the same: the
+   * mail is not to be sent again.
+   */
   settle(settlement: Settlement): Promise<boolean>;
   queueCounts(): Promise<QueueCounts>;
 }

@@ -5,6 +5,7 @@ import type {
   DeliveryAttemptFilter,
   DeliveryResult,
   DueDelivery,
+  LeasedDelivery,
 } from "../../model/webhook-delivery.ts";
 import type { Endpoint, ReplayRequest } from "../../model/webhook.ts";
 
@@ -34,18 +35,23 @@ export interface WebhookStore {
   deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
   /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */
   endpointsDue(): Promise<{ endpointKey: number; accountKey: number; dueAt: number }[]>;
-  /** First attempts in event order before retries; raises and writes the attempt number, leased until `leaseUntil`. */
+  /** First attempts in event order before retries, leased to the boot `owner`; raises and writes the attempt number. */
   claimDeliveries(claim: {
+    owner: string;
     accountKey: number;
     endpointKey: number;
     limit: number;
     now: number;
-    leaseUntil: number;
   }): Promise<{ deliveries: DueDelivery[]; nextDueAt: number | null }>;
-  /** Of one account. */
+  /** Of one account. A result whose attempt lost its lease is left out, unless the event was delivered. */
   settleDeliveries(results: DeliveryResult[]): Promise<void>;
-  /** Puts back what was claimed and not tried: its attempt does not count. */
-  giveBackDeliveries(deliveries: DueDelivery[], at: number): Promise<void>;
+  /** Puts back what was claimed and not tried: its attempt does not count, unless it is to be `counted`. */
+  giveBackDeliveries(deliveries: LeasedDelivery[], at: number, how?: { counted?: boolean }): Promise<void>;
+  /**
+   * At start: what other boots of the node of `owner` held is due at `now`, as far as their leases are over, and each attempt
+   * listed as failed; answers how many.
+   */
+  takeBackDeliveries(owner: string, now: number): Promise<number>;
   /** Attempts of the endpoint: events newest first, of each the last attempt first. null: no such endpoint. */
   listDeliveries(
     accountKey: number,

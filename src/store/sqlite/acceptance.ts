@@ -49,8 +49,8 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
   const insertContent = db.prepare("INSERT INTO content (message_key, bytes) VALUES (?, ?)");
   const insertRecipient = db.prepare(
     `INSERT INTO recipients (account_key, type, to_address, rcpt_to, canonical, domain, queue_name, state, due_at,
-       lease_owner, lease_until, attempts, updated_at, share_bytes, message_key, last_event_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
+       lease_owner, attempts, updated_at, share_bytes, message_key, last_event_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
   );
   const countAccounts: Statement<[], { n: number }> = db.prepare(
     `SELECT count(*) AS n FROM accounts WHERE status <> 'deleted' AND name <> '${operationsAccount}'`,

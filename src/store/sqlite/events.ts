@@ -13,8 +13,8 @@ export function createEventWrites(db: Database, tally: Tally) {
     `INSERT INTO events (id, account_key, type, occurred_at, received_at, message_key, recipient, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const fanOut = db.prepare(
-    `INSERT INTO deliveries (endpoint_key, event_seq, status, attempts, due_at, leased)
-     SELECT key, ?, 'pending', 0, 0, 0 FROM endpoints WHERE account_key = ? AND event_mask & ? <> 0`,
+    `INSERT INTO deliveries (endpoint_key, event_seq, status, attempts, due_at)
+     SELECT key, ?, 'pending', 0, 0 FROM endpoints WHERE account_key = ? AND event_mask & ? <> 0`,
   );
   return {
     recordEvent(e: NewEvent): void {

@@ -1,5 +1,5 @@
 // Mail of accounts whose sending is paused (sending-pause.ts), as it stands in the queue: leased to a holder of its
-// account, which no boot takes back. `lease_until` is since when a row is held.
+// account, which no boot takes back. `held_since` says since when.
 
 /** Sorts behind the owner of every boot, so that each kind is one stretch of the index of leases. */
 export const firstHolder = "~hold:";

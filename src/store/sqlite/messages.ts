@@ -22,7 +22,7 @@ function createCancellation(db: Database, tally: Tally) {
     "SELECT key FROM messages WHERE id = ? AND account_key = ?",
   );
   const cancel: Statement<[number, number], { bytes: number }> = db.prepare(
-    `UPDATE recipients SET state = 'canceled', due_at = NULL, lease_owner = NULL, lease_until = NULL, updated_at = ?
+    `UPDATE recipients SET state = 'canceled', due_at = NULL, lease_owner = NULL, held_since = NULL, updated_at = ?
      WHERE message_key = ? AND (due_at IS NOT NULL OR ${isHeld}) RETURNING share_bytes AS bytes`,
   );
 

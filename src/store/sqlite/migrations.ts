@@ -54,7 +54,7 @@ CREATE TABLE content (message_key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRI
 CREATE TABLE recipients (
   key INTEGER PRIMARY KEY AUTOINCREMENT, message_key INTEGER NOT NULL, account_key INTEGER NOT NULL,
   type TEXT NOT NULL, to_address TEXT NOT NULL, rcpt_to TEXT NOT NULL, canonical TEXT NOT NULL, domain TEXT NOT NULL,
-  queue_name TEXT NOT NULL CHECK (queue_name <> ''), state TEXT NOT NULL, due_at INTEGER, lease_owner TEXT, lease_until INTEGER,
+  queue_name TEXT NOT NULL CHECK (queue_name <> ''), state TEXT NOT NULL, due_at INTEGER, lease_owner TEXT, held_since INTEGER,
   attempts INTEGER NOT NULL, last_attempt_at INTEGER, last_event_at INTEGER NOT NULL, smtp_code INTEGER,
   smtp_status TEXT, smtp_response TEXT, receiving_mta TEXT, sending_ip TEXT, tls TEXT, updated_at INTEGER NOT NULL,
   complained_at INTEGER, held_ms INTEGER NOT NULL DEFAULT 0, provider TEXT, complaint_unconfirmed INTEGER,
@@ -64,7 +64,7 @@ CREATE INDEX recipients_message ON recipients (message_key);
 CREATE INDEX recipients_address ON recipients (account_key, canonical, message_key);
 CREATE INDEX recipients_scheduled ON recipients (account_key, due_at) WHERE state = 'scheduled' AND due_at IS NOT NULL;
 CREATE INDEX recipients_waiting ON recipients (queue_name, due_at, state, share_bytes) WHERE due_at IS NOT NULL;
-CREATE INDEX recipients_leased ON recipients (lease_owner, lease_until, share_bytes) WHERE lease_owner IS NOT NULL;
+CREATE INDEX recipients_leased ON recipients (lease_owner, held_since, share_bytes) WHERE lease_owner IS NOT NULL;
 CREATE TABLE attempts (
   key INTEGER PRIMARY KEY, id TEXT NOT NULL, message_key INTEGER NOT NULL, recipient_key INTEGER NOT NULL,
   attempt INTEGER NOT NULL, started_at INTEGER NOT NULL, ended_at INTEGER NOT NULL, sending_ip TEXT, host TEXT,
@@ -107,10 +107,11 @@ CREATE TABLE endpoints (
 CREATE INDEX endpoints_account ON endpoints (account_key);
 CREATE TABLE deliveries (
   endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,
-  due_at INTEGER, leased INTEGER NOT NULL, last_attempt_at INTEGER, last_status INTEGER, duration_ms INTEGER,
+  due_at INTEGER, lease_owner TEXT, last_attempt_at INTEGER, last_status INTEGER, duration_ms INTEGER,
   PRIMARY KEY (endpoint_key, event_seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX deliveries_due ON deliveries (endpoint_key, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX deliveries_leased ON deliveries (lease_owner) WHERE lease_owner IS NOT NULL;
 CREATE TABLE delivery_attempts (
   endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, attempted_at INTEGER NOT NULL, attempt INTEGER NOT NULL,
   status TEXT NOT NULL, response_status INTEGER, error TEXT, duration_ms INTEGER NOT NULL, next_attempt_at INTEGER,
@@ -183,6 +184,9 @@ CREATE UNIQUE INDEX audit_uses ON audit (actor, source_ip, at / 86400000) WHERE 
 `,
   // The appliance's own.
   `
+CREATE TABLE boots (
+  id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, lease_until INTEGER NOT NULL, ended_at INTEGER
+) STRICT, WITHOUT ROWID;
 CREATE TABLE maintenance (key INTEGER PRIMARY KEY CHECK (key = 1), since INTEGER NOT NULL, until INTEGER) STRICT;
 CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE probe (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;

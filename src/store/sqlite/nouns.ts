@@ -5,6 +5,7 @@ import type { Touch } from "../changes.ts";
 import { accounts } from "./accounts.ts";
 import { apiKeys } from "./api-keys.ts";
 import { audit } from "./audit.ts";
+import { boots } from "./boots.ts";
 import { content } from "./content.ts";
 import { domains } from "./domains.ts";
 import { erasure } from "./erasure.ts";
@@ -30,6 +31,7 @@ const nouns = {
   accounts,
   apiKeys,
   audit,
+  boots,
   content,
   domains,
   erasure,

@@ -1,16 +1,17 @@
 // Claims and leases. A recipient that waits has a due time and no lease; one that is leased has no due time, so
 // that a row which is inserted leased and then settled touches only the small index of leases. The attempt number is
 // raised and written with the lease, before the attempt; where the program ends before the outcome is written, the next
-// start records that attempt as interrupted. What a paused account's turn comes to is not leased but put on
+// start of the node records that attempt as interrupted. What a paused account's turn comes to is not leased but put on
 // hold (sending-pause.ts).
 import type { Database, Statement } from "better-sqlite3";
 import { createIdMint } from "../../ids.ts";
 import type { ContentRef } from "../../model/content.ts";
 import type { Wait } from "../../model/queue.ts";
 import type { Job, QueuedMessage } from "../../model/queued-recipient.ts";
-import { everyone, nothing } from "../changes.ts";
+import { everyone } from "../changes.ts";
 import type { QueueStore } from "../interface/queue.ts";
-import { holderOf, isLeased } from "./held-mail.ts";
+import { overBoots } from "./boots.ts";
+import { holderOf } from "./held-mail.ts";
 import { noun, none } from "./noun.ts";
 import { createQueueViews } from "./queue-views.ts";
 import { contentRefOf } from "./message-rows.ts";
@@ -69,7 +70,6 @@ export interface Claim {
   queueName: string;
   limit: number;
   now: number;
-  leaseUntil: number;
   waits?: readonly Wait[];
 }
 
@@ -88,24 +88,23 @@ export function createQueueWrites(db: Database) {
      FROM recipients INDEXED BY recipients_waiting WHERE queue_name = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
   );
   const lease = db.prepare(
-    "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, lease_until = ?, updated_at = ? WHERE key = ?",
+    "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, updated_at = ? WHERE key = ?",
   );
   const hold = db.prepare(
-    "UPDATE recipients SET due_at = NULL, lease_owner = ?, lease_until = ? WHERE key = ?",
+    "UPDATE recipients SET due_at = NULL, lease_owner = ?, held_since = ? WHERE key = ?",
   );
   const addHeld = db.prepare("UPDATE recipients SET held_ms = held_ms + ? WHERE key = ?");
   const message: Statement<[number], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE key = ?`);
   const earliest: Statement<[string], { dueAt: number }> = db.prepare(
     "SELECT due_at AS dueAt FROM recipients INDEXED BY recipients_waiting WHERE queue_name = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1",
   );
-  const renew = db.prepare("UPDATE recipients SET lease_until = ? WHERE lease_owner = ?");
   const release = db.prepare(
-    `UPDATE recipients SET attempts = max(0, attempts - 1), due_at = ?, lease_owner = NULL, lease_until = NULL WHERE key = ? AND lease_owner = ?`,
+    `UPDATE recipients SET attempts = max(0, attempts - 1), due_at = ?, lease_owner = NULL WHERE key = ? AND lease_owner = ?`,
   );
   const mint = createIdMint();
   // A lease is written with its attempt's number, and `updated_at` is when.
   const lost: Statement<[{ owner: string; now: number }], { key: number }> = db.prepare(
-    `SELECT key FROM recipients INDEXED BY recipients_leased WHERE ${isLeased} AND (lease_owner <> @owner OR lease_until <= @now)`,
+    `SELECT key FROM recipients INDEXED BY recipients_leased WHERE lease_owner IN (${overBoots})`,
   );
   const interrupted = db.prepare(
     `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, ambiguous, decided_by, outcome, smtp_response, next_attempt_at)
@@ -113,12 +112,12 @@ export function createQueueWrites(db: Database) {
      FROM recipients WHERE key = @key`,
   );
   const takeBack = db.prepare(
-    `UPDATE recipients SET due_at = @now, lease_owner = NULL, lease_until = NULL,
+    `UPDATE recipients SET due_at = @now, lease_owner = NULL,
        last_attempt_at = min(updated_at, @now), updated_at = @now WHERE key = @key`,
   );
 
   /** Leases what is due, oldest first. What is come upon of a paused account is put on hold, and more is looked at in its place. */
-  const leaseDue = ({ owner, queueName, limit, now, leaseUntil, waits = [] }: Claim) => {
+  const leaseDue = ({ owner, queueName, limit, now, waits = [] }: Claim) => {
     const leased: ClaimedRecipient[] = [];
     const heldOf = new Set<number>();
     for (let held = 0; leased.length < limit && held < holdMost;) {
@@ -135,7 +134,7 @@ export function createQueueWrites(db: Database) {
           heldOf.add(accountKey);
           held += 1;
         } else {
-          lease.run(owner, leaseUntil, now, recipient.key);
+          lease.run(owner, now, recipient.key);
           recipient.heldMs += waited;
           leased.push(recipient);
         }
@@ -167,9 +166,6 @@ export function createQueueWrites(db: Database) {
         nextDueAt: earliest.get(claim.queueName)?.dueAt ?? null,
       };
     },
-    renewLeases(arg: { owner: string; until: number }): number {
-      return renew.run(arg.until, arg.owner).changes;
-    },
     release(arg: { owner: string; recipientKeys: number[]; dueAt: number }): void {
       for (const key of arg.recipientKeys) release.run(arg.dueAt, key, arg.owner);
     },
@@ -192,17 +188,14 @@ function waitedMs(waits: readonly Wait[], dueAt: number): number {
 }
 
 /** What a claim found, as jobs; recipients of one message share it. */
-export function jobsOfClaim(
-  found: { recipients: ClaimedRecipient[]; messages: ClaimedMessage[] },
-  leaseUntil: number,
-): Job[] {
+export function jobsOfClaim(found: { recipients: ClaimedRecipient[]; messages: ClaimedMessage[] }): Job[] {
   const messages = new Map(found.messages.map((row) => [row.key, queuedMessageOf(row)]));
   const jobs: Job[] = [];
   for (const { messageKey, heldMs, ...recipient } of found.recipients) {
     const accepted = messages.get(messageKey);
     if (!accepted) continue;
     const message = heldMs === 0 ? accepted : { ...accepted, queuedAt: accepted.queuedAt + heldMs };
-    jobs.push({ ...recipient, message, leaseUntil });
+    jobs.push({ ...recipient, message });
   }
   return jobs;
 }
@@ -221,7 +214,6 @@ export const queue = noun({
       for (const { accountKey } of result?.messages ?? []) touch(accountKey, "messages", now);
       for (const accountKey of result?.heldOf ?? []) touch(accountKey, "messages");
     },
-    renewLeases: nothing, // how long a lease is shows nowhere
     release: (touch) => touch(everyone, "messages"),
     takeBackLeases: (touch) => touch(everyone, "messages"),
   },
@@ -231,9 +223,8 @@ export const queue = noun({
     scheduledQueues: (afterQueue, limit) => lists.scheduledQueues({ afterQueue, limit }),
     async claimDue(claim) {
       const found = await write.claimDue(claim);
-      return { jobs: jobsOfClaim(found, claim.leaseUntil), nextDueAt: found.nextDueAt };
+      return { jobs: jobsOfClaim(found), nextDueAt: found.nextDueAt };
     },
-    renewLeases: (owner, until) => write.renewLeases({ owner, until }),
     release: (owner, recipientKeys, dueAt) => write.release({ owner, recipientKeys, dueAt }),
     takeBackLeases: (owner, now, localQueue) => write.takeBackLeases({ owner, now, localQueue }),
     queueCounts: () => lists.queueCounts({ now: clock.now() }),

@@ -32,7 +32,7 @@ export function createReportWrites(
      FROM recipients WHERE key = ? AND message_key = ?`,
   );
   const bounce = db.prepare(
-    `UPDATE recipients SET state = 'bounced', due_at = NULL, lease_owner = NULL, lease_until = NULL, updated_at = @at, last_event_at = @eventAt,
+    `UPDATE recipients SET state = 'bounced', due_at = NULL, lease_owner = NULL, held_since = NULL, updated_at = @at, last_event_at = @eventAt,
        smtp_code = @smtpCode, smtp_status = @smtpStatus, smtp_response = @smtpResponse WHERE key = @recipientKey`,
   );
   const complain = db.prepare(

@@ -25,11 +25,11 @@ export function createHoldWrites(db: Database, recordAudit: (entry: AuditEntry) 
     "SELECT 1 AS n FROM accounts WHERE key = ? AND paused_at IS NOT NULL",
   );
   const longest: Statement<[string, number], { key: number; queueName: string; since: number }> = db.prepare(
-    `SELECT key, queue_name AS queueName, lease_until AS since FROM recipients INDEXED BY recipients_leased
-     WHERE lease_owner = ? ORDER BY lease_until LIMIT ?`,
+    `SELECT key, queue_name AS queueName, held_since AS since FROM recipients INDEXED BY recipients_leased
+     WHERE lease_owner = ? ORDER BY held_since LIMIT ?`,
   );
   const release = db.prepare(
-    `UPDATE recipients SET due_at = lease_until, held_ms = held_ms + max(0, @at - lease_until), lease_owner = NULL, lease_until = NULL
+    `UPDATE recipients SET due_at = held_since, held_ms = held_ms + max(0, @at - held_since), lease_owner = NULL, held_since = NULL
      WHERE key = @key`,
   );
 

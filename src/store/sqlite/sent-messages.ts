@@ -37,7 +37,7 @@ export function createSentRows(db: Database) {
     return recipientsOf
       .all({ key: message.key, now })
       .map(({ state, receivingMta, sendingIp, provider, ...recipient }) => ({
-        job: { ...recipient, message, leaseUntil: 0 },
+        job: { ...recipient, message },
         state,
         receivingMta,
         sendingIp,

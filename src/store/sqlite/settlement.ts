@@ -1,5 +1,6 @@
 // What an outcome changes, in one transaction: the recipient, the attempt, the event with its webhook rows, the
-// suppression and the inbox copy. A recipient that is final stays as it is: a second outcome writes nothing.
+// suppression and the inbox copy. A recipient that is final stays as it is: a second outcome writes nothing. Nor does that of
+// an attempt whose lease was lost, except a delivery: the mail must not be sent again.
 import type { Database, Statement } from "better-sqlite3";
 import type { NewEvent } from "../../model/event.ts";
 import type { NewSuppression, SecondLook } from "../../model/suppression.ts";
@@ -15,17 +16,14 @@ export interface SettlementParts {
 }
 
 export function createSettlementWrites(db: Database, tally: Tally, parts: SettlementParts) {
-  // A deferral told by a process that has lost its lease must not end the lease of the one that holds it now.
-  const keepsLease = "lease_owner <> @owner AND @dueAt IS NOT NULL";
   const update: Statement<[PackedSettlement], { bytes: number }> = db.prepare(
     `UPDATE recipients SET state = @outcome, attempts = @attempts, updated_at = @at, last_event_at = @eventAt,
-       due_at = iif(${keepsLease}, NULL, @dueAt),
-       lease_owner = iif(${keepsLease}, lease_owner, NULL),
-       lease_until = iif(${keepsLease}, lease_until, NULL),
+       due_at = @dueAt, lease_owner = NULL, held_since = NULL,
        last_attempt_at = iif(@tried, @startedAt, last_attempt_at),
        smtp_code = @smtpCode, smtp_status = @smtpStatus, smtp_response = @smtpResponse,
        receiving_mta = iif(@tried, @host, receiving_mta), sending_ip = iif(@tried, @sendingIp, sending_ip), provider = iif(@tried, @provider, provider), tls = iif(@tried, @tls, tls)
-     WHERE key = @recipientKey AND (due_at IS NOT NULL OR lease_owner IS NOT NULL) RETURNING share_bytes AS bytes`,
+     WHERE key = @recipientKey AND ((lease_owner = @owner AND attempts = @attempt)
+       OR (@outcome = 'delivered' AND (due_at IS NOT NULL OR lease_owner IS NOT NULL))) RETURNING share_bytes AS bytes`,
   );
   const insertAttempt = db.prepare(
     `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, sending_ip, host, address, tls,

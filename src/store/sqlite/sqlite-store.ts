@@ -63,9 +63,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     closers.push(() => void setup.close());
     refuseLostDatabase(setup, spool, path);
     migrate(setup, path);
-    const swept = prepareAtStart(setup, { now: clock.now(), mint: options.mint, spool });
-    if (swept.orphanFiles + swept.deliveriesBack > 0)
-      log.info({ ...swept }, "took back what the last process left");
+    const files = prepareAtStart(setup, { now: clock.now(), mint: options.mint, spool });
+    if (files > 0) log.info({ files }, "removed files that the last process left and no message names");
 
     const listeners = new Set<(commit: Commit) => void>();
     let checkpointing = false;

@@ -1,11 +1,12 @@
 // Deliveries of events to endpoints. First attempts stand at due time 0, so that the index gives them in event order
-// before any retry; a delivery in flight is due again when its lease ends. Deliveries of a deleted endpoint go in pieces,
-// so that no transaction grows with a backlog.
+// before any retry; a delivery in flight is leased to a boot, and due only when it is given or taken back. Deliveries of a
+// deleted endpoint go in pieces, so that no transaction grows with a backlog.
 import type { Database, Statement } from "better-sqlite3";
 import { counterMask } from "../../model/counters.ts";
 import { webhookFacts } from "../../model/facts.ts";
-import type { DeliveryResult, DueDelivery } from "../../model/webhook-delivery.ts";
+import type { DeliveryResult, DueDelivery, LeasedDelivery } from "../../model/webhook-delivery.ts";
 import type { Tally } from "../batch-counters.ts";
+import { overBoots } from "./boots.ts";
 import { discardPiece, inPieces } from "./pieces.ts";
 import type { Remote } from "./remote.ts";
 
@@ -13,6 +14,9 @@ import type { Remote } from "./remote.ts";
 const attemptsPiece = 500;
 /** Attempts of one delivery, as the schedule has them. */
 const lastAttempt = 10;
+
+const interruptedText =
+  "the server ended before the answer came; the endpoint may have got the event, which is sent again";
 
 const counted = {
   delivered: counterMask(["attempts", "delivered"]),
@@ -35,17 +39,18 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
     `SELECT due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
      WHERE endpoint_key = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1`,
   );
-  const lease: Statement<[number, number, number, number], { attempt: number }> = db.prepare(
-    `UPDATE deliveries SET attempts = min(attempts + 1, ${lastAttempt}), leased = 1, due_at = ?, last_attempt_at = ?
+  const lease: Statement<[string, number, number, number], { attempt: number }> = db.prepare(
+    `UPDATE deliveries SET attempts = min(attempts + 1, ${lastAttempt}), lease_owner = ?, due_at = NULL, last_attempt_at = ?
      WHERE endpoint_key = ? AND event_seq = ? RETURNING attempts AS attempt`,
   );
   const event: Statement<[number], { id: string; body: string }> = db.prepare(
     "SELECT id, body FROM events WHERE seq = ?",
   );
-  // What a holder that lost its lease has to say counts only where it is good news.
+  // Of an attempt whose lease was lost only a delivery counts.
   const settle = db.prepare(
-    `UPDATE deliveries SET status = @state, due_at = @dueAt, leased = 0, last_attempt_at = @at, last_status = @status, duration_ms = @durationMs
-     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND due_at IS NOT NULL AND (attempts = @attempt OR @state = 'delivered')`,
+    `UPDATE deliveries SET status = @state, due_at = @dueAt, lease_owner = NULL, last_attempt_at = @at, last_status = @status, duration_ms = @durationMs
+     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND ((lease_owner = @owner AND attempts = @attempt)
+       OR (@state = 'delivered' AND (due_at IS NOT NULL OR lease_owner IS NOT NULL)))`,
   );
   const keepFailure = db.prepare(
     `INSERT OR REPLACE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, response_status, error,
@@ -54,9 +59,21 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
   );
   // A first attempt waits with the first ones again, a later one with the retries; it was last tried when its last failure was.
   const giveBack = db.prepare(
-    `UPDATE deliveries SET attempts = attempts - 1, leased = 0, due_at = iif(attempts = 1, 0, @dueAt), last_attempt_at =
+    `UPDATE deliveries SET attempts = attempts - 1, lease_owner = NULL, due_at = iif(attempts = 1, 0, @dueAt), last_attempt_at =
          (SELECT max(attempted_at + duration_ms) FROM delivery_attempts WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq)
-     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND leased = 1 AND due_at IS NOT NULL`,
+     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND lease_owner = @owner`,
+  );
+  const giveBackCounted = db.prepare(
+    `UPDATE deliveries SET lease_owner = NULL, due_at = @dueAt
+     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND lease_owner = @owner`,
+  );
+  const over = `FROM deliveries INDEXED BY deliveries_leased WHERE lease_owner IN (${overBoots})`;
+  const interrupted = db.prepare(
+    `INSERT OR IGNORE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, error, duration_ms, next_attempt_at)
+     SELECT endpoint_key, event_seq, coalesce(last_attempt_at, @now), attempts, 'failed', @error, 0, @now ${over}`,
+  );
+  const takeBack = db.prepare(
+    `UPDATE deliveries INDEXED BY deliveries_leased SET due_at = @now, lease_owner = NULL WHERE lease_owner IN (${overBoots})`,
   );
   const dropAttempts = db.prepare(
     `DELETE FROM delivery_attempts WHERE endpoint_key = @key AND (event_seq, attempted_at, attempt) IN
@@ -90,7 +107,7 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
     dropAttempts(arg: { key: number }): number {
       return dropAttempts.run(arg).changes;
     },
-    claimDeliveries(arg: { endpointKey: number; limit: number; now: number; leaseUntil: number }): {
+    claimDeliveries(arg: { owner: string; endpointKey: number; limit: number; now: number }): {
       deliveries: DueDelivery[];
       nextDueAt: number | null;
     } {
@@ -100,13 +117,14 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
       const deliveries: DueDelivery[] = [];
       for (const { seq } of due.all(endpointKey, arg.now, arg.limit)) {
         const row = event.get(seq);
-        const raised = lease.get(arg.leaseUntil, arg.now, endpointKey, seq);
+        const raised = lease.get(arg.owner, arg.now, endpointKey, seq);
         if (row && raised)
           deliveries.push({
             accountKey: endpoint.accountKey,
             endpointKey,
             eventSeq: seq,
             eventId: row.id,
+            owner: arg.owner,
             attempt: raised.attempt,
             body: row.body,
           });
@@ -126,12 +144,14 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
         keepFailure.run({ ...rest, dueAt, outcome, startedAt: rest.at - rest.durationMs });
       }
     },
-    giveBackDeliveries(arg: {
-      at: number;
-      deliveries: Pick<DueDelivery, "accountKey" | "endpointKey" | "eventSeq" | "attempt">[];
-    }): void {
-      for (const { endpointKey, eventSeq, attempt } of arg.deliveries)
-        giveBack.run({ endpointKey, eventSeq, attempt, dueAt: Math.max(1, arg.at) });
+    giveBackDeliveries(arg: { at: number; counted: boolean; deliveries: LeasedDelivery[] }): void {
+      const back = arg.counted ? giveBackCounted : giveBack;
+      for (const delivery of arg.deliveries) back.run({ ...delivery, dueAt: Math.max(1, arg.at) });
+    },
+    takeBackDeliveries({ owner, now }: { owner: string; now: number }): number {
+      const arg = { owner, now: Math.max(1, now) };
+      interrupted.run({ ...arg, error: interruptedText });
+      return takeBack.run(arg).changes;
     },
   };
 }

@@ -47,7 +47,7 @@ export function createReplay(db: Database) {
      FROM deliveries WHERE endpoint_key = ? AND event_seq = ? AND status = 'delivered'`,
   );
   const put = db.prepare(
-    "INSERT OR REPLACE INTO deliveries (endpoint_key, event_seq, status, attempts, due_at, leased) VALUES (?, ?, 'pending', 0, ?, 0)",
+    "INSERT OR REPLACE INTO deliveries (endpoint_key, event_seq, status, attempts, due_at) VALUES (?, ?, 'pending', 0, ?)",
   );
   const exists: Statement<[number], { n: number }> = db.prepare("SELECT 1 AS n FROM endpoints WHERE key = ?");
 

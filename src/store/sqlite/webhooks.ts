@@ -4,7 +4,7 @@ import type { Database, Statement } from "better-sqlite3";
 import { and, asc, eq, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Endpoint } from "../../model/webhook.ts";
-import { nothing, removed } from "../changes.ts";
+import { everyone, nothing, removed } from "../changes.ts";
 import { pageAt, pageOf } from "../cursor.ts";
 import type { WebhookStore } from "../interface/webhooks.ts";
 import { mostOf, within, type Over } from "./limit.ts";
@@ -59,7 +59,15 @@ function createEndpointWrites(db: Database) {
     `DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN
        (SELECT event_seq FROM deliveries INDEXED BY deliveries_due WHERE endpoint_key = @key AND due_at IS NOT NULL LIMIT @limit)`,
   );
-  const discardPending = (key: number, limit: number): number => dropPending.run({ key, limit }).changes;
+  // What all endpoints have in flight at once is bounded.
+  const dropInFlight = db.prepare(
+    `DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN
+       (SELECT event_seq FROM deliveries INDEXED BY deliveries_leased WHERE lease_owner IS NOT NULL AND endpoint_key = @key)`,
+  );
+  const discardPending = (key: number, limit: number): number => {
+    dropInFlight.run({ key });
+    return dropPending.run({ key, limit }).changes;
+  };
 
   const endpointOf = (key: number): Endpoint | null => {
     const row = read.get(key);
@@ -183,6 +191,7 @@ export const webhooks = noun({
     giveBackDeliveries(touch, { deliveries }) {
       for (const { accountKey } of deliveries) touch(accountKey, "events");
     },
+    takeBackDeliveries: (touch) => touch(everyone, "events"),
     dropAttempts: nothing,
     dropDeliveries: nothing, // they went from sight with their endpoint
     discardBacklog: (touch, { accountKey }) => touch(accountKey, "events"),
@@ -241,11 +250,19 @@ export const webhooks = noun({
     endpointsDue: async () => lookups.endpointsDue(),
     claimDeliveries: (claim) => write.claimDeliveries(claim),
     settleDeliveries: (results) => write.settleDeliveries(results),
-    giveBackDeliveries: (deliveries, at) =>
+    giveBackDeliveries: (deliveries, at, { counted = false } = {}) =>
       write.giveBackDeliveries({
         at,
-        deliveries: deliveries.map(({ body: _body, eventId: _id, ...delivery }) => delivery),
+        counted,
+        deliveries: deliveries.map(({ accountKey, endpointKey, eventSeq, owner, attempt }) => ({
+          accountKey,
+          endpointKey,
+          eventSeq,
+          owner,
+          attempt,
+        })),
       }),
+    takeBackDeliveries: (owner, now) => write.takeBackDeliveries({ owner, now }),
     async listDeliveries(accountKey, id, filter, page) {
       const endpoint = lookups.endpoint(accountKey, id);
       if (!endpoint) return null;

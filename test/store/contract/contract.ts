@@ -4,6 +4,7 @@ import { describe } from "vitest";
 import { acceptanceContract } from "./acceptance.ts";
 import { accountContract } from "./accounts.ts";
 import { apiKeyContract } from "./api-keys.ts";
+import { bootContract } from "./boots.ts";
 import { contentContract } from "./content.ts";
 import { domainContract } from "./domains.ts";
 import { engineContract } from "./engine.ts";
@@ -22,6 +23,7 @@ const contracts = [
   acceptanceContract,
   accountContract,
   apiKeyContract,
+  bootContract,
   contentContract,
   domainContract,
   engineContract,

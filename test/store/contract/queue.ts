@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Job } from "../../../src/model/queued-recipient.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
-import { accept, mint, minute, newMessage, owner, settlementOf } from "../values.ts";
+import { accept, beginBoot, mint, minute, newMessage, owner, settlementOf } from "../values.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
 
 export function queueContract(open: OpenStore): void {
@@ -39,7 +39,7 @@ export function queueContract(open: OpenStore): void {
           newMessage({ accountKey: account, to: [`${name}@${queueName}`], at: at + delay }),
         );
       }
-      const claim = { owner, queueName, limit: 2, now: at + 10, leaseUntil: at + minute };
+      const claim = { owner, queueName, limit: 2, now: at + 10 };
       const first = await store.claimDue(claim);
       expect(first.jobs.map(({ to, attempt }) => [to, attempt])).toEqual([
         [`a@${queueName}`, 1],
@@ -65,9 +65,7 @@ export function queueContract(open: OpenStore): void {
       const to = Array.from({ length: 20 }, (_, i) => `r${i}@${queueName}`);
       await accept(store, newMessage({ accountKey: account, to, at }));
       const claims = await Promise.all(
-        ["one", "two"].map((name) =>
-          store.claimDue({ owner: name, queueName, limit: 15, now: at, leaseUntil: at + minute }),
-        ),
+        ["one", "two"].map((name) => store.claimDue({ owner: name, queueName, limit: 15, now: at })),
       );
       const keys = claims.flatMap(({ jobs }) => jobs.map(({ key }) => key));
       expect(keys).toHaveLength(20);
@@ -101,7 +99,7 @@ export function queueContract(open: OpenStore): void {
       const queueName = freshDomain();
       const at = clock.now();
       await accept(store, newMessage({ accountKey: account, to: [`a@${queueName}`], at }));
-      const claim = { owner, queueName, limit: 1, now: at, leaseUntil: at + minute };
+      const claim = { owner, queueName, limit: 1, now: at };
       const { jobs } = await store.claimDue(claim);
       await store.release(
         "somebody-else",
@@ -118,51 +116,41 @@ export function queueContract(open: OpenStore): void {
       expect((await store.claimDue({ ...claim, now: at + 5 })).jobs[0]?.attempt).toBe(1);
     });
 
-    test("leases of another boot and expired ones are taken back, the attempt counted", async () => {
+    test("what an ended boot of the node held is taken back, the attempt counted, and nothing of this boot", async () => {
       const queueName = freshDomain();
       const at = clock.now();
-      await accept(
-        store,
-        newMessage({ accountKey: account, to: [`a@${queueName}`, `b@${queueName}`, `c@${queueName}`], at }),
-      );
-      const lease = async (who: string, until: number) =>
-        (await store.claimDue({ owner: who, queueName, limit: 1, now: at, leaseUntil: until })).jobs[0];
-      await lease("dead", at + 60 * minute);
-      await lease("boot-2", at + 1);
-      const held = await lease("boot-2", at + 60 * minute);
-      expect(await store.renewLeases("boot-3", at + 90 * minute)).toBe(0);
-      expect(await store.takeBackLeases("boot-2", at + 2, "~")).toBeGreaterThanOrEqual(2);
-      const { jobs } = await store.claimDue({
-        owner: "boot-2",
-        queueName,
-        limit: 9,
-        now: at + 2,
-        leaseUntil: at + minute,
-      });
-      expect(jobs.map(({ to, attempt }) => [to, attempt])).toEqual([
-        [`a@${queueName}`, 2],
-        [`b@${queueName}`, 2],
-      ]);
-      expect(held?.to).toBe(`c@${queueName}`);
-      expect(await store.renewLeases("boot-2", at + 90 * minute)).toBe(3);
+      await accept(store, newMessage({ accountKey: account, to: [`a@${queueName}`, `b@${queueName}`], at }));
+      const lease = async (who: string) =>
+        (await store.claimDue({ owner: who, queueName, limit: 1, now: at })).jobs[0];
+      await beginBoot(store, "dead", queueName);
+      await beginBoot(store, "boot-2", queueName);
+      await lease("dead");
+      const held = await lease("boot-2");
+      expect(await store.takeBackLeases("boot-2", at + 2, "~")).toBe(0);
+      await store.endBoot("dead", at + 2);
+      expect(await store.takeBackLeases("boot-2", at + 2, "~")).toBe(1);
+      const { jobs } = await store.claimDue({ owner: "boot-2", queueName, limit: 9, now: at + 2 });
+      expect(jobs.map(({ to, attempt }) => [to, attempt])).toEqual([[`a@${queueName}`, 2]]);
+      expect(held?.to).toBe(`b@${queueName}`);
     });
 
     test("an attempt that the end of the program cut off is listed as interrupted, and as ambiguous where mail leaves", async () => {
       const at = clock.now();
+      await beginBoot(store, "boot-a");
+      await beginBoot(store, "boot-b");
       const accepted = async (queueName: string, sendAt: number | null = null) => {
         const input = newMessage({ accountKey: account, to: [`a@${queueName}`], at, sendAt, queueName });
         await accept(store, input);
         return { id: input.message.id, queueName };
       };
       const lease = (queueName: string, now: number) =>
-        store.claimDue({ owner: "boot-a", queueName, limit: 1, now, leaseUntil: now + minute });
+        store.claimDue({ owner: "boot-a", queueName, limit: 1, now });
       const [sent, waiting] = [await accepted(freshDomain()), await accepted(freshDomain())];
       const local = await accepted("local scheduled queue");
       for (const { queueName } of [sent, local])
         expect((await lease(queueName, at + 7)).jobs).toHaveLength(1);
-      expect(await store.takeBackLeases("boot-b", at + 900, "local scheduled queue")).toBeGreaterThanOrEqual(
-        2,
-      );
+      await store.endBoot("boot-a", at + 8);
+      expect(await store.takeBackLeases("boot-b", at + 900, "local scheduled queue")).toBe(2);
       const [attempt, ...more] = await store.attempts(account, sent.id);
       expect(more).toEqual([]);
       expect(attempt).toEqual({
@@ -207,9 +195,7 @@ export function queueContract(open: OpenStore): void {
       await accept(store, input);
       const show = async () => (await store.message(account, input.message.id))?.recipients[0];
       expect(await show()).toMatchObject({ state: "scheduled", nextAttemptAt: at + 10 * minute });
-      expect((await store.claimDue({ owner, queueName, limit: 1, now: at, leaseUntil: at })).jobs).toEqual(
-        [],
-      );
+      expect((await store.claimDue({ owner, queueName, limit: 1, now: at })).jobs).toEqual([]);
       const before = await store.queueCounts();
       clock.jump(10 * minute);
       expect(await show()).toMatchObject({ state: "queued" });
@@ -218,9 +204,7 @@ export function queueContract(open: OpenStore): void {
       expect(await store.cancelMessage(account, input.message.id, at)).toMatchObject({ canceled: 0 });
       expect(await store.cancelMessage(account, mint("msg", at), at)).toBeNull();
       expect(await show()).toMatchObject({ state: "canceled", nextAttemptAt: null });
-      expect(
-        (await store.claimDue({ owner, queueName, limit: 1, now: at + 99 * minute, leaseUntil: at })).jobs,
-      ).toEqual([]);
+      expect((await store.claimDue({ owner, queueName, limit: 1, now: at + 99 * minute })).jobs).toEqual([]);
     });
 
     test("a recipient that is being sent is not canceled", async () => {
@@ -237,7 +221,7 @@ export function queueContract(open: OpenStore): void {
       const before = await store.queueCounts();
       await accept(store, newMessage({ accountKey: account, to: [`a@${queueName}`], at: 5 }));
       expect(await store.queueCounts()).toMatchObject({ queued: before.queued + 1, oldestDueAt: 5 });
-      const { jobs } = await store.claimDue({ owner, queueName, limit: 1, now: at, leaseUntil: at + minute });
+      const { jobs } = await store.claimDue({ owner, queueName, limit: 1, now: at });
       expect(await store.queueCounts()).toMatchObject({
         queued: before.queued,
         sending: before.sending + 1,

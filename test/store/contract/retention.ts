@@ -218,11 +218,11 @@ export function retentionContract(open: OpenStore): void {
       const claimed = async (endpointKey: number, now: number) =>
         (
           await store.claimDeliveries({
+            owner,
             accountKey: account,
             endpointKey,
             limit: 10,
             now,
-            leaseUntil: now + minute,
           })
         ).deliveries;
 
@@ -361,8 +361,10 @@ export function retentionContract(open: OpenStore): void {
         } else if (kind === "wait") now += ms;
         else if (kind === "defer" && job) {
           await settle(job, now, { outcome: "deferred" });
-          const claim = { owner, queueName: "x.test", limit: 100, now: now + minute, leaseUntil: now + hour };
-          await store.claimDue(claim);
+          const claim = { owner, queueName: "x.test", limit: 100, now: now + minute };
+          const { jobs } = await store.claimDue(claim);
+          const claimed = new Map(jobs.map((each) => [each.key, each]));
+          for (const each of mails) each.waiting = each.waiting.map((old) => claimed.get(old.key) ?? old);
         } else if (kind === "settle" && mail && job) {
           await settle(job, now, { outcome: pick % 2 === 0 ? "delivered" : "bounced" });
           mail.waiting = mail.waiting.filter((other) => other !== job);

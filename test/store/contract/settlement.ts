@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Job } from "../../../src/model/queued-recipient.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
-import { accept, minute, newMessage, newSuppression, owner, settlementOf } from "../values.ts";
+import { accept, beginBoot, minute, newMessage, newSuppression, owner, settlementOf } from "../values.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
 
 export function settlementContract(open: OpenStore): void {
@@ -78,7 +78,6 @@ export function settlementContract(open: OpenStore): void {
         queueName: job.queueName,
         limit: 1,
         now: at + minute - 1,
-        leaseUntil: at + 9 * minute,
       };
       expect(await store.claimDue(claim)).toEqual({ jobs: [], nextDueAt: at + minute });
       const { jobs } = await store.claimDue({ ...claim, now: at + minute });
@@ -96,23 +95,42 @@ export function settlementContract(open: OpenStore): void {
       expect(await store.attempts(account, job.message.id)).toEqual([]);
     });
 
-    test("a late deferral of a lost lease leaves the new holder's lease; a late delivery is final", async () => {
+    test("of an attempt whose lease was lost a deferral and a bounce write nothing; a delivery is final", async () => {
       const at = clock.now();
       const job = await one();
+      await beginBoot(store, owner);
+      await store.endBoot(owner, at);
+      await beginBoot(store, "boot-next");
       await store.takeBackLeases("boot-next", at, "~");
-      const claim = {
-        owner: "boot-next",
-        queueName: job.queueName,
-        limit: 1,
-        now: at,
-        leaseUntil: at + 9 * minute,
-      };
+      const claim = { owner: "boot-next", queueName: job.queueName, limit: 1, now: at };
       expect((await store.claimDue(claim)).jobs).toHaveLength(1);
-      expect(await store.settle(settlementOf(job, at, { outcome: "deferred" }))).toBe(true);
-      expect(await stateOf(job)).toBe("sending");
+      const shown = async () => [
+        await store.message(account, job.message.id),
+        await store.attempts(account, job.message.id),
+        await store.listEvents(account, { messageId: job.message.id }, { limit: 10, cursor: null }),
+      ];
+      const before = await shown();
+      const suppression = newSuppression(account, job.to);
+      for (const outcome of ["deferred", "bounced"] as const)
+        expect(await store.settle(settlementOf(job, at + 1, { outcome, suppression }))).toBe(false);
+      expect(await shown()).toEqual(before);
+      expect(await store.suppression(account, job.to, at)).toBeNull();
       expect((await store.claimDue({ ...claim, now: at + 60 * minute })).jobs).toEqual([]);
-      expect(await store.settle(settlementOf(job, at))).toBe(true);
+      expect(await store.settle(settlementOf(job, at + 1))).toBe(true);
       expect(await stateOf(job)).toBe("delivered");
+      expect(await store.settle(settlementOf(job, at + 2, { owner: "boot-next", attempt: 2 }))).toBe(false);
+    });
+
+    test("an outcome of an earlier attempt changes nothing of the one that its own boot makes now", async () => {
+      const at = clock.now();
+      const job = await one();
+      await store.settle(settlementOf(job, at, { outcome: "deferred", nextAttemptAt: at }));
+      expect(await store.settle(settlementOf(job, at, { outcome: "bounced" }))).toBe(false);
+      const claim = { owner, queueName: job.queueName, limit: 1, now: at };
+      const [again] = (await store.claimDue(claim)).jobs;
+      expect(await store.settle(settlementOf(job, at, { outcome: "bounced" }))).toBe(false);
+      expect(await stateOf(job)).toBe("sending");
+      expect(again && (await store.settle(settlementOf(again, at, { outcome: "bounced" })))).toBe(true);
     });
 
     test("a bounce that suppresses keeps the next message out; a test mail is caught in the inbox", async () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
-import { minute, newEndpoint, newEvent, took } from "../values.ts";
+import { beginBoot, minute, newEndpoint, newEvent, owner, took } from "../values.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
 
 export function webhookContract(open: OpenStore): void {
@@ -18,8 +18,8 @@ export function webhookContract(open: OpenStore): void {
       return event;
     };
 
-    const claimAll = (endpointKey: number, now = clock.now(), leaseUntil = now + minute, limit = 32) =>
-      store.claimDeliveries({ accountKey: account, endpointKey, limit, now, leaseUntil });
+    const claimAll = (endpointKey: number, now = clock.now(), limit = 32) =>
+      store.claimDeliveries({ owner, accountKey: account, endpointKey, limit, now });
 
     test("an event goes to every endpoint that subscribed, with its body as recorded", async () => {
       const all = await store.createEndpoint(newEndpoint(account, clock.now()));
@@ -34,6 +34,7 @@ export function webhookContract(open: OpenStore): void {
           endpointKey: all.key,
           eventSeq: expect.any(Number),
           eventId: event.id,
+          owner,
           attempt: 1,
           body: event.body,
         },
@@ -44,11 +45,11 @@ export function webhookContract(open: OpenStore): void {
       await store.deleteEndpoint(account, bounces.id);
     });
 
-    test("first attempts go in event order before retries, a retry at its time, an expired lease again", async () => {
+    test("first attempts go in event order before retries, a retry at its time, what was given back again", async () => {
       const at = clock.now();
       const endpoint = await store.createEndpoint(newEndpoint(account, at));
       const events = [await record(), await record(), await record()];
-      const [first] = (await claimAll(endpoint.key, at, at + minute, 1)).deliveries;
+      const [first] = (await claimAll(endpoint.key, at, 1)).deliveries;
       if (!first) throw new Error("nothing claimed");
       await store.settleDeliveries([
         { ...took, ...first, at, status: 500, result: { kind: "retry", dueAt: at + 5 } },
@@ -58,12 +59,13 @@ export function webhookContract(open: OpenStore): void {
         accountKey: account,
         dueAt: 0,
       });
-      const next = await claimAll(endpoint.key, at + 5, at + 20);
+      const next = await claimAll(endpoint.key, at + 5);
       expect(next.deliveries.map(({ eventId, attempt }) => [eventId, attempt])).toEqual([
         [events[1]?.id, 1],
         [events[2]?.id, 1],
         [events[0]?.id, 2],
       ]);
+      await store.giveBackDeliveries(next.deliveries, at + 20, { counted: true });
       expect((await claimAll(endpoint.key, at + 19)).deliveries).toEqual([]);
       const again = await claimAll(endpoint.key, at + 20);
       expect(again.deliveries.map(({ attempt }) => attempt).sort((a, b) => a - b)).toEqual([2, 2, 3]);
@@ -84,8 +86,7 @@ export function webhookContract(open: OpenStore): void {
       const endpoint = await store.createEndpoint(newEndpoint(account, at));
       const event = await record();
       const claimed = async () => {
-        const [delivery] = (await claimAll(endpoint.key, clock.now() + minute, clock.now() + minute))
-          .deliveries;
+        const [delivery] = (await claimAll(endpoint.key, clock.now() + minute)).deliveries;
         if (!delivery) throw new Error("nothing claimed");
         return delivery;
       };
@@ -126,6 +127,50 @@ export function webhookContract(open: OpenStore): void {
       expect(await found({ deliveryStatus: "delivered" })).toEqual([other.id]);
       expect(await found({ deliveryStatus: "dead_lettered" })).toEqual([event.id]);
       expect(await found({ deliveryStatus: "none" })).not.toContain(event.id);
+      await store.deleteEndpoint(account, endpoint.id);
+    });
+
+    test("of an attempt whose lease was lost a failure changes nothing; a delivery ends the delivery", async () => {
+      const at = clock.now();
+      const endpoint = await store.createEndpoint(newEndpoint(account, at));
+      const event = await record();
+      const [first] = (await claimAll(endpoint.key)).deliveries;
+      if (!first) throw new Error("nothing claimed");
+      await beginBoot(store, owner);
+      await store.endBoot(owner, at);
+      await beginBoot(store, "boot-next");
+      expect(await store.takeBackDeliveries("boot-next", at)).toBe(1);
+      const claim = { owner: "boot-next", accountKey: account, endpointKey: endpoint.key, limit: 9, now: at };
+      const { deliveries } = await store.claimDeliveries(claim);
+      expect(deliveries.map(({ attempt }) => attempt)).toEqual([2]);
+      const late = { ...took, ...first, at: at + 1, status: 500 };
+      const shown = async () => [
+        await store.endpointByKey(endpoint.key),
+        await store.listDeliveries(account, endpoint.id, {}, { limit: 9, cursor: null }),
+        await store.listEvents(account, { eventId: event.id }, { limit: 1, cursor: null }),
+      ];
+      const before = await shown();
+      await store.settleDeliveries([{ ...late, result: { kind: "retry", dueAt: at } }]);
+      await store.settleDeliveries([{ ...late, result: { kind: "dead_lettered" } }]);
+      await store.giveBackDeliveries([first], at);
+      expect(await shown()).toEqual(before);
+      expect((await store.claimDeliveries(claim)).deliveries).toEqual([]);
+      await store.settleDeliveries([{ ...late, status: 200, result: { kind: "delivered" } }]);
+      const { rows } = await store.listEvents(account, { eventId: event.id }, { limit: 1, cursor: null });
+      expect(rows[0]?.deliveries).toMatchObject([{ status: "delivered", attempts: 2 }]);
+      await store.deleteEndpoint(account, endpoint.id);
+    });
+
+    test("a backlog that is discarded takes along what is in flight", async () => {
+      const endpoint = await store.createEndpoint(newEndpoint(account, clock.now()));
+      await record();
+      await record();
+      const [first] = (await claimAll(endpoint.key, clock.now(), 1)).deliveries;
+      if (!first) throw new Error("nothing claimed");
+      await store.updateEndpoint(account, endpoint.id, { updatedAt: 10 }, { discardBacklog: true });
+      const result = { kind: "retry", dueAt: clock.now() } as const;
+      await store.settleDeliveries([{ ...took, ...first, at: clock.now(), status: 500, result }]);
+      expect((await claimAll(endpoint.key)).deliveries).toEqual([]);
       await store.deleteEndpoint(account, endpoint.id);
     });
 

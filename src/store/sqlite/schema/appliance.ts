@@ -1,4 +1,4 @@
-// The appliance's own: audit log, maintenance, secrets, how far retention has come.
+// The appliance's own: audit log, boots, maintenance, secrets, how far retention has come.
 import { sql } from "drizzle-orm";
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { AuditEntry } from "../../../model/audit.ts";
@@ -26,6 +26,14 @@ export const audit = sqliteTable(
       .where(sql`action IN ('keys.used', 'smtp_credentials.used')`),
   ],
 );
+
+/** Starts of the daemon: what each leased is its own until it ends, or `lease_until` passes without a renewal. */
+export const boots = sqliteTable("boots", {
+  id: text("id").primaryKey(),
+  node: text("node").notNull(),
+  leaseUntil: integer("lease_until").notNull(),
+  endedAt: integer("ended_at"),
+});
 
 /** At most one row: the door is closed to clients since then. */
 export const maintenance = sqliteTable("maintenance", {

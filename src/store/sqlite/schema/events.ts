@@ -54,7 +54,7 @@ export const endpoints = sqliteTable(
   (table) => [index("endpoints_account").on(table.accountKey)],
 );
 
-/** One event to one endpoint. `due_at` 0: the first attempt waits; a time: a retry, or the end of a lease; null: final. */
+/** One event to one endpoint. `due_at` 0: the first attempt waits; a time: a retry; null: leased to a boot, or final. */
 export const deliveries = sqliteTable(
   "deliveries",
   {
@@ -63,7 +63,7 @@ export const deliveries = sqliteTable(
     status: text("status").$type<DeliveryStatus>().notNull(),
     attempts: integer("attempts").notNull(),
     dueAt: integer("due_at"),
-    leased: integer("leased").notNull(),
+    leaseOwner: text("lease_owner"),
     lastAttemptAt: integer("last_attempt_at"),
     lastStatus: integer("last_status"),
     /** Of the last attempt. */
@@ -73,6 +73,9 @@ export const deliveries = sqliteTable(
     index("deliveries_due")
       .on(table.endpointKey, table.dueAt)
       .where(sql`due_at IS NOT NULL`),
+    index("deliveries_leased")
+      .on(table.leaseOwner)
+      .where(sql`lease_owner IS NOT NULL`),
     primaryKey({ columns: [table.endpointKey, table.eventSeq] }),
   ],
 );

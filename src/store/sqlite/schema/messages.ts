@@ -51,8 +51,8 @@ export const content = sqliteTable("content", {
 });
 
 /**
- * Waiting: `due_at` and no lease. Leased: a lease and no `due_at`. On hold: leased to a holder (held-mail.ts), `lease_until`
- * being since when. Final: neither.
+ * Waiting: `due_at` and no owner. Leased: to a boot, and no `due_at`. On hold: leased to a holder (held-mail.ts), with
+ * `held_since`. Final: neither.
  */
 export const recipients = sqliteTable(
   "recipients",
@@ -70,7 +70,7 @@ export const recipients = sqliteTable(
     state: text("state").$type<Exclude<RecipientState, "sending">>().notNull(),
     dueAt: integer("due_at"),
     leaseOwner: text("lease_owner"),
-    leaseUntil: integer("lease_until"),
+    heldSince: integer("held_since"),
     attempts: integer("attempts").notNull(),
     lastAttemptAt: integer("last_attempt_at"),
     lastEventAt: integer("last_event_at").notNull(),
@@ -97,7 +97,7 @@ export const recipients = sqliteTable(
       .on(table.queueName, table.dueAt, table.state, table.shareBytes)
       .where(sql`due_at IS NOT NULL`),
     index("recipients_leased")
-      .on(table.leaseOwner, table.leaseUntil, table.shareBytes)
+      .on(table.leaseOwner, table.heldSince, table.shareBytes)
       .where(sql`lease_owner IS NOT NULL`),
     index("recipients_scheduled")
       .on(table.accountKey, table.dueAt)

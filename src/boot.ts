@@ -1,0 +1,65 @@
+// The boot: this start of the daemon, which is the owner of every lease that it takes, of mail and of webhooks alike. All of
+// them last as long as its one row in the store, which a heartbeat renews; once that fails for long no attempt may finish.
+import { randomBytes } from "node:crypto";
+import type { Clock, Timer } from "./clock.ts";
+import type { Log } from "./log.ts";
+import type { Service } from "./service.ts";
+import type { Store } from "./store/store.ts";
+
+export interface Boot extends Service {
+  /** The owner of leases. */
+  readonly id: string;
+  /** The leases of this boot are still its own. */
+  leaseValid(): boolean;
+}
+
+export interface BootDeps {
+  store: Pick<Store, "beginBoot" | "renewBoot" | "endBoot">;
+  /** A later start of the same node takes back what this one leaves. */
+  node: string;
+  clock: Clock;
+  log: Log;
+}
+
+const leaseMs = 600_000;
+const heartbeatMs = leaseMs / 3;
+
+/** Nothing may be leased before it is started, nor after it is stopped. */
+export function createBoot({ store, node, clock, log }: BootDeps): Boot {
+  const id = randomBytes(8).toString("hex");
+  let validUntil = -Infinity;
+  let heartbeat: Timer | null = null;
+
+  const renew = async (): Promise<void> => {
+    const begun = clock.monotonic();
+    try {
+      if (await store.renewBoot(id, clock.now() + leaseMs)) validUntil = begun + leaseMs;
+      else log.error({ boot: id }, "the leases of this process were ended by another one");
+    } catch (error) {
+      log.warn({ err: error }, "the leases of this process were not renewed; it is tried again");
+    }
+  };
+
+  const beat = (): void => {
+    heartbeat = clock.after(heartbeatMs, () => {
+      void renew();
+      beat();
+    });
+  };
+
+  return {
+    name: "boot",
+    id,
+    leaseValid: () => clock.monotonic() < validUntil,
+    async start() {
+      const begun = clock.monotonic();
+      await store.beginBoot({ id, node, leaseUntil: clock.now() + leaseMs });
+      validUntil = begun + leaseMs;
+      beat();
+    },
+    async stop() {
+      heartbeat?.cancel();
+      await store.endBoot(id, clock.now());
+    },
+  };
+}
