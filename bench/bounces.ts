@@ -123,8 +123,7 @@ for (const [file, rows] of byFile) {
     if (failures.length > 0) wrong.push(`no bounce, but taken ${file}`);
     continue;
   }
-  const late =
-    answer.kind === "nothing" && (answer.why === noFailure || answer.why === delayWarning);
+  const late = answer.kind === "nothing" && (answer.why === noFailure || answer.why === delayWarning);
   if (/^content-type:[ \t]*message\/(?:global-)?delivery-status/im.test(bytes)) {
     if (late) {
       if (!/^[ \t]*action:[ \t]*(?:delayed|expanded|relayed|delivered)/im.test(bytes))
