@@ -1,8 +1,9 @@
 // Claims due deliveries from the store and starts their attempts (attempts.ts). Each endpoint has a queue of its own with
 // up to 32 attempts in flight (endpoint-queues.ts), so that one that hangs delays no other. Within a queue first attempts
 // start in event order, before retries. No more is claimed than there is a slot for; the attempt number and its lease are
-// on disk before the attempt, so a crash loses none: the next start takes them back. While results cannot be written nothing is claimed. One timer wakes
-// for the earliest due time of all. A fault that one endpoint brings out is logged, and that endpoint paused for a while.
+// on disk before the attempt, so a crash loses none: the next start takes them back. While results cannot be written
+// nothing is claimed. One timer wakes for the earliest due time of all. A fault that one endpoint brings out is logged, and
+// that endpoint paused for a while.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { LeasedDelivery } from "../model/webhook-delivery.ts";

@@ -185,6 +185,31 @@ test("a store that is closed and opened again has everything, and deliveries in 
   expect(rest.map(({ attempt }) => attempt)).toEqual([2]);
 });
 
+test("a boot's row goes with the first start that finds nothing of it leased", async () => {
+  const rows = (): string[] => {
+    const check = new Sqlite(join(dataDir, "svc.db"), { readonly: true });
+    const found = check.prepare<[], { id: string; ended: number }>(
+      "SELECT id, ended_at IS NOT NULL AS ended FROM boots ORDER BY id",
+    );
+    const texts = found.all().map(({ id, ended }) => (ended === 1 ? `${id}, ended` : id));
+    check.close();
+    return texts;
+  };
+  const { store, account } = await open();
+  await beginBoot(store, owner);
+  await beginBoot(store, "idle");
+  await accept(store, newMessage({ accountKey: account, at: clock.now(), lease: true }));
+  expect(rows()).toEqual([owner, "idle"]);
+  await store.close();
+  const { store: next } = await open();
+  expect(rows()).toEqual([`${owner}, ended`]);
+  await beginBoot(next, "next");
+  expect(await next.takeBackLeases("next", clock.now(), "~")).toBe(1);
+  await next.close();
+  await open();
+  expect(rows()).toEqual([]);
+});
+
 test("close answers what is queued before it ends", async () => {
   const { store, account } = await open();
   const calls = Array.from({ length: 500 }, () =>

@@ -79,7 +79,7 @@ test("a pause between claim and attempt costs no attempt, of a first one and of 
   expect(tried.slice(3).map(([, , attempt]) => attempt)).toEqual([2, 2, 2]);
 });
 
-test("a result that cannot be written is left out, the others of its batch are written, and its lease brings it back", async () => {
+test("a result that cannot be written is left out, the others of its batch are written, and its delivery is given back", async () => {
   const { clock, store, tried, logged, dispatcher } = bench();
   const write = MemoryStore.prototype.settleDeliveries;
   let broken = true;

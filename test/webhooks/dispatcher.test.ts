@@ -298,7 +298,7 @@ test("a crash during the tenth attempt ends in a dead letter, not in an eleventh
   expect(letters).toMatchObject([{ eventId: "evt_1", attempts: 10, lastStatus: null }]);
 });
 
-test("stop lets go of what does not end in time: no result is written and its lease brings it back", async () => {
+test("stop lets go of what does not end in time: no result is written and the next start takes it back", async () => {
   const { clock, store, started, dispatcher } = bench();
   store.record(1, 2);
   dispatcher.start();
