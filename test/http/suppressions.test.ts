@@ -1,5 +1,5 @@
 // /v1/suppressions over a real store: the list as a file, what is left of it by each filter, and addresses in every
-// spelling. What an add answers is in resources.test.ts.
+// spelling. What an add answers is in suppression-entries.test.ts.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";

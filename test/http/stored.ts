@@ -1,0 +1,93 @@
+// The harness over a store on disk: what is written is what is read back. Rates are such that no test meets them, and time
+// is moved by hand.
+import { accountBuckets } from "../../src/access/buckets.ts";
+import type { Domains } from "../../src/domains/domains.ts";
+import { Refusal } from "../../src/errors.ts";
+import { parseDomain } from "../../src/mail/address.ts";
+import type { SenderDomain } from "../../src/model/domain.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { Webhooks } from "../../src/webhooks/webhooks.ts";
+import { mint, newDirectory, openSqlite } from "../store/fixtures.ts";
+import { ManualClock } from "../support/clock.ts";
+import { asAdded } from "../support/domains.ts";
+import { list, startHttp, text, type Answer, type Ask, type Harness } from "./harness.ts";
+
+const high = { burst: 1e9, perSecond: 1e9 };
+const rates = Object.fromEntries(accountBuckets.map((name) => [name, high]));
+
+export interface Stored extends Harness {
+  store: Store;
+  call(method: string, path: string, body?: unknown, more?: Partial<Ask>): Promise<Answer>;
+}
+
+type Rooms = Omit<NonNullable<Parameters<typeof startHttp>[0]>, "opened" | "store">;
+
+export async function startStored(rooms: Rooms = {}): Promise<Stored> {
+  const clock = new ManualClock();
+  const store = await openSqlite(newDirectory(), clock);
+  const door = await startHttp({ ...rooms, opened: { store, clock }, config: { rates, ...rooms.config } });
+  return {
+    ...door,
+    store,
+    call: (method, path, body, more = {}) =>
+      door.ask({ method, path, ...(body === undefined ? {} : { body }), ...more }),
+  };
+}
+
+/** The fields that a refusal names. */
+export const fields = (answer: Answer): string[] =>
+  list(answer.json["errors"]).map((row) => text(row["field"]));
+export const alphabetical = (a: string, b: string): number => (a < b ? -1 : 1);
+
+/** Of the URLs of webhooks, those that are https pass. */
+export const checkUrl: Webhooks["checkUrl"] = (url) => {
+  if (url.startsWith("https://")) return Promise.resolve();
+  const errors = [{ field: "url", code: "validation_failed" as const, issue: "is not https" }];
+  return Promise.reject(new Refusal("validation_failed", "url is not https", { errors }));
+};
+
+/** Adds a domain with one record and one key, and asks no DNS. */
+export const addDomain =
+  (door: () => Stored): Domains["add"] =>
+  async (account, given, into = door().store) => {
+    const name = parseDomain(given);
+    if (!name.ok) throw new Refusal("validation_failed", `name ${name.issue}`, { field: "name" });
+    const domain = await into.createDomain(newDomain(account, name.value, door().clock.now()));
+    if (!domain) throw new Refusal("conflict", "The account has this domain already.");
+    return domain;
+  };
+
+export const newDomain = (accountKey: number, name: string, at: number): Omit<SenderDomain, "key"> => ({
+  id: mint("dom", at),
+  accountKey,
+  name,
+  status: "pending",
+  returnPathDomain: `rp.${name}`,
+  records: [
+    {
+      purpose: "spf",
+      type: "TXT",
+      name: `rp.${name}`,
+      value: "v=spf1 -all",
+      required: true,
+      status: "unchecked",
+      found: [],
+      issue: null,
+    },
+  ],
+  dkimKeys: [
+    {
+      selector: "s1",
+      algorithm: "rsa-sha256",
+      privatePem: "-----SECRET-----",
+      publicKey: "AAAA",
+      status: "active",
+    },
+  ],
+  createdAt: at,
+  updatedAt: at,
+  verifiedAt: null,
+  checkedAt: null,
+  failingSince: null,
+  ...asAdded,
+});
