@@ -35,7 +35,7 @@ test.each([
 });
 
 const one = /^=\?UTF-8\?[QB]\?[!->@-~]*\?=$/;
-const units = [...'abc XYZ_?=.\t"é ü日本😊👩‍👩‍👧\u0301ß€', "🇩🇪"];
+const units = [...Array.from('abc XYZ_?=.\t"é ü日本😊👩‍👩‍👧\u0301ß€'), "🇩🇪"];
 
 test("writes words of the length that is asked for, each of whole characters", () => {
   const text = fc.string({ unit: fc.constantFrom(...units), minLength: 1, maxLength: 120 });
