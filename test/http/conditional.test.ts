@@ -89,7 +89,7 @@ const asks = (): Record<string, string> => ({
 });
 
 beforeAll(async () => {
-  door = await startStored({ config: { rates: {} } });
+  door = await startStored(() => ({ config: { rates: {} } }));
   ({ store, clock } = door);
   account = door.account.key;
   keyId = (await door.key("send")).key.id;

@@ -9,13 +9,13 @@ let clock: ManualClock;
 let ask: Stored["call"];
 
 beforeAll(async () => {
-  door = await startStored({
+  door = await startStored((opened) => ({
     domains: {
-      add: addDomain(() => door),
+      add: addDomain(opened),
       verify: (domain) =>
         Promise.resolve({ ...domain, status: "verified" as const, verifiedAt: clock.now() }),
     },
-  });
+  }));
   ({ clock, call: ask } = door);
 });
 afterAll(() => door.stop());

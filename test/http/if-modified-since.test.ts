@@ -21,7 +21,7 @@ let clock: ManualClock;
 let account: number;
 
 beforeAll(async () => {
-  door = await startStored({ config: { rates: {} } });
+  door = await startStored(() => ({ config: { rates: {} } }));
   ({ store, clock } = door);
   account = door.account.key;
   await store.createDomain(newDomain(account, "shop.example", clock.now()));

@@ -20,15 +20,20 @@ export interface Stored extends Harness {
   call(method: string, path: string, body?: unknown, more?: Partial<Ask>): Promise<Answer>;
 }
 
-type Rooms = Omit<NonNullable<Parameters<typeof startHttp>[0]>, "opened" | "store">;
+type Options = NonNullable<Parameters<typeof startHttp>[0]>;
+export type Opened = NonNullable<Options["opened"]>;
 
-export async function startStored(rooms: Rooms = {}): Promise<Stored> {
+/** `rest`: what stands on that store beside the harness. */
+export async function startStored(
+  rest: (opened: Opened) => Omit<Options, "opened" | "store"> = () => ({}),
+): Promise<Stored> {
   const clock = new ManualClock();
-  const store = await openSqlite(newDirectory(), clock);
-  const door = await startHttp({ ...rooms, opened: { store, clock }, config: { rates, ...rooms.config } });
+  const opened = { store: await openSqlite(newDirectory(), clock), clock };
+  const options = rest(opened);
+  const door = await startHttp({ ...options, opened, config: { rates, ...options.config } });
   return {
     ...door,
-    store,
+    store: opened.store,
     call: (method, path, body, more = {}) =>
       door.ask({ method, path, ...(body === undefined ? {} : { body }), ...more }),
   };
@@ -48,11 +53,11 @@ export const checkUrl: Webhooks["checkUrl"] = (url) => {
 
 /** Adds a domain with one record and one key, and asks no DNS. */
 export const addDomain =
-  (door: () => Stored): Domains["add"] =>
-  async (account, given, into = door().store) => {
+  ({ store, clock }: Opened): Domains["add"] =>
+  async (account, given, into = store) => {
     const name = parseDomain(given);
     if (!name.ok) throw new Refusal("validation_failed", `name ${name.issue}`, { field: "name" });
-    const domain = await into.createDomain(newDomain(account, name.value, door().clock.now()));
+    const domain = await into.createDomain(newDomain(account, name.value, clock.now()));
     if (!domain) throw new Refusal("conflict", "The account has this domain already.");
     return domain;
   };

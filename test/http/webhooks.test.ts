@@ -13,7 +13,7 @@ let kicks = 0;
 const tested: (string | undefined)[] = [];
 
 beforeAll(async () => {
-  door = await startStored({
+  door = await startStored(() => ({
     webhooks: {
       kick: () => void kicks++,
       checkUrl,
@@ -28,7 +28,7 @@ beforeAll(async () => {
         });
       },
     },
-  });
+  }));
   ({ clock, call: ask } = door);
 });
 afterAll(() => door.stop());

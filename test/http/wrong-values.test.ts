@@ -9,7 +9,7 @@ let door: Stored;
 let ask: Stored["call"];
 
 beforeAll(async () => {
-  door = await startStored({
+  door = await startStored((opened) => ({
     webhooks: {
       kick: () => undefined,
       checkUrl,
@@ -22,8 +22,8 @@ beforeAll(async () => {
           eventId: endpoint.id.replace("whk", "evt"),
         }),
     },
-    domains: { add: addDomain(() => door) },
-  });
+    domains: { add: addDomain(opened) },
+  }));
   ({ call: ask } = door);
 });
 afterAll(() => door.stop());
