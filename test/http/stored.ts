@@ -3,11 +3,15 @@
 import { accountBuckets } from "../../src/access/buckets.ts";
 import type { Domains } from "../../src/domains/domains.ts";
 import { Refusal } from "../../src/errors.ts";
+import { createIdMint } from "../../src/ids.ts";
 import { parseDomain } from "../../src/mail/address.ts";
 import type { SenderDomain } from "../../src/model/domain.ts";
 import type { Store } from "../../src/store/store.ts";
+import type { Submission } from "../../src/submission/submission.ts";
+import { createSubmission } from "../../src/submission/submit.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import { mint, newDirectory, openSqlite } from "../store/fixtures.ts";
+import { FakeRunner, makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { asAdded } from "../support/domains.ts";
 import { list, startHttp, text, type Answer, type Ask, type Harness } from "./harness.ts";
@@ -96,3 +100,21 @@ export const newDomain = (accountKey: number, name: string, at: number): Omit<Se
   failingSince: null,
   ...asAdded,
 });
+
+/** Real submission on that store, for a sender domain that is verified; every attempt has a slot. */
+export const submissionOver = ({ store, clock }: Opened, domain: string): Submission =>
+  createSubmission({
+    store,
+    domains: {
+      senderFor: (_account, name) =>
+        Promise.resolve(
+          name === domain ? { ok: true, domain: makeDomain(name) } : { ok: false, domain: null },
+        ),
+    },
+    pools: poolsNamed("default"),
+    runner: new FakeRunner(),
+    config: { hostname: "mail.svc.test", limits: { maxQueue: 0 }, dev: false },
+    clock,
+    mint: createIdMint(),
+    tokens,
+  });
