@@ -1,4 +1,5 @@
-// Messages over a real store: what was accepted is shown with its attempts and content, listed and canceled.
+// Messages over a real store: what was accepted is shown with its attempts and content, listed, canceled,
+// and caught in the inbox.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { accept, newMessage, settlementOf } from "../store/fixtures.ts";
@@ -240,5 +241,29 @@ describe("messages", () => {
     const message = newMessage({ accountKey: accountKey + 1, at: clock.now() });
     await accept(store, message).catch(() => undefined);
     expect((await ask("GET", `/v1/messages/${message.message.id}`)).status).toBe(404);
+  });
+});
+
+describe("what only the operator sees", () => {
+  const admin = (method: string, path: string) => ask(method, path, undefined, { admin: true });
+
+  test("the inbox shows what was caught, newest first, and is emptied", async () => {
+    const message = newMessage({ accountKey, at: clock.now(), to: ["in@box.test"], lease: true });
+    const [job] = await accept(store, message);
+    if (!job) throw new Error("not leased");
+    await store.settle(settlementOf(job, clock.now(), { catchInInbox: true }));
+    const { json } = await admin("GET", "/v1/inbox");
+    expect(list(json["data"])[0]).toMatchObject({
+      message_id: message.message.id,
+      to: "in@box.test",
+      from: "info@shop.example",
+      subject: "Your order",
+    });
+    expect((await admin("DELETE", "/v1/inbox")).json).toEqual({ cleared: 1 });
+    expect((await admin("GET", "/v1/inbox")).json).toMatchObject({
+      data: [],
+      has_more: false,
+      next_cursor: null,
+    });
   });
 });
