@@ -2,12 +2,12 @@
 // key until retention is over, and that key must never be another's. What goes with it and may be much (deliveries,
 // suppressions) is dropped in pieces behind it.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, gt, ne, sql } from "drizzle-orm";
+import { and, asc, eq, ne, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Account, AccountChange, GuardBaseline } from "../../model/account.ts";
 import type { AccountLimits, LimitsChange, Rates } from "../../model/limits.ts";
 import { everyone, nothing } from "../changes.ts";
-import { keyAfter, pageByKey } from "../cursor.ts";
+import { createdAfter, pageByCreation, type Created } from "../cursor.ts";
 import type { AccountStore } from "../interface/accounts.ts";
 import { createPoolsAssigned } from "./ip-assignments.ts";
 import type { Tally } from "../batch-counters.ts";
@@ -132,18 +132,19 @@ function createAccountLookups(client: Database) {
     .from(table)
     .where(eq(table.id, placeholder("id")))
     .prepare();
+  const isAfter = sql`(${table.createdAt}, ${table.key}) > (${placeholder("createdAt")}, ${placeholder("key")})`;
   const accountsAfter = db
     .select()
     .from(table)
-    .where(and(gt(table.key, placeholder("after")), ne(table.status, "deleted")))
-    .orderBy(asc(table.key))
+    .where(and(isAfter, ne(table.status, "deleted")))
+    .orderBy(asc(table.createdAt), asc(table.key))
     .limit(placeholder("limit"))
     .prepare();
   return {
     accountByName: (name: string) => byAccountName.get({ name }) ?? null,
     accountByKey: (key: number) => byAccountKey.get({ key }) ?? null,
     accountById: (id: string) => byAccountId.get({ id }) ?? null,
-    accounts: (after: number, limit: number) => accountsAfter.all({ after, limit }),
+    accounts: (after: Created, limit: number) => accountsAfter.all({ ...after, limit }),
   };
 }
 
@@ -193,7 +194,7 @@ export const accounts = noun({
     accountById: async (id) => rows.get(`id ${id}`, () => lookups.accountById(id)),
     createAccount: (account) => rarely(write.createAccount(account)),
     listAccounts: async (page) =>
-      pageByKey("c", lookups.accounts(keyAfter("c", page), page.limit + 1), page.limit),
+      pageByCreation("c", lookups.accounts(createdAfter("c", page), page.limit + 1), page.limit),
     changeAccount: (id, change) => rarely(write.changeAccount({ id, change })),
     async hasUnsent(accountKey) {
       for (let before: UnsentPiece["next"] = null; ;) {

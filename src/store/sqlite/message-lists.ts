@@ -1,5 +1,6 @@
-// Lists of messages, newest first. `to` and time are served by indexes; any other filter walks at most 20,000 rows a
-// page, and the page then ends early, with more to come.
+// Lists of messages, newest first: by time, where the key tells messages of one time apart, and those to one recipient by
+// the key, which is the order of acceptance (sequences.ts). `to` and time are served by indexes; any other filter walks at
+// most 20,000 rows a page, and the page then ends early, with more to come.
 import type { Database } from "better-sqlite3";
 import type { MessageFilter, MessageRecord } from "../../model/message.ts";
 import { patternNames } from "../../model/patterns.ts";

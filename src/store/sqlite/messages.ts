@@ -74,8 +74,8 @@ function asBuffer(bytes: Uint8Array): Buffer {
 }
 
 export const messages = noun({
-  commands: (db: Database, { tally, answers }: Writing) => ({
-    ...createAcceptance(db, tally, answers),
+  commands: (db: Database, { tally, sequences, answers }: Writing) => ({
+    ...createAcceptance(db, tally, sequences, answers),
     ...createCancellation(db, tally),
   }),
   touches: {

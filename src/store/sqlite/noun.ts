@@ -14,10 +14,12 @@ import type { ByteCache, RowCache } from "./engine/cache.ts";
 import type { Space } from "./engine/space.ts";
 import type { Answers } from "./idempotency.ts";
 import type { Remote } from "./remote.ts";
+import type { Sequences } from "./sequences.ts";
 
 /** What commands of several nouns have in common: what they gather in memory, and what one writes for another. */
 export interface Writing {
   tally: Tally;
+  sequences: Sequences;
   answers: Answers;
   audit: { record(entry: AuditEntry): boolean; purge(before: number, limit: number): number };
   recordEvent(event: NewEvent): void;

@@ -137,7 +137,7 @@ function createEndpointLookups(client: Database) {
     .select()
     .from(table)
     .where(eq(table.accountKey, placeholder("accountKey")))
-    .orderBy(asc(table.key))
+    .orderBy(asc(table.createdAt), asc(table.key))
     .prepare();
   // One seek an endpoint that has something pending.
   const nextEndpoint: Statement<[number], { endpointKey: number; dueAt: number }> = client.prepare(
