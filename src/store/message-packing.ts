@@ -5,6 +5,7 @@ import type { ContentRef } from "../model/content.ts";
 import type { BatchAnswer } from "../model/idempotency.ts";
 import type { QueueShare, Quota } from "../model/limits.ts";
 import type { Job, QueuedMessage } from "../model/queued-recipient.ts";
+import { storable, storableJson, storableOrNull } from "./storable-text.ts";
 
 export type Cell = string | number | null;
 
@@ -67,10 +68,12 @@ export function packMessage(
   const later = sendAt !== null && sendAt > createdAt;
   const test = m.test ? 1 : 0;
   const inline = content.kind === "inline";
+  const tagsJson = storableJson(m.tagsJson);
   const sizeBytes = inline ? content.bytes.byteLength : content.sizeBytes;
   // prettier-ignore
   const row: Cell[] = [
-    m.id, m.accountKey, test, m.from, m.fromName, m.subject, m.messageIdHeader, m.tagsJson, m.metadataJson, m.ipPool,
+    m.id, m.accountKey, test, storable(m.from), storableOrNull(m.fromName), storable(m.subject), storable(m.messageIdHeader),
+    tagsJson, storableJson(m.metadataJson), m.ipPool,
     m.source, m.apiKey, sizeBytes, createdAt, sendAt, m.queuedAt, m.signingDomain, m.returnPathDomain, m.headerLength,
     m.eightBit ? 1 : 0, m.smtpUtf8 ? 1 : 0, content.kind, inline ? null : content.name,
   ];
@@ -79,11 +82,15 @@ export function packMessage(
   const bytesEach = Math.ceil(sizeBytes / Math.max(1, input.recipients.length));
   // prettier-ignore
   const recipients = input.recipients.map((r): Cell[] => [
-    m.accountKey, r.type, r.to, r.rcptTo, r.canonical, r.domain, r.queueName, state, r.lease ? null : dueAt,
+    m.accountKey, r.type, storable(r.to), storable(r.rcptTo), storable(r.canonical), storable(r.domain), r.queueName, state, r.lease ? null : dueAt,
     r.lease ? r.lease.owner : null, r.lease ? r.lease.until : null, r.lease ? 1 : 0, createdAt, bytesEach,
   ]);
   const blobs = [m.bodyHash, idempotency ? idempotency.fingerprint : empty, inline ? content.bytes : empty];
-  const stored = idempotency && { key: idempotency.key, status: idempotency.status, body: idempotency.body };
+  const stored = idempotency && {
+    key: storable(idempotency.key),
+    status: idempotency.status,
+    body: idempotency.body,
+  };
   return {
     packed: {
       accountKey: m.accountKey,
@@ -96,7 +103,7 @@ export function packMessage(
       quotas: input.quotas.length > 0 ? input.quotas : null,
       domain: m.signingDomain,
       pool: m.ipPool,
-      tagsJson: m.tagsJson,
+      tagsJson,
       row,
       inline,
       recipients,
@@ -148,7 +155,7 @@ export function packBatch(
   const idempotency = answer && {
     accountKey: answer.accountKey,
     test: answer.test ? 1 : 0,
-    key: answer.key,
+    key: storable(answer.key),
     at: answer.at,
     status: answer.status,
     body: answer.body,

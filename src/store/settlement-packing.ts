@@ -3,6 +3,8 @@ import type { SettledOutcome } from "../model/attempt.ts";
 import type { NewEvent } from "../model/event.ts";
 import type { Settlement } from "../model/settlement.ts";
 import type { NewSuppression, SecondLook } from "../model/suppression.ts";
+import { packEvent } from "./event-packing.ts";
+import { storableJson, storableOrNull, withStorableText } from "./storable-text.ts";
 
 /** A settlement with what is nested in it turned to text on the loop, where it is made. */
 export interface PackedSettlement {
@@ -52,24 +54,24 @@ export function packSettlement(s: Settlement): PackedSettlement {
     attempt: s.attempt,
     attempts: record ? s.attempt : Math.max(0, s.attempt - 1),
     smtpCode: s.smtpCode,
-    smtpStatus: s.smtpStatus,
-    smtpResponse: s.smtpResponse,
+    smtpStatus: storableOrNull(s.smtpStatus),
+    smtpResponse: storableOrNull(s.smtpResponse),
     eventAt: s.event.occurredAt,
     tried: record ? 1 : 0,
     attemptId: record ? record.id : null,
     startedAt: record ? record.startedAt : null,
     endedAt: record ? record.endedAt : null,
     sendingIp: record ? record.sendingIp : null,
-    provider: s.provider,
-    host: record ? record.host : null,
+    provider: storableOrNull(s.provider),
+    host: record ? storableOrNull(record.host) : null,
     address: record ? record.address : null,
-    tls: record?.tls ? JSON.stringify(record.tls) : null,
+    tls: record?.tls ? storableJson(JSON.stringify(record.tls)) : null,
     ambiguous: record?.ambiguous ? 1 : 0,
     decidedBy: record ? record.decidedBy : null,
-    trace: record ? JSON.stringify({ mx: record.mx, dialogue: record.dialogue }) : null,
-    event: s.event,
-    suppression: s.suppression,
-    secondLook: s.secondLook,
+    trace: record ? storableJson(JSON.stringify({ mx: record.mx, dialogue: record.dialogue })) : null,
+    event: packEvent(s.event),
+    suppression: withStorableText(s.suppression),
+    secondLook: withStorableText(s.secondLook),
     catchInInbox: s.catchInInbox,
   };
 }

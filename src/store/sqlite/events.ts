@@ -4,6 +4,7 @@ import type { Database } from "better-sqlite3";
 import type { NewEvent } from "../../model/event.ts";
 import type { Tally } from "../batch-counters.ts";
 import { pageAt, pageOf } from "../cursor.ts";
+import { packEvent } from "../event-packing.ts";
 import type { EventStore } from "../interface/events.ts";
 import { createEventLists } from "./event-lists.ts";
 import { none, noun, type Writing } from "./noun.ts";
@@ -47,7 +48,7 @@ export const events = noun({
   lookups: none,
   lists: createEventLists,
   calls: ({ write, lists }): EventStore => ({
-    recordEvent: (event) => write.recordEvent(event),
+    recordEvent: (event) => write.recordEvent(packEvent(event)),
     accountsWithEvents: (afterSeq) => lists.accountsWithEvents({ afterSeq }),
     listEvents: async (accountKey, filter, page) =>
       pageOf("e", await lists.listEvents({ accountKey, filter, page: pageAt("e", page, ["number"]) })),

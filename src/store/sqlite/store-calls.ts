@@ -3,6 +3,7 @@
 import { statSync } from "node:fs";
 import type { Changes } from "../changes.ts";
 import type { Commit, EngineStore } from "../interface/engine.ts";
+import { storingText } from "../storable-text.ts";
 import type { Store } from "../store.ts";
 import { createByteCache, createRowCache } from "./engine/cache.ts";
 import type { Call } from "./engine/group-commit.ts";
@@ -50,7 +51,7 @@ export function createCalls(parts: CallParts): Store {
     rarely,
     dropDeliveries: (key) => dropDeliveries(ahead, key),
   });
-  return {
+  return storingText({
     ...calls,
     ...engineCalls(parts),
     withIdempotency: (request, effect, answer) =>
@@ -63,7 +64,7 @@ export function createCalls(parts: CallParts): Store {
           answer,
         ),
       ),
-  };
+  });
 }
 
 function engineCalls(parts: CallParts): Omit<EngineStore, "secret"> {
