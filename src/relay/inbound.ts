@@ -1,11 +1,7 @@
 // The inbound listener (port 25): accepts bounces and complaints, and never relays. feedback decides which recipients
 // exist and what their mail does. STARTTLS is offered, AUTH is not; any sender is accepted, including the null sender of
 // reports (RFC 5321 §4.5.5). DATA gets 250 only when the effect of the mail is on disk. Limits: inbound-limits.ts.
-import type {
-  SMTPServerAddress,
-  SMTPServerOptions,
-  SMTPServerSession,
-} from "smtp-server";
+import type { SMTPServerAddress, SMTPServerOptions, SMTPServerSession } from "smtp-server";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -124,7 +120,7 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
     refuseParameters(address, mailParameters);
     if (maintenance.refusal())
       throw new SmtpReply(451, "4.3.2", "The service is in maintenance mode; try again later");
-    if (store.full()) throw new SmtpReply(452, "4.3.1", "Insufficient storage; try again later");
+    if (await store.full()) throw new SmtpReply(452, "4.3.1", "Insufficient storage; try again later");
     limits.message(peerOf(session));
     mailboxes.set(session, new Map());
   };

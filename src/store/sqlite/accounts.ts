@@ -188,14 +188,14 @@ export const accounts = noun({
   },
   lookups: createAccountLookups,
   lists: createAccountLists,
-  calls: ({ write, ahead, lookups, lists, rows, rarely, after, dropDeliveries }): AccountStore => ({
+  calls: ({ write, ahead, lookups, lists, rows, after, dropDeliveries }): AccountStore => ({
     accountByName: async (name) => rows.get(`name ${name}`, () => lookups.accountByName(name)),
     accountByKey: async (key) => rows.get(`key ${key}`, () => lookups.accountByKey(key)),
     accountById: async (id) => rows.get(`id ${id}`, () => lookups.accountById(id)),
-    createAccount: (account) => rarely(write.createAccount(account)),
+    createAccount: (account) => write.createAccount(account),
     listAccounts: async (page) =>
       pageByCreation("c", lookups.accounts(createdAfter("c", page), page.limit + 1), page.limit),
-    changeAccount: (id, change) => rarely(write.changeAccount({ id, change })),
+    changeAccount: (id, change) => write.changeAccount({ id, change }),
     async hasUnsent(accountKey) {
       for (let before: UnsentPiece["next"] = null; ;) {
         const piece: UnsentPiece = await lists.unsentOf({ accountKey, before });
@@ -204,7 +204,7 @@ export const accounts = noun({
       }
     },
     async deleteAccount(id, at) {
-      const deleted = await rarely(write.deleteAccount({ id, at }));
+      const deleted = await write.deleteAccount({ id, at });
       if (deleted === null) return false;
       const { key: accountKey, endpoints } = deleted;
       await after(async () => {

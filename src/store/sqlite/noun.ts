@@ -10,7 +10,7 @@ import type { Tally } from "../batch-counters.ts";
 import type { Touches } from "../changes.ts";
 import type { StatisticsStore } from "../interface/statistics.ts";
 import type { Spool } from "../spool.ts";
-import type { ByteCache, RowCache } from "./engine/cache.ts";
+import type { ByteCache, RowCache } from "../cache.ts";
 import type { Space } from "./engine/space.ts";
 import type { Answers } from "./idempotency.ts";
 import type { Remote } from "./remote.ts";
@@ -37,8 +37,6 @@ export interface Common {
   content: ByteCache;
   /** Rows that change rarely. */
   rows: RowCache;
-  /** A write to what `rows` holds. */
-  rarely<T>(write: Promise<T>): Promise<T>;
   /** Clearing up in pieces once a write is done. */
   after(work: () => Promise<void>): Promise<void>;
   /** Drops, in pieces, what a deleted endpoint left. */
