@@ -15,6 +15,7 @@ import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
+import { theNode } from "./model/node.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
@@ -78,6 +79,7 @@ export async function serve({
   const startedAt = clock.now();
   const store = await openStore({
     dataDir: config.dataDir,
+    node: theNode,
     clock,
     log,
     mint,

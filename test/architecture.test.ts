@@ -63,7 +63,7 @@ const table: Record<string, string> = {
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access clock config delivery domains events feedback http ids jobs log mail maintenance notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
+    "access clock config delivery domains events feedback http ids jobs log mail maintenance model notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
   bin: "cli daemon setup",
 };
 

@@ -29,6 +29,8 @@ export interface Writing {
 
 /** What the calls of every noun are made of. */
 export interface Common {
+  /** The name of this node, under which is kept what its machine sees. */
+  node: string;
   clock: Clock;
   spool: Spool;
   space: Pick<Space, "room">;

@@ -19,7 +19,7 @@ import { withIdempotency } from "./with-idempotency.ts";
 /** Enough for what is in flight; a message that is deferred is read back when its time comes. */
 const contentCacheBytes = 2 * 1024 * 1024;
 
-export interface CallParts extends Pick<Common, "clock" | "spool" | "stats" | "checkpoint"> {
+export interface CallParts extends Pick<Common, "node" | "clock" | "spool" | "stats" | "checkpoint"> {
   path: string;
   pragmas: PragmasReadBack;
   write: Remote<Commands>;
