@@ -164,6 +164,25 @@ test("the store's engine knows no noun: of the store it imports itself, its part
   expect([...new Set(others)].toSorted()).toEqual(["src/store/interface/engine.ts", "src/store/store.ts"]);
 });
 
+test("of the store, only the folder of an engine knows an engine: the rest imports no file and no package of one", () => {
+  const neutral = imports.filter(({ file }) => /^src\/store\/(?!sqlite\/)/.test(name(file)));
+  const found = neutral.filter(
+    ({ target }) =>
+      target.includes("/store/sqlite/") || !(target.startsWith("/") || target.startsWith("node:")),
+  );
+  expect(neutral.length).toBeGreaterThan(0);
+  expect(found.map(({ file, target }) => `${name(file)} -> ${target}`)).toEqual([]);
+});
+
+test("the store's interface names nothing of an engine", () => {
+  const own = files.filter((file) => name(file).startsWith("src/store/interface/"));
+  const named = own.filter((file) =>
+    /sqlite|pragma|\bwal|write-ahead|rowid|statfs|fsync/i.test(readFileSync(file, "utf8")),
+  );
+  expect(own.length).toBeGreaterThan(0);
+  expect(named.map(name)).toEqual([]);
+});
+
 test("no file imports itself in a circle", () => {
   const edges = new Map<string, string[]>();
   for (const { file, target } of inside) edges.set(file, [...(edges.get(file) ?? []), target]);

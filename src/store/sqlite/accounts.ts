@@ -13,7 +13,7 @@ import { createPoolsAssigned } from "./ip-assignments.ts";
 import type { Tally } from "../batch-counters.ts";
 import { selected } from "./columns.ts";
 import { noun, type Writing } from "./noun.ts";
-import { discardPiece, inPieces } from "./pieces.ts";
+import { discardPiece, inPieces } from "../pieces.ts";
 import { accounts as table } from "./schema/accounts.ts";
 
 /** A row as SQLite gives it: truth values are numbers, structures are JSON. */

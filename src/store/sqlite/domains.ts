@@ -6,7 +6,7 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SenderDomain } from "../../model/domain.ts";
 import type { DomainStore } from "../interface/domains.ts";
 import { assigned, inserted } from "./columns.ts";
-import { mostOf, within, type Over } from "./limit.ts";
+import { mostOf, within, type Over } from "../limit.ts";
 import { none, noun } from "./noun.ts";
 import { domains as table } from "./schema/accounts.ts";
 

@@ -6,7 +6,7 @@ import type { EventFilter, EventRecord } from "../../model/event.ts";
 import { patternNames } from "../../model/patterns.ts";
 import type { Cell } from "../message-packing.ts";
 import { walkLimit, type PageAt, type PageFound } from "../cursor.ts";
-import { globsOf } from "../glob-filter.ts";
+import { globsOf } from "./glob-filter.ts";
 
 type Params = Record<string, Cell>;
 

@@ -9,7 +9,7 @@ import type { Cell } from "../message-packing.ts";
 import { walkLimit, type PageAt, type PageFound } from "../cursor.ts";
 import { createMessageRows, messageColumns, shownState } from "./message-rows.ts";
 import type { MessageRow } from "./message-rows.ts";
-import { globsOf } from "../glob-filter.ts";
+import { globsOf } from "./glob-filter.ts";
 
 /** A message's state as one word: the common one of its recipients, else whether anything is still to come. */
 const messageStatus = `(SELECT CASE WHEN min(s) = max(s) THEN min(s)
