@@ -69,7 +69,7 @@ export class Dialogue {
         ? "(more was said)"
         : text.length <= maxLineLength
           ? text
-          : text.slice(0, maxLineLength).toWellFormed(),
+          : text.slice(0, maxLineLength),
     });
   }
 }

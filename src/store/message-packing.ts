@@ -59,7 +59,10 @@ export const blobsAMessage = 3;
 export const canonicalAt = 4;
 export const domainAt = 5;
 
-/** The message as rows, and its bytes: [body hash, fingerprint or nothing, content or nothing]. `room`: free bytes. */
+/**
+ * The message as rows, its texts storable (addresses are as they were parsed), and its bytes: [body hash, fingerprint or
+ * nothing, content or nothing]. `room`: free bytes.
+ */
 export function packMessage(
   input: NewMessage,
   room = Infinity,
@@ -72,7 +75,7 @@ export function packMessage(
   const sizeBytes = inline ? content.bytes.byteLength : content.sizeBytes;
   // prettier-ignore
   const row: Cell[] = [
-    m.id, m.accountKey, test, storable(m.from), storableOrNull(m.fromName), storable(m.subject), storable(m.messageIdHeader),
+    m.id, m.accountKey, test, m.from, storableOrNull(m.fromName), storable(m.subject), storable(m.messageIdHeader),
     tagsJson, storableJson(m.metadataJson), m.ipPool,
     m.source, m.apiKey, sizeBytes, createdAt, sendAt, m.queuedAt, m.signingDomain, m.returnPathDomain, m.headerLength,
     m.eightBit ? 1 : 0, m.smtpUtf8 ? 1 : 0, content.kind, inline ? null : content.name,
@@ -82,7 +85,7 @@ export function packMessage(
   const bytesEach = Math.ceil(sizeBytes / Math.max(1, input.recipients.length));
   // prettier-ignore
   const recipients = input.recipients.map((r): Cell[] => [
-    m.accountKey, r.type, storable(r.to), storable(r.rcptTo), storable(r.canonical), storable(r.domain), r.queueName, state, r.lease ? null : dueAt,
+    m.accountKey, r.type, r.to, r.rcptTo, r.canonical, r.domain, r.queueName, state, r.lease ? null : dueAt,
     r.lease ? r.lease.owner : null, r.lease ? r.lease.until : null, r.lease ? 1 : 0, createdAt, bytesEach,
   ]);
   const blobs = [m.bodyHash, idempotency ? idempotency.fingerprint : empty, inline ? content.bytes : empty];

@@ -6,7 +6,10 @@ import type { NewSuppression, SecondLook } from "../model/suppression.ts";
 import { packEvent } from "./event-packing.ts";
 import { storableJson, storableOrNull, withStorableText } from "./storable-text.ts";
 
-/** A settlement with what is nested in it turned to text on the loop, where it is made. */
+/**
+ * A settlement with what is nested in it turned to text on the loop, where it is made. Of its texts the receiver's words
+ * come from outside as they are; names of hosts and codes were parsed.
+ */
 export interface PackedSettlement {
   recipientKey: number;
   messageKey: number;
@@ -54,7 +57,7 @@ export function packSettlement(s: Settlement): PackedSettlement {
     attempt: s.attempt,
     attempts: record ? s.attempt : Math.max(0, s.attempt - 1),
     smtpCode: s.smtpCode,
-    smtpStatus: storableOrNull(s.smtpStatus),
+    smtpStatus: s.smtpStatus,
     smtpResponse: storableOrNull(s.smtpResponse),
     eventAt: s.event.occurredAt,
     tried: record ? 1 : 0,
@@ -62,10 +65,10 @@ export function packSettlement(s: Settlement): PackedSettlement {
     startedAt: record ? record.startedAt : null,
     endedAt: record ? record.endedAt : null,
     sendingIp: record ? record.sendingIp : null,
-    provider: storableOrNull(s.provider),
-    host: record ? storableOrNull(record.host) : null,
+    provider: s.provider,
+    host: record ? record.host : null,
     address: record ? record.address : null,
-    tls: record?.tls ? storableJson(JSON.stringify(record.tls)) : null,
+    tls: record?.tls ? JSON.stringify(record.tls) : null,
     ambiguous: record?.ambiguous ? 1 : 0,
     decidedBy: record ? record.decidedBy : null,
     trace: record ? storableJson(JSON.stringify({ mx: record.mx, dialogue: record.dialogue })) : null,

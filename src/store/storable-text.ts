@@ -16,11 +16,10 @@ export const storableOrNull = (text: string | null): string | null => (text === 
 const escape = /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])/g;
 const unfit = /^\\u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2})$/;
 
-/** The same of JSON text: another text within it is not touched. */
+/** The same of JSON text as JSON.stringify writes it, where both stand as escapes; all else within it stays. */
 export function storableJson(json: string): string {
-  const text = storable(json);
-  if (!text.includes("\\u")) return text;
-  return text.replace(escape, (found) => (unfit.test(found) ? replacement : found));
+  if (!json.includes("\\u")) return json;
+  return json.replace(escape, (found) => (unfit.test(found) ? replacement : found));
 }
 
 /** Every text of a plain value, names of members too; the value itself where there is nothing to replace. */
