@@ -80,6 +80,12 @@ export function fill(dataDir: string, sizes: Sizes, now: number): Filled {
   const pass = db.prepare("INSERT OR REPLACE INTO retention_walks (kind, passed) VALUES (?, ?)");
   pass.run("content", base + sizes.messages);
   for (const kind of ["messages", "events"]) pass.run(kind, base);
+  for (const [table, number] of [
+    ["messages", "key"],
+    ["recipients", "key"],
+    ["events", "seq"],
+  ] as const)
+    db.exec(`UPDATE sequences SET last = (SELECT max(${number}) FROM ${table}) WHERE name = '${table}'`);
   db.prepare("UPDATE recipients SET state = 'canceled', due_at = NULL WHERE key = ?").run(
     copy.deferred.recipient["key"],
   );

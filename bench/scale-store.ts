@@ -30,6 +30,7 @@ export async function measureStore(
     throw new Error(detail);
   };
   const store = await openStore({
+    node: "bench",
     dataDir,
     clock: systemClock,
     log: silentLog,

@@ -15,6 +15,7 @@ import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
+import { theNode } from "./model/node.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
@@ -61,8 +62,6 @@ export interface RunningDaemon {
   readonly finished: Promise<void>;
 }
 
-/** The one node of a data directory; not its host name, which changes while leases of the last run stand. */
-const node = "default";
 
 /** Attempts and requests in flight may take this long to end; the next start takes back the leases of the rest. */
 const drainMs = 30_000;
@@ -81,6 +80,7 @@ export async function serve({
   const startedAt = clock.now();
   const store = await openStore({
     dataDir: config.dataDir,
+    node: theNode,
     clock,
     log,
     mint,
@@ -129,7 +129,7 @@ async function build({
   store,
   startedAt,
 }: Base): Promise<{ layers: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
-  const boot = createBoot({ store, node, clock, log: log.component("boot") });
+  const boot = createBoot({ store, node: theNode, clock, log: log.component("boot") });
   const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
   const tls = await openTls({ config, clock, log });

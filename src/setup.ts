@@ -12,6 +12,7 @@ import type { Log } from "./log.ts";
 import { defaultAccount } from "./model/account.ts";
 import type { AuditEntry } from "./model/audit.ts";
 import type { SenderDomain } from "./model/domain.ts";
+import { theNode } from "./model/node.ts";
 import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 
@@ -26,6 +27,7 @@ export async function initialise(options: { config: Config; log: Log; domain: st
   const mint = createIdMint();
   const store = await openStore({
     dataDir: config.dataDir,
+    node: theNode,
     clock,
     log,
     mint,

@@ -64,7 +64,7 @@ const table: Record<string, string> = {
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access boot clock config delivery domains events feedback http ids jobs log mail maintenance notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
+    "access boot clock config delivery domains events feedback http ids jobs log mail maintenance model notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
   bin: "cli daemon setup",
 };
 
@@ -163,6 +163,25 @@ test("the store's engine knows no noun: of the store it imports itself, its part
     .map(({ target }) => name(target))
     .filter((target) => moduleOf(join(root, target)) === "store" || moduleOf(join(root, target)) === "model");
   expect([...new Set(others)].toSorted()).toEqual(["src/store/interface/engine.ts", "src/store/store.ts"]);
+});
+
+test("of the store, only the folder of an engine knows an engine: the rest imports no file and no package of one", () => {
+  const neutral = imports.filter(({ file }) => /^src\/store\/(?!sqlite\/)/.test(name(file)));
+  const found = neutral.filter(
+    ({ target }) =>
+      target.includes("/store/sqlite/") || !(target.startsWith("/") || target.startsWith("node:")),
+  );
+  expect(neutral.length).toBeGreaterThan(0);
+  expect(found.map(({ file, target }) => `${name(file)} -> ${target}`)).toEqual([]);
+});
+
+test("the store's interface names nothing of an engine", () => {
+  const own = files.filter((file) => name(file).startsWith("src/store/interface/"));
+  const named = own.filter((file) =>
+    /sqlite|pragma|\bwal|write-ahead|rowid|statfs|fsync/i.test(readFileSync(file, "utf8")),
+  );
+  expect(own.length).toBeGreaterThan(0);
+  expect(named.map(name)).toEqual([]);
 });
 
 test("no file imports itself in a circle", () => {

@@ -65,11 +65,7 @@ export class Dialogue {
     this.#lines.push({
       at_ms: Math.round(this.#clock.monotonic() - this.#start),
       from: full ? "us" : from,
-      text: full
-        ? "(more was said)"
-        : text.length <= maxLineLength
-          ? text
-          : text.slice(0, maxLineLength).toWellFormed(),
+      text: full ? "(more was said)" : text.length <= maxLineLength ? text : text.slice(0, maxLineLength),
     });
   }
 }

@@ -1,4 +1,4 @@
-// The addresses of this machine's own interfaces. An MX at one of its outward addresses would be a loop (RFC 5321 §5.1),
+// The addresses of this node's interfaces, in its memory: another node has others. An MX at one of its outward addresses would be a loop (RFC 5321 §5.1),
 // and so would a loopback address that mail is accepted at. The addresses of our host name, which no interface may have:
 // own-addresses.ts.
 import { networkInterfaces } from "node:os";

@@ -1,6 +1,7 @@
 // The addresses that our own host name resolves to. Behind 1:1 NAT no interface has them, and an MX of another name (a
-// CNAME or a second A record) leads to them: mail sent there would come back to us (RFC 5321 §5.1). They are kept in memory
-// and looked up again every five minutes, so that no attempt waits for the DNS because of them, except the first.
+// CNAME or a second A record) leads to them: mail sent there would come back to us (RFC 5321 §5.1). They are kept in this
+// node's memory and looked up again every five minutes, so that no attempt waits for the DNS because of them, except the
+// first.
 // Names that accounts give to addresses of their pools do not count: an account could point one at another's MX.
 import type { Clock } from "../clock.ts";
 import { hostAddresses } from "../dns/mx.ts";

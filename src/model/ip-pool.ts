@@ -17,7 +17,7 @@ export interface PoolAddress {
   paused: boolean;
   /** As it was asked for; null: nothing was. */
   warmup: boolean | null;
-  /** Whether this machine has it, as it was last seen; null: not looked at yet. */
+  /** Whether this node's machine has it, as it was last seen; null: not looked at yet. */
   bindable: boolean | null;
   ptr: string | null;
   /** The PTR is the name said in EHLO, and that name has the address; null: the DNS did not tell yet. */

@@ -168,7 +168,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       throw new SmtpReply(553, "5.1.7", `The sender ${parsed.issue}`);
     requireSmtpUtf8(address.address, wantsSmtpUtf8(address));
     if (sender.quotas.length > 0) await refuseSpentQuotas(store, sender.quotas, clock.now());
-    if (store.full())
+    if (await store.full())
       throw new SmtpReply(452, "4.3.1", "Insufficient storage for more mail; try again later");
     senders.set(session, sender);
   };

@@ -120,7 +120,7 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
     refuseParameters(address, mailParameters);
     if (maintenance.refusal())
       throw new SmtpReply(451, "4.3.2", "The service is in maintenance mode; try again later");
-    if (store.full()) throw new SmtpReply(452, "4.3.1", "Insufficient storage; try again later");
+    if (await store.full()) throw new SmtpReply(452, "4.3.1", "Insufficient storage; try again later");
     limits.message(peerOf(session));
     mailboxes.set(session, new Map());
   };

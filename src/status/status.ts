@@ -9,10 +9,7 @@ import { adviceOf, effectOf, subjectOf, type PoolProblem } from "../pools/proble
 import type { Store } from "../store/store.ts";
 
 export interface StatusDeps {
-  store: Pick<
-    Store,
-    "queueCounts" | "pausedAccounts" | "health" | "full" | "accountByKey" | "scheduledQueues"
-  >;
+  store: Pick<Store, "queueCounts" | "pausedAccounts" | "health" | "accountByKey" | "scheduledQueues">;
   config: Pick<Config, "hostname" | "dev">;
   clock: Clock;
   version: string;
@@ -39,7 +36,7 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
       dev: config.dev,
       started_at: isoTime(deps.startedAt),
       uptime_seconds: Math.max(0, Math.round((clock.now() - deps.startedAt) / 1000)),
-      ready: health.writable && !store.full() && window === null,
+      ready: health.writable && !health.full && window === null,
       maintenance: window && { since: isoTime(window.since), until: isoTimeOrNull(window.until) },
       paused_accounts: paused.map(({ name, pausedAt, pauseReason }) => ({
         name,
@@ -56,13 +53,11 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
         oldest_due_at: isoTimeOrNull(queue.oldestDueAt),
       },
       store: {
-        journal_mode: health.journalMode,
-        synchronous: health.synchronous,
+        ...health.engine,
         schema_version: health.schemaVersion,
         free_bytes: health.freeBytes,
-        wal_bytes: health.walBytes,
         writable: health.writable,
-        full: store.full(),
+        full: health.full,
       },
       listeners: deps.listeners(),
       jobs: deps.jobs(),

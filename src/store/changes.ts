@@ -34,7 +34,11 @@ export interface Changes {
   note(command: string, arg: unknown, result: unknown): void;
   /** To be asked before the rows are read, not after. */
   last(accountKey: number, of: readonly Resource[]): LastChange;
+  /** Another number once an account or a domain was written: the rows that are cached (cache.ts). */
+  revision(): number;
 }
+
+const cached: ReadonlySet<Resource> = new Set(["accounts", "domains"]);
 
 /** Seconds since 1970. */
 interface Mark {
@@ -61,8 +65,10 @@ export function createChanges(
     return marks;
   };
 
+  let revision = 0;
   let at = 0; // of the write that is noted: the clock is read once for it
   const touch: Touch = (accountKey, resource, writtenAt = 0) => {
+    if (cached.has(resource)) revision++;
     const mark = marksOf(accountKey)[resource];
     const second = Math.floor(at / 1000);
     mark.changed = Math.max(mark.changed, mark.asked >= second ? mark.asked + 1 : second);
@@ -70,6 +76,7 @@ export function createChanges(
   };
 
   return {
+    revision: () => revision,
     note(command, arg, result) {
       at = now();
       touches[command]?.(touch, arg as never, result as never);

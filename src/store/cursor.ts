@@ -32,16 +32,24 @@ export function pageAt(kind: string, page: PageRequest, shape: ("string" | "numb
   return { limit: page.limit, after: decodeCursor(kind, page.cursor, shape) };
 }
 
-/** Of a page whose cursor is the last key: the key that it goes on after. */
-export function keyAfter(kind: string, page: PageRequest): number {
-  return Number(decodeCursor(kind, page.cursor, ["number"])?.[0] ?? 0);
+/** Where a list in the order of creation goes on; the key tells rows of one time apart. */
+export interface Created {
+  createdAt: number;
+  key: number;
 }
 
-/** `rows`: in the order of their keys, one more than the page holds where there are more. */
-export function pageByKey<T extends { key: number }>(kind: string, rows: T[], limit: number): Page<T> {
+/** The row that such a page goes on after; before all of them at the start. */
+export function createdAfter(kind: string, page: PageRequest): Created {
+  const [createdAt = -1, key = 0] = (decodeCursor(kind, page.cursor, ["number", "number"]) ?? []).map(Number);
+  return { createdAt, key };
+}
+
+/** `rows`: in the order of creation, one more than the page holds where there are more. */
+export function pageByCreation<T extends Created>(kind: string, rows: T[], limit: number): Page<T> {
   const shown = rows.slice(0, limit);
   const last = rows.length > limit ? shown.at(-1) : undefined;
-  return pageOf(kind, { rows: shown, next: last ? [last.key] : null, hasMore: last !== undefined });
+  const next = last ? [last.createdAt, last.key] : null;
+  return pageOf(kind, { rows: shown, next, hasMore: next !== null });
 }
 
 export function pageOf<T>(kind: string, { rows, next, hasMore }: PageFound<T>): Page<T> {

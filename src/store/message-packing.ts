@@ -5,6 +5,7 @@ import type { ContentRef } from "../model/content.ts";
 import type { BatchAnswer } from "../model/idempotency.ts";
 import type { QueueShare, Quota } from "../model/limits.ts";
 import type { Job, QueuedMessage } from "../model/queued-recipient.ts";
+import { storable, storableJson, storableOrNull } from "./storable-text.ts";
 
 export type Cell = string | number | null;
 
@@ -58,7 +59,10 @@ export const blobsAMessage = 3;
 export const canonicalAt = 4;
 export const domainAt = 5;
 
-/** The message as rows, and its bytes: [body hash, fingerprint or nothing, content or nothing]. `room`: free bytes. */
+/**
+ * The message as rows, its texts storable (addresses are as they were parsed), and its bytes: [body hash, fingerprint or
+ * nothing, content or nothing]. `room`: free bytes.
+ */
 export function packMessage(
   input: NewMessage,
   room = Infinity,
@@ -67,10 +71,12 @@ export function packMessage(
   const later = sendAt !== null && sendAt > createdAt;
   const test = m.test ? 1 : 0;
   const inline = content.kind === "inline";
+  const tagsJson = storableJson(m.tagsJson);
   const sizeBytes = inline ? content.bytes.byteLength : content.sizeBytes;
   // prettier-ignore
   const row: Cell[] = [
-    m.id, m.accountKey, test, m.from, m.fromName, m.subject, m.messageIdHeader, m.tagsJson, m.metadataJson, m.ipPool,
+    m.id, m.accountKey, test, m.from, storableOrNull(m.fromName), storable(m.subject), storable(m.messageIdHeader),
+    tagsJson, storableJson(m.metadataJson), m.ipPool,
     m.source, m.apiKey, sizeBytes, createdAt, sendAt, m.queuedAt, m.signingDomain, m.returnPathDomain, m.headerLength,
     m.eightBit ? 1 : 0, m.smtpUtf8 ? 1 : 0, content.kind, inline ? null : content.name,
   ];
@@ -83,7 +89,11 @@ export function packMessage(
     r.leaseOwner, r.leaseOwner === null ? 0 : 1, createdAt, bytesEach,
   ]);
   const blobs = [m.bodyHash, idempotency ? idempotency.fingerprint : empty, inline ? content.bytes : empty];
-  const stored = idempotency && { key: idempotency.key, status: idempotency.status, body: idempotency.body };
+  const stored = idempotency && {
+    key: storable(idempotency.key),
+    status: idempotency.status,
+    body: idempotency.body,
+  };
   return {
     packed: {
       accountKey: m.accountKey,
@@ -96,7 +106,7 @@ export function packMessage(
       quotas: input.quotas.length > 0 ? input.quotas : null,
       domain: m.signingDomain,
       pool: m.ipPool,
-      tagsJson: m.tagsJson,
+      tagsJson,
       row,
       inline,
       recipients,
@@ -147,7 +157,7 @@ export function packBatch(
   const idempotency = answer && {
     accountKey: answer.accountKey,
     test: answer.test ? 1 : 0,
-    key: answer.key,
+    key: storable(answer.key),
     at: answer.at,
     status: answer.status,
     body: answer.body,

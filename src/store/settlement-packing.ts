@@ -3,8 +3,13 @@ import type { SettledOutcome } from "../model/attempt.ts";
 import type { NewEvent } from "../model/event.ts";
 import type { Settlement } from "../model/settlement.ts";
 import type { NewSuppression, SecondLook } from "../model/suppression.ts";
+import { packEvent } from "./event-packing.ts";
+import { storableJson, storableOrNull, withStorableText } from "./storable-text.ts";
 
-/** A settlement with what is nested in it turned to text on the loop, where it is made. */
+/**
+ * A settlement with what is nested in it turned to text on the loop, where it is made. Of its texts the receiver's words
+ * come from outside as they are; names of hosts and codes were parsed.
+ */
 export interface PackedSettlement {
   recipientKey: number;
   messageKey: number;
@@ -53,7 +58,7 @@ export function packSettlement(s: Settlement): PackedSettlement {
     attempts: record ? s.attempt : Math.max(0, s.attempt - 1),
     smtpCode: s.smtpCode,
     smtpStatus: s.smtpStatus,
-    smtpResponse: s.smtpResponse,
+    smtpResponse: storableOrNull(s.smtpResponse),
     eventAt: s.event.occurredAt,
     tried: record ? 1 : 0,
     attemptId: record ? record.id : null,
@@ -66,10 +71,10 @@ export function packSettlement(s: Settlement): PackedSettlement {
     tls: record?.tls ? JSON.stringify(record.tls) : null,
     ambiguous: record?.ambiguous ? 1 : 0,
     decidedBy: record ? record.decidedBy : null,
-    trace: record ? JSON.stringify({ mx: record.mx, dialogue: record.dialogue }) : null,
-    event: s.event,
-    suppression: s.suppression,
-    secondLook: s.secondLook,
+    trace: record ? storableJson(JSON.stringify({ mx: record.mx, dialogue: record.dialogue })) : null,
+    event: packEvent(s.event),
+    suppression: withStorableText(s.suppression),
+    secondLook: withStorableText(s.secondLook),
     catchInInbox: s.catchInInbox,
   };
 }

@@ -85,5 +85,5 @@ export class LimitReached extends Error {
 /** The content was removed by retention. */
 export class ContentGone extends Error {}
 
-/** Another process holds the data directory. */
+/** Another process has the store open. */
 export class StoreLocked extends Error {}

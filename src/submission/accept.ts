@@ -89,7 +89,7 @@ async function withSlots<Result extends { kind: string }>(
   commit: (slots: RecipientSlot[][]) => Promise<Result | { kind: "accepted"; jobs: Job[][] }>,
 ): Promise<Result | { kind: "accepted"; jobs: Job[][] }> {
   const { store, runner } = deps;
-  if (store.full()) throw noRoom("the disk is nearly full");
+  if (await store.full()) throw noRoom("the disk is nearly full");
   const slots: RecipientSlot[][] = [];
   let result: Result | { kind: "accepted"; jobs: Job[][] } | null = null;
   try {

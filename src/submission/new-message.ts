@@ -82,5 +82,5 @@ const recordedCharacters = 998;
 
 /** A header section of 100 KB can hold one long text; the record and every event of the mail show its beginning. */
 function recorded(text: string): string {
-  return text.slice(0, recordedCharacters).toWellFormed();
+  return text.slice(0, recordedCharacters);
 }

@@ -39,7 +39,7 @@ async function start(options: { tls?: boolean; full?: boolean; closed?: boolean 
         return result;
       },
     },
-    store: { full: () => options.full ?? false },
+    store: { full: async () => options.full ?? false },
     maintenance: { refusal: () => (options.closed ? new Refusal("maintenance", "In maintenance") : null) },
     clock,
     log: silentLog,

@@ -25,5 +25,14 @@ export function openSqlite(
   clock: ManualClock,
   options: Partial<StoreOptions> = {},
 ): Promise<Store> {
-  return openStore({ dataDir, clock, log: silentLog, mint, minFreeShare: 0, onLost: endTest, ...options });
+  return openStore({
+    dataDir,
+    node: "a",
+    clock,
+    log: silentLog,
+    mint,
+    minFreeShare: 0,
+    onLost: endTest,
+    ...options,
+  });
 }

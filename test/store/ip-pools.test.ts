@@ -66,6 +66,23 @@ test("pools, addresses and what was seen of them are there after a restart", asy
   });
 });
 
+test("what a node sees of an address is its own: a node of another name has not looked, and changes nothing of it", async () => {
+  store = await openSqlite(dataDir, clock);
+  const a = await accountOf("default");
+  const bindable = async () => (await store?.listPools(a))?.[0]?.addresses.map((one) => one.bindable);
+  const look = { address: "192.0.2.9", ptr: "p.test", ptrOk: true };
+  await store.addAddress(a, "default", address("192.0.2.9"), 1);
+  await store.close();
+  store = await openSqlite(dataDir, clock, { node: "b" });
+  expect(await bindable()).toEqual([null]);
+  await store.saveLooks([{ ...look, bindable: false }], 2);
+  expect(await bindable()).toEqual([false]);
+  await store.close();
+  store = await openSqlite(dataDir, clock);
+  expect(await bindable()).toEqual([true]);
+  expect(await store.listPools(a)).toMatchObject([{ addresses: [{ ptr: "p.test", updatedAt: 2 }] }]);
+});
+
 test("a key's limit of addresses holds over all pools of its account", async () => {
   store = await openSqlite(dataDir, clock);
   const a = await accountOf("default");

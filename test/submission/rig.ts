@@ -37,7 +37,7 @@ export class FakeStore {
 
   store(): SubmissionDeps["store"] {
     return {
-      full: () => this.isFull,
+      full: async () => this.isFull,
       countRejection: (rejection) => void this.rejections.push(rejection),
       suppressed: async (accountKey, canonicals) =>
         this.suppressions.filter((s) => s.accountKey === accountKey && canonicals.includes(s.canonical)),

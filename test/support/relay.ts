@@ -139,7 +139,7 @@ export async function startRelay(
     },
     store: {
       accountByName: async (name) => on.accounts.find((one) => one.name === name) ?? null,
-      full: () => on.full,
+      full: async () => on.full,
       listAccounts: async ({ limit }) => ({
         rows: on.accounts.slice(0, limit),
         next: null,

@@ -6,22 +6,26 @@ export interface Commit {
   events: boolean;
 }
 
+/** Facts of the store, as they are now. */
+export interface Health {
+  schemaVersion: number;
+  /** Of the room that the store has. */
+  freeBytes: number;
+  /** False since the last write was refused. */
+  writable: boolean;
+  full: boolean;
+  /** What the engine says of itself, in its own words, for the operator: it is shown as it is. */
+  engine: Readonly<Record<string, string | number>>;
+}
+
 export interface EngineStore {
   /** A secret of this installation, made at first use: 32 random bytes (`verp`, …). */
   secret(name: string): Promise<Uint8Array>;
-  /** Pragmas as read back, file sizes, rows waiting: for status and tests. */
-  health(): Promise<{
-    journalMode: string;
-    synchronous: number;
-    schemaVersion: number;
-    freeBytes: number;
-    walBytes: number;
-    writable: boolean;
-  }>;
+  health(): Promise<Health>;
   /** When anything of these kinds, of the account or of all of them, last changed; to be asked before it is read. */
   lastChange(accountKey: number, of: readonly Resource[]): Promise<LastChange>;
-  /** True while free space is under the low-water mark or the last write failed for want of room. */
-  full(): boolean;
+  /** New mail is to be refused: free space is under the low-water mark, or the last write failed for want of room. */
+  full(): Promise<boolean>;
   onCommit(listener: (commit: Commit) => void): () => void;
   close(): Promise<void>;
 }

@@ -10,7 +10,7 @@ import type {
 } from "../../model/ip-pool.ts";
 
 export interface IpPoolStore {
-  /** By name, their addresses in order; `default` is always among them. */
+  /** By name, their addresses in order and as this node sees them; `default` is always among them. */
   listPools(accountKey: number): Promise<Pool[]>;
   /** Accounts that have more to their pools than `default` without an address. */
   accountsWithPools(): Promise<number[]>;
@@ -47,6 +47,7 @@ export interface IpPoolStore {
     at: number,
   ): Promise<PoolWrite>;
   removeAddress(accountKey: number, pool: string, address: string, at: number): Promise<PoolWrite>;
+  /** What this node saw. */
   saveLooks(looks: AddressLook[], at: number): Promise<void>;
   /** Whether the account's key may put the address into a pool: there is no other account, or it was assigned. */
   mayHoldAddress(accountKey: number, address: string): Promise<boolean>;

@@ -14,6 +14,7 @@ import { createQueueLimit, createShareLimit } from "../queue-limit.ts";
 import type { Answers, Stored } from "./idempotency.ts";
 import { createNotSending } from "./not-sending.ts";
 import { createQuotas } from "./quotas.ts";
+import type { Sequences } from "./sequences.ts";
 import { suppressionColumns } from "./suppression-columns.ts";
 
 export type Accepted = ({ kind: "accepted" } & Inserted) | MessageRefusal | QuotaSpent | Stored;
@@ -34,7 +35,12 @@ function factsOf({ accountKey, test, domain, pool, tagsJson }: PackedMessage, re
 }
 
 /** The writer's half. */
-export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
+export function createAcceptance(
+  db: Database,
+  tally: Tally,
+  sequences: Pick<Sequences, "next">,
+  answers: Answers,
+) {
   const quotas = createQuotas(db);
   const findSuppression: Statement<[number, Cell, number], Suppression> = db.prepare(
     `SELECT ${suppressionColumns} FROM suppressions
@@ -43,14 +49,14 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
   const insertMessage = db.prepare(
     `INSERT INTO messages (id, account_key, test, from_address, from_name, subject, message_id_header, tags, metadata, ip_pool,
        source, api_key, size_bytes, created_at, send_at, queued_at, signing_domain, return_path_domain, header_length,
-       eight_bit, smtp_utf8, content_kind, content_name, body_hash)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       eight_bit, smtp_utf8, content_kind, content_name, body_hash, key)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const insertContent = db.prepare("INSERT INTO content (message_key, bytes) VALUES (?, ?)");
   const insertRecipient = db.prepare(
     `INSERT INTO recipients (account_key, type, to_address, rcpt_to, canonical, domain, queue_name, state, due_at,
-       lease_owner, attempts, updated_at, share_bytes, message_key, last_event_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
+       lease_owner, attempts, updated_at, share_bytes, message_key, key, last_event_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
   );
   const countAccounts: Statement<[], { n: number }> = db.prepare(
     `SELECT count(*) AS n FROM accounts WHERE status <> 'deleted' AND name <> '${operationsAccount}'`,
@@ -88,11 +94,14 @@ export function createAcceptance(db: Database, tally: Tally, answers: Answers) {
   };
 
   const insert = (p: PackedMessage, bodyHash: Buffer, bytes: Buffer): Inserted => {
-    const messageKey = Number(insertMessage.run(p.row, bodyHash).lastInsertRowid);
+    const messageKey = sequences.next("messages");
+    insertMessage.run(p.row, bodyHash, messageKey);
     if (p.inline) insertContent.run(messageKey, bytes);
-    const recipientKeys = p.recipients.map((row) =>
-      Number(insertRecipient.run(row, messageKey).lastInsertRowid),
-    );
+    const recipientKeys = p.recipients.map((row) => {
+      const key = sequences.next("recipients");
+      insertRecipient.run(row, messageKey, key);
+      return key;
+    });
     tally.change(p.accountKey, recipientKeys.length, recipientKeys.length * p.bytesEach);
     if (p.quotas) quotas.use(p.quotas, p.createdAt);
     for (const recipient of p.recipients)

@@ -2,18 +2,18 @@
 // key until retention is over, and that key must never be another's. What goes with it and may be much (deliveries,
 // suppressions) is dropped in pieces behind it.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, getTableColumns, gt, ne, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, ne, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Account, AccountChange, GuardBaseline } from "../../model/account.ts";
 import type { AccountLimits, LimitsChange, Rates } from "../../model/limits.ts";
 import { everyone, nothing } from "../changes.ts";
-import { keyAfter, pageByKey } from "../cursor.ts";
+import { createdAfter, pageByCreation, type Created } from "../cursor.ts";
 import type { AccountStore } from "../interface/accounts.ts";
 import { createPoolsAssigned } from "./ip-assignments.ts";
 import type { Tally } from "../batch-counters.ts";
 import { selected } from "./columns.ts";
 import { noun, type Writing } from "./noun.ts";
-import { discardPiece, inPieces } from "./pieces.ts";
+import { discardPiece, inPieces } from "../pieces.ts";
 import { accounts as table } from "./schema/accounts.ts";
 
 /** A row as SQLite gives it: truth values are numbers, structures are JSON. */
@@ -133,18 +133,19 @@ function createAccountLookups(client: Database) {
     .from(table)
     .where(eq(table.id, placeholder("id")))
     .prepare();
+  const isAfter = sql`(${table.createdAt}, ${table.key}) > (${placeholder("createdAt")}, ${placeholder("key")})`;
   const accountsAfter = db
     .select()
     .from(table)
-    .where(and(gt(table.key, placeholder("after")), ne(table.status, "deleted")))
-    .orderBy(asc(table.key))
+    .where(and(isAfter, ne(table.status, "deleted")))
+    .orderBy(asc(table.createdAt), asc(table.key))
     .limit(placeholder("limit"))
     .prepare();
   return {
     accountByName: (name: string) => byAccountName.get({ name }) ?? null,
     accountByKey: (key: number) => byAccountKey.get({ key }) ?? null,
     accountById: (id: string) => byAccountId.get({ id }) ?? null,
-    accounts: (after: number, limit: number) => accountsAfter.all({ after, limit }),
+    accounts: (after: Created, limit: number) => accountsAfter.all({ ...after, limit }),
   };
 }
 
@@ -188,14 +189,14 @@ export const accounts = noun({
   },
   lookups: createAccountLookups,
   lists: createAccountLists,
-  calls: ({ write, ahead, lookups, lists, rows, rarely, after, dropDeliveries }): AccountStore => ({
+  calls: ({ write, ahead, lookups, lists, rows, after, dropDeliveries }): AccountStore => ({
     accountByName: async (name) => rows.get(`name ${name}`, () => lookups.accountByName(name)),
     accountByKey: async (key) => rows.get(`key ${key}`, () => lookups.accountByKey(key)),
     accountById: async (id) => rows.get(`id ${id}`, () => lookups.accountById(id)),
-    createAccount: (account) => rarely(write.createAccount(account)),
+    createAccount: (account) => write.createAccount(account),
     listAccounts: async (page) =>
-      pageByKey("c", lookups.accounts(keyAfter("c", page), page.limit + 1), page.limit),
-    changeAccount: (id, change) => rarely(write.changeAccount({ id, change })),
+      pageByCreation("c", lookups.accounts(createdAfter("c", page), page.limit + 1), page.limit),
+    changeAccount: (id, change) => write.changeAccount({ id, change }),
     async hasUnsent(accountKey) {
       for (let before: UnsentPiece["next"] = null; ;) {
         const piece: UnsentPiece = await lists.unsentOf({ accountKey, before });
@@ -204,7 +205,7 @@ export const accounts = noun({
       }
     },
     async deleteAccount(id, at) {
-      const deleted = await rarely(write.deleteAccount({ id, at }));
+      const deleted = await write.deleteAccount({ id, at });
       if (deleted === null) return false;
       const { key: accountKey, endpoints } = deleted;
       await after(async () => {

@@ -1,10 +1,10 @@
 // API keys. A revocation is final; the row as it is then is the answer.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { ApiKey, ApiKeyChange, KeyStatus } from "../../model/api-key.ts";
 import { everyone } from "../changes.ts";
-import { keyAfter, pageByKey } from "../cursor.ts";
+import { createdAfter, pageByCreation, type Created } from "../cursor.ts";
 import type { ApiKeyStore } from "../interface/api-keys.ts";
 import { changedRates, type Flat } from "./accounts.ts";
 import { inserted, selected } from "./columns.ts";
@@ -89,17 +89,19 @@ function createKeyLookups(client: Database) {
     .from(table)
     .where(and(eq(table.id, placeholder("id")), eq(table.accountKey, placeholder("accountKey"))))
     .prepare();
+  const isAfter = sql`(${table.createdAt}, ${table.key}) > (${placeholder("createdAt")}, ${placeholder("key")})`;
   const keysOf = db
     .select(withoutHash(table))
     .from(table)
-    .where(and(eq(table.accountKey, placeholder("accountKey")), gt(table.key, placeholder("after"))))
-    .orderBy(asc(table.key))
+    .where(and(eq(table.accountKey, placeholder("accountKey")), isAfter))
+    .orderBy(asc(table.createdAt), asc(table.key))
     .limit(placeholder("limit"))
     .prepare();
   return {
     apiKeyByHash: (hash: Uint8Array) => keyByHash.get({ hash: Buffer.from(hash) }) ?? null,
     apiKey: (accountKey: number, id: string) => keyById.get({ accountKey, id }) ?? null,
-    apiKeys: (accountKey: number, after: number, limit: number) => keysOf.all({ accountKey, after, limit }),
+    apiKeys: (accountKey: number, after: Created, limit: number) =>
+      keysOf.all({ accountKey, ...after, limit }),
   };
 }
 
@@ -123,7 +125,7 @@ export const apiKeys = noun({
     apiKeyByHash: async (hash) => lookups.apiKeyByHash(hash),
     apiKey: async (accountKey, id) => lookups.apiKey(accountKey, id),
     listApiKeys: async (accountKey, page) =>
-      pageByKey("k", lookups.apiKeys(accountKey, keyAfter("k", page), page.limit + 1), page.limit),
+      pageByCreation("k", lookups.apiKeys(accountKey, createdAfter("k", page), page.limit + 1), page.limit),
     changeApiKey: (accountKey, id, change) => write.changeApiKey({ accountKey, id, change }),
     setApiKeyStatus: (accountKey, id, status, at) => write.setApiKeyStatus({ accountKey, id, status, at }),
     noteUse: (use) => write.noteUse(use),

@@ -6,7 +6,7 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SenderDomain } from "../../model/domain.ts";
 import type { DomainStore } from "../interface/domains.ts";
 import { assigned, inserted } from "./columns.ts";
-import { mostOf, within, type Over } from "./limit.ts";
+import { mostOf, within, type Over } from "../limit.ts";
 import { none, noun } from "./noun.ts";
 import { domains as table } from "./schema/accounts.ts";
 
@@ -140,9 +140,9 @@ export const domains = noun({
   },
   lookups: createDomainLookups,
   lists: none,
-  calls: ({ write, lookups, rows, rarely }): DomainStore => ({
+  calls: ({ write, lookups, rows }): DomainStore => ({
     async createDomain(domain, most) {
-      const key = within(await rarely(write.createDomain({ ...domain, ...mostOf(most) })));
+      const key = within(await write.createDomain({ ...domain, ...mostOf(most) }));
       return key === null ? null : { ...domain, key };
     },
     domainByName: async (accountKey, name) =>
@@ -151,7 +151,7 @@ export const domains = noun({
     listDomains: async (accountKey) => lookups.domains(accountKey),
     domainsToCheck: async (pendingBefore, othersBefore, limit) =>
       lookups.domainsToCheck(pendingBefore, othersBefore, limit),
-    saveDomain: (domain) => rarely(write.saveDomain(domain)),
-    deleteDomain: (accountKey, name) => rarely(write.deleteDomain({ accountKey, name })),
+    saveDomain: (domain) => write.saveDomain(domain),
+    deleteDomain: (accountKey, name) => write.deleteDomain({ accountKey, name }),
   }),
 });

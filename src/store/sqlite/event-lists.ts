@@ -6,7 +6,7 @@ import type { EventFilter, EventRecord } from "../../model/event.ts";
 import { patternNames } from "../../model/patterns.ts";
 import type { Cell } from "../message-packing.ts";
 import { walkLimit, type PageAt, type PageFound } from "../cursor.ts";
-import { globsOf } from "../glob-filter.ts";
+import { globsOf } from "./glob-filter.ts";
 
 type Params = Record<string, Cell>;
 
@@ -49,7 +49,7 @@ export function createEventLists(db: Database) {
   );
   const deliveriesOf: Statement<[number, number], EventRecord["deliveries"][number]> = db.prepare(
     `SELECT w.id AS webhookId, d.status, d.attempts, d.last_attempt_at AS lastAttemptAt, d.last_status AS lastStatus
-     FROM endpoints w CROSS JOIN deliveries d ON d.endpoint_key = w.key AND d.event_seq = ? WHERE w.account_key = ? ORDER BY w.key`,
+     FROM endpoints w CROSS JOIN deliveries d ON d.endpoint_key = w.key AND d.event_seq = ? WHERE w.account_key = ? ORDER BY w.created_at, w.key`,
   );
 
   /** The conditions of a filter; `walks`: no index narrows the rows to few. Null: nothing can match. */

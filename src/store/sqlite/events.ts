@@ -1,16 +1,18 @@
 // Records events: the body as it was written, once, and a delivery for every endpoint of the account that
-// subscribed to the type, paused ones too (their events wait). `seq` is the order of commits.
+// subscribed to the type, paused ones too (their events wait). `seq` is the order of commits (sequences.ts).
 import type { Database } from "better-sqlite3";
 import type { NewEvent } from "../../model/event.ts";
 import type { Tally } from "../batch-counters.ts";
 import { pageAt, pageOf } from "../cursor.ts";
+import { packEvent } from "../event-packing.ts";
 import type { EventStore } from "../interface/events.ts";
 import { createEventLists } from "./event-lists.ts";
 import { none, noun, type Writing } from "./noun.ts";
+import type { Sequences } from "./sequences.ts";
 
-export function createEventWrites(db: Database, tally: Tally) {
+export function createEventWrites(db: Database, tally: Tally, sequences: Pick<Sequences, "next">) {
   const insert = db.prepare(
-    `INSERT INTO events (id, account_key, type, occurred_at, received_at, message_key, recipient, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO events (seq, id, account_key, type, occurred_at, received_at, message_key, recipient, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const fanOut = db.prepare(
     `INSERT INTO deliveries (endpoint_key, event_seq, status, attempts, due_at)
@@ -18,7 +20,9 @@ export function createEventWrites(db: Database, tally: Tally) {
   );
   return {
     recordEvent(e: NewEvent): void {
-      const { lastInsertRowid } = insert.run(
+      const seq = sequences.next("events");
+      insert.run(
+        seq,
         e.id,
         e.accountKey,
         e.type,
@@ -28,7 +32,7 @@ export function createEventWrites(db: Database, tally: Tally) {
         e.recipient,
         e.body,
       );
-      fanOut.run(lastInsertRowid, e.accountKey, e.typeBit);
+      fanOut.run(seq, e.accountKey, e.typeBit);
       tally.events = true;
       if (e.counters !== 0)
         tally.counted.push({ facts: e.facts, at: e.occurredAt, counters: e.counters, times: 1 });
@@ -44,7 +48,7 @@ export const events = noun({
   lookups: none,
   lists: createEventLists,
   calls: ({ write, lists }): EventStore => ({
-    recordEvent: (event) => write.recordEvent(event),
+    recordEvent: (event) => write.recordEvent(packEvent(event)),
     accountsWithEvents: (afterSeq) => lists.accountsWithEvents({ afterSeq }),
     listEvents: async (accountKey, filter, page) =>
       pageOf("e", await lists.listEvents({ accountKey, filter, page: pageAt("e", page, ["number"]) })),

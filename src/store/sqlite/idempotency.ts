@@ -1,8 +1,9 @@
 // Answers to idempotent requests, kept for a day beside what they acknowledge. Rows stand in the order of time, which
-// retention walks along: an answer that goes with a message has the message's key, any other takes the next number of
-// the same sequence, so that neither ever gets a number that was given before.
+// retention walks along: an answer that goes with a message has the message's key, any other takes the next number of the
+// same sequence (sequences.ts), so that neither ever gets a number that was given before.
 import type { Database, Statement } from "better-sqlite3";
 import { idempotencyKeptMs } from "../../model/idempotency.ts";
+import type { Sequences } from "./sequences.ts";
 
 /** Whose key it is, and when. */
 export interface AnswerScope {
@@ -21,24 +22,13 @@ interface Row {
   created_at: number;
 }
 
-export function createAnswers(db: Database) {
+export function createAnswers(db: Database, sequences: Pick<Sequences, "next">) {
   const find: Statement<[number, number, string], Row> = db.prepare(
     "SELECT fingerprint, status, body, created_at FROM idempotency WHERE account_key = ? AND test = ? AND request_key = ?",
   );
   const store = db.prepare(
     "INSERT OR REPLACE INTO idempotency (message_key, account_key, test, request_key, fingerprint, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
   );
-  const raise: Statement<[], { seq: number }> = db.prepare(
-    "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'messages' RETURNING seq",
-  );
-  const begin = db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('messages', 1)");
-
-  const nextNumber = (): number => {
-    const raised = raise.get();
-    if (raised) return raised.seq;
-    begin.run();
-    return 1;
-  };
 
   return {
     /** What was answered under the key within its life; null: nothing, the request is the first. */
@@ -55,7 +45,7 @@ export function createAnswers(db: Database) {
       messageKey: number | null,
     ): void {
       const { accountKey, test, key, at } = scope;
-      const number = messageKey ?? nextNumber();
+      const number = messageKey ?? sequences.next("messages");
       store.run(number, accountKey, test, key, fingerprint, answer.status, answer.body, at);
     },
   };

@@ -32,9 +32,10 @@ export function createPoolRows(db: Database) {
     `SELECT key, name, description, chosen, created_at AS createdAt, updated_at AS updatedAt
      FROM ip_pools WHERE account_key = ? ORDER BY name`,
   );
-  const addresses: Statement<[number], AddressRow> = db.prepare(
-    `SELECT address, hostname, weight, paused, warmup, bindable, ptr, ptr_ok AS ptrOk, created_at AS createdAt, updated_at AS updatedAt
-     FROM ip_addresses WHERE pool_key = ?`,
+  const addresses: Statement<[string, number], AddressRow> = db.prepare(
+    `SELECT a.address, a.hostname, a.weight, a.paused, a.warmup, n.bindable, a.ptr, a.ptr_ok AS ptrOk, a.created_at AS createdAt,
+       a.updated_at AS updatedAt
+     FROM ip_addresses a LEFT JOIN node_addresses n ON n.address = a.address AND n.node = ? WHERE a.pool_key = ?`,
   );
   const made: Statement<[number], { createdAt: number }> = db.prepare(
     "SELECT created_at AS createdAt FROM accounts WHERE key = ?",
@@ -43,9 +44,9 @@ export function createPoolRows(db: Database) {
     "SELECT account_key AS accountKey FROM ip_pools WHERE account_key > ? ORDER BY account_key LIMIT 1",
   );
 
-  const addressesOf = (poolKey: number): PoolAddress[] =>
+  const addressesOf = (poolKey: number, node: string): PoolAddress[] =>
     addresses
-      .all(poolKey)
+      .all(node, poolKey)
       .map(({ paused, warmup, bindable, ptrOk, ...rest }) => ({
         ...rest,
         paused: paused !== 0,
@@ -56,8 +57,8 @@ export function createPoolRows(db: Database) {
       .toSorted((a, b) => (a.address < b.address ? -1 : 1));
 
   return {
-    /** By name; none where there is no such account. */
-    of(accountKey: number): Pool[] {
+    /** By name, their addresses as `node` sees them; none where there is no such account. */
+    of(accountKey: number, node: string): Pool[] {
       const account = made.get(accountKey);
       if (!account) return [];
       const rows = pools.all(accountKey);
@@ -66,7 +67,7 @@ export function createPoolRows(db: Database) {
         accountKey,
         ...row,
         isDefault: row.name === chosen,
-        addresses: addressesOf(key),
+        addresses: addressesOf(key, node),
       }));
       if (found.some(({ name }) => name === defaultPool)) return found;
       const { createdAt } = account;

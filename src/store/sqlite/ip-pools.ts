@@ -17,6 +17,13 @@ import { createAssignmentRows, createAssignmentWrites } from "./ip-assignments.t
 import { createPoolRows } from "./ip-pool-rows.ts";
 import { none, noun } from "./noun.ts";
 
+/** `node`: the one that asks, as which it sees the addresses of the pool that it is answered. */
+interface PoolCall {
+  accountKey: number;
+  node: string;
+  at: number;
+}
+
 export function createPoolWrites(db: Database) {
   const rows = createPoolRows(db);
   const { isAnothers, assignAdded, ...assignments } = createAssignmentWrites(db);
@@ -53,8 +60,8 @@ export function createPoolWrites(db: Database) {
     "SELECT pool_key AS poolKey FROM ip_addresses WHERE address = ?",
   );
   const insertAddress = db.prepare(
-    `INSERT INTO ip_addresses (address, pool_key, hostname, weight, paused, warmup, bindable, ptr, ptr_ok, created_at, updated_at)
-     VALUES (@address, @poolKey, @hostname, @weight, 0, @warmup, @bindable, NULL, NULL, @at, @at)`,
+    `INSERT INTO ip_addresses (address, pool_key, hostname, weight, paused, warmup, ptr, ptr_ok, created_at, updated_at)
+     VALUES (@address, @poolKey, @hostname, @weight, 0, @warmup, NULL, NULL, @at, @at)`,
   );
   const changeAddress = db.prepare(
     `UPDATE ip_addresses SET pool_key = @poolKey, weight = coalesce(@weight, weight), paused = coalesce(@paused, paused),
@@ -63,7 +70,11 @@ export function createPoolWrites(db: Database) {
   );
   const removeAddress = db.prepare("DELETE FROM ip_addresses WHERE address = ?");
   const saveLook = db.prepare(
-    "UPDATE ip_addresses SET bindable = @bindable, ptr = @ptr, ptr_ok = @ptrOk, updated_at = @at WHERE address = @address",
+    "UPDATE ip_addresses SET ptr = @ptr, ptr_ok = @ptrOk, updated_at = @at WHERE address = @address",
+  );
+  const saveBind = db.prepare(
+    `INSERT INTO node_addresses (address, node, bindable) SELECT address, @node, @bindable FROM ip_addresses WHERE address = @address
+     ON CONFLICT (address, node) DO UPDATE SET bindable = excluded.bindable`,
   );
 
   /** The key of a pool, its row made where it is the one that exists by nature. */
@@ -71,9 +82,12 @@ export function createPoolWrites(db: Database) {
     if (name === defaultPool) ensureDefault.run(accountKey);
     return find.get(accountKey, name)?.key ?? null;
   };
-  const done = (accountKey: number, name: string): PoolWrite => {
-    const pool = rows.of(accountKey).find((one) => one.name === name);
+  const done = ({ accountKey, node }: Pick<PoolCall, "accountKey" | "node">, name: string): PoolWrite => {
+    const pool = rows.of(accountKey, node).find((one) => one.name === name);
     return pool ? { ok: true, pool } : { ok: false, why: "no_pool" };
+  };
+  const noteBind = (node: string, address: string, bindable: boolean | null): void => {
+    if (bindable !== null) saveBind.run({ node, address, bindable: cell(bindable) });
   };
   const refused = (why: Extract<PoolWrite, { ok: false }>["why"]): PoolWrite => ({ ok: false, why });
 
@@ -81,46 +95,38 @@ export function createPoolWrites(db: Database) {
     unchoose.run(at, accountKey);
     choose.run(at, key);
   };
-  const addressesOf = (accountKey: number): number =>
-    rows.of(accountKey).reduce((sum, { addresses }) => sum + addresses.length, 0);
+  const addressesOf = (accountKey: number, node: string): number =>
+    rows.of(accountKey, node).reduce((sum, { addresses }) => sum + addresses.length, 0);
 
   return {
-    createPool(arg: {
-      accountKey: number;
-      name: string;
-      description: string | null;
-      isDefault: boolean;
-      at: number;
-      most?: number;
-    }): PoolWrite {
-      const { accountKey, name, at, most = Infinity } = arg;
-      const pools = rows.of(accountKey);
+    createPool(
+      arg: PoolCall & { name: string; description: string | null; isDefault: boolean; most?: number },
+    ): PoolWrite {
+      const { accountKey, node, name, at, most = Infinity } = arg;
+      const pools = rows.of(accountKey, node);
       if (pools.some((pool) => pool.name === name)) return refused("exists");
       if (pools.length >= most) return refused("too_many_pools");
       const key = Number(insertPool.run(accountKey, name, arg.description, at, at).lastInsertRowid);
       if (arg.isDefault) setDefault(accountKey, key, at);
-      return done(accountKey, name);
+      return done(arg, name);
     },
-    updatePool(arg: {
-      accountKey: number;
-      name: string;
-      change: { description?: string | null; isDefault?: boolean };
-      at: number;
-    }): PoolWrite {
-      const { accountKey, name, change, at } = arg;
+    updatePool(
+      arg: PoolCall & { name: string; change: { description?: string | null; isDefault?: boolean } },
+    ): PoolWrite {
+      const { accountKey, node, name, change, at } = arg;
       const key = keyOf(accountKey, name);
-      const pool = rows.of(accountKey).find((one) => one.name === name);
+      const pool = rows.of(accountKey, node).find((one) => one.name === name);
       if (key === null || !pool) return refused("no_pool");
       if (change.isDefault === false && pool.isDefault && name === defaultPool) return refused("default");
       if (change.description !== undefined) describe.run(change.description, at, key);
       if (change.isDefault === true) setDefault(accountKey, key, at);
       if (change.isDefault === false && pool.isDefault) unchoose.run(at, accountKey);
-      return done(accountKey, name);
+      return done(arg, name);
     },
     /** `scheduled queues`: how the scheduled queues of the pool's mail begin. Answers the pool as it was. */
-    deletePool(arg: { accountKey: number; name: string; scheduledQueues: string }): PoolWrite {
-      const { accountKey, name, scheduledQueues } = arg;
-      const pool = rows.of(accountKey).find((one) => one.name === name);
+    deletePool(arg: Omit<PoolCall, "at"> & { name: string; scheduledQueues: string }): PoolWrite {
+      const { accountKey, node, name, scheduledQueues } = arg;
+      const pool = rows.of(accountKey, node).find((one) => one.name === name);
       if (!pool) return refused("no_pool");
       if (pool.isDefault || name === defaultPool) return refused("default");
       if (pool.addresses.length > 0) return refused("has_addresses");
@@ -135,35 +141,24 @@ export function createPoolWrites(db: Database) {
       if (key !== null) removePool.run(key);
       return { ok: true, pool };
     },
-    addAddress(arg: {
-      accountKey: number;
-      pool: string;
-      address: NewAddress;
-      at: number;
-      rules?: PoolRules;
-    }): PoolWrite {
-      const { accountKey, pool, address, at, rules: { most = Infinity, ownOnly = false } = {} } = arg;
+    addAddress(arg: PoolCall & { pool: string; address: NewAddress; rules?: PoolRules }): PoolWrite {
+      const { accountKey, node, pool, address, at, rules: { most = Infinity, ownOnly = false } = {} } = arg;
       const poolKey = keyOf(accountKey, pool);
       if (poolKey === null) return refused("no_pool");
       // Before anything is said of the address: whose it is, or whether anybody has it, is not for every account to know.
       if (ownOnly && !assignments.isOwn(accountKey, address.address)) return refused("not_assigned");
       if (holder.get(address.address)) return refused("taken");
       if (isAnothers(accountKey, address.address)) return refused("not_assigned");
-      if (addressesOf(accountKey) >= most) return refused("too_many_addresses");
-      const { warmup, bindable } = address;
-      insertAddress.run({ ...address, poolKey, at, warmup: cell(warmup), bindable: cell(bindable) });
+      if (addressesOf(accountKey, node) >= most) return refused("too_many_addresses");
+      const { bindable, warmup, ...row } = address;
+      insertAddress.run({ ...row, poolKey, at, warmup: cell(warmup) });
+      noteBind(node, address.address, bindable);
       assignAdded(accountKey, address.address, at);
       touch.run(at, poolKey);
-      return done(accountKey, pool);
+      return done(arg, pool);
     },
     /** Answers the pool that has the address then. */
-    updateAddress(arg: {
-      accountKey: number;
-      pool: string;
-      address: string;
-      change: AddressChange;
-      at: number;
-    }): PoolWrite {
+    updateAddress(arg: PoolCall & { pool: string; address: string; change: AddressChange }): PoolWrite {
       const { accountKey, pool, address, change, at } = arg;
       const poolKey = keyOf(accountKey, pool);
       if (poolKey === null) return refused("no_pool");
@@ -183,21 +178,23 @@ export function createPoolWrites(db: Database) {
         at,
       });
       for (const key of new Set([poolKey, toKey])) touch.run(at, key);
-      return done(accountKey, to);
+      return done(arg, to);
     },
-    removeAddress(arg: { accountKey: number; pool: string; address: string; at: number }): PoolWrite {
+    removeAddress(arg: PoolCall & { pool: string; address: string }): PoolWrite {
       const { accountKey, pool, address, at } = arg;
       const poolKey = keyOf(accountKey, pool);
       if (poolKey === null) return refused("no_pool");
       if (holder.get(address)?.poolKey !== poolKey) return refused("no_address");
       removeAddress.run(address);
       touch.run(at, poolKey);
-      return done(accountKey, pool);
+      return done(arg, pool);
     },
-    /** What was seen of addresses; those that are gone meanwhile are left out. */
-    saveLooks(arg: { looks: AddressLook[]; at: number }): void {
-      for (const { address, bindable, ptr, ptrOk } of arg.looks)
-        saveLook.run({ address, bindable: cell(bindable), ptr, ptrOk: cell(ptrOk), at: arg.at });
+    /** What the node saw of addresses; those that are gone meanwhile are left out. */
+    saveLooks({ node, looks, at }: { node: string; looks: AddressLook[]; at: number }): void {
+      for (const { address, bindable, ptr, ptrOk } of looks) {
+        saveLook.run({ address, ptr, ptrOk: cell(ptrOk), at });
+        noteBind(node, address, bindable);
+      }
     },
     assignAddress: assignments.assignAddress,
     unassignAddress: assignments.unassignAddress,
@@ -232,19 +229,20 @@ export const ipPools = noun({
     };
   },
   lists: none,
-  calls: ({ write, lookups }): IpPoolStore => ({
-    listPools: async (accountKey) => lookups.poolsOf(accountKey),
+  calls: ({ write, lookups, node }): IpPoolStore => ({
+    listPools: async (accountKey) => lookups.poolsOf(accountKey, node),
     accountsWithPools: async () => lookups.accountsWithPools(),
-    createPool: (pool) => write.createPool(pool),
-    updatePool: (accountKey, name, change, at) => write.updatePool({ accountKey, name, change, at }),
+    createPool: (pool) => write.createPool({ ...pool, node }),
+    updatePool: (accountKey, name, change, at) => write.updatePool({ accountKey, node, name, change, at }),
     deletePool: (accountKey, name, scheduledQueues) =>
-      write.deletePool({ accountKey, name, scheduledQueues }),
+      write.deletePool({ accountKey, node, name, scheduledQueues }),
     addAddress: (accountKey, pool, address, at, rules = {}) =>
-      write.addAddress({ accountKey, pool, address, at, rules }),
+      write.addAddress({ accountKey, node, pool, address, at, rules }),
     updateAddress: (accountKey, pool, address, change, at) =>
-      write.updateAddress({ accountKey, pool, address, change, at }),
-    removeAddress: (accountKey, pool, address, at) => write.removeAddress({ accountKey, pool, address, at }),
-    saveLooks: (looks, at) => write.saveLooks({ looks, at }),
+      write.updateAddress({ accountKey, node, pool, address, change, at }),
+    removeAddress: (accountKey, pool, address, at) =>
+      write.removeAddress({ accountKey, node, pool, address, at }),
+    saveLooks: (looks, at) => write.saveLooks({ node, looks, at }),
     mayHoldAddress: async (accountKey, address) => lookups.isOwnAddress(accountKey, address),
     listAssignments: async () => lookups.assignments(),
     assignAddress: (accountKey, address, at) => write.assignAddress({ accountKey, address, at }),

@@ -1,5 +1,6 @@
-// Lists of messages, newest first. `to` and time are served by indexes; any other filter walks at most 20,000 rows a
-// page, and the page then ends early, with more to come.
+// Lists of messages, newest first: by time, where the key tells messages of one time apart, and those to one recipient by
+// the key, which is the order of acceptance (sequences.ts). `to` and time are served by indexes; any other filter walks at
+// most 20,000 rows a page, and the page then ends early, with more to come.
 import type { Database } from "better-sqlite3";
 import type { MessageFilter, MessageRecord } from "../../model/message.ts";
 import { patternNames } from "../../model/patterns.ts";
@@ -8,7 +9,7 @@ import type { Cell } from "../message-packing.ts";
 import { walkLimit, type PageAt, type PageFound } from "../cursor.ts";
 import { createMessageRows, messageColumns, shownState } from "./message-rows.ts";
 import type { MessageRow } from "./message-rows.ts";
-import { globsOf } from "../glob-filter.ts";
+import { globsOf } from "./glob-filter.ts";
 
 /** A message's state as one word: the common one of its recipients, else whether anything is still to come. */
 const messageStatus = `(SELECT CASE WHEN min(s) = max(s) THEN min(s)

@@ -103,7 +103,7 @@ export function createAttemptRows(db: Database) {
        a.host, a.address, a.tls, a.ambiguous, a.decided_by AS decidedBy, a.outcome, a.smtp_code AS smtpCode, a.smtp_status AS smtpStatus,
        a.smtp_response AS smtpResponse, a.next_attempt_at AS nextAttemptAt, a.trace
      FROM messages m CROSS JOIN attempts a ON a.message_key = m.key CROSS JOIN recipients r ON r.key = a.recipient_key
-     WHERE m.id = ? AND m.account_key = ? ORDER BY a.key`,
+     WHERE m.id = ? AND m.account_key = ? ORDER BY a.ended_at, a.key`,
   );
   return ({ accountKey, messageId }: { accountKey: number; messageId: string }): AttemptView[] =>
     ofMessage.all(messageId, accountKey).map(({ tls, trace, ambiguous, ...rest }) => {

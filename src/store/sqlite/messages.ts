@@ -9,7 +9,7 @@ import { kindOf, pageAt, pageOf } from "../cursor.ts";
 import type { MessageStore } from "../interface/messages.ts";
 import { jobsOf, packBatch, packMessage, type Inserted } from "../message-packing.ts";
 import { createAcceptance } from "./acceptance.ts";
-import type { ByteCache } from "./engine/cache.ts";
+import type { ByteCache } from "../cache.ts";
 import { isHeld } from "./held-mail.ts";
 import { createMessageLists } from "./message-lists.ts";
 import { createAttemptRows, createMessageRows } from "./message-rows.ts";
@@ -74,8 +74,8 @@ function asBuffer(bytes: Uint8Array): Buffer {
 }
 
 export const messages = noun({
-  commands: (db: Database, { tally, answers }: Writing) => ({
-    ...createAcceptance(db, tally, answers),
+  commands: (db: Database, { tally, sequences, answers }: Writing) => ({
+    ...createAcceptance(db, tally, sequences, answers),
     ...createCancellation(db, tally),
   }),
   touches: {

@@ -12,6 +12,7 @@ CREATE TABLE accounts (
   created_at INTEGER NOT NULL, paused_at INTEGER, pause_reason TEXT, guarded TEXT, rates TEXT NOT NULL DEFAULT '{}',
   daily_quota INTEGER, limits TEXT NOT NULL DEFAULT '{}', suppressions_added INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE INDEX accounts_time ON accounts (created_at);
 CREATE INDEX accounts_paused ON accounts (paused_at) WHERE paused_at IS NOT NULL;
 CREATE TABLE api_keys (
   key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
@@ -19,12 +20,13 @@ CREATE TABLE api_keys (
   allow_ips TEXT NOT NULL, status TEXT NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER, last_used_at INTEGER,
   revoked_at INTEGER, rates TEXT NOT NULL DEFAULT '{}', daily_quota INTEGER
 ) STRICT;
-CREATE INDEX api_keys_account ON api_keys (account_key);
+CREATE INDEX api_keys_account ON api_keys (account_key, created_at);
 CREATE TABLE smtp_credentials (
   key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
   name TEXT NOT NULL, test INTEGER NOT NULL, hash BLOB NOT NULL, hint TEXT NOT NULL, status TEXT NOT NULL,
   created_at INTEGER NOT NULL, last_used_at INTEGER, revoked_at INTEGER, UNIQUE (account_key, test, hash)
 ) STRICT;
+CREATE INDEX smtp_credentials_account ON smtp_credentials (account_key, created_at);
 CREATE TABLE domains (
   key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
   name TEXT NOT NULL, status TEXT NOT NULL, return_path_domain TEXT NOT NULL, records TEXT NOT NULL,
@@ -41,7 +43,7 @@ CREATE TABLE quota_uses (
   // Messages: the row, its content and its recipients, who wait, are leased, on hold or final.
   `
 CREATE TABLE messages (
-  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, test INTEGER NOT NULL,
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, test INTEGER NOT NULL,
   from_address TEXT NOT NULL, from_name TEXT, subject TEXT NOT NULL, message_id_header TEXT NOT NULL,
   tags TEXT NOT NULL, metadata TEXT NOT NULL, ip_pool TEXT NOT NULL, source TEXT NOT NULL, api_key INTEGER,
   size_bytes INTEGER NOT NULL, created_at INTEGER NOT NULL, send_at INTEGER, queued_at INTEGER NOT NULL,
@@ -52,7 +54,7 @@ CREATE INDEX messages_time ON messages (account_key, created_at);
 CREATE INDEX messages_spool ON messages (content_name) WHERE content_name IS NOT NULL;
 CREATE TABLE content (message_key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 CREATE TABLE recipients (
-  key INTEGER PRIMARY KEY AUTOINCREMENT, message_key INTEGER NOT NULL, account_key INTEGER NOT NULL,
+  key INTEGER PRIMARY KEY, message_key INTEGER NOT NULL, account_key INTEGER NOT NULL,
   type TEXT NOT NULL, to_address TEXT NOT NULL, rcpt_to TEXT NOT NULL, canonical TEXT NOT NULL, domain TEXT NOT NULL,
   queue_name TEXT NOT NULL CHECK (queue_name <> ''), state TEXT NOT NULL, due_at INTEGER, lease_owner TEXT, held_since INTEGER,
   attempts INTEGER NOT NULL, last_attempt_at INTEGER, last_event_at INTEGER NOT NULL, smtp_code INTEGER,
@@ -76,7 +78,7 @@ CREATE TABLE inbox (
   key INTEGER PRIMARY KEY, account_key INTEGER NOT NULL, message_key INTEGER NOT NULL, to_address TEXT NOT NULL,
   caught_at INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX inbox_account ON inbox (account_key);
+CREATE INDEX inbox_account ON inbox (account_key, caught_at);
 CREATE INDEX inbox_message ON inbox (message_key);
 `,
   // Answers to idempotent requests stand in the order of their messages, so that the oldest are first: the row is appended
@@ -91,7 +93,7 @@ CREATE TABLE idempotency (
   // Events, endpoints, and every attempt at an endpoint; the success that ended a delivery is a part of its row.
   `
 CREATE TABLE events (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, type TEXT NOT NULL,
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, type TEXT NOT NULL,
   occurred_at INTEGER NOT NULL, received_at INTEGER NOT NULL, message_key INTEGER, recipient TEXT, body TEXT NOT NULL
 ) STRICT;
 CREATE INDEX events_account ON events (account_key);
@@ -104,7 +106,7 @@ CREATE TABLE endpoints (
   created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, last_success_at INTEGER, last_failure_at INTEGER,
   consecutive_failures INTEGER NOT NULL, format TEXT NOT NULL DEFAULT 'svc'
 ) STRICT;
-CREATE INDEX endpoints_account ON endpoints (account_key);
+CREATE INDEX endpoints_account ON endpoints (account_key, created_at);
 CREATE TABLE deliveries (
   endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,
   due_at INTEGER, lease_owner TEXT, last_attempt_at INTEGER, last_status INTEGER, duration_ms INTEGER,
@@ -141,10 +143,14 @@ CREATE TABLE ip_pools (
 ) STRICT;
 CREATE TABLE ip_addresses (
   address TEXT NOT NULL PRIMARY KEY, pool_key INTEGER NOT NULL REFERENCES ip_pools (key) ON DELETE CASCADE,
-  hostname TEXT, weight INTEGER NOT NULL, paused INTEGER NOT NULL, warmup INTEGER, bindable INTEGER, ptr TEXT,
-  ptr_ok INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+  hostname TEXT, weight INTEGER NOT NULL, paused INTEGER NOT NULL, warmup INTEGER, ptr TEXT, ptr_ok INTEGER,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ip_addresses_pool ON ip_addresses (pool_key);
+CREATE TABLE node_addresses (
+  address TEXT NOT NULL REFERENCES ip_addresses (address) ON DELETE CASCADE, node TEXT NOT NULL,
+  bindable INTEGER NOT NULL, PRIMARY KEY (address, node)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE ip_assignments (
   address TEXT NOT NULL PRIMARY KEY, account_key INTEGER NOT NULL REFERENCES accounts (key),
   assigned_at INTEGER NOT NULL
@@ -188,6 +194,7 @@ CREATE TABLE boots (
   id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, lease_until INTEGER NOT NULL, ended_at INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE maintenance (key INTEGER PRIMARY KEY CHECK (key = 1), since INTEGER NOT NULL, until INTEGER) STRICT;
+CREATE TABLE sequences (name TEXT NOT NULL PRIMARY KEY, last INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE probe (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 CREATE TABLE retention_walks (kind TEXT NOT NULL PRIMARY KEY, passed INTEGER NOT NULL) STRICT, WITHOUT ROWID;

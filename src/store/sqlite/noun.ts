@@ -10,14 +10,16 @@ import type { Tally } from "../batch-counters.ts";
 import type { Touches } from "../changes.ts";
 import type { StatisticsStore } from "../interface/statistics.ts";
 import type { Spool } from "../spool.ts";
-import type { ByteCache, RowCache } from "./engine/cache.ts";
+import type { ByteCache, RowCache } from "../cache.ts";
 import type { Space } from "./engine/space.ts";
 import type { Answers } from "./idempotency.ts";
 import type { Remote } from "./remote.ts";
+import type { Sequences } from "./sequences.ts";
 
 /** What commands of several nouns have in common: what they gather in memory, and what one writes for another. */
 export interface Writing {
   tally: Tally;
+  sequences: Sequences;
   answers: Answers;
   audit: { record(entry: AuditEntry): boolean; purge(before: number, limit: number): number };
   recordEvent(event: NewEvent): void;
@@ -27,6 +29,8 @@ export interface Writing {
 
 /** What the calls of every noun are made of. */
 export interface Common {
+  /** The name of this node, under which is kept what its machine sees. */
+  node: string;
   clock: Clock;
   spool: Spool;
   space: Pick<Space, "room">;
@@ -35,8 +39,6 @@ export interface Common {
   content: ByteCache;
   /** Rows that change rarely. */
   rows: RowCache;
-  /** A write to what `rows` holds. */
-  rarely<T>(write: Promise<T>): Promise<T>;
   /** Clearing up in pieces once a write is done. */
   after(work: () => Promise<void>): Promise<void>;
   /** Drops, in pieces, what a deleted endpoint left. */

@@ -4,6 +4,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { Report, ReportResult } from "../../model/report.ts";
 import type { Tally } from "../batch-counters.ts";
+import { packEvent } from "../event-packing.ts";
 import type { ReportStore } from "../interface/reports.ts";
 import { isHeld, isLeased } from "./held-mail.ts";
 import { none, noun, type Writing } from "./noun.ts";
@@ -90,6 +91,7 @@ export const reports = noun({
   lists: none,
   calls: ({ write, lookups, clock }): ReportStore => ({
     sentMessage: async (of) => lookups.sent(of, clock.now()),
-    settleReports: (settled) => write.settleReports(settled),
+    settleReports: (settled) =>
+      write.settleReports(settled.map((report) => ({ ...report, event: packEvent(report.event) }))),
   }),
 });

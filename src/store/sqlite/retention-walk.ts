@@ -1,5 +1,5 @@
 // How retention finds what is too old without an index on time and without looking at a row again and again. Keys are
-// in the order of time, so a walk goes up from the oldest and stops at the first row that is too young. A row that it
+// given in the order of time (sequences.ts), so a walk goes up from the oldest and stops at the first row that is too young. A row that it
 // must leave (mail that is still tried, a late dead letter) goes into a list of its own, by the time from which its age
 // counts at the earliest, and is looked at again when that is old enough. So a row is looked at once, a late one a few
 // times more, whatever the history holds and whatever the settings become.

@@ -91,10 +91,10 @@ export const sendingPause = noun({
   },
   lookups: createHoldViews,
   lists: none,
-  calls: ({ write, lookups, rarely }): SendingPauseStore => ({
+  calls: ({ write, lookups }): SendingPauseStore => ({
     pauseAccount: (accountKey, at, reason, audit = null) =>
-      rarely(write.pauseAccount({ accountKey, at, reason, audit })),
-    resumeAccount: (accountKey, guarded) => rarely(write.resumeAccount({ accountKey, guarded })),
+      write.pauseAccount({ accountKey, at, reason, audit }),
+    resumeAccount: (accountKey, guarded) => write.resumeAccount({ accountKey, guarded }),
     pausedAccounts: async () => lookups.pausedAccounts(),
     accountsOnHold: async () => lookups.accountsOnHold(),
     releaseHeld: (accountKey, at, limit) => write.releaseHeld({ accountKey, at, limit }),

@@ -81,7 +81,7 @@ function createCredentialLookups(client: Database) {
     .select(withoutHash(table))
     .from(table)
     .where(eq(table.accountKey, placeholder("accountKey")))
-    .orderBy(asc(table.key))
+    .orderBy(asc(table.createdAt), asc(table.key))
     .prepare();
   return {
     credentialByHash: (accountKey: number, test: boolean, hash: Uint8Array) =>

@@ -34,6 +34,8 @@ import type { WalState } from "./engine/wal.ts";
 
 export interface StoreOptions {
   dataDir: string;
+  /** The name of this node. */
+  node: string;
   clock: Clock;
   log: Log;
   mint: IdMint;
@@ -121,6 +123,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     return createCalls({
       path,
       pragmas,
+      node: options.node,
       clock,
       write,
       call: writer.call,

@@ -4,10 +4,11 @@
 // waited is gone when it is added. A day has so many rows of one list at most; what comes after stands under `(other)`,
 // so that a tag a message makes no table and no question long.
 import type { Database, Statement } from "better-sqlite3";
-import { addCounts, counterColumns, dayOfQuarter, noCounts, quartersADay, rowsOf } from "../counters.ts";
-import type { Counts, StatsRow } from "../counters.ts";
-import { countsOfPairs, merge, pairsOf, readWaiting } from "./stats-gather.ts";
-import type { CountsOfQuarter, WaitingCounts } from "./stats-gather.ts";
+import { addCounts, counterColumns, noCounts } from "../counters.ts";
+import { addAll, expand, quarterCounts, quartersOf } from "../day-counts.ts";
+import type { DayRow, Place, QuarterCounts, SortedRow } from "../day-counts.ts";
+import { merge, readWaiting } from "../quarter-counts.ts";
+import type { CountsOfQuarter, WaitingCounts } from "../quarter-counts.ts";
 
 /** Where a day counts what is beyond its first `keysADay` keys. */
 export const otherKey = "(other)";
@@ -21,21 +22,7 @@ const pieceSums = 2500;
 /** How many rows a piece writes: some 10 ms. */
 const pieceRows = 500;
 
-/** Counts of one quarter as they are kept: [quarter of the day, counter, n, counter, n, …]. */
-export type QuarterCounts = [quarter: number, ...pairs: number[]];
-
 const rowIs = "day = ? AND account_key = ? AND test = ? AND kind = ? AND scope = ? AND scope_key = ?";
-
-type Place = [day: number, accountKey: number, test: number, kind: number, scope: number, scopeKey: string];
-
-/** A DayRow as it is kept between two pieces. */
-type SortedRow = [place: Place, key: string, quarters: QuarterCounts[]];
-
-interface DayRow {
-  place: Place;
-  key: string;
-  quarters: Map<number, Counts>;
-}
 
 export function createStatsFold(db: Database) {
   const waiting: Statement<[number], { seq: number; body: string }> = db.prepare(
@@ -144,38 +131,4 @@ export function createStatsFold(db: Database) {
       return 0;
     },
   };
-}
-
-function expand(rows: Map<string, DayRow>, { facts, quarter, counts }: CountsOfQuarter): void {
-  const day = dayOfQuarter(quarter);
-  for (const row of rowsOf(facts)) {
-    const name = `${day} ${row.accountKey} ${row.test} ${row.kind} ${row.scope} ${row.scopeKey}\n${row.key}`;
-    let found = rows.get(name);
-    if (!found) rows.set(name, (found = { place: placeOf(day, row), key: row.key, quarters: new Map() }));
-    addTo(found.quarters, quarter - day * quartersADay, counts);
-  }
-}
-
-function addTo(quarters: Map<number, Counts>, quarter: number, counts: Counts): void {
-  const old = quarters.get(quarter);
-  if (old) addCounts(old, counts);
-  else quarters.set(quarter, [...counts]);
-}
-
-function addAll(to: Map<number, Counts>, quarters: Map<number, Counts>): void {
-  for (const [quarter, counts] of quarters) addTo(to, quarter, counts);
-}
-
-export function placeOf(day: number, row: Omit<StatsRow, "key">): Place {
-  return [day, row.accountKey, row.test, row.kind, row.scope, row.scopeKey];
-}
-
-/** The quarters of a day's row, by their number within the day. */
-export function quarterCounts(kept: QuarterCounts[]): Map<number, Counts> {
-  return new Map(kept.map(([quarter, ...pairs]) => [quarter, countsOfPairs(pairs)]));
-}
-
-function quartersOf(quarters: Map<number, Counts>): QuarterCounts[] {
-  const sorted = [...quarters].toSorted(([a], [b]) => a - b);
-  return sorted.map(([quarter, counts]) => [quarter, ...pairsOf(counts)]);
 }

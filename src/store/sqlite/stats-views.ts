@@ -5,8 +5,8 @@
 import type { Database, Statement } from "better-sqlite3";
 import { addCounts, counterColumns, dayOfQuarter, noCounts, quartersADay } from "../counters.ts";
 import type { Counts, StatsRow } from "../counters.ts";
-import { placeOf, quarterCounts } from "./stats-fold.ts";
-import type { QuarterCounts } from "./stats-fold.ts";
+import { placeOf, quarterCounts } from "../day-counts.ts";
+import type { QuarterCounts } from "../day-counts.ts";
 
 /** Which days there are rows of, the first and the last. */
 export interface StatsDays {

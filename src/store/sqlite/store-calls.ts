@@ -3,8 +3,9 @@
 import { statSync } from "node:fs";
 import type { Changes } from "../changes.ts";
 import type { Commit, EngineStore } from "../interface/engine.ts";
+import { storingText } from "../storable-text.ts";
 import type { Store } from "../store.ts";
-import { createByteCache, createRowCache } from "./engine/cache.ts";
+import { createByteCache, createRowCache } from "../cache.ts";
 import type { Call } from "./engine/group-commit.ts";
 import type { PragmasReadBack } from "./engine/open.ts";
 import type { Space } from "./engine/space.ts";
@@ -18,7 +19,7 @@ import { withIdempotency } from "./with-idempotency.ts";
 /** Enough for what is in flight; a message that is deferred is read back when its time comes. */
 const contentCacheBytes = 2 * 1024 * 1024;
 
-export interface CallParts extends Pick<Common, "clock" | "spool" | "stats" | "checkpoint"> {
+export interface CallParts extends Pick<Common, "node" | "clock" | "spool" | "stats" | "checkpoint"> {
   path: string;
   pragmas: PragmasReadBack;
   write: Remote<Commands>;
@@ -31,7 +32,7 @@ export interface CallParts extends Pick<Common, "clock" | "spool" | "stats" | "c
   lookups: Lookups;
   lists: Remote<Lists>;
   lastPassed: ReturnType<typeof createLastPassed>;
-  changes: Pick<Changes, "last">;
+  changes: Pick<Changes, "last" | "revision">;
   space: Space;
   listeners: Set<(commit: Commit) => void>;
   close(): Promise<void>;
@@ -39,31 +40,26 @@ export interface CallParts extends Pick<Common, "clock" | "spool" | "stats" | "c
 
 export function createCalls(parts: CallParts): Store {
   const { write, call, ahead = write, after = (work) => work() } = parts;
-  const rows = createRowCache();
-  const rarely = <T>(done: Promise<T>): Promise<T> => done.finally(() => rows.clear());
   const calls = callsOf({
     ...parts,
     ahead,
     after,
     content: createByteCache(contentCacheBytes),
-    rows,
-    rarely,
+    rows: createRowCache(parts.changes.revision),
     dropDeliveries: (key) => dropDeliveries(ahead, key),
   });
-  return {
+  return storingText({
     ...calls,
     ...engineCalls(parts),
     withIdempotency: (request, effect, answer) =>
-      rarely(
-        withIdempotency(
-          call,
-          (view) => createCalls({ ...parts, ...view, ahead: write }),
-          request,
-          effect,
-          answer,
-        ),
+      withIdempotency(
+        call,
+        (view) => createCalls({ ...parts, ...view, ahead: write }),
+        request,
+        effect,
+        answer,
       ),
-  };
+  });
 }
 
 function engineCalls(parts: CallParts): Omit<EngineStore, "secret"> {
@@ -71,10 +67,15 @@ function engineCalls(parts: CallParts): Omit<EngineStore, "secret"> {
   let closed: Promise<void> | null = null;
   return {
     health: async () => ({
-      ...pragmas,
+      schemaVersion: pragmas.schemaVersion,
       freeBytes: space.freeBytes(),
-      walBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
       writable: closed === null && space.writable(),
+      full: space.full(),
+      engine: {
+        journal_mode: pragmas.journalMode,
+        synchronous: pragmas.synchronous,
+        wal_bytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+      },
     }),
     async lastChange(accountKey, of) {
       const change = changes.last(accountKey, of);
@@ -82,7 +83,7 @@ function engineCalls(parts: CallParts): Omit<EngineStore, "secret"> {
       const passed = lastPassed(accountKey, of, clock.now());
       return { ...change, at: Math.max(change.at, passed === null ? 0 : secondAfter(passed)) };
     },
-    full: () => space.full(),
+    full: async () => space.full(),
     onCommit(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

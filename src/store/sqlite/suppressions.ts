@@ -6,7 +6,7 @@ import { reasonStrength, type NewSuppression, type Suppression } from "../../mod
 import { removed } from "../changes.ts";
 import { kindOf, pageAt, pageOf } from "../cursor.ts";
 import type { SuppressionStore } from "../interface/suppressions.ts";
-import { mostOf, within, type Over } from "./limit.ts";
+import { mostOf, within, type Over } from "../limit.ts";
 import { noun } from "./noun.ts";
 import { suppressionColumns } from "./suppression-columns.ts";
 import { createSuppressionLists } from "./suppression-lists.ts";

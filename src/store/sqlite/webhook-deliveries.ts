@@ -6,8 +6,8 @@ import { counterMask } from "../../model/counters.ts";
 import { webhookFacts } from "../../model/facts.ts";
 import type { DeliveryResult, DueDelivery, LeasedDelivery } from "../../model/webhook-delivery.ts";
 import type { Tally } from "../batch-counters.ts";
+import { discardPiece, inPieces } from "../pieces.ts";
 import { overBoots } from "./boots.ts";
-import { discardPiece, inPieces } from "./pieces.ts";
 import type { Remote } from "./remote.ts";
 
 /** Attempts that one transaction deletes at most: they may hold 4 KB each. */

@@ -8,9 +8,9 @@ import { everyone, nothing, removed } from "../changes.ts";
 import { pageAt, pageOf } from "../cursor.ts";
 import type { WebhookStore } from "../interface/webhooks.ts";
 import { assigned, inserted, selected } from "./columns.ts";
-import { mostOf, within, type Over } from "./limit.ts";
+import { mostOf, within, type Over } from "../limit.ts";
 import { noun, type Writing } from "./noun.ts";
-import { discardPiece, inPieces } from "./pieces.ts";
+import { discardPiece, inPieces } from "../pieces.ts";
 import { endpoints as table } from "./schema/events.ts";
 import { createDeliveryWrites } from "./webhook-deliveries.ts";
 import { createDeliveryLists } from "./webhook-delivery-lists.ts";
@@ -123,7 +123,7 @@ function createEndpointLookups(client: Database) {
     .select()
     .from(table)
     .where(eq(table.accountKey, placeholder("accountKey")))
-    .orderBy(asc(table.key))
+    .orderBy(asc(table.createdAt), asc(table.key))
     .prepare();
   // One seek an endpoint that has something pending.
   const nextEndpoint: Statement<[number], { endpointKey: number; dueAt: number }> = client.prepare(

@@ -5,6 +5,7 @@ import { noResult, resultText } from "./idempotent-write.ts";
 import type { IdempotentCall, IdempotentOutcome } from "./idempotent-write.ts";
 import type { AnswerScope, Stored } from "./idempotency.ts";
 import type { Call } from "./engine/group-commit.ts";
+import { withStorableText } from "../storable-text.ts";
 import type { Store } from "../store.ts";
 import { remote, type Remote } from "./remote.ts";
 import type { Commands } from "./nouns.ts";
@@ -60,7 +61,7 @@ export async function withIdempotency<T>(
     });
     try {
       const result = await effect(view);
-      const reply = answer(result);
+      const reply = withStorableText(answer(result));
       const outcome = await ask({ ...reply, expected });
       if (outcome.kind === "changed" || outcome.kind === "dry_run") continue;
       if (outcome.kind !== "kept") return outcome;

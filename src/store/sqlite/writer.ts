@@ -7,6 +7,7 @@ import { createEventWrites } from "./events.ts";
 import { createAnswers } from "./idempotency.ts";
 import { createIdempotentWrite } from "./idempotent-write.ts";
 import { prepareCommands } from "./nouns.ts";
+import { createSequences } from "./sequences.ts";
 import { createSecondLookWrites } from "./nxdomain-rechecks.ts";
 import { countUnsent } from "./queue-unsent.ts";
 import { createStatsGather } from "./stats-gather.ts";
@@ -14,17 +15,29 @@ import { createSuppressionWrites } from "./suppressions.ts";
 
 export function createWriter(db: Database) {
   const tally = createTally(countUnsent(db));
-  const answers = createAnswers(db);
+  const sequences = createSequences(db);
+  const answers = createAnswers(db, sequences);
   const audit = createAuditWrites(db);
   const gather = createStatsGather(db, tally);
-  const { recordEvent } = createEventWrites(db, tally);
+  const { recordEvent } = createEventWrites(db, tally, sequences);
   const { addSuppression } = createSuppressionWrites(db);
   const { askSecondLook } = createSecondLookWrites(db, addSuppression);
-  const commands = prepareCommands(db, { tally, answers, audit, recordEvent, addSuppression, askSecondLook });
+  const commands = prepareCommands(db, {
+    tally,
+    sequences,
+    answers,
+    audit,
+    recordEvent,
+    addSuppression,
+    askSecondLook,
+  });
   return {
     commands: { ...commands, ...createIdempotentWrite(db, tally, { answers, audit }, commands) },
     state: tally,
-    flush: () => gather.flush(),
+    flush() {
+      gather.flush();
+      sequences.flush();
+    },
     brought: () => ({ events: tally.events }),
   };
 }

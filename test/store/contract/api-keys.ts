@@ -4,6 +4,7 @@ import type { NewApiKey } from "../../../src/model/api-key.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
 import { mint } from "../values.ts";
+import { walk } from "./walk.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
 
 export function apiKeyContract(open: OpenStore): void {
@@ -52,6 +53,19 @@ export function apiKeyContract(open: OpenStore): void {
         revokedAt: 6,
       });
       expect(await store.setApiKeyStatus(account + 1, made.id, "active", 7)).toBeNull();
+    });
+
+    test("keys are listed in the order of their creation, page by page, those of one time too", async () => {
+      const at = clock.now();
+      const made = [];
+      for (const createdAt of [at + 1000, at + 500, at + 500])
+        made.push(await store.createApiKey({ ...newKey(), createdAt }));
+      const [last, second, third] = made.map(({ id }) => id);
+      const ids = (await walk((cursor) => store.listApiKeys(account, { limit: 1, cursor }))).map(
+        ({ id }) => id,
+      );
+      expect(ids.slice(-3)).toEqual([second, third, last]);
+      expect(new Set(ids).size).toBe(ids.length);
     });
 
     test("uses are noted and never go back", async () => {

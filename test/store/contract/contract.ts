@@ -16,6 +16,7 @@ import { retentionContract } from "./retention.ts";
 import { settlementContract } from "./settlement.ts";
 import { smtpCredentialContract } from "./smtp-credentials.ts";
 import { suppressionContract } from "./suppressions.ts";
+import { textContract } from "./text.ts";
 import { webhookContract } from "./webhooks.ts";
 import type { OpenStore } from "./opened.ts";
 
@@ -35,6 +36,7 @@ const contracts = [
   settlementContract,
   smtpCredentialContract,
   suppressionContract,
+  textContract,
   webhookContract,
 ];
 

@@ -29,6 +29,7 @@ export const accounts = sqliteTable(
     suppressionsAdded: integer("suppressions_added").notNull().default(0),
   },
   (table) => [
+    index("accounts_time").on(table.createdAt),
     index("accounts_paused")
       .on(table.pausedAt)
       .where(sql`paused_at IS NOT NULL`),
@@ -57,7 +58,7 @@ export const apiKeys = sqliteTable(
     rates: text("rates", { mode: "json" }).$type<Rates>().notNull().default({}),
     dailyQuota: integer("daily_quota"),
   },
-  (table) => [index("api_keys_account").on(table.accountKey)],
+  (table) => [index("api_keys_account").on(table.accountKey, table.createdAt)],
 );
 
 export const smtpCredentials = sqliteTable(
@@ -77,7 +78,10 @@ export const smtpCredentials = sqliteTable(
     lastUsedAt: integer("last_used_at"),
     revokedAt: integer("revoked_at"),
   },
-  (table) => [unique().on(table.accountKey, table.test, table.hash)],
+  (table) => [
+    unique().on(table.accountKey, table.test, table.hash),
+    index("smtp_credentials_account").on(table.accountKey, table.createdAt),
+  ],
 );
 
 export const domains = sqliteTable(

@@ -1,12 +1,14 @@
-// The appliance's own: audit log, boots, maintenance, secrets, how far retention has come.
+// The appliance's own: audit log, boots, maintenance, sequences, secrets, how far retention has come.
 import { sql } from "drizzle-orm";
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { AuditEntry } from "../../../model/audit.ts";
+import type { SequenceName } from "../sequences.ts";
 
 /** Who did what, from where; `detail` is JSON. */
 export const audit = sqliteTable(
   "audit",
   {
+    /** Tells rows of one time apart. */
     seq: integer("seq").primaryKey({ autoIncrement: true }),
     at: integer("at").notNull(),
     accountKey: integer("account_key"),
@@ -40,6 +42,12 @@ export const maintenance = sqliteTable("maintenance", {
   key: integer("key").primaryKey(),
   since: integer("since").notNull(),
   until: integer("until"),
+});
+
+/** The last number of each sequence (sequences.ts). */
+export const sequences = sqliteTable("sequences", {
+  name: text("name").$type<SequenceName>().primaryKey(),
+  last: integer("last").notNull(),
 });
 
 export const secrets = sqliteTable("secrets", {

@@ -8,7 +8,8 @@ import { accounts } from "./accounts.ts";
 export const events = sqliteTable(
   "events",
   {
-    seq: integer("seq").primaryKey({ autoIncrement: true }),
+    /** The order of commits, of all accounts; sequences.ts gives it. */
+    seq: integer("seq").primaryKey(),
     id: text("id").notNull().unique(),
     accountKey: integer("account_key").notNull(),
     type: text("type").notNull(),
@@ -32,6 +33,7 @@ export const events = sqliteTable(
 export const endpoints = sqliteTable(
   "endpoints",
   {
+    /** Never used again: deliveries of a deleted endpoint may still be there. */
     key: integer("key").primaryKey({ autoIncrement: true }),
     id: text("id").notNull().unique(),
     accountKey: integer("account_key")
@@ -51,7 +53,7 @@ export const endpoints = sqliteTable(
     consecutiveFailures: integer("consecutive_failures").notNull(),
     format: text("format").$type<WebhookFormat>().notNull().default("svc"),
   },
-  (table) => [index("endpoints_account").on(table.accountKey)],
+  (table) => [index("endpoints_account").on(table.accountKey, table.createdAt)],
 );
 
 /** One event to one endpoint. `due_at` 0: the first attempt waits; a time: a retry; null: leased to a boot, or final. */

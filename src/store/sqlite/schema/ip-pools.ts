@@ -1,5 +1,5 @@
 // IP pools, the addresses in them, and whose an address is.
-import { index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { accounts } from "./accounts.ts";
 
 export const ipPools = sqliteTable(
@@ -19,7 +19,7 @@ export const ipPools = sqliteTable(
   (table) => [unique().on(table.accountKey, table.name)],
 );
 
-/** An address is in one pool of one account. `bindable`, `ptr` and `ptr_ok` are what was seen last; null: not looked at. */
+/** An address is in one pool of one account. `ptr` and `ptr_ok` are what the DNS said last; null: not looked at. */
 export const ipAddresses = sqliteTable(
   "ip_addresses",
   {
@@ -31,13 +31,25 @@ export const ipAddresses = sqliteTable(
     weight: integer("weight").notNull(),
     paused: integer("paused").notNull(),
     warmup: integer("warmup"),
-    bindable: integer("bindable"),
     ptr: text("ptr"),
     ptrOk: integer("ptr_ok"),
     createdAt: integer("created_at").notNull(),
     updatedAt: integer("updated_at").notNull(),
   },
   (table) => [index("ip_addresses_pool").on(table.poolKey)],
+);
+
+/** Whether the machine of a node has an address, as that node saw it last; no row: it has not looked. */
+export const nodeAddresses = sqliteTable(
+  "node_addresses",
+  {
+    address: text("address")
+      .notNull()
+      .references(() => ipAddresses.address, { onDelete: "cascade" }),
+    node: text("node").notNull(),
+    bindable: integer("bindable").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.address, table.node] })],
 );
 
 /** Addresses that belong to an account, whether it has them in a pool or not. */

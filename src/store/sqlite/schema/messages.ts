@@ -10,7 +10,8 @@ import type { RecipientState, RecipientType } from "../../../model/recipient.ts"
 export const messages = sqliteTable(
   "messages",
   {
-    key: integer("key").primaryKey({ autoIncrement: true }),
+    /** The order of acceptance; sequences.ts gives it. */
+    key: integer("key").primaryKey(),
     id: text("id").notNull().unique(),
     accountKey: integer("account_key").notNull(),
     test: integer("test").notNull(),
@@ -57,7 +58,8 @@ export const content = sqliteTable("content", {
 export const recipients = sqliteTable(
   "recipients",
   {
-    key: integer("key").primaryKey({ autoIncrement: true }),
+    /** In the order of the message's recipients; sequences.ts gives it. */
+    key: integer("key").primaryKey(),
     messageKey: integer("message_key").notNull(),
     accountKey: integer("account_key").notNull(),
     type: text("type").$type<RecipientType>().notNull(),
@@ -142,7 +144,10 @@ export const inbox = sqliteTable(
     to: text("to_address").notNull(),
     caughtAt: integer("caught_at").notNull(),
   },
-  (table) => [index("inbox_account").on(table.accountKey), index("inbox_message").on(table.messageKey)],
+  (table) => [
+    index("inbox_account").on(table.accountKey, table.caughtAt),
+    index("inbox_message").on(table.messageKey),
+  ],
 );
 
 /** The answer to an idempotent request, by the message that it accepted. */

@@ -1,6 +1,6 @@
 // What the loop has just had in its hands and is about to ask for again: bytes that were just written, and rows that
-// change rarely and are read often. Only a saving: both are dropped without harm, and rows are forgotten when any of their
-// kind is written.
+// change rarely and are read often. Only a saving: both are dropped without harm, and rows are forgotten once their
+// revision is another, whoever has written.
 
 export interface ByteCache {
   /** Keeps the bytes until newer ones need the room. */
@@ -34,22 +34,26 @@ export function createByteCache(limitBytes: number): ByteCache {
 export interface RowCache {
   /** The row as it was last read, or as `read` gives it now. */
   get<T>(name: string, read: () => T): T;
-  /** A write of that kind was committed. */
-  clear(): void;
 }
 
 const rowsKept = 10_000;
 
-export function createRowCache(): RowCache {
+/** `revision`: another number once any of the rows was written; read before each row. */
+export function createRowCache(revision: () => number): RowCache {
   const rows = new Map<string, unknown>();
+  let of = revision();
   return {
     get<T>(name: string, read: () => T): T {
+      const now = revision();
+      if (now !== of) {
+        rows.clear();
+        of = now;
+      }
       if (rows.has(name)) return rows.get(name) as T;
       const row = read();
       if (rows.size >= rowsKept) rows.clear();
       rows.set(name, row);
       return row;
     },
-    clear: () => rows.clear(),
   };
 }

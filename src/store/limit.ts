@@ -1,5 +1,5 @@
 // A limit on how many of a thing an account may have, decided in the transaction that would pass it.
-import { LimitReached } from "../store.ts";
+import { LimitReached } from "./store.ts";
 
 /** In place of the result of a write: the account has as many as it may. */
 export interface Over {

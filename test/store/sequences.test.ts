@@ -1,0 +1,48 @@
+import { rmSync } from "node:fs";
+import type { Database } from "better-sqlite3";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { migrate } from "../../src/store/sqlite/migrations.ts";
+import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
+import { createSequences } from "../../src/store/sqlite/sequences.ts";
+import { newDirectory } from "./fixtures.ts";
+
+let dataDir: string;
+let db: Database;
+beforeEach(() => {
+  dataDir = newDirectory();
+  const path = prepareFiles(dataDir);
+  db = openWriting(path);
+  migrate(db, path);
+});
+afterEach(() => {
+  db.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+test("each sequence counts by itself, and goes on where it was when the connection is opened again", () => {
+  const first = createSequences(db);
+  expect([first.next("messages"), first.next("messages"), first.next("events")]).toEqual([1, 2, 1]);
+  first.flush();
+  const second = createSequences(db);
+  expect([second.next("messages"), second.next("events"), second.next("recipients")]).toEqual([3, 2, 1]);
+});
+
+test("a number of a transaction that was rolled back is left out, also after the next one", () => {
+  const sequences = createSequences(db);
+  db.exec("BEGIN");
+  sequences.next("messages");
+  sequences.flush();
+  db.exec("ROLLBACK");
+  expect(sequences.next("messages")).toBe(2);
+  sequences.flush();
+  expect(createSequences(db).next("messages")).toBe(3);
+});
+
+test("a transaction that gave no number writes nothing", () => {
+  const sequences = createSequences(db);
+  sequences.next("events");
+  sequences.flush();
+  const before = db.prepare("SELECT total_changes() AS n").get();
+  sequences.flush();
+  expect(db.prepare("SELECT total_changes() AS n").get()).toEqual(before);
+});
