@@ -262,7 +262,7 @@ function shapingTable(): string {
 /** Routes are data with a handler; nothing of what they are given is called before a request comes. */
 function publicRoutes(): Route[] {
   const nothing: RouteDeps = new Proxy(Object.create(null) as RouteDeps, { get: () => nothing });
-  return allRoutes(nothing).filter(({ doors, alias }) => doors !== "admin" && alias !== true);
+  return allRoutes(nothing).filter(({ listeners, alias }) => listeners !== "admin" && alias !== true);
 }
 
 const mayCall = (scope: (typeof keyScopes)[number], { scopes }: Route): boolean =>

@@ -5,7 +5,7 @@ import type { BucketState } from "../access/buckets.ts";
 import type { Account } from "../model/account.ts";
 import type { Place } from "./connections.ts";
 import type { LargeBody } from "./large-bodies.ts";
-import type { Door, Route } from "./route.ts";
+import type { ListenerKind, Route } from "./route.ts";
 
 /** What the path of a request came to. */
 export type Match =
@@ -18,7 +18,7 @@ export type Match =
 
 /** One request, and what is known of it. */
 export interface Exchange {
-  readonly door: Door;
+  readonly listener: ListenerKind;
   readonly id: string; // req_…
   readonly req: IncomingMessage;
   readonly res: ServerResponse;

@@ -36,8 +36,8 @@ export function createInFlight(): InFlight {
 }
 
 /** Every route of the API that changes something. */
-export function takesKey({ method, doors }: Pick<Route, "method" | "doors">): boolean {
-  return method !== "GET" && doors !== "admin";
+export function takesKey({ method, listeners }: Pick<Route, "method" | "listeners">): boolean {
+  return method !== "GET" && listeners !== "admin";
 }
 
 /** Runs the effect and answers; where the request has a key or is told to the audit log, all is kept together. */

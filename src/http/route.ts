@@ -12,8 +12,8 @@ import type { RouteBucket } from "../access/buckets.ts";
 import type { ErrorCode, Problem } from "../errors.ts";
 import type { Store } from "../store/store.ts";
 
-/** The HTTPS listeners, or the operator's Unix socket. */
-export type Door = "public" | "admin";
+/** The public HTTPS listeners, or the admin socket. */
+export type ListenerKind = "public" | "admin";
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
 export interface Reply {
@@ -30,7 +30,7 @@ export type Answer = z.ZodType | Record<string, z.ZodType> | null;
 
 /** A request that has passed the middleware, as its handler sees it. */
 export interface Call<Query, Body> {
-  door: Door;
+  listener: ListenerKind;
   account: Account;
   principal: Principal;
   query: Query;
@@ -92,7 +92,7 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   bucket: RouteBucket;
   /** Tokens of the bucket `open` that a large answer costs; 1 where it is not given. */
   openTokens?: number;
-  doors: "public" | "admin" | "both";
+  listeners: "public" | "admin" | "both";
   query: Query;
   /** What the body has to be, where `body` lets everything through and the handler reads it itself. */
   requestSchema?: z.ZodType;

@@ -1,11 +1,7 @@
 // The inbound listener (port 25): accepts bounces and complaints, and never relays. feedback decides which recipients
 // exist and what their mail does. STARTTLS is offered, AUTH is not; any sender is accepted, including the null sender of
 // reports (RFC 5321 §4.5.5). DATA gets 250 only when the effect of the mail is on disk. Limits: inbound-limits.ts.
-import type {
-  SMTPServerAddress,
-  SMTPServerOptions,
-  SMTPServerSession,
-} from "smtp-server";
+import type { SMTPServerAddress, SMTPServerOptions, SMTPServerSession } from "smtp-server";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";

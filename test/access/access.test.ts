@@ -99,7 +99,7 @@ test("a login of before is renewed until its password is revoked or its account 
   await expect(access.renewSmtp(session)).rejects.toMatchObject({ code: "invalid_api_key" });
 });
 
-test("failures at both doors add up to one lock", async () => {
+test("failures over HTTP and SMTP add up to one lock", async () => {
   const { value } = await access.createKey(account.key, wanted);
   const { username, password } = await access.createCredential(account, { name: "c", test: false });
   for (let i = 0; i < 25; i++) {

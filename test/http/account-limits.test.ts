@@ -9,7 +9,7 @@ import { ManualClock } from "../support/clock.ts";
 import { fake, startHttp, text, type Answer, type Harness } from "./harness.ts";
 
 const high = { burst: 1e9, perSecond: 1e9 };
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
     clock,
     mint: createIdMint(),
   });
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     domains,
     webhooks: { checkUrl: () => Promise.resolve(), kick: () => undefined },
@@ -30,13 +30,13 @@ beforeAll(async () => {
     config: { rates: { default: high, account: high, "webhooks-write": high, "suppressions-write": high } },
   });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const hook = { url: "https://hooks.example/x" };
 const operator = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  door.ask({ admin: true, method, path, ...(body === undefined ? {} : { body }) });
+  http.ask({ admin: true, method, path, ...(body === undefined ? {} : { body }) });
 const key = (method: string, path: string, body?: unknown, headers = {}): Promise<Answer> =>
-  door.ask({ method, path, headers, ...(body === undefined ? {} : { body }) });
+  http.ask({ method, path, headers, ...(body === undefined ? {} : { body }) });
 const limit = (limits: Record<string, number | null>): Promise<Answer> =>
   operator("PATCH", "/v1/accounts/default", { limits });
 const statuses = (answers: Answer[]): number[] =>
@@ -76,7 +76,7 @@ test("suppressions are added as long as the whole request has room; the system's
   expect((await add(600, 1500)).json).toMatchObject({ added: 500, already_suppressed: 400 });
   expect((await add(0, 500)).status, "none is new").toBe(200);
   expect((await add(1500, 1501)).status).toBe(409);
-  const found = newSuppression(door.account.key, "bounced@x.test", {
+  const found = newSuppression(http.account.key, "bounced@x.test", {
     source: "system",
     reason: "hard_bounce",
   });

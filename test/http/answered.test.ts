@@ -13,7 +13,7 @@ const high = { burst: 1e9, perSecond: 1e9 };
 const buckets = ["messages-write", "suppressions-write", "suppressions-delete", "webhooks-write"];
 const rates = Object.fromEntries([...buckets, "default", "account"].map((name) => [name, high]));
 
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 let account: number;
@@ -23,7 +23,7 @@ let kicks = 0;
 beforeAll(async () => {
   clock = new ManualClock();
   store = await openSqlite(newDirectory(), clock);
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     config: { rates },
     webhooks: {
@@ -64,19 +64,19 @@ beforeAll(async () => {
       verify: (domain) => Promise.resolve({ ...domain, checkedAt: clock.now() + tests++ }),
     },
   });
-  account = door.account.key;
-  await door.ask({
+  account = http.account.key;
+  await http.ask({
     method: "PATCH",
     path: "/v1/accounts/default",
     admin: true,
     body: { limits: { webhooks: 200 } },
   });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(() => clock.advance(1000));
 
 const ask = (key: string | null, method: string, path: string, body?: unknown): Promise<Answer> =>
-  door.ask({
+  http.ask({
     method,
     path,
     ...(body === undefined ? {} : { body }),

@@ -1,4 +1,4 @@
-// Last-Modified and If-Modified-Since on every GET of both doors, over a real store: nothing after a quiet second, all of
+// Last-Modified and If-Modified-Since on every GET of the public API and the admin socket, over a real store: nothing after a quiet second, all of
 // it after any change, and no token spent on what had not changed.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { RouteDeps } from "../../src/http/deps.ts";
@@ -26,7 +26,7 @@ import { ManualClock } from "../support/clock.ts";
 import { fake, startHttp, text, type Answer, type Harness } from "./harness.ts";
 import { asAdded } from "../support/domains.ts";
 
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 let account: number;
@@ -37,7 +37,7 @@ let messageId: string;
 let keyId: string;
 
 const reading = allRoutes(fake<RouteDeps>("deps", {})).filter(({ method }) => method === "GET");
-/** A path that each door has its own filters for stands here once. */
+/** A path with other filters on the admin socket than in the public API stands here once. */
 const routes = [...new Map(reading.toReversed().map((route) => [route.path, route])).values()];
 
 /** A request of every GET route; a new route needs its line here. */
@@ -92,9 +92,9 @@ const asks = (): Record<string, string> => ({
 beforeAll(async () => {
   clock = new ManualClock();
   store = await openSqlite(newDirectory(), clock);
-  door = await startHttp({ opened: { store, clock } });
-  account = door.account.key;
-  keyId = (await door.key("send")).key.id;
+  http = await startHttp({ opened: { store, clock } });
+  account = http.account.key;
+  keyId = (await http.key("send")).key.id;
   hook = await store.createEndpoint(newEndpoint(account, clock.now()));
   const message = newMessage({
     accountKey: account,
@@ -122,7 +122,7 @@ beforeAll(async () => {
     ...asAdded,
   });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(() => clock.advance(5000));
 
 const routeOf = (path: string) => {
@@ -135,10 +135,10 @@ const get = (
   since?: string,
   more: { method?: string; headers?: Record<string, string>; admin?: boolean } = {},
 ) =>
-  door.ask({
+  http.ask({
     method: more.method ?? "GET",
     path: asks()[path] ?? path,
-    admin: more.admin === true || routes.find((route) => route.path === path)?.doors === "admin",
+    admin: more.admin === true || routes.find((route) => route.path === path)?.listeners === "admin",
     headers: { ...(since === undefined ? {} : { "if-modified-since": since }), ...more.headers },
   });
 const stampOf = (answer: Answer): string => text(answer.headers["last-modified"]);
@@ -328,12 +328,12 @@ const changes: [name: string, of: Resource[], change: () => Promise<unknown>, no
     () => store.removeSuppression(account, "other@a.test"),
     ["/v1/suppressions/{email}"],
   ],
-  ["a key is made", ["keys"], () => door.key("send")],
+  ["a key is made", ["keys"], () => http.key("send")],
   ["a key is used", ["keys"], () => store.noteUse({ apiKeys: [1], smtpCredentials: [], at: clock.now() })],
   [
     "an SMTP login is made",
     ["smtp_credentials"],
-    () => door.access.createCredential(door.account, { name: "x", test: false }),
+    () => http.access.createCredential(http.account, { name: "x", test: false }),
   ],
   ["a domain is looked at", ["domains"], checkDomain],
   [
@@ -367,7 +367,7 @@ test.each(changes)(
     await changeOthers();
     await clock.advance(3000);
     // Over the socket, where no key is used.
-    const paths = conditional().filter((path) => routeOf(path).doors !== "public");
+    const paths = conditional().filter((path) => routeOf(path).listeners !== "public");
     const stamps = new Map<string, string>();
     for (const path of paths) stamps.set(path, await read(path, true));
     await clock.advance(3000);
@@ -549,7 +549,7 @@ describe("If-Modified-Since", () => {
     expect((await get(path, stamp)).status).toBe(304);
     expect((await get(path, stamp, { headers: { "if-none-match": '"x"' } })).status).toBe(200);
     const twice = { path, headers: { "if-modified-since": [stamp, stamp] } };
-    expect((await door.ask(twice)).status).toBe(200);
+    expect((await http.ask(twice)).status).toBe(200);
   });
 
   test("makes no 304 of a refusal: what is not there is 404, a bad filter 400, an empty bucket 429", async () => {

@@ -9,10 +9,10 @@ import { silentLog } from "../../src/log.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 import { startHttp, type Harness } from "./harness.ts";
 
-let door: Harness | null = null;
+let http: Harness | null = null;
 afterEach(async () => {
-  await door?.stop();
-  door = null;
+  await http?.stop();
+  http = null;
 });
 
 class FakeSocket extends EventEmitter {
@@ -166,9 +166,9 @@ const opened = (socket: Socket): Promise<void> =>
 const page = { listMessages: () => Promise.resolve({ rows: [], next: null, hasMore: false }) };
 
 test("300 clients that come at once with a valid key are all answered, and keep their connections", async () => {
-  door = await startHttp({ store: page });
-  const { port } = door;
-  const { value } = await door.key("admin");
+  http = await startHttp({ store: page });
+  const { port } = http;
+  const { value } = await http.key("admin");
   const request = `GET /v1/domains HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${value}\r\n\r\n`;
   const sockets = Array.from({ length: 300 }, () => connect(port, "127.0.0.1"));
   const answers = sockets.map(
@@ -185,8 +185,8 @@ test("300 clients that come at once with a valid key are all answered, and keep 
 });
 
 test("beyond the limit a client is answered 503 with Retry-After, and the operator's socket is open", async () => {
-  door = await startHttp({ store: page });
-  const { port } = door;
+  http = await startHttp({ store: page });
+  const { port } = http;
   const idle = Array.from({ length: connectionRule.unknownPerSource }, () => connect(port, "127.0.0.1"));
   await Promise.all(idle.map(opened));
   const late = connect(port, "127.0.0.1");
@@ -196,9 +196,9 @@ test("beyond the limit a client is answered 503 with Retry-After, and the operat
   late.on("data", (chunk: Buffer) => (answer += chunk.toString("latin1")));
   const closed = new Promise((resolve) => void late.once("close", resolve));
   for (let n = 0; n < 2 * idle.length; n++) await settle(); // libuv takes one connection in a turn of the loop
-  await door.clock.advance(connectionRule.waitMs);
+  await http.clock.advance(connectionRule.waitMs);
   await closed;
   expect(answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 5[\s\S]*"code":"service_overloaded"/);
-  expect((await door.ask({ path: "/healthz", admin: true })).status).toBe(200);
+  expect((await http.ask({ path: "/healthz", admin: true })).status).toBe(200);
   for (const socket of idle) socket.destroy();
 });

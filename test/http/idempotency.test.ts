@@ -4,10 +4,10 @@ import type { Acceptance } from "../../src/submission/submission.ts";
 import { settle } from "../support/clock.ts";
 import { acceptance, startHttp, type Harness } from "./harness.ts";
 
-let door: Harness | null = null;
+let http: Harness | null = null;
 afterEach(async () => {
-  await door?.stop();
-  door = null;
+  await http?.stop();
+  http = null;
 });
 
 interface Waiting {
@@ -45,7 +45,7 @@ async function start() {
         }),
     },
   });
-  door = running;
+  http = running;
   const post = (key: string | null, body: unknown, apiKey?: string) =>
     running.ask({
       method: "POST",

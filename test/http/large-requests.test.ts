@@ -13,7 +13,7 @@ import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Ask, type Harness } from "./harness.ts";
 
 let store: Store;
-let door: Harness;
+let http: Harness;
 /** What submission was given. */
 const given: unknown[] = [];
 
@@ -44,22 +44,22 @@ beforeAll(async () => {
     ),
   };
   const high = { burst: 1e9, perSecond: 1e9 };
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     submission,
     config: { rates: { "messages-write": high, account: high } },
   });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const path = "/v1/messages";
 function post(rest: string, raw: string | Buffer, more: Partial<Ask> = {}): Promise<Answer> {
   given.length = 0;
-  return door.ask({ method: "POST", path: `${path}${rest}`, raw, ...more });
+  return http.ask({ method: "POST", path: `${path}${rest}`, raw, ...more });
 }
 
 async function contentOf(id: string): Promise<string> {
-  const message = await store.message(door.account.key, id);
+  const message = await store.message(http.account.key, id);
   if (!message?.content) throw new Error("the message has no content");
   const parts: Buffer[] = [];
   for await (const chunk of store.openContent(message.content)) parts.push(chunk);
@@ -173,6 +173,6 @@ test("an Idempotency-Key with a large body replays the same body and refuses ano
 });
 
 test("a large body for another resource is read in the thread too, and what it says comes whole", async () => {
-  const answer = await door.ask({ method: "POST", path: `${path}/validate`, raw: padded(good()) });
+  const answer = await http.ask({ method: "POST", path: `${path}/validate`, raw: padded(good()) });
   expect([answer.status, answer.json]).toEqual([200, { valid: true }]);
 });

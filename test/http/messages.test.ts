@@ -17,7 +17,7 @@ import { list, startHttp, text, type Answer, type Ask, type Harness, type Json }
 const hourMs = 3_600_000;
 let clock: ManualClock;
 let store: Store;
-let door: Harness;
+let http: Harness;
 /** A domain of its own for each test, so that lists hold what it sent. */
 let domain: string;
 let count = 0;
@@ -29,7 +29,7 @@ beforeAll(async () => {
   const rates = Object.fromEntries(
     ["messages-write", "messages-read", "events-read", "account"].map((name) => [name, high]),
   );
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     config: { rates },
     submission: createSubmission({
@@ -49,7 +49,7 @@ beforeAll(async () => {
     }),
   });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(async () => {
   domain = `d${++count}.test`;
   await clock.advance(1000);
@@ -57,7 +57,7 @@ beforeEach(async () => {
 
 const path = "/v1/messages";
 function ask(method: string, rest = "", body?: unknown, more: Partial<Ask> = {}): Promise<Answer> {
-  return door.ask({ method, path: `${path}${rest}`, ...(body === undefined ? {} : { body }), ...more });
+  return http.ask({ method, path: `${path}${rest}`, ...(body === undefined ? {} : { body }), ...more });
 }
 const at = (user: string): string => `${user}@${domain}`;
 
@@ -162,16 +162,16 @@ describe("a list of messages", () => {
     expect(await status(`to_domain=${domain}&tag=t`)).toBe(400);
     expect(await status("to_domain=other.test")).toBe(400);
     expect(await status(`to=${at("a")}`)).toBe(400);
-    expect((await door.ask({ path: `/v1/events?cursor=${cursor}` })).status).toBe(400);
+    expect((await http.ask({ path: `/v1/events?cursor=${cursor}` })).status).toBe(400);
   });
 });
 
 describe("the operator's filters", () => {
   const found = async (query: string, of = path): Promise<Answer> =>
-    door.ask({ path: `${of}?${query}`, admin: true });
+    http.ask({ path: `${of}?${query}`, admin: true });
 
   test("find messages by what became of a recipient, with asterisks", async () => {
-    const { key, value } = await door.key("send");
+    const { key, value } = await http.key("send");
     const a = await send({ to: at("ann"), tags: ["Order-17"] }, { key: value });
     const b = await send({ to: [at("bob"), at("eve")], from: "news@ok.test" });
     await settle(await claim(), (job) =>
@@ -208,7 +208,7 @@ describe("the operator's filters", () => {
   });
 
   test("find events the same way", async () => {
-    const { key, value } = await door.key("send");
+    const { key, value } = await http.key("send");
     await send({ to: at("ann"), tags: ["x"] }, { key: value });
     await send({ to: at("bob"), from: "news@ok.test" });
     await settle(await claim(), (job) =>
@@ -336,7 +336,7 @@ describe("validate", () => {
     ],
     ["a message too large", good({ attachments: [{ filename: "a.bin", content: "A".repeat(27_000_000) }] })],
   ])("says what a send would: %s", async (_, body) => {
-    await store.addSuppressions([newSuppression(door.account.key, "s@sup.test")], clock.now());
+    await store.addSuppressions([newSuppression(http.account.key, "s@sup.test")], clock.now());
     const [sent, checked] = [await ask("POST", "", body), await ask("POST", "/validate", body)];
     expect(sent.status).toBeGreaterThanOrEqual(400);
     expect(seen(checked)).toEqual(seen(sent));

@@ -22,18 +22,18 @@ const clock = new ManualClock();
 const dataDir = newDirectory();
 const ann = "ann@a.test";
 let store: Store;
-let door: Harness;
+let http: Harness;
 let mine: number;
 beforeAll(async () => {
   store = await openSqlite(dataDir, clock);
-  door = await startHttp({ opened: { store, clock } });
-  mine = door.account.key;
+  http = await startHttp({ opened: { store, clock } });
+  mine = http.account.key;
   await store.createEndpoint(newEndpoint(mine, clock.now()));
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const forget = (email: string = ann): Promise<Answer> =>
-  door.ask({ admin: true, method: "POST", path: "/v1/recipients/forget", body: { email } });
+  http.ask({ admin: true, method: "POST", path: "/v1/recipients/forget", body: { email } });
 const nothing = {
   recipients: 0,
   canceled: 0,
@@ -196,7 +196,7 @@ test("what an endpoint said of a person's event goes with the event", async () =
   await store.settleDeliveries(
     tried.map((one) => ({ ...one, ...answer, at, result: { kind: "retry", dueAt: at + minute } })),
   );
-  const told = async () => (await door.ask({ path: `/v1/webhooks/${endpoint.id}/deliveries` })).text;
+  const told = async () => (await http.ask({ path: `/v1/webhooks/${endpoint.id}/deliveries` })).text;
   expect(await told()).toContain("tried@a.test is unknown");
   await forget("tried@a.test");
   expect(await told()).not.toMatch(/tried@a\.test|"event_id":null/);
@@ -214,7 +214,7 @@ test("what is no address is refused; a key of any scope finds no such path", asy
   const refused = await forget("nobody");
   expect([refused.status, refused.json["field"]]).toEqual([422, "email"]);
   const ask = { method: "POST", path: "/v1/recipients/forget", body: { email: ann } };
-  expect((await door.ask(ask)).status).toBe(404);
-  const { json } = await door.ask({ admin: true, path: "/v1/events?to=ann@a.test" });
+  expect((await http.ask(ask)).status).toBe(404);
+  const { json } = await http.ask({ admin: true, path: "/v1/events?to=ann@a.test" });
   expect(list(json["data"])).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { startHttp, type Answer, type Harness } from "./harness.ts";
 
 const high = { burst: 1e9, perSecond: 1e9 };
 const minute = 60_000;
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 let account: number;
@@ -18,14 +18,14 @@ let hook: Endpoint;
 beforeAll(async () => {
   clock = new ManualClock();
   store = await openSqlite(newDirectory(), clock);
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     config: { rates: { default: high, account: high } },
     webhooks: { kick: () => void kicks++ },
   });
-  account = door.account.key;
+  account = http.account.key;
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(async () => {
   await clock.advance(24 * 60 * minute);
   hook = await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 1 }));
@@ -54,7 +54,7 @@ const end = async (count: number, kind: "delivered" | "dead_lettered"): Promise<
     ]);
 };
 const replay = (body?: unknown, id = hook.id, key?: string): Promise<Answer> =>
-  door.ask({
+  http.ask({
     method: "POST",
     path: `/v1/webhooks/${id}/replay`,
     ...(body === undefined ? {} : { body }),

@@ -34,7 +34,7 @@ const rates = Object.fromEntries(
   ].map((name) => [name, high]),
 );
 
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 let accountKey: number;
@@ -46,7 +46,7 @@ const tested: (string | undefined)[] = [];
 beforeAll(async () => {
   clock = new ManualClock();
   store = await openSqlite(newDirectory(), clock);
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     config: { rates },
     webhooks: {
@@ -81,9 +81,9 @@ beforeAll(async () => {
       },
     },
   });
-  accountKey = door.account.key;
+  accountKey = http.account.key;
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(() => clock.advance(1000));
 
 const newDomain = (account: number, name: string): Omit<SenderDomain, "key"> => ({
@@ -121,7 +121,7 @@ const newDomain = (account: number, name: string): Omit<SenderDomain, "key"> => 
   ...asAdded,
 });
 const ask = (method: string, path: string, body?: unknown, more: Ask = {}): Promise<Answer> =>
-  door.ask({ method, path, ...(body === undefined ? {} : { body }), ...more });
+  http.ask({ method, path, ...(body === undefined ? {} : { body }), ...more });
 const alphabetical = (a: string, b: string): number => (a < b ? -1 : 1);
 const fields = (answer: Answer): string[] => list(answer.json["errors"]).map((row) => text(row["field"]));
 
@@ -393,7 +393,7 @@ describe("the stream of events", () => {
     let rest = "";
     let status = 0;
     let ended = false;
-    const req = request({ socketPath: door.socket, path: `/v1/events/tail${query}` }, (res) => {
+    const req = request({ socketPath: http.socket, path: `/v1/events/tail${query}` }, (res) => {
       status = res.statusCode ?? 0;
       res.on("data", (chunk: Buffer) => {
         const parts = (rest + chunk.toString()).split("\n");
@@ -454,7 +454,7 @@ describe("the stream of events", () => {
       "?event=lost",
       "?colour=red",
     ]) {
-      expect((await door.ask({ path: `/v1/events/tail${query}`, admin: true })).status).toBe(400);
+      expect((await http.ask({ path: `/v1/events/tail${query}`, admin: true })).status).toBe(400);
     }
   });
 
@@ -769,7 +769,7 @@ describe("suppressions", () => {
   });
 
   test("are filtered, and the operator's are marked as such", async () => {
-    await door.ask({
+    await http.ask({
       method: "POST",
       path: "/v1/suppressions",
       admin: true,
@@ -790,7 +790,7 @@ describe("what only the operator sees", () => {
     const made = await admin("POST", "/v1/smtp_credentials", { name: "shop" });
     expect(made.json).toMatchObject({
       name: "shop",
-      username: door.account.id.replace("acct_", "smtp_"),
+      username: http.account.id.replace("acct_", "smtp_"),
       test: false,
       status: "active",
     });
@@ -799,10 +799,10 @@ describe("what only the operator sees", () => {
       text(made.json["username"]),
       text(made.json["password"]),
     ];
-    const login = (secret: string) => door.access.authenticateSmtp(username, secret, "192.0.2.1");
+    const login = (secret: string) => http.access.authenticateSmtp(username, secret, "192.0.2.1");
     expect(await login(password)).toMatchObject({ account: { key: accountKey }, test: false });
     await expect(
-      door.access.authenticateSmtp(`${username}_test`, password, "192.0.2.1"),
+      http.access.authenticateSmtp(`${username}_test`, password, "192.0.2.1"),
     ).rejects.toMatchObject({ code: "invalid_api_key" });
 
     const rotated = await admin("POST", `/v1/smtp_credentials/${id}/rotate`);
@@ -828,9 +828,9 @@ describe("what only the operator sees", () => {
   });
 
   test("an API key is no SMTP password", async () => {
-    const { value } = await door.key("admin");
-    const name = door.account.id.replace("acct_", "smtp_");
-    await expect(door.access.authenticateSmtp(name, value, "192.0.2.9")).rejects.toMatchObject({
+    const { value } = await http.key("admin");
+    const name = http.account.id.replace("acct_", "smtp_");
+    await expect(http.access.authenticateSmtp(name, value, "192.0.2.9")).rejects.toMatchObject({
       code: "invalid_api_key",
     });
   });
@@ -858,7 +858,7 @@ describe("what only the operator sees", () => {
 
 describe("a key's life", () => {
   test("an expired one is 401, and a use is written down at most once a minute", async () => {
-    const { value, key } = await door.key("admin", { expiresAt: clock.now() + 5_000 });
+    const { value, key } = await http.key("admin", { expiresAt: clock.now() + 5_000 });
     const use = async () => (await ask("GET", "/v1/domains", undefined, { key: value })).status;
     expect(await use()).toBe(200);
     const firstUse = clock.now();

@@ -25,22 +25,22 @@ const laterCatalog = {
 };
 const all = { events: eventTypes, all_events: true };
 const url = "https://hooks.example/in";
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 
 beforeAll(async () => {
   clock = new ManualClock();
   store = await openSqlite(newDirectory(), clock);
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     config: { rates: { default: high, account: high } },
     webhooks: { checkUrl: async () => undefined },
   });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
-const ask = (method: string, path: string, body: object): Promise<Answer> => door.ask({ method, path, body });
+const ask = (method: string, path: string, body: object): Promise<Answer> => http.ask({ method, path, body });
 const made = async (body: object = {}): Promise<string> => {
   const { id } = (await ask("POST", "/v1/webhooks", { url, ...body })).json;
   if (typeof id !== "string") throw new Error("no endpoint was made");
@@ -48,7 +48,7 @@ const made = async (body: object = {}): Promise<string> => {
 };
 /** The endpoints that an event goes to. */
 const sentTo = async (make: (recorder: Recorder<typeof laterCatalog>, account: number) => NewEvent) => {
-  const accountKey = door.account.key;
+  const accountKey = http.account.key;
   const event = make(recorderOf(laterCatalog, { clock, mint }), accountKey);
   await store.recordEvent({ ...event, messageKey: null });
   const { rows } = await store.listEvents(accountKey, { eventId: event.id }, { limit: 1, cursor: null });
@@ -83,7 +83,7 @@ test("an endpoint of all events gets those of a type that came after it", async 
 
 test("one that names every type of today does not", async () => {
   const each = await made({ events: eventTypes });
-  expect((await door.ask({ path: `/v1/webhooks/${each}` })).json).toMatchObject({
+  expect((await http.ask({ path: `/v1/webhooks/${each}` })).json).toMatchObject({
     events: eventTypes,
     all_events: false,
   });

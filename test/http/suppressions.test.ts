@@ -9,7 +9,7 @@ import { list, startHttp, text, type Answer, type Ask, type Harness } from "./ha
 
 let clock: ManualClock;
 let store: Store;
-let door: Harness;
+let http: Harness;
 
 beforeAll(async () => {
   clock = new ManualClock();
@@ -17,13 +17,13 @@ beforeAll(async () => {
   const names = ["write", "list", "read", "delete"].map((name) => `suppressions-${name}`);
   const high = { burst: 1e9, perSecond: 1e9 };
   const rates = Object.fromEntries([...names, "account"].map((name) => [name, high]));
-  door = await startHttp({ opened: { store, clock }, config: { rates } });
+  http = await startHttp({ opened: { store, clock }, config: { rates } });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const path = "/v1/suppressions";
 function ask(method: string, rest = "", body?: unknown, more: Partial<Ask> = {}): Promise<Answer> {
-  return door.ask({ method, path: `${path}${rest}`, ...(body === undefined ? {} : { body }), ...more });
+  return http.ask({ method, path: `${path}${rest}`, ...(body === undefined ? {} : { body }), ...more });
 }
 const csv = (query = "", method = "GET"): Promise<Answer> =>
   ask(method, query, undefined, { headers: { accept: "text/csv" } });
@@ -43,7 +43,7 @@ function cellsOf(file: string): string[][] {
 describe("as CSV", () => {
   test("the whole filtered list comes, in the order of addresses, under its column names", async () => {
     const entries = Array.from({ length: 2500 }, (_, i) =>
-      newSuppression(door.account.key, `u${String(i).padStart(5, "0")}@big.test`),
+      newSuppression(http.account.key, `u${String(i).padStart(5, "0")}@big.test`),
     );
     for (let i = 0; i < entries.length; i += 1000)
       await store.addSuppressions(entries.slice(i, i + 1000), clock.now());

@@ -184,8 +184,8 @@ beforeAll(async () => {
   customer = await startCustomer({ config: { outbound } });
   for (const row of rows) {
     const domain = addressOf(row).slice("ann@".length);
-    customer.door.dns.set(domain, "MX", [`10 mx.${domain}`]);
-    customer.door.dns.set(`mx.${domain}`, "A", [receiver.address]);
+    customer.program.dns.set(domain, "MX", [`10 mx.${domain}`]);
+    customer.program.dns.set(`mx.${domain}`, "A", [receiver.address]);
     ids.set(row, await send(row));
   }
 });
@@ -378,7 +378,7 @@ describe("a failure that nobody replied to", () => {
 
   test.each(failures)("$what is $status, $classification, in words of our own", async (failure) => {
     const domain = `fails${failures.indexOf(failure)}.test`;
-    const { dns } = customer.door;
+    const { dns } = customer.program;
     const { mx, host, status, classification } = failure;
     if (mx === "servfail") dns.fail(domain, "servfail");
     else if (mx !== null)

@@ -12,7 +12,7 @@ beforeAll(async () => {
   receiver = await startWebhookReceiver(options);
   const webhooks = { allow_networks: ["127.0.0.0/8"], ca_file: receiver.caFile };
   customer = await startCustomer({ config: { webhooks } });
-  for (const name of ["hook.test", "other.test"]) customer.door.dns.set(name, "A", ["127.0.0.1"]);
+  for (const name of ["hook.test", "other.test"]) customer.program.dns.set(name, "A", ["127.0.0.1"]);
 });
 afterAll(async () => {
   await customer?.stop();

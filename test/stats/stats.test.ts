@@ -127,7 +127,7 @@ describe("refusals of suppressed recipients", () => {
     await traffic.store.addSuppressions([newSuppression(traffic.accountKey, "Gone@A.test")], now());
   });
 
-  test("are counted at both doors, once a recipient, together within a second", async () => {
+  test("are counted by REST and SMTP, once a recipient, together within a second", async () => {
     const refused = await traffic.post({ to: ["gone@a.test", "fine@b.test"], tags: ["x"] });
     expect([refused.status, refused.json["code"]]).toEqual([422, "recipient_suppressed"]);
     expect(await traffic.rcpt("gone@a.test")).toBe("recipient_suppressed");
@@ -276,7 +276,7 @@ test("webhooks are by endpoint: attempts, and what came of them", async () => {
 });
 
 test("test traffic is apart", async () => {
-  const { value } = await traffic.door.key("send", { test: true });
+  const { value } = await traffic.http.key("send", { test: true });
   const [job] = await traffic.send({ to: "a@a.test", tags: ["t"] }, { key: value });
   if (job) await traffic.end(job, outcomes.delivered(now(), null), "sandbox");
   expect(counted(await traffic.totals())).toEqual({});
@@ -316,7 +316,7 @@ test("what nothing is counted under is refused, with the field", async () => {
 });
 
 test("a key that may not report is told so, and readings draw on their own bucket", async () => {
-  const { value } = await traffic.door.key("send");
+  const { value } = await traffic.http.key("send");
   expect((await traffic.stats("", { key: value })).status).toBe(403);
   const answer = await traffic.stats("/tags");
   expect(answer.headers["x-ratelimit-bucket"]).toBe("stats-read");

@@ -1,4 +1,4 @@
-// What SMTP's door makes of a mail: whose it is, what is rewritten, what it asks for, what is kept of it.
+// What SMTP submission makes of a mail: whose it is, what is rewritten, what it asks for, what is kept of it.
 import { dkimVerify } from "mailauth";
 import { describe, expect, test } from "vitest";
 import { BodyHasher, createSigner, dkimRecordValue, generateDkimKey } from "../../src/mail/dkim.ts";

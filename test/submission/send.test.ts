@@ -1,4 +1,4 @@
-// What REST's door makes of a request: the checks beyond its fields, the bytes that are kept, the answer.
+// What REST makes of a request: the checks beyond its fields, the bytes that are kept, the answer.
 import { describe, expect, test } from "vitest";
 import { maxMessageBytes } from "../../src/mail/intake.ts";
 import { BodyHasher } from "../../src/mail/dkim.ts";

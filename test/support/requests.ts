@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { z } from "zod";
 import type { Route } from "../../src/http/route.ts";
-import type { Asked, Told } from "./door.ts";
+import type { Asked, Told } from "./program.ts";
 import { asRecord, parsed } from "./judge.ts";
 
 /** JSON Schema, as far as the routes' schemas need it. */

@@ -11,7 +11,7 @@ import { refuseRate } from "./rates.ts";
 import type { Middleware } from "./types.ts";
 
 export const authenticate: Middleware = async (x, deps) => {
-  if (x.door === "admin") {
+  if (x.listener === "admin") {
     x.principal = await operatorOf(x, deps.store);
     return;
   }

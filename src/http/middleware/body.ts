@@ -21,7 +21,7 @@ export const readRequestBody: Middleware = async (x, deps) => {
   const route = routeOf(x);
   if (!route?.body || (route.bodyOptional && !hasBody(x.req))) return;
   const length = announcedLength(x.req);
-  const entered = x.door === "admin" ? null : deps.bodies.enter(accountOf(x).key, length);
+  const entered = x.listener === "admin" ? null : deps.bodies.enter(accountOf(x).key, length);
   const room = entered instanceof Promise ? await entered : entered;
   if (room) x.cleanup.push(() => room.release());
   x.raw = await readBody(x.req, x.res, room);

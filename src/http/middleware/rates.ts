@@ -25,7 +25,7 @@ export function drawOn(x: Exchange, buckets: Buckets): BucketState {
 
 /** The token of a request that turned out to cost none. */
 export function giveBackToken(x: Exchange, buckets: Buckets): void {
-  if (isOpen(x) && x.door === "public")
+  if (isOpen(x) && x.listener === "public")
     x.bucket = buckets.giveBackSource("open", x.ip, routeOf(x)?.openTokens);
   if (x.principal?.kind !== "key") return;
   x.bucket = buckets.giveBack(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");

@@ -11,13 +11,13 @@ export const refuseDuringShutdown: Middleware = (_x, deps) => {
 
 /** What is open to anybody stays so: health, descriptions, and the links of mail that was sent. */
 export const refuseDuringMaintenance: Middleware = (x, deps) => {
-  if (x.door === "admin" || routeOf(x)?.scopes === "open") return;
+  if (x.listener === "admin" || routeOf(x)?.scopes === "open") return;
   const refusal = deps.maintenance.refusal();
   if (refusal) throw refusal;
 };
 
 export const requireHttps: Middleware = (x, deps) => {
-  if (x.door === "admin" || deps.transport === "tls") return;
+  if (x.listener === "admin" || deps.transport === "tls") return;
   const secure = deps.transport === "proxy" ? forwardedHttps(x.req, deps.trustedProxies) : isLoopback(x.req);
   if (!secure)
     throw new Refusal("invalid_request", "Requests are taken over HTTPS only.", {
@@ -27,7 +27,7 @@ export const requireHttps: Middleware = (x, deps) => {
 
 /** A proxy's connection carries the requests of many: its clients are counted by what they have under way. */
 export const limitProxiedClient: Middleware = (x, deps) => {
-  if (x.door === "admin" || deps.connections.has(x.req.socket)) return;
+  if (x.listener === "admin" || deps.connections.has(x.req.socket)) return;
   x.place = deps.connections.client(x.ip);
   if (!x.place) {
     throw new Refusal("rate_limit_exceeded", "Too many requests of this address are under way.", {

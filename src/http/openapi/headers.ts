@@ -1,7 +1,7 @@
 // The headers of answers, each described once, and those that a request may carry.
 import { rateTable } from "../../access/buckets.ts";
 import { apiVersion } from "../middleware/request.ts";
-import type { Door } from "../route.ts";
+import type { ListenerKind } from "../route.ts";
 import type { Json } from "./schemas.ts";
 
 interface Header {
@@ -54,16 +54,16 @@ const always = ["X-Request-Id", "X-API-Version-Used"];
 const limits = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Bucket"];
 
 /** Not all that the operator makes has a path of its own. */
-export function headersFor(door: Door): Record<string, Header> {
+export function headersFor(listener: ListenerKind): Record<string, Header> {
   const { Location, ...others } = answerHeaders;
-  return door === "public" || !Location
+  return listener === "public" || !Location
     ? answerHeaders
     : { ...others, Location: { ...Location, required: false } };
 }
 
 /** References to these headers and to those that every answer carries; on the operator's socket nothing is limited. */
-export function headersOf(door: Door, names: readonly string[]): Json {
-  const all = [...always, ...(door === "public" ? limits : []), ...names];
+export function headersOf(listener: ListenerKind, names: readonly string[]): Json {
+  const all = [...always, ...(listener === "public" ? limits : []), ...names];
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 

@@ -64,7 +64,7 @@ const lasting = [defaultAccount, operationsAccount];
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   applianceWide: true,
   auditFields: ["name", "rates", "daily_quota", "limits"],

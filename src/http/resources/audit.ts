@@ -61,7 +61,7 @@ export function auditRoutes({ store }: RouteDeps): Route[] {
       answers: { 200: { "application/json": auditListSchema, "text/csv": z.string() } },
       scopes: ["admin"],
       bucket: "default",
-      doors: "admin",
+      listeners: "admin",
       query: filters,
       body: null,
       async handle({ query, prefers }) {

@@ -108,7 +108,7 @@ const auditFields = [
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   auditFields,
 } as const;
@@ -180,7 +180,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       body: added,
       problems: ({ name }) => Promise.resolve(simulatorProblems(name)),
       locatedBy: "name",
-      handle: ({ door, account, body: { name, dkim }, idempotent }) =>
+      handle: ({ listener, account, body: { name, dkim }, idempotent }) =>
         idempotent(
           (writing) =>
             withinLimit(account, "domains", () =>
@@ -189,7 +189,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
                 name,
                 writing,
                 dkimInput(dkim ?? {}),
-                door === "admin" ? undefined : mostOf(account.limits, "domains"),
+                listener === "admin" ? undefined : mostOf(account.limits, "domains"),
               ),
             ),
           (domain) => json(201, body(domain), { location: `/v1/domains/${domain.name}` }),
@@ -291,7 +291,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
     ...(["suspend", "resume"] as const).map((verb) =>
       route({
         ...act,
-        doors: "admin",
+        listeners: "admin",
         path: `/v1/domains/{name}/${verb}`,
         summary:
           verb === "suspend"

@@ -56,7 +56,7 @@ export function errorRoutes(): Route[] {
       lastModifiedFrom: [],
       scopes: "open",
       bucket: "default",
-      doors: "public",
+      listeners: "public",
       query: z.object({}),
       body: null,
       handle(call) {

@@ -86,13 +86,13 @@ export function eventRoutes({ store }: RouteDeps): Route[] {
   return [
     route({
       ...listed,
-      doors: "public",
+      listeners: "public",
       query: filters,
       handle: ({ account, query }) => page(account, filterOf(query), pageRequest(query)),
     }),
     route({
       ...listed,
-      doors: "admin",
+      listeners: "admin",
       query: filters.extend(patternFields),
       handle({ account, query: { to, tag, ...query } }) {
         const filter = { ...filterOf(query), ...patternsOf({ ...query, to, tag }) };

@@ -32,7 +32,7 @@ const assignmentView = viewOf(assignmentSchema, {
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   auditFields: ["ip_address"],
 } as const;

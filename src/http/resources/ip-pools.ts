@@ -55,7 +55,7 @@ const auditFields = ["name", "description", "is_default"];
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   auditFields,
 } as const;
@@ -103,7 +103,7 @@ function poolRoutes({ store, pools, config, clock }: RouteDeps, base: string): R
               description: text,
               isDefault,
               at,
-              ...(call.door === "admin" ? {} : { most: mostOf(call.account.limits, "ip_pools") }),
+              ...(call.listener === "admin" ? {} : { most: mostOf(call.account.limits, "ip_pools") }),
             }),
           (done) => json(201, shownPool(poolOf(done, call.account)), { location: `${base}/${name}` }),
         );

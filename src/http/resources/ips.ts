@@ -98,7 +98,7 @@ const auditFields = ["ip_address", "hostname", "weight", "status", "warmup"];
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   auditFields,
 } as const;
@@ -132,8 +132,11 @@ export function ipRoutes(deps: RouteDeps): Route[] {
 
 function routesUnder({ store, pools, config, clock }: RouteDeps, path: string): Route[] {
   /** Before the DNS or the machine is asked about an address that is not the account's to use. */
-  const refuseForeign = async ({ door, account }: Call<unknown, unknown>, address: string): Promise<void> => {
-    if (door === "admin" || (await store.mayHoldAddress(account.key, address))) return;
+  const refuseForeign = async (
+    { listener, account }: Call<unknown, unknown>,
+    address: string,
+  ): Promise<void> => {
+    if (listener === "admin" || (await store.mayHoldAddress(account.key, address))) return;
     throw notAssigned(account.name);
   };
   const shown = (pool: Pool, address: string) =>
@@ -155,12 +158,12 @@ function routesUnder({ store, pools, config, clock }: RouteDeps, path: string): 
       async handle(call) {
         const { ip_address: address, hostname: name = null, weight: share, warmup: warm = null } = call.body;
         await refuseForeign(call, address);
-        if (call.door === "public" && name !== null) await pools.checkEhloName(name, address);
+        if (call.listener === "public" && name !== null) await pools.checkEhloName(name, address);
         const bindable = await pools.canBind(address);
         const at = clock.now();
         const row = { address, hostname: name, weight: share, warmup: warm, bindable };
         const most = mostOf(call.account.limits, "ip_addresses");
-        const rules = call.door === "admin" ? {} : { most, ownOnly: true };
+        const rules = call.listener === "admin" ? {} : { most, ownOnly: true };
         const write = call.idempotent(
           (writing) => writing.addAddress(call.account.key, call.param("name"), row, at, rules),
           (done) =>
@@ -183,7 +186,7 @@ function routesUnder({ store, pools, config, clock }: RouteDeps, path: string): 
         const change = changeInput(call.body);
         const { hostname: name } = change;
         const address = addressOf(call);
-        if (call.door === "public" && typeof name === "string") {
+        if (call.listener === "public" && typeof name === "string") {
           const held = (await store.listPools(call.account.key)).find(
             (one) => one.name === call.param("name"),
           );

@@ -55,7 +55,7 @@ const changeInput = inputOf(changed);
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   auditFields: ["name", "scope", "test", "allow_ips", "expires_at", "rates", "daily_quota"],
 } as const;

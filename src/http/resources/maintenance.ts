@@ -21,7 +21,7 @@ const common = {
   path: "/v1/maintenance",
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   applianceWide: true,
 } as const;

@@ -144,7 +144,7 @@ const filterOf = inputOf(filters, { limit: null, cursor: null });
 export const messageRead = {
   scopes: ["send", "reporting"],
   bucket: "messages-read",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   body: null,
 } as const;
@@ -164,13 +164,13 @@ export function messageRoutes({ store, clock }: RouteDeps): Route[] {
   return [
     route({
       ...listed,
-      doors: "public",
+      listeners: "public",
       query: filters,
       handle: ({ account, query }) => page(account, filterOf(query), pageRequest(query)),
     }),
     route({
       ...listed,
-      doors: "admin",
+      listeners: "admin",
       query: filters.extend(patternFields),
       handle({ account, query: { to, from, tag, ...query } }) {
         const filter = { ...filterOf(query), ...patternsOf({ ...query, to, from, tag }) };
@@ -198,7 +198,7 @@ export function messageRoutes({ store, clock }: RouteDeps): Route[] {
       refuses: ["resource_not_found", "message_not_cancelable"],
       scopes: ["send"],
       bucket: "messages-write",
-      doors: "both",
+      listeners: "both",
       query: z.object({}),
       body: z.strictObject({}),
       bodyOptional: true,

@@ -65,7 +65,7 @@ export function recipientRoutes({ store, clock, log }: RouteDeps): Route[] {
       act: "recipients.forget",
       scopes: ["admin"],
       bucket: "default",
-      doors: "admin",
+      listeners: "admin",
       query: z.object({}),
       body: z.strictObject({ email: canonicalEmail }),
       async handle({ account, body: { email } }) {

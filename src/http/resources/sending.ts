@@ -154,7 +154,12 @@ const unsendable = [
   "tracking_disabled",
 ] as const;
 
-const common = { scopes: ["send"], bucket: "messages-write", doors: "both", query: z.object({}) } as const;
+const common = {
+  scopes: ["send"],
+  bucket: "messages-write",
+  listeners: "both",
+  query: z.object({}),
+} as const;
 
 export function sendingRoutes({ submission }: RouteDeps): Route[] {
   return [

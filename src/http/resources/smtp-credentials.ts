@@ -36,7 +36,7 @@ const credentialView = viewOf(credentialSchema, { username });
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   auditFields: ["name", "test"],
 } as const;

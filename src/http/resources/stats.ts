@@ -158,7 +158,7 @@ const common = {
   changesEachMs: quarterMs, // the range of now moves on with the day of a time zone
   scopes: ["reporting"],
   bucket: "stats-read",
-  doors: "both",
+  listeners: "both",
   body: null,
 } as const;
 

@@ -87,7 +87,7 @@ const filters = z.object({
 
 const filterOf = inputOf(filters, { limit: null, cursor: null });
 
-const common = { scopes: ["suppressions"], doors: "both" } as const;
+const common = { scopes: ["suppressions"], listeners: "both" } as const;
 
 export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
   return [
@@ -102,11 +102,11 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       query: z.object({}),
       body: added,
       problems: (body) => Promise.resolve([...addressProblems(body), ...expiryProblems(body, clock.now())]),
-      async handle({ door, account, principal, body, idempotent }) {
+      async handle({ listener, account, principal, body, idempotent }) {
         const { entries, invalid } = readEntries(account.key, principal.kind === "key" ? "api" : "cli", body);
         return idempotent(
           (writing) =>
-            door === "admin"
+            listener === "admin"
               ? writing.addSuppressions(entries, clock.now())
               : withinLimit(account, "suppressions", () =>
                   writing.addSuppressions(entries, clock.now(), mostOf(account.limits, "suppressions")),

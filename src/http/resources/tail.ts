@@ -29,7 +29,7 @@ export function tailRoutes({ store, clock, streams, log }: RouteDeps): Route[] {
       lastModifiedFrom: "always",
       scopes: ["admin"],
       bucket: "default",
-      doors: "admin",
+      listeners: "admin",
       query,
       body: null,
       async handle(call) {

@@ -65,7 +65,7 @@ const replayed = z
     { path: ["event_ids"], message: "stands alone, without since, until or status" },
   );
 
-const common = { scopes: ["admin"], bucket: "default", doors: "both" } as const;
+const common = { scopes: ["admin"], bucket: "default", listeners: "both" } as const;
 
 export function webhookDeliveryRoutes({ store, webhooks, clock }: RouteDeps): Route[] {
   return [

@@ -121,7 +121,7 @@ const auditFields = ["events", "active", "format", "backlog", "overlap_seconds",
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   auditFields,
 } as const;
@@ -149,7 +149,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       body: created,
       problems,
       refuses: ["conflict"],
-      handle({ door, account, body, idempotent }) {
+      handle({ listener, account, body, idempotent }) {
         const now = clock.now();
         const endpoint = {
           id: mint("whk", now),
@@ -170,7 +170,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
         };
         return idempotent(
           (writing) =>
-            door === "admin"
+            listener === "admin"
               ? writing.createEndpoint(endpoint)
               : withinLimit(account, "webhooks", () =>
                   writing.createEndpoint(endpoint, mostOf(account.limits, "webhooks")),

@@ -27,7 +27,7 @@ export const audit = sqliteTable(
   ],
 );
 
-/** At most one row: the door is closed to clients since then. */
+/** At most one row: the appliance is in maintenance mode since then. */
 export const maintenance = sqliteTable("maintenance", {
   key: integer("key").primaryKey(),
   since: integer("since").notNull(),
