@@ -82,7 +82,7 @@ export const errorCatalog = {
   message_too_large: entry(
     413,
     "Message too large",
-    "The message, once composed, would exceed 25 MB (26,214,400 bytes).",
+    "The composed message would exceed 25 MB (26,214,400 bytes).",
     { code: 552, enhanced: "5.3.4" },
   ),
   unsupported_media_type: entry(

@@ -227,8 +227,8 @@ test.each([
     'relay: {implicit_tls: ["[::]:8587"]}',
     "relay.implicit_tls: found [::]:8587, which relay.starttls has too",
   ],
-  ["hostname: a.example\nhostname: b.example", `${user}:2: found what is no YAML`],
-  ["hostname: [", `${user}:1: found what is no YAML`],
+  ["hostname: a.example\nhostname: b.example", `${user}:2: found invalid YAML`],
+  ["hostname: [", `${user}:1: found invalid YAML`],
   ["- a", `${user}:1: found ["a"], expected a section`],
 ])("refuses %j, saying where, what and how", (yaml, said) => {
   expect(faults(yaml).join("\n")).toContain(said);
@@ -345,10 +345,10 @@ test.each([
   ["hostname: x.test\nhostname: x.test", "Map keys must be unique"],
   ["hostname: x.test\n\tdns: {}", "tab"],
   ["hostname: a: b: c", "mapping"],
-])("of a file that is no YAML only that is said, not what it seems to lack: %j", (text, why) => {
+])("a file that is not YAML gets that fault only, not those of missing options: %j", (text, why) => {
   const said = faults(text, { machineName: "laptop", env: { SVC_TLS_CERT: "/cert.pem" } });
   expect(said.length).toBeGreaterThan(0);
-  for (const line of said) expect(line).toContain("found what is no YAML");
+  for (const line of said) expect(line).toContain("found invalid YAML");
   expect(said.join("\n").toLowerCase()).toContain(why.toLowerCase());
 });
 

@@ -52,7 +52,7 @@ export function fileLayer(file: string, text: string): Layer {
   }
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: "silent" });
   for (const error of document.errors)
-    fault(lineAt(error.pos[0]), "", `what is no YAML: ${error.message}`, "YAML 1.2");
+    fault(lineAt(error.pos[0]), "", `invalid YAML: ${error.message}`, "YAML 1.2");
   if (document.errors.length > 0) return layer;
 
   const visit = (node: unknown, path: string): void => {

@@ -138,7 +138,7 @@ export const options = {
   "outbound.smart_host.host": optional(kind.host, "send everything through this server"),
   "outbound.smart_host.port": option(kind.whole(1, 65_535), 587, "its port"),
   "outbound.smart_host.user": optional(kind.user, "login there"),
-  "outbound.smart_host.password_file": optional(kind.path, "file that holds the password"),
+  "outbound.smart_host.password_file": optional(kind.path, "file with the password"),
   "outbound.smart_host.tls": option(
     kind.oneOf(...smartHostTlsModes),
     "verify",

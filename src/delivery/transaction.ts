@@ -214,7 +214,7 @@ async function sendMessage(
   dialogue.us(".");
   const reply = await channel.next(timeouts.dotMs);
   if (isBroken(reply)) {
-    const why = `no reply of ${target.host} to the final dot (${reply.why}): it may hold the message, which is sent again`;
+    const why = `no reply of ${target.host} to the final dot (${reply.why}): it may have the message, which is sent again`;
     return localOutcome(brokenAs(reply, true), why, dialogue.trace(true));
   }
   dialogue.them(reply);

@@ -38,7 +38,7 @@ export const visit = {
   ip_address: ipAddress,
   user_agent: z.string(),
   first: z.boolean(),
-  machine: z.boolean().describe("A proxy or a scanner, as far as it can be told from a person."),
+  machine: z.boolean().describe("A proxy or a scanner, as far as it can be distinguished from a person."),
 };
 
 export const listing = {

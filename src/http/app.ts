@@ -134,7 +134,10 @@ async function handle(x: Exchange, route: Route, deps: AppDeps): Promise<Reply> 
   try {
     if (act) await deps.store.recordAudit([act(reply)]);
   } catch (error) {
-    deps.log.error({ request_id: x.id, err: error }, "an act was done and is missing in the audit log");
+    deps.log.error(
+      { request_id: x.id, err: error },
+      "an action was done, but its audit log entry was not written",
+    );
   }
   return reply;
 }

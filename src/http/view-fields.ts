@@ -14,10 +14,10 @@ export function list<Of extends z.ZodType>(of: Of) {
   const page = z.strictObject({
     data: z.array(of),
     has_more: z.boolean(),
-    next_cursor: z.string().nullable().meta({ description: "Given as `cursor`, it asks for the next page." }),
+    next_cursor: z.string().nullable().meta({ description: "Pass it as `cursor` to get the next page." }),
   });
   const name = of.meta()?.id;
   return name === undefined ? page : page.meta({ id: `${name}List` });
 }
 
-export const htmlPage = z.string().describe("A page for people.");
+export const htmlPage = z.string().describe("A page for browsers.");

@@ -66,7 +66,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   /** The store refused: nothing is claimed until it takes what waits, tried again each second. */
   const storeRefused = (error: unknown, doing: string): void => {
-    log.error({ error: String(error), doing }, "the store takes no writes; webhooks wait");
+    log.error({ error: String(error), doing }, "the store accepts no writes; webhooks wait");
     if (!running) {
       results.forget();
       return;

@@ -294,7 +294,7 @@ describe("messages", () => {
       expect([gone.status, gone.json["code"], gone.json["detail"]]).toEqual([
         404,
         "resource_not_found",
-        "The content of the message is not kept any more.",
+        "The content of the message is no longer kept.",
       ]);
     }
     expect((await ask("GET", path)).json).toMatchObject({ status: "delivered", subject: "Your order" });

@@ -67,7 +67,7 @@ export const requireScope: Middleware = (x, deps) => {
       detail: { scope, required: scopes[0], method: x.method, path: routeOf(x)?.path },
     },
   );
-  throw new Refusal("scope_insufficient", `The key's scope is ${scope}; this needs ${scopes[0]}.`, {
+  throw new Refusal("scope_insufficient", `The key's scope is ${scope}; this request needs ${scopes[0]}.`, {
     required_scope: scopes[0],
   });
 };

@@ -20,7 +20,7 @@ export const requireHttps: Middleware = (x, deps) => {
   if (x.listener === "admin" || deps.transport === "tls") return;
   const secure = deps.transport === "proxy" ? forwardedHttps(x.req, deps.trustedProxies) : isLoopback(x.req);
   if (!secure)
-    throw new Refusal("invalid_request", "Requests are taken over HTTPS only.", {
+    throw new Refusal("invalid_request", "Requests are accepted over HTTPS only.", {
       field: "X-Forwarded-Proto",
     });
 };
@@ -30,7 +30,7 @@ export const limitProxiedClient: Middleware = (x, deps) => {
   if (x.listener === "admin" || deps.connections.has(x.req.socket)) return;
   x.place = deps.connections.client(x.ip);
   if (!x.place) {
-    throw new Refusal("rate_limit_exceeded", "Too many requests of this address are under way.", {
+    throw new Refusal("rate_limit_exceeded", "Too many requests from this address are in progress.", {
       retry_after_seconds: 1,
       bucket: "unauthenticated",
     });

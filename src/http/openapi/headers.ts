@@ -32,7 +32,7 @@ const answerHeaders: Record<string, Header> = {
     type: "integer",
     minimum: 0,
   }),
-  "X-RateLimit-Bucket": header("The bucket that was drawn on.", {
+  "X-RateLimit-Bucket": header("The bucket that the request took its token from.", {
     type: "string",
     examples: Object.keys(rateTable).slice(0, 1),
   }),
@@ -46,7 +46,7 @@ const answerHeaders: Record<string, Header> = {
     false,
   ),
   "WWW-Authenticate": header("Bearer, and the realm.", { type: "string" }),
-  Allow: header("The methods that the path takes.", { type: "string", examples: ["GET, HEAD, POST"] }),
+  Allow: header("The methods that the path supports.", { type: "string", examples: ["GET, HEAD, POST"] }),
   "Retry-After": header("Seconds to wait.", { type: "integer", minimum: 1 }),
 };
 

@@ -40,7 +40,7 @@ export function healthRoutes(deps: RouteDeps): Route[] {
         if (closed) throw closed;
         const now = await deps.status();
         if (!("ready" in now) || now.ready !== true)
-          throw new Refusal("service_overloaded", "The service cannot take mail right now.");
+          throw new Refusal("service_overloaded", "The service cannot accept mail right now.");
         return json(200, { status: "ready" });
       },
     }),

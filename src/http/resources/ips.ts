@@ -20,8 +20,8 @@ export const ipSchema = z
   .strictObject({
     ip_address: ipAddress,
     ip_pool: z.string(),
-    hostname: z.string().describe("Said in EHLO; the server's own name where none was given."),
-    weight: z.int().describe("Its share of the pool's mail, against the others' weights."),
+    hostname: z.string().describe("The name in EHLO; the server's hostname if none was given."),
+    weight: z.int().describe("Its share of the pool's mail, relative to the weights of the others."),
     status: z.enum(addressStatuses),
     warmup: z.boolean().nullable(),
     blacklists: z.array(z.string()),
@@ -29,7 +29,9 @@ export const ipSchema = z
     ptr_ok: z
       .boolean()
       .nullable()
-      .describe("The name is the hostname, which has the address again; null while the DNS has not told."),
+      .describe(
+        "The PTR name is the hostname, and the hostname resolves to the address; null until the DNS has answered.",
+      ),
     created_at: timestamp,
     updated_at: timestamp,
   })
@@ -63,7 +65,7 @@ const hostname = z
     return z.NEVER;
   })
   .nullable()
-  .describe("Said in EHLO; null: the server's own name.");
+  .describe("The name in EHLO; null: the server's hostname.");
 const warmup = z.boolean().nullable();
 export const ipAddressField = z
   .string()

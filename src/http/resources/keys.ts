@@ -30,7 +30,7 @@ const keyFields = {
 };
 const keySchema = z.strictObject(keyFields).meta({ id: "Key" });
 const keyCreatedSchema = z
-  .strictObject({ ...keyFields, key: z.string().describe("Shown this once.") })
+  .strictObject({ ...keyFields, key: z.string().describe("Shown only once.") })
   .meta({ id: "KeyCreated" });
 
 const keyView = viewOf(keySchema, limitViews);

@@ -114,5 +114,5 @@ function streamed(chunks: AsyncIterable<Uint8Array>, release: () => void): Reada
 }
 
 function contentGone(): Refusal {
-  return new Refusal("resource_not_found", "The content of the message is not kept any more.");
+  return new Refusal("resource_not_found", "The content of the message is no longer kept.");
 }

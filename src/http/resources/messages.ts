@@ -68,7 +68,7 @@ const messageSchema = z
     id: idOf("msg"),
     status: z.enum(messageStatuses).meta({
       description:
-        "What the recipients have in common; partially_delivered where all are final and differ, else processing.",
+        "The status that all recipients have; if they differ, partially_delivered when all are final, else processing.",
     }),
     from: emailAddress,
     from_name: z.string().nullable(),
@@ -210,7 +210,7 @@ export function messageRoutes({ store, clock }: RouteDeps): Route[] {
             if (result.canceled > 0) return result.message;
             throw new Refusal(
               "message_not_cancelable",
-              "No recipient of the message is scheduled or queued any more.",
+              "The message has no scheduled or queued recipient left.",
             );
           },
           (message) => json(200, messageView(message)),

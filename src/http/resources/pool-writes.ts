@@ -56,12 +56,12 @@ const conflicts: Record<
   >,
   string
 > = {
-  exists: "The account has a pool of this name already.",
-  taken: "The address is in a pool already; an address is in one pool only.",
+  exists: "The account already has a pool of this name.",
+  taken: "The address is already in a pool; an address is in one pool only.",
   default:
     "It is the default pool. Make another pool the default first; the pool named default always stays.",
   has_addresses: "The pool has addresses. Remove or move them first.",
-  has_mail: "Mail waits for the pool. Let it go out, or cancel it, first.",
+  has_mail: "Mail waits for the pool. Wait until it is sent, or cancel it.",
 };
 
 export function noPool(): Refusal {

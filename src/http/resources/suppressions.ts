@@ -26,7 +26,7 @@ import { list } from "../view-fields.ts";
 
 export const suppressionSchema = z
   .strictObject({
-    email: emailAddress.describe("In its first spelling."),
+    email: emailAddress.describe("As it was first written."),
     reason: z.enum(suppressionReasons),
     source: z.enum(suppressionSources),
     message_id: idOf("msg").nullable(),
@@ -45,13 +45,13 @@ export const suppressionListSchema = list(suppressionSchema);
 /** The list as a file. */
 export const suppressionFile = z.string().meta({
   description:
-    "All that the filters leave, whatever the limit (RFC 4180); its columns are the entry's fields.",
+    "All entries that match the filters, whatever the limit (RFC 4180); the columns are the fields of an entry.",
 });
 
 export const suppressionsAddedSchema = z
   .strictObject({
     added: count,
-    updated: count.describe("Entries whose reason became a stronger one."),
+    updated: count.describe("Entries whose reason was replaced by a stronger one."),
     already_suppressed: count,
     invalid: z.array(z.strictObject({ email: z.string(), issue: z.string() })),
     data: z.array(suppressionSchema),

@@ -59,7 +59,7 @@ export interface ClaimedMessage {
   queuedAt: number;
 }
 
-const interruptedText = "[local] the program ended before this attempt did; it is made again";
+const interruptedText = "[local] the server ended during this attempt; it is made again";
 
 /** What one claim puts on hold at most, so that no other write waits long for it. */
 const holdMost = 500;

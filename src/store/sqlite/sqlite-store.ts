@@ -65,7 +65,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     migrate(setup, path);
     const swept = prepareAtStart(setup, { now: clock.now(), mint: options.mint, spool });
     if (swept.orphanFiles + swept.deliveriesBack > 0)
-      log.info({ ...swept }, "took back what the last process left");
+      log.info({ ...swept }, "the leases of the former process were ended");
 
     const listeners = new Set<(commit: Commit) => void>();
     let checkpointing = false;
@@ -76,7 +76,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       reader
         .checkpoint()
         .catch((error: Error) =>
-          log.warn({ detail: error.message }, "the write-ahead log was not copied; it is tried again"),
+          log.warn(
+            { detail: error.message },
+            "the checkpoint of the write-ahead log failed; it is tried again",
+          ),
         )
         .finally(() => (checkpointing = false));
     };

@@ -47,7 +47,7 @@ function dropSuppressionsOfDeleted(db: Database): void {
 }
 
 const interruptedText =
-  "the server ended before the answer came; the endpoint may have got the event, which is sent again";
+  "the server ended before the answer came; the endpoint may have received the event, which is sent again";
 
 /** Deliveries in flight become due, the attempt listed as failed; those of endpoints that were deleted go. First attempts (due 0) are not looked at. */
 function takeBackDeliveries(db: Database, now: number): number {

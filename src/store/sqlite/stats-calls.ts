@@ -98,7 +98,7 @@ export function createStatsCalls({ write, lists, lookups, space, clock, log }: S
     try {
       await work;
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "counts could not be written");
+      if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "statistics could not be written");
     }
   };
 

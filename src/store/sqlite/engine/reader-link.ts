@@ -43,10 +43,7 @@ export function createReaderLink(
     const cause = error ?? new Error("the reader's thread ended");
     opening.reject(cause);
     if (!closing)
-      log.error(
-        { detail: cause.message },
-        "the store's reader ended; it is started again by the next question",
-      );
+      log.error({ detail: cause.message }, "the store's reader ended; it is started again by the next read");
     for (const question of asked.values()) question.reject(cause);
     asked.clear();
     ended?.();
