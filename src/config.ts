@@ -25,7 +25,7 @@ import {
   standardSocket,
   type OptionPath,
   type OptionValues,
-  type Surroundings,
+  type DefaultContext,
 } from "./config/options.ts";
 import { placesOf, type Environment, type Places } from "./config/places.ts";
 import { secret, socketPath, type ListenAddress } from "./config/values.ts";
@@ -78,12 +78,12 @@ export function loadConfig(request: ConfigRequest): ConfigResult {
   });
 }
 
-/** What `serve --dev` runs with: loopback ports above 1024, no file read. Environment variables hold here too. */
+/** What `serve --dev` runs with: loopback ports above 1024, no file read. Environment variables apply here too. */
 export function devConfig(request: ConfigRequest): ConfigResult {
   return resolve(request, { places: placesOf(request), layers: [], files: [], faults: [], dev: true });
 }
 
-/** What outbound.shaping_file holds; queue/shaping.ts validates it. Throws if it is not YAML. */
+/** The content of outbound.shaping_file; queue/shaping.ts validates it. Throws if it is not YAML. */
 export function readShapingFile(path: string): unknown {
   return parseYaml(readTextFile(path) ?? "");
 }
@@ -112,7 +112,7 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   const given = (path: OptionPath): Given | undefined =>
     layers.find((layer) => layer.given.has(path))?.given.get(path);
   const machineName = request.machineName ?? systemName();
-  const around: Surroundings = { places: sources.places, machineName, dev: sources.dev };
+  const around: DefaultContext = { places: sources.places, machineName, dev: sources.dev };
   const wrong = (path: OptionPath, part: PropertyKey[], found: string, expected: string): void => {
     const at = given(path);
     const standing = sources.files.at(-1) ?? sources.places.userConfig ?? sources.places.systemConfig;
@@ -170,7 +170,7 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   };
 }
 
-function standardOf(path: OptionPath, around: Surroundings): unknown {
+function standardOf(path: OptionPath, around: DefaultContext): unknown {
   const standard = optionNotes.get(options[path])?.standard ?? null;
   return typeof standard === "function" ? (standard(around) as unknown) : standard;
 }

@@ -1,5 +1,5 @@
 // The composition root: creates each module, starts the services in order and stops them in reverse. It is the only file
-// that imports all modules, and holds no rule and no text of theirs. Where two modules need each other, one offers a hook
+// that imports all modules, and has no rule and no text of theirs. Where two modules need each other, one offers a hook
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
 import { randomBytes } from "node:crypto";
 import { createAccess } from "./access/access.ts";

@@ -131,7 +131,7 @@ async function overHttps(
   }
 }
 
-/** Codes of Node and OpenSSL for a chain or a name that does not hold. */
+/** Codes of Node and OpenSSL for a chain or a name that does not verify. */
 function untrusted(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return /CERT|UNABLE_TO_(?:VERIFY|GET_ISSUER)/.test(code);

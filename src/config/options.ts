@@ -12,7 +12,7 @@ import type { Places } from "./places.ts";
 import * as kind from "./values.ts";
 
 /** What defaults depend on. */
-export interface Surroundings {
+export interface DefaultContext {
   places: Places;
   /** The machine's own name, as the system gives it. */
   machineName: string;
@@ -29,7 +29,7 @@ export interface OptionNote {
 /** Notes by type: each option has an instance of its own. */
 export const optionNotes = z.registry<OptionNote>();
 
-type Standard = string | number | boolean | unknown[] | object | ((around: Surroundings) => unknown);
+type Standard = string | number | boolean | unknown[] | object | ((around: DefaultContext) => unknown);
 
 function option<T, Unit extends string>(
   type: kind.Kind<T, Unit>,
@@ -48,7 +48,7 @@ function optional<T, Unit extends string>(
 }
 
 /** System service, plain user, `serve --dev`. */
-const ports = (system: number[], user: number[]) => (around: Surroundings) =>
+const ports = (system: number[], user: number[]) => (around: DefaultContext) =>
   around.dev
     ? user.map((port) => `127.0.0.1:${port}`)
     : (around.places.system ? system : user).map((port) => `[::]:${port}`);
@@ -58,7 +58,7 @@ const networks = kind.list(kind.network, { max: 1000 });
 export const options = {
   hostname: option(
     kind.hostName,
-    ({ dev, machineName }: Surroundings) => (dev ? "mail.example.test" : machineName),
+    ({ dev, machineName }: DefaultContext) => (dev ? "mail.example.test" : machineName),
     "EHLO name, domain of Message-IDs and host of return paths",
   ),
   public_url: optional(
@@ -67,7 +67,7 @@ export const options = {
   ),
   data_dir: option(
     kind.path,
-    ({ places }: Surroundings) => places.dataDir,
+    ({ places }: DefaultContext) => places.dataDir,
     "database, spool, keys and certificates",
   ),
   "tls.mode": optional(
@@ -154,7 +154,7 @@ export const options = {
   "dns.tries": option(kind.whole(1, 10), 2, "questions before giving up"),
   "webhooks.allow_networks": option(
     networks,
-    ({ dev }: Surroundings) => (dev ? ["127.0.0.0/8", "::1/128"] : []),
+    ({ dev }: DefaultContext) => (dev ? ["127.0.0.0/8", "::1/128"] : []),
     "loopback and private networks where endpoints may be",
   ),
   "webhooks.ca_file": optional(kind.path, "more certificate authorities for endpoints, PEM"),
@@ -199,7 +199,7 @@ export const options = {
   "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
   "log.level": option(
     kind.oneOf(...logLevels),
-    ({ dev }: Surroundings) => (dev ? "warn" : "info"),
+    ({ dev }: DefaultContext) => (dev ? "warn" : "info"),
     orList(logLevels),
   ),
 };
@@ -219,7 +219,7 @@ export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>([
   "guard",
 ]);
 
-/** Keys of coming versions: a file that holds one is refused, so that nobody relies on what does not work yet. */
+/** Keys of coming versions: a file with one is refused, so that no operator relies on what does not work yet. */
 export const notYet: readonly string[] = ["tls.acme", "tracking", "dnsbl", "backup", "metrics", "log.format"];
 
 export function environmentName(path: string): string {

@@ -16,7 +16,7 @@ export interface AliasChain {
   authenticated: boolean;
 }
 
-/** An answer and how long it holds. */
+/** An answer and how long it may be cached. */
 export interface Settled {
   answer: DnsAnswer<WireRecord>;
   ttlSeconds: number;

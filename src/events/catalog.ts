@@ -1,4 +1,4 @@
-// The types of event that can happen, an entry each; entry.ts says what an entry holds. A new type is an entry here and a
+// The types of event that can happen, an entry each; entry.ts says what an entry has. A new type is an entry here and a
 // call of the recorder (record.ts) where it happens: endpoints that get all events get it too.
 //
 // One event is one recipient's, so counts are per recipient. A bounce whose kind is not known is a bounce and neither hard

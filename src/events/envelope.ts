@@ -1,5 +1,5 @@
 // The schema of an event of each type, as webhooks get it. The bodies are written by record.ts, by hand and once; the
-// tests hold what it writes to these schemas.
+// tests check what it writes against these schemas.
 import { z } from "zod";
 import { idOf, timestamp } from "../value-schemas.ts";
 import { eventCatalog, eventTypes, type EventType } from "./catalog.ts";

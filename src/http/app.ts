@@ -90,7 +90,7 @@ function exchangeOf(
     match: isGoodTarget(req.url ?? "/") ? match : { kind: "target" },
     ip: listener === "admin" ? "127.0.0.1" : clientIp(req, deps.trustedProxies),
     principal: null,
-    place: null,
+    slot: null,
     bucket: null,
     query: {},
     raw: null,
@@ -98,12 +98,12 @@ function exchangeOf(
     json: undefined,
     body: undefined,
     idempotency: null,
-    told: false,
+    audited: false,
     cleanup: [],
   };
 }
 
-/** The middleware, then the handler; what they hold is let go of when the work is over, not when its time is. */
+/** The middleware, then the handler; what they reserve is released when the work is over, not when its time is. */
 async function perform(x: Exchange, deps: AppDeps): Promise<Reply> {
   let work: Promise<Reply> | null = null;
   const cleanUp = (): void => {
@@ -130,7 +130,7 @@ async function perform(x: Exchange, deps: AppDeps): Promise<Reply> {
  */
 async function handle(x: Exchange, route: Route, deps: AppDeps): Promise<Reply> {
   const reply = await route.handle(callOf(x, deps));
-  const act = x.told || reply.headers?.["idempotency-replayed"] ? null : actOf(x, deps.clock.now());
+  const act = x.audited || reply.headers?.["idempotency-replayed"] ? null : actOf(x, deps.clock.now());
   try {
     if (act) await deps.store.recordAudit([act(reply)]);
   } catch (error) {
@@ -161,7 +161,7 @@ function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unkno
     prefers: (mediaType) => prefers(x.req.headers.accept, mediaType),
     idempotent(effect, answer) {
       const act = actOf(x, deps.clock.now());
-      x.told = true;
+      x.audited = true;
       return keepAnswer(deps.store, answerRequestOf(x, deps), act, effect, answer);
     },
     idempotency: x.idempotency,

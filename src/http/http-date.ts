@@ -30,7 +30,7 @@ const forms: readonly Form[] = [
   },
 ];
 
-/** Milliseconds since 1970; null where the text is no HTTP-date. `now`: a year of two digits is at most 50 years after it. */
+/** Milliseconds since 1970; null if the text is not an HTTP-date. `now`: a year of two digits is at most 50 years after it. */
 export function readHttpDate(text: string, now: number): number | null {
   for (const { pattern, write } of forms) {
     const parts = pattern.exec(text)?.groups;

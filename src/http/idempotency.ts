@@ -9,7 +9,7 @@ import type { Store } from "../store/store.ts";
 import type { Reply, Route } from "./route.ts";
 
 export interface InFlight {
-  /** The call that lets go of `id`: at once, or when nobody else holds it. */
+  /** The call that lets go of `id`: at once, or when no other request holds it. */
   enter(id: string): (() => void) | Promise<() => void>;
 }
 
@@ -40,7 +40,7 @@ export function takesKey({ method, listeners }: Pick<Route, "method" | "listener
   return method !== "GET" && listeners !== "admin";
 }
 
-/** Runs the effect and answers; where the request has a key or is told to the audit log, all is kept together. */
+/** Runs the effect and answers; if the request has a key or belongs in the audit log, all is written together. */
 export async function keepAnswer<T>(
   store: Store,
   request: AnswerRequest | null,

@@ -4,7 +4,7 @@
 import type { Account } from "../model/account.ts";
 import type { Scope } from "../model/api-key.ts";
 import type { Resource } from "../model/last-change.ts";
-import type { Kept } from "./large-body-thread.ts";
+import type { BodyKind } from "./large-body-thread.ts";
 import type { Readable } from "node:stream";
 import type { z } from "zod";
 import type { Principal } from "../access/access.ts";
@@ -100,8 +100,8 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   body: Body;
   /** A body with more values in it is refused unparsed; 20,000 where it is not given. */
   mostValues?: number;
-  /** It sends what its body holds, which a thread keeps where the body is large: the handler gets a LargeRequest in place of each message's JSON. */
-  sends?: Kept;
+  /** It sends the messages of its body, which a thread keeps if the body is large: the handler gets a LargeRequest in place of each message's JSON. */
+  sends?: BodyKind;
   /** The body may be left out; the schema then sees `{}`. */
   bodyOptional?: boolean;
   /** The member of a created resource's body that its path ends in, where it is not `id`. */

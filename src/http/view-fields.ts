@@ -1,6 +1,6 @@
 // The pieces that the schemas of answers are made of. A schema (resources/<noun>.ts) says exactly what a body of the API
 // holds: the API's description derives from it, and so does the view that makes the body of a record (codec.ts), so that
-// the compiler holds them together. No answer is parsed by its schema. A schema that has a name in the description is
+// the compiler checks them against each other. No answer is parsed by its schema. A schema that has a name in the description is
 // given it by `.meta({ id })`; a list is named after what it lists.
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-// Encoded-words (RFC 2047): text that is not ASCII in a header. Written words hold whole characters
+// Encoded-words (RFC 2047): text that is not ASCII in a header. Written words contain whole characters
 // (with their marks where they fit) and at most 75 octets (§2), at a cost of one pass over the text; read ones are decoded in any charset that
 // the platform knows, and anything that is not a valid encoded-word stays as it is.
 import { encodeWord } from "nodemailer/lib/mime-funcs";
@@ -99,7 +99,7 @@ function* pieces(text: string, encoding: Encoding, limit: number): Generator<str
   }
 }
 
-/** charset, language (RFC 2231 §5), encoding, encoded text. No part can hold a `?`: no backtracking. */
+/** charset, language (RFC 2231 §5), encoding, encoded text. No part can contain a `?`: no backtracking. */
 const encodedWord = /=\?([^\s?*]{1,60})(?:\*[^\s?]{0,60})?\?([BbQq])\?([^\s?]*)\?=/g;
 
 /** Decodes a header value; white space between two encoded-words is removed (RFC 2047 §6.2). */

@@ -42,13 +42,13 @@ export type CounterName = keyof typeof counters;
 export type Totals = Record<CounterName, number>;
 export const counterNames = Object.keys(counters) as CounterName[];
 
-export type Totalled = Counter["in"][number];
-export type CounterOf<Of extends Totalled> = {
+export type TotalsKind = Counter["in"][number];
+export type CounterOf<Of extends TotalsKind> = {
   [Name in CounterName]: Of extends (typeof counters)[Name]["in"][number] ? Name : never;
 }[CounterName];
 
 /** The counters that the API shows in the totals of mail, or of webhooks. */
-export function countersIn<Of extends Totalled>(of: Of): CounterOf<Of>[] {
+export function countersIn<Of extends TotalsKind>(of: Of): CounterOf<Of>[] {
   const shown: [string, Counter][] = Object.entries(counters);
   return shown.filter(([, counter]) => counter.in.includes(of)).map(([name]) => name as CounterOf<Of>);
 }

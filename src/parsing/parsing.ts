@@ -50,7 +50,7 @@ export function createParsing({ clock, log }: { clock: Clock; log: Log }): Parsi
         released = true;
         open--;
         leave();
-        // What a thread that has ended held is gone with it.
+        // What an ended thread had is lost with it.
         if (content.running()) content.call({ kind: "drop", reading: id }).catch(() => undefined);
       };
       try {

@@ -1,6 +1,6 @@
 // What the runner has to write: outcomes, and jobs that go back untried. A write that the store refuses is kept and
 // tried each second, and nothing new is claimed until it is through; one that fails by a fault of this program is kept
-// aside and tried each minute. Their leases are renewed meanwhile, so nobody else sends them, and no start but the next
+// aside and tried each minute. Their leases are renewed meanwhile, so no other process sends them, and no start but the next
 // would take them back: what is dropped here would never move again.
 import type { Clock, Timer } from "../clock.ts";
 import type { Log } from "../log.ts";

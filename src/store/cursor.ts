@@ -18,7 +18,7 @@ export interface PageFound<T> {
   hasMore: boolean;
 }
 
-/** A list's kind with what it is filtered by: a cursor goes on in the list that gave it. Times are left out, for whoever asks for "the last hour" means another one each time. */
+/** A list's kind with what it is filtered by: a cursor goes on in the list that gave it. Times are left out: "the last hour" is another one each time. */
 export function kindOf(kind: string, filter: object): string {
   const given = Object.entries(filter)
     .filter(([name, value]) => value !== undefined && !/(?:After|Before)$/.test(name))
@@ -37,7 +37,7 @@ export function keyAfter(kind: string, page: PageRequest): number {
   return Number(decodeCursor(kind, page.cursor, ["number"])?.[0] ?? 0);
 }
 
-/** `rows`: in the order of their keys, one more than the page holds where there are more. */
+/** `rows`: in the order of their keys, one more than the page if there are more. */
 export function pageByKey<T extends { key: number }>(kind: string, rows: T[], limit: number): Page<T> {
   const shown = rows.slice(0, limit);
   const last = rows.length > limit ? shown.at(-1) : undefined;

@@ -2,7 +2,7 @@
 import type { SettledOutcome } from "../model/attempt.ts";
 import type { NewEvent } from "../model/event.ts";
 import type { Settlement } from "../model/settlement.ts";
-import type { NewSuppression, SecondLook } from "../model/suppression.ts";
+import type { NewSuppression, NxdomainRecheck } from "../model/suppression.ts";
 
 /** A settlement with what is nested in it turned to text on the loop, where it is made. */
 export interface PackedSettlement {
@@ -35,7 +35,7 @@ export interface PackedSettlement {
   trace: string | null;
   event: NewEvent;
   suppression: NewSuppression | null;
-  secondLook: SecondLook | null;
+  nxdomainRecheck: NxdomainRecheck | null;
   catchInInbox: boolean;
 }
 
@@ -69,7 +69,7 @@ export function packSettlement(s: Settlement): PackedSettlement {
     trace: record ? JSON.stringify({ mx: record.mx, dialogue: record.dialogue }) : null,
     event: s.event,
     suppression: s.suppression,
-    secondLook: s.secondLook,
+    nxdomainRecheck: s.nxdomainRecheck,
     catchInInbox: s.catchInInbox,
   };
 }

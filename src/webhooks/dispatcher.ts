@@ -16,7 +16,7 @@ import { createResultWriter } from "./results.ts";
 
 export type DispatchStore = Pick<
   Store,
-  "endpointsDue" | "endpointByKey" | "claimDeliveries" | "settleDeliveries" | "giveBackDeliveries"
+  "endpointsDue" | "endpointByKey" | "claimDeliveries" | "settleDeliveries" | "requeueDeliveries"
 >;
 
 export interface DispatcherDeps {
@@ -26,7 +26,7 @@ export interface DispatcherDeps {
   timeoutMs: number;
   clock: Clock;
   log: Log;
-  /** Told after the dead letter is on disk. */
+  /** Called after the dead letter is on disk. */
   onDeadLetter(letter: DeadLetter): void;
 }
 
@@ -186,7 +186,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       queue.more ||= nextDueAt !== null && nextDueAt <= now;
       // Read after the claim: the secret and URL of now, and nothing for an endpoint that is gone or paused.
       const endpoint = await store.endpointByKey(queue.key);
-      if (!endpoint?.active) return await store.giveBackDeliveries(deliveries, now);
+      if (!endpoint?.active) return await store.requeueDeliveries(deliveries, now);
       for (const delivery of deliveries) attempts.start(queue, endpoint, delivery);
     } finally {
       queues.take(queue, -limit);

@@ -30,7 +30,7 @@ export interface EndpointQueue {
   connections: { origin: string; pool: Pool } | null;
   usedAt: number;
   claiming: boolean;
-  /** The store holds more that is due now. */
+  /** The store has more that is due now. */
   more: boolean;
   /** How many answers may still be kept, as of when. */
   answers: { left: number; at: number };

@@ -25,7 +25,7 @@ export interface Answer {
   durationMs: number;
   /** Why there was no answer, on one short line; null where there was one. */
   failure: string | null;
-  /** How an answer that is no success begins (answer-text.ts). */
+  /** The beginning of an answer that is not a success (answer-text.ts). */
   body: string | null;
 }
 

@@ -1,7 +1,7 @@
 // What an attempt came to, and how it is written down: delivered, due again, or dead after the last attempt.
 // Results are written in batches that form by themselves, each of one account: what ends while one is written is the next. A batch that the
 // store refuses stays and goes first when it takes writes again; a result that cannot be written by its own fault is left
-// out. A dead letter is told only once it is on disk.
+// out. A dead letter is reported only once it is on disk.
 import type { Log } from "../log.ts";
 import type { DeliveryResult, DueDelivery } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";

@@ -42,7 +42,7 @@ export interface WebhooksDeps {
   resolver: Pick<Resolver, "a" | "aaaa">;
   clock: Clock;
   log: Log;
-  /** Told after the dead letter is on disk. */
+  /** Called after the dead letter is on disk. */
   onDeadLetter(letter: DeadLetter): void;
 }
 

@@ -100,7 +100,7 @@ test("a hang-up after the dot defers and says that the receiver may have a copy"
   const { receiver, send } = await start({});
   const outcome = await send("drop@x.test");
   expect(outcome).toMatchObject({ kind: "deferred", reply: { status: "4.4.2" }, trace: { ambiguous: true } });
-  expect(outcome.reply.text).toContain("may hold the message");
+  expect(outcome.reply.text).toContain("may have the message");
   expect(receiver.mails).toHaveLength(1);
   expect(receiver.connections).toBe(1);
 });

@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { bodyMemoryRule, createBodyMemory, type BodyMemory, type Room } from "../../src/http/body-memory.ts";
+import {
+  bodyMemoryRule,
+  createBodyMemory,
+  type BodyMemory,
+  type BodyReservation,
+} from "../../src/http/body-memory.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 
 const rule = {
@@ -16,7 +21,7 @@ const rule = {
 
 /** Asks for room and remembers when it was given. */
 function entering(memory: BodyMemory, holder: number, bytes: number | null) {
-  const state = { room: null as Room | null, error: null as unknown };
+  const state = { room: null as BodyReservation | null, error: null as unknown };
   const entered = memory.enter(holder, bytes);
   if (!(entered instanceof Promise)) state.room = entered;
   else
@@ -27,7 +32,8 @@ function entering(memory: BodyMemory, holder: number, bytes: number | null) {
   return state;
 }
 
-const given = (...states: { room: Room | null }[]): boolean[] => states.map(({ room }) => room !== null);
+const given = (...states: { room: BodyReservation | null }[]): boolean[] =>
+  states.map(({ room }) => room !== null);
 
 test("a body that fits is let in at once, without a promise or a timer, and the rest waits its turn", async () => {
   const clock = new ManualClock();
@@ -128,7 +134,7 @@ test("bodies too slow to arrive in time are refused, and only while others wait"
   const clock = new ManualClock();
   const memory = createBodyMemory(clock, rule);
   const refused: string[] = [];
-  const reading = (name: string, account: number): Room => {
+  const reading = (name: string, account: number): BodyReservation => {
     const { room } = entering(memory, account, 50);
     if (!room) throw new Error(`${name} has no room`);
     room.tooSlow = ({ code }) => {

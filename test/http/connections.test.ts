@@ -109,13 +109,13 @@ test("where all of the total have shown a valid key, a new connection is refused
 test("a trusted proxy's connections have no limit of their own; its clients are counted by their requests", () => {
   const { connections, dialAll } = start();
   expect(served([...dialAll(10, () => "10.0.0.1"), ...dialAll(5, () => "")])).toBe(15);
-  const places = Array.from({ length: 4 }, () => connections.client("192.0.2.1"));
-  expect(places.map((place) => place !== null)).toEqual([true, true, true, false]);
+  const slots = Array.from({ length: 4 }, () => connections.client("192.0.2.1"));
+  expect(slots.map((slot) => slot !== null)).toEqual([true, true, true, false]);
   expect(connections.client("192.0.2.2")).not.toBeNull();
-  places[0]?.known();
+  slots[0]?.known();
   expect(connections.client("192.0.2.1")).not.toBeNull();
-  places[1]?.leave();
-  places[1]?.leave();
+  slots[1]?.leave();
+  slots[1]?.leave();
   expect(connections.client("192.0.2.1")).not.toBeNull();
   expect(connections.client("192.0.2.1")).toBeNull();
 });

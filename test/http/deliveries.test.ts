@@ -253,7 +253,7 @@ test("what is put back was never tried: its number is the same again, and it wai
   await record();
   const [first] = await claim();
   if (!first) throw new Error("nothing is due");
-  await store.giveBackDeliveries([...retries, first, { ...first, attempt: 7 }], clock.now());
+  await store.requeueDeliveries([...retries, first, { ...first, attempt: 7 }], clock.now());
   const events = list((await http.ask({ path: "/v1/events?order=desc&limit=2" })).json["data"]);
   const state = events.map(({ deliveries }) => list(deliveries)[0]);
   expect(state).toMatchObject([

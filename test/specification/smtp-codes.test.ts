@@ -74,7 +74,7 @@ const rows: Row[] = [
     suppresses: true,
   },
   {
-    // The receiver has looked the domain up; our own finding takes a second look at the DNS.
+    // The receiver has looked the domain up; our own finding needs a recheck of the DNS.
     code: "550",
     status: "5.1.2",
     words: "Domain does not exist",

@@ -191,7 +191,7 @@ test("the first bounce of an address is the one that counts, and a domain is ask
   expect((await entry("bea@gone.test")).json["event_id"]).toBe(events[2]?.["event_id"]);
 });
 
-test("no other outcome asks for a second look", () => {
+test("no other outcome asks for a recheck", () => {
   const job = jobOf();
   const look = (outcome: Outcome, of = job) => nxdomainRecheckFor(of, outcome, "evt_1", 0);
   expect(look(noDomain())).toMatchObject({ dueAt: 15 * minuteMs, entry: { eventId: "evt_1" } });
@@ -205,9 +205,9 @@ test("no other outcome asks for a second look", () => {
 
 test("an account that was deleted meanwhile gets no entry", async () => {
   await send("ann@gone.test", noDomain());
-  const [due] = await store.secondLooksDue(clock.now() + 15 * minuteMs, 10);
+  const [due] = await store.nxdomainRechecksDue(clock.now() + 15 * minuteMs, 10);
   if (!due) throw new Error("no look");
   const other = { ...due, entry: { ...due.entry, accountKey: 4711 } };
-  await store.settleSecondLooks({ suppress: [other], drop: [], later: [], at: 1, dueAt: 2 });
+  await store.settleNxdomainRechecks({ suppress: [other], drop: [], later: [], at: 1, dueAt: 2 });
   expect(await store.suppression(4711, due.entry.canonical, clock.now())).toBeNull();
 });

@@ -53,7 +53,7 @@ test("a null MX suppresses at once, a domain that our own resolver cannot find d
   expect(suppressionFor(jobOf(), byUs(550, "5.1.2") as Outcome, "evt_1")).toBeNull();
 });
 
-test("a receiver's 550 5.1.2 suppresses, in a session as in a report, and asks for no second look", () => {
+test("a receiver's 550 5.1.2 suppresses, in a session as in a report, and asks for no recheck", () => {
   const outcome = bounce("invalid_domain", 550, "5.1.2");
   const failure = {
     recipients: ["a@b.test"],

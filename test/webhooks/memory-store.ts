@@ -104,7 +104,7 @@ export class MemoryStore implements DispatchStore {
     const rest = this.#pending(endpointKey).map((row) => row.dueAt);
     return { deliveries, nextDueAt: rest.length === 0 ? null : Math.min(...rest) };
   }
-  async giveBackDeliveries(deliveries: DueDelivery[], at: number) {
+  async requeueDeliveries(deliveries: DueDelivery[], at: number) {
     this.#refuse();
     for (const { endpointKey, eventSeq, attempt } of deliveries) {
       const row = this.rows.find((other) => other.endpointKey === endpointKey && other.eventSeq === eventSeq);

@@ -48,7 +48,7 @@ async function wired() {
       endpointsDue: () => store.endpointsDue(),
       endpointByKey: (key) => store.endpointByKey(key),
       claimDeliveries: (claim) => store.claimDeliveries(claim),
-      giveBackDeliveries: (deliveries, at) => store.giveBackDeliveries(deliveries, at),
+      requeueDeliveries: (deliveries, at) => store.requeueDeliveries(deliveries, at),
       async settleDeliveries(results) {
         await store.settleDeliveries(results);
         written += results.length;

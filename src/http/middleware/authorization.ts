@@ -24,7 +24,7 @@ export const authenticate: Middleware = async (x, deps) => {
       x.ip,
       x.id,
     );
-    x.place?.known();
+    x.slot?.known();
     deps.connections.known(x.req.socket);
   } catch (error) {
     x.bucket = deps.buckets.takeSource("unauthenticated", x.ip);

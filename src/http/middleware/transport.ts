@@ -28,12 +28,12 @@ export const requireHttps: Middleware = (x, deps) => {
 /** A proxy's connection carries the requests of many: its clients are counted by what they have under way. */
 export const limitProxiedClient: Middleware = (x, deps) => {
   if (x.listener === "admin" || deps.connections.has(x.req.socket)) return;
-  x.place = deps.connections.client(x.ip);
-  if (!x.place) {
+  x.slot = deps.connections.client(x.ip);
+  if (!x.slot) {
     throw new Refusal("rate_limit_exceeded", "Too many requests from this address are in progress.", {
       retry_after_seconds: 1,
       bucket: "unauthenticated",
     });
   }
-  x.res.once("close", x.place.leave);
+  x.res.once("close", x.slot.leave);
 };

@@ -317,7 +317,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
   ];
 }
 
-/** Where of no record anything could be told, it is the resolver that failed, and nothing was found out. */
+/** If no record could be looked up, the resolver failed, and nothing was found out. */
 function refuseUnseen({ name, records }: SenderDomain): void {
   const required = records.filter((record) => record.required);
   if (required.length === 0 || required.some((record) => record.status !== "unknown")) return;

@@ -1,19 +1,19 @@
 // GET /errors/<code>: the page that the `type` of a problem leads to. What the code means, who mends it and how, from
 // the catalogue (errors.ts); small static HTML, for anybody, without a key.
 import { z } from "zod";
-import { Refusal, errorCatalog, type ErrorCode, type Mender } from "../../errors.ts";
+import { Refusal, errorCatalog, type ErrorCode, type FixedBy } from "../../errors.ts";
 import { htmlHeaders } from "../html.ts";
 import { route, type Route } from "../route.ts";
 import { htmlPage } from "../view-fields.ts";
 
-const who: Record<Mender, string> = {
+const who: Record<FixedBy, string> = {
   client: "The sender of the request.",
   operator: "The operator of this service.",
   server: "The service itself; its operator, if it persists.",
 };
 
 /** By who mends it, where the code has nothing of its own. */
-const howInGeneral: Record<Mender, string> = {
+const howInGeneral: Record<FixedBy, string> = {
   client: "Change the request as the detail and errors of the answer say. The same request is refused again.",
   operator:
     "Wait, or ask the operator. The same request may be sent again later, with the same Idempotency-Key.",
@@ -75,11 +75,11 @@ function isCode(text: string): text is ErrorCode {
 }
 
 function page(code: ErrorCode): string {
-  const { status, title, meaning, mender } = errorCatalog[code];
+  const { status, title, meaning, fixedBy } = errorCatalog[code];
   const parts = {
     "What it means": meaning,
-    "Who fixes it": who[mender],
-    How: how[code] ?? howInGeneral[mender],
+    "Who fixes it": who[fixedBy],
+    How: how[code] ?? howInGeneral[fixedBy],
   };
   const text = Object.entries(parts).map(([name, said]) => `<h2>${name}</h2>\n<p>${escaped(said)}</p>`);
   return `<!doctype html>

@@ -37,7 +37,7 @@ export const ipSchema = z
   })
   .meta({ id: "Ip" });
 
-interface Place {
+interface AddressContext {
   pool: string;
   hostname: string;
 }
@@ -45,8 +45,8 @@ interface Place {
 /** `hostname`: what is said in EHLO from an address that has no name of its own. */
 export const ipView = viewOf(ipSchema, {
   ip_address: ({ address }: PoolAddress) => address,
-  ip_pool: (_: PoolAddress, { pool }: Place) => pool,
-  hostname: (of: PoolAddress, { hostname }: Place) => of.hostname ?? hostname,
+  ip_pool: (_: PoolAddress, { pool }: AddressContext) => pool,
+  hostname: (of: PoolAddress, { hostname }: AddressContext) => of.hostname ?? hostname,
   status: ({ paused, bindable }: PoolAddress) =>
     paused ? "paused" : bindable === false ? "unbindable" : "active",
   blacklists: () => [],

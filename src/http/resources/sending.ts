@@ -135,7 +135,7 @@ export const batchSchema = z
 
 export const validSchema = z.strictObject({ valid: z.literal(true) }).meta({ id: "MessageValid" });
 
-/** What one of them may hold is submission's to judge, each by itself. */
+/** Submission checks each of them by itself. */
 const batched = z.strictObject({
   messages: z
     .array(z.custom<unknown>())

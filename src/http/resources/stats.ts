@@ -7,7 +7,7 @@ import { bounceCategories, type Classification } from "../../model/classificatio
 import type { Totals } from "../../model/counters.ts";
 import { quarterMs, type StatsListOf, type StatsOf } from "../../model/statistics.ts";
 import { invalid, periodsOf, rangeOf, type Bound, type Range } from "../../stats/range.ts";
-import { pageOfRanking, type Counted } from "../../stats/ranking.ts";
+import { pageOfRanking, type RankedKey } from "../../stats/ranking.ts";
 import * as rates from "../../stats/rates.ts";
 import { addTotals, noTotals } from "../../stats/totals.ts";
 import { granularities } from "../../stats/zone.ts";
@@ -342,7 +342,7 @@ function bouncesBody(
     totals: bounceTotalsView(totals),
     rates: rates.bounceRates(totals, all),
   });
-  const show = ({ key, totals }: Counted) => {
+  const show = ({ key, totals }: RankedKey) => {
     const cause = key as Classification; // written by events/record.ts only
     return { key: cause, bounce_category: bounceCategories[cause], ...part(totals) };
   };

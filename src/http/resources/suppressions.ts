@@ -215,7 +215,7 @@ function emailOf(value: unknown): unknown {
   return typeof value === "object" && value !== null && "email" in value ? value.email : undefined;
 }
 
-/** The entries of a body, each address once and for the strongest of its reasons; those that are none are told apart. */
+/** The entries of a body, each address once and for the strongest of its reasons; those that are not addresses are listed apart. */
 function readEntries(accountKey: number, source: NewSuppression["source"], body: z.output<typeof added>) {
   const wanted =
     body.suppressions ??

@@ -45,7 +45,7 @@ export interface WebhookStore {
   /** Of one account. */
   settleDeliveries(results: DeliveryResult[]): Promise<void>;
   /** Puts back what was claimed and not tried: its attempt does not count. */
-  giveBackDeliveries(deliveries: DueDelivery[], at: number): Promise<void>;
+  requeueDeliveries(deliveries: DueDelivery[], at: number): Promise<void>;
   /** Attempts of the endpoint: events newest first, of each the last attempt first. null: no such endpoint. */
   listDeliveries(
     accountKey: number,

@@ -5,7 +5,7 @@ import { and, asc, count, eq, getTableColumns, isNull, lt, lte, ne, or, sql } fr
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SenderDomain } from "../../model/domain.ts";
 import type { DomainStore } from "../interface/domains.ts";
-import { mostOf, within, type Over } from "./limit.ts";
+import { mostOf, within, type LimitExceeded } from "./limit.ts";
 import { none, noun } from "./noun.ts";
 import { domains as table } from "./schema/accounts.ts";
 
@@ -35,7 +35,7 @@ export function createDomainWrites(db: Database) {
     createDomain({
       most = Infinity,
       ...domain
-    }: Omit<SenderDomain, "key"> & { most?: number }): number | null | Over {
+    }: Omit<SenderDomain, "key"> & { most?: number }): number | null | LimitExceeded {
       const has = countOf.get(domain.accountKey)?.n ?? 0;
       if (has >= most && !find.get(domain.accountKey, domain.name)) return { over: has };
       const { changes, lastInsertRowid } = insert.run(rowOf(domain));

@@ -5,7 +5,7 @@ import type { Database } from "better-sqlite3";
 import type { Clock } from "../../clock.ts";
 import type { AuditEntry } from "../../model/audit.ts";
 import type { NewEvent } from "../../model/event.ts";
-import type { NewSuppression, SecondLook } from "../../model/suppression.ts";
+import type { NewSuppression, NxdomainRecheck } from "../../model/suppression.ts";
 import type { Tally } from "../batch-counters.ts";
 import type { Touches } from "../changes.ts";
 import type { StatisticsStore } from "../interface/statistics.ts";
@@ -22,7 +22,7 @@ export interface Writing {
   audit: { record(entry: AuditEntry): boolean; purge(before: number, limit: number): number };
   recordEvent(event: NewEvent): void;
   addSuppression(entry: NewSuppression, at: number): unknown;
-  askSecondLook(look: SecondLook): void;
+  addNxdomainRecheck(look: NxdomainRecheck): void;
 }
 
 /** What the calls of every noun are made of. */
@@ -35,7 +35,7 @@ export interface Common {
   content: ByteCache;
   /** Rows that change rarely. */
   rows: RowCache;
-  /** A write to what `rows` holds. */
+  /** A write to the content of `rows`. */
   rarely<T>(write: Promise<T>): Promise<T>;
   /** Clearing up in pieces once a write is done. */
   after(work: () => Promise<void>): Promise<void>;

@@ -65,7 +65,7 @@ export function createHoldWrites(db: Database, recordAudit: (entry: AuditEntry) 
 
 /** The look-ups by which a start, and each minute, finds what is to be held and what is to be released. */
 export function createHoldViews(db: Database) {
-  // One seek an account that has something on hold.
+  // One seek for each account with held mail.
   const nextHolder: Statement<[string], { holder: string }> = db.prepare(
     `SELECT lease_owner AS holder FROM recipients INDEXED BY recipients_leased
      WHERE lease_owner IS NOT NULL AND lease_owner > ? ORDER BY lease_owner LIMIT 1`,

@@ -2,7 +2,7 @@
 // suppression and the inbox copy. A recipient that is final stays as it is: a second outcome writes nothing.
 import type { Database, Statement } from "better-sqlite3";
 import type { NewEvent } from "../../model/event.ts";
-import type { NewSuppression, SecondLook } from "../../model/suppression.ts";
+import type { NewSuppression, NxdomainRecheck } from "../../model/suppression.ts";
 import type { Tally } from "../batch-counters.ts";
 import type { QueueStore } from "../interface/queue.ts";
 import { packSettlement, type PackedSettlement } from "../settlement-packing.ts";
@@ -11,11 +11,11 @@ import { none, noun, type Writing } from "./noun.ts";
 export interface SettlementParts {
   recordEvent(event: NewEvent): void;
   addSuppression(entry: NewSuppression, at: number): unknown;
-  askSecondLook(look: SecondLook): void;
+  addNxdomainRecheck(look: NxdomainRecheck): void;
 }
 
 export function createSettlementWrites(db: Database, tally: Tally, parts: SettlementParts) {
-  // A deferral told by a process that has lost its lease must not end the lease of the one that holds it now.
+  // A deferral by a process that has lost its lease must not end the lease of the current owner.
   const keepsLease = "lease_owner <> @owner AND @dueAt IS NOT NULL";
   const update: Statement<[PackedSettlement], { bytes: number }> = db.prepare(
     `UPDATE recipients SET state = @outcome, attempts = @attempts, updated_at = @at, last_event_at = @eventAt,
@@ -46,7 +46,7 @@ export function createSettlementWrites(db: Database, tally: Tally, parts: Settle
       if (s.tried === 1) insertAttempt.run(s);
       parts.recordEvent(s.event);
       if (s.suppression) parts.addSuppression(s.suppression, s.at);
-      if (s.secondLook) parts.askSecondLook(s.secondLook);
+      if (s.nxdomainRecheck) parts.addNxdomainRecheck(s.nxdomainRecheck);
       if (s.catchInInbox) catchMail.run(s);
       return true;
     },

@@ -93,7 +93,7 @@ export function createStatsCalls({ write, lists, lookups, space, clock, log }: S
     await folding;
     if (lookups.countsWait()) await fold();
   };
-  /** What the store refuses it has told; other counts stand on. */
+  /** The store has logged what it refuses; other counts continue. */
   const quietly = async (work: Promise<void>): Promise<void> => {
     try {
       await work;

@@ -30,13 +30,13 @@ export const counterColumns = counterNames.map((name) =>
 );
 const rowIs = "day = ? AND account_key = ? AND test = ? AND kind = ? AND scope = ? AND scope_key = ?";
 
-type Place = [day: number, accountKey: number, test: number, kind: number, scope: number, scopeKey: string];
+type RowKey = [day: number, accountKey: number, test: number, kind: number, scope: number, scopeKey: string];
 
 /** A DayRow as it is kept between two pieces. */
-type SortedRow = [place: Place, key: string, quarters: QuarterCounts[]];
+type SortedRow = [rowKey: RowKey, key: string, quarters: QuarterCounts[]];
 
 interface DayRow {
-  place: Place;
+  rowKey: RowKey;
   key: string;
   quarters: Map<number, Counts>;
 }
@@ -58,10 +58,10 @@ export function createStatsFold(db: Database) {
     `INSERT INTO stats_days (${counterColumns.join(", ")}, day, account_key, test, kind, scope, scope_key, key)
      VALUES (${counterColumns.map(() => "?").join(", ")}, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  const keys: Statement<[...Place, number], { n: number }> = db.prepare(
+  const keys: Statement<[...RowKey, number], { n: number }> = db.prepare(
     `SELECT count(*) AS n FROM (SELECT 1 FROM stats_days WHERE ${rowIs} LIMIT ?)`,
   );
-  const keptQuarters: Statement<[...Place, string], { counts: string }> = db.prepare(
+  const keptQuarters: Statement<[...RowKey, string], { counts: string }> = db.prepare(
     `SELECT counts FROM stats_quarters WHERE ${rowIs} AND key = ?`,
   );
   const putQuarters = db.prepare(
@@ -69,23 +69,23 @@ export function createStatsFold(db: Database) {
   );
 
   /** Raises a day's row. False: it is new, and the day has no room for more keys. `met`: keys of a list, as this piece knows. */
-  const raiseDay = ({ place, key, quarters }: DayRow, met: Map<string, number>): boolean => {
+  const raiseDay = ({ rowKey, key, quarters }: DayRow, met: Map<string, number>): boolean => {
     const sum = noCounts();
     for (const counts of quarters.values()) addCounts(sum, counts);
-    if (raise.run(...sum, ...place, key).changes > 0) return true;
-    const list = place.join("\n");
-    const n = met.get(list) ?? keys.get(...place, keysADay)?.n ?? 0;
+    if (raise.run(...sum, ...rowKey, key).changes > 0) return true;
+    const list = rowKey.join("\n");
+    const n = met.get(list) ?? keys.get(...rowKey, keysADay)?.n ?? 0;
     met.set(list, n + 1);
     if (n >= keysADay && key !== otherKey) return false;
-    insert.run(...sum, ...place, key);
+    insert.run(...sum, ...rowKey, key);
     return true;
   };
 
-  const addQuarters = ({ place, key, quarters }: DayRow): void => {
-    const text = keptQuarters.get(...place, key)?.counts;
+  const addQuarters = ({ rowKey, key, quarters }: DayRow): void => {
+    const text = keptQuarters.get(...rowKey, key)?.counts;
     const kept = quarterCounts(text === undefined ? [] : (JSON.parse(text) as QuarterCounts[]));
     addAll(kept, quarters);
-    putQuarters.run(...place, key, JSON.stringify(quartersOf(kept)));
+    putQuarters.run(...rowKey, key, JSON.stringify(quartersOf(kept)));
   };
 
   const write = (rows: Iterable<DayRow>): void => {
@@ -94,8 +94,8 @@ export function createStatsFold(db: Database) {
     for (const row of rows) {
       if (raiseDay(row, met)) addQuarters(row);
       else {
-        const list = row.place.join("\n");
-        const other = others.get(list) ?? { place: row.place, key: otherKey, quarters: new Map() };
+        const list = row.rowKey.join("\n");
+        const other = others.get(list) ?? { rowKey: row.rowKey, key: otherKey, quarters: new Map() };
         addAll(other.quarters, row.quarters);
         others.set(list, other);
       }
@@ -122,8 +122,8 @@ export function createStatsFold(db: Database) {
     taken.run(last);
     const rows = new Map<string, DayRow>();
     for (const sum of sums.values()) expand(rows, sum);
-    const sorted = [...rows.values()].map(({ place, key, quarters }): SortedRow => [
-      place,
+    const sorted = [...rows.values()].map(({ rowKey, key, quarters }): SortedRow => [
+      rowKey,
       key,
       quartersOf(quarters),
     ]);
@@ -139,8 +139,8 @@ export function createStatsFold(db: Database) {
       if (!next) return sort(most);
       takenSorted.run(next.seq);
       write(
-        (JSON.parse(next.body) as SortedRow[]).map(([place, key, quarters]) => ({
-          place,
+        (JSON.parse(next.body) as SortedRow[]).map(([rowKey, key, quarters]) => ({
+          rowKey,
           key,
           quarters: quarterCounts(quarters),
         })),
@@ -155,7 +155,7 @@ function expand(rows: Map<string, DayRow>, { facts, quarter, counts }: CountsOfQ
   for (const row of rowsOf(facts)) {
     const name = `${day} ${row.accountKey} ${row.test} ${row.kind} ${row.scope} ${row.scopeKey}\n${row.key}`;
     let found = rows.get(name);
-    if (!found) rows.set(name, (found = { place: placeOf(day, row), key: row.key, quarters: new Map() }));
+    if (!found) rows.set(name, (found = { rowKey: rowKeyOf(day, row), key: row.key, quarters: new Map() }));
     addTo(found.quarters, quarter - day * quartersADay, counts);
   }
 }
@@ -170,7 +170,7 @@ function addAll(to: Map<number, Counts>, quarters: Map<number, Counts>): void {
   for (const [quarter, counts] of quarters) addTo(to, quarter, counts);
 }
 
-export function placeOf(day: number, row: Omit<StatsRow, "key">): Place {
+export function rowKeyOf(day: number, row: Omit<StatsRow, "key">): RowKey {
   return [day, row.accountKey, row.test, row.kind, row.scope, row.scopeKey];
 }
 

@@ -9,7 +9,7 @@ import type { Tally } from "../batch-counters.ts";
 import { discardPiece, inPieces } from "./pieces.ts";
 import type { Remote } from "./remote.ts";
 
-/** Attempts that one transaction deletes at most: they may hold 4 KB each. */
+/** Attempts that one transaction deletes at most: they may have 4 KB each. */
 const attemptsPiece = 500;
 /** Attempts of one delivery, as the schedule has them. */
 const lastAttempt = 10;
@@ -53,7 +53,7 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
      VALUES (@endpointKey, @eventSeq, @startedAt, @attempt, @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
   );
   // A first attempt waits with the first ones again, a later one with the retries; it was last tried when its last failure was.
-  const giveBack = db.prepare(
+  const requeue = db.prepare(
     `UPDATE deliveries SET attempts = attempts - 1, leased = 0, due_at = iif(attempts = 1, 0, @dueAt), last_attempt_at =
          (SELECT max(attempted_at + duration_ms) FROM delivery_attempts WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq)
      WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND leased = 1 AND due_at IS NOT NULL`,
@@ -126,12 +126,12 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
         keepFailure.run({ ...rest, dueAt, outcome, startedAt: rest.at - rest.durationMs });
       }
     },
-    giveBackDeliveries(arg: {
+    requeueDeliveries(arg: {
       at: number;
       deliveries: Pick<DueDelivery, "accountKey" | "endpointKey" | "eventSeq" | "attempt">[];
     }): void {
       for (const { endpointKey, eventSeq, attempt } of arg.deliveries)
-        giveBack.run({ endpointKey, eventSeq, attempt, dueAt: Math.max(1, arg.at) });
+        requeue.run({ endpointKey, eventSeq, attempt, dueAt: Math.max(1, arg.at) });
     },
   };
 }

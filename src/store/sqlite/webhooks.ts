@@ -7,7 +7,7 @@ import type { Endpoint } from "../../model/webhook.ts";
 import { nothing, removed } from "../changes.ts";
 import { pageAt, pageOf } from "../cursor.ts";
 import type { WebhookStore } from "../interface/webhooks.ts";
-import { mostOf, within, type Over } from "./limit.ts";
+import { mostOf, within, type LimitExceeded } from "./limit.ts";
 import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "./pieces.ts";
 import { endpoints as table } from "./schema/events.ts";
@@ -70,7 +70,7 @@ function createEndpointWrites(db: Database) {
     createEndpoint({
       most = Infinity,
       ...endpoint
-    }: Omit<Endpoint, "key"> & { most?: number }): number | Over {
+    }: Omit<Endpoint, "key"> & { most?: number }): number | LimitExceeded {
       const has = countOf.get(endpoint.accountKey)?.n ?? 0;
       if (has >= most) return { over: has };
       return Number(insert.run({ ...endpoint, active: endpoint.active ? 1 : 0 }).lastInsertRowid);
@@ -180,7 +180,7 @@ export const webhooks = noun({
       touch(accountKey, "webhooks", removed);
       touch(accountKey, "events", removed);
     },
-    giveBackDeliveries(touch, { deliveries }) {
+    requeueDeliveries(touch, { deliveries }) {
       for (const { accountKey } of deliveries) touch(accountKey, "events");
     },
     dropAttempts: nothing,
@@ -241,8 +241,8 @@ export const webhooks = noun({
     endpointsDue: async () => lookups.endpointsDue(),
     claimDeliveries: (claim) => write.claimDeliveries(claim),
     settleDeliveries: (results) => write.settleDeliveries(results),
-    giveBackDeliveries: (deliveries, at) =>
-      write.giveBackDeliveries({
+    requeueDeliveries: (deliveries, at) =>
+      write.requeueDeliveries({
         at,
         deliveries: deliveries.map(({ body: _body, eventId: _id, ...delivery }) => delivery),
       }),

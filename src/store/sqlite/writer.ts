@@ -7,7 +7,7 @@ import { createEventWrites } from "./events.ts";
 import { createAnswers } from "./idempotency.ts";
 import { createIdempotentWrite } from "./idempotent-write.ts";
 import { prepareCommands } from "./nouns.ts";
-import { createSecondLookWrites } from "./nxdomain-rechecks.ts";
+import { createNxdomainRecheckWrites } from "./nxdomain-rechecks.ts";
 import { countUnsent } from "./queue-unsent.ts";
 import { createStatsGather } from "./stats-gather.ts";
 import { createSuppressionWrites } from "./suppressions.ts";
@@ -19,8 +19,15 @@ export function createWriter(db: Database) {
   const gather = createStatsGather(db, tally);
   const { recordEvent } = createEventWrites(db, tally);
   const { addSuppression } = createSuppressionWrites(db);
-  const { askSecondLook } = createSecondLookWrites(db, addSuppression);
-  const commands = prepareCommands(db, { tally, answers, audit, recordEvent, addSuppression, askSecondLook });
+  const { addNxdomainRecheck } = createNxdomainRecheckWrites(db, addSuppression);
+  const commands = prepareCommands(db, {
+    tally,
+    answers,
+    audit,
+    recordEvent,
+    addSuppression,
+    addNxdomainRecheck,
+  });
   return {
     commands: { ...commands, ...createIdempotentWrite(db, tally, { answers, audit }, commands) },
     state: tally,

@@ -317,7 +317,7 @@ export function retentionContract(open: OpenStore): void {
       expect(await piece(late, kept, 40)).toEqual({ ...nothing, more: false });
     });
 
-    test("what was made while a clock was years ahead holds nobody up, and a clock that went back removes nothing", async () => {
+    test("what was made while a clock was years ahead delays no other, and a clock that went back removes nothing", async () => {
       const ahead = t0 + 3650 * day;
       const wrong = await sendOne(ahead);
       await settle(wrong, ahead);
