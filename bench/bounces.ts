@@ -6,7 +6,8 @@ import { join } from "node:path";
 import type { Classification } from "../src/model/classification.ts";
 import { ruleOf } from "../src/mail/classify.ts";
 import { classifyFailure, replyOf, type Failure } from "../src/mail/failure.ts";
-import { readReturned, type ReturnContext, type Returned } from "../src/mail/returned.ts";
+import { delayWarning } from "../src/mail/bounce-text.ts";
+import { noFailure, readReturned, type ReturnContext, type Returned } from "../src/mail/returned.ts";
 import { failureSuppresses } from "../src/suppressions/policy.ts";
 
 const [folder = "", flag] = process.argv.slice(2);
@@ -122,8 +123,7 @@ for (const [file, rows] of byFile) {
     if (failures.length > 0) wrong.push(`no bounce, but taken ${file}`);
     continue;
   }
-  const late =
-    answer.kind === "nothing" && (answer.why.includes("late") || answer.why.includes("no failure"));
+  const late = answer.kind === "nothing" && (answer.why === noFailure || answer.why === delayWarning);
   if (/^content-type:[ \t]*message\/(?:global-)?delivery-status/im.test(bytes)) {
     if (late) {
       if (!/^[ \t]*action:[ \t]*(?:delayed|expanded|relayed|delivered)/im.test(bytes))

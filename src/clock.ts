@@ -50,15 +50,9 @@ export function forwardTime(clock: Clock): () => number {
   };
 }
 
-/** The last second that isoTime wrote, up to its point: most times that follow each other are of one second. */
-let written = { second: Number.NaN, text: "" };
-
 /** ISO 8601 UTC with milliseconds, the form that REST, SMTP and the CLI show (`2026-11-27T09:15:22.123Z`). */
 export function isoTime(ms: number): string {
-  const second = Math.floor(ms / 1000);
-  if (second !== written.second)
-    written = { second, text: new Date(second * 1000).toISOString().slice(0, -4) };
-  return `${written.text}${String(Math.trunc(ms - second * 1000)).padStart(3, "0")}Z`;
+  return new Date(ms).toISOString();
 }
 
 /** The same, null where there is no time. */

@@ -35,6 +35,9 @@ const forms: readonly (readonly [RegExp, string])[] = [
   [/^-+server message$/m, "m-FILTER"],
 ];
 
+/** Why a warning is nothing: delivery is still tried. */
+export const delayWarning = "a warning that the delivery is delayed";
+
 const fromDaemon =
   /mailer-?daemon|\bmdaemon\b|mail ?(?:delivery )?(?:sub)?system\b|mail-?daemon|delivery subsystem|^\s*<>\s*$/i;
 const fromSystem =
@@ -133,7 +136,7 @@ export function readProseBounce(
   }
   // A permanent reply is final, whatever is said of other recipients (RFC 5321 §4.2.1).
   const final = isFinal(text);
-  if ((late.test(text) || lateSubject.test(subject)) && !final) return "a warning that it is late";
+  if ((late.test(text) || lateSubject.test(subject)) && !final) return delayWarning;
   return failuresIn(text, listed, new Set(addressedTo(root)));
 }
 

@@ -47,21 +47,16 @@ function cut(text: string, length: number): string {
         .replace(/\ufffd$/, "");
 }
 
-/** Short replies of one line by what was sent: `250 2.1.0 Ok` comes many times a message. */
-const seen = new Map<string, Reply>();
-const maxSeen = 200;
+/** Of a connection's short replies of one line so many are remembered: `250 2.1.0 Ok` comes with every message. */
+const maxSeen = 20;
 const maxSeenLength = 60;
-
-function remember(line: string, reply: Reply): void {
-  if (seen.size >= maxSeen) seen.clear();
-  seen.set(line, reply);
-}
 
 /** Splits the bytes of one connection into replies. After an error it is of no more use. */
 export class ReplyParser {
   #held: Buffer = Buffer.alloc(0);
   #lines: string[] = [];
   #bytes = 0;
+  readonly #seen = new Map<string, Reply>();
 
   /**
    * Takes bytes as they come and gives the replies that they complete, in order. Throws ReplySyntaxError at the place
@@ -90,7 +85,7 @@ export class ReplyParser {
     if (this.#bytes > maxReplyBytes) throw new ReplySyntaxError("a reply of more than 64 KB");
     const end = line.length - (line[line.length - 2] === 13 ? 2 : 1);
     const written = line.toString("utf8", 0, end);
-    const known = this.#lines.length === 0 ? seen.get(written) : undefined;
+    const known = this.#lines.length === 0 ? this.#seen.get(written) : undefined;
     if (known !== undefined) {
       this.#bytes = 0;
       return known;
@@ -105,10 +100,15 @@ export class ReplyParser {
       return null;
     }
     const reply = makeReply(Number(match[1]), this.#lines);
-    if (this.#lines.length === 1 && written.length <= maxSeenLength) remember(written, reply);
+    if (this.#lines.length === 1 && written.length <= maxSeenLength) this.#remember(written, reply);
     this.#lines = [];
     this.#bytes = 0;
     return reply;
+  }
+
+  #remember(line: string, reply: Reply): void {
+    if (this.#seen.size >= maxSeen) this.#seen.clear();
+    this.#seen.set(line, reply);
   }
 }
 

@@ -34,6 +34,9 @@ export interface ReportSender {
   signatures: SignatureClaim[];
 }
 
+/** Why a report of a status or a notice is nothing: what it says is not a failure. */
+export const noFailure = "a delivery status that is not a failure";
+
 /** Reads at most 2 MB. Never throws. `came`: how the mail arrived, if known; else its Return-Path is used. */
 export function readReturned(bytes: Uint8Array, came: Partial<ReturnContext> = {}): Returned {
   const root = readMime(bytes);
@@ -46,14 +49,14 @@ export function readReturned(bytes: Uint8Array, came: Partial<ReturnContext> = {
   if (complaint === "not a complaint") return { kind: "nothing", why: "a report that is not a complaint" };
   if (complaint) return complaintOf(bytes, root, complaint);
   const ses = readSesNotice(root);
-  if (ses?.kind === "other") return { kind: "nothing", why: "a notification of no failure" };
+  if (ses?.kind === "other") return { kind: "nothing", why: noFailure };
   if (ses?.kind === "bounce") return { kind: "bounce", failures: ses.failures, original: originalOf(root) };
   if (ses?.kind === "complaint") return complaintOf(bytes, root, ses.complaint);
   const reported = readDeliveryStatus(root, context.subjects);
   if (reported !== null)
     return reported.length > 0
       ? { kind: "bounce", failures: reported, original: originalOf(root) }
-      : { kind: "nothing", why: "a delivery status that is not a failure" };
+      : { kind: "nothing", why: noFailure };
   const prose = readProseBounce(root, autoReplyMark(root.fields), context);
   if (typeof prose === "string") return { kind: "nothing", why: prose };
   return { kind: "bounce", failures: prose, original: originalOf(root) };

@@ -28,6 +28,11 @@ export interface Endpoint {
   format: WebhookFormat;
 }
 
+/** What its owner may change. */
+export type EndpointChange = Partial<
+  Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "format">
+> & { updatedAt: number };
+
 /** `since` to before `until`: by when they occurred. `types`: what counts of all, whether it was sent there before or not. */
 export type ReplayRequest =
   | { kind: "events"; ids: string[] }

@@ -7,6 +7,11 @@ import { quarterMs, statsKinds, statsScopes, type StatsKind } from "../model/sta
 /** A sum for each counter, by its place. */
 export type Counts = number[];
 
+/** The columns of a row of statistics that hold them, in their order. */
+export const counterColumns = counterNames.map((name) =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+);
+
 export const noCounts = (): Counts => counterNames.map(() => 0);
 
 export function totalsOf(counts: Counts): Totals {

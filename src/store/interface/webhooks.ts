@@ -6,7 +6,7 @@ import type {
   DeliveryResult,
   DueDelivery,
 } from "../../model/webhook-delivery.ts";
-import type { Endpoint, ReplayRequest } from "../../model/webhook.ts";
+import type { Endpoint, EndpointChange, ReplayRequest } from "../../model/webhook.ts";
 
 export interface WebhookStore {
   /** Throws LimitReached where the account would have more than `most`. */
@@ -18,9 +18,7 @@ export interface WebhookStore {
   updateEndpoint(
     accountKey: number,
     id: string,
-    change: Partial<Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "format">> & {
-      updatedAt: number;
-    },
+    change: EndpointChange,
     options?: { discardBacklog?: boolean },
   ): Promise<Endpoint | null>;
   /** Signs with `secret` from now on, and until `previousUntil` with the one before as well; null: no more. */

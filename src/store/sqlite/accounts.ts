@@ -2,7 +2,7 @@
 // key until retention is over, and that key must never be another's. What goes with it and may be much (deliveries,
 // suppressions) is dropped in pieces behind it.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, gt, ne, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gt, ne, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Account, AccountChange, GuardBaseline } from "../../model/account.ts";
 import type { AccountLimits, LimitsChange, Rates } from "../../model/limits.ts";
@@ -11,6 +11,7 @@ import { keyAfter, pageByKey } from "../cursor.ts";
 import type { AccountStore } from "../interface/accounts.ts";
 import { createPoolsAssigned } from "./ip-assignments.ts";
 import type { Tally } from "../batch-counters.ts";
+import { selected } from "./columns.ts";
 import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "./pieces.ts";
 import { accounts as table } from "./schema/accounts.ts";
@@ -37,15 +38,15 @@ function changed<T>(before: Record<string, T>, change: Record<string, T | null>)
   return Object.fromEntries([...kept, ...given]);
 }
 
+const { suppressionsAdded: _added, ...accountColumns } = getTableColumns(table);
+
 export function createAccountWrites(db: Database, tally: Pick<Tally, "accounts">) {
   const assignPools = createPoolsAssigned(db);
   const insert = db.prepare(
     "INSERT INTO accounts (id, name, status, created_at) VALUES (@id, @name, 'active', @createdAt) ON CONFLICT (name) DO NOTHING",
   );
   const find: Statement<[string], Flat<Account>> = db.prepare(
-    `SELECT key, id, name, status, created_at AS createdAt, paused_at AS pausedAt, pause_reason AS pauseReason, guarded,
-       rates, daily_quota AS dailyQuota, limits
-     FROM accounts WHERE id = ? AND status <> 'deleted'`,
+    `SELECT ${selected(accountColumns)} FROM accounts WHERE id = ? AND status <> 'deleted'`,
   );
   const update = db.prepare(
     "UPDATE accounts SET status = @status, rates = @rates, daily_quota = @dailyQuota, limits = @limits WHERE key = @key",

@@ -1,12 +1,13 @@
 // API keys. A revocation is final; the row as it is then is the answer.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { ApiKey, ApiKeyChange, KeyStatus } from "../../model/api-key.ts";
 import { everyone } from "../changes.ts";
 import { keyAfter, pageByKey } from "../cursor.ts";
 import type { ApiKeyStore } from "../interface/api-keys.ts";
 import { changedRates, type Flat } from "./accounts.ts";
+import { inserted, selected } from "./columns.ts";
 import { none, noun } from "./noun.ts";
 import { apiKeys as table } from "./schema/accounts.ts";
 import { withoutHash } from "./without-hash.ts";
@@ -15,19 +16,16 @@ const { placeholder } = sql;
 
 type NewKeyRow = Omit<ApiKey, "key" | "lastUsedAt" | "revokedAt">;
 
+const { key: _key, lastUsedAt: _used, revokedAt: _revoked, ...written } = getTableColumns(table);
+
 function createKeyWrites(db: Database) {
-  const insertKey = db.prepare(
-    `INSERT INTO api_keys (id, account_key, name, test, scope, hash, hint, allow_ips, status, created_at, expires_at, rates, daily_quota)
-     VALUES (@id, @accountKey, @name, @test, @scope, @hash, @hint, @allowIps, @status, @createdAt, @expiresAt, @rates, @dailyQuota)`,
-  );
+  const insertKey = db.prepare(`INSERT INTO api_keys ${inserted(written)}`);
   const setKeyStatus = db.prepare(
     `UPDATE api_keys SET status = @status, revoked_at = iif(@status = 'revoked', @at, NULL)
      WHERE id = @id AND account_key = @accountKey AND status <> 'revoked'`,
   );
   const findKey: Statement<[string, number], Flat<ApiKey>> = db.prepare(
-    `SELECT key, id, account_key AS accountKey, name, test, scope, hint, allow_ips AS allowIps, status, created_at AS createdAt,
-       expires_at AS expiresAt, last_used_at AS lastUsedAt, revoked_at AS revokedAt, rates, daily_quota AS dailyQuota
-     FROM api_keys WHERE id = ? AND account_key = ?`,
+    `SELECT ${selected(withoutHash(table))} FROM api_keys WHERE id = ? AND account_key = ?`,
   );
   const changeKey = db.prepare(
     "UPDATE api_keys SET name = @name, allow_ips = @allowIps, rates = @rates, daily_quota = @dailyQuota WHERE key = @key",

@@ -5,28 +5,31 @@ import { and, asc, count, eq, getTableColumns, isNull, lt, lte, ne, or, sql } fr
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SenderDomain } from "../../model/domain.ts";
 import type { DomainStore } from "../interface/domains.ts";
+import { assigned, inserted } from "./columns.ts";
 import { mostOf, within, type LimitExceeded } from "./limit.ts";
 import { none, noun } from "./noun.ts";
 import { domains as table } from "./schema/accounts.ts";
 
+const { key: _key, ...written } = getTableColumns(table);
+const {
+  id: _id,
+  accountKey: _account,
+  name: _name,
+  createdAt: _created,
+  revision: _revision,
+  ...changeable
+} = written;
+
 export function createDomainWrites(db: Database) {
   const insert = db.prepare(
-    `INSERT INTO domains (id, account_key, name, status, return_path_domain, records, dkim_keys, created_at, updated_at,
-       verified_at, checked_at, failing_since, track_opens, track_clicks, tracking_domain, allow_subdomains, return_path_before, revision)
-     VALUES (@id, @accountKey, @name, @status, @returnPathDomain, @records, @dkimKeys, @createdAt, @updatedAt,
-       @verifiedAt, @checkedAt, @failingSince, @trackOpens, @trackClicks, @trackingDomain, @allowSubdomains, @returnPathBefore, @revision)
-     ON CONFLICT (account_key, name) DO NOTHING`,
+    `INSERT INTO domains ${inserted(written)} ON CONFLICT (account_key, name) DO NOTHING`,
   );
   const countOf: Statement<[number], { n: number }> = db.prepare(
     "SELECT count(*) AS n FROM domains WHERE account_key = ?",
   );
   const find = db.prepare("SELECT 1 FROM domains WHERE account_key = ? AND name = ?");
   const save = db.prepare(
-    `UPDATE domains SET status = @status, return_path_domain = @returnPathDomain, records = @records, dkim_keys = @dkimKeys,
-       updated_at = @updatedAt, verified_at = @verifiedAt, checked_at = @checkedAt, failing_since = @failingSince,
-       track_opens = @trackOpens, track_clicks = @trackClicks, tracking_domain = @trackingDomain,
-       allow_subdomains = @allowSubdomains, return_path_before = @returnPathBefore, revision = revision + 1
-     WHERE key = @key AND revision = @revision`,
+    `UPDATE domains SET ${assigned(changeable)}, revision = revision + 1 WHERE key = @key AND revision = @revision`,
   );
   const remove = db.prepare("DELETE FROM domains WHERE account_key = ? AND name = ?");
 

@@ -162,7 +162,7 @@ CREATE TABLE stats_days (
   bounced_soft INTEGER NOT NULL, complained INTEGER NOT NULL, opened INTEGER NOT NULL, unique_opened INTEGER NOT NULL,
   clicked INTEGER NOT NULL, unique_clicked INTEGER NOT NULL, unsubscribed INTEGER NOT NULL,
   suppressed_rejections INTEGER NOT NULL, attempts INTEGER NOT NULL, failed INTEGER NOT NULL,
-  dead_lettered INTEGER NOT NULL, complained_unconfirmed INTEGER NOT NULL DEFAULT 0,
+  dead_lettered INTEGER NOT NULL, complained_unconfirmed INTEGER NOT NULL,
   PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE stats_quarters (

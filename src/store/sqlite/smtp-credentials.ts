@@ -1,10 +1,11 @@
 // SMTP credentials. A revocation is final; the row as it is then is the answer.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SmtpCredential } from "../../model/smtp-credential.ts";
 import type { SmtpCredentialStore } from "../interface/smtp-credentials.ts";
 import type { Flat } from "./accounts.ts";
+import { inserted, selected } from "./columns.ts";
 import { none, noun } from "./noun.ts";
 import { smtpCredentials as table } from "./schema/accounts.ts";
 import { withoutHash } from "./without-hash.ts";
@@ -13,16 +14,13 @@ const { placeholder } = sql;
 
 type NewCredentialRow = Omit<SmtpCredential, "key" | "lastUsedAt" | "revokedAt">;
 
+const { key: _key, lastUsedAt: _used, revokedAt: _revoked, ...written } = getTableColumns(table);
+
 function createCredentialWrites(db: Database) {
   const findCredential: Statement<[string, number], Flat<SmtpCredential>> = db.prepare(
-    `SELECT key, id, account_key AS accountKey, name, test, hint, status, created_at AS createdAt,
-       last_used_at AS lastUsedAt, revoked_at AS revokedAt
-     FROM smtp_credentials WHERE id = ? AND account_key = ?`,
+    `SELECT ${selected(withoutHash(table))} FROM smtp_credentials WHERE id = ? AND account_key = ?`,
   );
-  const insertCredential = db.prepare(
-    `INSERT INTO smtp_credentials (id, account_key, name, test, hash, hint, status, created_at)
-     VALUES (@id, @accountKey, @name, @test, @hash, @hint, @status, @createdAt)`,
-  );
+  const insertCredential = db.prepare(`INSERT INTO smtp_credentials ${inserted(written)}`);
   const revokeCredential = db.prepare(
     `UPDATE smtp_credentials SET status = 'revoked', revoked_at = @at WHERE id = @id AND account_key = @accountKey AND status <> 'revoked'`,
   );

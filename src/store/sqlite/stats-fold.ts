@@ -4,8 +4,7 @@
 // waited is gone when it is added. A day has so many rows of one list at most; what comes after stands under `(other)`,
 // so that a tag a message makes no table and no question long.
 import type { Database, Statement } from "better-sqlite3";
-import { counterNames } from "../../model/counters.ts";
-import { addCounts, dayOfQuarter, noCounts, quartersADay, rowsOf } from "../counters.ts";
+import { addCounts, counterColumns, dayOfQuarter, noCounts, quartersADay, rowsOf } from "../counters.ts";
 import type { Counts, StatsRow } from "../counters.ts";
 import { countsOfPairs, merge, pairsOf, readWaiting } from "./stats-gather.ts";
 import type { CountsOfQuarter, WaitingCounts } from "./stats-gather.ts";
@@ -25,9 +24,6 @@ const pieceRows = 500;
 /** Counts of one quarter as they are kept: [quarter of the day, counter, n, counter, n, …]. */
 export type QuarterCounts = [quarter: number, ...pairs: number[]];
 
-export const counterColumns = counterNames.map((name) =>
-  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-);
 const rowIs = "day = ? AND account_key = ? AND test = ? AND kind = ? AND scope = ? AND scope_key = ?";
 
 type RowKey = [day: number, accountKey: number, test: number, kind: number, scope: number, scopeKey: string];

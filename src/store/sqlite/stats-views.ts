@@ -3,9 +3,9 @@
 // a list looks at a month of days at most, so that no other waits long for the reader's thread: its caller
 // (stats-calls.ts) asks piece by piece.
 import type { Database, Statement } from "better-sqlite3";
-import { addCounts, dayOfQuarter, noCounts, quartersADay } from "../counters.ts";
+import { addCounts, counterColumns, dayOfQuarter, noCounts, quartersADay } from "../counters.ts";
 import type { Counts, StatsRow } from "../counters.ts";
-import { counterColumns, rowKeyOf, quarterCounts } from "./stats-fold.ts";
+import { rowKeyOf, quarterCounts } from "./stats-fold.ts";
 import type { QuarterCounts } from "./stats-fold.ts";
 
 /** Which days there are rows of, the first and the last. */

@@ -1,12 +1,13 @@
 // Webhook endpoints: their rows, and the calls about them and about deliveries (webhook-deliveries.ts). A discarded backlog
 // goes in pieces, so that no transaction grows with it.
 import type { Database, Statement } from "better-sqlite3";
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
-import type { Endpoint } from "../../model/webhook.ts";
+import type { Endpoint, EndpointChange } from "../../model/webhook.ts";
 import { nothing, removed } from "../changes.ts";
 import { pageAt, pageOf } from "../cursor.ts";
 import type { WebhookStore } from "../interface/webhooks.ts";
+import { assigned, inserted, selected } from "./columns.ts";
 import { mostOf, within, type LimitExceeded } from "./limit.ts";
 import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "./pieces.ts";
@@ -17,26 +18,11 @@ import { createReplay, type ReplayedPiece, type ReplayPiece } from "./webhook-re
 
 const { placeholder } = sql;
 
-export type EndpointChange = Partial<
-  Pick<Endpoint, "url" | "eventMask" | "description" | "active" | "format">
-> & { updatedAt: number };
-
-const changeable = {
-  url: "url",
-  eventMask: "event_mask",
-  description: "description",
-  active: "active",
-  format: "format",
-  updatedAt: "updated_at",
-} as const satisfies Record<keyof EndpointChange, string>;
+const columns = getTableColumns(table);
+const { key: _key, ...written } = columns;
 
 function createEndpointWrites(db: Database) {
-  const insert = db.prepare(
-    `INSERT INTO endpoints (id, account_key, url, event_mask, description, active, secret, previous_secret, previous_secret_until,
-       created_at, updated_at, last_success_at, last_failure_at, consecutive_failures, format)
-     VALUES (@id, @accountKey, @url, @eventMask, @description, @active, @secret, @previousSecret, @previousSecretUntil,
-       @createdAt, @updatedAt, @lastSuccessAt, @lastFailureAt, @consecutiveFailures, @format)`,
-  );
+  const insert = db.prepare(`INSERT INTO endpoints ${inserted(written)}`);
   const countOf: Statement<[number], { n: number }> = db.prepare(
     "SELECT count(*) AS n FROM endpoints WHERE account_key = ?",
   );
@@ -44,11 +30,7 @@ function createEndpointWrites(db: Database) {
     "SELECT key FROM endpoints WHERE id = ? AND account_key = ?",
   );
   const read: Statement<[number], Omit<Endpoint, "active"> & { active: number }> = db.prepare(
-    `SELECT key, id, account_key AS accountKey, url, event_mask AS eventMask, description, active, secret,
-       previous_secret AS previousSecret, previous_secret_until AS previousSecretUntil, created_at AS createdAt,
-       updated_at AS updatedAt, last_success_at AS lastSuccessAt, last_failure_at AS lastFailureAt,
-       consecutive_failures AS consecutiveFailures, format
-     FROM endpoints WHERE key = ?`,
+    `SELECT ${selected(columns)} FROM endpoints WHERE key = ?`,
   );
   const rotate = db.prepare(
     `UPDATE endpoints SET previous_secret = iif(@previousUntil IS NULL, NULL, secret), previous_secret_until = @previousUntil,
@@ -83,14 +65,10 @@ function createEndpointWrites(db: Database) {
       discardBacklog: boolean;
     }): Endpoint | null {
       const cells: Record<string, string | number | null> = {};
-      for (const [name, value] of Object.entries(arg.change)) {
-        if (value === undefined || !Object.hasOwn(changeable, name)) continue;
-        cells[name] = typeof value === "boolean" ? Number(value) : value;
-      }
-      const sets = Object.entries(changeable).filter(([name]) => name in cells);
-      db.prepare(
-        `UPDATE endpoints SET ${sets.map(([name, column]) => `${column} = @${name}`).join(", ")} WHERE key = @key`,
-      ).run({
+      for (const [name, value] of Object.entries(arg.change))
+        if (value !== undefined) cells[name] = typeof value === "boolean" ? Number(value) : value;
+      const changed = Object.fromEntries(Object.entries(written).filter(([name]) => name in cells));
+      db.prepare(`UPDATE endpoints SET ${assigned(changed)} WHERE key = @key`).run({
         ...cells,
         key: arg.key,
       });

@@ -1,5 +1,6 @@
 // Counters: as they were counted, as they are folded, by day and by quarter of an hour.
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { counterColumns } from "../../counters.ts";
 
 /** What was counted and is not folded yet: WaitingCounts[] as JSON. */
 export const statsWaiting = sqliteTable("stats_waiting", {
@@ -28,23 +29,7 @@ export const statsDays = sqliteTable(
   "stats_days",
   {
     ...statsRow,
-    accepted: integer("accepted").notNull(),
-    delivered: integer("delivered").notNull(),
-    deferred: integer("deferred").notNull(),
-    bounced: integer("bounced").notNull(),
-    bouncedHard: integer("bounced_hard").notNull(),
-    bouncedSoft: integer("bounced_soft").notNull(),
-    complained: integer("complained").notNull(),
-    opened: integer("opened").notNull(),
-    uniqueOpened: integer("unique_opened").notNull(),
-    clicked: integer("clicked").notNull(),
-    uniqueClicked: integer("unique_clicked").notNull(),
-    unsubscribed: integer("unsubscribed").notNull(),
-    suppressedRejections: integer("suppressed_rejections").notNull(),
-    attempts: integer("attempts").notNull(),
-    failed: integer("failed").notNull(),
-    deadLettered: integer("dead_lettered").notNull(),
-    complainedUnconfirmed: integer("complained_unconfirmed").notNull().default(0),
+    ...Object.fromEntries(counterColumns.map((name) => [name, integer(name).notNull()])),
   },
   (t) => [primaryKey({ columns: [t.day, t.accountKey, t.test, t.kind, t.scope, t.scopeKey, t.key] })],
 );
