@@ -67,6 +67,43 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
     return all;
   };
 
+  /** Every owner gets its share of `mostMs`; a call that costs more waits until its owner has the credit. */
+  const takeByOwner = (mostMs: number): T[] => {
+    const taken: T[] = [];
+    let bytes = 0;
+    let ms = 0;
+    /** Nothing more of this batch's bytes or calls is left for an owner whose turn it was. */
+    let full = false;
+    while (queues.size > 0 && ms < mostMs && !full) {
+      const shareMs = Math.max(mostMs / queues.size, leastShareMs);
+      const round = [...queues];
+      for (const [owner, own] of round) {
+        if (ms >= 2 * mostMs) break;
+        const cost = costs.get(owner) ?? unmeasuredMs;
+        own.creditMs += owner === noAccount ? Math.max(shareMs, mostMs / 2) : shareMs;
+        let fits = true;
+        for (let next = own.waiting.peek(); next && own.creditMs >= cost; next = own.waiting.peek()) {
+          fits = taken.length === 0 || (taken.length < mostCalls && bytes + next.bytes <= mostBytes);
+          if (!fits) break;
+          taken.push(next);
+          own.waiting.shift();
+          own.creditMs -= cost;
+          bytes += next.bytes;
+          ms += cost;
+        }
+        if (!fits) {
+          full = true;
+          own.creditMs = Math.min(own.creditMs, mostMs);
+          continue; // it keeps its place, and is the first of the next batch
+        }
+        queues.delete(owner); // behind the others
+        if (own.waiting.size > 0) queues.set(owner, own);
+      }
+    }
+    size -= taken.length;
+    return taken;
+  };
+
   return {
     get size() {
       return size;
@@ -88,39 +125,7 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
         }
         all.forEach(queue);
       }
-      const taken: T[] = [];
-      let bytes = 0;
-      let ms = 0;
-      /** Nothing more of this batch's bytes or calls is left for an owner whose turn it was. */
-      let full = false;
-      while (queues.size > 0 && ms < mostMs && !full) {
-        const shareMs = Math.max(mostMs / queues.size, leastShareMs);
-        const round = [...queues];
-        for (const [owner, own] of round) {
-          if (ms >= 2 * mostMs) break;
-          const cost = costs.get(owner) ?? unmeasuredMs;
-          own.creditMs += owner === noAccount ? Math.max(shareMs, mostMs / 2) : shareMs;
-          let fits = true;
-          for (let next = own.waiting.peek(); next && own.creditMs >= cost; next = own.waiting.peek()) {
-            fits = taken.length === 0 || (taken.length < mostCalls && bytes + next.bytes <= mostBytes);
-            if (!fits) break;
-            taken.push(next);
-            own.waiting.shift();
-            own.creditMs -= cost;
-            bytes += next.bytes;
-            ms += cost;
-          }
-          if (!fits) {
-            full = true;
-            own.creditMs = Math.min(own.creditMs, mostMs);
-            continue; // it keeps its place, and is the first of the next batch
-          }
-          queues.delete(owner); // behind the others
-          if (own.waiting.size > 0) queues.set(owner, own);
-        }
-      }
-      size -= taken.length;
-      return taken;
+      return takeByOwner(mostMs);
     },
     measured(owner, ms, calls) {
       const mean = ms / calls;
