@@ -75,7 +75,7 @@ export const options = {
     `${orList(listenerTlsModes)}; files where tls.cert is given, else self-signed`,
   ),
   "tls.cert": optional(kind.path, "certificate chain, PEM"),
-  "tls.key": optional(kind.path, "private key of it, PEM"),
+  "tls.key": optional(kind.path, "its private key, PEM"),
   "http.listen": option(
     kind.list(kind.listenAddress, { min: 1, max: 32 }),
     ports([443], [8443]),
@@ -88,7 +88,7 @@ export const options = {
   "relay.max_connections_per_ip": option(
     kind.whole(1, 100_000),
     50,
-    "SMTP sessions at a time of one address",
+    "SMTP sessions at a time from one address",
   ),
   "relay.trusted": option(
     kind.trustedPeers,
@@ -103,7 +103,7 @@ export const options = {
   "inbound.listen": option(
     listeners,
     ports([25], []),
-    "where bounces and complaints come in; a plain user has none unless it is given",
+    "where bounces and complaints arrive; none by default for a plain user",
   ),
   "feedback.loops": option(
     kind.list(kind.hostName, { max: 1000 }),
@@ -131,7 +131,7 @@ export const options = {
   "outbound.timeouts.connect": option(kind.span("1s", "10m"), "30s", "wait for a connection"),
   "outbound.timeouts.greeting": option(kind.span("1s", "10m"), "60s", "wait for the greeting"),
   "outbound.timeouts.command": option(kind.span("1s", "10m"), "60s", "wait for a reply to a command"),
-  "outbound.timeouts.data": option(kind.span("1s", "30m"), "180s", "wait while data goes out"),
+  "outbound.timeouts.data": option(kind.span("1s", "30m"), "180s", "wait while data is sent"),
   "outbound.timeouts.dot": option(kind.span("1s", "1h"), "600s", "wait for the reply to the final dot"),
   "outbound.shaping_file": optional(kind.path, "rules for receiving servers, beside the built-in ones"),
   "outbound.sign": option(kind.truth, true, "DKIM; false only with a smart host, which then signs"),
@@ -151,7 +151,7 @@ export const options = {
   ),
   "dns.servers": option(kind.list(kind.dnsServer, { max: 16 }), [], "resolvers; none: the system's"),
   "dns.timeout": option(kind.span("100ms", "1m"), "5s", "wait for one answer"),
-  "dns.tries": option(kind.whole(1, 10), 2, "questions before giving up"),
+  "dns.tries": option(kind.whole(1, 10), 2, "queries before giving up"),
   "webhooks.allow_networks": option(
     networks,
     ({ dev }: DefaultContext) => (dev ? ["127.0.0.0/8", "::1/128"] : []),
@@ -174,7 +174,7 @@ export const options = {
   "retention.content": option(
     kind.span("0s", "3650d"),
     "3d",
-    "how long content stays after the last recipient is final; 0: no longer than that",
+    "how long content stays after the last recipient is final; 0: it is deleted then",
   ),
   "retention.messages": option(
     kind.span("1d", "3650d"),

@@ -259,7 +259,7 @@ export class Channel {
   #unasked(reply: Reply): void {
     const kind = reply.code === 421 ? "closed" : "protocol";
     this.#breakWith(
-      { broken: kind, why: `an unasked reply: ${reply.code}`, errno: null, unasked: reply },
+      { broken: kind, why: `an unsolicited reply: ${reply.code}`, errno: null, unasked: reply },
       true,
     );
   }

@@ -279,10 +279,7 @@ function noTls(target: Target, why: string): Mishap {
 /** A refusal with the server's reply; a reply that is not valid at this point is a protocol error. */
 function refused(reply: Reply, target: Target): NoSession {
   if (reply.code >= 400) return { kind: "reply", reply };
-  return mishap(
-    local.notSmtp,
-    `${named(target)} gave a reply that is none here: ${reply.code} ${reply.text}`,
-  );
+  return mishap(local.notSmtp, `${named(target)} gave an unexpected reply: ${reply.code} ${reply.text}`);
 }
 
 /** A 421 sent before the server closed is its reason, and is reported instead of ours. */

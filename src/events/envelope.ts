@@ -22,7 +22,7 @@ export function envelopeFields(type: EventType) {
   return {
     event: z.literal(type).describe(eventCatalog[type].meaning),
     event_id: idOf("evt"),
-    occurred_at: timestamp.describe("When it happened: what events are ordered by."),
+    occurred_at: timestamp.describe("When it happened; events are sorted by it."),
     received_at: timestamp.describe("When it was recorded."),
     data: dataSchemas.get(type) ?? dataSchema(type),
   };

@@ -1,5 +1,5 @@
 // Reading a request's JSON body: the headers that announce it, its bytes up to a cap, its text. Bytes
-// past the cap are let go unread into memory. The raw bytes stay: the idempotency fingerprint is made of them.
+// past the cap are discarded. The raw bytes stay: the idempotency fingerprint is made of them.
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";

@@ -9,12 +9,12 @@ import type { Store } from "../store/store.ts";
 import type { Reply, Route } from "./route.ts";
 
 export interface InFlight {
-  /** The call that lets go of `id`: at once, or when no other request holds it. */
+  /** The call that releases `id`: at once, or when no other request holds it. */
   enter(id: string): (() => void) | Promise<() => void>;
 }
 
 export function createInFlight(): InFlight {
-  /** Who waits until an id is let go of. */
+  /** Callbacks of those who wait until an id is released. */
   const held = new Map<string, (() => void)[]>();
   const hold = (id: string): (() => void) => {
     const waiting: (() => void)[] = [];

@@ -24,7 +24,7 @@ export interface LargeBody {
   fingerprint: Buffer | null;
   /** The message kept at this place. */
   request(index: number): LargeRequest;
-  /** The thread lets go of it. */
+  /** The thread drops it. */
   drop(): void;
 }
 

@@ -116,7 +116,7 @@ export class MimeWalk {
     return bytes.subarray(end);
   }
 
-  /** Takes content up to the next delimiter line and that line; what may become one is given back. */
+  /** Takes content up to the next delimiter line and that line; what may become one is returned. */
   #readLines(bytes: Buffer): Buffer {
     if (this.#depths.size === 0) {
       this.#emit(bytes);

@@ -27,6 +27,6 @@ export interface Purged {
   audit: number;
   /** Spool files. */
   files: number;
-  /** There is more to remove, or space to give back: call again. */
+  /** There is more to remove, or space to return to the file system: call again. */
   more: boolean;
 }

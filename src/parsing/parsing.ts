@@ -14,7 +14,7 @@ export { BeyondLimit, createCallWorker, ParsingFailed, type CallWorker } from ".
 export interface ContentAnswer {
   /** JSON text in pieces, made as they are taken. */
   chunks: AsyncIterable<Uint8Array>;
-  /** Lets go of the thread and of the account's share; to be called however the answer ends. */
+  /** Releases the thread and the account's share; to be called however the answer ends. */
   release(): void;
 }
 

@@ -54,7 +54,7 @@ export interface ResultWriter {
   write(): Promise<void>;
   /** Some wait. */
   waiting(): boolean;
-  /** Lets go of what waits: leases bring those deliveries back. */
+  /** Drops what waits: those deliveries come back when their leases end. */
   forget(): void;
 }
 

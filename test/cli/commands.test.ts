@@ -450,7 +450,7 @@ test("the suppression list is exported as it comes, with what it was filtered by
   expect(seen[0]?.query).toEqual({ reason: "manual", created_after: "2026-11-01T00:00:00.000Z" });
 });
 
-test("an export that breaks off is no success", async () => {
+test("an export that breaks off is not a success", async () => {
   const { socket } = await fakeDaemon({
     "GET /v1/suppressions": { text: "email,reason\r\n", type: "text/csv", cut: true },
   });

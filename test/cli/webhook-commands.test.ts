@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { fakeDaemon, page, svc } from "./world.ts";
 
-test("a rotated secret stands alone on stdout, and the end of the old one is told", async () => {
+test("a rotated secret stands alone on stdout, and the end of the old one is shown", async () => {
   const previous = "2026-11-28T09:00:00.000Z";
   const { socket, seen } = await fakeDaemon({
     "POST /v1/webhooks/whk_1/rotate_secret": {

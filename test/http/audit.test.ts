@@ -49,7 +49,7 @@ const audit = async (query = ""): Promise<Json[]> => {
 };
 const actions = async (query = ""): Promise<unknown[]> => (await audit(query)).map((row) => row["action"]);
 
-test("an operator's act is told with who, which request, what and to what", async () => {
+test("an operator's act is recorded with who, which request, what and to what", async () => {
   const made = await operator("POST", "/v1/keys", { name: "shop", scope: "send", allow_ips: ["192.0.2.1"] });
   expect(await audit()).toEqual([
     {
@@ -106,7 +106,7 @@ test("every change of keys, logins and accounts has its row", async () => {
   expect(raised?.["detail"]).toMatchObject({ rates: { account: { burst: 5, per_second: 5 } } });
 });
 
-test("an admin key's act is told with the key and its address, and its secrets and addresses are not", async () => {
+test("an admin key's act is recorded with the key and its address, and its secrets and addresses are not", async () => {
   const { key, value } = await http.key("admin");
   const url = "https://user-data.example/hook?token=s3cret";
   const made = await http.ask({
@@ -127,7 +127,7 @@ test("an admin key's act is told with the key and its address, and its secrets a
   expect(JSON.stringify(await audit())).not.toContain("s3cret");
 });
 
-test("a pool and its addresses are told alike under both spellings of their path", async () => {
+test("a pool and its addresses are recorded alike under both spellings of their path", async () => {
   for (const path of ["/v1/ip_pools", "/v1/ip-pools"]) {
     const name = path.replaceAll(/\W/g, "");
     expect((await operator("POST", path, { name, description: "x" })).status).toBe(201);
@@ -157,7 +157,7 @@ test("neither a read, a refusal, a validation nor what is everyday has a row", a
   expect(await actions()).toEqual(["keys.used"]);
 });
 
-test("what an operator sends or takes off the list is told, though its route serves everybody", async () => {
+test("what an operator sends or takes off the list is recorded, though its route serves everybody", async () => {
   await operator("POST", "/v1/messages", {});
   await store.addSuppressions([newSuppression(http.account.key, "gone@x.test")], clock.now());
   await operator("DELETE", "/v1/suppressions/gone@x.test");
@@ -167,7 +167,7 @@ test("what an operator sends or takes off the list is told, though its route ser
   ]);
 });
 
-test("a repeated request is told once", async () => {
+test("a repeated request is recorded once", async () => {
   const once = { "idempotency-key": "a" };
   const body = { url: "https://a.example/" };
   await Promise.all(Array.from({ length: 10 }, () => operator("POST", "/v1/webhooks", body, once)));

@@ -60,7 +60,7 @@ test.each([
   [{ messages: {} }, "messages"],
   [{ messages: Array.from({ length: 101 }, () => ({})) }, "messages"],
   [{ messages: [{}], dry_run: true }, "dry_run"],
-])("%# is no batch", async (body, field) => {
+])("%# is not a batch", async (body, field) => {
   const to = await start();
   const { status, json } = await to.ask({ method: "POST", path: "/v1/messages/batch", body });
   expect([status, list(json["errors"]).map((row) => text(row["field"]))]).toEqual([422, [field]]);

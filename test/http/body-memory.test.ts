@@ -49,7 +49,7 @@ test("a body that fits is let in at once, without a promise or a timer, and the 
   expect([...given(c), memory.used]).toEqual([true, 90]);
 });
 
-test("large bodies do not hold up small ones, of the same account either", async () => {
+test("large bodies do not delay small ones, of the same account either", async () => {
   const memory = createBodyMemory(new ManualClock(), rule);
   const large = [entering(memory, 1, 500), entering(memory, 1, 500), entering(memory, 2, 400)];
   const small = [entering(memory, 1, 50), entering(memory, 3, 50)];
@@ -64,7 +64,7 @@ test("a body larger than its account's share is let in where the account has no 
   expect(given(...bodies)).toEqual([true, false, true]);
 });
 
-test("one account holds at most its share, whatever it asks for, and holds up nobody else", async () => {
+test("one account holds at most its share, whatever it asks for, and delays no other", async () => {
   const memory = createBodyMemory(new ManualClock(), rule);
   const greedy = Array.from({ length: 50 }, () => entering(memory, 1, 5));
   const others = Array.from({ length: 4 }, () => entering(memory, 2, 10));
@@ -73,7 +73,7 @@ test("one account holds at most its share, whatever it asks for, and holds up no
   expect(given(...others)).toEqual([true, true, true, true]);
 });
 
-test("two accounts that fill the memory cannot keep a third out: who holds least is next", async () => {
+test("two accounts that fill the memory cannot keep a third out: the one with the least is next", async () => {
   const memory = createBodyMemory(new ManualClock(), rule);
   const first = Array.from({ length: 60 }, () => entering(memory, 1, 5));
   const second = Array.from({ length: 8 }, () => entering(memory, 2, 5));

@@ -362,7 +362,7 @@ const changes: [name: string, of: Resource[], change: () => Promise<unknown>, no
 ];
 
 test.each(changes)(
-  "after %s, what shows it is read anew, and nothing else is",
+  "after %s, what shows it is read again, and nothing else is",
   async (_name, of, change, not = []) => {
     await changeOthers();
     await clock.advance(3000);
@@ -436,7 +436,7 @@ describe("within a second", () => {
     expect((await get("/v1/suppressions", date)).status).toBe(200);
   });
 
-  test("an entry is shown anew when it changes twice in one", async () => {
+  test("an entry is shown again when it changes twice in one", async () => {
     await clock.advance(1000 - (clock.now() % 1000));
     await add("twice@a.test", { expiresAt: clock.now() + minute });
     const path = "/v1/suppressions/twice@a.test";

@@ -114,7 +114,7 @@ test("every attempt is a row with what came of it, the last one of an event firs
   ]);
 });
 
-test("what waits and what is under way is no attempt yet; the newest event is first", async () => {
+test("what waits and what is under way is not an attempt yet; the newest event is first", async () => {
   const [first, second] = [await record(), await record()];
   expect(await rows()).toEqual([]);
   await attempt("retry");

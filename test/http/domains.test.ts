@@ -367,7 +367,7 @@ test("the operator stops a domain and lets it go on; a key cannot", async () => 
   expect((await verify())["status"]).toBe("verified");
 });
 
-test("a verified domain whose records go sends for 72 hours more, and the operator is told both times", async () => {
+test("a verified domain whose records go sends for 72 hours more, and the operator is notified both times", async () => {
   await verified();
   dns.remove(`bounce.${name}`, "MX");
   await clock.advance(24 * hourMs + 1);

@@ -206,7 +206,7 @@ describe("bodies", () => {
     expect(told?.text.length).toBeLessThan(1000);
   });
 
-  test("a refusal is never much larger than what it refuses, and a long name is told in short", async () => {
+  test("a refusal is never much larger than what it refuses, and a long name is quoted in short", async () => {
     const types = many("1").slice(0, 2 * 19_000);
     const [told] = answersIn(await program.raw(post(`{"events":[${types}1]}`, json, "/v1/webhooks")));
     expect((asRecord(parsed(told?.text ?? ""))["errors"] as unknown[]).length).toBe(1000);

@@ -164,7 +164,7 @@ test("a key is looked at before the shape, and not without one", async () => {
   expect((await post(null, [])).status).toBe(422);
 });
 
-test.each(["", "a".repeat(256), "caf\u00e9"])("%j is no idempotency key", async (key) => {
+test.each(["", "a".repeat(256), "caf\u00e9"])("%j is not an idempotency key", async (key) => {
   const { post } = await start();
   const { status, json } = await post(key, {});
   expect([status, json["field"]]).toEqual([400, "Idempotency-Key"]);

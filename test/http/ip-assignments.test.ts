@@ -120,7 +120,7 @@ test("what the operator assigns can be used, by that account alone", async () =>
   expect(pools.addressesOf((await store.accountByName("b"))?.key ?? 0)).toEqual(["192.0.2.2"]);
 });
 
-test("taken away, an address leaves its pool: mail of the pool waits and the operator is told", async () => {
+test("taken away, an address leaves its pool: mail of the pool waits and the operator is notified", async () => {
   const b = await another("b");
   await operator("POST", "/v1/ip_assignments", "b", { ip_address: "192.0.2.2" });
   await as(b, "POST", "/v1/ip_pools", { name: "news" });

@@ -25,7 +25,7 @@ async function statuses(to: Harness, times: number, ask: Ask): Promise<Map<numbe
   return counts;
 }
 
-test("of a burst of 230 sends exactly 200 are taken, the others are told to wait", async () => {
+test("of a burst of 230 sends exactly 200 are taken, the others are 429", async () => {
   http = await startHttp({ store, submission });
   const send: Ask = { method: "POST", path: "/v1/messages", body: {} };
   expect(await statuses(http, 230, send)).toEqual(
@@ -51,7 +51,7 @@ test("of a burst of 230 sends exactly 200 are taken, the others are told to wait
   );
 });
 
-test("a limit of the configuration holds, and reads are not touched by writes", async () => {
+test("a limit of the configuration applies, and reads are not touched by writes", async () => {
   http = await startHttp({
     store,
     submission,
@@ -121,7 +121,7 @@ const proxied = {
   http: { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: ["127.0.0.1", "10.0.0.0/8"] },
 };
 
-test("X-Forwarded-For of a peer that is no trusted proxy neither frees the peer nor locks out another", async () => {
+test("X-Forwarded-For of a peer that is not a trusted proxy neither frees the peer nor locks out another", async () => {
   http = await startHttp({ store });
   for (let i = 0; i < 50; i++) {
     await http.ask({

@@ -60,7 +60,7 @@ const reads = async (times: number, by = key): Promise<number> => {
   return (await Promise.all(asked)).filter(({ status }) => status === 200).length;
 };
 
-test("a key's rate holds from the next request on, and what was spent stays spent", async () => {
+test("a key's rate applies from the next request, and what was spent stays spent", async () => {
   expect(await reads(110)).toBe(100);
   await limitKey({ rates: { "messages-read": { burst: 150, per_second: 10 } } });
   expect(await reads(110)).toBe(50);

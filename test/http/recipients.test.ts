@@ -78,7 +78,7 @@ function tracesOf(word: string): string[] {
 
 const body = `To: ${ann}\r\nSubject: x\r\n\r\nDear Ann\r\n`;
 
-test("what is kept of a person goes whole, suppressions stay, and nobody else's is touched", async () => {
+test("what is kept of a person goes whole, suppressions stay, and no other's is touched", async () => {
   await put([ann], [ann], { text: body });
   await put(["Ann@A.test"], [], { text: body }); // still queued, in another spelling
   await put([ann], [], { sendAt: clock.now() + 60 * minute, text: body });
@@ -98,7 +98,7 @@ test("what is kept of a person goes whole, suppressions stay, and nobody else's 
   await store.removeSuppression(mine, ann);
 });
 
-test("a message to others stays for them: its content goes once nobody waits for it, and is named while somebody does", async () => {
+test("a message to others stays for them: its content goes once no recipient waits for it, and is named while one does", async () => {
   const done = await put([ann, "bob@b.test"], [ann, "bob@b.test"], { text: body });
   const waiting = await put([ann, "eve@b.test"], [ann], { text: body });
   expect((await forget()).json).toMatchObject({
@@ -134,7 +134,7 @@ test("what is being sent is left, and goes at the next asking; its outcome is re
   expect((await forget("sue@a.test")).json).toMatchObject({ recipients: 1, messages: 1, under_way: 0 });
 });
 
-test("mail on hold is canceled with the rest", async () => {
+test("held mail is canceled with the rest", async () => {
   await put(["hal@h.test"]);
   await store.pauseAccount(mine, clock.now(), "too many bounces");
   const claim = { owner, queueName: "h.test", limit: 5, now: clock.now(), leaseUntil: clock.now() + minute };
@@ -210,7 +210,7 @@ test("another account's records of the same address stay", async () => {
   expect((await store.message(other, message.message.id))?.recipients).toHaveLength(1);
 });
 
-test("what is no address is refused; a key of any scope finds no such path", async () => {
+test("what is not an address is refused; a key of any scope finds no such path", async () => {
   const refused = await forget("nobody");
   expect([refused.status, refused.json["field"]]).toEqual([422, "email"]);
   const ask = { method: "POST", path: "/v1/recipients/forget", body: { email: ann } };

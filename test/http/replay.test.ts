@@ -1,4 +1,4 @@
-// POST /v1/webhooks/{id}/replay over a real store: what is put in line again, and what is not.
+// POST /v1/webhooks/{id}/replay over a real store: what is queued again, and what is not.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Endpoint } from "../../src/model/webhook.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -87,7 +87,7 @@ test("a stretch of time begins with since and ends before until, by when events 
   expect((await line()).map(([id]) => id)).toEqual(ids.slice(1, 3));
 });
 
-test("all is every event of its types, also what was never sent there; what is in line stays as it is", async () => {
+test("all is every event of its types, also what was never sent there; what is queued stays as it is", async () => {
   const from = { since: new Date(clock.now()).toISOString() };
   const taken = await record();
   await end(1, "delivered");

@@ -81,6 +81,6 @@ test("an Idempotency-Key is the same request for 24 hours, and a new one after",
   expect((await add("b@a.test")).status).toBe(409);
   await clock.advance(1);
   await prune();
-  const anew = await add("b@a.test");
-  expect([anew.status, anew.headers["idempotency-replayed"]]).toEqual([201, undefined]);
+  const second = await add("b@a.test");
+  expect([second.status, second.headers["idempotency-replayed"]]).toEqual([201, undefined]);
 });

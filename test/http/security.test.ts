@@ -33,7 +33,7 @@ const audit = async (action: string): Promise<Json[]> => {
 };
 const badKey = `svc_live_${"a".repeat(49)}`;
 
-test("a key that is revoked, expired, disabled, elsewhere or beyond its scope is told, with the key and from where", async () => {
+test("a key that is revoked, expired, disabled, elsewhere or beyond its scope is recorded, with the key and from where", async () => {
   const revoked = await http.key("send");
   const disabled = await http.key("send");
   const expiring = await http.key("send", { expiresAt: clock.now() + 1000 });
@@ -67,7 +67,7 @@ test("a key that is revoked, expired, disabled, elsewhere or beyond its scope is
   ]);
 });
 
-test("a lock-out is told once, whatever knocks meanwhile, REST and SMTP counted together over an IPv6 /64", async () => {
+test("a lock-out is recorded once, whatever knocks meanwhile, REST and SMTP counted together over an IPv6 /64", async () => {
   for (let i = 0; i < 25; i++) await from(`2001:db8:0:7::${i + 1}`, badKey);
   for (let i = 0; i < 25; i++)
     await expect(http.access.authenticateSmtp("smtp_x", "y", `2001:db8:0:7:${i}::1`)).rejects.toMatchObject({
@@ -84,7 +84,7 @@ test("a lock-out is told once, whatever knocks meanwhile, REST and SMTP counted 
   ]);
 });
 
-test("a key's use is told once an address and day, over a restart too", async () => {
+test("a key's use is recorded once an address and day, over a restart too", async () => {
   const { value, key } = await http.key("admin");
   for (const ip of ["192.0.2.1", "192.0.2.1", "192.0.2.2", "::ffff:192.0.2.1"]) await from(ip, value);
   await settle();
@@ -102,7 +102,7 @@ test("a key's use is told once an address and day, over a restart too", async ()
   expect(await told()).toHaveLength(3);
 });
 
-test("an SMTP login's use, and that of a revoked one, are told", async () => {
+test("an SMTP login's use, and that of a revoked one, are recorded", async () => {
   const { json } = await operator("POST", "/v1/smtp_credentials", { name: "till" });
   const login = () =>
     http.access.authenticateSmtp(text(json["username"]), text(json["password"]), "192.0.2.4");
@@ -114,7 +114,7 @@ test("an SMTP login's use, and that of a revoked one, are told", async () => {
   expect(await audit("security.revoked_credential")).toMatchObject([{ actor, source_ip: "192.0.2.4" }]);
 });
 
-test("an allowlist holds CIDR of both families, and an IPv4-mapped peer is its IPv4 address", async () => {
+test("an allowlist takes CIDR of both families, and an IPv4-mapped peer is its IPv4 address", async () => {
   const { value } = await http.key("admin", {
     allowIps: ["192.0.2.128/25", "2001:db8:5::/48", "203.0.113.7"],
   });
@@ -131,7 +131,7 @@ test("an allowlist holds CIDR of both families, and an IPv4-mapped peer is its I
   for (const [ip, status] of cases) expect([ip, (await from(ip, value)).status]).toEqual([ip, status]);
 });
 
-test("the source is the right-most hop that is no proxy, over several headers, and garbage ends the walk", async () => {
+test("the source is the right-most hop that is not a proxy, over several headers, and garbage ends the walk", async () => {
   const { value } = await http.key("admin", { allowIps: ["192.0.2.1"] });
   const cases: [string | string[], number][] = [
     [["198.51.100.1", "192.0.2.1"], 200],

@@ -72,7 +72,7 @@ describe("as CSV", () => {
     expect(rows.map(([email]) => email)).toEqual(entries.map(({ email }) => email));
   });
 
-  test("an export holds a page of the list at a time, and stops when nobody reads on", async () => {
+  test("an export holds a page of the list at a time, and stops when the client stops reading", async () => {
     const asked: (string | null)[] = [];
     const endless = await startHttp({
       store: {

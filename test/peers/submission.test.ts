@@ -183,7 +183,7 @@ async function expectSame(received: Buffer, shape: Shape, { exact, loose, name }
   }
   expect(loose ? body.trimEnd() : body).toBe(loose ? shape.body.trimEnd() : shape.body);
   if (exact) expect(came).toEqual(sent);
-  // The others add fields of their own, and git writes the usual ones anew.
+  // The others add fields of their own, and git writes the usual ones again.
   else if (name !== "git send-email") expect(came.filter((field) => sent.includes(field))).toEqual(sent);
   else expect(came.join("\r\n")).toContain("shop@ok.test");
 }

@@ -152,7 +152,7 @@ describe("a pool's addresses", () => {
       expect(source.address).toBe({ a: one.address, b: two.address, c: null }[job.queueName.slice(2, 3)]);
   });
 
-  test("of one gate let two pools' lines in by turns", async () => {
+  test("of one ready queue's group serve two pools' queues by turns", async () => {
     const { queue, clock, runner, left, finish } = bench({
       hangs: ["x.test"],
       lineOf: (queueName) => queueName,

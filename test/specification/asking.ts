@@ -77,7 +77,7 @@ export async function startAsking({
   };
 }
 
-/** Asks until `look` finds something; the program's own pace decides how long it takes. */
+/** Asks until `look` finds something; how long it takes depends on the program. */
 export async function eventually<T>(look: () => Promise<T | null | undefined | false>): Promise<T> {
   const end = performance.now() + 100_000;
   for (;;) {

@@ -196,7 +196,7 @@ describe("rule 6: the lock-out of a source address", () => {
     expect(await fail(ip, 1)).toEqual([401]);
   });
 
-  test("49 do not, a success begins anew, and ten minutes forget", async () => {
+  test("49 do not, a success resets the count, and so do ten minutes", async () => {
     const ip = newIp();
     await fail(ip, 49);
     expect((await right(ip)).status).toBe(200);
@@ -234,7 +234,7 @@ describe("rule 7: the allowlist of a key", () => {
   });
 });
 
-describe("of several that apply, the first is told", () => {
+describe("of several that apply, the first is reported", () => {
   const elsewhere = { allow_ips: ["10.9.9.9"] };
   const rows: [string, () => Promise<{ key: string }>, string, string, [number, string]][] = [
     ["401 before 404", async () => ({ key: "wrong" }), "GET", "/v1/nothing", [401, "invalid_api_key"]],

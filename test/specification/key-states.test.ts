@@ -45,7 +45,7 @@ describe("a transition of an API key", () => {
     expect([await stateOf(id), await use(key), statuses.at(-1)]).toEqual([state, used, last]);
   });
 
-  test("a revocation holds from the very next request, however many are under way", async () => {
+  test("a revocation applies from the very next request, however many are under way", async () => {
     const { id, key } = await api.newKey();
     expect(await use(key)).toEqual(works);
     const under = Array.from({ length: 30 }, () => api.ask("POST", "/v1/messages", { key, body: sound() }));

@@ -124,16 +124,16 @@ test("an Idempotency-Key is the same request for 24 hours", async () => {
     "true",
   ]);
   await customer.clock.advance(1);
-  const anew = await ask();
-  expect([anew.status, anew.headers["idempotency-replayed"]]).toEqual([202, undefined]);
-  expect(anew.json.id).not.toBe(first.json.id);
+  const later = await ask();
+  expect([later.status, later.headers["idempotency-replayed"]]).toEqual([202, undefined]);
+  expect(later.json.id).not.toBe(first.json.id);
 });
 
 test("50 failures in a row lock their source out for five minutes, and no other", async () => {
   const ask = (ip: string, key: string) => customer.ask("GET", "/v1/messages", { ip, key });
   const [bad, other] = ["203.0.113.50", "203.0.113.51"];
   for (let n = 0; n < 49; n++) expect((await ask(bad, "wrong")).status).toBe(401);
-  expect((await ask(bad, "admin")).status, "49 are none too many, and a success begins anew").toBe(200);
+  expect((await ask(bad, "admin")).status, "49 are none too many, and a success begins later").toBe(200);
   for (let n = 0; n < 50; n++) expect((await ask(bad, "wrong")).status).toBe(401);
   const locked = await ask(bad, "admin");
   expect([locked.status, locked.json.error]).toMatchObject([

@@ -112,7 +112,7 @@ describe("the ports", () => {
     expect(clear.unread).toEqual([]);
   });
 
-  test("25 is no relay: no AUTH, under TLS neither, and a stranger's recipient is refused", async () => {
+  test("25 is not a relay: no AUTH, under TLS neither, and a stranger's recipient is refused", async () => {
     for (const how of ["clear", "starttls"] as const) {
       const client = await session("inbound", how);
       expect((await offers(client)).filter((one) => one.startsWith("AUTH"))).toEqual([]);
@@ -226,7 +226,7 @@ describe("the login", () => {
     expect(await attempt(plain(...(await of())))).toMatch(/^535 5\.7\.8 /);
   });
 
-  test("an SMTP password is no API key", async () => {
+  test("an SMTP password is not an API key", async () => {
     for (const key of [login.password, `svc_live_${login.password}`, `svc_test_${login.password}`])
       expect((await api.ask("GET", "/v1/messages", { key })).status).toBe(401);
   });

@@ -215,7 +215,7 @@ const recipient = async (row: Row) => {
 };
 
 describe.each(rows.filter(isTemporary))("$code $status, $words", (row) => {
-  test(`is temporary, ${row.classification}, and suppresses nobody`, async () => {
+  test(`is temporary, ${row.classification}, and does not suppress`, async () => {
     const [deferred] = await events(row, 1);
     expect(deferred).toMatchObject({
       event: "message.deferred",
@@ -239,7 +239,7 @@ describe.each(rows.filter(isTemporary))("$code $status, $words", (row) => {
 describe.each(rows.filter((row) => !isTemporary(row)))("$code $status, $words", (row) => {
   const suppresses = row.suppresses === true;
 
-  test(`is permanent, ${row.classification}, and ${suppresses ? "suppresses" : "suppresses nobody"}`, async () => {
+  test(`is permanent, ${row.classification}, and ${suppresses ? "suppresses" : "does not suppress"}`, async () => {
     const [bounced] = await events(row, 1);
     expect(bounced).toMatchObject({
       event: "message.bounced",
@@ -299,7 +299,7 @@ test("what was temporary is tried again by itself within 72 seconds, what was pe
   }
 });
 
-describe("a failure that nobody replied to", () => {
+describe("a failure without a reply", () => {
   interface Failure {
     what: string;
     /** Of the domain in the DNS; null: it does not exist. */

@@ -191,7 +191,7 @@ describe("any attempt that is answered 2xx is the last", () => {
   });
 });
 
-test("the tenth failure is dead-lettered: operations is told, and the event stays for 30 days", async () => {
+test("the tenth failure is dead-lettered: operations is notified, and the event stays for 30 days", async () => {
   const hook = await hooked(() => ({ status: 500 }));
   const eventId = await raise();
   const mails = operations.mails.length;

@@ -87,7 +87,7 @@ test("counts are per recipient: accepted, deferred at each attempt, delivered, a
   });
 });
 
-test("a bounce is hard by its reply, soft where a temporary failure ended, and neither where nobody knows", async () => {
+test("a bounce is hard by its reply, soft where a temporary failure ended, and neither if it is unknown", async () => {
   const jobs = await traffic.send({ to: ["a@a.test", "b@a.test", "c@a.test", "d@a.test"] });
   const [hard, soft, unknown, late] = jobs;
   if (!hard || !soft || !unknown || !late) throw new Error("four");
@@ -146,7 +146,7 @@ describe("refusals of suppressed recipients", () => {
     expect(counted(await traffic.totals())).toEqual({ accepted: 1, suppressed_rejections: 2 });
   });
 
-  test("that nobody asks about are written by themselves after a second", async () => {
+  test("that no one reads are written by themselves after a second", async () => {
     for (let i = 0; i < 100; i++) await traffic.rcpt("gone@a.test");
     let commits = 0;
     traffic.store.onCommit(() => void commits++);

@@ -23,7 +23,7 @@ test("owners take queue, each one's calls in their order", () => {
   expect(queue.take(0)).toEqual([]);
 });
 
-test("a batch holds what is written in ten milliseconds, or in as long as a commit takes", () => {
+test("a batch has what is written in ten milliseconds, or in as long as a commit takes", () => {
   const queue = waiting({ 1: 500 });
   queue.measured(1, 0.5, 1);
   expect(queue.take(0)).toHaveLength(20);
@@ -76,7 +76,7 @@ test("a large call that no longer fits is the first of the next batch", () => {
   expect(namesOf(queue.take(0))).toEqual(["2.0"]);
 });
 
-test("a batch holds 4 MB and 1,000 calls at most", () => {
+test("a batch has 4 MB and 1,000 calls at most", () => {
   const queue = createWriteQueue<Call>();
   for (let n = 0; n < 3; n++) queue.push(call(1, n, 2 * 1024 * 1024));
   expect(queue.take(0)).toHaveLength(2);

@@ -246,7 +246,7 @@ function nodemailer(login: Login, listeners: Listener[]): MailClient {
   };
 }
 
-/** It writes the header anew; what it is given reads like a patch. */
+/** It rewrites the header; what it is given reads like a patch. */
 function git(dir: string, login: Login): Omit<MailClient, "stop"> {
   const home = join(dir, "git");
   mkdirSync(home);
@@ -273,7 +273,7 @@ function git(dir: string, login: Login): Omit<MailClient, "stop"> {
         `--smtp-user=${login.username}`,
         `--smtp-pass=${login.password}`,
         "--smtp-domain=client.test",
-        // It writes the author anew.
+        // It rewrites the author.
         `--from=${/^From: ?(.*)$/im.exec(mail.toString())?.[1]?.trim() ?? ""}`,
         `--envelope-sender=${from}`,
         `--to=${to}`,

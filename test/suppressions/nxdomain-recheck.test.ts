@@ -114,7 +114,7 @@ test("a domain that is still not there after 15 minutes suppresses, under the bo
 });
 
 test.each(["found", "nodata"] as const)(
-  "a domain that is there again (%s) suppresses nobody",
+  "a domain that is there again (%s) does not suppress",
   async (says) => {
     await send("ann@gone.test", noDomain());
     dns["gone.test"] = says;
@@ -167,7 +167,7 @@ test("where mail was delivered lately, those domains are what must be found: nam
   expect(await isSuppressed("ann@gone.test")).toBe(true);
 });
 
-test("a DNS that cannot tell suppresses nobody, and is not asked for ever", async () => {
+test("a DNS that cannot tell does not suppress, and is not asked for ever", async () => {
   await send("ann@gone.test", noDomain());
   dns["gone.test"] = "failed";
   for (let quarters = 0; quarters < 4 * 48 + 4; quarters++) {

@@ -69,7 +69,7 @@ test("a receiver's 550 5.1.2 suppresses, in a session as in a report, and asks f
   expect(nxdomainRecheckFor(jobOf(), outcome, "evt_1", 0)).toBeNull();
 });
 
-test("550 with an enhanced 4.x.x bounces by its code and suppresses nobody", () => {
+test("550 with an enhanced 4.x.x bounces by its code and does not suppress", () => {
   expect(suppresses(jobOf(), bounce("inactive_mailbox", 550, "4.2.1"))).toBe(false);
   expect(suppresses(jobOf(), bounce("invalid_recipient", 550, "4.1.1"))).toBe(false);
   expect(suppresses(jobOf(), bounce("invalid_recipient", 550, null))).toBe(true);

@@ -106,7 +106,7 @@ test("a recorded event is delivered with the bytes that the pull API shows", asy
   });
 });
 
-test("ten failed attempts are on disk as a dead letter when it is told", async () => {
+test("ten failed attempts are on disk as a dead letter when it is reported", async () => {
   const { clock, receiver, record, results, pulled, letters } = await wired();
   receiver.answer(() => ({ status: 500 }));
   const eventId = await record();

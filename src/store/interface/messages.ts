@@ -11,7 +11,7 @@ import type { Page, PageRequest } from "../../model/page.ts";
 export interface MessageStore {
   /** Bytes up to 64 KB stay in memory for the commit; above, a spool file that is synced before this resolves. */
   putContent(bytes: AsyncIterable<Uint8Array>): Promise<PutContent>;
-  /** Lets go of content that no message came to name. */
+  /** Drops content that no message names. */
   dropContent(content: PutContent): Promise<void>;
   /** The bytes from `offset` on, in chunks. Throws ContentGone where retention removed it. */
   openContent(ref: ContentRef, offset?: number): AsyncIterable<Buffer>;

@@ -27,7 +27,7 @@ export interface WebhookStore {
     id: string,
     rotation: { secret: string; previousUntil: number | null; at: number },
   ): Promise<Endpoint | null>;
-  /** Puts events in line again, with all their attempts; answers how many. What is in line already is left alone. null: no such endpoint. */
+  /** Requeues events, with all their attempts; answers how many. Events that are queued already are left alone. null: no such endpoint. */
   replayDeliveries(accountKey: number, id: string, which: ReplayRequest, at: number): Promise<number | null>;
   deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
   /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */

@@ -290,7 +290,7 @@ export function retentionContract(open: OpenStore): void {
       await ask(t0);
       expect(await purge(t0 + day)).toEqual(nothing);
       expect(await ask(t0 + day)).toMatchObject({ kind: "replayed" });
-      expect(await ask(t0 + day + 1)).toMatchObject({ kind: "accepted" }); // expired, and taken anew
+      expect(await ask(t0 + day + 1)).toMatchObject({ kind: "accepted" }); // expired, and accepted again
       expect(await purge(t0 + day + 1)).toEqual(nothing);
       expect(await ask(t0 + 2 * day + 1)).toMatchObject({ kind: "replayed", body: '{"at":86400001}' });
       expect(await purge(t0 + 2 * day + 2)).toEqual({ ...nothing, idempotency: 1 });
