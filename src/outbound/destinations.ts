@@ -48,7 +48,7 @@ export function createDestinations({
   const here = (group: string, account: Owner, decide: (job: Job) => Outcome): Destination => ({
     group,
     account,
-    line: `${group} ${account}`,
+    readyQueue: `${group} ${account}`,
     sources: () => systemSources.usable(null),
     sourcesOf: () => [],
     prepare: () => undefined,
@@ -106,7 +106,7 @@ export function createDestinations({
       return {
         group: route.group,
         account: accountKey,
-        line: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
+        readyQueue: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),
         prepare: messages.signAhead,
         sourcesOf: (wanted) => pools.sourcesOf(accountKey, ipPool).usable(wanted),

@@ -1,4 +1,4 @@
-// The queue's scheduled queues: what waits for one destination waits in one line, so that a
+// Names of scheduled queues: what waits for one destination is in one queue, so that a
 // destination that hangs delays no other. A scheduled queue's name is all that the store knows of it.
 
 /** The one scheduled queue of mail that never leaves the machine. */

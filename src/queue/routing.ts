@@ -16,8 +16,8 @@ export interface Destination {
   group: string;
   /** Whose mail it is: the account, or for what no account sends a name of its own. */
   account: Owner;
-  /** Its mail waits in one line with that of other scheduled queues: those of a pool at a group. */
-  line: string;
+  /** The name of its ready queue, which scheduled queues of one pool at one group share. */
+  readyQueue: string;
   /** What was decided here without a receiver, as "the DNS could not be asked": it is not kept while it is asked for again. */
   onlyFresh?: true;
   /** The addresses that it may leave from now, the same list until that changes; empty: none, it waits. */

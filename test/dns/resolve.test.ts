@@ -217,7 +217,7 @@ test("aliases that form a loop, or on and on, are a failure", async () => {
   dns.set("y.test", "CNAME", ["x.test"]);
   expect(await resolver.a("x.test")).toMatchObject({
     kind: "failed",
-    why: expect.stringContaining("circle"),
+    why: expect.stringContaining("loop"),
   });
   dns.set("self.test", "CNAME", ["self.test"]);
   expect(await resolver.a("self.test")).toMatchObject({ kind: "failed" });

@@ -102,7 +102,7 @@ export function bench(
     /** Runs before an outcome is turned into a settlement. */
     settling?: (job: Job) => void;
     groupOf?: (queueName: string) => string;
-    lineOf?: (queueName: string) => string;
+    readyQueueOf?: (queueName: string) => string;
     accountOf?: (queueName: string) => number;
     sources?: (queueName: string) => readonly Source[];
     unsent?: (source: Source) => boolean;
@@ -123,7 +123,7 @@ export function bench(
   const destination = (queueName: string): Destination => ({
     group: groupOf(queueName),
     account: options.accountOf?.(queueName) ?? 1,
-    line: options.lineOf?.(queueName) ?? groupOf(queueName),
+    readyQueue: options.readyQueueOf?.(queueName) ?? groupOf(queueName),
     sources: () => options.sources?.(queueName) ?? system,
     sourcesOf: (family) => options.sourcesOf?.(family) ?? [],
     prepare: () => undefined,

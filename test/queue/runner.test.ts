@@ -323,7 +323,7 @@ test("an account all of whose receivers hang leaves slots to another's mail", as
   const domains = Array.from({ length: 2_100 }, (_, i) => `tarpit-${i}.test`);
   const { queue, clock, runner, begun } = bench({
     hangs: domains,
-    lineOf: (queueName) => queueName,
+    readyQueueOf: (queueName) => queueName,
     accountOf: (queueName) => Number(queueName.split(".")[0]),
   });
   domains.forEach((domain, i) => queue.add(makeJob(i, { domain, queueName: `1.a/${domain}` }), clock.now()));

@@ -65,7 +65,7 @@ async function bench(
     destinationOf: async () => ({
       group: "x",
       account: 1,
-      line: "x",
+      readyQueue: "x",
       sources: () => systemSources.usable(null),
       sourcesOf: () => [],
       prepare: () => undefined,
