@@ -6,7 +6,7 @@
 import type { Pool } from "undici";
 import type { DueDelivery } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
-import { readEndpointUrl } from "./guard.ts";
+import { readEndpointUrl } from "./ssrf-filter.ts";
 import type { Post } from "./post.ts";
 
 const queueSlots = 32;

@@ -30,7 +30,7 @@ export interface MessageStore {
   message(accountKey: number, id: string): Promise<MessageRecord | null>;
   listMessages(accountKey: number, filter: MessageFilter, page: PageRequest): Promise<Page<MessageRecord>>;
   attempts(accountKey: number, messageId: string): Promise<AttemptView[]>;
-  /** Cancels every recipient that is scheduled, queued, deferred or on hold, and not leased; `canceled` is how many, `message` as it is then. null: no such message. */
+  /** Cancels every recipient that is scheduled, queued, deferred or held, and not leased; `canceled` is how many, `message` as it is then. null: no such message. */
   cancelMessage(
     accountKey: number,
     id: string,

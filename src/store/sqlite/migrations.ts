@@ -38,7 +38,7 @@ CREATE TABLE quota_uses (
   kind TEXT NOT NULL, owner INTEGER NOT NULL, day INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (kind, owner)
 ) STRICT, WITHOUT ROWID;
 `,
-  // Messages: the row, its content and its recipients, who wait, are leased, on hold or final.
+  // Messages: the row, its content and its recipients, who wait, are leased, held or final.
   `
 CREATE TABLE messages (
   key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, test INTEGER NOT NULL,

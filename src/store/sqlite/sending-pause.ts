@@ -1,7 +1,7 @@
 // A sending pause. What is due of the account leaves the index of what waits the first time that a claim finds it, so
 // that others' mail in the same scheduled queue is found without walking over it again; it is then leased to a holder of its account
 // (held-mail.ts). What is not yet due stays where it waits, and is found by the same claim when its time has come. Released,
-// it is due by the time since when it was held, and the time on hold is added up: it does not count towards the age at
+// it is due by the time since when it was held, and the held time is added up: it does not count towards the age at
 // which mail is given up.
 import type { Database, Statement } from "better-sqlite3";
 import type { GuardBaseline } from "../../model/account.ts";

@@ -19,7 +19,7 @@ const badPorts = new Set(
   ).split(" "),
 );
 
-export interface Guard {
+export interface SsrfFilter {
   /** Throws Refusal `validation_failed` (field `url`) where the URL may not be an endpoint. A name that does not resolve passes. */
   check(text: string): Promise<void>;
   /** Why the URL's host, where it is an address, may not be dialled; null where it may or is a name. */
@@ -29,10 +29,10 @@ export interface Guard {
 }
 
 /** `mayDial` decides on one literal address in any family. */
-export function createGuard(deps: {
+export function createSsrfFilter(deps: {
   resolver: Pick<Resolver, "a" | "aaaa">;
   mayDial(address: string): boolean;
-}): Guard {
+}): SsrfFilter {
   const literalRefusal = (url: URL): string | null => {
     const host = bareHost(url);
     return isIP(host) !== 0 && !deps.mayDial(host) ? `${host} is not a public address` : null;
