@@ -2,7 +2,7 @@
 // fits. Bytes and headers by a table; bodies, queries and paths by the routes' own schemas: hostile-bodies.test.ts.
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { routesAsData, startProgram, type Program, type Told } from "../support/program.ts";
+import { routesAsData, startProgram, type Program, type ProgramResponse } from "../support/program.ts";
 import { asRecord, faultsOf, parsed } from "../support/judge.ts";
 
 let program: Program;
@@ -30,8 +30,8 @@ function head(line: string, fields: Fields = [], without: string[] = []): string
 }
 
 /** Every answer of a connection. */
-function answersIn(bytes: string): Told[] {
-  const answers: Told[] = [];
+function answersIn(bytes: string): ProgramResponse[] {
+  const answers: ProgramResponse[] = [];
   for (let rest = bytes; rest.startsWith("HTTP/1.1 ");) {
     const end = rest.indexOf("\r\n\r\n");
     const [line = "", ...lines] = rest.slice(0, end).split("\r\n");
@@ -60,7 +60,7 @@ async function judged(method: string, pieces: (string | Buffer)[]): Promise<[num
   return [told.status, codeOf(told)];
 }
 
-function codeOf(told: Told): unknown {
+function codeOf(told: ProgramResponse): unknown {
   const body = asRecord(parsed(told.text));
   return body["code"] ?? asRecord(body["error"])["code"];
 }
@@ -201,7 +201,7 @@ describe("bodies", () => {
     ["pile of brackets", "/v1/messages", "[".repeat(300_000)],
   ])("a large %s is refused in a short answer, unparsed", async (_name, path, body) => {
     const [told] = answersIn(await program.raw(post(body, json, path)));
-    expect([told?.status, codeOf(told as Told)], path).toEqual([422, "validation_failed"]);
+    expect([told?.status, codeOf(told as ProgramResponse)], path).toEqual([422, "validation_failed"]);
     expect(told?.text).toMatch(/The body has more than \d+ values/);
     expect(told?.text.length).toBeLessThan(1000);
   });
@@ -514,13 +514,13 @@ describe("targets and methods", () => {
           program.ask({ method: one, target, headers: { authorization: `Bearer ${key}` } }),
         ),
       );
-      expect(faultsOf(asked as Told, { method: "HEAD" }), path).toEqual([]);
-      const facts = ({ status, headers }: Told) => [
+      expect(faultsOf(asked as ProgramResponse, { method: "HEAD" }), path).toEqual([]);
+      const facts = ({ status, headers }: ProgramResponse) => [
         status,
         headers["content-type"],
         headers["content-length"],
       ];
-      expect(facts(asked as Told), path).toEqual(facts(got as Told));
+      expect(facts(asked as ProgramResponse), path).toEqual(facts(got as ProgramResponse));
     }
   });
 });

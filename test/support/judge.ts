@@ -1,7 +1,7 @@
 // Whether an answer of the API keeps its form, whatever was asked: its headers, the two shapes of a refusal, a code of
 // the catalogue with that code's status, and every row of `errors`. What it says is another test's to judge.
 import { errorCatalog, type ErrorCode } from "../../src/errors.ts";
-import type { Told } from "./program.ts";
+import type { ProgramResponse } from "./program.ts";
 
 /** 408 and 431 are HTTP's own, and carry invalid_request. */
 const ofHttp = [408, 431];
@@ -14,7 +14,7 @@ export interface Question {
 }
 
 /** What is wrong with the answer; nothing where it is as it should be. */
-export function faultsOf(told: Told, question: Question): string[] {
+export function faultsOf(told: ProgramResponse, question: Question): string[] {
   const faults: string[] = [];
   const must = (holds: boolean, fault: string): void => void (holds || faults.push(fault));
   const header = (name: string): string => String(told.headers[name] ?? "");
@@ -33,7 +33,7 @@ export function faultsOf(told: Told, question: Question): string[] {
   return faults;
 }
 
-function refusalFaults(told: Told, { accept = "" }: Question): string[] {
+function refusalFaults(told: ProgramResponse, { accept = "" }: Question): string[] {
   const faults: string[] = [];
   const must = (holds: boolean, fault: string): void => void (holds || faults.push(fault));
   const { status, headers, text } = told;
