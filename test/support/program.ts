@@ -18,7 +18,7 @@ import { silentLog, type Log } from "../../src/log.ts";
 import { startDnsServer, type DnsServer } from "./dns-server.ts";
 import { publish } from "./publish.ts";
 
-export interface Asked {
+export interface ProgramRequest {
   method: string;
   /** As it stands in the request line. */
   target: string;
@@ -27,7 +27,7 @@ export interface Asked {
   listener?: "public" | "admin";
 }
 
-export interface Told {
+export interface ProgramResponse {
   status: number;
   headers: IncomingHttpHeaders;
   text: string;
@@ -42,7 +42,7 @@ export interface Program {
   mailPorts(name: string): number[];
   /** Exceptions that were logged: what nobody expected. Errors without one are news for the operator. */
   failures: { fields: Record<string, unknown>; text: string }[];
-  ask(asked: Asked): Promise<Told>;
+  ask(asked: ProgramRequest): Promise<ProgramResponse>;
   /** Parsed, over the admin socket; fails where it is not 2xx. */
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into bodies of many shapes
   admin(method: string, path: string, body?: unknown, account?: string): Promise<any>;
@@ -128,7 +128,13 @@ export async function startProgram({
     admin: new Agent({ keepAlive: true }),
   };
 
-  const ask = ({ method, target, headers = {}, body, listener = "public" }: Asked): Promise<Told> =>
+  const ask = ({
+    method,
+    target,
+    headers = {},
+    body,
+    listener = "public",
+  }: ProgramRequest): Promise<ProgramResponse> =>
     new Promise((resolve, reject) => {
       const where = listener === "admin" ? { socketPath: socket } : { host: "127.0.0.1", port };
       const own = listener === "admin" ? {} : { "x-forwarded-proto": "https" };
