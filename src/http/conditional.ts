@@ -26,7 +26,7 @@ export async function readConditionally(
   const accountKey = x.principal === null ? 0 : accountOf(x).key;
   const written = await deps.store.lastChange(accountKey, route.lastModifiedFrom);
   const change = { ...written, at: Math.max(written.at, lastTurn(deps.clock.now(), route.changesEachMs)) };
-  const since = ifModifiedSince(x, nowSecond);
+  const since = ifModifiedSince(x);
 
   const unchanged = (changedAt: number): boolean =>
     since !== null && changedAt <= since && changedAt < nowSecond && since <= nowSecond;
@@ -63,9 +63,9 @@ function dated(reply: Reply, at: number): Reply {
 }
 
 /** null: there is none, or none that counts (more than one, no date, or If-None-Match beside it: RFC 9110 §13.2.2). */
-function ifModifiedSince(x: Exchange, now: number): number | null {
+function ifModifiedSince(x: Exchange): number | null {
   const { "if-modified-since": given, "if-none-match": tags } = x.req.headersDistinct;
-  return given?.length === 1 && tags === undefined ? readHttpDate(given[0] ?? "", now) : null;
+  return given?.length === 1 && tags === undefined ? readHttpDate(given[0] ?? "") : null;
 }
 
 function wholeSecond(ms: number): number {

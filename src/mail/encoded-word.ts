@@ -1,18 +1,12 @@
-// Encoded-words (RFC 2047): text that is not ASCII in a header. Written words contain whole characters
-// (with their marks where they fit) and at most 75 octets (§2), at a cost of one pass over the text; read ones are decoded in any charset that
-// the platform knows, and anything that is not a valid encoded-word stays as it is.
+// Encoded-words (RFC 2047): text that is not ASCII in a header. Written words contain whole characters and at most 75 octets
+// (§2). Read ones are decoded in any charset that the platform knows, also where a character was cut in two, and what is
+// not a valid encoded-word stays as it is.
 import { encodeWord } from "nodemailer/lib/mime-funcs";
 
-/** `=?UTF-8?Q?` and `?=`. */
-const frame = 12;
 export const maxWordLength = 75;
-/** What Q writes as it is inside a phrase (RFC 2047 §5 (3)). */
-const bareInQ = Array.from({ length: 128 }, (_, code) =>
-  /[A-Za-z0-9!*+\-/ ]/.test(String.fromCharCode(code)),
-);
-/** A character with what belongs to it: marks, tones of skin, what is joined to it; a flag. Intl.Segmenter takes twenty times as long. */
-const clusters = /\p{RI}{2}|.(?:[\p{M}\u{1f3fb}-\u{1f3ff}]|\u200d.?)*/gsu;
-/** Of more UTF-16 units, words are cut between any two characters. */
+/** `=?UTF-8?B?` and `?=`. */
+const frame = 12;
+/** The most UTF-16 units that nodemailer encodes: 100 KB would cost five times what `longWords` takes. */
 const longText = 1_000;
 
 /** Printable ASCII that no decoder takes for an encoded-word. */
@@ -21,42 +15,22 @@ export function isPlainText(text: string): boolean {
 }
 
 /**
- * The text as encoded-words, to be joined by folding white space, which decoders drop. The first has
- * at most `firstLength` octets (30 or more), the others at most 75. Lone surrogates become U+FFFD.
+ * The text as encoded-words of at most `length` octets (30 to 75), to be joined by folding white space, which decoders
+ * drop. Lone surrogates become U+FFFD.
  */
-export function encodeWords(text: string, firstLength: number): string[] {
+export function encodeWords(text: string, length: number): string[] {
   const wellFormed = text.toWellFormed();
-  if (wellFormed.length > longText) return longWords(wellFormed, firstLength);
-  const encoding = preferQ(wellFormed) ? "Q" : "B";
-  const room = (length: number): number =>
-    // Q: two octets less, for a space at the end takes three; B: whole groups of three octets.
-    encoding === "Q" ? length - frame - 2 : Math.floor((length - frame) / 4) * 3;
-  const words: string[] = [];
-  let limit = room(Math.min(firstLength, maxWordLength));
-  let held = "";
-  let size = 0;
-  for (const piece of pieces(wellFormed, encoding, limit)) {
-    const cost = sizeOf(piece, encoding);
-    if (held !== "" && size + cost > limit) {
-      words.push(encodeWord(held, encoding));
-      limit = room(maxWordLength);
-      held = "";
-      size = 0;
-    }
-    held += piece;
-    size += cost;
-  }
-  return held === "" ? words : [...words, encodeWord(held, encoding)];
+  if (wellFormed.length > longText) return longWords(wellFormed, length);
+  return encodeWord(wellFormed, preferQ(wellFormed) ? "Q" : "B", length).split(" ");
 }
 
 /** In B, cut as octets: text of 100 KB costs no more than its length. */
-function longWords(text: string, firstLength: number): string[] {
+function longWords(text: string, length: number): string[] {
   const bytes = Buffer.from(text);
-  const room = (length: number): number => Math.floor((length - frame) / 4) * 3;
+  const room = Math.floor((length - frame) / 4) * 3;
   const words: string[] = [];
-  let limit = room(Math.min(firstLength, maxWordLength));
-  for (let at = 0; at < bytes.length; limit = room(maxWordLength)) {
-    let end = at + limit;
+  for (let at = 0; at < bytes.length;) {
+    let end = at + room;
     while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
     words.push(`=?UTF-8?B?${bytes.toString("base64", at, end)}?=`);
     at = end;
@@ -64,39 +38,10 @@ function longWords(text: string, firstLength: number): string[] {
   return words;
 }
 
-type Encoding = "Q" | "B";
-
-/** Q is readable and shorter while at most a third of the octets must be escaped. */
+/** Q is readable, and hardly longer than B while at most a fifth of the octets is escaped (RFC 2047 §5 (3)). */
 function preferQ(text: string): boolean {
-  return sizeOf(text, "Q") <= sizeOf(text, "B") * 1.4;
-}
-
-function sizeOf(piece: string, encoding: Encoding): number {
-  let size = 0;
-  for (let i = 0; i < piece.length; i++) {
-    const code = piece.charCodeAt(i);
-    const bare = code < 128 && (encoding === "B" || bareInQ[code] === true);
-    size += bare ? 1 : octetsOf(code) * (encoding === "Q" ? 3 : 1);
-  }
-  return size;
-}
-
-/** Of a UTF-16 unit in UTF-8; two surrogates have four together. */
-function octetsOf(code: number): number {
-  if (code < 0x80) return 1;
-  return code < 0x800 || (code >= 0xd800 && code < 0xe000) ? 2 : 3;
-}
-
-/** What is not to be divided: characters with their marks, or the code points of one that is too long for a word. */
-function* pieces(text: string, encoding: Encoding, limit: number): Generator<string> {
-  if (sizeOf(text, encoding) <= limit) {
-    yield text;
-    return;
-  }
-  for (const [cluster] of text.matchAll(clusters)) {
-    if (sizeOf(cluster, encoding) <= limit) yield cluster;
-    else yield* cluster;
-  }
+  const escaped = Buffer.byteLength(text.replace(/[A-Za-z0-9!*+\-/ ]+/g, ""));
+  return escaped * 5 <= Buffer.byteLength(text);
 }
 
 /** charset, language (RFC 2231 §5), encoding, encoded text. No part can contain a `?`: no backtracking. */

@@ -15,18 +15,24 @@ export interface PurgeRequest {
   limit: number;
 }
 
-export interface Purged {
-  content: number;
-  messages: number;
-  events: number;
-  deliveries: number;
+/** What is removed, and how much where it is nothing. */
+export const nothingPurged = {
+  content: 0,
+  messages: 0,
+  events: 0,
+  deliveries: 0,
   /** Answers to idempotent requests that are too old to be replayed. */
-  idempotency: number;
+  idempotency: 0,
+  audit: 0,
   /** Rows of the statistics. */
-  stats: number;
-  audit: number;
+  stats: 0,
   /** Spool files. */
-  files: number;
+  files: 0,
+};
+
+export type PurgedCounts = typeof nothingPurged;
+
+export interface Purged extends PurgedCounts {
   /** There is more to remove, or space to return to the file system: call again. */
   more: boolean;
 }

@@ -4,7 +4,7 @@
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
-import type { Purged } from "../model/retention.ts";
+import { nothingPurged, type Purged } from "../model/retention.ts";
 import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 
@@ -62,16 +62,7 @@ export function createRetention({ store, retention, clock, log }: RetentionDeps)
     });
 
   const all = async (): Promise<void> => {
-    const sum = {
-      content: 0,
-      messages: 0,
-      events: 0,
-      deliveries: 0,
-      idempotency: 0,
-      audit: 0,
-      stats: 0,
-      files: 0,
-    };
+    const sum = { ...nothingPurged };
     for (let more = true; more && !stopping;) {
       const purged = await piece();
       for (const kind of Object.keys(sum) as (keyof typeof sum)[]) sum[kind] += purged[kind];

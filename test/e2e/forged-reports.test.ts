@@ -1,45 +1,38 @@
 // Attacks on port 25 of the built program, without credentials: complaints forged by what an outsider can know, bounces
 // of co-recipients, and a flood beside which honest reports get through.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, startAppliance, type Appliance } from "../support/appliance.ts";
-import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
-import { publish } from "../support/publish.ts";
+import { eventually, type Appliance } from "../support/appliance.ts";
 import { arfMail, dsnMail } from "../support/reports.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
-import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
+import { startSending, type Sending } from "../support/sending.ts";
+import type { Receiver } from "../support/smtp-receiver.ts";
 
 const port = 25_127;
 const loop = "127.0.0.33";
 const flooder = "127.0.0.34";
-let dns: DnsServer;
+let sending: Sending;
 let receiver: Receiver;
 let svc: Appliance;
 let key: string;
 
 beforeAll(async () => {
-  dns = await startDnsServer({
-    "far.test": { MX: ["10 mx.far.test"] },
-    "mx.far.test": { A: ["127.0.0.23"] },
-    "33.0.0.127.in-addr.arpa": { PTR: ["mx.loop.test"] },
-    "mx.loop.test": { A: [loop] },
-    // Says that it is the loop; the loop does not say so.
-    "34.0.0.127.in-addr.arpa": { PTR: ["mx.loop.test"] },
-  });
-  receiver = await startReceiver({ address: "127.0.0.23", port });
-  svc = await startAppliance({
-    config: {
-      dns: { servers: [dns.server] },
-      outbound: { port, allow_networks: ["127.0.0.0/8"], retry: ["1s"] },
-      feedback: { loops: ["loop.test"] },
+  sending = await startSending(
+    "far.test",
+    { address: "127.0.0.23", port },
+    {
+      records: {
+        "33.0.0.127.in-addr.arpa": { PTR: ["mx.loop.test"] },
+        "mx.loop.test": { A: [loop] },
+        // Says that it is the loop; the loop does not say so.
+        "34.0.0.127.in-addr.arpa": { PTR: ["mx.loop.test"] },
+      },
+      outbound: { retry: ["1s"] },
+      config: { feedback: { loops: ["loop.test"] } },
     },
-  });
-  key = (await svc.admin("POST", "/v1/keys", { name: "test", scope: "admin" })).json.key;
-  await publish(svc, dns, "ok.test");
+  );
+  ({ receiver, svc, key } = sending);
 });
-afterAll(async () => {
-  await svc?.stop();
-  await Promise.all([receiver?.stop(), dns?.stop()]);
-});
+afterAll(() => sending?.stop());
 
 interface Sent {
   id: string;

@@ -1,35 +1,22 @@
 // IP pools from the outside: the built program on loopback addresses, a receiver that sees who calls.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, startAppliance, type Appliance } from "../support/appliance.ts";
-import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
-import { publish } from "../support/publish.ts";
-import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
+import { eventually, type Appliance } from "../support/appliance.ts";
+import type { DnsServer } from "../support/dns-server.ts";
+import { startSending, type Sending } from "../support/sending.ts";
+import type { Receiver } from "../support/smtp-receiver.ts";
 
 const port = 25_027;
+let sending: Sending;
 let dns: DnsServer;
 let receiver: Receiver;
 let svc: Appliance;
 let key: string;
 
 beforeAll(async () => {
-  dns = await startDnsServer({
-    "one.test": { MX: ["10 mx.one.test"] },
-    "mx.one.test": { A: ["127.0.0.21"] },
-  });
-  receiver = await startReceiver({ address: "127.0.0.21", port });
-  svc = await startAppliance({
-    config: {
-      dns: { servers: [dns.server] },
-      outbound: { port, allow_networks: ["127.0.0.0/8"], retry: ["1s"] },
-    },
-  });
-  key = (await svc.admin("POST", "/v1/keys", { name: "test", scope: "admin" })).json.key;
-  await publish(svc, dns, "ok.test");
+  sending = await startSending("one.test", { address: "127.0.0.21", port }, { outbound: { retry: ["1s"] } });
+  ({ dns, receiver, svc, key } = sending);
 });
-afterAll(async () => {
-  await svc?.stop();
-  await Promise.all([receiver?.stop(), dns?.stop()]);
-});
+afterAll(() => sending?.stop());
 
 const send = async (pool?: string) =>
   svc.api(key, "POST", "/v1/messages", {

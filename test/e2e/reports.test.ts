@@ -1,38 +1,23 @@
 // What comes back, from the outside: a message is delivered, the receiver reports later, to our port 25, what became
 // of it; the event, the suppression and the next refusal follow. And what nobody may do there.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, startAppliance, type Appliance } from "../support/appliance.ts";
-import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
-import { publish } from "../support/publish.ts";
+import { eventually, type Appliance } from "../support/appliance.ts";
 import { arfMail, dsnMail } from "../support/reports.ts";
 import { connectSmtp, type SmtpClient } from "../support/smtp-client.ts";
-import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
+import { startSending, type Sending } from "../support/sending.ts";
+import type { Receiver } from "../support/smtp-receiver.ts";
 
 const port = 25_125;
-let dns: DnsServer;
+let sending: Sending;
 let receiver: Receiver;
 let svc: Appliance;
 let key: string;
 
 beforeAll(async () => {
-  dns = await startDnsServer({
-    "far.test": { MX: ["10 mx.far.test"] },
-    "mx.far.test": { A: ["127.0.0.21"] },
-  });
-  receiver = await startReceiver({ address: "127.0.0.21", port });
-  svc = await startAppliance({
-    config: {
-      dns: { servers: [dns.server] },
-      outbound: { port, allow_networks: ["127.0.0.0/8"], retry: ["1s"] },
-    },
-  });
-  key = (await svc.admin("POST", "/v1/keys", { name: "test", scope: "admin" })).json.key;
-  await publish(svc, dns, "ok.test");
+  sending = await startSending("far.test", { address: "127.0.0.21", port }, { outbound: { retry: ["1s"] } });
+  ({ receiver, svc, key } = sending);
 });
-afterAll(async () => {
-  await svc?.stop();
-  await Promise.all([receiver?.stop(), dns?.stop()]);
-});
+afterAll(() => sending?.stop());
 
 const send = (to: string) =>
   svc.api(key, "POST", "/v1/messages", { from: "shop@ok.test", to, subject: "Your order", text: "Hi" });

@@ -2,12 +2,13 @@
 // signed before, meanwhile and after.
 import { authenticate } from "mailauth";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, startAppliance, type Appliance } from "../support/appliance.ts";
-import { startDnsServer, type DnsServer, type RecordType } from "../support/dns-server.ts";
-import { publish } from "../support/publish.ts";
-import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
+import { eventually, type Appliance } from "../support/appliance.ts";
+import { type DnsServer, type RecordType } from "../support/dns-server.ts";
+import { startSending, type Sending } from "../support/sending.ts";
+import type { Receiver } from "../support/smtp-receiver.ts";
 
 const port = 25_126;
+let sending: Sending;
 let dns: DnsServer;
 let receiver: Receiver;
 let svc: Appliance;
@@ -24,22 +25,11 @@ interface Shown {
 }
 
 beforeAll(async () => {
-  dns = await startDnsServer({
-    "far.test": { MX: ["10 mx.far.test"] },
-    "mx.far.test": { A: ["127.0.0.22"] },
-  });
-  receiver = await startReceiver({ address: "127.0.0.22", port });
-  svc = await startAppliance({
-    config: { dns: { servers: [dns.server] }, outbound: { port, allow_networks: ["127.0.0.0/8"] } },
-  });
-  key = (await svc.admin("POST", "/v1/keys", { name: "test", scope: "admin" })).json.key;
-  await publish(svc, dns, "ok.test");
+  sending = await startSending("far.test", { address: "127.0.0.22", port });
+  ({ dns, receiver, svc, key } = sending);
   note((await svc.admin("GET", "/v1/domains/ok.test")).json.records);
 });
-afterAll(async () => {
-  await svc?.stop();
-  await Promise.all([receiver?.stop(), dns?.stop()]);
-});
+afterAll(() => sending?.stop());
 
 function note(records: Shown[]): void {
   for (const { type, name, value } of records) if (type === "TXT") zone.set(name, value);

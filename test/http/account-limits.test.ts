@@ -4,31 +4,26 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDomains } from "../../src/domains/manage.ts";
 import { createIdMint } from "../../src/ids.ts";
 import type { Store } from "../../src/store/store.ts";
-import { newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { fake, startHttp, text, type Answer, type Harness } from "./harness.ts";
+import { newSuppression } from "../store/fixtures.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { fake, text, type Answer } from "./harness.ts";
+import { startStored, type Stored } from "./stored.ts";
 
-const high = { burst: 1e9, perSecond: 1e9 };
-let http: Harness;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  const domains = createDomains({
-    store,
-    resolver: fake("resolver", {}),
-    config: { hostname: "mail.acme.example", sources: [], publicHost: "mail.acme.example" },
-    clock,
-    mint: createIdMint(),
-  });
-  http = await startHttp({
-    opened: { store, clock },
-    domains,
+  http = await startStored((opened) => ({
+    domains: createDomains({
+      ...opened,
+      resolver: fake("resolver", {}),
+      config: { hostname: "mail.acme.example", sources: [], publicHost: "mail.acme.example" },
+      mint: createIdMint(),
+    }),
     webhooks: { checkUrl: () => Promise.resolve(), kick: () => undefined },
     pools: { changed: () => Promise.resolve(), canBind: () => Promise.resolve(true) },
-    config: { rates: { default: high, account: high, "webhooks-write": high, "suppressions-write": high } },
-  });
+  }));
+  ({ store, clock } = http);
 });
 afterAll(() => http.stop());
 

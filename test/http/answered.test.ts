@@ -1,19 +1,13 @@
 // An Idempotency-Key on every route that changes something, over a real store: one effect and equal answers however many
 // requests race, nothing kept of a failure, and all of it forgotten after a day.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { Refusal } from "../../src/errors.ts";
-import { parseDomain } from "../../src/mail/address.ts";
 import type { Store } from "../../src/store/store.ts";
-import { accept, mint, newDirectory, newMessage, newSuppression, openSqlite } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { list, startHttp, text, type Answer, type Harness } from "./harness.ts";
-import { asAdded } from "../support/domains.ts";
+import { accept, newMessage, newSuppression } from "../store/fixtures.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { list, text, type Answer } from "./harness.ts";
+import { addDomain, startStored, type Stored } from "./stored.ts";
 
-const high = { burst: 1e9, perSecond: 1e9 };
-const buckets = ["messages-write", "suppressions-write", "suppressions-delete", "webhooks-write"];
-const rates = Object.fromEntries([...buckets, "default", "account"].map((name) => [name, high]));
-
-let http: Harness;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let account: number;
@@ -21,11 +15,7 @@ let tests = 0;
 let kicks = 0;
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  http = await startHttp({
-    opened: { store, clock },
-    config: { rates },
+  http = await startStored((opened) => ({
     webhooks: {
       kick: () => void kicks++,
       checkUrl: () => Promise.resolve(),
@@ -39,31 +29,11 @@ beforeAll(async () => {
         }),
     },
     domains: {
-      async add(accountKey, given, into = store) {
-        const name = parseDomain(given);
-        if (!name.ok) throw new Refusal("validation_failed", "no", { field: "name" });
-        const now = clock.now();
-        const domain = await into.createDomain({
-          id: mint("dom", now),
-          accountKey,
-          name: name.value,
-          status: "pending",
-          returnPathDomain: "",
-          records: [],
-          dkimKeys: [],
-          createdAt: now,
-          updatedAt: now,
-          verifiedAt: null,
-          checkedAt: null,
-          failingSince: null,
-          ...asAdded,
-        });
-        if (!domain) throw new Refusal("conflict", "The account has this domain already.");
-        return domain;
-      },
+      add: addDomain(opened),
       verify: (domain) => Promise.resolve({ ...domain, checkedAt: clock.now() + tests++ }),
     },
-  });
+  }));
+  ({ store, clock } = http);
   account = http.account.key;
   await http.ask({
     method: "PATCH",

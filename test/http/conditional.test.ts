@@ -12,21 +12,20 @@ import {
   accept,
   minute,
   mint,
-  newDirectory,
   newEndpoint,
   newEvent,
   newMessage,
   newSuppression,
-  openSqlite,
   owner,
   settlementOf,
   took,
 } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { fake, startHttp, text, type Answer, type Harness } from "./harness.ts";
-import { asAdded } from "../support/domains.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { getFrom, reading, second, stampOf, type Get } from "./conditional-reads.ts";
+import { fake } from "./harness.ts";
+import { newDomain, startStored, type Stored } from "./stored.ts";
 
-let http: Harness;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let account: number;
@@ -36,9 +35,9 @@ let sent: Job[];
 let messageId: string;
 let keyId: string;
 
-const reading = allRoutes(fake<RouteDeps>("deps", {})).filter(({ method }) => method === "GET");
+const getRoutes = allRoutes(fake<RouteDeps>("deps", {})).filter(({ method }) => method === "GET");
 /** A path with other filters on the admin socket than in the public API stands here once. */
-const routes = [...new Map(reading.toReversed().map((route) => [route.path, route])).values()];
+const routes = [...new Map(getRoutes.toReversed().map((route) => [route.path, route])).values()];
 
 /** A request of every GET route; a new route needs its line here. */
 const asks = (): Record<string, string> => ({
@@ -90,9 +89,8 @@ const asks = (): Record<string, string> => ({
 });
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  http = await startHttp({ opened: { store, clock } });
+  http = await startStored(() => ({ config: { rates: {} } }));
+  ({ store, clock } = http);
   account = http.account.key;
   keyId = (await http.key("send")).key.id;
   hook = await store.createEndpoint(newEndpoint(account, clock.now()));
@@ -106,21 +104,7 @@ beforeAll(async () => {
   sent = await accept(store, message);
   for (const job of sent) await store.settle(settlementOf(job, clock.now(), { catchInInbox: true }));
   await store.addSuppressions([newSuppression(account, "listed@a.test")], clock.now());
-  await store.createDomain({
-    id: mint("dom", clock.now()),
-    accountKey: account,
-    name: "shop.example",
-    status: "pending",
-    returnPathDomain: "",
-    records: [],
-    dkimKeys: [],
-    createdAt: clock.now(),
-    updatedAt: clock.now(),
-    verifiedAt: null,
-    checkedAt: null,
-    failingSince: null,
-    ...asAdded,
-  });
+  await store.createDomain(newDomain(account, "shop.example", clock.now()));
 });
 afterAll(() => http.stop());
 beforeEach(() => clock.advance(5000));
@@ -130,25 +114,13 @@ const routeOf = (path: string) => {
   if (!found || found.method !== "GET") throw new Error(`there is no GET ${path}`);
   return found;
 };
-const get = (
-  path: string,
-  since?: string,
-  more: { method?: string; headers?: Record<string, string>; admin?: boolean } = {},
-) =>
-  http.ask({
-    method: more.method ?? "GET",
-    path: asks()[path] ?? path,
+const ask = getFrom(() => http);
+const get: Get = (path, since, more = {}) =>
+  ask(asks()[path] ?? path, since, {
+    ...more,
     admin: more.admin === true || routes.find((route) => route.path === path)?.listeners === "admin",
-    headers: { ...(since === undefined ? {} : { "if-modified-since": since }), ...more.headers },
   });
-const stampOf = (answer: Answer): string => text(answer.headers["last-modified"]);
-const second = (ms: number): string => new Date(ms).toUTCString();
-/** Last-Modified of an answer of a while ago. */
-const read = async (path: string, admin = false): Promise<string> => {
-  const answer = await get(path, undefined, { admin });
-  expect([path, answer.status]).toEqual([path, 200]);
-  return stampOf(answer);
-};
+const read = reading(get);
 const conditional = (of?: Resource): string[] =>
   routes
     .filter((route) => route.method === "GET" && route.lastModifiedFrom !== "always")
@@ -405,182 +377,6 @@ test("what retention removes is gone from a conditional list too", async () => {
   expect((await get("/v1/events", rest)).status).toBe(304);
   expect((await store.purge({ ...old, eventsBefore: at })).events).toBeGreaterThan(0);
   expect((await get("/v1/events", rest)).status).toBe(200);
-});
-
-describe("within a second", () => {
-  test.each([0, 1, 400, 999])(
-    "a change %i ms after an answer is never hidden behind its date",
-    async (ms) => {
-      await clock.advance(1000 - (clock.now() % 1000));
-      await add(`one${ms}@a.test`);
-      const stamp = await read("/v1/suppressions");
-      expect(stamp).toBe(second(clock.now()));
-      await clock.advance(ms);
-      await add(`two${ms}@a.test`);
-      for (const wait of [0, 1000, 60_000]) {
-        await clock.advance(wait);
-        expect((await get("/v1/suppressions", stamp)).status).toBe(200);
-      }
-      await clock.advance(2000);
-      expect((await get("/v1/suppressions", await read("/v1/suppressions"))).status).toBe(304);
-    },
-  );
-
-  test("nor behind the Date of one that was older", async () => {
-    await clock.advance(1000 - (clock.now() % 1000));
-    await read("/v1/suppressions");
-    const date = second(clock.now());
-    await clock.advance(10);
-    await add("dated@a.test");
-    await clock.advance(5000);
-    expect((await get("/v1/suppressions", date)).status).toBe(200);
-  });
-
-  test("an entry is shown again when it changes twice in one", async () => {
-    await clock.advance(1000 - (clock.now() % 1000));
-    await add("twice@a.test", { expiresAt: clock.now() + minute });
-    const path = "/v1/suppressions/twice@a.test";
-    const stamp = stampOf(await get(path));
-    await clock.advance(500);
-    await add("twice@a.test", { expiresAt: clock.now() + 2 * minute });
-    await clock.advance(10_000);
-    expect((await get(path, stamp)).status).toBe(200);
-  });
-
-  test("an outcome that was written late is not taken for an old one", async () => {
-    await clock.advance(1000 - (clock.now() % 1000));
-    const at = clock.now();
-    const message = newMessage({ accountKey: account, to: ["carol@c.test"], at, lease: true });
-    const [job] = await accept(store, message);
-    if (!job) throw new Error("no job");
-    await clock.advance(4000);
-    await add("busy@a.test");
-    await accept(store, newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now() }));
-    const path = `/v1/messages/${message.message.id}`;
-    const stamp = stampOf(await get(path));
-    await clock.advance(3000);
-    await store.settle(settlementOf(job, at + 10)); // the store had refused it for a while
-    await clock.advance(3000);
-    expect((await get(path, stamp)).status).toBe(200);
-  });
-
-  test("304 waits until the second of the change is over", async () => {
-    await clock.advance(1000 - (clock.now() % 1000));
-    await add("over@a.test");
-    const stamp = await read("/v1/suppressions");
-    await clock.advance(999);
-    expect((await get("/v1/suppressions", stamp)).status).toBe(200);
-    await clock.advance(1);
-    expect((await get("/v1/suppressions", stamp)).status).toBe(304);
-  });
-});
-
-describe("what changes with time alone", () => {
-  test("the end of a suppression is a change of the list", async () => {
-    await add("brief@a.test", { expiresAt: clock.now() + 10_500 });
-    await clock.advance(3000);
-    const stamp = await read("/v1/suppressions");
-    await clock.advance(5000);
-    expect((await get("/v1/suppressions", stamp)).status).toBe(304);
-    await clock.advance(5000);
-    expect((await get("/v1/suppressions", stamp)).status).toBe(200);
-    const after = await read("/v1/suppressions");
-    expect((await get("/v1/suppressions", after)).status).toBe(304);
-  });
-
-  test("mail whose time has come is queued, without a write", async () => {
-    const sendAt = clock.now() + 10_500;
-    const message = newMessage({ accountKey: account, to: ["carol@c.test"], at: clock.now(), sendAt });
-    await accept(store, message);
-    const path = `/v1/messages/${message.message.id}`;
-    await clock.advance(3000);
-    const stamps = [await read("/v1/messages"), stampOf(await get(path))] as const;
-    await clock.advance(5000);
-    expect([(await get("/v1/messages", stamps[0])).status, (await get(path, stamps[1])).status]).toEqual([
-      304, 304,
-    ]);
-    await clock.advance(5000);
-    expect((await get("/v1/messages", stamps[0])).status).toBe(200);
-    expect((await get(path, stamps[1])).json["status"]).toBe("queued");
-  });
-});
-
-describe("If-Modified-Since", () => {
-  const path = "/v1/domains";
-  const since = async (write: (at: Date) => string): Promise<number> => {
-    const at = new Date(clock.now() - 1000);
-    return (await get(path, write(at))).status;
-  };
-  const iso = (at: Date, from: number, to: number): string => at.toISOString().slice(from, to);
-
-  test("counts in the form of today and in both old ones", async () => {
-    expect(await since((at) => at.toUTCString())).toBe(304);
-    expect(
-      await since(
-        (at) =>
-          `${at.toLocaleDateString("en-US", { weekday: "long", timeZone: "UTC" })}, ${at.toUTCString().slice(5, 11).replaceAll(" ", "-")}-${iso(at, 2, 4)} ${iso(at, 11, 19)} GMT`,
-      ),
-    ).toBe(304);
-    expect(
-      await since((at) => {
-        const [weekday, day, month, year, time] = at.toUTCString().replace(",", "").split(" ");
-        return `${weekday} ${month} ${String(Number(day)).padStart(2)} ${time} ${year}`;
-      }),
-    ).toBe(304);
-  });
-
-  test.each([
-    ["a time to come", (at: Date) => new Date(at.getTime() + 60_000).toUTCString()],
-    ["another zone", (at: Date) => at.toUTCString().replace("GMT", "UTC")],
-    ["ISO 8601", (at: Date) => at.toISOString()],
-    [
-      "a wrong weekday",
-      (at: Date) => at.toUTCString().replace(/^\w{3}/, (day) => (day === "Mon" ? "Tue" : "Mon")),
-    ],
-    ["a day that does not exist", () => "Mon, 30 Feb 2026 00:00:00 GMT"],
-    ["a number", (at: Date) => String(at.getTime())],
-    ["nothing", () => ""],
-  ])("is ignored where it is %s", async (_name, write) => {
-    expect(await since(write)).toBe(200);
-  });
-
-  test("is ignored beside If-None-Match, and where it comes twice", async () => {
-    const stamp = await read(path);
-    expect((await get(path, stamp)).status).toBe(304);
-    expect((await get(path, stamp, { headers: { "if-none-match": '"x"' } })).status).toBe(200);
-    const twice = { path, headers: { "if-modified-since": [stamp, stamp] } };
-    expect((await http.ask(twice)).status).toBe(200);
-  });
-
-  test("makes no 304 of a refusal: what is not there is 404, a bad filter 400, an empty bucket 429", async () => {
-    const now = second(clock.now());
-    expect((await get("/v1/messages/msg_00000000000000000000000000", now)).status).toBe(404);
-    expect((await get("/v1/events?order=sideways", now)).status).toBe(400);
-    await clock.advance(60_000);
-    const stamp = await read("/v1/events");
-    for (let i = 0; i < 29; i++) await read("/v1/events");
-    expect((await get("/v1/events", stamp)).status).toBe(429);
-    await clock.advance(100);
-    for (let i = 0; i < 40; i++) expect((await get("/v1/events", stamp)).status).toBe(304);
-    expect((await get("/v1/events")).headers["x-ratelimit-remaining"]).toBe("0");
-  });
-
-  test("of another process is answered in full once: its start counts as a change", async () => {
-    const stamp = await read(path);
-    await clock.advance(60_000);
-    const next = await openSqlite(newDirectory(), clock);
-    const { at } = await next.lastChange(account, ["domains"]);
-    await next.close();
-    expect(at).toBeGreaterThan(Date.parse(stamp));
-  });
-
-  test("does not tell one account of another's changes", async () => {
-    const stamp = await read("/v1/suppressions");
-    await clock.advance(3000);
-    await store.addSuppressions([newSuppression(account + 1, "x@a.test")], clock.now());
-    await clock.advance(3000);
-    expect((await get("/v1/suppressions", stamp)).status).toBe(304);
-  });
 });
 
 async function add(email: string, wishes: Partial<NewSuppression> = {}): Promise<void> {

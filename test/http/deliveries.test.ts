@@ -3,24 +3,21 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import type { DeliveryResult, DueDelivery } from "../../src/model/webhook-delivery.ts";
 import type { Endpoint } from "../../src/model/webhook.ts";
 import type { Store } from "../../src/store/store.ts";
-import { minute, newDirectory, newEndpoint, newEvent, openSqlite } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { list, startHttp, text, type Answer, type Harness, type Json } from "./harness.ts";
+import { minute, newEndpoint, newEvent } from "../store/fixtures.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { list, text, type Answer, type Json } from "./harness.ts";
+import { startStored, type Stored } from "./stored.ts";
 
-let http: Harness;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let hook: Endpoint;
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  const high = { burst: 1e9, perSecond: 1e9 };
-  http = await startHttp({
-    opened: { store, clock },
-    config: { rates: { default: high, account: high } },
+  http = await startStored(() => ({
     webhooks: { kick: () => undefined },
-  });
+  }));
+  ({ store, clock } = http);
 });
 afterAll(() => http.stop());
 beforeEach(async () => {

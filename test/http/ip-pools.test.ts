@@ -4,12 +4,12 @@ import type { DnsAnswer } from "../../src/dns/resolver.ts";
 import { silentLog } from "../../src/log.ts";
 import { createPools, type Pools } from "../../src/pools/pools.ts";
 import type { Store } from "../../src/store/store.ts";
-import { accept, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { list, startHttp, text, type Answer, type Harness } from "./harness.ts";
+import { accept, newMessage } from "../store/fixtures.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { list, text, type Answer } from "./harness.ts";
+import { startStored, type Stored } from "./stored.ts";
 
-const high = { burst: 1e9, perSecond: 1e9 };
-let http: Harness;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let pools: Pools;
@@ -26,22 +26,18 @@ const answer = (name: string): Promise<DnsAnswer<string>> => {
 };
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  pools = createPools({
-    store,
-    resolver: { ptr: answer, a: answer, aaaa: answer },
-    hostname: "mail.acme.example",
-    clock,
-    log: silentLog,
-    canBind: (address) => Promise.resolve(own.has(address)),
+  http = await startStored((opened) => {
+    pools = createPools({
+      ...opened,
+      resolver: { ptr: answer, a: answer, aaaa: answer },
+      hostname: "mail.acme.example",
+      log: silentLog,
+      canBind: (address) => Promise.resolve(own.has(address)),
+    });
+    return { pools };
   });
+  ({ store, clock } = http);
   await pools.start();
-  http = await startHttp({
-    opened: { store, clock },
-    pools,
-    config: { rates: { default: high, account: high } },
-  });
 });
 afterAll(() => http.stop());
 beforeEach(() => clock.advance(1000));

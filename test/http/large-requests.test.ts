@@ -2,53 +2,32 @@
 // and a real store. That the loop stays free is shown by where the work is done: submission gets no JSON of a large body.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { largeBytes } from "../../src/http/large-bodies.ts";
-import { createIdMint } from "../../src/ids.ts";
 import type { Store } from "../../src/store/store.ts";
 import { LargeRequest } from "../../src/submission/large-request.ts";
-import type { Submission } from "../../src/submission/submission.ts";
-import { createSubmission } from "../../src/submission/submit.ts";
-import { newDirectory, openSqlite } from "../store/fixtures.ts";
-import { FakeRunner, good, makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
-import { ManualClock } from "../support/clock.ts";
-import { list, startHttp, text, type Answer, type Ask, type Harness } from "./harness.ts";
+import { good } from "../submission/rig.ts";
+import { list, text, type Answer, type Ask } from "./harness.ts";
+import { startStored, submissionOver, type Stored } from "./stored.ts";
 
 let store: Store;
-let http: Harness;
+let http: Stored;
 /** What submission was given. */
 const given: unknown[] = [];
 
 beforeAll(async () => {
-  const clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  const real = createSubmission({
-    store,
-    domains: {
-      senderFor: (_account, name) =>
-        Promise.resolve(
-          name === "ok.test" ? { ok: true, domain: makeDomain(name) } : { ok: false, domain: null },
+  http = await startStored((opened) => {
+    const real = submissionOver(opened, "ok.test");
+    return {
+      submission: {
+        ...real,
+        send: (sender, request, ...rest) => (given.push(request), real.send(sender, request, ...rest)),
+        sendBatch: (sender, requests, ...rest) => (
+          given.push(...requests),
+          real.sendBatch(sender, requests, ...rest)
         ),
-    },
-    pools: poolsNamed("default"),
-    runner: new FakeRunner(),
-    config: { hostname: "mail.svc.test", limits: { maxQueue: 0 }, dev: false },
-    clock,
-    mint: createIdMint(),
-    tokens,
+      },
+    };
   });
-  const submission: Submission = {
-    ...real,
-    send: (sender, request, ...rest) => (given.push(request), real.send(sender, request, ...rest)),
-    sendBatch: (sender, requests, ...rest) => (
-      given.push(...requests),
-      real.sendBatch(sender, requests, ...rest)
-    ),
-  };
-  const high = { burst: 1e9, perSecond: 1e9 };
-  http = await startHttp({
-    opened: { store, clock },
-    submission,
-    config: { rates: { "messages-write": high, account: high } },
-  });
+  ({ store } = http);
 });
 afterAll(() => http.stop());
 

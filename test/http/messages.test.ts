@@ -2,52 +2,28 @@
 // of its states, and that validate says what a send would.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createRecorder } from "../../src/events/record.ts";
-import { createIdMint } from "../../src/ids.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
 import type { Job } from "../../src/model/queued-recipient.ts";
 import { settlementOf } from "../../src/queue/settle.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createSubmission } from "../../src/submission/submit.ts";
-import { mint, newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
-import { FakeRunner, good, makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
+import { mint, newSuppression } from "../store/fixtures.ts";
+import { good } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { bouncedOutcome, deferredOutcome, deliveredOutcome, makeTrace } from "../support/jobs.ts";
-import { list, startHttp, text, type Answer, type Ask, type Harness, type Json } from "./harness.ts";
+import { list, text, type Answer, type Ask, type Json } from "./harness.ts";
+import { startStored, submissionOver, type Stored } from "./stored.ts";
 
 const hourMs = 3_600_000;
 let clock: ManualClock;
 let store: Store;
-let http: Harness;
+let http: Stored;
 /** A domain of its own for each test, so that lists hold what it sent. */
 let domain: string;
 let count = 0;
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  const high = { burst: 1e9, perSecond: 1e9 };
-  const rates = Object.fromEntries(
-    ["messages-write", "messages-read", "events-read", "account"].map((name) => [name, high]),
-  );
-  http = await startHttp({
-    opened: { store, clock },
-    config: { rates },
-    submission: createSubmission({
-      store,
-      domains: {
-        senderFor: (_account, name) =>
-          Promise.resolve(
-            name === "ok.test" ? { ok: true, domain: makeDomain(name) } : { ok: false, domain: null },
-          ),
-      },
-      pools: poolsNamed("default"),
-      runner: new FakeRunner(),
-      config: { hostname: "mail.svc.test", limits: { maxQueue: 0 }, dev: false },
-      clock,
-      mint: createIdMint(),
-      tokens,
-    }),
-  });
+  http = await startStored((opened) => ({ submission: submissionOver(opened, "ok.test") }));
+  ({ store, clock } = http);
 });
 afterAll(() => http.stop());
 beforeEach(async () => {

@@ -2,14 +2,12 @@
 // Over a real store and a real submission, whose queue sends nothing.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { quotasOf } from "../../src/access/quotas.ts";
-import { createIdMint } from "../../src/ids.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createSubmission } from "../../src/submission/submit.ts";
 import type { Submission } from "../../src/submission/submission.ts";
 import { newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
-import { FakeRunner, makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Harness } from "./harness.ts";
+import { submissionOver } from "./stored.ts";
 
 let http: Harness;
 let store: Store;
@@ -21,16 +19,7 @@ let keyId: string;
 
 const open = async (): Promise<void> => {
   store = await openSqlite(dataDir, clock);
-  submission = createSubmission({
-    store,
-    domains: { senderFor: () => Promise.resolve({ ok: true, domain: makeDomain("shop.example") }) },
-    pools: poolsNamed("default"),
-    runner: new FakeRunner(),
-    config: { hostname: "mail.acme.example", limits: { maxQueue: 0 }, dev: false },
-    clock,
-    mint: createIdMint(),
-    tokens,
-  });
+  submission = submissionOver({ store, clock }, "shop.example");
   http = await startHttp({ opened: { store, clock }, submission });
 };
 beforeEach(async () => {

@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Endpoint } from "../../src/model/webhook.ts";
 import type { Store } from "../../src/store/store.ts";
-import { newDirectory, newEndpoint, newEvent, openSqlite, took } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { startHttp, type Answer, type Harness } from "./harness.ts";
+import { newEndpoint, newEvent, took } from "../store/fixtures.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { type Answer } from "./harness.ts";
+import { startStored, type Stored } from "./stored.ts";
 
-const high = { burst: 1e9, perSecond: 1e9 };
 const minute = 60_000;
-let http: Harness;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let account: number;
@@ -16,13 +16,10 @@ let kicks = 0;
 let hook: Endpoint;
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  http = await startHttp({
-    opened: { store, clock },
-    config: { rates: { default: high, account: high } },
+  http = await startStored(() => ({
     webhooks: { kick: () => void kicks++ },
-  });
+  }));
+  ({ store, clock } = http);
   account = http.account.key;
 });
 afterAll(() => http.stop());

@@ -1,19 +1,19 @@
 // How long an event can be pulled: thirty days, and thirty days after its delivery was given up where that is later.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
-import { newDirectory, newEndpoint, newEvent, openSqlite, took } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { list, startHttp, text, type Harness } from "./harness.ts";
+import { newEndpoint, newEvent, took } from "../store/fixtures.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { list, text } from "./harness.ts";
+import { startStored, type Stored } from "./stored.ts";
 
 const day = 86_400_000;
-let http: Harness;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  http = await startHttp({ opened: { store, clock }, webhooks: { kick: () => undefined } });
+  http = await startStored(() => ({ webhooks: { kick: () => undefined } }));
+  ({ store, clock } = http);
 });
 afterAll(() => http.stop());
 

@@ -7,11 +7,11 @@ import { recorderOf, type Recorder } from "../../src/events/record.ts";
 import type { NewEvent } from "../../src/model/event.ts";
 import type { Store } from "../../src/store/store.ts";
 import { jobOf } from "../events/jobs.ts";
-import { mint, newDirectory, openSqlite } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { startHttp, type Answer, type Harness } from "./harness.ts";
+import { mint } from "../store/fixtures.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { type Answer } from "./harness.ts";
+import { startStored, type Stored } from "./stored.ts";
 
-const high = { burst: 1e9, perSecond: 1e9 };
 /** The catalogue of a later version, with one type more. */
 const laterCatalog = {
   ...eventCatalog,
@@ -25,18 +25,15 @@ const laterCatalog = {
 };
 const all = { events: eventTypes, all_events: true };
 const url = "https://hooks.example/in";
-let http: Harness;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  http = await startHttp({
-    opened: { store, clock },
-    config: { rates: { default: high, account: high } },
+  http = await startStored(() => ({
     webhooks: { checkUrl: async () => undefined },
-  });
+  }));
+  ({ store, clock } = http);
 });
 afterAll(() => http.stop());
 

@@ -1,23 +1,20 @@
 // /v1/suppressions over a real store: the list as a file, what is left of it by each filter, and addresses in every
-// spelling. What an add answers is in resources.test.ts.
+// spelling. What an add answers is in suppression-entries.test.ts.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
-import { newDirectory, newSuppression, openSqlite } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { list, startHttp, text, type Answer, type Ask, type Harness } from "./harness.ts";
+import { newSuppression } from "../store/fixtures.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { list, startHttp, text, type Answer, type Ask } from "./harness.ts";
+import { startStored, type Stored } from "./stored.ts";
 
 let clock: ManualClock;
 let store: Store;
-let http: Harness;
+let http: Stored;
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  const names = ["write", "list", "read", "delete"].map((name) => `suppressions-${name}`);
-  const high = { burst: 1e9, perSecond: 1e9 };
-  const rates = Object.fromEntries([...names, "account"].map((name) => [name, high]));
-  http = await startHttp({ opened: { store, clock }, config: { rates } });
+  http = await startStored();
+  ({ store, clock } = http);
 });
 afterAll(() => http.stop());
 

@@ -1,21 +1,19 @@
 // Lists that are walked over HTTP by their cursor while rows are added: none missing, none twice.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
-import { newDirectory, newEndpoint, newEvent, newMessage, openSqlite, took } from "../store/fixtures.ts";
-import { ManualClock } from "../support/clock.ts";
-import { list, startHttp, text, type Harness, type Json } from "./harness.ts";
+import { newEndpoint, newEvent, newMessage, took } from "../store/fixtures.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { list, text, type Json } from "./harness.ts";
+import { startStored, type Stored } from "./stored.ts";
 
-let http: Harness;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let account: number;
 
 beforeAll(async () => {
-  clock = new ManualClock();
-  store = await openSqlite(newDirectory(), clock);
-  const high = { burst: 1e9, perSecond: 1e9 };
-  const rates = { "events-read": high, "messages-read": high, default: high, account: high };
-  http = await startHttp({ opened: { store, clock }, config: { rates } });
+  http = await startStored();
+  ({ store, clock } = http);
   account = http.account.key;
 });
 afterAll(() => http.stop());

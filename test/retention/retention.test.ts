@@ -1,22 +1,12 @@
 import { expect, test } from "vitest";
 import { createRetention } from "../../src/retention/retention.ts";
 import { silentLog } from "../../src/log.ts";
-import type { Purged, PurgeRequest } from "../../src/model/retention.ts";
+import { nothingPurged as nothing, type Purged, type PurgeRequest } from "../../src/model/retention.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 
 const day = 86_400_000;
 const limits = { contentMs: 3 * day, messagesMs: 90 * day, eventsMs: 30 * day, auditMs: 90 * day };
-const nothing = {
-  content: 0,
-  messages: 0,
-  events: 0,
-  deliveries: 0,
-  idempotency: 0,
-  audit: 0,
-  stats: 0,
-  files: 0,
-};
 
 /** A store that has `pieces` to delete, each of which takes `tookMs`. */
 function makeRig(pieces: number, tookMs = 0) {

@@ -87,3 +87,10 @@ export async function eventually<T>(look: () => Promise<T | null | undefined | f
     await new Promise((done) => setImmediate(done));
   }
 }
+
+/** The message, once it is delivered. */
+export const delivered = (api: Asking, id: string) =>
+  eventually(async () => {
+    const { json } = await api.ask("GET", `/v1/messages/${id}`);
+    return json.status === "delivered" && json;
+  });

@@ -11,19 +11,10 @@ export function acceptanceContract(open: OpenStore): void {
     let store: Store;
     let clock: ManualClock;
     let account: number;
-    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
-    let count = 0;
-    const freshDomain = (): string => `d${++count}.test`;
-    const one = async (to = `ann@${freshDomain()}`): Promise<Job> => {
-      const [job] = await accept(
-        store,
-        newMessage({ accountKey: account, to: [to], at: clock.now(), lease: true }),
-      );
-      if (!job) throw new Error("no job");
-      return job;
-    };
-    const stateOf = async (job: Job): Promise<string | undefined> =>
-      (await store.message(account, job.message.id))?.recipients[0]?.state;
+    const { freshDomain, one, stateOf } = beforeAllOpened(
+      open,
+      (opened) => ({ store, clock, account } = opened),
+    );
 
     test("a message is shown as it was accepted", async () => {
       const at = clock.now();

@@ -12,9 +12,7 @@ export function domainContract(open: OpenStore): void {
     let store: Store;
     let clock: ManualClock;
     let account: number;
-    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
-    let count = 0;
-    const freshDomain = (): string => `d${++count}.test`;
+    const { freshDomain } = beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
 
     const newDomain = (name: string, wishes: Partial<SenderDomain> = {}): Omit<SenderDomain, "key"> => ({
       id: mint("dom", clock.now()),

@@ -1,10 +1,9 @@
 // Lists of events. Only the interface is used: the store is handed in.
 import { describe, expect, test } from "vitest";
 import { Refusal } from "../../../src/errors.ts";
-import type { Job } from "../../../src/model/queued-recipient.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
-import { accept, mint, minute, newEvent, newMessage, settlementOf } from "../values.ts";
+import { mint, minute, newEvent, settlementOf } from "../values.ts";
 import { walk } from "./walk.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
 
@@ -13,17 +12,7 @@ export function eventContract(open: OpenStore): void {
     let store: Store;
     let clock: ManualClock;
     let account: number;
-    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
-    let count = 0;
-    const freshDomain = (): string => `d${++count}.test`;
-    const one = async (to = `ann@${freshDomain()}`): Promise<Job> => {
-      const [job] = await accept(
-        store,
-        newMessage({ accountKey: account, to: [to], at: clock.now(), lease: true }),
-      );
-      if (!job) throw new Error("no job");
-      return job;
-    };
+    const { freshDomain, one } = beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
 
     test("polling the events' next position tails them: nothing twice, nothing missed", async () => {
       const start = await walk((cursor) => store.listEvents(account, {}, { limit: 1000, cursor }));

@@ -1,6 +1,5 @@
 // Lists of messages. Only the interface is used: the store is handed in.
 import { describe, expect, test } from "vitest";
-import type { Job } from "../../../src/model/queued-recipient.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
 import { accept, newMessage, settlementOf } from "../values.ts";
@@ -12,17 +11,7 @@ export function messageListContract(open: OpenStore): void {
     let store: Store;
     let clock: ManualClock;
     let account: number;
-    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
-    let count = 0;
-    const freshDomain = (): string => `d${++count}.test`;
-    const one = async (to = `ann@${freshDomain()}`): Promise<Job> => {
-      const [job] = await accept(
-        store,
-        newMessage({ accountKey: account, to: [to], at: clock.now(), lease: true }),
-      );
-      if (!job) throw new Error("no job");
-      return job;
-    };
+    const { freshDomain, one } = beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
 
     test("messages come newest first; a walk while others arrive shows each once", async () => {
       const to = `walk@${freshDomain()}`;

@@ -1,6 +1,5 @@
 // The queue: claims, leases, what goes back. Only the interface is used: the store is handed in.
 import { describe, expect, test } from "vitest";
-import type { Job } from "../../../src/model/queued-recipient.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
 import { accept, mint, minute, newMessage, owner, settlementOf } from "../values.ts";
@@ -11,19 +10,10 @@ export function queueContract(open: OpenStore): void {
     let store: Store;
     let clock: ManualClock;
     let account: number;
-    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
-    let count = 0;
-    const freshDomain = (): string => `d${++count}.test`;
-    const one = async (to = `ann@${freshDomain()}`): Promise<Job> => {
-      const [job] = await accept(
-        store,
-        newMessage({ accountKey: account, to: [to], at: clock.now(), lease: true }),
-      );
-      if (!job) throw new Error("no job");
-      return job;
-    };
-    const stateOf = async (job: Job): Promise<string | undefined> =>
-      (await store.message(account, job.message.id))?.recipients[0]?.state;
+    const { freshDomain, one, stateOf } = beforeAllOpened(
+      open,
+      (opened) => ({ store, clock, account } = opened),
+    );
 
     test("a scheduled queue gives what is due, oldest first, with the attempt already counted", async () => {
       const queueName = freshDomain();

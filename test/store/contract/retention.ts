@@ -3,7 +3,12 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Job } from "../../../src/model/queued-recipient.ts";
-import type { Purged, PurgeRequest } from "../../../src/model/retention.ts";
+import {
+  nothingPurged as nothing,
+  type Purged,
+  type PurgedCounts,
+  type PurgeRequest,
+} from "../../../src/model/retention.ts";
 import type { Settlement } from "../../../src/model/settlement.ts";
 import { ContentGone } from "../../../src/store/store.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -45,34 +50,14 @@ export function retentionContract(open: OpenStore): void {
     const piece = (now: number, retention = kept, limit = 1000): Promise<Purged> =>
       store.purge(requestOf(now, retention, limit));
 
-    const purge = async (now: number, retention = kept, limit = 1000): Promise<Omit<Purged, "more">> => {
-      const sum = {
-        content: 0,
-        messages: 0,
-        events: 0,
-        deliveries: 0,
-        idempotency: 0,
-        audit: 0,
-        stats: 0,
-        files: 0,
-      };
+    const purge = async (now: number, retention = kept, limit = 1000): Promise<PurgedCounts> => {
+      const sum = { ...nothing };
       for (let more = true; more;) {
         const { more: again, ...counts } = await piece(now, retention, limit);
         for (const kind of Object.keys(counts) as (keyof typeof sum)[]) sum[kind] += counts[kind];
         more = again;
       }
       return sum;
-    };
-
-    const nothing = {
-      content: 0,
-      messages: 0,
-      events: 0,
-      deliveries: 0,
-      idempotency: 0,
-      audit: 0,
-      stats: 0,
-      files: 0,
     };
 
     const send = async (at: number, wishes: Partial<MessageWishes> = {}): Promise<Job[]> =>

@@ -1,9 +1,8 @@
 // What an outcome changes. Only the interface is used: the store is handed in.
 import { describe, expect, test } from "vitest";
-import type { Job } from "../../../src/model/queued-recipient.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
-import { accept, minute, newMessage, newSuppression, owner, settlementOf } from "../values.ts";
+import { minute, newMessage, newSuppression, owner, settlementOf } from "../values.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
 
 export function settlementContract(open: OpenStore): void {
@@ -11,19 +10,10 @@ export function settlementContract(open: OpenStore): void {
     let store: Store;
     let clock: ManualClock;
     let account: number;
-    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
-    let count = 0;
-    const freshDomain = (): string => `d${++count}.test`;
-    const one = async (to = `ann@${freshDomain()}`): Promise<Job> => {
-      const [job] = await accept(
-        store,
-        newMessage({ accountKey: account, to: [to], at: clock.now(), lease: true }),
-      );
-      if (!job) throw new Error("no job");
-      return job;
-    };
-    const stateOf = async (job: Job): Promise<string | undefined> =>
-      (await store.message(account, job.message.id))?.recipients[0]?.state;
+    const { freshDomain, one, stateOf } = beforeAllOpened(
+      open,
+      (opened) => ({ store, clock, account } = opened),
+    );
 
     test("delivery shows in recipient, attempt and event, and a second outcome writes nothing", async () => {
       const at = clock.now();

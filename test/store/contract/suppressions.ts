@@ -10,9 +10,7 @@ export function suppressionContract(open: OpenStore): void {
     let store: Store;
     let clock: ManualClock;
     let account: number;
-    beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
-    let count = 0;
-    const freshDomain = (): string => `d${++count}.test`;
+    const { freshDomain } = beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
 
     test("a stronger reason replaces a weaker one, the first spelling stays, and none ends earlier", async () => {
       const at = clock.now();
