@@ -14,7 +14,7 @@ import { parseArgs } from "node:util";
 import { endAll, takeMachine } from "./group.ts";
 import { quiet, type Measured } from "./measure.ts";
 import { intoReadme } from "./readme.ts";
-import { rows, type Contender, type Ground, type Row } from "./rows.ts";
+import { rows, type Contender, type ContenderSetup, type Row } from "./rows.ts";
 import { sectionOf, type RowResult } from "./table.ts";
 import { compile, folder, startSink, type Tools } from "./tools.ts";
 
@@ -89,12 +89,12 @@ async function measureOne(contender: Contender, what: string, tools: Tools): Pro
   try {
     const running = await contender.party.start(contender.setting, tools);
     try {
-      const ground = { running, sink, tools };
-      const messages = contender.fixedMessages ?? (await enough(contender, ground));
+      const setup = { running, sink, tools };
+      const messages = contender.fixedMessages ?? (await enough(contender, setup));
       let best: Measured | null = null;
       for (let attempt = 0; attempt <= retries; attempt++) {
         await quiet(flags.quick ? 1 : 10);
-        const measured = await contender.measure(ground, messages);
+        const measured = await contender.measure(setup, messages);
         log(`${what}: ${said(measured)}`);
         if (best === null || measured.others < best.others) best = measured;
         if (measured.fault === null || contender.fixedMessages !== undefined) break;
@@ -116,10 +116,10 @@ function said({ messages, perSecond, perCpuSecond, cpuMicros, peakBytes, fault }
 }
 
 /** Warms it up, and says how many messages fill the time. */
-async function enough(contender: Contender, ground: Ground): Promise<number> {
+async function enough(contender: Contender, setup: ContenderSetup): Promise<number> {
   const warmUntil = performance.now() + (flags.quick ? 0 : warmUpSeconds * 1000);
   let perSecond: number;
-  do ({ perSecond } = await contender.measure(ground, warmUpMessages));
+  do ({ perSecond } = await contender.measure(setup, warmUpMessages));
   while (performance.now() < warmUntil);
   return Math.min(most, Math.max(fewest, Math.round((perSecond * seconds) / 1000) * 1000));
 }

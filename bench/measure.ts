@@ -29,7 +29,7 @@ export interface Measured {
   generatorMicros: number;
   sinkMicros: number;
   peakBytes: number;
-  /** Milliseconds from the 250 at our door to the receiver's; null where mails have no number. */
+  /** Milliseconds from our 250 to the receiver's; null where mails have no number. */
   latencyP50: number | null;
   latencyP99: number | null;
   /** Milliseconds of an API request. */

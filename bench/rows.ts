@@ -10,7 +10,7 @@ import { measureRest } from "./rest.ts";
 import type { Sink, SinkOptions, Tools } from "./tools.ts";
 import { measureBacklog, productWithReceiver, raisedLimits } from "./webhooks.ts";
 
-export interface Ground {
+export interface ContenderSetup {
   running: Running;
   sink: Sink;
   tools: Tools;
@@ -23,7 +23,7 @@ export interface Contender {
   sink: SinkOptions;
   /** So many messages, once and without a warm-up; else as many as fill the time. */
   fixedMessages?: number;
-  measure(ground: Ground, messages: number): Promise<Measured>;
+  measure(setup: ContenderSetup, messages: number): Promise<Measured>;
 }
 
 export interface Target {
@@ -142,7 +142,7 @@ const megabytes = (name: string, most: number): Target => ({
 
 const idleMs = 10_000;
 
-async function measureIdle({ running }: Ground): Promise<Measured> {
+async function measureIdle({ running }: ContenderSetup): Promise<Measured> {
   const memory = watchMemory(running.group);
   await wait(idleMs);
   const nothing = { messages: 0, perSecond: NaN, acceptedPerSecond: NaN, perCpuSecond: NaN, cpuMicros: NaN };

@@ -1,6 +1,6 @@
 // How long GET /v1/stats/* takes over what five million events of thirty days leave in the counters: 1,000 recipient
 // domains, 200 providers, 50 tags, 20 sending domains, 4 pools, 8 addresses. Filled through the writer's own counting
-// and folding, asked through the HTTP door over a socket. `npx node bench/stats.ts`
+// and folding, asked through the HTTP server over a socket. `npx node bench/stats.ts`
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { counterMask } from "../src/model/counters.ts";
@@ -92,7 +92,7 @@ report("a piece of a fold", fold);
 
 const store = await openSqlite(dataDir, clock);
 const rate = { burst: 1e9, perSecond: 1e9 };
-const door = await startHttp({
+const http = await startHttp({
   opened: { store, clock },
   config: { rates: { "stats-read": rate, account: rate } },
 });
@@ -118,13 +118,13 @@ for (const path of [
   const took: number[] = [];
   for (let i = 0; i < rounds; i++) {
     const began = performance.now();
-    const { status, text } = await door.ask({ path: `/v1/stats${path}` });
+    const { status, text } = await http.ask({ path: `/v1/stats${path}` });
     took.push(performance.now() - began);
     if (status !== 200) throw new Error(text);
   }
   report(`GET /v1/stats${path}`, took);
 }
-await door.stop();
+await http.stop();
 rmSync(dataDir, { recursive: true });
 
 function report(what: string, took: number[]): void {

@@ -153,7 +153,7 @@ export async function runSmtpSource(
   return { beganNs, endedNs: nowNs() };
 }
 
-/** Our own: numbered mails to many destinations, at a given pace; answers when each was accepted. */
+/** Our own: numbered mails to many destinations, at a given rate; answers when each was accepted. */
 export async function runSource(
   group: Group,
   tools: Tools,

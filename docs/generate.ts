@@ -185,8 +185,8 @@ function feedbackLoopList(): string {
 // Errors and limits
 
 function errorTable(): string {
-  const rows = Object.entries(errorCatalog).map(([name, { status, meaning, mender, smtp }]): Row => {
-    return [status, code(name), meaning, mender, `${smtp.code} ${smtp.enhanced}`];
+  const rows = Object.entries(errorCatalog).map(([name, { status, meaning, fixedBy, smtp }]): Row => {
+    return [status, code(name), meaning, fixedBy, `${smtp.code} ${smtp.enhanced}`];
   });
   return table(["status", "code", "meaning", "who can mend it", "by SMTP"], rows);
 }
@@ -262,7 +262,7 @@ function shapingTable(): string {
 /** Routes are data with a handler; nothing of what they are given is called before a request comes. */
 function publicRoutes(): Route[] {
   const nothing: RouteDeps = new Proxy(Object.create(null) as RouteDeps, { get: () => nothing });
-  return allRoutes(nothing).filter(({ doors, alias }) => doors !== "admin" && alias !== true);
+  return allRoutes(nothing).filter(({ listeners, alias }) => listeners !== "admin" && alias !== true);
 }
 
 const mayCall = (scope: (typeof keyScopes)[number], { scopes }: Route): boolean =>
@@ -395,7 +395,7 @@ export function tablesIn(text: string): string[] {
   return [...text.matchAll(marked)].map((match) => match[1] ?? "");
 }
 
-/** A page with every table of it written anew. Throws for a mark that names no table. */
+/** A page with every table regenerated. Throws for a mark that names no table. */
 export async function generated(text: string): Promise<string> {
   const written = new Map<string, string>();
   for (const name of tablesIn(text)) {

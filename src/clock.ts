@@ -14,7 +14,7 @@ export interface Clock {
   now(): number;
   /** Milliseconds from an arbitrary start; never goes back. */
   monotonic(): number;
-  /** Calls `run` once, `delayMs` from now. Any finite delay is right: longer ones than a Node timer holds are chained. */
+  /** Calls `run` once, `delayMs` from now. Any finite delay is right: longer ones than a Node timer takes are chained. */
   after(delayMs: number, run: () => void): Timer;
 }
 

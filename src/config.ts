@@ -4,7 +4,7 @@
 // Every fault is reported at once; a configuration with a fault is not used.
 import { hostname as systemName } from "node:os";
 import { parse as parseYaml } from "yaml";
-import { crossChecks } from "./config/checks.ts";
+import { crossChecks, type Read } from "./config/checks.ts";
 import { derive, type Derived } from "./config/derived.ts";
 import { fileLayers, readTextFile, type ReadFile } from "./config/files.ts";
 import {
@@ -25,7 +25,7 @@ import {
   standardSocket,
   type OptionPath,
   type OptionValues,
-  type Surroundings,
+  type DefaultContext,
 } from "./config/options.ts";
 import { placesOf, type Environment, type Places } from "./config/places.ts";
 import { secret, socketPath, type ListenAddress } from "./config/values.ts";
@@ -40,7 +40,7 @@ export interface SmartHost extends Omit<Derived["outbound"]["smartHost"], "host"
 
 export type OutboundConfig = Omit<Derived["outbound"], "smartHost"> & { smartHost: SmartHost | null };
 
-/** The options (config/options.ts) by section, and what is made of them and of the surroundings. */
+/** The options (config/options.ts) by section, and what is derived from them and from the machine. */
 export interface Config extends Omit<Derived, "publicUrl" | "tls" | "outbound"> {
   /** Base address without a trailing slash, e.g. `https://mail.acme.example`. */
   publicUrl: string;
@@ -78,12 +78,12 @@ export function loadConfig(request: ConfigRequest): ConfigResult {
   });
 }
 
-/** What `serve --dev` runs with: loopback ports above 1024, no file read. Environment variables hold here too. */
+/** What `serve --dev` runs with: loopback ports above 1024, no file read. Environment variables apply here too. */
 export function devConfig(request: ConfigRequest): ConfigResult {
   return resolve(request, { places: placesOf(request), layers: [], files: [], faults: [], dev: true });
 }
 
-/** What outbound.shaping_file holds; queue/shaping.ts validates it. Throws if it is not YAML. */
+/** The content of outbound.shaping_file; queue/shaping.ts validates it. Throws if it is not YAML. */
 export function readShapingFile(path: string): unknown {
   return parseYaml(readTextFile(path) ?? "");
 }
@@ -104,6 +104,9 @@ interface Sources {
   dev: boolean;
 }
 
+/** Records a fault of an option, or of the `part` of its value that is wrong. */
+type ReportFault = (path: OptionPath, part: PropertyKey[], found: string, expected: string) => void;
+
 function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   const layers = [flagLayer(request.flags), environmentLayer(request.env), ...sources.layers];
   const faults = [...sources.faults, ...layers.flatMap((layer) => layer.faults)];
@@ -111,9 +114,7 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   const unread = faults.some(({ path }) => path === "");
   const given = (path: OptionPath): Given | undefined =>
     layers.find((layer) => layer.given.has(path))?.given.get(path);
-  const machineName = request.machineName ?? systemName();
-  const around: Surroundings = { places: sources.places, machineName, dev: sources.dev };
-  const wrong = (path: OptionPath, part: PropertyKey[], found: string, expected: string): void => {
+  const report: ReportFault = (path, part, found, expected) => {
     const at = given(path);
     const standing = sources.files.at(-1) ?? sources.places.userConfig ?? sources.places.systemConfig;
     faults.push({
@@ -125,6 +126,37 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
     });
   };
 
+  const machineName = request.machineName ?? systemName();
+  const around: DefaultContext = { places: sources.places, machineName, dev: sources.dev };
+  const { all, read } = readOptions({ given, around, unread, report });
+  const readFile = request.readFile ?? readTextFile;
+  const login = passwordOf(request.env, read["outbound.smart_host.password_file"] ?? null, readFile);
+  if (login === undefined)
+    report("outbound.smart_host.password_file", [], "more than one line of text", "a password of one line");
+  const isGiven = (path: OptionPath): boolean => given(path) !== undefined;
+  const surely = { dev: sources.dev, readFile, passwordGiven: login !== null, isGiven };
+  for (const one of unread ? [] : crossChecks(read, surely)) report(one.path, [], one.found, one.expected);
+  const socket = readSocket(request, standardSocket(sources.places, read.data_dir ?? "/"));
+  if ("expected" in socket) faults.push(socket);
+  if (faults.length > 0 || !all || "expected" in socket || login === undefined) {
+    return {
+      faults: faults.toSorted((a, b) => a.source.localeCompare(b.source) || (a.line ?? 0) - (b.line ?? 0)),
+    };
+  }
+  return {
+    config: assemble(all, { socket: socket.path, password: login, dev: sources.dev }),
+    files: sources.files,
+  };
+}
+
+/** `all`: every option, null if any is wrong. `read`: those that are right. */
+function readOptions(deps: {
+  given(path: OptionPath): Given | undefined;
+  around: DefaultContext;
+  unread: boolean;
+  report: ReportFault;
+}): { all: OptionValues | null; read: Read } {
+  const { given, around, unread, report } = deps;
   const raw: Record<string, unknown> = {};
   for (const path of optionPaths) raw[path] = given(path)?.raw ?? standardOf(path, around);
   const judged = allOptions.safeParse(raw);
@@ -136,41 +168,26 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
     const whole =
       given(path) === undefined ? `nothing (and this machine calls itself ${shown(raw[path])})` : null;
     const unknown = issue.code === "unrecognized_keys" ? `the unknown key ${issue.keys.join(", ")}` : null;
-    wrong(path, part, whole ?? unknown ?? shown(partOf(raw[path], part)), issue.message);
+    report(path, part, whole ?? unknown ?? shown(partOf(raw[path], part)), issue.message);
   }
-  const readFile = request.readFile ?? readTextFile;
-  const read = someOptions.parse(readable);
-  const login = passwordOf(request.env, read["outbound.smart_host.password_file"] ?? null, readFile);
-  if (login === undefined)
-    wrong("outbound.smart_host.password_file", [], "more than one line of text", "a password of one line");
-  const isGiven = (path: OptionPath): boolean => given(path) !== undefined;
-  const surely = { dev: sources.dev, readFile, passwordGiven: login !== null, isGiven };
-  for (const one of unread ? [] : crossChecks(read, surely)) wrong(one.path, [], one.found, one.expected);
-  const socket = socketPath.safeParse(
-    request.flags.socket ?? request.env["SVC_SOCKET"] ?? standardSocket(sources.places, read.data_dir ?? "/"),
-  );
-  if (!socket.success) {
-    const source = request.flags.socket !== undefined ? "command line" : "environment";
-    faults.push({
-      source,
-      line: null,
-      path: "socket",
-      found: shown(request.flags.socket ?? request.env["SVC_SOCKET"]),
-      expected: socket.error.issues[0]?.message ?? "",
-    });
-  }
-  if (faults.length > 0 || !judged.success || !socket.success || login === undefined) {
-    return {
-      faults: faults.toSorted((a, b) => a.source.localeCompare(b.source) || (a.line ?? 0) - (b.line ?? 0)),
-    };
-  }
+  return { all: judged.data ?? null, read: someOptions.parse(readable) };
+}
+
+/** Of --socket, SVC_SOCKET or `standard`, in this order. */
+function readSocket({ flags, env }: ConfigRequest, standard: string): { path: string } | ConfigFault {
+  const given = flags.socket ?? env["SVC_SOCKET"];
+  const read = socketPath.safeParse(given ?? standard);
+  if (read.success) return { path: read.data };
   return {
-    config: assemble(judged.data, { socket: socket.data, password: login, dev: sources.dev }),
-    files: sources.files,
+    source: flags.socket !== undefined ? "command line" : "environment",
+    line: null,
+    path: "socket",
+    found: shown(given),
+    expected: read.error.issues[0]?.message ?? "",
   };
 }
 
-function standardOf(path: OptionPath, around: Surroundings): unknown {
+function standardOf(path: OptionPath, around: DefaultContext): unknown {
   const standard = optionNotes.get(options[path])?.standard ?? null;
   return typeof standard === "function" ? (standard(around) as unknown) : standard;
 }

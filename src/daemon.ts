@@ -1,5 +1,5 @@
 // The composition root: creates each module, starts the services in order and stops them in reverse. It is the only file
-// that imports all modules, and holds no rule and no text of theirs. Where two modules need each other, one offers a hook
+// that imports all modules, and has no rule and no text of theirs. Where two modules need each other, one offers a hook
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
 import { createAccess } from "./access/access.ts";
 import { createBoot } from "./boot.ts";
@@ -61,7 +61,6 @@ export interface RunningDaemon {
   /** Resolves when everything has stopped. */
   readonly finished: Promise<void>;
 }
-
 
 /** Attempts and requests in flight may take this long to end; the next start takes back the leases of the rest. */
 const drainMs = 30_000;

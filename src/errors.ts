@@ -1,13 +1,13 @@
 // The catalogue of error codes: for each code its HTTP status, its meaning, its SMTP reply and who can correct the
 // cause. HTTP renders it as problem+json or in the envelope form, SMTP as a reply; docs/errors.md is generated from it.
 
-export type Mender = "client" | "operator" | "server";
+export type FixedBy = "client" | "operator" | "server";
 
 export interface ErrorEntry {
   status: number;
   title: string;
   meaning: string;
-  mender: Mender;
+  fixedBy: FixedBy;
   /** The SMTP reply to the same refusal. */
   smtp: { code: number; enhanced: string };
 }
@@ -21,8 +21,8 @@ const entry = (
   title: string,
   meaning: string,
   smtp: ErrorEntry["smtp"] = policy,
-  mender: Mender = status < 500 ? "client" : "server",
-): ErrorEntry => ({ status, title, meaning, mender, smtp });
+  fixedBy: FixedBy = status < 500 ? "client" : "server",
+): ErrorEntry => ({ status, title, meaning, fixedBy, smtp });
 
 export const errorCatalog = {
   invalid_request: entry(
@@ -82,7 +82,7 @@ export const errorCatalog = {
   message_too_large: entry(
     413,
     "Message too large",
-    "The message, once composed, would exceed 25 MB (26,214,400 bytes).",
+    "The composed message would exceed 25 MB (26,214,400 bytes).",
     { code: 552, enhanced: "5.3.4" },
   ),
   unsupported_media_type: entry(

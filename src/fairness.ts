@@ -93,7 +93,7 @@ export function createFairSlots({ slots, patienceMs, lingering, clock }: FairSlo
     share.held += 1;
     const work: Work = { share, giveUp, timer: null, place: "slot" };
     const halfMs = patienceOf(share, again) / 2;
-    // In two halves: a loop that was held up reads what has arrived before the second.
+    // In two halves: a loop that was blocked reads what has arrived before the second.
     work.timer = clock.after(halfMs, () => {
       work.timer = clock.after(halfMs, () => linger(work));
     });

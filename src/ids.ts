@@ -1,5 +1,5 @@
 // Public ids: a prefix and a ULID of 26 lower-case Crockford characters (48 bits of time, 80 random bits). The random
-// bits of every id are fresh, never a counter: an id tells nothing about another one, however close in time. Ids of one
+// bits of every id are fresh, never a counter: an id says nothing about another one, however close in time. Ids of one
 // millisecond have no order; lists and cursors go by row ids, which the store gives out in the order of commits.
 import { randomFillSync } from "node:crypto";
 

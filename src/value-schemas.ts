@@ -1,6 +1,6 @@
 // Schemas of the values that bodies of the API and of events are made of: an id, a time, an address, a reply code. The
 // schema of an event's data is events/'s, that of a resource http/'s. Nothing is parsed by them while it is answered or
-// recorded: the API's description derives from them, and the compiler holds what is written to their `z.input`.
+// recorded: the API's description derives from them, and the compiler checks what is written against their `z.input`.
 import { z } from "zod";
 import type { IdPrefix } from "./ids.ts";
 import { tlsPolicies } from "./model/tls.ts";

@@ -107,7 +107,7 @@ function daemon(store: Store, clock: ManualClock, node: string) {
     destinationOf: async () => ({
       group: "x",
       account: 1,
-      line: "x",
+      readyQueue: "x",
       sources: () => systemSources.usable(null),
       sourcesOf: () => [],
       prepare: () => undefined,

@@ -227,8 +227,8 @@ test.each([
     'relay: {implicit_tls: ["[::]:8587"]}',
     "relay.implicit_tls: found [::]:8587, which relay.starttls has too",
   ],
-  ["hostname: a.example\nhostname: b.example", `${user}:2: found what is no YAML`],
-  ["hostname: [", `${user}:1: found what is no YAML`],
+  ["hostname: a.example\nhostname: b.example", `${user}:2: found invalid YAML`],
+  ["hostname: [", `${user}:1: found invalid YAML`],
   ["- a", `${user}:1: found ["a"], expected a section`],
 ])("refuses %j, saying where, what and how", (yaml, said) => {
   expect(faults(yaml).join("\n")).toContain(said);
@@ -261,7 +261,7 @@ test("the operator may allow the password under a certificate that is not verifi
     expect(faults(`outbound: {smart_host: {host: a.example, tls: ${tls}}}`)).toEqual([]);
 });
 
-test("what a shaping file holds is judged with the configuration, every fault of it", () => {
+test("the content of a shaping file is judged with the configuration, every fault of it", () => {
   const judge = (text: string): string =>
     faults("outbound: {shaping_file: /shaping.yaml}", {}, { "/shaping.yaml": text }).join("\n");
   const wrong = judge("groups: {google: {connections: 0, foo: 1, per_second: many}, x: 5}\nzz: 1");
@@ -279,7 +279,7 @@ test("what a shaping file holds is judged with the configuration, every fault of
   expect(judge("groups: {google: {connections: 5}, default: {per_second: 0.5}}")).toBe("");
 });
 
-test("all faults are told at once, in the order of the file", () => {
+test("all faults are reported at once, in the order of the file", () => {
   const said = faults("hostnam: x\noutbound: {port: x, sign: false}\ntls: {mode: files}\nbackup: {at: 1}", {
     env: { SVC_RELAY_MAX_CONECTIONS: "1", SVC_ACCOUNT: "default", SVC_METRICS_LISTEN: "x" },
     machineName: "laptop",
@@ -345,14 +345,14 @@ test.each([
   ["hostname: x.test\nhostname: x.test", "Map keys must be unique"],
   ["hostname: x.test\n\tdns: {}", "tab"],
   ["hostname: a: b: c", "mapping"],
-])("of a file that is no YAML only that is said, not what it seems to lack: %j", (text, why) => {
+])("a file that is not YAML gets that fault only, not those of missing options: %j", (text, why) => {
   const said = faults(text, { machineName: "laptop", env: { SVC_TLS_CERT: "/cert.pem" } });
   expect(said.length).toBeGreaterThan(0);
-  for (const line of said) expect(line).toContain("found what is no YAML");
+  for (const line of said) expect(line).toContain("found invalid YAML");
   expect(said.join("\n").toLowerCase()).toContain(why.toLowerCase());
 });
 
-test("a file that is not there lets no other be blamed, and what is wrong elsewhere is still told", () => {
+test("a file that is not there lets no other be blamed, and what is wrong elsewhere is still reported", () => {
   const over = { machineName: "laptop", flags: { config: "/none.yaml" }, env: { SVC_DNS_TRIES: "x" } };
   expect(faults("", over)).toEqual([
     "/none.yaml: found no file, expected a readable svc.yaml",

@@ -74,7 +74,7 @@ test("the README's two commands are the first blocks, and there are scripts for 
   expect(Object.keys(manifest.scripts)).toEqual(expect.arrayContaining(["dev", "test"]));
 });
 
-test("the package holds the pages, to which the files that svc init writes refer", () => {
+test("the package has the pages, to which the files that svc init writes refer", () => {
   expect(manifest.files).toContain("docs/*.md");
 });
 

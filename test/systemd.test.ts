@@ -26,7 +26,7 @@ test("a process that ends in any way but a wrong configuration is started again 
   expect(value("RestartSec")).toBe("200ms");
   expect(exitCodes[78]).toContain("configuration");
   expect(value("RestartPreventExitStatus")).toBe("78");
-  // A minute of deaths at this pace must not use up its starts.
+  // A minute of crashes at this rate must not use up its starts.
   expect(Number(value("StartLimitBurst"))).toBeGreaterThan(60);
 });
 

@@ -39,7 +39,7 @@ export interface Ask {
   what: string;
   arg: unknown;
 }
-export interface Told {
+export interface ChildAnswer {
   id: number;
   result?: unknown;
   error?: string;

@@ -2,7 +2,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import type { Ask, Told } from "./attack.ts";
+import type { Ask, ChildAnswer } from "./attack.ts";
 
 export interface Child {
   pid: number;
@@ -16,7 +16,7 @@ export async function startChild(file: string): Promise<Child> {
   });
   const waiting = new Map<number, { done: (value: unknown) => void; fail: (error: Error) => void }>();
   let asked = 0;
-  child.on("message", (told: Told) => {
+  child.on("message", (told: ChildAnswer) => {
     const one = waiting.get(told.id);
     waiting.delete(told.id);
     if (told.error === undefined) one?.done(told.result);
@@ -51,8 +51,8 @@ export function answering(can: Record<string, (arg: never) => unknown>): void {
   process.on("message", ({ id, what, arg }: Ask) => {
     const answer = async (): Promise<unknown> => (what === "ready" ? null : can[what]?.(arg as never));
     answer().then(
-      (result) => process.send?.({ id, result } satisfies Told),
-      (error: unknown) => process.send?.({ id, error: String(error) } satisfies Told),
+      (result) => process.send?.({ id, result } satisfies ChildAnswer),
+      (error: unknown) => process.send?.({ id, error: String(error) } satisfies ChildAnswer),
     );
   });
 }

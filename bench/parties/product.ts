@@ -1,5 +1,5 @@
 // svc as it is built: a data directory of its own, example.test verified with both DKIM keys, this machine
-// trusted at the SMTP door as the peers trust it. Receivers are found by the MX of a test's DNS, or all
+// trusted by the SMTP listener as the peers trust it. Receivers are found by the MX of a test's DNS, or all
 // mail goes to one smart host. Nothing that makes it safe is switched off.
 import type { ChildProcess } from "node:child_process";
 import { existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";

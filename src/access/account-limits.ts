@@ -26,7 +26,7 @@ export type CountLimit = {
 export const limitNames = Object.keys(accountLimits) as LimitName[];
 const megabyte = 1_000_000;
 
-/** The limits of an account, as they hold for it. */
+/** The limits that apply to an account. */
 export function limitsOf({ limits }: Pick<Account, "limits">): Record<LimitName, number | null> {
   const own = limitNames.map((name) => [name, limits[name] ?? accountLimits[name].most]);
   return Object.fromEntries(own) as Record<LimitName, number | null>;

@@ -1,7 +1,7 @@
 // Rate limits: a token bucket per key and bucket, one per account and bucket above it, and one per
 // source address for requests without a valid key and one for open routes. Refill is continuous on the monotonic clock. The
 // table is also that of docs/accounts.md; `limits.rates` of the configuration stands above it, an account's
-// rates above that, a key's above all. A changed rate holds from the next request on: what was spent stays spent.
+// rates above that, a key's above all. A changed rate applies from the next request; spent tokens stay spent.
 // A bucket that is full again is the same as none, so it is forgotten: memory is bounded.
 import type { Clock } from "../clock.ts";
 import type { BucketName, Rate, Rates } from "../model/limits.ts";
@@ -62,11 +62,11 @@ export interface Buckets {
   /** Takes tokens (1) of the key's bucket and of its account's; takes none where either has fewer. */
   take(key: RateLimitSubject, account: RateLimitSubject, bucket: RouteBucket, tokens?: number): BucketState;
   /** Puts back a token that `take` took. */
-  giveBack(key: RateLimitSubject, account: RateLimitSubject, bucket: RouteBucket): BucketState;
-  /** Takes tokens (1) of a source address; at most as many as the bucket can hold. */
+  refund(key: RateLimitSubject, account: RateLimitSubject, bucket: RouteBucket): BucketState;
+  /** Takes tokens (1) of a source address; at most the bucket's burst. */
   takeSource(bucket: SourceBucket, ip: string, tokens?: number): BucketState;
   /** Puts back the tokens that `takeSource` took. */
-  giveBackSource(bucket: SourceBucket, ip: string, tokens?: number): BucketState;
+  refundSource(bucket: SourceBucket, ip: string, tokens?: number): BucketState;
   /** How many buckets are remembered. */
   readonly size: number;
 }
@@ -138,7 +138,7 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
       draw(sharedId, shared, tokens);
       return state(own, bucket, true);
     },
-    giveBack(key, account, bucket) {
+    refund(key, account, bucket) {
       const own = ownLevel(`k${key.key}:${bucket}`, key, account, bucket);
       for (const from of [own, sharedLevel(`a${account.key}:${bucket}`, account)])
         from.tokens = Math.min(from.rate.burst, from.tokens + 1);
@@ -152,7 +152,7 @@ export function createBuckets(clock: Clock, overrides: Record<string, Rate> = {}
       draw(id, own, tokens);
       return state(own, bucket, true);
     },
-    giveBackSource(bucket, ip, tokens = 1) {
+    refundSource(bucket, ip, tokens = 1) {
       const own = level(`${bucket}:${sourceOf(ip)}`, rates[bucket]);
       own.tokens = Math.min(own.rate.burst, own.tokens + tokens);
       return state(own, bucket, true);

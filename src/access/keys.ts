@@ -28,7 +28,7 @@ export function makePassword(): FreshSecret {
   return fresh(randomBase62());
 }
 
-/** True for text that has a key's form and whose checksum holds; says nothing of whether the key exists. */
+/** True for text that has a key's form and whose checksum is right; it does not say whether the key exists. */
 export function wellFormedKey(text: string): boolean {
   return pattern.test(text) && text.endsWith(checksum(text.slice(0, -checksumLength)));
 }

@@ -46,7 +46,7 @@ export function createNetworks(texts: readonly string[]): Networks {
   };
 }
 
-/** What failures and tokens of a source are counted under: an IPv4 address, or the /64 that one IPv6 customer holds. */
+/** What failures and tokens of a source are counted under: an IPv4 address, or the /64 that one IPv6 customer has. */
 export function sourceOf(ip: string): string {
   const plain = plainIp(ip);
   if (plain === null) return "unknown";

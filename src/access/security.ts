@@ -45,13 +45,13 @@ export const securityRule = {
   /** Rows at once in a minute, and rows of what was summed up in it. */
   mostRows: 20,
   /** Combinations of kind, source and key that are counted separately. */
-  mostTold: 10_000,
+  mostRepeats: 10_000,
   /** New addresses of one key that are recorded on a day, and pairs of key and address that are remembered. */
   mostAddresses: 100,
   mostPairs: 100_000,
 };
 
-interface Told {
+interface Repeated {
   entry: AuditEntry;
   /** Since a row was written. */
   more: number;
@@ -68,8 +68,8 @@ export function createSecurity(
   rule = securityRule,
 ): Security {
   const { store, clock, log } = deps;
-  const told = new Map<string, Told>();
-  /** Counts beyond `mostTold`, by action. */
+  const repeats = new Map<string, Repeated>();
+  /** Counts beyond `mostRepeats`, by action. */
   const rest = new Map<string, number>();
   const uses = new Map<string, Use>();
   let pairs = 0;
@@ -103,17 +103,17 @@ export function createSecurity(
     timer ??= clock.after(rule.everyMs, () => {
       timer = null;
       sumUp();
-      if (told.size > 0) arm();
+      if (repeats.size > 0) arm();
     });
   };
   const sumUp = (): void => {
     atOnce = 0;
     const now = clock.now();
     const rows: AuditEntry[] = [];
-    for (const [id, one] of told) {
+    for (const [id, one] of repeats) {
       const { entry, more } = one;
       if (more === 0) {
-        told.delete(id);
+        repeats.delete(id);
         continue;
       }
       one.more = 0;
@@ -141,14 +141,14 @@ export function createSecurity(
       const action = `security.${what}`;
       const entry = entryOf(action, bearer, context);
       const id = `${action} ${entry.sourceIp} ${entry.actor}`;
-      const before = told.get(id);
+      const before = repeats.get(id);
       arm();
       if (before) before.more += 1;
-      else if (told.size >= rule.mostTold) rest.set(action, (rest.get(action) ?? 0) + 1);
-      else if (atOnce >= rule.mostRows) told.set(id, { entry, more: 1 });
+      else if (repeats.size >= rule.mostRepeats) rest.set(action, (rest.get(action) ?? 0) + 1);
+      else if (atOnce >= rule.mostRows) repeats.set(id, { entry, more: 1 });
       else {
         atOnce += 1;
-        told.set(id, { entry, more: 0 });
+        repeats.set(id, { entry, more: 0 });
         write([entry]);
         const { ip, requestId, detail } = context;
         log.warn({ audit: what, ip, actor: entry.actor, request_id: requestId, ...detail }, sentences[what]);

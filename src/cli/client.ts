@@ -86,7 +86,7 @@ export function createClient(target: Target): Client {
       try {
         yield* response as AsyncIterable<Buffer>;
       } catch (error) {
-        throw new CliFault(6, `the answer broke off: ${messageOf(error)}`);
+        throw new CliFault(6, `the answer was interrupted: ${messageOf(error)}`);
       }
     },
     async *lines(path, query) {
@@ -98,7 +98,7 @@ export function createClient(target: Target): Client {
       try {
         yield* splitLines(response);
       } catch (error) {
-        throw new CliFault(6, `the stream broke off: ${messageOf(error)}`);
+        throw new CliFault(6, `the stream was interrupted: ${messageOf(error)}`);
       } finally {
         response.destroy();
       }
@@ -131,7 +131,7 @@ async function overHttps(
   }
 }
 
-/** Codes of Node and OpenSSL for a chain or a name that does not hold. */
+/** Codes of Node and OpenSSL for a chain or a name that does not verify. */
 function untrusted(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return /CERT|UNABLE_TO_(?:VERIFY|GET_ISSUER)/.test(code);
@@ -153,8 +153,8 @@ async function overSocket(
       const code = error instanceof Error && "code" in error ? String(error.code) : "";
       tried.push({ path, code, why: reasons[code] ?? messageOf(error) });
       if (["ENOENT", "ECONNREFUSED", "EACCES", "ENOTSOCK", "ENOTDIR"].includes(code)) return null;
-      throw new CliFault(6, `the daemon at ${path} broke off: ${messageOf(error)}`, [
-        `See whether it runs: ${program} status`,
+      throw new CliFault(6, `the daemon at ${path} was interrupted: ${messageOf(error)}`, [
+        `Check whether it runs: ${program} status`,
       ]);
     }
   };
@@ -170,7 +170,7 @@ async function overSocket(
   if (closed)
     throw new CliFault(4, `no permission to open the admin socket ${closed.path}`, [
       `Run the command with sudo, or join its group: sudo usermod -aG svc "$USER" and log in again.`,
-      `If none runs there, start one of your own: ${program} serve`,
+      `If no daemon runs there, start your own: ${program} serve`,
     ]);
   const where = tried.map(({ path, why }) => `${path} (${why})`).join(", ");
   throw new CliFault(6, `no daemon answers at ${where}`, [
@@ -206,7 +206,7 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
       chunks.push(chunk);
     }
   } catch (error) {
-    throw new CliFault(6, `the answer broke off: ${messageOf(error)}`);
+    throw new CliFault(6, `the answer was interrupted: ${messageOf(error)}`);
   }
   const bytes = Buffer.concat(chunks);
   const isJson = bytes.length > 0 && /json/.test(response.headers["content-type"] ?? "");

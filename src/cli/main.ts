@@ -102,13 +102,13 @@ function remote(globals: Globals): { url: URL; apiKey: string } {
   const { url = "", apiKeyFile } = globals;
   if (!URL.canParse(url) || new URL(url).protocol !== "https:")
     throw usage(`--url: found "${url}", expected an https address such as https://mail.acme.example`);
-  if (apiKeyFile === undefined) throw usage("--url needs --api-key-file FILE, a file that holds an API key");
+  if (apiKeyFile === undefined) throw usage("--url needs --api-key-file FILE, a file with an API key");
   return { url: new URL(url), apiKey: readSecret(apiKeyFile) };
 }
 
 function readSecret(file: string): string {
   const key = readInputFile(file, "--api-key-file").toString().trim();
-  if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw usage(`--api-key-file: ${file} holds no API key`);
+  if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw usage(`--api-key-file: ${file} has no API key`);
   return key;
 }
 

@@ -174,7 +174,7 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     .option("--account <name>", "act on this account (SVC_ACCOUNT)")
     .option("--socket <path>", "the admin socket (SVC_SOCKET)")
     .option("--url <url>", "call a remote server over HTTPS, with --api-key-file")
-    .option("--api-key-file <file>", "file that holds an API key")
+    .option("--api-key-file <file>", "file with an API key")
     .option("--as <name>", "your name for the audit log (SVC_OPERATOR)")
     .exitOverride()
     .helpCommand(false)

@@ -1,6 +1,6 @@
 // Verbs that only call a route, as data: the route, what of the command line becomes its body, and what is printed of its
 // answer. The arguments are the parameters of the route's path, then the members of its body that `takes` names. A verb that
-// does more is written by hand in its noun's file. test/cli/verbs.test.ts holds each to the routes of the API.
+// does more is written by hand in its noun's file. test/cli/verbs.test.ts checks each against the routes of the API.
 import { Option, type Command } from "commander";
 import { agree, agreeByName } from "./ask.ts";
 import { segment, type Cli } from "./cli.ts";

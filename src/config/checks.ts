@@ -1,5 +1,5 @@
-// Rules that hold between options, and the files that options name. Each sees what could be read
-// (a value that was itself at fault is undefined) and answers what is wrong; all run, so that everything is told at once.
+// Rules between options, and the files that options name. Each sees what could be read
+// (a value that was itself at fault is undefined) and answers what is wrong; all run, so that all faults are reported at once.
 import { BlockList, isIP } from "node:net";
 import { parse } from "yaml";
 import type { z } from "zod";
@@ -10,7 +10,7 @@ import { shapingFaults } from "./shaping-file.ts";
 import type { ListenAddress } from "./values.ts";
 
 export type Read = z.output<typeof someOptions>;
-export interface Wrong {
+export interface Violation {
   path: OptionPath;
   found: string;
   expected: string;
@@ -37,7 +37,7 @@ export function crossChecks(
     passwordGiven: boolean;
     isGiven: (path: OptionPath) => boolean;
   },
-): Wrong[] {
+): Violation[] {
   return [
     ...certificate(read),
     ...plainHttp(read),
@@ -49,12 +49,12 @@ export function crossChecks(
   ];
 }
 
-function certificate(read: Read): Wrong[] {
+function certificate(read: Read): Violation[] {
   const mode = read["tls.mode"];
   const [cert, key] = [read["tls.cert"], read["tls.key"]];
   const needed =
     mode === "files" ? "set where tls.mode is files" : "set where the other one of tls.cert and tls.key is";
-  const wrong: Wrong[] = [];
+  const wrong: Violation[] = [];
   if (cert === null && (mode === "files" || typeof key === "string"))
     wrong.push({ path: "tls.cert", found: "nothing", expected: needed });
   if (key === null && (mode === "files" || typeof cert === "string"))
@@ -63,7 +63,7 @@ function certificate(read: Read): Wrong[] {
 }
 
 /** Plain HTTP never leaves the machine, unless a proxy in front of it speaks TLS. */
-function plainHttp(read: Read): Wrong[] {
+function plainHttp(read: Read): Violation[] {
   const proxies = read["http.trusted_proxies"];
   if (read["tls.mode"] !== "off" || proxies === undefined || proxies.length > 0) return [];
   const open = (read["http.listen"] ?? []).filter((listen) => !isLoopback(listen));
@@ -72,8 +72,8 @@ function plainHttp(read: Read): Wrong[] {
   return [{ path: "tls.mode", found: '"off"', expected }];
 }
 
-/** SMTP is taken with TLS only: without a certificate there is none, and nobody may believe otherwise. */
-function plainSmtp(read: Read, isGiven: (path: OptionPath) => boolean): Wrong[] {
+/** SMTP is taken with TLS only: without a certificate it is off, and the configuration must say so. */
+function plainSmtp(read: Read, isGiven: (path: OptionPath) => boolean): Violation[] {
   if (read["tls.mode"] !== "off") return [];
   return (["relay.starttls", "relay.implicit_tls"] as const)
     .filter((path) => isGiven(path) && (read[path] ?? []).length > 0)
@@ -84,11 +84,11 @@ function plainSmtp(read: Read, isGiven: (path: OptionPath) => boolean): Wrong[] 
     }));
 }
 
-function smartHost(read: Read, passwordGiven: boolean): Wrong[] {
+function smartHost(read: Read, passwordGiven: boolean): Violation[] {
   const host = read["outbound.smart_host.host"];
   const user = read["outbound.smart_host.user"];
   const file = read["outbound.smart_host.password_file"];
-  const wrong: Wrong[] = [];
+  const wrong: Violation[] = [];
   const password = passwordGiven || typeof file === "string";
   if (host === null && (typeof user === "string" || password))
     wrong.push({
@@ -119,15 +119,15 @@ function smartHost(read: Read, passwordGiven: boolean): Wrong[] {
 
 /** Who answers in the smart host's place would get the password. */
 function passwordNeeds(tls: Exclude<SmartHostTls, "verify">): string {
-  const verify = "verify where a password is sent, so that nobody else gets it";
+  const verify = "verify where a password is sent, so that no other host gets it";
   return tls === "none"
     ? `${verify}: it is never sent in clear text`
     : `${verify}; outbound.smart_host.allow_unverified_password: true sends it under any certificate`;
 }
 
-function listeners(read: Read): Wrong[] {
+function listeners(read: Read): Violation[] {
   const seen = new Map<string, OptionPath>();
-  const wrong: Wrong[] = [];
+  const wrong: Violation[] = [];
   for (const path of ["http.listen", "relay.starttls", "relay.implicit_tls", "inbound.listen"] as const)
     for (const listen of read[path] ?? []) {
       const text = listenText(listen);
@@ -139,7 +139,7 @@ function listeners(read: Read): Wrong[] {
   return wrong;
 }
 
-function devStaysLocal(read: Read): Wrong[] {
+function devStaysLocal(read: Read): Violation[] {
   return (["http.listen", "relay.starttls", "relay.implicit_tls", "inbound.listen"] as const).flatMap(
     (path) =>
       (read[path] ?? [])
@@ -160,8 +160,8 @@ const named = [
   "webhooks.ca_file",
 ] as const satisfies OptionPath[];
 
-function files(read: Read, readFile: ReadFile): Wrong[] {
-  return named.flatMap((path): Wrong[] => {
+function files(read: Read, readFile: ReadFile): Violation[] {
+  return named.flatMap((path): Violation[] => {
     const file = read[path];
     if (typeof file !== "string") return [];
     try {

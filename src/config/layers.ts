@@ -52,7 +52,7 @@ export function fileLayer(file: string, text: string): Layer {
   }
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: "silent" });
   for (const error of document.errors)
-    fault(lineAt(error.pos[0]), "", `what is no YAML: ${error.message}`, "YAML 1.2");
+    fault(lineAt(error.pos[0]), "", `invalid YAML: ${error.message}`, "YAML 1.2");
   if (document.errors.length > 0) return layer;
 
   const visit = (node: unknown, path: string): void => {
@@ -92,7 +92,7 @@ export function fileLayer(file: string, text: string): Layer {
   return layer;
 }
 
-/** SVC_SECTION_KEY; lists take commas, structures YAML's flow form. Names that start with a section and are no option are faults. */
+/** SVC_SECTION_KEY; lists take commas, structures YAML's flow form. Names that start with a section and are not an option are faults. */
 export function environmentLayer(env: Environment): Layer {
   const layer: Layer = { given: new Map(), faults: [] };
   const paths = new Map(optionPaths.map((path) => [environmentName(path), path]));
@@ -117,7 +117,7 @@ export function environmentLayer(env: Environment): Layer {
   return layer;
 }
 
-/** The one secret that the configuration holds; `…_FILE` of it is outbound.smart_host.password_file. */
+/** The one secret in the configuration; `…_FILE` of it is outbound.smart_host.password_file. */
 export const passwordVariable = "SVC_OUTBOUND_SMART_HOST_PASSWORD";
 
 export function flagLayer(flags: Partial<Record<OptionPath, string>>): Layer {

@@ -12,7 +12,7 @@ import type { Places } from "./places.ts";
 import * as kind from "./values.ts";
 
 /** What defaults depend on. */
-export interface Surroundings {
+export interface DefaultContext {
   places: Places;
   /** The machine's own name, as the system gives it. */
   machineName: string;
@@ -29,7 +29,7 @@ export interface OptionNote {
 /** Notes by type: each option has an instance of its own. */
 export const optionNotes = z.registry<OptionNote>();
 
-type Standard = string | number | boolean | unknown[] | object | ((around: Surroundings) => unknown);
+type Standard = string | number | boolean | unknown[] | object | ((around: DefaultContext) => unknown);
 
 function option<T, Unit extends string>(
   type: kind.Kind<T, Unit>,
@@ -48,7 +48,7 @@ function optional<T, Unit extends string>(
 }
 
 /** System service, plain user, `serve --dev`. */
-const ports = (system: number[], user: number[]) => (around: Surroundings) =>
+const ports = (system: number[], user: number[]) => (around: DefaultContext) =>
   around.dev
     ? user.map((port) => `127.0.0.1:${port}`)
     : (around.places.system ? system : user).map((port) => `[::]:${port}`);
@@ -58,7 +58,7 @@ const networks = kind.list(kind.network, { max: 1000 });
 export const options = {
   hostname: option(
     kind.hostName,
-    ({ dev, machineName }: Surroundings) => (dev ? "mail.example.test" : machineName),
+    ({ dev, machineName }: DefaultContext) => (dev ? "mail.example.test" : machineName),
     "EHLO name, domain of Message-IDs and host of return paths",
   ),
   public_url: optional(
@@ -67,7 +67,7 @@ export const options = {
   ),
   data_dir: option(
     kind.path,
-    ({ places }: Surroundings) => places.dataDir,
+    ({ places }: DefaultContext) => places.dataDir,
     "database, spool, keys and certificates",
   ),
   "tls.mode": optional(
@@ -75,7 +75,7 @@ export const options = {
     `${orList(listenerTlsModes)}; files where tls.cert is given, else self-signed`,
   ),
   "tls.cert": optional(kind.path, "certificate chain, PEM"),
-  "tls.key": optional(kind.path, "private key of it, PEM"),
+  "tls.key": optional(kind.path, "its private key, PEM"),
   "http.listen": option(
     kind.list(kind.listenAddress, { min: 1, max: 32 }),
     ports([443], [8443]),
@@ -88,7 +88,7 @@ export const options = {
   "relay.max_connections_per_ip": option(
     kind.whole(1, 100_000),
     50,
-    "SMTP sessions at a time of one address",
+    "SMTP sessions at a time from one address",
   ),
   "relay.trusted": option(
     kind.trustedPeers,
@@ -103,7 +103,7 @@ export const options = {
   "inbound.listen": option(
     listeners,
     ports([25], []),
-    "where bounces and complaints come in; a plain user has none unless it is given",
+    "where bounces and complaints arrive; none by default for a plain user",
   ),
   "feedback.loops": option(
     kind.list(kind.hostName, { max: 1000 }),
@@ -131,14 +131,14 @@ export const options = {
   "outbound.timeouts.connect": option(kind.span("1s", "10m"), "30s", "wait for a connection"),
   "outbound.timeouts.greeting": option(kind.span("1s", "10m"), "60s", "wait for the greeting"),
   "outbound.timeouts.command": option(kind.span("1s", "10m"), "60s", "wait for a reply to a command"),
-  "outbound.timeouts.data": option(kind.span("1s", "30m"), "180s", "wait while data goes out"),
+  "outbound.timeouts.data": option(kind.span("1s", "30m"), "180s", "wait while data is sent"),
   "outbound.timeouts.dot": option(kind.span("1s", "1h"), "600s", "wait for the reply to the final dot"),
   "outbound.shaping_file": optional(kind.path, "rules for receiving servers, beside the built-in ones"),
   "outbound.sign": option(kind.truth, true, "DKIM; false only with a smart host, which then signs"),
   "outbound.smart_host.host": optional(kind.host, "send everything through this server"),
   "outbound.smart_host.port": option(kind.whole(1, 65_535), 587, "its port"),
   "outbound.smart_host.user": optional(kind.user, "login there"),
-  "outbound.smart_host.password_file": optional(kind.path, "file that holds the password"),
+  "outbound.smart_host.password_file": optional(kind.path, "file with the password"),
   "outbound.smart_host.tls": option(
     kind.oneOf(...smartHostTlsModes),
     "verify",
@@ -151,10 +151,10 @@ export const options = {
   ),
   "dns.servers": option(kind.list(kind.dnsServer, { max: 16 }), [], "resolvers; none: the system's"),
   "dns.timeout": option(kind.span("100ms", "1m"), "5s", "wait for one answer"),
-  "dns.tries": option(kind.whole(1, 10), 2, "questions before giving up"),
+  "dns.tries": option(kind.whole(1, 10), 2, "queries before giving up"),
   "webhooks.allow_networks": option(
     networks,
-    ({ dev }: Surroundings) => (dev ? ["127.0.0.0/8", "::1/128"] : []),
+    ({ dev }: DefaultContext) => (dev ? ["127.0.0.0/8", "::1/128"] : []),
     "loopback and private networks where endpoints may be",
   ),
   "webhooks.ca_file": optional(kind.path, "more certificate authorities for endpoints, PEM"),
@@ -174,7 +174,7 @@ export const options = {
   "retention.content": option(
     kind.span("0s", "3650d"),
     "3d",
-    "how long content stays after the last recipient is final; 0: no longer than that",
+    "how long content stays after the last recipient is final; 0: it is deleted then",
   ),
   "retention.messages": option(
     kind.span("1d", "3650d"),
@@ -199,7 +199,7 @@ export const options = {
   "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
   "log.level": option(
     kind.oneOf(...logLevels),
-    ({ dev }: Surroundings) => (dev ? "warn" : "info"),
+    ({ dev }: DefaultContext) => (dev ? "warn" : "info"),
     orList(logLevels),
   ),
 };
@@ -219,7 +219,7 @@ export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>([
   "guard",
 ]);
 
-/** Keys of coming versions: a file that holds one is refused, so that nobody relies on what does not work yet. */
+/** Keys of coming versions: a file with one is refused, so that no operator relies on what does not work yet. */
 export const notYet: readonly string[] = ["tls.acme", "tracking", "dnsbl", "backup", "metrics", "log.format"];
 
 export function environmentName(path: string): string {

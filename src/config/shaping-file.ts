@@ -1,5 +1,5 @@
 // The form of `outbound.shaping_file`: limits for groups of receiving servers. It is judged here with the rest of
-// the configuration, so that `serve --check` tells its faults too; what the limits do is queue/shaping.ts.
+// the configuration, so that `serve --check` reports its faults too; what the limits do is queue/shaping.ts.
 import { z } from "zod";
 import { shown } from "./layers.ts";
 

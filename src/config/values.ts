@@ -1,4 +1,4 @@
-// The kinds of value that svc.yaml holds. Each is a zod type that takes what YAML or an
+// The kinds of value in svc.yaml. Each is a zod type that takes what YAML or an
 // environment variable gives (text, number, truth value) and whose message says what would be right.
 import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
@@ -58,7 +58,7 @@ export const tlsMode = textKind(
   (text) => listenerTlsModes.find((word) => word === text),
 );
 
-/** Where `least` is no time at all, a bare 0 says so too. */
+/** If `least` is zero, a bare 0 is accepted too. */
 export function span(least: string, most: string): Kind<number, "Ms"> {
   const [min, max] = [parseSpan(least) ?? 0, parseSpan(most) ?? Infinity];
   const type = kind(`a span from ${least} to ${most}, such as 30s, 5m, 48h or 3d`, (raw) => {
@@ -150,7 +150,7 @@ export const listenAddress: Kind<ListenAddress> = textKind(
   },
 );
 
-/** `sun_path` holds 108 bytes, the last of them zero (unix(7)). */
+/** `sun_path` has 108 bytes, the last of them zero (unix(7)). */
 export const longestSocketPath = 107;
 export const socketPath = textKind(`an absolute path of at most ${longestSocketPath} bytes`, (text) =>
   isAbsolute(text) && Buffer.byteLength(text) <= longestSocketPath ? text : undefined,

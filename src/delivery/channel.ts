@@ -11,7 +11,7 @@ import { ReplyParser, safeText } from "../mail/reply.ts";
 import type { Reply } from "../mail/reply.ts";
 
 /** Why a connection cannot be used any more. */
-export interface Broken {
+export interface ConnectionFailure {
   broken: "connect" | "tls" | "timeout" | "closed" | "protocol";
   /** For display: `connection refused`, `no reply within 60 s`. */
   why: string;
@@ -21,9 +21,9 @@ export interface Broken {
   unasked: Reply | null;
 }
 
-export type Answer = Reply | Broken;
+export type Answer = Reply | ConnectionFailure;
 
-export function isBroken(answer: Answer | null): answer is Broken {
+export function isBroken(answer: Answer | null): answer is ConnectionFailure {
   return answer !== null && "broken" in answer;
 }
 
@@ -37,7 +37,7 @@ export interface DialTo {
 }
 
 export interface TlsTo {
-  /** Name for SNI, and that the certificate has to hold. */
+  /** Name for SNI, which the certificate must have. */
   host: string;
   context: SecureContext;
   timeoutMs: number;
@@ -54,11 +54,11 @@ export class Channel {
   #ready: Reply[] = [];
   /** Replies that are due and have not arrived; the greeting is due from the start. */
   #due = 1;
-  #broken: Broken | null = null;
+  #broken: ConnectionFailure | null = null;
   #waiter: ((answer: Answer) => void) | null = null;
-  #drainWaiter: ((broken: Broken | null) => void) | null = null;
+  #drainWaiter: ((broken: ConnectionFailure | null) => void) | null = null;
   readonly #cut: AbortSignal;
-  /** The final dot was sent: only its reply tells whether the message was delivered. */
+  /** The final dot was sent: only its reply says whether the message was delivered. */
   #committed = false;
   /** The next reply is the last in clear text; bytes after it are discarded. */
   #upgrading = false;
@@ -78,7 +78,7 @@ export class Channel {
   }
 
   /** Opens a connection; a failure is a value. */
-  static dial(clock: Clock, to: DialTo): Promise<Channel | Broken> {
+  static dial(clock: Clock, to: DialTo): Promise<Channel | ConnectionFailure> {
     const { address: host, port, localAddress, cut } = to;
     if (cut.aborted) return Promise.resolve({ broken: "closed", why: stopping, errno: null, unasked: null });
     const socket = connect({ host, port, noDelay: true, ...(localAddress === null ? {} : { localAddress }) });
@@ -91,7 +91,7 @@ export class Channel {
     });
   }
 
-  get broken(): Broken | null {
+  get broken(): ConnectionFailure | null {
     return this.#broken;
   }
   get localAddress(): string | null {
@@ -143,7 +143,7 @@ export class Channel {
   }
 
   /** Resolves when the socket takes more; with why, if the connection broke or the server spoke out of turn. */
-  drained(timeoutMs: number): Promise<Broken | null> {
+  drained(timeoutMs: number): Promise<ConnectionFailure | null> {
     if (this.#broken || !this.#socket.writableNeedDrain) return Promise.resolve(this.#broken);
     this.#setDeadline(timeoutMs);
     return new Promise((resolve) => (this.#drainWaiter = resolve));
@@ -165,7 +165,7 @@ export class Channel {
   }
 
   /** Negotiates TLS. What arrived in clear and was not asked for is forgotten (RFC 3207 §4.2, CVE-2011-0411). */
-  upgrade(to: TlsTo): Promise<Broken | null> {
+  upgrade(to: TlsTo): Promise<ConnectionFailure | null> {
     const plain = this.#socket;
     this.#ignore(plain);
     this.#upgrading = false;
@@ -259,16 +259,16 @@ export class Channel {
   #unasked(reply: Reply): void {
     const kind = reply.code === 421 ? "closed" : "protocol";
     this.#breakWith(
-      { broken: kind, why: `an unasked reply: ${reply.code}`, errno: null, unasked: reply },
+      { broken: kind, why: `an unsolicited reply: ${reply.code}`, errno: null, unasked: reply },
       true,
     );
   }
 
-  #break(broken: Broken["broken"], why: string, errno: string | null = null): void {
+  #break(broken: ConnectionFailure["broken"], why: string, errno: string | null = null): void {
     this.#breakWith({ broken, why, errno, unasked: null }, true);
   }
 
-  #breakWith(broken: Broken, destroy: boolean): void {
+  #breakWith(broken: ConnectionFailure, destroy: boolean): void {
     if (this.#broken) return;
     this.#broken = broken;
     this.#cut.removeEventListener("abort", this.#onCut);
@@ -285,7 +285,7 @@ export class Channel {
     idle?.();
   }
 
-  #settleDrain(broken: Broken | null): void {
+  #settleDrain(broken: ConnectionFailure | null): void {
     const waiter = this.#drainWaiter;
     if (waiter === null) return;
     this.#drainWaiter = null;

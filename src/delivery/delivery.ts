@@ -44,7 +44,7 @@ export interface AttemptRequest {
   /** The address that it leaves from. */
   source: Source;
   /**
-   * Moves the attempt to an address of the pool of this family, whose limits then hold for it; null: none has room. Asked
+   * Moves the attempt to an address of the pool of this family, whose limits then apply to it; null: none has room. Asked
    * once at most, where no address of the source's family could be connected.
    */
   sourceOf(family: Family): Source | null;
@@ -53,7 +53,7 @@ export interface AttemptRequest {
 export interface Delivery {
   /** `owner`: whose look-up it is, so that one account's never delays another's. */
   route(domain: string, owner: Owner): Promise<Route>;
-  /** Which of `own` families reach the first hosts that any of them does; all where that cannot be told, none where none does. */
+  /** Which of `own` families reach the first hosts that any of them does; all if that is unknown, none if none does. */
   families(route: Extract<Route, { kind: "hosts" }>, own: readonly Family[], owner: Owner): Promise<Family[]>;
   /** Never throws for anything that a network or a receiver does. */
   attempt(request: AttemptRequest): Promise<Outcome | Unsent>;

@@ -72,7 +72,7 @@ export class HeloHosts {
   }
 }
 
-/** The entry that was renewed longest ago makes room. */
+/** The entry renewed longest ago is evicted. */
 function keep<T>(map: Map<string, T>, key: string, value: T, max: number): void {
   map.delete(key);
   if (map.size >= max) {

@@ -8,7 +8,7 @@ import { namedDelayMs } from "../mail/named-delay.ts";
 import { bounceCategories } from "../model/classification.ts";
 import type { AttemptTrace, Outcome, OutcomeReply } from "../mail/outcome.ts";
 import type { Reply } from "../mail/reply.ts";
-import type { Broken } from "./channel.ts";
+import type { ConnectionFailure } from "./channel.ts";
 
 /** What a reply was the answer to, as far as it matters for what may follow from it. */
 export type Subject =
@@ -75,7 +75,7 @@ function causeOf(reply: Reply, subject: Subject): Classification {
 }
 
 /** The failure that a broken connection is, by how far the session had come. */
-export function brokenAs(broken: Broken, greeted: boolean): LocalFailure {
+export function brokenAs(broken: ConnectionFailure, greeted: boolean): LocalFailure {
   switch (broken.broken) {
     case "connect":
       return local.noConnection;

@@ -9,7 +9,7 @@ import type { Resolver } from "../dns/resolver.ts";
 
 const refreshMs = 300_000;
 const retryMs = 30_000;
-/** The first attempts wait this long; a name server that is silent about us holds up no mail beyond that. */
+/** The first attempts wait this long; a name server that does not answer delays mail no longer than that. */
 const firstWaitMs = 2_000;
 
 export interface OwnAddresses {
@@ -35,7 +35,7 @@ export function createOwnAddresses({
   let answered = false;
   let first: Promise<void> | null = null;
 
-  /** Never rejects: what cannot be looked up holds up no mail, and is looked up again. */
+  /** Never rejects: a failed look-up delays no mail, and is repeated. */
   const lookUp = async (): Promise<void> => {
     dueAt = clock.monotonic() + retryMs;
     const found = await hostAddresses(resolver, name).catch(() => ({ kind: "failed" as const }));

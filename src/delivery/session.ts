@@ -8,7 +8,7 @@ import { safeText } from "../mail/reply.ts";
 import type { Reply } from "../mail/reply.ts";
 import type { TlsSummary } from "../model/tls.ts";
 import { Channel, isBroken } from "./channel.ts";
-import type { Answer, Broken } from "./channel.ts";
+import type { Answer, ConnectionFailure } from "./channel.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { brokenAs, local } from "./outcome.ts";
 import type { LocalFailure } from "./outcome.ts";
@@ -81,7 +81,7 @@ export type NoSession =
       kind: "local";
       failure: LocalFailure;
       why: string;
-      broken: Broken | null;
+      broken: ConnectionFailure | null;
       /** It broke at or just after STARTTLS: clear text might work, where the policy allows it. */
       inTls: boolean;
       /** The server closed the connection in place of an answer to the first EHLO: HELO might work. */
@@ -89,7 +89,7 @@ export type NoSession =
     };
 
 /** Features that are not used because they have just failed. */
-export interface Without {
+export interface DisabledFeatures {
   /** TLS, under an opportunistic policy. */
   tls?: boolean;
   /** EHLO, where the mail needs no extension. */
@@ -100,7 +100,7 @@ export async function openSession(
   deps: SessionDeps,
   target: Target,
   dialogue: Dialogue,
-  without: Without = {},
+  without: DisabledFeatures = {},
 ): Promise<Session | NoSession> {
   const { host, address, port, source: localAddress, policy } = target;
   const { connectMs: timeoutMs, greetingMs, commandMs } = deps.timeouts;
@@ -268,7 +268,7 @@ type Mishap = Extract<NoSession, { kind: "local" }>;
 
 const closedOn = ({ broken }: Mishap): boolean => broken?.broken === "closed";
 
-function mishap(failure: LocalFailure, why: string, broken: Broken | null = null): Mishap {
+function mishap(failure: LocalFailure, why: string, broken: ConnectionFailure | null = null): Mishap {
   return { kind: "local", failure, why, broken, inTls: false, atEhlo: false };
 }
 
@@ -279,14 +279,11 @@ function noTls(target: Target, why: string): Mishap {
 /** A refusal with the server's reply; a reply that is not valid at this point is a protocol error. */
 function refused(reply: Reply, target: Target): NoSession {
   if (reply.code >= 400) return { kind: "reply", reply };
-  return mishap(
-    local.notSmtp,
-    `${named(target)} gave a reply that is none here: ${reply.code} ${reply.text}`,
-  );
+  return mishap(local.notSmtp, `${named(target)} gave an unexpected reply: ${reply.code} ${reply.text}`);
 }
 
 /** A 421 sent before the server closed is its reason, and is reported instead of ours. */
-function broke(broken: Broken, target: Target, greeted: boolean): NoSession {
+function broke(broken: ConnectionFailure, target: Target, greeted: boolean): NoSession {
   if (broken.unasked?.code === 421) return { kind: "reply", reply: broken.unasked };
   const what = broken.broken === "connect" ? "no connection to" : greeted ? "lost" : "no greeting from";
   return mishap(brokenAs(broken, greeted), `${what} ${named(target)}: ${broken.why}`, broken);

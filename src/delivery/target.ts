@@ -14,7 +14,7 @@ import type { Pool } from "./pool.ts";
 import { openSession } from "./session.ts";
 import type { NoSession, Session, SessionDeps, Target, TlsPolicy } from "./session.ts";
 import { needsExtensions, transact } from "./transaction.ts";
-import type { Lost } from "./transaction.ts";
+import type { LostSession } from "./transaction.ts";
 
 export interface AttemptDeps {
   addresses: Addresses;
@@ -171,7 +171,7 @@ async function useSession(
   session: Session,
   request: AttemptRequest,
   dialogue: Dialogue,
-): Promise<Outcome | Lost> {
+): Promise<Outcome | LostSession> {
   try {
     return await transact(session, request, deps.session.timeouts, dialogue);
   } catch (error) {
@@ -205,7 +205,11 @@ function unopened(
 }
 
 /** Closed before the dot: another address may take it. Silence and nonsense end the attempt. */
-function lost({ broken }: Lost, { host, address, port }: Target, dialogue: Dialogue): Outcome | HostFailure {
+function lost(
+  { broken }: LostSession,
+  { host, address, port }: Target,
+  dialogue: Dialogue,
+): Outcome | HostFailure {
   dialogue.us(`(${broken.why})`);
   const why = `the session with ${host} [${address}]:${port} was lost before the end of the message: ${broken.why}`;
   const outcome =

@@ -5,7 +5,7 @@ import { classifyReply } from "../mail/classify.ts";
 import type { Outcome } from "../mail/outcome.ts";
 import type { Reply } from "../mail/reply.ts";
 import { isBroken } from "./channel.ts";
-import type { Broken } from "./channel.ts";
+import type { ConnectionFailure } from "./channel.ts";
 import type { AttemptRequest } from "./delivery.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
@@ -14,9 +14,9 @@ import type { Capabilities, Session, SessionDeps } from "./session.ts";
 import { createStuffer } from "./dot-stuffing.ts";
 
 /** The session ended before the final dot was sent, so nothing was delivered. */
-export interface Lost {
+export interface LostSession {
   kind: "lost";
-  broken: Broken;
+  broken: ConnectionFailure;
   /** The server had taken part in this transaction before. */
   answered: boolean;
 }
@@ -36,7 +36,7 @@ export async function transact(
   wanted: AttemptRequest,
   timeouts: Timeouts,
   dialogue: Dialogue,
-): Promise<Outcome | Lost> {
+): Promise<Outcome | LostSession> {
   const request = await inItsWords(session, wanted);
   const unable = cannotTake(session, request);
   if (unable) return localOutcome(unable.failure, unable.why, dialogue.trace(false));
@@ -100,7 +100,7 @@ async function sendEnvelope(
   request: AttemptRequest,
   commandMs: number,
   dialogue: Dialogue,
-): Promise<Outcome | Lost | null> {
+): Promise<Outcome | LostSession | null> {
   const { channel, can, target } = session;
   const commands = envelopeCommands(session, request);
   if (can.pipelining) {
@@ -171,9 +171,9 @@ function isAboutSession(reply: Reply): boolean {
 }
 
 /** The server had given up on the kept connection before we spoke (RFC 5321 §3.8). */
-function staleSession(session: Session, reply: Reply): Lost {
+function staleSession(session: Session, reply: Reply): LostSession {
   session.channel.destroy();
-  const broken: Broken = {
+  const broken: ConnectionFailure = {
     broken: "closed",
     why: `${reply.code} ${reply.text}`,
     errno: null,
@@ -194,7 +194,7 @@ async function sendMessage(
   request: AttemptRequest,
   timeouts: Timeouts,
   dialogue: Dialogue,
-): Promise<Outcome | Lost> {
+): Promise<Outcome | LostSession> {
   const { channel, target } = session;
   const { wire } = request;
   const size = wire.sizeBytes + wire.signature.length;
@@ -214,7 +214,7 @@ async function sendMessage(
   dialogue.us(".");
   const reply = await channel.next(timeouts.dotMs);
   if (isBroken(reply)) {
-    const why = `no reply of ${target.host} to the final dot (${reply.why}): it may hold the message, which is sent again`;
+    const why = `no reply of ${target.host} to the final dot (${reply.why}): it may have the message, which is sent again`;
     return localOutcome(brokenAs(reply, true), why, dialogue.trace(true));
   }
   dialogue.them(reply);
@@ -261,4 +261,4 @@ async function sendStreaming({ channel }: Session, request: AttemptRequest, bloc
   return "sent";
 }
 
-type Sent = "sent" | "abandoned" | Broken;
+type Sent = "sent" | "abandoned" | ConnectionFailure;

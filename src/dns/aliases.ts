@@ -16,7 +16,7 @@ export interface AliasChain {
   authenticated: boolean;
 }
 
-/** An answer and how long it holds. */
+/** An answer and how long it may be cached. */
 export interface Settled {
   answer: DnsAnswer<WireRecord>;
   ttlSeconds: number;
@@ -72,7 +72,7 @@ export function couldNotTell(why: string, { keep = true } = {}): Settled {
 /** One alias further; why not, or null. */
 function step(chain: AliasChain, alias: WireRecord): string | null {
   if (!queryableName(alias.value)) return `the alias (CNAME) of ${chain.name} is not a name`;
-  if (chain.seen.has(alias.value)) return `the aliases (CNAME) of ${chain.start} go in a circle`;
+  if (chain.seen.has(alias.value)) return `the aliases (CNAME) of ${chain.start} form a loop`;
   if (chain.seen.size > maxAliases) return `${chain.start} has more than ${maxAliases} aliases (CNAME)`;
   chain.seen.add(alias.value);
   chain.name = alias.value;

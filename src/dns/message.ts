@@ -31,7 +31,7 @@ export interface Reply {
   authenticated: boolean;
   /** Records of the answer section; empty where `truncated`. */
   answers: WireRecord[];
-  /** How long "no such data" holds (RFC 2308 §5): from the SOA; null where the reply had none. */
+  /** How long "no such data" may be cached (RFC 2308 §5): from the SOA; null where the reply had none. */
   negativeTtlSeconds: number | null;
   /** Name servers instead of an answer: the server does not resolve for us. */
   referral: boolean;

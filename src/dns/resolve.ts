@@ -69,7 +69,7 @@ export function createResolver(deps: ResolverDeps): CachingResolver {
     owner: Owner,
     left: { questions: number },
   ): Promise<Exchange> => {
-    let why = "the aliases of the name take too many questions";
+    let why = "the aliases of the name take too many queries";
     let again = cache.failedLately(keyOf(question));
     const first = preferred;
     for (let i = 0; i < deps.tries * servers.length && left.questions > 0; i++) {
@@ -165,7 +165,7 @@ function keyOf({ name, type }: Question): string {
 function refusal(reply: Reply): string | null {
   if (reply.rcode !== 0 && reply.rcode !== 3)
     return `answered ${rcodeNames[reply.rcode] ?? `rcode ${reply.rcode}`}`;
-  return reply.referral ? "answered with name servers to ask: it does not resolve for others" : null;
+  return reply.referral ? "answered with a referral: it does not offer recursion" : null;
 }
 
 /** `4.3.2.1.in-addr.arpa` (RFC 1035 §3.5) or the nibbles under ip6.arpa (RFC 3596 §2.5); empty if it is not an address. */

@@ -1,7 +1,7 @@
 // One question to one server and its reply, over UDP, and over TCP where the reply was too long
 // (RFC 7766). Against forgery (RFC 5452): a socket of its own for each question, so a random source port; a random
 // id; connected, so that the kernel drops what comes from elsewhere; the name in a random case, which the reply must
-// repeat (draft-vixie-dnsext-dns0x20). Owners share the sockets, and a question that hangs makes room for the next.
+// repeat (draft-vixie-dnsext-dns0x20). Owners share the sockets, and a question that hangs gives way to the next.
 // Which server is asked, and again, is resolve.ts's.
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";

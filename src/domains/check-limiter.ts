@@ -14,19 +14,19 @@ export interface CheckLimiter {
   run<T>(accountKey: number, key: string, check: () => Promise<T>): Promise<T>;
 }
 
-interface Line {
+interface AccountChecks {
   running: number;
   waiting: (() => void)[];
 }
 
 export function createCheckLimiter(): CheckLimiter {
-  const lines = new Map<number, Line>();
+  const accounts = new Map<number, AccountChecks>();
   const underWay = new Map<string, Promise<unknown>>();
   let running = 0;
 
   const startNext = (): void => {
     while (running < atOnce) {
-      const waiting = [...lines.values()].filter((line) => line.waiting.length > 0);
+      const waiting = [...accounts.values()].filter((account) => account.waiting.length > 0);
       const [next] = waiting.toSorted((a, b) => a.running - b.running); // that with the fewest under way
       const start = next && next.running < atOnceOfAccount ? next.waiting.shift() : undefined;
       if (!next || !start) return;
@@ -36,24 +36,24 @@ export function createCheckLimiter(): CheckLimiter {
     }
   };
   const turn = (accountKey: number): Promise<void> => {
-    const line = lines.get(accountKey) ?? { running: 0, waiting: [] };
-    lines.set(accountKey, line);
-    if (line.waiting.length >= mostWaiting)
+    const account = accounts.get(accountKey) ?? { running: 0, waiting: [] };
+    accounts.set(accountKey, account);
+    if (account.waiting.length >= mostWaiting)
       throw new Refusal(
         "service_overloaded",
         `The account has ${atOnceOfAccount} domain checks under way and ${mostWaiting} waiting, which is the most; try again later.`,
         { retry_after_seconds: retryAfterSeconds },
       );
     return new Promise((resolve) => {
-      line.waiting.push(resolve);
+      account.waiting.push(resolve);
       startNext();
     });
   };
   const end = (accountKey: number): void => {
     running -= 1;
-    const line = lines.get(accountKey);
-    if (line) line.running -= 1;
-    if (line?.running === 0 && line.waiting.length === 0) lines.delete(accountKey);
+    const account = accounts.get(accountKey);
+    if (account) account.running -= 1;
+    if (account?.running === 0 && account.waiting.length === 0) accounts.delete(accountKey);
     startNext();
   };
 

@@ -38,7 +38,7 @@ export async function checkRecords(
   );
 }
 
-interface Asked {
+interface LookedUp {
   record: DnsRecord;
   /** As they stand in the DNS. */
   found: string[];
@@ -47,7 +47,7 @@ interface Asked {
   failed: string | null;
 }
 
-async function ask(resolver: Resolver, record: DnsRecord, owner: Owner): Promise<Omit<Asked, "record">> {
+async function ask(resolver: Resolver, record: DnsRecord, owner: Owner): Promise<Omit<LookedUp, "record">> {
   if (record.type === "MX") {
     const { records, failed } = recordsOf(await resolver.mx(record.name, owner));
     return { found: records.map((mx) => `${mx.preference} ${mx.exchange || "."}`), mx: records, failed };
@@ -63,7 +63,7 @@ function recordsOf<T>(answer: DnsAnswer<T>): { records: T[]; failed: string | nu
   return { records: answer.kind === "found" ? answer.records : [], failed: null };
 }
 
-function verify({ record, found, mx, failed }: Asked, host: SendingHost): Verdict {
+function verify({ record, found, mx, failed }: LookedUp, host: SendingHost): Verdict {
   if (failed !== null)
     return {
       status: "unknown",

@@ -62,7 +62,7 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
     const dkimKeys = keysAfter(domain.dkimKeys, seen, domain.name, now);
     const records = recordsFor({ ...domain, dkimKeys }, sending, seen);
     const status = statusAfter(domain, records, now);
-    const returnPathBefore = records.every(holdsForReturns) ? null : domain.returnPathBefore;
+    const returnPathBefore = records.every(isReturnPathReady) ? null : domain.returnPathBefore;
     return { ...domain, dkimKeys, returnPathBefore, records, ...status, checkedAt: now, updatedAt: now };
   };
 
@@ -212,7 +212,7 @@ function beforeOf(domain: SenderDomain, next: string): string | null {
   return inUse === next ? null : inUse;
 }
 
-function holdsForReturns({ purpose, status }: DnsRecord): boolean {
+function isReturnPathReady({ purpose, status }: DnsRecord): boolean {
   return (purpose !== "return_path" && purpose !== "spf") || status === "ok";
 }
 

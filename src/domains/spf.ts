@@ -96,7 +96,7 @@ function termsOf(record: string): { terms: Term[]; redirect: Redirect | null } {
     if (text === "") continue;
     if (modifier.test(text)) {
       if (!/^redirect=/i.test(text)) continue;
-      if (redirect !== null) throw new Undecided("permerror", text, "redirect= may stand once");
+      if (redirect !== null) throw new Undecided("permerror", text, "redirect= may appear once");
       redirect = { text, domain: nameOf(text.slice(text.indexOf("=") + 1), text) };
     } else terms.push(termOf(text));
   }

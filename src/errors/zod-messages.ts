@@ -1,5 +1,5 @@
 // The words for a value of the wrong shape: what was expected and what was found, in place of a validator's own.
-// A schema that says something better of itself is not overruled. What the found value was is told in short.
+// A schema that says something better of itself is not overruled. The value found is quoted, shortened.
 
 /** What a validator knows of a fault (zod's raw issue). */
 export interface ShapeFault {
@@ -43,7 +43,7 @@ function expectedWords({ code, expected, values, maximum, minimum, origin }: Sha
   return null;
 }
 
-/** A value as it may be told back: short, on one line. */
+/** A value as it may be quoted: short, on one line. */
 export function foundWords(value: unknown): string {
   if (Array.isArray(value)) return "an array";
   if (typeof value === "object" && value !== null) return "an object";

@@ -1,4 +1,4 @@
-// The types of event that can happen, an entry each; entry.ts says what an entry holds. A new type is an entry here and a
+// The types of event that can happen, an entry each; entry.ts says what an entry has. A new type is an entry here and a
 // call of the recorder (record.ts) where it happens: endpoints that get all events get it too.
 //
 // One event is one recipient's, so counts are per recipient. A bounce whose kind is not known is a bounce and neither hard
@@ -66,13 +66,15 @@ export const eventCatalog = {
     data: {
       bounce_type: z
         .enum(bounceTypes)
-        .describe("Permanent; temporary until its time was up; or a report that does not say."),
+        .describe(
+          "hard: a permanent failure. soft: temporary failures until the message expired. undetermined: the report does not say.",
+        ),
       ...cause,
       ...reply,
       attempt: count,
       source: z.enum(bounceSources),
       suppressed: z.boolean().describe("This event put the recipient on the suppression list."),
-      reported_at: timestamp.nullable().optional().describe("The report's own date, of source dsn."),
+      reported_at: timestamp.nullable().optional().describe("The date of the report, if the source is dsn."),
     },
     sample: () => ({
       bounce_type: "hard",
@@ -108,7 +110,7 @@ export const eventCatalog = {
     data: {
       complaint_source: z.string().describe("The feedback loop, else generic_arf."),
       complaint_type: z.enum(complaintTypes),
-      feedback_type: z.string().describe("The report's own word (RFC 5965), in lower case."),
+      feedback_type: z.string().describe("The Feedback-Type of the report (RFC 5965), in lower case."),
       reported_at: timestamp,
       sending_ip: ipAddress.nullable(),
     },

@@ -3,12 +3,12 @@
 import { counterMask, type CounterName } from "../model/counters.ts";
 import type { CountedData, EventEntry } from "./entry.ts";
 
-export interface Counting {
+export interface CounterMasks {
   always: number;
   sometimes: readonly { mask: number; when(data: CountedData): boolean }[];
 }
 
-export function countingOf(entry: EventEntry): Counting {
+export function countingOf(entry: EventEntry): CounterMasks {
   const counters = Object.entries(entry.about === "recipient" ? entry.counters : {}) as [
     CounterName,
     true | ((data: CountedData) => boolean),
@@ -21,7 +21,7 @@ export function countingOf(entry: EventEntry): Counting {
   };
 }
 
-export function countersMask({ always, sometimes }: Counting, data: CountedData): number {
+export function countersMask({ always, sometimes }: CounterMasks, data: CountedData): number {
   let mask = always;
   for (const { mask: own, when } of sometimes) if (when(data)) mask |= own;
   return mask;

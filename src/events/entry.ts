@@ -13,7 +13,7 @@ export type ValuesOf<Data extends Fields> = z.input<z.ZodObject<Data>>;
 /** What of an event decides which of its conditional counters it raises. */
 export interface CountedData {
   bounceType?: BounceType;
-  /** Of an open or click: the first of its recipient that is no machine's, or of machines the first. */
+  /** Of an open or click: the recipient's first that is not by a machine, or the first by a machine. */
   first?: boolean;
   machine?: boolean;
   /** Of a complaint: false where it does not count for the abuse guard. */
@@ -34,7 +34,7 @@ interface Described<Data extends Fields> {
 /** Something that happened to a recipient: its data begins with the fields of the message (fields.ts). */
 export interface RecipientEvent<Data extends Fields = Fields> extends Described<Data> {
   about: "recipient";
-  /** The state of the recipient that it tells of; left out where the state is unchanged. */
+  /** The state of the recipient that it reports; missing if the state is unchanged. */
   state?: RecipientState;
   /** The counters that it raises, each by one, on the day it occurred: always, or on a condition. */
   counters: Readonly<Partial<Record<CounterName, true | ((data: CountedData) => boolean)>>>;

@@ -1,5 +1,5 @@
 // The schema of an event of each type, as webhooks get it. The bodies are written by record.ts, by hand and once; the
-// tests hold what it writes to these schemas.
+// tests check what it writes against these schemas.
 import { z } from "zod";
 import { idOf, timestamp } from "../value-schemas.ts";
 import { eventCatalog, eventTypes, type EventType } from "./catalog.ts";
@@ -22,7 +22,7 @@ export function envelopeFields(type: EventType) {
   return {
     event: z.literal(type).describe(eventCatalog[type].meaning),
     event_id: idOf("evt"),
-    occurred_at: timestamp.describe("When it happened: what events are ordered by."),
+    occurred_at: timestamp.describe("When it happened; events are sorted by it."),
     received_at: timestamp.describe("When it was recorded."),
     data: dataSchemas.get(type) ?? dataSchema(type),
   };

@@ -14,7 +14,7 @@ export const ofMessage = {
   subject: z.string(),
   tags: z.array(z.string()),
   metadata: z.record(z.string(), z.string()),
-  test: z.literal(true).optional().describe("Of mail sent with a test key, and of a webhook's test."),
+  test: z.literal(true).optional().describe("True for mail sent with a test key and for a webhook test."),
 };
 
 export const reply = {
@@ -22,7 +22,9 @@ export const reply = {
   smtp_status: smtpStatus,
   smtp_response: z
     .string()
-    .describe("The receiving server's words; of a failure without a reply ours, which begin with [local]."),
+    .describe(
+      "The reply of the receiving server; for a failure without a reply, a text of svc that begins with [local].",
+    ),
   receiving_mta: z.string().nullable(),
   sending_ip: ipAddress.nullable(),
 };
@@ -38,7 +40,7 @@ export const visit = {
   ip_address: ipAddress,
   user_agent: z.string(),
   first: z.boolean(),
-  machine: z.boolean().describe("A proxy or a scanner, as far as it can be told from a person."),
+  machine: z.boolean().describe("A proxy or a scanner, as far as it can be distinguished from a person."),
 };
 
 export const listing = {

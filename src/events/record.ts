@@ -1,6 +1,6 @@
 // Turns what happened into the event that is recorded. The body is written here, once, as text (data-text.ts): the store
 // keeps it, webhooks send it and GET /v1/events shows it, byte for byte. Field order is fixed: the common fields of every
-// event of a recipient first, then the type's own. Nothing is held to the type's schema here: this runs once a recipient,
+// event of a recipient first, then the type's own. Nothing is checked against the type's schema here: this runs once a recipient,
 // and the tests do. What is recorded when is the queue's to say; who hears of it is the webhooks'.
 import type { Clock } from "../clock.ts";
 import { isoTime } from "../clock.ts";

@@ -1,5 +1,5 @@
 // The made-up message behind the events of a webhook test, and what several types' samples share: names and addresses that
-// documentation may use (RFC 2606, RFC 5737), so that a receiver that acts on one by mistake harms nobody.
+// documentation may use (RFC 2606, RFC 5737), so that a receiver that acts on one by mistake does no harm.
 import { defaultPool } from "../model/ip-pool.ts";
 import type { Job } from "../model/queued-recipient.ts";
 

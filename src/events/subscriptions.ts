@@ -19,7 +19,7 @@ export function isEveryType(mask: number): boolean {
   return mask === everyEvent;
 }
 
-/** The types of this version that a subscription holds. */
+/** The types of this version that a subscription covers. */
 export function eventTypesOf(mask: number): EventType[] {
   return eventTypes.filter((type) => (mask & eventCatalog[type].bit) !== 0);
 }

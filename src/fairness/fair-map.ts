@@ -1,4 +1,4 @@
-// A bounded map whose entries belong to owners: where it is full, the owner that holds the most loses its oldest entries,
+// A bounded map whose entries belong to owners: where it is full, the owner with the most loses its oldest entries,
 // so that one owner with a million keys evicts only its own.
 import type { Owner } from "../fairness.ts";
 

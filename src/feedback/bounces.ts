@@ -13,7 +13,7 @@ import type { FeedbackDeps } from "./mailbox.ts";
 
 type Deps = Pick<FeedbackDeps, "store" | "recorder" | "clock">;
 
-/** A failure with what the judgement needs, made once a mail: a hostile one holds thousands of names. */
+/** A failure with what the judgement needs, made once a mail: a hostile one has thousands of names. */
 export interface NamedFailure {
   failure: Failure;
   /** The recipients that it names, in the canonical form of the store. */
@@ -56,7 +56,7 @@ export function canonical(text: string): string {
   return parsed.ok ? canonicalAddress(parsed.value) : text.toLowerCase();
 }
 
-/** `ofAddress`: false if the report names only others, and so is no evidence against the recipient's address. */
+/** `ofAddress`: false if the report names only others, and so does not count against the recipient's address. */
 function reportOf(
   { recorder, clock }: Deps,
   failure: Failure,

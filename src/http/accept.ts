@@ -1,5 +1,5 @@
 // What a client wants to be answered in (RFC 9110 §12.5.1). JSON is what comes unless another type is named:
-// a wildcard is no wish for anything else.
+// a wildcard does not ask for anything else.
 
 /** True where the header names the media type, and not to refuse it. */
 export function accepts(accept: string | undefined, mediaType: string): boolean {

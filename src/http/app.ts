@@ -23,38 +23,43 @@ import { apiVersion } from "./middleware/request.ts";
 import type { MiddlewareDeps } from "./middleware/types.ts";
 import { isGoodTarget, withoutLastSlash } from "./paths.ts";
 import { refusalOf, renderProblem } from "./problem.ts";
-import type { Call, Door, Reply, Route } from "./route.ts";
+import type { Call, ListenerKind, Reply, Route } from "./route.ts";
 
 export interface AppDeps extends MiddlewareDeps {
   mint: IdMint;
   publicUrl: string;
 }
 
-/** Binds the routes that a door shows. */
-export function createApp(door: Door, routes: readonly Route[], deps: AppDeps): H3 {
+/** Binds the routes that this kind of listener shows. */
+export function createApp(listener: ListenerKind, routes: readonly Route[], deps: AppDeps): H3 {
   const app = new H3({
     silent: true,
     onError: (error, event) =>
-      serve(event, { kind: error.status === 404 ? "none" : "malformed" }, door, deps),
+      serve(event, { kind: error.status === 404 ? "none" : "malformed" }, listener, deps),
   });
-  const shown = routes.filter((route) => route.doors === "both" || route.doors === door);
+  const shown = routes.filter((route) => route.listeners === "both" || route.listeners === listener);
   const byPath = Map.groupBy(shown, (route) => route.path.replace(/\{(\w+)\}/g, ":$1"));
   for (const [path, own] of byPath) {
     for (const route of own) {
-      const handler = (event: H3Event) => serve(event, { kind: "route", route }, door, deps);
+      const handler = (event: H3Event) => serve(event, { kind: "route", route }, listener, deps);
       app.on(route.method, path, handler);
       if (route.method === "GET") app.on("HEAD", path, handler);
     }
     const allow = own.flatMap((route) => (route.method === "GET" ? ["GET", "HEAD"] : [route.method]));
-    app.all(path, (event) => serve(event, { kind: "method", allow }, door, deps));
+    app.all(path, (event) => serve(event, { kind: "method", allow }, listener, deps));
   }
   return app;
 }
 
-async function serve(event: H3Event, match: Match, door: Door, deps: AppDeps): Promise<HTTPResponse> {
+async function serve(
+  event: H3Event,
+  match: Match,
+  listener: ListenerKind,
+  deps: AppDeps,
+): Promise<HTTPResponse> {
   const node = event.runtime?.node;
   if (!node?.res) throw new Error("the app runs behind node:http only");
-  const x = exchangeOf(event, match, door, node.req as IncomingMessage, node.res as ServerResponse, deps);
+  const x = exchangeOf(event, match, listener, node.req as IncomingMessage, node.res as ServerResponse, deps);
   let reply: Reply;
   try {
     reply = await perform(x, deps);
@@ -68,13 +73,13 @@ async function serve(event: H3Event, match: Match, door: Door, deps: AppDeps): P
 function exchangeOf(
   event: H3Event,
   match: Match,
-  door: Door,
+  listener: ListenerKind,
   req: IncomingMessage,
   res: ServerResponse,
   deps: AppDeps,
 ): Exchange {
   return {
-    door,
+    listener,
     id: deps.mint("req", deps.clock.now()),
     req,
     res,
@@ -83,9 +88,9 @@ function exchangeOf(
     search: event.url.searchParams,
     params: event.context.params ?? {},
     match: isGoodTarget(req.url ?? "/") ? match : { kind: "target" },
-    ip: door === "admin" ? "127.0.0.1" : clientIp(req, deps.trustedProxies),
+    ip: listener === "admin" ? "127.0.0.1" : clientIp(req, deps.trustedProxies),
     principal: null,
-    place: null,
+    slot: null,
     bucket: null,
     query: {},
     raw: null,
@@ -93,12 +98,12 @@ function exchangeOf(
     json: undefined,
     body: undefined,
     idempotency: null,
-    told: false,
+    audited: false,
     cleanup: [],
   };
 }
 
-/** The middleware, then the handler; what they hold is let go of when the work is over, not when its time is. */
+/** The middleware, then the handler; what they reserve is released when the work is over, not when its time is. */
 async function perform(x: Exchange, deps: AppDeps): Promise<Reply> {
   let work: Promise<Reply> | null = null;
   const cleanUp = (): void => {
@@ -125,11 +130,14 @@ async function perform(x: Exchange, deps: AppDeps): Promise<Reply> {
  */
 async function handle(x: Exchange, route: Route, deps: AppDeps): Promise<Reply> {
   const reply = await route.handle(callOf(x, deps));
-  const act = x.told || reply.headers?.["idempotency-replayed"] ? null : actOf(x, deps.clock.now());
+  const act = x.audited || reply.headers?.["idempotency-replayed"] ? null : actOf(x, deps.clock.now());
   try {
     if (act) await deps.store.recordAudit([act(reply)]);
   } catch (error) {
-    deps.log.error({ request_id: x.id, err: error }, "an act was done and is missing in the audit log");
+    deps.log.error(
+      { request_id: x.id, err: error },
+      "an action was done, but its audit log entry was not written",
+    );
   }
   return reply;
 }
@@ -145,7 +153,7 @@ function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unkno
       if (!principal) throw new Error(`${open ? "an open route" : "the request"} has no principal`);
       return principal;
     },
-    door: x.door,
+    listener: x.listener,
     query: x.query,
     body: x.body,
     param: (name) => decodeURIComponent(x.params[name] ?? ""),
@@ -153,7 +161,7 @@ function callOf(x: Exchange, deps: AppDeps): Call<Record<string, unknown>, unkno
     prefers: (mediaType) => prefers(x.req.headers.accept, mediaType),
     idempotent(effect, answer) {
       const act = actOf(x, deps.clock.now());
-      x.told = true;
+      x.audited = true;
       return keepAnswer(deps.store, answerRequestOf(x, deps), act, effect, answer);
     },
     idempotency: x.idempotency,
@@ -222,7 +230,7 @@ function standardHeaders(x: Exchange, deps: MiddlewareDeps): Record<string, stri
     "x-api-version-used": apiVersion,
     "x-content-type-options": "nosniff",
   };
-  if (x.door === "admin") return headers;
+  if (x.listener === "admin") return headers;
   const overTls = deps.transport === "tls" || forwardedHttps(x.req, deps.trustedProxies);
   if (overTls) headers["strict-transport-security"] = strictTransport;
   const state = x.bucket ?? drawOn(x, deps.buckets);

@@ -1,6 +1,6 @@
-// What the audit log is told of a request: every success of the operator's socket, and of a key on a route that only
+// What the audit log records of a request: every success of the operator's socket, and of a key on a route that only
 // admins may use, where something changes. No route asks for it: the row is made of the route and its answer, and is
-// written with the effect (`call.idempotent`), or behind it where the handler writes by itself. Of a body it holds the names
+// written with the effect (`call.idempotent`), or behind it where the handler writes by itself. Of a body it has the names
 // of its members, and the values of those that the route says may be read for months.
 import type { AuditEntry } from "../model/audit.ts";
 import type { Exchange } from "./exchange.ts";

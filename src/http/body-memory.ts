@@ -1,6 +1,6 @@
 // One memory budget of 64 MB for all request bodies under way. A body takes its announced size before it is read, or
-// waits with its socket unread. Small and large bodies have their own parts, so that large ones never hold up small
-// ones. One account (all of its keys) holds at most half of the whole; whoever holds least comes first when memory
+// waits with its socket unread. Small and large bodies have their own parts, so that large ones never delay small
+// ones. One account (all of its keys) holds at most half of the whole; the account with the least comes first when memory
 // returns, so that no number of bodies of some accounts keeps another's out. While bodies wait, those that would not
 // arrive within the request timeout are refused.
 import type { Clock, Timer } from "../clock.ts";
@@ -30,7 +30,7 @@ export const bodyMemoryRule = {
 };
 
 /** Memory that one body has taken. */
-export interface Room {
+export interface BodyReservation {
   /** What has arrived of it; the reader counts here. */
   received: number;
   /** Set while the body is read: called when it is refused for its slowness. */
@@ -43,7 +43,7 @@ export interface Room {
 
 export interface BodyMemory {
   /** At once where there is room. Rejects with service_overloaded after too long a wait. `bytes` null: not announced. */
-  enter(account: number, bytes: number | null): Room | Promise<Room>;
+  enter(account: number, bytes: number | null): BodyReservation | Promise<BodyReservation>;
   readonly used: number;
 }
 
@@ -52,7 +52,7 @@ export function createBodyMemory(clock: Clock, rule = bodyMemoryRule): BodyMemor
   const large = createBudget(clock, rule.large, rule);
   const growing = new Map<number, number>();
 
-  const grow = async (account: number): Promise<Taken> => {
+  const grow = async (account: number): Promise<Reserved> => {
     const before = growing.get(account) ?? 0;
     if (before >= rule.growing) throw overloaded("Too many chunked bodies of this account are being read.");
     growing.set(account, before + 1);
@@ -64,8 +64,8 @@ export function createBodyMemory(clock: Clock, rule = bodyMemoryRule): BodyMemor
       else growing.delete(account);
     }
   };
-  const roomOf = (account: number, taken: Taken): Room => {
-    let own: Taken | null = taken;
+  const roomOf = (account: number, taken: Reserved): BodyReservation => {
+    let own: Reserved | null = taken;
     return {
       get received() {
         return own?.received ?? 0;
@@ -106,7 +106,7 @@ export function createBodyMemory(clock: Clock, rule = bodyMemoryRule): BodyMemor
   };
 }
 
-interface Taken extends Room {
+interface Reserved extends BodyReservation {
   readonly bytes: number;
   readonly since: number;
 }
@@ -122,7 +122,7 @@ interface Holder {
 }
 
 interface Budget {
-  enter(account: number, bytes: number): Taken | Promise<Taken>;
+  enter(account: number, bytes: number): Reserved | Promise<Reserved>;
   readonly used: number;
 }
 
@@ -136,7 +136,7 @@ function createBudget(
   const waiting = new Set<Holder>();
   /** Next in turn, but the total has no room for it. */
   let blocked: Holder | null = null;
-  const all = new Set<Taken>();
+  const all = new Set<Reserved>();
   let used = 0;
   let timer: Timer | null = null;
 
@@ -144,7 +144,7 @@ function createBudget(
     holder.used === 0 || holder.used + bytes <= shareBytes;
   const inTotal = (bytes: number): boolean => used === 0 || used + bytes <= totalBytes;
 
-  /** Who holds least is next; where the total has no room for it, nobody who holds more takes what returns. */
+  /** The account with the least is next; while the total has no room for it, no account with more takes what returns. */
   const admitWaiting = (): void => {
     for (;;) {
       let least: Holder | null = null;
@@ -171,9 +171,9 @@ function createBudget(
     }
     timer = clock.after(rule.everyMs, refuseSlow);
   };
-  const take = (account: number, holder: Holder, bytes: number): Taken => {
+  const take = (account: number, holder: Holder, bytes: number): Reserved => {
     let done = false;
-    const taken: Taken = {
+    const taken: Reserved = {
       bytes,
       since: clock.monotonic(),
       received: 0,
@@ -194,7 +194,7 @@ function createBudget(
     all.add(taken);
     return taken;
   };
-  const wait = (account: number, holder: Holder, bytes: number): Promise<Taken> =>
+  const wait = (account: number, holder: Holder, bytes: number): Promise<Reserved> =>
     new Promise((resolve, reject) => {
       const waiter: Waiter = {
         bytes,

@@ -1,17 +1,17 @@
 // Reading a request's JSON body: the headers that announce it, its bytes up to a cap, its text. Bytes
-// past the cap are let go unread into memory. The raw bytes stay: the idempotency fingerprint is made of them.
+// past the cap are discarded. The raw bytes stay: the idempotency fingerprint is made of them.
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Refusal } from "../errors.ts";
-import { bodyMemoryRule, type Room } from "./body-memory.ts";
+import { bodyMemoryRule, type BodyReservation } from "./body-memory.ts";
 
 /** The base64 of a message of 26,214,400 bytes, its line ends as JSON escapes them, and room for the rest. */
 export const maxBodyBytes = 36 * 1024 * 1024;
 
 const largePiece = 64 * 1024;
 
-/** The client went away in the middle of its request; there is nobody to answer. */
+/** The client went away in the middle of its request; no answer can be sent. */
 export class ClientGone extends Error {}
 
 export function hasBody(req: IncomingMessage): boolean {
@@ -72,11 +72,15 @@ export function announcedLength(req: IncomingMessage): number | null {
  * The whole body, for which `room` was taken; null: nothing limits it but the cap. A chunked body that outgrows its room
  * is paused until there is more. Throws message_too_large past the cap.
  */
-export function readBody(req: IncomingMessage, res: ServerResponse, room: Room | null): Promise<Buffer> {
+export function readBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  room: BodyReservation | null,
+): Promise<Buffer> {
   if (req.headers.expect !== undefined) res.writeContinue(); // RFC 9110 §10.1.1: not before the headers have passed
   const chunked = req.headers["content-length"] === undefined;
   const chunks: Buffer[] = [];
-  /** Of a large body whose length is known: joining its pieces at the end would hold the loop up. */
+  /** Of a large body whose length is known: joining its pieces at the end would block the loop. */
   const length = Number(req.headers["content-length"] ?? 0);
   const whole = length > largePiece ? Buffer.allocUnsafeSlow(length) : null;
   let size = 0;
@@ -123,7 +127,7 @@ export function readBody(req: IncomingMessage, res: ServerResponse, room: Room |
 }
 
 /**
- * True where the text holds more than `most` values: JSON.parse builds millions of them for seconds, while nobody else
+ * True if the text has more than `most` values: JSON.parse builds millions of them for seconds, while no other request
  * is served. Strings are skipped, however long; it is what stands between them that is counted.
  */
 export function hasMoreValues(raw: Buffer, most: number): boolean {
@@ -170,14 +174,14 @@ export function fingerprintOf(method: string, path: string, raw: Uint8Array): Bu
   return createHash("sha256").update(`${method}\n${path}\n`).update(raw).digest();
 }
 
-/** The JSON value of a body with at most `most` values. Throws as parseJson does, and validation_failed where it holds more. */
+/** The JSON value of a body with at most `most` values. Throws as parseJson does, and validation_failed if it has more. */
 export function readJson(raw: Buffer, most: number): unknown {
   if (hasMoreValues(raw, most))
-    throw new Refusal("validation_failed", `The body holds more than ${most} values.`);
+    throw new Refusal("validation_failed", `The body has more than ${most} values.`);
   return parseJson(raw);
 }
 
-/** The JSON value of a body. Throws invalid_request for bytes that are no UTF-8 and text that is no JSON. */
+/** The JSON value of a body. Throws invalid_request for bytes that are not UTF-8 and text that is not JSON. */
 export function parseJson(raw: Buffer): unknown {
   if (raw.length === 0) throw new Refusal("invalid_request", "The request needs a JSON body.");
   if (!isUtf8(raw)) throw new Refusal("invalid_request", "The body is not valid UTF-8.");

@@ -1,5 +1,5 @@
 // Whose request it is. X-Forwarded-For counts only where the peer is a trusted proxy, and then only its
-// right-most hop that is no trusted proxy itself: what stands left of it the client may have written
+// right-most hop that is not a trusted proxy itself: what stands left of it the client may have written
 // (RFC 7239 §8.1). A Unix socket's peer is a proxy on this machine.
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";

@@ -1,7 +1,7 @@
 // What stands between a resource's schema and the records of the modules below: the API's names are in snake case and
 // its times ISO 8601 text, a record's are camelCase and milliseconds. Both directions derive from the schema, so that a
 // field is written down once, in its schema. A field whose form differs in more than that names its transformation.
-// The compiler holds a record to the schema: a field that no record has, and that has no transformation, is an error.
+// The compiler checks a record against the schema: a field that no record has, and that has no transformation, is an error.
 import { z } from "zod";
 import { isoTimeOrNull } from "../clock.ts";
 
@@ -10,10 +10,10 @@ type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<Camel<Tail>>}`
   : Name;
 
-/** A field as a record holds it. */
-type Held<Field> =
+/** A field as it is in a record. */
+type RecordField<Field> =
   Field extends z.ZodNullable<infer Of>
-    ? Held<Of> | null
+    ? RecordField<Of> | null
     : Field extends z.ZodISODateTime
       ? number
       : z.input<Field>;
@@ -25,7 +25,7 @@ type Transformations<Shape extends z.core.$ZodLooseShape> = {
 
 /** The members that a view reads under the names of its fields. */
 type Fields<Shape extends z.core.$ZodLooseShape, Own> = {
-  readonly [Name in Exclude<keyof Shape & string, keyof Own> as Camel<Name>]: Held<Shape[Name]>;
+  readonly [Name in Exclude<keyof Shape & string, keyof Own> as Camel<Name>]: RecordField<Shape[Name]>;
 };
 
 /** What all transformations together ask of the record, and of the context. */
@@ -49,13 +49,13 @@ export function viewOf<
     return isTime(field) ? `${key}: isoTimeOrNull(record[${member}])` : `${key}: record[${member}]`;
   });
   // Compiled, as zod compiles its parsers: a loop over names takes twice as long, for every row of every answer. The text
-  // holds names of fields from our own schemas, and nothing from outside.
+  // has names of fields from our own schemas, and nothing from outside.
   // oxlint-disable-next-line typescript/no-implied-eval
   const make = new Function("own", "isoTimeOrNull", `return (record, context) => ({${members.join()}})`);
   return make(transformations, isoTimeOrNull) as View<Shape, Own>;
 }
 
-/** By a field's name: that of the record's member, where it is another one; null: it is no member. */
+/** By a field's name: that of the record's member, where it is another one; null: it is not a member. */
 type Names<Shape extends z.core.$ZodLooseShape> = { readonly [Name in keyof Shape]?: string | null };
 
 type MemberOf<Name, Own> = Name extends keyof Own

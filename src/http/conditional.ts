@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import type { LastChange } from "../model/last-change.ts";
 import { accountOf, type Exchange } from "./exchange.ts";
 import { readHttpDate } from "./http-date.ts";
-import { giveBackToken } from "./middleware/rates.ts";
+import { refundToken } from "./middleware/rates.ts";
 import type { MiddlewareDeps } from "./middleware/types.ts";
 import type { Reply, Route } from "./route.ts";
 
@@ -32,7 +32,7 @@ export async function readConditionally(
     since !== null && changedAt <= since && changedAt < nowSecond && since <= nowSecond;
   const conclude = (changedAt: number, reply: Reply | null): Reply | null => {
     if (!unchanged(changedAt)) return reply && dated(reply, Math.min(changedAt, nowSecond));
-    giveBackToken(x, deps.buckets);
+    refundToken(x, deps.buckets);
     return dated({ status: 304 }, changedAt);
   };
 

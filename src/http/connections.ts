@@ -23,7 +23,7 @@ export const connectionRule = {
 export type ConnectionLimit = "total" | "source" | "unknown";
 
 /** One counted connection, or one client's request that came through a proxy. */
-export interface Place {
+export interface ConnectionSlot {
   /** It has shown a valid key. */
   known(): void;
   /** It has ended; later calls do nothing. */
@@ -40,7 +40,7 @@ export interface Connections {
   /** A request on this socket has shown a valid key. */
   known(socket: Socket): void;
   /** Counts a request that a proxy passed on, by the client's address; null where the client has too many under way. */
-  client(ip: string): Place | null;
+  client(ip: string): ConnectionSlot | null;
   readonly open: number;
   /** How many sources are remembered. */
   readonly sources: number;
@@ -61,7 +61,7 @@ export function createConnections(deps: {
 }): Connections {
   const { clock, rule = connectionRule } = deps;
   const sources = new Map<string, Source>();
-  const places = new WeakMap<Socket, Place>();
+  const slots = new WeakMap<Socket, ConnectionSlot>();
   /** Closes an unknown connection; the oldest first. */
   const unknown = new Set<() => void>();
   const report = createReport(clock, deps.log, rule.logEveryMs);
@@ -84,7 +84,7 @@ export function createConnections(deps: {
     if (source.all === 0) sources.delete(source.name);
   };
   /** Counts one in `source`; `served` says whether it counts as unknown already. */
-  const enter = (source: Source): Place & { serve(): void } => {
+  const enter = (source: Source): ConnectionSlot & { serve(): void } => {
     let state: "waiting" | "unknown" | "known" | "left" = "waiting";
     source.all += 1;
     return {
@@ -141,7 +141,7 @@ export function createConnections(deps: {
     };
     count(socket, leave);
     unknown.add(close);
-    places.set(socket, {
+    slots.set(socket, {
       leave,
       known() {
         unknown.delete(close);
@@ -195,16 +195,16 @@ export function createConnections(deps: {
       }
       sources.set(source.name, source); // the one that was closed for it may have been its source's last
       admitPeer(socket, source, serve, () => {
-        places.get(socket)?.leave();
+        slots.get(socket)?.leave();
         refuseFor("unknown");
       });
     },
     carries(outer, inner) {
-      const place = places.get(outer);
-      if (place) places.set(inner, place);
+      const slot = slots.get(outer);
+      if (slot) slots.set(inner, slot);
     },
-    has: (socket) => places.has(socket),
-    known: (socket) => places.get(socket)?.known(),
+    has: (socket) => slots.has(socket),
+    known: (socket) => slots.get(socket)?.known(),
     client(ip) {
       const source = sourceAt(ip);
       const limit = source.all >= rule.perSource ? "source" : "unknown";
@@ -212,9 +212,9 @@ export function createConnections(deps: {
         report(limit, source.name);
         return null;
       }
-      const place = enter(source);
-      place.serve();
-      return place;
+      const slot = enter(source);
+      slot.serve();
+      return slot;
     },
     get open() {
       return total;

@@ -1,5 +1,5 @@
 // A wait that ends. What is still running when its time is over goes on by itself; `discard` gets its
-// result so that nothing that it holds is lost.
+// result so that nothing in it is lost.
 import type { Clock, Timer } from "../clock.ts";
 import { Refusal } from "../errors.ts";
 

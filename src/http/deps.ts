@@ -1,4 +1,4 @@
-// What the HTTP door is given, and what it hands to its routes.
+// What the HTTP server is given, and what it hands to its routes.
 import type { Access } from "../access/access.ts";
 import type { AbuseGuard } from "../sending-pause/abuse-guard.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";

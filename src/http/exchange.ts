@@ -3,9 +3,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../access/access.ts";
 import type { BucketState } from "../access/buckets.ts";
 import type { Account } from "../model/account.ts";
-import type { Place } from "./connections.ts";
+import type { ConnectionSlot } from "./connections.ts";
 import type { LargeBody } from "./large-bodies.ts";
-import type { Door, Route } from "./route.ts";
+import type { ListenerKind, Route } from "./route.ts";
 
 /** What the path of a request came to. */
 export type Match =
@@ -18,7 +18,7 @@ export type Match =
 
 /** One request, and what is known of it. */
 export interface Exchange {
-  readonly door: Door;
+  readonly listener: ListenerKind;
   readonly id: string; // req_…
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -30,7 +30,7 @@ export interface Exchange {
   readonly ip: string;
   principal: Principal | null;
   /** Of a request that came through a proxy: what it counts as. */
-  place: Place | null;
+  slot: ConnectionSlot | null;
   bucket: BucketState | null;
   query: Record<string, unknown>;
   raw: Buffer | null;
@@ -39,8 +39,8 @@ export interface Exchange {
   json: unknown;
   body: unknown;
   idempotency: { key: string; fingerprint: Buffer } | null;
-  /** The audit log was told, with the effect. */
-  told: boolean;
+  /** Its audit log entry is written in the transaction of the effect. */
+  audited: boolean;
   /** Run once the work is really over, even where the client was answered before. */
   cleanup: (() => void)[];
 }

@@ -78,9 +78,11 @@ export const pattern = z
 /** Who writes an asterisk means a pattern, though one may stand in an address. */
 const wild = pattern.refine((text) => text.includes("*"));
 export const emailOrPattern = z.union([wild, canonicalEmail], {
-  error: "is no address and no pattern with *",
+  error: "is neither an address nor a pattern with *",
 });
-export const domainOrPattern = z.union([wild, domainName], { error: "is no domain and no pattern with *" });
+export const domainOrPattern = z.union([wild, domainName], {
+  error: "is neither a domain nor a pattern with *",
+});
 
 /** The parameters that lists of messages and events have on the operator's socket beside their own. */
 export const patternFields = {

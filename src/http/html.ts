@@ -1,5 +1,5 @@
-// The headers of every HTML page: it loads nothing that it does not name, stands in nobody's frame, sends its form to
-// nobody, and tells no other site where its reader came from (CSP Level 3; X-Content-Type-Options comes with every answer).
+// The headers of every HTML page: it loads nothing that it does not name, is in no frame of another site, sends its form to
+// no address, and sends no Referer (CSP Level 3; X-Content-Type-Options comes with every answer).
 
 /** `sources`: what the page needs, as directives of its policy. */
 export function htmlHeaders(sources: readonly string[]): Record<string, string> {

@@ -4,7 +4,7 @@
 
 const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/** Milliseconds since 1970; null where the text is no HTTP-date. A year of two digits is one of 1950 to 2049. */
+/** Milliseconds since 1970; null if the text is not an HTTP-date. A year of two digits is one of 1950 to 2049. */
 export function readHttpDate(text: string): number | null {
   // asctime's form names no zone.
   const date = new Date(text.endsWith(" GMT") ? text : `${text} GMT`);

@@ -9,12 +9,12 @@ import type { Store } from "../store/store.ts";
 import type { Reply, Route } from "./route.ts";
 
 export interface InFlight {
-  /** The call that lets go of `id`: at once, or when nobody else holds it. */
+  /** The call that releases `id`: at once, or when no other request holds it. */
   enter(id: string): (() => void) | Promise<() => void>;
 }
 
 export function createInFlight(): InFlight {
-  /** Who waits until an id is let go of. */
+  /** Callbacks of those who wait until an id is released. */
   const held = new Map<string, (() => void)[]>();
   const hold = (id: string): (() => void) => {
     const waiting: (() => void)[] = [];
@@ -36,11 +36,11 @@ export function createInFlight(): InFlight {
 }
 
 /** Every route of the API that changes something. */
-export function takesKey({ method, doors }: Pick<Route, "method" | "doors">): boolean {
-  return method !== "GET" && doors !== "admin";
+export function takesKey({ method, listeners }: Pick<Route, "method" | "listeners">): boolean {
+  return method !== "GET" && listeners !== "admin";
 }
 
-/** Runs the effect and answers; where the request has a key or is told to the audit log, all is kept together. */
+/** Runs the effect and answers; if the request has a key or belongs in the audit log, all is written together. */
 export async function keepAnswer<T>(
   store: Store,
   request: AnswerRequest | null,

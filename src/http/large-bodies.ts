@@ -8,7 +8,7 @@ import { createCallWorker, ParsingFailed, type CallWorker } from "../parsing/par
 import { LargeRequest } from "../submission/large-request.ts";
 import type { LargeBodyAnswers, LargeBodyCall } from "./large-body-thread.ts";
 
-/** Measured: what is smaller holds the loop for 1 to 3 ms, and for 13 where it is html of nothing but tags; 256 KB of that are 47. */
+/** Measured: what is smaller blocks the loop for 1 to 3 ms, and for 13 where it is html of nothing but tags; 256 KB of that are 47. */
 export const largeBytes = 64 * 1024;
 /** Above this a body goes to the thread of the largest. */
 const hugeBytes = 1024 * 1024;
@@ -24,12 +24,12 @@ export interface LargeBody {
   fingerprint: Buffer | null;
   /** The message kept at this place. */
   request(index: number): LargeRequest;
-  /** The thread lets go of it. */
+  /** The thread drops it. */
   drop(): void;
 }
 
 export interface LargeBodies {
-  /** Takes the body over: `raw` is empty behind it. Throws a Refusal for what is no JSON, as body.ts does, and service_overloaded. */
+  /** Takes the body over: `raw` is empty behind it. Throws a Refusal for what is not JSON, as body.ts does, and service_overloaded. */
   open(
     raw: Buffer,
     asked: Omit<Extract<LargeBodyCall, { kind: "open" }>, "kind" | "body" | "bytes">,
@@ -65,7 +65,7 @@ export function createLargeBodies({ clock, log }: { clock: Clock; log: Log }): L
       const body = ++bodies;
       const drop = (): void => {
         if (!open.delete(body)) return;
-        // What a thread that has ended held is gone with it.
+        // What an ended thread had is lost with it.
         if (worker.running()) worker.call({ kind: "drop", body }).catch(() => undefined);
       };
       open.add(body);

@@ -6,12 +6,12 @@ import { Refusal, type ErrorCode } from "../errors.ts";
 import type { Composed } from "../mail/compose.ts";
 import { maxMessageBytes } from "../mail/intake.ts";
 import { readHere, wholeRequest, withoutBulk, type Read } from "../submission/large-request.ts";
-import { render, type Made } from "../submission/render.ts";
+import { render, type AssignedFields } from "../submission/render.ts";
 import { isRecord, type MessageRequest } from "../submission/shape.ts";
 import { fingerprintOf, readJson } from "./body.ts";
 
 /** Which part of a body is kept in the thread: a message, or each of a `messages` array. */
-export type Kept = "message" | "batch";
+export type BodyKind = "message" | "batch";
 
 export type LargeBodyCall =
   | {
@@ -20,12 +20,12 @@ export type LargeBodyCall =
       bytes: Uint8Array;
       mostValues: number;
       /** null: its JSON is wanted itself. */
-      kept: Kept | null;
+      kept: BodyKind | null;
       /** Of a request with an Idempotency-Key. */
       named: { method: string; path: string } | null;
     }
-  | { kind: "read"; body: number; index: number; made: Made }
-  | { kind: "compose"; body: number; index: number; made: Made }
+  | { kind: "read"; body: number; index: number; made: AssignedFields }
+  | { kind: "compose"; body: number; index: number; made: AssignedFields }
   | { kind: "drop"; body: number };
 
 export type Opened =
@@ -78,7 +78,7 @@ function open(call: Extract<LargeBodyCall, { kind: "open" }>): Opened {
   return { json: outlineOf(json, kept.length), fingerprint };
 }
 
-/** The same fields, without what they hold: of an array its length. */
+/** The same fields without their values: of an array, its length. */
 function outlineOf(json: Record<string, unknown>, length: number): Record<string, unknown> {
   const outline = (value: unknown): unknown => {
     if (Array.isArray(value)) return Array.from({ length }, () => null);
@@ -88,7 +88,7 @@ function outlineOf(json: Record<string, unknown>, length: number): Record<string
   return Object.fromEntries(Object.entries(json).map(([name, value]) => [name, outline(value)]));
 }
 
-function read(message: Message, made: Made): Read | null {
+function read(message: Message, made: AssignedFields): Read | null {
   const found = readHere(message.json, made);
   message.json = null; // what is sound of it is in the request
   if (!found) return null;
@@ -97,7 +97,7 @@ function read(message: Message, made: Made): Read | null {
   return withoutBulk(found);
 }
 
-function compose(message: Message, made: Made): LargeBodyAnswers["compose"] {
+function compose(message: Message, made: AssignedFields): LargeBodyAnswers["compose"] {
   const ready = message.composed ?? (message.request && render(message.request, made));
   if (!ready) throw new Error("only a request that was read without problems can be composed");
   message.composed = message.request = null;

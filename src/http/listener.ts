@@ -50,7 +50,7 @@ const idleSocketMs = 120_000;
 const drainMs = 10_000;
 /** How long the rest of a refused request is read and thrown away. */
 const lingerMs = 30_000;
-/** How many refused connections are told so, at a time; more are closed without an answer. */
+/** How many refused connections get an answer at a time; more are closed without one. */
 const mostRefused = 100;
 const refusedMs = 1000;
 const tlsOptions = { minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"], handshakeTimeout: 15_000 } as const;
@@ -72,7 +72,7 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
   let stopping = false;
 
   /**
-   * The last answer was written. Closing over bytes that nobody read resets the connection, and the client never
+   * The last answer was written. Closing over unread bytes resets the connection, and the client never
    * sees the answer (RFC 9112 §9.6): they are read and thrown away first, for a while.
    */
   const linger = (socket: Socket): void => {
@@ -113,7 +113,7 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
   server.on(certificates ? "secureConnection" : "connection", onConnection);
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (leaving.has(socket) && error.code?.startsWith("HPE_")) return; // more of what was refused
-    // Before the handshake has ended there is nobody who can read an answer; a slow one would take it for that to its request.
+    // Before the handshake has ended no client can read an answer; a slow one would take it for that to its request.
     if (/^ERR_(?:TLS|SSL)_/.test(error.code ?? "")) return void socket.destroy();
     const current = pipelines.latest(socket);
     const refuse = (): void => {

@@ -1,6 +1,6 @@
 // Requests of one connection that are under way at the same time (RFC 9112 §9.3.2). A few run side by side; more wait
 // until an answer before them has been taken by the system, so that a client that sends requests and reads no answers
-// holds few answers. One that sends many more than any client pipelines is closed: each would cost memory.
+// has few answers. One that sends many more than any client pipelines is closed: each would cost memory.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 

@@ -11,7 +11,7 @@ import { idOf, timestamp } from "../value-schemas.ts";
 
 const code = z
   .enum(Object.keys(errorCatalog) as ErrorCode[])
-  .meta({ id: "ErrorCode", description: "What to branch on; it is never renamed." });
+  .meta({ id: "ErrorCode", description: "The code to branch on; it is never renamed." });
 
 /** What a refusal carries beside its code (errors.ts, RefusalExtras). */
 const extras = {

@@ -4,7 +4,7 @@
 import type { Account } from "../model/account.ts";
 import type { Scope } from "../model/api-key.ts";
 import type { Resource } from "../model/last-change.ts";
-import type { Kept } from "./large-body-thread.ts";
+import type { BodyKind } from "./large-body-thread.ts";
 import type { Readable } from "node:stream";
 import type { z } from "zod";
 import type { Principal } from "../access/access.ts";
@@ -12,8 +12,8 @@ import type { RouteBucket } from "../access/buckets.ts";
 import type { ErrorCode, Problem } from "../errors.ts";
 import type { Store } from "../store/store.ts";
 
-/** The HTTPS listeners, or the operator's Unix socket. */
-export type Door = "public" | "admin";
+/** The public HTTPS listeners, or the admin socket. */
+export type ListenerKind = "public" | "admin";
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
 export interface Reply {
@@ -30,7 +30,7 @@ export type Answer = z.ZodType | Record<string, z.ZodType> | null;
 
 /** A request that has passed the middleware, as its handler sees it. */
 export interface Call<Query, Body> {
-  door: Door;
+  listener: ListenerKind;
   account: Account;
   principal: Principal;
   query: Query;
@@ -92,7 +92,7 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   bucket: RouteBucket;
   /** Tokens of the bucket `open` that a large answer costs; 1 where it is not given. */
   openTokens?: number;
-  doors: "public" | "admin" | "both";
+  listeners: "public" | "admin" | "both";
   query: Query;
   /** What the body has to be, where `body` lets everything through and the handler reads it itself. */
   requestSchema?: z.ZodType;
@@ -100,8 +100,8 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   body: Body;
   /** A body with more values in it is refused unparsed; 20,000 where it is not given. */
   mostValues?: number;
-  /** It sends what its body holds, which a thread keeps where the body is large: the handler gets a LargeRequest in place of each message's JSON. */
-  sends?: Kept;
+  /** It sends the messages of its body, which a thread keeps if the body is large: the handler gets a LargeRequest in place of each message's JSON. */
+  sends?: BodyKind;
   /** The body may be left out; the schema then sees `{}`. */
   bodyOptional?: boolean;
   /** The member of a created resource's body that its path ends in, where it is not `id`. */

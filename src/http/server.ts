@@ -1,4 +1,4 @@
-// The HTTP door: the public listeners and the operator's socket, one set of routes behind both. It holds
+// The HTTP server: the public listeners and the admin socket, one set of routes behind both. It holds
 // what its requests share (connection limits, buckets, the memory for bodies, keys in flight, open streams) and the
 // order in which listeners come and go.
 import { createBuckets } from "../access/buckets.ts";
@@ -103,8 +103,8 @@ export function createHttp(deps: HttpDeps): Http {
       draining = false;
       try {
         for (const address of config.http.listen) {
-          const door = { ...base, app, certificates, connections };
-          const bound = "path" in address ? listenOnSocket(address.path, door) : listen(address, door);
+          const own = { ...base, app, certificates, connections };
+          const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
           listeners.push({ name: "http", listener: await bound });
         }
         const admin = createApp("admin", routes, appDeps);

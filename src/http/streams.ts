@@ -1,5 +1,5 @@
 // Answers that have no end of their own (NDJSON). They are ended when the server stops; a reader that is
-// 1 MB behind is cut, so that one slow reader costs no memory and holds up no shutdown.
+// 1 MB behind is cut, so that one slow reader costs no memory and delays no shutdown.
 import { Readable } from "node:stream";
 
 const maxBehindBytes = 1024 * 1024;

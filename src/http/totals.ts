@@ -1,14 +1,14 @@
 // The totals of the statistics as the API shows them, made of the catalogue of counters (model/counters.ts).
 import { z } from "zod";
-import { counters, countersIn, type Counter, type CounterOf, type Totalled } from "../model/counters.ts";
+import { counters, countersIn, type Counter, type CounterOf, type TotalsKind } from "../model/counters.ts";
 import { viewOf } from "./codec.ts";
 
 type Snake<Name extends string> = Name extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Snake<Tail>}`
   : Name;
-type Fields<Of extends Totalled> = { [Name in CounterOf<Of> as Snake<Name>]: z.ZodInt };
+type Fields<Of extends TotalsKind> = { [Name in CounterOf<Of> as Snake<Name>]: z.ZodInt };
 
-function totalsSchema<Of extends Totalled>(of: Of) {
+function totalsSchema<Of extends TotalsKind>(of: Of) {
   const fields = countersIn(of).map((name) => {
     const { meaning }: Counter = counters[name];
     const count = z.int().min(0);

@@ -1,6 +1,6 @@
 // The pieces that the schemas of answers are made of. A schema (resources/<noun>.ts) says exactly what a body of the API
 // holds: the API's description derives from it, and so does the view that makes the body of a record (codec.ts), so that
-// the compiler holds them together. No answer is parsed by its schema. A schema that has a name in the description is
+// the compiler checks them against each other. No answer is parsed by its schema. A schema that has a name in the description is
 // given it by `.meta({ id })`; a list is named after what it lists.
 import { z } from "zod";
 
@@ -14,10 +14,10 @@ export function list<Of extends z.ZodType>(of: Of) {
   const page = z.strictObject({
     data: z.array(of),
     has_more: z.boolean(),
-    next_cursor: z.string().nullable().meta({ description: "Given as `cursor`, it asks for the next page." }),
+    next_cursor: z.string().nullable().meta({ description: "Pass it as `cursor` to get the next page." }),
   });
   const name = of.meta()?.id;
   return name === undefined ? page : page.meta({ id: `${name}List` });
 }
 
-export const htmlPage = z.string().describe("A page for people.");
+export const htmlPage = z.string().describe("A page for browsers.");

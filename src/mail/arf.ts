@@ -10,7 +10,7 @@ export interface Complaint {
   /** RFC 5965 token, lower case. */
   feedbackType: string;
   type: ComplaintType;
-  /** The feedback loop as far as the report tells; null: unknown. */
+  /** The feedback loop that the report names; null: unknown. */
   source: string | null;
   /** Recipients that the report names, as written; often redacted. */
   recipients: string[];

@@ -85,7 +85,7 @@ const ignorable = /[\p{C}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
  * Whether the last effective extension is executable: encoded-words and %XX decoded, NFKC, any case,
- * dots, spaces and invisible characters at the end dropped. An extension that holds a bidi control or
+ * dots, spaces and invisible characters at the end dropped. An extension that contains a bidi control or
  * cannot be decoded hides something and counts as executable; `report.exe.pdf` does not.
  */
 export function executableName(filename: string): boolean {

@@ -4,7 +4,7 @@
 import { domainToASCII } from "node:url";
 import { decodeWords } from "./encoded-word.ts";
 
-/** `value`: unfolded. `host`: in A-label form. What cannot be read is taken for a claim where it holds the name. */
+/** `value`: unfolded. `host`: in A-label form. What cannot be parsed is taken for a claim if it contains the name. */
 export function claimsHost(value: string, host: string): boolean {
   const name = host.toLowerCase();
   const read = withoutComments(decodeWords(value));

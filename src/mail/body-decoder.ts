@@ -61,7 +61,7 @@ class Base64Decoder implements BodyDecoder {
   }
 }
 
-/** More white space than this at the end of a line stays, so that a run of it is not held without end. */
+/** More white space than this at the end of a line stays, so that a run of it is not buffered without end. */
 const longestHeld = 1024;
 
 /** RFC 2045 §6.7: white space at the end of a line is removed (3), a soft line break vanishes (5). */

@@ -67,7 +67,7 @@ export const exact: readonly Row<string>[] = [
   ["X 5.7.708", "reputation_block", "Microsoft: traffic from this address is not accepted"],
 ];
 
-/** What the words say. Each is searched in the whole text, in any case; the first that is found holds. */
+/** What the words say. Each is searched in the whole text, in any case; the first match decides. */
 export const wording: readonly Row<RegExp>[] = [
   [/s2017062302/, "invalid_recipient", "Outlook.com: its mark of a mailbox that does not exist"],
   [/\[tss?\d\d\]/, "rate_limited", "Yahoo: deferred for volume or complaints"],
@@ -329,7 +329,7 @@ export const vague: readonly Row<RegExp>[] = [
 ];
 
 /**
- * Statuses that many causes share: the wording decides, and this is what holds where it is silent.
+ * Statuses that many causes share: the wording decides, and this applies if it is silent.
  * `any`: whatever it says. `harmless`: all but what suppresses, for the status speaks of policy or
  * of protocol and not of a mailbox.
  */

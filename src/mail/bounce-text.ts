@@ -1,5 +1,5 @@
 // Bounces that are written for people alone: qmail, Exim, old Sendmail, Exchange, Gmail, Yahoo, Notes and the many
-// others that hold no delivery status (RFC 3464). A mail is taken for one if it comes from a mail system and says that
+// others without a delivery status (RFC 3464). A mail is taken for one if it comes from a mail system and says that
 // a delivery has failed; at a recipient's own return path, from the null sender (RFC 5321 §4.5.5), less is asked of its
 // words. A warning that it is late is none, and so is a notice that it arrived or is held. What follows the mark of the
 // returned message is never read: the customer's own words must not be taken for a server's. Which of the others decide
@@ -71,7 +71,7 @@ const returned: readonly RegExp[] = [
   /^(?:received: (?:from|by) |return-path: |dkim-signature: |mime-version: 1|message-id: <)/im,
 ];
 const longestText = 100_000;
-/** Of a text, as far as it is asked whether it tells of a failure at all. */
+/** What of a text is searched to decide whether it reports a failure at all. */
 const longestNotice = 20_000;
 const maxAddresses = 20;
 /** Of a line, as far as addresses are looked for in it: some tests cost more than its length. */
@@ -160,7 +160,7 @@ interface Signs {
   words: boolean;
   /** It quotes a reply. */
   quotes: boolean;
-  /** It holds a message, or the head of one. */
+  /** It contains a message, or the head of one. */
   returns: boolean;
   /** It names an address that is not its sender's or receiver's. */
   names: boolean;

@@ -192,7 +192,7 @@ const supposes =
 
 const supposesElsewhere =
   /(?<!\p{L})(?:kann (?:daran|sein|auch|es)|könnte|möglicherweise|vielleicht|eventuell|vermutlich|oder|falls|bitte|peut-?être|il est possible|ou|veuillez|es posible que|puede (?:ser|que)|quizás?|tal vez|por favor|forse|potrebbe|oppure|talvez|pode (?:ser|estar)|возможно|может|вероятно|или|пожалуйста|misschien|mogelijk|może|lub)(?!\p{L})|可能|或者?|请|請|または|かもしれ|おそらく/iu;
-/** No statement: a question, a denial, what holds for the moment. */
+/** No statement: a question, a denial, what is temporary. */
 const denies = /\?\s*$|\bnot (?:unknown|disabled|invalid|suspended|closed|inactive)\b|\bfor now\b/i;
 
 /** Choices that are none: synonyms, and what mail systems always say. */

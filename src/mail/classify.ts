@@ -150,7 +150,7 @@ function plainlyUnknown({ status, text }: AskedReply): boolean {
 function bareVerdict(reply: AskedReply): Verdict {
   return (
     firstSaid(vague, reply.text) ??
-    codeIndex.get(reply.code) ?? { classification: "unclassified", rule: "no row knows these words" }
+    codeIndex.get(reply.code) ?? { classification: "unclassified", rule: "no rule matches this text" }
   );
 }
 

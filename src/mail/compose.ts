@@ -121,7 +121,7 @@ function contentTree(input: ComposeInput): Part {
   return mixed.length === 0 ? body : multipart("mixed", boundaries(), [body, ...mixed.map(attachmentPart)]);
 }
 
-/** `=_` is neither in quoted-printable nor in base64, so no encoded part can hold a boundary (RFC 2045 §6.7). */
+/** `=_` is neither in quoted-printable nor in base64, so no encoded part can contain a boundary (RFC 2045 §6.7). */
 function boundarySource(seed: string): () => string {
   let made = 0;
   let stem = "";
@@ -151,7 +151,7 @@ function attachmentPart(a: ComposeAttachment): Part {
   return { head: head.join(""), body: [whole ? a.bytes : base64Lines(a.bytes)] };
 }
 
-/** What an msg-id cannot hold is percent-encoded, as a cid: URL has it (RFC 2392 §2). */
+/** What an msg-id cannot contain is percent-encoded, as a cid: URL has it (RFC 2392 §2). */
 function contentIdText(id: string): string {
   const bare = id.toWellFormed().replace(/^<|>$/g, "");
   return bare.replace(/[^\w!#$&'*+\-/=?^`{|}~.@%]/gu, (char) => encodeURIComponent(char)).slice(0, 900);

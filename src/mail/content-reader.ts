@@ -2,7 +2,7 @@
 // attachments. Nothing of a body is kept: text is decoded later, from the places found here (content-text.ts). The
 // work is linear and what is kept is bounded; a mail beyond a limit is refused with the limit's name. A part is
 // text where it is text/plain or text/html and not marked as an attachment (RFC 2183 §2.1, §2.2); an attached message
-// is one attachment, whatever it holds.
+// is one attachment, whatever it contains.
 import { bodyDecoder, type BodyDecoder } from "./body-decoder.ts";
 import { decodeWords } from "./encoded-word.ts";
 import { MailSyntaxError, maxFields, parsePartSection } from "./header.ts";
@@ -56,7 +56,7 @@ export class ContentReader {
   readonly #plan: ContentPlan = { headers: [], text: [], html: [], attachments: [] };
   #head: Buffer = nothing;
   #walk: MimeWalk | null = null;
-  /** Octets of the mail that the walk has told of. */
+  /** Octets of the mail that the walk has passed. */
   #position = 0;
   #parts = 0;
   #leaf: Leaf | null = null;

@@ -70,14 +70,14 @@ export async function* convert(mail: Source, plan: ConversionPlan): AsyncGenerat
   yield writer.take();
 }
 
-/** What is seen of the octets of one leaf. */
-class Look {
+/** Counts over the octets of one leaf. */
+class OctetScan {
   bytes = 0;
   high = 0;
   longLine = false;
   #column = 0;
 
-  see(bytes: Buffer): void {
+  add(bytes: Buffer): void {
     let column = this.#column;
     let high = 0;
     for (let i = 0; i < bytes.length; i++) {
@@ -97,11 +97,11 @@ class Planner implements MimeVisitor {
   readonly #changes = new Map<number, Change>();
   #index = -1;
   #part: Part | null = null;
-  #look = new Look();
+  #scan = new OctetScan();
   #utf8: InstanceType<typeof TextDecoder> | null = null;
   #isUtf8 = true;
   #changed = false;
-  readonly #frames = new Look();
+  readonly #frames = new OctetScan();
   readonly #effort = new Effort(partsEffort);
 
   constructor(wire: Wire) {
@@ -114,13 +114,13 @@ class Planner implements MimeVisitor {
       throw unconvertible("a multipart's boundary");
     this.#index++;
     this.#part = part;
-    this.#look = new Look();
+    this.#scan = new OctetScan();
     this.#utf8 = this.#lacksType(part) ? new TextDecoder("utf-8", { fatal: true }) : null;
     this.section(part.section, partKind(part));
   }
 
   content(bytes: Buffer): void {
-    this.#look.see(bytes);
+    this.#scan.add(bytes);
     if (!this.#utf8) return;
     try {
       this.#utf8.decode(bytes, { stream: true });
@@ -134,7 +134,7 @@ class Planner implements MimeVisitor {
   frame(bytes: Buffer, signed: boolean): void {
     if (!signed) return;
     if (this.#wire === "ascii" && has8Bit(bytes)) throw unconvertible("a signed part");
-    this.#frames.see(bytes);
+    this.#frames.add(bytes);
     if (this.#frames.longLine) throw unconvertible("a signed part");
   }
 
@@ -167,7 +167,7 @@ class Planner implements MimeVisitor {
   #changeOf(part: Part): Change | null {
     const { encoding, composite } = part;
     const identity = identityEncodings.has(encoding);
-    const { longLine, high } = this.#look;
+    const { longLine, high } = this.#scan;
     const unfit = longLine || (this.#wire === "ascii" && high > 0);
     // Nothing above 127 is left behind it: the label says so.
     const label = this.#wire === "ascii" && identity && encoding !== "7bit";
@@ -176,7 +176,7 @@ class Planner implements MimeVisitor {
     if (encoding === "base64") return { encoder: () => new Base64Rewrap(), fields: {} };
     if (encoding === "quoted-printable") return { encoder: () => new QuotedPrintable(true), fields: {} };
     if (!identity) throw unconvertible(`a part in the encoding ${encoding.slice(0, 40)}`);
-    const to: Encoding = high * base64From > this.#look.bytes ? "base64" : "quoted-printable";
+    const to: Encoding = high * base64From > this.#scan.bytes ? "base64" : "quoted-printable";
     return {
       encoder: () => (to === "base64" ? new Base64() : new QuotedPrintable()),
       fields: { "Content-Transfer-Encoding": to },
@@ -193,7 +193,7 @@ class Planner implements MimeVisitor {
 
   /** RFC 1428 §3, for text of unknown charset. */
   #charset(): string {
-    if (this.#look.high === 0) return "us-ascii";
+    if (this.#scan.high === 0) return "us-ascii";
     return this.#isUtf8 ? "utf-8" : "unknown-8bit";
   }
 }

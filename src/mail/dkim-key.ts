@@ -46,7 +46,7 @@ function privateKeyOf(pem: string): KeyObject | null {
   }
 }
 
-/** A PEM may hold numbers that are not a valid key. */
+/** A PEM may contain numbers that are not a valid key. */
 function signs(key: KeyObject): boolean {
   const data = Buffer.from("svc");
   const hash = key.asymmetricKeyType === "rsa" ? "sha256" : null;

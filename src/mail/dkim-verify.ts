@@ -29,7 +29,7 @@ const endOfHeader = Buffer.from("\r\n\r\n");
 const hostForm = /^[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?$/;
 const base64Form = /^[A-Za-z0-9+/]{1,1400}={0,2}$/;
 
-/** Of the first five signatures of a mail (CRLF line ends) those that hold as far as the mail can tell. Never throws. */
+/** Of the first five signatures of a mail (CRLF line ends) those that verify as far as the mail alone shows. Never throws. */
 export function signatureClaims(mail: Uint8Array): SignatureClaim[] {
   const bytes = Buffer.from(mail.buffer, mail.byteOffset, mail.byteLength);
   const end = bytes.subarray(0, longestHeader).indexOf(endOfHeader);

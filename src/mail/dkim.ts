@@ -48,7 +48,7 @@ const signedWherePresent = [
 ];
 const maxCachedKeys = 1_000;
 
-/** Makes a signer with its own bounded cache of parsed keys. An RSA signature holds its thread for 0.2 to 0.5 ms. */
+/** Makes a signer with its own bounded cache of parsed keys. An RSA signature blocks its thread for 0.2 to 0.5 ms. */
 export function createSigner(): (input: SignInput) => Buffer {
   const parsed = new Map<string, KeyObject>();
 

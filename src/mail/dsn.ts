@@ -1,7 +1,7 @@
 // Delivery status notifications (RFC 3464, RFC 6533): groups of fields, one for the message and one for each
 // recipient. Delayed, relayed, delivered and expanded change nothing; `failed` is a failure (and `bounced`), and so is an
 // Action that RFC 3464 §2.3.3 does not know, of which nothing else is certain. Only a reply gives a cause: the Diagnostic-Code, an
-// extension field (§2.4) that holds one, or one that the text for people quotes (bounce-words.ts).
+// extension field (§2.4) that contains one, or one that the text for people quotes (bounce-words.ts).
 import { parseAddress } from "./address.ts";
 import { addressedTo, humanText, wordsIn } from "./bounce-text.ts";
 import { markedWords, statementBeside, transcriptReply, withoutOurMessage } from "./bounce-words.ts";
@@ -22,7 +22,7 @@ const recipientFields = ["final-recipient", "original-recipient", "x-actual-reci
 /** Fields that a group must have one of to speak of a recipient. */
 const groupMarks = new Set([...recipientFields, "action", "status", "diagnostic-code"]);
 
-/** The failures that the report tells of; null where the mail holds no delivery status. */
+/** The failures in the report; null if the mail has no delivery status. */
 export function readDeliveryStatus(root: MimePart, subjects: readonly string[] = []): Failure[] | null {
   const parts = allParts(root);
   const machine = parts.filter(({ type }) => statusTypes.has(type)).map((part) => part.body);
@@ -80,15 +80,15 @@ function groupsOf(text: string): { fields: MimeField[]; perMessage: MimeField[] 
 
 function readGroup(fields: MimeField[], perMessage: MimeField[], heard: Heard): Failure | null {
   const action = /[a-z][a-z_-]*(?: fail\w*)?/i.exec(fieldOf(fields, "action"))?.[0]?.toLowerCase() ?? "";
-  const told = /([245])\.\d{1,3}\.\d{1,3}/.exec(fieldOf(fields, "status"))?.[0] ?? null;
+  const stated = /([245])\.\d{1,3}\.\d{1,3}/.exec(fieldOf(fields, "status"))?.[0] ?? null;
   if (harmless.test(action)) return null;
-  if (told?.startsWith("2")) return null;
+  if (stated?.startsWith("2")) return null;
   const recipients = recipientFields
     .flatMap((name) => fields.filter(({ lower }) => lower === name))
     .slice(0, maxNames)
     .map(({ value }) => addressIn(value))
     .filter((address): address is string => address !== null);
-  if (action === "" && told === null && recipients.length === 0) return null;
+  if (action === "" && stated === null && recipients.length === 0) return null;
 
   // Some write their reason as a comment of the status and give no diagnosis.
   const comment = /\(([^()]+)\)/.exec(fieldOf(fields, "status"))?.[1] ?? "";
@@ -105,7 +105,7 @@ function readGroup(fields: MimeField[], perMessage: MimeField[], heard: Heard): 
   return {
     recipients: [...new Set(recipients)],
     code,
-    status: preciseStatus(told, reply.status === null ? further : reply),
+    status: preciseStatus(stated, reply.status === null ? further : reply),
     text: further !== null && (saysNothing(reply.text) || reply.text === "") ? further.text : reply.text,
     mta: hostIn(fieldOf(fields, "remote-mta")) ?? hostIn(fieldOf(perMessage, "reporting-mta")),
     reportedAt: dateIn(fieldOf(fields, "last-attempt-date")) ?? dateIn(fieldOf(perMessage, "arrival-date")),
@@ -127,7 +127,7 @@ interface Heard {
   own: readonly string[];
 }
 
-/** Extension fields that hold what our message says. */
+/** Extension fields that quote our message. */
 const ofMessage = /recipient|original|subject|message|header|from|sender|\bid$/;
 /** RFC 3464 §2.3 has these in each group; every other field is an extension (§2.4). */
 const standard =
@@ -172,11 +172,11 @@ function unbracketed(value: string): string {
 const vague = /^\d\.\d\.0$/;
 
 /** The receiver's own status, right behind its code, is better than the reporter's, if it is of the same class. */
-function preciseStatus(told: string | null, reply: QuotedReply | null): string | null {
+function preciseStatus(stated: string | null, reply: QuotedReply | null): string | null {
   const diagnosed = reply?.status ?? null;
-  if (told === null) return diagnosed;
-  if (diagnosed === null || diagnosed[0] !== told[0]) return told;
-  return reply?.adjacent === true || vague.test(told) ? diagnosed : told;
+  if (stated === null) return diagnosed;
+  if (diagnosed === null || diagnosed[0] !== stated[0]) return stated;
+  return reply?.adjacent === true || vague.test(stated) ? diagnosed : stated;
 }
 
 /** `rfc822; <a@b.test>`, with quotes, encodings and comments that are seen. */

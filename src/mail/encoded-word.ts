@@ -1,4 +1,4 @@
-// Encoded-words (RFC 2047): text that is not ASCII in a header. Written words hold whole characters and at most 75 octets
+// Encoded-words (RFC 2047): text that is not ASCII in a header. Written words contain whole characters and at most 75 octets
 // (§2). Read ones are decoded in any charset that the platform knows, also where a character was cut in two, and what is
 // not a valid encoded-word stays as it is.
 import { encodeWord } from "nodemailer/lib/mime-funcs";
@@ -44,7 +44,7 @@ function preferQ(text: string): boolean {
   return escaped * 5 <= Buffer.byteLength(text);
 }
 
-/** charset, language (RFC 2231 §5), encoding, encoded text. No part can hold a `?`: no backtracking. */
+/** charset, language (RFC 2231 §5), encoding, encoded text. No part can contain a `?`: no backtracking. */
 const encodedWord = /=\?([^\s?*]{1,60})(?:\*[^\s?]{0,60})?\?([BbQq])\?([^\s?]*)\?=/g;
 
 /** Decodes a header value; white space between two encoded-words is removed (RFC 2047 §6.2). */

@@ -42,7 +42,7 @@ export const feedbackLoops: readonly FeedbackLoop[] = [
   { source: "cox", words: /@(?:[\w.-]+\.)?cox\.net/i, domains: ["cox.net"] },
 ];
 
-/** What feedback.loops holds where the operator does not name it. */
+/** The default of feedback.loops. */
 export const feedbackLoopDomains: readonly string[] = feedbackLoops.flatMap(({ domains }) => domains);
 
 /** Local parts that mailbox providers reserve (RFC 2142 and the names that loops report from). */

@@ -1,8 +1,8 @@
 // Header sections that must become narrower than they came: lines over 998 octets are folded where they have white
 // space (RFC 5322 §2.2.3: unfolding gives the same text back), octets above 127 are written in ASCII: by RFC 2231
 // in the parameters of MIME fields, as addresses with encoded names, else by RFC 2047. A section that is
-// narrow enough is given back as it is, the same Buffer. An address whose local part is not ASCII has no other form.
-// Fields of trace and of MIME hold no encoded-words (RFC 2047 §5). What this costs a mail is bounded by `Effort`.
+// narrow enough is returned as it is, the same Buffer. An address whose local part is not ASCII has no other form.
+// Fields of trace and of MIME have no encoded-words (RFC 2047 §5). What this costs a mail is bounded by `Effort`.
 import { isAscii, isUtf8 } from "node:buffer";
 import { buildHeaderParam } from "nodemailer/lib/mime-funcs";
 import { parseAddressList } from "./address-list.ts";

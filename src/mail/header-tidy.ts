@@ -20,7 +20,7 @@ export type Wire = "lines" | "ascii";
 /** What a header section belongs to. */
 export type SectionKind = "message" | "part" | "signed part";
 
-/** What the header section of a part asks of the mail that holds it. */
+/** What the header section of a part requires of its mail. */
 export interface PartNeeds {
   /** It has UTF-8: 8BITMIME covers bodies only (RFC 6152 §1), a header section needs SMTPUTF8 (RFC 6532 §3). */
   smtpUtf8: boolean;

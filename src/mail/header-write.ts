@@ -132,7 +132,7 @@ function fold(name: string, value: string): string {
   if (name.length + 2 + value.length <= wishedLength) return `${name}: ${value}\r\n`;
   let text = `${name}:`;
   let length = text.length;
-  // A first token that no line of 78 can hold stays beside the name while 998 allow it.
+  // A first token that fits no line of 78 stays beside the name while 998 allow it.
   let limit = maxLength;
   for (const token of ` ${value}`.match(/[ \t]+[^ \t]+/g) ?? []) {
     if (token.length <= wishedLength) limit = wishedLength;

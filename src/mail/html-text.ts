@@ -189,7 +189,7 @@ function createWriter() {
       if (end > 0) put(kept.slice(0, end));
       breaks += kept.length - end;
     },
-    /** Asks for line ends; `more` adds to those asked for, else the greater number holds. */
+    /** Asks for line ends; `more` adds to those asked for, else the greater number counts. */
     breaks(count: number, more = false): void {
       breaks = Math.min(2, more ? breaks + count : Math.max(breaks, count));
     },

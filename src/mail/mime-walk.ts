@@ -13,7 +13,7 @@ export interface Part {
   contentType: Structured;
   /** Lower case; `7bit` where there is none. */
   encoding: string;
-  /** It holds parts or a message, not content. */
+  /** It contains parts or a message, not content. */
   composite: boolean;
   /** It stands within a multipart/signed, whose signature covers each of its bytes. */
   signed: boolean;
@@ -22,7 +22,7 @@ export interface Part {
 /** Called with views of the bytes that were pushed: keep copies. */
 export interface MimeVisitor {
   part(part: Part): void;
-  /** Content of the leaf that `part` told of last. */
+  /** Content of the leaf that `part` was called for last. */
   content(bytes: Buffer): void;
   /** Delimiters, preambles and epilogues; `signed` as of a part there. */
   frame(bytes: Buffer, signed: boolean): void;
@@ -116,7 +116,7 @@ export class MimeWalk {
     return bytes.subarray(end);
   }
 
-  /** Takes content up to the next delimiter line and that line; what may become one is given back. */
+  /** Takes content up to the next delimiter line and that line; what may become one is returned. */
   #readLines(bytes: Buffer): Buffer {
     if (this.#depths.size === 0) {
       this.#emit(bytes);

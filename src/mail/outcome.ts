@@ -27,7 +27,7 @@ export interface AttemptTrace {
   /** null where it went in clear. */
   tls: TlsSummary | null;
   dialogue: DialogueLine[];
-  /** The final dot was sent and its reply never came: the receiver may hold a copy. */
+  /** The final dot was sent and its reply never came: the receiver may have a copy. */
   ambiguous: boolean;
 }
 

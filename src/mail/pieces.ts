@@ -1,4 +1,4 @@
-// Bytes in pieces with a turn of the loop between them, for work that costs more than its bytes: a chunk may hold hundreds
+// Bytes in pieces with a turn of the loop between them, for work that costs more than its bytes: a chunk may have hundreds
 // of parts, each with header fields to be rewritten, and would block the event loop.
 import { setImmediate as turn } from "node:timers/promises";
 

@@ -1,6 +1,6 @@
 // Replies of an SMTP server (RFC 5321 §4.2). A reply decides whether mail was delivered, so what is
 // not one is an error, never a guess: a code that is none, endless lines. LF alone ends a line as CRLF does: some servers
-// send it, and nothing that we say to them holds one that could come back in a reply.
+// send it, and nothing that we say to them has one that could come back in a reply.
 // The text is a stranger's: it leaves here as one line of safe UTF-8. What it means is classify.ts.
 
 export interface Reply {

@@ -19,7 +19,7 @@ export type Returned =
   | { kind: "complaint"; complaint: Complaint; original: Original; sender: ReportSender }
   | { kind: "nothing"; why: string };
 
-/** What a report and the message that it returns hold of our own making; none of it is checked yet. */
+/** What of our own a report and the message that it returns contain; none of it is checked yet. */
 export interface Original {
   /** Local parts that have the form of our return paths (return-path.ts). */
   returnPaths: string[];

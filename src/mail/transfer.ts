@@ -39,7 +39,7 @@ function plainLines(text: string): Buffer | null {
   return Buffer.from(lines.replaceAll("\n", "\r\n"), "latin1");
 }
 
-/** Of text with CRLF line ends. In slices, so that a long text is not held three times. */
+/** Of text with CRLF line ends. In slices, so that a long text is not in memory three times. */
 function quotedPrintable(bytes: Buffer): Buffer[] {
   const encoder = new QuotedPrintable();
   const chunks: Buffer[] = [];

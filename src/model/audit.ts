@@ -15,7 +15,7 @@ export interface AuditEntry {
   requestId: string | null;
   /** `keys.create`, `domains.verify`, `security.scope_mismatch`, … */
   action: string;
-  /** Id or name of what it was done to. */
+  /** The id or name of the resource acted on. */
   target: string | null;
   /** How often, where one row stands for several acts. */
   times: number;

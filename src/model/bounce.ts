@@ -1,7 +1,7 @@
 // What an event says of a bounce or a complaint, in the words of the API. How a reply or a report comes to them:
 // mail/failure.ts, mail/arf.ts. The causes of a bounce: model/classification.ts.
 
-/** Permanent; temporary until its time was up; or a report that does not say. */
+/** hard: a permanent failure. soft: temporary failures until the message expired. undetermined: the report does not say. */
 export const bounceTypes = ["hard", "soft", "undetermined"] as const;
 export type BounceType = (typeof bounceTypes)[number];
 

@@ -14,18 +14,21 @@ export const counters = {
   delivered: { in: ["mail", "webhooks"] },
   deferred: {
     in: ["mail"],
-    meaning: "Attempts that were put off; a recipient may be deferred many times.",
+    meaning: "Attempts that were deferred; a recipient may be deferred many times.",
   },
   bounced: { in: ["mail"] },
   bouncedHard: { in: ["mail"] },
   bouncedSoft: { in: ["mail"] },
   complained: { in: ["mail"] },
   opened: { in: ["mail"] },
-  uniqueOpened: { in: ["mail"], meaning: "First opens of a recipient, those by machines left out." },
+  uniqueOpened: { in: ["mail"], meaning: "First opens of a recipient, without those by machines." },
   clicked: { in: ["mail"] },
-  uniqueClicked: { in: ["mail"], meaning: "First clicks of a recipient, those by machines left out." },
+  uniqueClicked: { in: ["mail"], meaning: "First clicks of a recipient, without those by machines." },
   unsubscribed: { in: ["mail"] },
-  suppressedRejections: { in: ["mail"], meaning: "Recipients that were refused for being suppressed." },
+  suppressedRejections: {
+    in: ["mail"],
+    meaning: "Recipients that were refused because they are suppressed.",
+  },
   attempts: { in: ["webhooks"] },
   failed: { in: ["webhooks"] },
   deadLettered: { in: ["webhooks"] },
@@ -39,13 +42,13 @@ export type CounterName = keyof typeof counters;
 export type Totals = Record<CounterName, number>;
 export const counterNames = Object.keys(counters) as CounterName[];
 
-export type Totalled = Counter["in"][number];
-export type CounterOf<Of extends Totalled> = {
+export type TotalsKind = Counter["in"][number];
+export type CounterOf<Of extends TotalsKind> = {
   [Name in CounterName]: Of extends (typeof counters)[Name]["in"][number] ? Name : never;
 }[CounterName];
 
 /** The counters that the API shows in the totals of mail, or of webhooks. */
-export function countersIn<Of extends Totalled>(of: Of): CounterOf<Of>[] {
+export function countersIn<Of extends TotalsKind>(of: Of): CounterOf<Of>[] {
   const shown: [string, Counter][] = Object.entries(counters);
   return shown.filter(([, counter]) => counter.in.includes(of)).map(([name]) => name as CounterOf<Of>);
 }

@@ -23,7 +23,7 @@ export interface SenderDomain {
   updatedAt: number;
   verifiedAt: number | null;
   checkedAt: number | null;
-  /** When a verified domain began to fail; null while it holds. */
+  /** When a verified domain began to fail; null while it passes. */
   failingSince: number | null;
   /** What is tracked in messages that do not say, once tracking is enabled. */
   trackOpens: boolean;

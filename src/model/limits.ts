@@ -29,7 +29,7 @@ export type Rates = Record<string, Rate>;
 
 export interface Limits {
   rates: Rates;
-  /** Messages accepted in a day of UTC; null: any number. */
+  /** Messages accepted in one day (UTC); null: no limit. */
   dailyQuota: number | null;
 }
 /** By the limit's name (access/account-limits.ts): what differs from the default limits. */

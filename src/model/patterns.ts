@@ -14,5 +14,5 @@ export const patternNames = [
 ] as const;
 export type PatternName = (typeof patternNames)[number];
 
-/** In lower case; all that concern a recipient hold for the same one. */
+/** In lower case; all that concern one recipient have the same one. */
 export type Patterns = Partial<Record<PatternName, string>>;

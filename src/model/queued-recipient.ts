@@ -32,7 +32,7 @@ export interface QueuedMessage {
   eightBit: boolean;
   /** A header or an address is not ASCII: the receiver must offer SMTPUTF8 (RFC 6531). */
   smtpUtf8: boolean;
-  /** When it was accepted or, if later, its send_at, the time on hold added: retries and expiry count from here. */
+  /** When it was accepted or, if later, its send_at, the held time added: retries and expiry count from here. */
   queuedAt: number;
 }
 

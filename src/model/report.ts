@@ -30,5 +30,5 @@ export interface Report {
   suppression: NewSuppression | null;
 }
 
-/** `already`: told before, or nothing that it could be about. `busy`: an attempt is under way, ask again later. */
+/** `already`: reported before, or there is no recipient that it could concern. `busy`: an attempt is under way, ask again later. */
 export type ReportResult = "recorded" | "already" | "busy";

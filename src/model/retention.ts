@@ -33,6 +33,6 @@ export const nothingPurged = {
 export type PurgedCounts = typeof nothingPurged;
 
 export interface Purged extends PurgedCounts {
-  /** There is more to remove, or space to give back: call again. */
+  /** There is more to remove, or space to return to the file system: call again. */
   more: boolean;
 }

@@ -2,7 +2,7 @@
 // one transaction. How an outcome comes to it: queue/settle.ts.
 import type { AttemptRecord, SettledOutcome } from "./attempt.ts";
 import type { NewEvent } from "./event.ts";
-import type { NewSuppression, SecondLook } from "./suppression.ts";
+import type { NewSuppression, NxdomainRecheck } from "./suppression.ts";
 
 export interface Settlement {
   /** Recipient key of the job. */
@@ -24,7 +24,7 @@ export interface Settlement {
   smtpResponse: string | null;
   event: NewEvent;
   suppression: NewSuppression | null;
-  secondLook: SecondLook | null;
+  nxdomainRecheck: NxdomainRecheck | null;
   /** Put a copy into the local inbox (test keys, --dev). */
   catchInInbox: boolean;
 }

@@ -43,7 +43,7 @@ export interface StatsListOf {
   scope: { of: StatsScope; key: string };
 }
 
-/** Recipients that were refused for being suppressed. */
+/** Recipients that were refused because they are suppressed. */
 export interface Rejection extends Pick<MailFacts, "accountKey" | "test" | "domain" | "pool" | "tagsJson"> {
   recipientDomains: string[];
   at: number;

@@ -45,7 +45,7 @@ export interface SuppressionFilter {
 }
 
 /** An address whose domain did not exist: it is suppressed when a later look agrees. */
-export interface SecondLook {
+export interface NxdomainRecheck {
   domain: string;
   /** A name that the DNS has shown before. */
   knownName: string;

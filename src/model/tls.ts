@@ -12,7 +12,7 @@ export type OutboundTls = (typeof outboundTlsModes)[number];
 export const smartHostTlsModes = ["none", ...outboundTlsModes] as const;
 export type SmartHostTls = (typeof smartHostTlsModes)[number];
 
-/** What held an attempt to TLS; `mta-sts` is RFC 8461, `dane` RFC 7672. */
+/** What required TLS of an attempt; `mta-sts` is RFC 8461, `dane` RFC 7672. */
 export const tlsPolicies = ["none", "require", "verify", "mta-sts", "dane"] as const;
 export type TlsPolicy = (typeof tlsPolicies)[number];
 

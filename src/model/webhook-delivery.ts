@@ -45,7 +45,7 @@ export interface DeliveryAttempt {
   error: string | null;
   durationMs: number | null;
   attemptedAt: number;
-  /** As it was planned when the attempt failed. */
+  /** When the next attempt was due, as planned at the failure. */
   nextAttemptAt: number | null;
 }
 

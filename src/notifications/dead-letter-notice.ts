@@ -12,6 +12,6 @@ export async function notifyDeadLetter(
     `events for ${new URL(endpoint.url).host} could not be delivered`,
     `The webhook endpoint ${endpoint.id} (${endpoint.url}) refused event ${eventId} in all ${attempts} attempts; ` +
       `its last answer was ${lastStatus ?? "none"}. The event stays in GET /v1/events for 30 days.\n\n` +
-      `What to do: mend the endpoint, then look at what it missed with: svc events list --webhook ${endpoint.id}\n`,
+      `What to do: repair the endpoint, then list the events that it missed: svc events list --webhook ${endpoint.id}\n`,
   );
 }

@@ -20,12 +20,12 @@ export async function notifyDomainStatus(
   log.warn(fields, "a sender domain fails its DNS checks");
   const what =
     status === "degraded"
-      ? `It goes on sending for ${graceMs / hourMs} hours; unless it is mended by then, mail from it is refused.`
-      : "Mail from it is refused until it is mended.";
+      ? `Its mail is accepted for ${graceMs / hourMs} hours; after that, mail from it is refused.`
+      : "Mail from it is refused until the records are correct.";
   await notices.notify(
     `domain:${domain.id}:${status}`,
-    `the domain ${name} is ${status}: its DNS records do not hold`,
-    `The DNS records of the sender domain ${name} were asked for, and do not hold. ${what}\n\n` +
+    `the domain ${name} is ${status}: its DNS records are wrong`,
+    `The DNS records of the sender domain ${name} were checked and are missing or wrong. ${what}\n\n` +
       `${failing.map((record) => `- ${record.issue ?? record.name}\n`).join("")}\n` +
       `What to do: publish what is missing (svc domains records ${name}), then run: svc domains verify ${name}\n`,
   );

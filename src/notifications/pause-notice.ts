@@ -13,10 +13,10 @@ export async function notifyAccountPaused(
     `account_paused:${id}:${at}`,
     `sending of the account ${name} is paused`,
     `Sending of the account ${name} is paused: ${reason}.\n\n` +
-      `Its queued mail is on hold: it is not sent, and it does not expire. A send is refused with 403 account_paused, ` +
-      `by SMTP with 451 4.7.1. Other accounts are not touched.\n\n` +
+      `Its queued mail is held: it is not sent and does not expire. A send is refused with 403 account_paused, ` +
+      `by SMTP with 451 4.7.1. Other accounts are not affected.\n\n` +
       `What to do: look at what bounced with: svc events list --account ${name} --event message.bounced\n` +
-      `If a key was stolen: svc keys revoke, svc smtp-credentials revoke. What must not go out: svc messages cancel\n` +
-      `Once it is mended: svc accounts resume ${name}\n`,
+      `If a key was stolen: svc keys revoke, svc smtp-credentials revoke. To cancel mail: svc messages cancel\n` +
+      `Once the cause is removed: svc accounts resume ${name}\n`,
   );
 }

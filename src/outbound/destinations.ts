@@ -48,7 +48,7 @@ export function createDestinations({
   const here = (group: string, account: Owner, decide: (job: Job) => Outcome): Destination => ({
     group,
     account,
-    line: `${group} ${account}`,
+    readyQueue: `${group} ${account}`,
     sources: () => systemSources.usable(null),
     sourcesOf: () => [],
     prepare: () => undefined,
@@ -106,7 +106,7 @@ export function createDestinations({
       return {
         group: route.group,
         account: accountKey,
-        line: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
+        readyQueue: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),
         prepare: messages.signAhead,
         sourcesOf: (wanted) => pools.sourcesOf(accountKey, ipPool).usable(wanted),
@@ -127,7 +127,7 @@ export function createDestinations({
   };
 }
 
-/** Nobody may send in the name of a domain that the account has given up. */
+/** No mail may be sent in the name of a domain that the account has deleted. */
 function domainGone(job: Job, now: number): Outcome {
   const words = `${job.message.signingDomain} is no longer a domain of this account, so the message cannot be signed`;
   return local(now, "5.7.1", words, "invalid_sender");
@@ -139,7 +139,7 @@ function noFamily(domain: string, pool: string, now: number): Outcome {
   return local(now, "5.4.4", words, "routing_error");
 }
 
-/** Retention never removes what is unsent, so this is damage: nobody can send what is not there. */
+/** Retention never removes what is unsent, so this is damage: what is missing cannot be sent. */
 function contentGone(job: Job, now: number): Outcome {
   return local(now, "5.3.0", `the content of ${job.message.id} is no longer in the store`, "unclassified");
 }

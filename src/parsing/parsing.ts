@@ -14,7 +14,7 @@ export { BeyondLimit, createCallWorker, ParsingFailed, type CallWorker } from ".
 export interface ContentAnswer {
   /** JSON text in pieces, made as they are taken. */
   chunks: AsyncIterable<Uint8Array>;
-  /** Lets go of the thread and of the account's share; to be called however the answer ends. */
+  /** Releases the thread and the account's share; to be called however the answer ends. */
   release(): void;
 }
 
@@ -50,7 +50,7 @@ export function createParsing({ clock, log }: { clock: Clock; log: Log }): Parsi
         released = true;
         open--;
         leave();
-        // What a thread that has ended held is gone with it.
+        // What an ended thread had is lost with it.
         if (content.running()) content.call({ kind: "drop", reading: id }).catch(() => undefined);
       };
       try {

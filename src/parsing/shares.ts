@@ -76,14 +76,14 @@ export function createShares(clock: Clock, limits = readingLimits): Shares {
 function tooMany({ perAccount }: typeof readingLimits): Refusal {
   return new Refusal(
     "rate_limit_exceeded",
-    `At most ${perAccount} messages of an account are taken apart at once, and too many wait. ` +
+    `At most ${perAccount} messages of an account are parsed at once, and too many wait. ` +
       "Try again, or ask with Accept: message/rfc822.",
     { retry_after_seconds: retrySeconds },
   );
 }
 
 function overloaded(): Refusal {
-  return new Refusal("service_overloaded", "Too many messages are being taken apart for other accounts.", {
+  return new Refusal("service_overloaded", "Too many messages are being parsed for other accounts.", {
     retry_after_seconds: retrySeconds,
   });
 }

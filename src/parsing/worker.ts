@@ -57,7 +57,7 @@ interface Waiting {
 interface WorkerDeps {
   clock: Clock;
   log: Log;
-  /** The thread holds something that is not asked for at the moment, so it is not idle. */
+  /** The thread keeps something for later, so it is not idle. */
   inUse?: () => boolean;
 }
 

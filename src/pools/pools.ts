@@ -213,7 +213,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
       for (const { pool } of [...accounts.values()].flatMap(entriesOf)) noteState(pool);
     },
     async stop() {
-      await looking?.catch(() => undefined); // told where it was asked for
+      await looking?.catch(() => undefined); // reported to the caller that asked
     },
     nameFor(accountKey, name) {
       const account = accounts.get(accountKey);

@@ -9,7 +9,7 @@ export type Family = 4 | 6;
 export interface Source {
   /** null: the system's choice. */
   address: string | null;
-  /** Said in EHLO; null: the server's own name. */
+  /** The name in EHLO; null: the server's hostname. */
   hostname: string | null;
   weight: number;
 }

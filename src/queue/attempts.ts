@@ -38,7 +38,7 @@ export interface AttemptsDeps {
   settlementOf(job: Job, outcome: Outcome, now: number, group: string): Settlement;
   /** A bounce without an attempt where the recipient was suppressed since acceptance; null: try. */
   suppressedSince(job: Job): Promise<Outcome | null>;
-  /** No mail of the account is tried: it goes back, and the store puts it on hold. */
+  /** No mail of the account is tried: it is requeued, and the store holds it. */
   isPaused(accountKey: number): boolean;
   /** The recipient waits in the store until `dueAt`. */
   onDeferred(job: Job, dueAt: number): void;

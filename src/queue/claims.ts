@@ -11,7 +11,7 @@ import { logStoreFault, type Writes } from "./writes.ts";
 export interface Claims {
   /** Claims from the first due scheduled queue as many as `room` and the attempts that run call for; false: nothing was asked. */
   claim(queue: ReadyQueue, room: number): Promise<boolean>;
-  /** Gives back what was claimed and not tried; it is due at `dueAt`. */
+  /** Requeues what was claimed and not tried; it is due at `dueAt`. */
   requeue(jobs: Job[], dueAt: number): Promise<void>;
 }
 

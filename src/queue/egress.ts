@@ -25,7 +25,7 @@ export interface Egress<Queue> {
   /** A slot at each of these addresses, for a group. */
   slots(sources: readonly Source[], group: string): EgressSlot<Queue>[];
   readonly size: number;
-  /** Forgets the limiters that nobody uses and that a new one would equal. */
+  /** Forgets the unused limiters that a new one would equal. */
   forget(used: ReadonlySet<EgressLimiter<Queue>>): void;
 }
 

@@ -1,5 +1,5 @@
-// The queue's scheduled queues: what waits for one destination waits in one line, so that a
-// destination that hangs delays nobody else. A scheduled queue's name is all that the store knows of it.
+// Names of scheduled queues: what waits for one destination is in one queue, so that a
+// destination that hangs delays no other. A scheduled queue's name is all that the store knows of it.
 
 /** The one scheduled queue of mail that never leaves the machine. */
 export const sandboxQueue = "~sandbox";

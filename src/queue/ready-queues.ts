@@ -102,11 +102,11 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
 
   return {
     of(to) {
-      let queue = queues.get(to.line);
+      let queue = queues.get(to.readyQueue);
       if (!queue) {
         if (queues.size >= sweptAt) forgetIdle();
         queue = emptyQueue(to);
-        queues.set(to.line, queue);
+        queues.set(to.readyQueue, queue);
       }
       return queue;
     },
@@ -143,7 +143,7 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
   };
 }
 
-function emptyQueue({ line: name, account, group, sources }: Destination): ReadyQueue {
+function emptyQueue({ readyQueue: name, account, group, sources }: Destination): ReadyQueue {
   return {
     name,
     account,

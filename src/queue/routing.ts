@@ -1,6 +1,6 @@
 // Where scheduled queues go, as it was last found out. A scheduled queue whose destination is known never waits for a name server: what was
 // known up to a minute ago serves while it is asked for again. Scheduled queues that are not known wait their turn, the accounts
-// sharing the places (fairness.ts), so that one account's silent name servers delay nobody else's mail.
+// sharing the places (fairness.ts), so that one account's silent name servers delay no other account's mail.
 import type { Clock } from "../clock.ts";
 import { createFairMap } from "../fairness/fair-map.ts";
 import { createFairSlots } from "../fairness.ts";
@@ -11,13 +11,13 @@ import type { Job, Unsigned } from "../model/queued-recipient.ts";
 import type { Family, Source } from "../pools/sources.ts";
 import { readQueueName } from "./queue-name.ts";
 
-/** Where a scheduled queue's jobs go: a group to pace, and how to try one job there. */
+/** Where a scheduled queue's jobs go: a group with its limits, and how to try one job there. */
 export interface Destination {
   group: string;
   /** Whose mail it is: the account, or for what no account sends a name of its own. */
   account: Owner;
-  /** Its mail waits in one line with that of other scheduled queues: those of a pool at a group. */
-  line: string;
+  /** The name of its ready queue, which scheduled queues of one pool at one group share. */
+  readyQueue: string;
   /** What was decided here without a receiver, as "the DNS could not be asked": it is not kept while it is asked for again. */
   onlyFresh?: true;
   /** The addresses that it may leave from now, the same list until that changes; empty: none, it waits. */

@@ -1,5 +1,5 @@
 // What is sent now. Scheduled queues come due, are routed to a ready queue and claimed as far as that has slots, so that
-// a destination that hangs or a long backlog starves nobody. Every claim is a lease on disk. While outcomes cannot be
+// a destination that hangs or a long backlog starves no other. Every claim is a lease on disk. While outcomes cannot be
 // written (writes.ts), nothing new is claimed.
 import { forwardTime, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";

@@ -51,7 +51,7 @@ export function settlementOf(
     smtpResponse: outcome.reply.text,
     event,
     suppression: suppressionFor(job, outcome, event.id),
-    secondLook: nxdomainRecheckFor(job, outcome, event.id, event.occurredAt),
+    nxdomainRecheck: nxdomainRecheckFor(job, outcome, event.id, event.occurredAt),
     catchInInbox: state === "delivered" && deps.isCaught(job),
   };
 }

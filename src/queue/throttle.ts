@@ -23,7 +23,7 @@ export interface Throttle {
 
 /** A continuously refilled bucket of one second's messages over the group's shape. */
 export function createThrottle(shape: Shape, clock: Clock): Throttle {
-  /** Its rate is no limit: it is slowed down by the attempts that run at once alone. */
+  /** Its rate is not limited: only the number of concurrent attempts slows it down. */
   const unlimited = shape.perSecond === Number.POSITIVE_INFINITY;
   let factor = 1;
   let tokens = Math.max(1, shape.perSecond);

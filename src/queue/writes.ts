@@ -95,6 +95,6 @@ export function createWrites(deps: { clock: Clock; log: Log; onResume(): void })
 /** Of a call to the store that failed: a refusal is the disk's, anything else is a bug. */
 export function logStoreFault(log: Log, call: string, error: unknown): void {
   if (error instanceof StoreUnavailable)
-    log.warn({ call, why: error.why, detail: error.message }, "the store takes no writes; delivery waits");
+    log.warn({ call, why: error.why, detail: error.message }, "the store accepts no writes; delivery waits");
   else log.error({ call, err: error }, "a call to the store failed by a fault of this program");
 }

@@ -66,7 +66,7 @@ export class DataParser extends SMTPStream {
     done();
   }
 
-  /** Goes on when the mail's reader takes more, or has let go of it. */
+  /** Goes on when the mail's reader takes more, or has ended. */
   #emit(bytes: Buffer, done: Done): void {
     const stream = this._dataStream;
     this._countDataBytes(bytes.length);

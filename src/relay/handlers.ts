@@ -267,7 +267,7 @@ function refuseOtherIdentity({ method, authcid, authzid }: SMTPServerAuthenticat
     );
 }
 
-/** RCPT and DATA come after an accepted MAIL: smtp-server holds that order. */
+/** RCPT and DATA come after an accepted MAIL: smtp-server enforces that order. */
 function known(sender: Sender | undefined): Sender {
   if (!sender) throw new Error("a transaction without a sender");
   return sender;

@@ -28,7 +28,7 @@ export interface InboundLimits {
 }
 
 export interface HeldMail {
-  /** Keeps the chunk as far as it fits into the 256 KB. Throws the reply where all mails together hold too much. */
+  /** Keeps the chunk as far as it fits into the 256 KB. Throws the reply if all mails together have too much. */
   add(chunk: Buffer): void;
   /** What was kept. Its bytes count as work of the source. */
   bytes(): Buffer;

@@ -5,7 +5,7 @@ import { EventEmitter } from "node:events";
 import type { SMTPServerDataStream } from "smtp-server";
 import { SmtpReply } from "./replies.ts";
 
-/** Bytes that wait for the reader before the parser is held up. */
+/** Bytes that wait for the reader before the parser is paused. */
 const highWaterMark = 65_536;
 
 interface Waiting {

@@ -1,5 +1,5 @@
 // The PROXY protocol, versions 1 and 2 (haproxy.org, proxy-protocol.txt §2): the line or block with which a load
-// balancer tells whose connection it hands on. Only syntax: who may say it is proxy-protocol.ts.
+// balancer says whose connection it forwards. Only syntax: who may say it is proxy-protocol.ts.
 import { isIP } from "node:net";
 
 export type ProxyHeader =

@@ -73,12 +73,7 @@ export function createRelay(deps: RelayDeps): Listening {
     closed: () => deps.maintenance.refusal() !== null,
     left: () => void (sessions().length === 0 && emptied?.()),
   };
-  const trusted = config.relay.trusted.map(({ network, account }) => ({
-    networks: createNetworks([network]),
-    account,
-  }));
-  const trustedAccount = (ip: string): string | null =>
-    trusted.find(({ networks }) => networks.has(ip))?.account ?? null;
+  const trustedAccount = createTrustedAccounts(config.relay.trusted);
 
   const context = () => ({ ...certificates.current(), ...tlsOptions });
   const options = {
@@ -136,6 +131,12 @@ export function createRelay(deps: RelayDeps): Listening {
       }),
     emptied: () => implicitTls.close(),
   });
+}
+
+/** The account whose mail an address may relay without a login (`relay.trusted`), or null. */
+function createTrustedAccounts(trusted: Config["relay"]["trusted"]): (ip: string) => string | null {
+  const rules = trusted.map(({ network, account }) => ({ networks: createNetworks([network]), account }));
+  return (ip) => rules.find(({ networks }) => networks.has(ip))?.account ?? null;
 }
 
 function sessionOptions(hostname: string): SMTPServerOptions {

@@ -62,7 +62,7 @@ const mended: Record<string, Mended> = {
 /** Commands of SMTP and its extensions, which a server that does not have them answers with 502 (RFC 5321 §4.2.4). */
 const notImplemented = new Set("EXPN SEND SOML SAML TURN ETRN ATRN BDAT BURL AUTH STARTTLS".split(" "));
 
-export interface MendedReply {
+export interface CorrectedReply {
   code: number;
   /** null: smtp-server's own is right. */
   enhanced: string | null;
@@ -70,7 +70,7 @@ export interface MendedReply {
 }
 
 /** `context` as smtp-server gives it: of an unknown command, its name. */
-export function mendedReply(code: number, text: string, context: string | false | undefined): MendedReply {
+export function mendedReply(code: number, text: string, context: string | false | undefined): CorrectedReply {
   if (text.startsWith("Error: message exceeds fixed maximum message size"))
     return { code, enhanced: null, text: "The mail exceeds the maximum size of 26,214,400 bytes" };
   if (text === "Error: command not recognized" && typeof context === "string" && notImplemented.has(context))

@@ -152,7 +152,7 @@ export function createSessionLimiter(limits: SessionLimits, clock: Pick<Clock, "
   };
 }
 
-/** The oldest of the source that holds most, where that stays no smaller than the newcomer's; else the oldest of all. */
+/** The oldest of the source that has most, if that source still has no fewer than the newcomer's; else the oldest of all. */
 function victimFor(
   sources: Iterable<Source>,
   wanted: number,

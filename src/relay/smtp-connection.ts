@@ -3,7 +3,7 @@
 // count of bad commands, the shutdownReply at shutdown), _createParser (data-parser.ts), _onCommand (base64 that is none) and
 // _parseAddressCommand (path.ts: quoted local parts).
 // _getEnhancedStatusCode needs no override: a context of `false` makes it silent, which send uses wherever a
-// text brings its own X.Y.Z. A test holds the upstream text of everything that this relies on.
+// text brings its own X.Y.Z. A test compares the upstream text of everything that this relies on.
 import type { Socket } from "node:net";
 import { SMTPServer } from "smtp-server";
 import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
@@ -53,7 +53,7 @@ const accepted = /^2\.0\.0 (?:queued as |Taken)/;
 const shutdownReply = "4.3.2 Shutting down; try again later";
 
 export class RelayServer extends SMTPServer {
-  /** Every session whose socket is open, those that were told to go included. */
+  /** Every session whose socket is open, including those that are being closed. */
   readonly sessions = new Map<SMTPServerSession, RelayConnection>();
   readonly #shared: SessionContext;
 

@@ -1,5 +1,5 @@
 // What submission and the inbound port share: listening on all their ports or on none, the time limits of sessions, new
-// certificates, the end of all sessions at a shutdown, and the options of smtp-server that hold for both.
+// certificates, the end of all sessions at a shutdown, and the options of smtp-server that apply to both.
 import { constants } from "node:crypto";
 import type { SMTPServerOptions } from "smtp-server";
 import type { Clock, Timer } from "../clock.ts";

@@ -21,7 +21,7 @@ export interface RetentionDeps {
 }
 
 const leastRows = 20;
-/** Some hundred messages, 2 to 6 ms. Larger pieces are no cheaper, and their sync delays all other writes. */
+/** Some hundred messages, 2 to 6 ms. Larger pieces are not cheaper, and their sync delays all other writes. */
 const mostRows = 2000;
 /** A piece that took longer, waiting included, halves the next one; one faster than `shortMs` doubles it. */
 const longMs = 40;

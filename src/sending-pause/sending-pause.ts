@@ -1,5 +1,5 @@
 // Accounts whose sending is paused, and their held mail. While an account is paused, the store holds its mail when a
-// claim comes upon it, and the queue hands back what it has claimed and not begun. After the resume, held mail is
+// claim finds it, and the queue requeues what it has claimed and not begun. After the resume, held mail is
 // released a piece at a time while sending begins. The paused accounts are read from the store at the start and kept in
 // memory, so that an attempt needs no look-up. What pauses an account: abuse-guard.ts; what its sends are answered:
 // refusals.ts.

@@ -10,7 +10,7 @@ import type { SignCall, SignReport } from "./signing-thread.ts";
 
 /** Few, since the first of a batch waits for its last. */
 const mostCalls = 8;
-/** A thread has its next batch before it tells of the last, so that it need not wait until the loop has heard of that. */
+/** A thread has its next batch before it reports the last, so that it need not wait for the loop. */
 const mostBatches = 2;
 const mostThreads = 8;
 

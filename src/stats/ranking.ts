@@ -5,7 +5,7 @@ import { decodeCursor, encodeCursor } from "../cursor.ts";
 import type { Totals } from "../model/counters.ts";
 import type { Page, PageRequest } from "../model/page.ts";
 
-export interface Counted {
+export interface RankedKey {
   key: string;
   totals: Totals;
 }
@@ -16,7 +16,7 @@ export function sizeOf({ accepted, delivered, bounced, attempts }: Totals): numb
 }
 
 /** `list`: names it in the cursor. Throws Refusal invalid_request, field `cursor`. */
-export function pageOfRanking(list: string, rows: readonly Counted[], page: PageRequest): Page<Counted> {
+export function pageOfRanking(list: string, rows: readonly RankedKey[], page: PageRequest): Page<RankedKey> {
   const after = decodeCursor(`stats ${list}`, page.cursor, ["number", "string"]);
   const ranked = rows
     .map((row) => ({ row, place: [sizeOf(row.totals), row.key] as [number, string] }))

@@ -2,7 +2,7 @@
 // it is declared; here is only the memory of it. Kept by the one process that writes: its start counts as a change, which
 // costs a reader one answer that it had already.
 // Times are whole seconds, as in HTTP. A change in a second in which somebody has asked counts as the next second's, so
-// that whoever compares seconds never takes an old answer for the new one. A row's own time says more than its list's,
+// that a client that compares seconds never takes an old answer for the new one. A row's own time says more than its list's,
 // but it was put down before the row was to be seen: it counts where both were within a second, and `late` says since when.
 import { forwardTime, type Clock } from "../clock.ts";
 import { resources, type LastChange, type Resource } from "../model/last-change.ts";

@@ -18,7 +18,7 @@ export interface PageFound<T> {
   hasMore: boolean;
 }
 
-/** A list's kind with what it is filtered by: a cursor goes on in the list that gave it. Times are left out, for whoever asks for "the last hour" means another one each time. */
+/** A list's kind with what it is filtered by: a cursor goes on in the list that gave it. Times are left out: "the last hour" is another one each time. */
 export function kindOf(kind: string, filter: object): string {
   const given = Object.entries(filter)
     .filter(([name, value]) => value !== undefined && !/(?:After|Before)$/.test(name))

@@ -7,7 +7,7 @@ import type { CountsOfQuarter } from "./quarter-counts.ts";
 /** Counts of one quarter as they are kept: [quarter of the day, counter, n, counter, n, …]. */
 export type QuarterCounts = [quarter: number, ...pairs: number[]];
 
-export type Place = [
+export type RowKey = [
   day: number,
   accountKey: number,
   test: number,
@@ -17,10 +17,10 @@ export type Place = [
 ];
 
 /** A DayRow as it is kept between two pieces. */
-export type SortedRow = [place: Place, key: string, quarters: QuarterCounts[]];
+export type SortedRow = [rowKey: RowKey, key: string, quarters: QuarterCounts[]];
 
 export interface DayRow {
-  place: Place;
+  rowKey: RowKey;
   key: string;
   quarters: Map<number, Counts>;
 }
@@ -31,7 +31,7 @@ export function expand(rows: Map<string, DayRow>, { facts, quarter, counts }: Co
   for (const row of rowsOf(facts)) {
     const name = `${day} ${row.accountKey} ${row.test} ${row.kind} ${row.scope} ${row.scopeKey}\n${row.key}`;
     let found = rows.get(name);
-    if (!found) rows.set(name, (found = { place: placeOf(day, row), key: row.key, quarters: new Map() }));
+    if (!found) rows.set(name, (found = { rowKey: rowKeyOf(day, row), key: row.key, quarters: new Map() }));
     addTo(found.quarters, quarter - day * quartersADay, counts);
   }
 }
@@ -47,7 +47,7 @@ export function addAll(to: Map<number, Counts>, quarters: Map<number, Counts>): 
   for (const [quarter, counts] of quarters) addTo(to, quarter, counts);
 }
 
-export function placeOf(day: number, row: Omit<StatsRow, "key">): Place {
+export function rowKeyOf(day: number, row: Omit<StatsRow, "key">): RowKey {
   return [day, row.accountKey, row.test, row.kind, row.scope, row.scopeKey];
 }
 

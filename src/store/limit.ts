@@ -2,12 +2,12 @@
 import { LimitReached } from "./store.ts";
 
 /** In place of the result of a write: the account has as many as it may. */
-export interface Over {
+export interface LimitExceeded {
   over: number;
 }
 
 /** What was written; a write that was refused by a limit throws. */
-export function within<T>(result: T | Over): T {
+export function within<T>(result: T | LimitExceeded): T {
   if (typeof result === "object" && result !== null && "over" in result) throw new LimitReached(result.over);
   return result;
 }

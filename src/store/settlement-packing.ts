@@ -2,7 +2,7 @@
 import type { SettledOutcome } from "../model/attempt.ts";
 import type { NewEvent } from "../model/event.ts";
 import type { Settlement } from "../model/settlement.ts";
-import type { NewSuppression, SecondLook } from "../model/suppression.ts";
+import type { NewSuppression, NxdomainRecheck } from "../model/suppression.ts";
 import { packEvent } from "./event-packing.ts";
 import { storableJson, storableOrNull, withStorableText } from "./storable-text.ts";
 
@@ -40,7 +40,7 @@ export interface PackedSettlement {
   trace: string | null;
   event: NewEvent;
   suppression: NewSuppression | null;
-  secondLook: SecondLook | null;
+  nxdomainRecheck: NxdomainRecheck | null;
   catchInInbox: boolean;
 }
 
@@ -74,7 +74,7 @@ export function packSettlement(s: Settlement): PackedSettlement {
     trace: record ? storableJson(JSON.stringify({ mx: record.mx, dialogue: record.dialogue })) : null,
     event: packEvent(s.event),
     suppression: withStorableText(s.suppression),
-    secondLook: withStorableText(s.secondLook),
+    nxdomainRecheck: withStorableText(s.nxdomainRecheck),
     catchInInbox: s.catchInInbox,
   };
 }

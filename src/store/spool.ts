@@ -21,7 +21,7 @@ export interface Spool {
   drop(content: PutContent): Promise<void>;
   /** The file's bytes from `offset` on. Throws ContentGone. */
   open(name: string, offset: number): AsyncIterable<Buffer>;
-  /** True where it holds no file at all. */
+  /** True if it has no file at all. */
   empty(): boolean;
   /** Removes every file that `named` does not know; answers how many. Before anything is put. */
   sweep(named: (name: string) => boolean): number;

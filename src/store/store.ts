@@ -50,7 +50,7 @@ export interface Store
     EngineStore {
   /**
    * Runs `effect` and keeps what `answer` makes of its result, under the request's key where it has one, with what the
-   * audit log is told: in one transaction with what it wrote, at most one call of the store that it is given. What
+   * audit log records: in one transaction with what it wrote, at most one call of the store that it is given. What
    * either throws is thrown on, and nothing is kept. Both may run again where another write came between, so nothing
    * else may happen in them.
    */

@@ -60,7 +60,7 @@ function unverified(from: Address, domain: SenderDomain | null): Checked {
 function whatMends({ status, name }: SenderDomain, failing: { purpose: string; name: string }[]): string {
   if (status === "suspended") return "the operator has stopped mail from it";
   const records = failing.map(({ purpose, name: at }) => `${purpose} (${at})`).join(", ");
-  const what = records === "" ? "" : `of its DNS records these do not hold: ${records}. `;
+  const what = records === "" ? "" : `these DNS records are missing or wrong: ${records}. `;
   return `${what}See what to publish with: svc domains records ${name}, then run: svc domains verify ${name}`;
 }
 
@@ -73,7 +73,7 @@ export async function checkAuthors(
   const checks = await Promise.all(authors.map((author) => checkSender(deps, sender, author)));
   refuseProblems(checks);
   const domain = checks[0]?.domain;
-  if (!domain) throw new Error("the intake lets no mail pass that has no author");
+  if (!domain) throw new Error("the intake accepted a mail without an author");
   return domain;
 }
 

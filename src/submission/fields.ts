@@ -122,7 +122,7 @@ export function readHeaders(headers: Field<"headers">, add: Add): [string, strin
     if (!headerName.test(name))
       add(field, "is not a header field name: printable ASCII without a colon, at most 76 characters");
     else if (reservedHeader(name))
-      add(field, "may not be set: the service writes this field or has an own option for it");
+      add(field, "may not be set: the service writes this field or has an option for it");
     else if (issue) add(field, issue);
     else if (idField.test(name) && /[^\t\x20-\x7e]/.test(value))
       add(field, "has a message id that is not ASCII, which has no other form");

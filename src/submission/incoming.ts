@@ -124,7 +124,7 @@ async function readHeader(section: Buffer, context: IncomingContext): Promise<Be
   const came = rewriteHeaders(section, { trace, messageId, date: now, hostname });
   const header = (await keepsSender(came, context)) ? came : came.withoutSender();
   const [author] = header.from;
-  if (!author) throw new Error("rewriteHeaders lets no mail pass that has no author");
+  if (!author) throw new Error("rewriteHeaders accepted a mail without an author");
   const options = readOptions(header.svc, now, findPool);
   const domain = await context.check(header.from.map(({ address }) => address));
   return { header, author, options, domain };

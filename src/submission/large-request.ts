@@ -2,7 +2,7 @@
 // reads it and, once nothing stands against it, composes it. What comes back is what the checks and the record need.
 import type { Composed } from "../mail/compose.ts";
 import { maxMessageBytes } from "../mail/intake.ts";
-import { leastBytes, makesText, render, type Made } from "./render.ts";
+import { leastBytes, makesText, render, type AssignedFields } from "./render.ts";
 import { readRequest, type ReadRequest } from "./request.ts";
 import { isRecord, type MessageRequest } from "./shape.ts";
 
@@ -14,9 +14,9 @@ export interface Read extends ReadRequest {
 
 export interface RequestSource {
   /** null: it is not a JSON object. */
-  read(made: Made): Promise<Read | null>;
+  read(made: AssignedFields): Promise<Read | null>;
   /** Of a request that was read without problems. No chunks where it is larger than a message may be. */
-  compose(made: Made): Promise<Composed>;
+  compose(made: AssignedFields): Promise<Composed>;
 }
 
 /** In place of a request's JSON. A class, so that no JSON from outside can pass for it. */
@@ -25,10 +25,10 @@ export class LargeRequest implements RequestSource {
   constructor(source: RequestSource) {
     this.#source = source;
   }
-  read(made: Made): Promise<Read | null> {
+  read(made: AssignedFields): Promise<Read | null> {
     return this.#source.read(made);
   }
-  compose(made: Made): Promise<Composed> {
+  compose(made: AssignedFields): Promise<Composed> {
     return this.#source.compose(made);
   }
 }
@@ -40,7 +40,7 @@ const mostGrowth = 4;
  * Reads a request's JSON where it is. The size decides before anything else, so what may turn out too large is composed
  * at once, except where its text has to be made for that: this takes seconds for the largest, and waits for the checks.
  */
-export function readHere(json: unknown, made: Made): (Read & { composed: Composed | null }) | null {
+export function readHere(json: unknown, made: AssignedFields): (Read & { composed: Composed | null }) | null {
   if (!isRecord(json)) return null;
   const read = readRequest(json, made.now);
   const least = leastBytes(read.request);
@@ -58,7 +58,7 @@ export function withoutBulk({ request, problems, leastBytes: least }: Read): Rea
   return { ...rest, request: { ...light, replyTo: [], subject: "", headers: [], tags: [], metadata: {} } };
 }
 
-/** Null where a field that must be there is missing, which is a problem that was told. */
+/** Null where a field that must be there is missing, which was reported as a problem. */
 export function wholeRequest({ request, problems }: ReadRequest): MessageRequest | null {
   const { from } = request;
   return problems.length === 0 && from ? { ...request, from } : null;

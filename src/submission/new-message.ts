@@ -5,8 +5,8 @@ import { has8Bit } from "../mail/header-convert.ts";
 import type { NewMessage } from "../model/acceptance.ts";
 import type { SenderDomain } from "../model/domain.ts";
 import type { ReadMail } from "./incoming.ts";
-import type { Fitted } from "./rewrap.ts";
-import type { Made } from "./render.ts";
+import type { FittedContent } from "./rewrap.ts";
+import type { AssignedFields } from "./render.ts";
 import type { MessageRequest } from "./shape.ts";
 import type { Sender } from "./submission.ts";
 
@@ -15,7 +15,7 @@ export type Rendered = Composed & { request: MessageRequest };
 /** A request that nothing stands against. */
 export interface Validated {
   rendered: Rendered;
-  made: Made;
+  made: AssignedFields;
   domain: SenderDomain;
   pool: string;
 }
@@ -40,7 +40,7 @@ export function messageOf(
     ipPool: pool,
     headerLength,
     bodyHash,
-    // Bodies are encoded: only a header can hold an octet above 127.
+    // Bodies are encoded: only a header can have an octet above 127.
     eightBit: smtpUtf8,
     smtpUtf8,
     queuedAt: request.sendAt ?? made.now,
@@ -51,8 +51,8 @@ export function messageOf(
 
 export function relayedMessageOf(
   { header, author, options, domain, parts }: ReadMail,
-  fitted: Fitted,
-  made: Made,
+  fitted: FittedContent,
+  made: AssignedFields,
   sender: Sender,
 ): NewMessage["message"] {
   return {
@@ -80,7 +80,7 @@ export function relayedMessageOf(
 
 const recordedCharacters = 998;
 
-/** A header section of 100 KB can hold one long text; the record and every event of the mail show its beginning. */
+/** A header section of 100 KB can be one long text; the record and every event of the mail show its beginning. */
 function recorded(text: string): string {
   return text.slice(0, recordedCharacters);
 }

@@ -23,8 +23,8 @@ export function problemsRefusal(checks: Checked[]): Refusal | null {
   const [first] = errors;
   if (!first) return null;
   const extras = checks.reduce<RefusalExtras>((all, check) => ({ ...check.extras, ...all }), {});
-  const told = `${first.field}: ${first.issue}`;
-  const detail = errors.length === 1 ? told : `${errors.length} problems; the first: ${told}`;
+  const summary = `${first.field}: ${first.issue}`;
+  const detail = errors.length === 1 ? summary : `${errors.length} problems; the first: ${summary}`;
   return new Refusal(first.code, detail, { field: first.field, errors, ...extras });
 }
 

@@ -1,5 +1,5 @@
 // A sound request as the bytes that are stored and sent: composed, with our Received field on top
-// (RFC 5321 §4.4; a REST client's address is not told to the world). The composing itself is mail/compose.ts's.
+// (RFC 5321 §4.4; a REST client's address is not published). The composing itself is mail/compose.ts's.
 import { composeMessage, textFromHtml, type Composed } from "../mail/compose.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { PutContent } from "../model/content.ts";
@@ -7,7 +7,7 @@ import type { Store } from "../store/store.ts";
 import type { MessageRequest } from "./shape.ts";
 
 /** What the service gives a message. */
-export interface Made {
+export interface AssignedFields {
   id: string;
   /** Proves in a report that it speaks of this message (mail/message-token.ts). */
   token: string;
@@ -28,7 +28,7 @@ export function makesText({
   return text === null && html !== null && autoText;
 }
 
-export function render(request: MessageRequest, made: Made): Composed {
+export function render(request: MessageRequest, made: AssignedFields): Composed {
   const { from, replyTo, recipients, subject, html, headers, attachments } = request;
   const named = (type: "to" | "cc") =>
     recipients.filter((recipient) => recipient.type === type).map(({ mailbox }) => mailbox);
@@ -57,7 +57,7 @@ export function render(request: MessageRequest, made: Made): Composed {
   };
 }
 
-/** The message cannot be smaller than this, whatever else it holds: no encoding makes a text shorter. */
+/** The message cannot be smaller than this, whatever else it has: no encoding makes a text shorter. */
 export function leastBytes({
   attachments,
   html,

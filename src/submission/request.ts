@@ -26,7 +26,7 @@ import {
   type MessageRequest,
 } from "./shape.ts";
 
-/** `request` holds what was sound (`from` null where it was not); it may be sent only where `problems` is empty. */
+/** `request` has what was valid (`from` is null if it was not); it may be sent only where `problems` is empty. */
 export interface ReadRequest {
   request: Omit<MessageRequest, "from"> & { from: Mailbox | null };
   problems: Problem[];
@@ -68,7 +68,7 @@ export function readRequest(json: Record<string, unknown>, now: number): ReadReq
       tell(path, issue);
     });
   };
-  /** What was of the wrong shape, or stands in an entry that was, has been told. */
+  /** What was of the wrong shape, or stands in an entry that was, has been reported. */
   const add: Add = (field, issue, code) => {
     if (!misshapen.has(field) && !misshapen.has(entryOf(field))) tell(field, issue, code);
   };

@@ -6,7 +6,7 @@ import { maxMessageBytes, MailIntake, MailTooLarge, type IntakeSummary } from ".
 import type { PutContent } from "../model/content.ts";
 import type { Store } from "../store/store.ts";
 
-export interface Fitted {
+export interface FittedContent {
   content: PutContent;
   headerLength: number;
   summary: IntakeSummary;
@@ -15,7 +15,11 @@ export interface Fitted {
 type Contents = Pick<Store, "putContent" | "dropContent" | "openContent">;
 
 /** Throws MailSyntaxError (not_convertible, too_deep), MailTooLarge; the content that came is gone in any case. */
-export async function rewrap(store: Contents, content: PutContent, headerLength: number): Promise<Fitted> {
+export async function rewrap(
+  store: Contents,
+  content: PutContent,
+  headerLength: number,
+): Promise<FittedContent> {
   try {
     const source = await sourceOf(store, content, headerLength);
     const plan = await planConversion(source, "lines");

@@ -63,7 +63,7 @@ export const mostEntries = 250;
 const longestName = 100;
 
 /**
- * The value in the field's shape, every fault told at its path, such as `to[1].email`. Parts that had one are left out
+ * The value in the field's shape, every fault reported at its path, such as `to[1].email`. Parts that had one are left out
  * or blank, so that the rules still see the others; undefined where nothing is left to see.
  */
 export function readShape<F extends FieldName>(field: F, value: unknown, add: Add): Field<F> | undefined {
@@ -86,7 +86,7 @@ export function readShape<F extends FieldName>(field: F, value: unknown, add: Ad
   return rest.success ? (rest.data as Field<F>) : undefined;
 }
 
-/** What a part must have is blank after its fault was told. */
+/** What a part must have is blank after its fault was reported. */
 const blankEntry = (field: FieldName): unknown =>
   field === "attachments" ? { filename: "", content: "" } : "";
 const neededKeys: readonly PropertyKey[] = ["email", "filename", "content"];
@@ -127,7 +127,7 @@ interface Fault {
   issue: string;
 }
 
-/** Of a union's alternatives the one tells its faults that lies in the value's parts, not in its whole. */
+/** Of a union's alternatives, the faults of the one whose parts are wrong are reported, not of one that does not fit as a whole. */
 function faultsOf(issue: z.core.$ZodIssue, within: readonly PropertyKey[]): Fault[] {
   const path = [...within, ...issue.path];
   if (issue.code === "unrecognized_keys")
@@ -148,7 +148,7 @@ function pathOf(field: string, path: readonly PropertyKey[]): string {
   );
 }
 
-/** A name that the client chose, short enough to be told back. */
+/** A name that the client chose, short enough to be quoted. */
 export function shortName(name: string): string {
   return name.length > longestName ? `${name.slice(0, longestName)}…` : name;
 }

@@ -30,7 +30,7 @@ import { LargeRequest, readHere, wholeRequest } from "./large-request.ts";
 import { messageOf, relayedMessageOf, type Validated } from "./new-message.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
 import { rewrap } from "./rewrap.ts";
-import { putChunks, render, type Made } from "./render.ts";
+import { putChunks, render, type AssignedFields } from "./render.ts";
 import { createRejections } from "./rejections.ts";
 import type { ReadRequest } from "./request.ts";
 import { isRecord } from "./shape.ts";
@@ -155,7 +155,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     return { id: accepted.kind === "replayed" ? replayedId(accepted.body) : made.id };
   };
 
-  const makeFor = (protocol: string): Made => {
+  const makeFor = (protocol: string): AssignedFields => {
     const now = clock.now();
     const id = mint("msg", now);
     const { hostname } = config;

@@ -8,7 +8,7 @@ import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
 import type { Outcome } from "../mail/outcome.ts";
 import type { Job } from "../model/queued-recipient.ts";
-import type { SecondLook } from "../model/suppression.ts";
+import type { NxdomainRecheck } from "../model/suppression.ts";
 import type { HasJobs } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { bounceEntry, isSimulated, suppresses } from "./policy.ts";
@@ -26,7 +26,7 @@ export function nxdomainRecheckFor(
   outcome: Outcome,
   eventId: string,
   at: number,
-): SecondLook | null {
+): NxdomainRecheck | null {
   if (outcome.kind !== "bounced" || outcome.classification !== "invalid_domain") return null;
   if (isSimulated(job) || suppresses(job, outcome)) return null;
   return {
@@ -39,7 +39,7 @@ export function nxdomainRecheckFor(
 }
 
 export interface NxdomainRecheckDeps {
-  store: Pick<Store, "secondLooksDue" | "settleSecondLooks" | "domainsDelivered">;
+  store: Pick<Store, "nxdomainRechecksDue" | "settleNxdomainRechecks" | "domainsDelivered">;
   /** Without a cache: a recheck must query the DNS again. */
   resolver: Pick<Resolver, "mx">;
   clock: Clock;
@@ -57,7 +57,7 @@ export function createNxdomainRecheck({ store, resolver, clock, log }: NxdomainR
   };
 
   /** Looks up each domain of one run once. */
-  const recheck = async (due: SecondLook[], now: number): Promise<Results> => {
+  const recheck = async (due: NxdomainRecheck[], now: number): Promise<Results> => {
     const answers = new Map<string, Promise<boolean | null>>();
     const lookUp = (name: string): Promise<boolean | null> => {
       const answer = answers.get(name) ?? exists(name);
@@ -65,7 +65,7 @@ export function createNxdomainRecheck({ store, resolver, clock, log }: NxdomainR
       return answer;
     };
     const delivered = await store.domainsDelivered(knownDomains);
-    const resolverTrusted = async ({ domain, knownName }: SecondLook): Promise<boolean> => {
+    const resolverTrusted = async ({ domain, knownName }: NxdomainRecheck): Promise<boolean> => {
       const others = delivered.filter((name) => name !== domain);
       const found = await Promise.all((others.length > 0 ? others : [knownName]).map(lookUp));
       return found.includes(true);
@@ -86,10 +86,10 @@ export function createNxdomainRecheck({ store, resolver, clock, log }: NxdomainR
 
   const run = async (): Promise<void> => {
     const now = clock.now();
-    const due = await store.secondLooksDue(now, mostPerRun);
+    const due = await store.nxdomainRechecksDue(now, mostPerRun);
     if (due.length === 0) return;
     const results = await recheck(due, now);
-    await store.settleSecondLooks({ ...results, at: now, dueAt: now + waitMs });
+    await store.settleNxdomainRechecks({ ...results, at: now, dueAt: now + waitMs });
     const [suppressed, dropped, postponed] = [results.suppress, results.drop, results.later].map(
       (looks) => looks.length,
     );
@@ -99,4 +99,4 @@ export function createNxdomainRecheck({ store, resolver, clock, log }: NxdomainR
   return { run, jobs: [{ name: "nxdomain-recheck", cron: "* * * * *", run }] };
 }
 
-type Results = Record<"suppress" | "drop" | "later", SecondLook[]>;
+type Results = Record<"suppress" | "drop" | "later", NxdomainRecheck[]>;

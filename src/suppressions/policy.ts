@@ -31,7 +31,7 @@ const verdicts = {
   attachment_rejected: never, // about this message
   message_too_large: never, // about this message
   reputation_block: never, // about our address or domain
-  rate_limited: never, // about our pace
+  rate_limited: never, // about our sending rate
   authentication_failed: never, // about our SPF, DKIM or DMARC
   greylisted: never, // passes by waiting
   recipient_policy: never, // "may be temporary": the recipient exists and is choosy
@@ -48,7 +48,7 @@ const verdicts = {
   unclassified: never, // an unknown reply never suppresses
 } satisfies Record<Classification, Verdict>;
 
-/** Test messages never leave the machine: their outcomes are no evidence about the recipient. */
+/** Test messages never leave the machine: their outcomes say nothing about the recipient. */
 export function isSimulated(job: Job): boolean {
   return job.message.test || job.domain === simulatorDomain;
 }

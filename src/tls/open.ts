@@ -10,7 +10,7 @@ import type { CertificatePair } from "./files.ts";
 import { keepSelfSigned } from "./self-signed.ts";
 
 export interface CertificatesDeps {
-  /** `off` has no certificate: nobody asks then. */
+  /** `off` has no certificate: it is not called then. */
   config: Config["tls"];
   /** A self-signed pair is kept in its folder `tls`: cert.pem and key.pem. */
   dataDir: string;

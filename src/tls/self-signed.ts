@@ -1,5 +1,5 @@
 // A certificate of our own for a host that has none yet: ECDSA P-256, kept in <dataDir>/tls, made
-// anew when it is about to end, does not name this host, or cannot be read. No client trusts it unasked; it is not
+// again when it is about to expire, does not name this host, or cannot be read. No client trusts it unasked; it is not
 // a CA, so that it is worth nothing but this host. @peculiar/x509 is loaded only when one is made: it costs
 // tens of milliseconds that `svc --version` must not pay.
 import { KeyObject } from "node:crypto";
@@ -36,7 +36,7 @@ export async function keepSelfSigned(deps: SelfSignedDeps): Promise<CertificateP
   const made = await makeSelfSigned(names, deps.clock.now());
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await chmod(folder, 0o700);
-  // A crash between the two leaves a pair that does not match, which is made anew at the next start.
+  // A crash between the two leaves a pair that does not match, which is replaced at the next start.
   await replaceFile(keyFile, made.key);
   await replaceFile(certFile, made.cert);
   deps.log.info({ file: certFile, names }, "a self-signed certificate was made");

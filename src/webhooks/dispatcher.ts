@@ -13,12 +13,12 @@ import { createDeliveryAttempts } from "./attempts.ts";
 import type { EndpointQueue } from "./endpoint-queues.ts";
 import { createEndpointQueues } from "./endpoint-queues.ts";
 import type { Post } from "./post.ts";
-import type { DeadLetter, GivenBack } from "./results.ts";
+import type { DeadLetter, Requeued } from "./results.ts";
 import { createResultWriter } from "./results.ts";
 
 export type DispatchStore = Pick<
   Store,
-  "endpointsDue" | "endpointByKey" | "claimDeliveries" | "settleDeliveries" | "giveBackDeliveries"
+  "endpointsDue" | "endpointByKey" | "claimDeliveries" | "settleDeliveries" | "requeueDeliveries"
 >;
 
 export interface DispatcherDeps {
@@ -29,7 +29,7 @@ export interface DispatcherDeps {
   owner: string;
   clock: Clock;
   log: Log;
-  /** Told after the dead letter is on disk. */
+  /** Called after the dead letter is on disk. */
   onDeadLetter(letter: DeadLetter): void;
 }
 
@@ -67,7 +67,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   /** The store refused: nothing is claimed until it takes what waits, tried again each second. */
   const storeRefused = (error: unknown, doing: string): void => {
-    log.error({ error: String(error), doing }, "the store takes no writes; webhooks wait");
+    log.error({ error: String(error), doing }, "the store accepts no writes; webhooks wait");
     if (!running) {
       results.forget();
       return;
@@ -129,7 +129,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     log,
     onDeadLetter: (letter) => deps.onDeadLetter(letter),
     onRetry: wakeAt,
-    onUnwritable: (result) => giveBackAfterFault([result]),
+    onUnwritable: (result) => requeueAfterFault([result]),
   });
   const attempts = createDeliveryAttempts({
     ...deps,
@@ -140,7 +140,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     onSlotFree: (queue) => fill(queue, false),
     onFault(queue, delivery, error) {
       pauseAfterFault(queue, error);
-      giveBackAfterFault([delivery]);
+      requeueAfterFault([delivery]);
     },
     onFinished(finished) {
       results.add(finished);
@@ -168,14 +168,14 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   };
 
   /** What a fault of this program came between: the attempt counts, so that a fault that recurs comes to an end. */
-  const giveBackAfterFault = (deliveries: LeasedDelivery[]): void => {
+  const requeueAfterFault = (deliveries: LeasedDelivery[]): void => {
     const at = time() + faultPauseMs;
-    giveBack({ deliveries, at, counted: true });
+    requeue({ deliveries, at, counted: true });
     wakeAt(at);
   };
 
-  const giveBack = (back: GivenBack): void => {
-    results.giveBack(back);
+  const requeue = (back: Requeued): void => {
+    results.requeue(back);
     settle();
   };
 
@@ -202,10 +202,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       queue.more ||= nextDueAt !== null && nextDueAt <= now;
       // Read after the claim: the secret and URL of now, and nothing for an endpoint that is gone or paused.
       const endpoint = await store.endpointByKey(queue.key).catch((error: unknown) => {
-        giveBackAfterFault(deliveries);
+        requeueAfterFault(deliveries);
         throw error;
       });
-      if (!endpoint?.active) return giveBack({ deliveries, at: now, counted: false });
+      if (!endpoint?.active) return requeue({ deliveries, at: now, counted: false });
       for (const delivery of deliveries) attempts.start(queue, endpoint, delivery);
     } finally {
       queues.take(queue, -limit);

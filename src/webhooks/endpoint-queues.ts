@@ -6,7 +6,7 @@
 import type { Pool } from "undici";
 import type { DueDelivery } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
-import { readEndpointUrl } from "./guard.ts";
+import { readEndpointUrl } from "./ssrf-filter.ts";
 import type { Post } from "./post.ts";
 
 const queueSlots = 32;
@@ -30,7 +30,7 @@ export interface EndpointQueue {
   connections: { origin: string; pool: Pool } | null;
   usedAt: number;
   claiming: boolean;
-  /** The store holds more that is due now. */
+  /** The store has more that is due now. */
   more: boolean;
   /** How many answers may still be kept, as of when. */
   answers: { left: number; at: number };

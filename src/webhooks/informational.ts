@@ -1,4 +1,4 @@
-// 100 Continue that nobody asked for is skipped (RFC 9110 §15.2: any 1xx may come before the final answer). undici reads
+// An unsolicited 100 Continue is skipped (RFC 9110 §15.2: any 1xx may come before the final answer). undici reads
 // over every other 1xx, and takes 100 for a broken answer: the receiver has the event then and gets it again. So a
 // connection's socket leaves the heads of 1xx out before undici reads them. An answer begins with the first octets
 // behind a request, for requests are not pipelined; from its final status line on, every chunk passes as it came.

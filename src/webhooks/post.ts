@@ -1,6 +1,6 @@
 // One POST of one event to one endpoint, over undici. Success is a 2xx answer within the time limit, which
 // runs from the start to the end of the answer: a body that drips counts as no answer. A redirect is an answer that is
-// not 2xx and is never followed, or it would lead around the guard. Every failure is a value. When to try again, and
+// not 2xx and is never followed, or it would bypass the SSRF filter. Every failure is a value. When to try again, and
 // how many at once, is the dispatcher's.
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates } from "node:tls";
@@ -9,7 +9,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Endpoint } from "../model/webhook.ts";
 import { answerText, longestText } from "./answer-text.ts";
-import type { Guard } from "./guard.ts";
+import type { SsrfFilter } from "./ssrf-filter.ts";
 import { skipContinues } from "./informational.ts";
 import { signatureHeaders } from "./signature.ts";
 
@@ -25,7 +25,7 @@ export interface Answer {
   durationMs: number;
   /** Why there was no answer, on one short line; null where there was one. */
   failure: string | null;
-  /** How an answer that is no success begins (answer-text.ts). */
+  /** The beginning of an answer that is not a success (answer-text.ts). */
   body: string | null;
 }
 
@@ -43,10 +43,10 @@ export interface Post {
 
 export function createPost(deps: {
   config: Pick<Config["webhooks"], "caFile" | "timeoutMs">;
-  guard: Guard;
+  ssrfFilter: SsrfFilter;
   clock: Clock;
 }): Post {
-  const { clock, guard, config } = deps;
+  const { clock, ssrfFilter, config } = deps;
   // One context for all connections: reading a trust list takes milliseconds.
   const trust =
     config.caFile === null
@@ -57,7 +57,7 @@ export function createPost(deps: {
   const connector = (): buildConnector.connector => {
     const connect = buildConnector({
       allowH2: false,
-      lookup: guard.lookup,
+      lookup: ssrfFilter.lookup,
       secureContext,
       rejectUnauthorized: true,
       timeout: config.timeoutMs,
@@ -78,7 +78,7 @@ export function createPost(deps: {
     signal: AbortSignal,
   ): Promise<Pick<Answer, "status" | "body">> => {
     const url = new URL(endpoint.url);
-    const refusal = guard.literalRefusal(url);
+    const refusal = ssrfFilter.literalRefusal(url);
     if (refusal !== null) throw new Error(refusal);
     const body = Buffer.from(event.body, "utf8");
     const answer = await connect().request({

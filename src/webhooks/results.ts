@@ -1,7 +1,7 @@
 // What an attempt came to, and how it is written down: delivered, due again, or dead after the last attempt.
 // Results are written in batches that form by themselves, each of one account: what ends while one is written is the next. A batch that the
 // store refuses stays and goes first when it takes writes again; a result that cannot be written by its own fault is left
-// out, and its delivery given back. A dead letter is told only once it is on disk.
+// out, and its delivery queued again. A dead letter is reported only once it is on disk.
 import type { Log } from "../log.ts";
 import type { DeliveryResult, DueDelivery, LeasedDelivery } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
@@ -49,7 +49,7 @@ export function resultOf(
 }
 
 /** What was claimed and came to no result: due again `at`. `counted`: its attempt counts. */
-export interface GivenBack {
+export interface Requeued {
   deliveries: LeasedDelivery[];
   at: number;
   counted: boolean;
@@ -57,17 +57,17 @@ export interface GivenBack {
 
 export interface ResultWriter {
   add(finished: Finished): void;
-  giveBack(back: GivenBack): void;
+  requeue(back: Requeued): void;
   /** Writes until nothing waits. Rejects where the store refuses; what was not written still waits. */
   write(): Promise<void>;
   /** Some wait. */
   waiting(): boolean;
-  /** Lets go of what waits: the next start takes those deliveries back. */
+  /** Drops what waits: the next start takes those deliveries back. */
   forget(): void;
 }
 
 export function createResultWriter(deps: {
-  store: Pick<Store, "settleDeliveries" | "giveBackDeliveries">;
+  store: Pick<Store, "settleDeliveries" | "requeueDeliveries">;
   log: Log;
   onDeadLetter(letter: DeadLetter): void;
   /** A delivery is due again at that time. */
@@ -77,7 +77,7 @@ export function createResultWriter(deps: {
 }): ResultWriter {
   const { store, log } = deps;
   const waiting = new Map<number, Finished[]>();
-  const back: GivenBack[] = [];
+  const back: Requeued[] = [];
 
   /** False: it cannot be written, by its own fault. */
   const writeOne = async ({ result }: Finished): Promise<boolean> => {
@@ -114,16 +114,13 @@ export function createResultWriter(deps: {
     return written;
   };
 
-  const writeBack = async ({ deliveries, at, counted }: GivenBack): Promise<void> => {
+  const writeRequeued = async ({ deliveries, at, counted }: Requeued): Promise<void> => {
     try {
-      await store.giveBackDeliveries(deliveries, at, { counted });
+      await store.requeueDeliveries(deliveries, at, { counted });
     } catch (error) {
       if (error instanceof StoreUnavailable) throw error;
       const events = deliveries.map(({ eventSeq }) => eventSeq);
-      log.error(
-        { events, error: String(error) },
-        "webhooks were not given back; the next start takes them back",
-      );
+      log.error({ events, error: String(error) }, "webhooks were not queued again; the next start does that");
     }
     back.shift();
   };
@@ -162,7 +159,7 @@ export function createResultWriter(deps: {
       if (own) own.push(finished);
       else waiting.set(accountKey, [finished]);
     },
-    giveBack: (given) => void back.push(given),
+    requeue: (given) => void back.push(given),
     waiting: () => waiting.size > 0 || back.length > 0,
     forget() {
       waiting.clear();
@@ -172,7 +169,7 @@ export function createResultWriter(deps: {
       while (waiting.size > 0 || back.length > 0) {
         const [given] = back;
         if (given) {
-          await writeBack(given);
+          await writeRequeued(given);
           continue;
         }
         const [[accountKey, own] = [0, []]] = waiting;

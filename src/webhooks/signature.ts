@@ -1,6 +1,6 @@
 // How a receiver knows that a webhook is ours and fresh: HMAC-SHA256 over the timestamp header's value, a period and
 // the raw body bytes, in lower-case hex. The key is the 64 characters of the secret as bytes, undecoded.
-// Receivers refuse timestamps more than five minutes off, so both are made anew for every attempt.
+// Receivers refuse timestamps more than five minutes off, so both are made again for every attempt.
 import { createHmac } from "node:crypto";
 import type { Endpoint } from "../model/webhook.ts";
 

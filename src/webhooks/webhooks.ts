@@ -1,6 +1,6 @@
 // Endpoints, fan-out and dispatch of events to customers' HTTPS endpoints. Which endpoints an event
 // goes to is decided in the transaction that records it (store); here they are posted (dispatcher.ts, post.ts), signed
-// (signature.ts), tried again (schedule.ts) and kept from leading into the operator's network (guard.ts).
+// (signature.ts), tried again (schedule.ts) and kept from leading into the operator's network (ssrf-filter.ts).
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { createAllowList, isPublicAddress } from "../dns/networks.ts";
@@ -14,7 +14,7 @@ import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import type { DispatchStore } from "./dispatcher.ts";
 import { createDispatcher } from "./dispatcher.ts";
-import { createGuard, readEndpointUrl } from "./guard.ts";
+import { createSsrfFilter, readEndpointUrl } from "./ssrf-filter.ts";
 import { createPost } from "./post.ts";
 import type { DeadLetter } from "./results.ts";
 
@@ -45,7 +45,7 @@ export interface WebhooksDeps {
   resolver: Pick<Resolver, "a" | "aaaa">;
   clock: Clock;
   log: Log;
-  /** Told after the dead letter is on disk. */
+  /** Called after the dead letter is on disk. */
   onDeadLetter(letter: DeadLetter): void;
 }
 
@@ -53,8 +53,11 @@ export interface WebhooksDeps {
 export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const { config, clock, resolver } = deps;
   const allowed = createAllowList(config.allowNetworks);
-  const guard = createGuard({ resolver, mayDial: (address) => isPublicAddress(address) || allowed(address) });
-  const post = createPost({ config, guard, clock });
+  const ssrfFilter = createSsrfFilter({
+    resolver,
+    mayDial: (address) => isPublicAddress(address) || allowed(address),
+  });
+  const post = createPost({ config, ssrfFilter, clock });
   const log = deps.log.component("webhooks");
   const dispatcher = createDispatcher({ ...deps, ...config, post, log });
   return {
@@ -66,7 +69,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     },
     stop: () => dispatcher.stop(),
     kick: () => dispatcher.kick(),
-    checkUrl: (url) => guard.check(url),
+    checkUrl: (url) => ssrfFilter.check(url),
     async test(endpoint, type) {
       const event = deps.recorder.test(endpoint, type === undefined ? undefined : knownType(type));
       const pool = post.open(readEndpointUrl(endpoint.url), 1);

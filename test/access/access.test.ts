@@ -69,7 +69,7 @@ test("the store never holds a key or a password, only their hashes", async () =>
   expect(kept).not.toContain(password.slice(0, 30));
 });
 
-test("a suspended account's keys and logins are disabled, and that is no failed authentication", async () => {
+test("a suspended account's keys and logins are disabled, and that is not a failed authentication", async () => {
   const { value } = await access.createKey(account.key, wanted);
   const { username, password } = await access.createCredential(account, { name: "c", test: true });
   expect(username).toBe(smtpUsername(account.id, true));
@@ -99,7 +99,7 @@ test("a login of before is renewed until its password is revoked or its account 
   await expect(access.renewSmtp(session)).rejects.toMatchObject({ code: "invalid_api_key" });
 });
 
-test("failures at both doors add up to one lock", async () => {
+test("failures over HTTP and SMTP add up to one lock", async () => {
   const { value } = await access.createKey(account.key, wanted);
   const { username, password } = await access.createCredential(account, { name: "c", test: false });
   for (let i = 0; i < 25; i++) {

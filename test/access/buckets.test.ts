@@ -184,6 +184,6 @@ test("a large answer of an open route costs its source several tokens, at most w
   expect(buckets.takeSource("open", "192.0.2.1", 20).remaining).toBe(30);
   expect(buckets.takeSource("open", "192.0.2.1", 20).remaining).toBe(10);
   expect(buckets.takeSource("open", "192.0.2.1", 20)).toMatchObject({ allowed: false, retryAfterSeconds: 1 });
-  expect(buckets.giveBackSource("open", "192.0.2.1", 20).remaining).toBe(30);
+  expect(buckets.refundSource("open", "192.0.2.1", 20).remaining).toBe(30);
   expect(buckets.takeSource("open", "192.0.2.2", 500)).toMatchObject({ allowed: true, remaining: 0 });
 });

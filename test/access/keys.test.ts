@@ -51,4 +51,4 @@ test.each([
   "acct_01jd0000000000000000000000",
   "smtp_01jd0000000000000000000000_live",
   "SMTP_01JD0000000000000000000000",
-])("%j is no SMTP user name", (name) => expect(readSmtpUsername(name)).toBeNull());
+])("%j is not an SMTP user name", (name) => expect(readSmtpUsername(name)).toBeNull());

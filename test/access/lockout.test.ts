@@ -37,7 +37,7 @@ test("failures spread over more than ten minutes do not add up", async () => {
   expect(lockout.secondsLeft("192.0.2.1")).toBe(0);
 });
 
-test("after a lock the count begins anew", async () => {
+test("after a lock the count starts from zero", async () => {
   const clock = new ManualClock();
   const lockout = createLockout(clock);
   failTimes(lockout, "192.0.2.1", 50);

@@ -11,7 +11,7 @@ test("an IPv4-mapped peer is in the IPv4 network", () => {
   expect(networks.has("2001:db9::1")).toBe(false);
 });
 
-test("what is no address is in no network", () => {
+test("what is not an address is in no network", () => {
   const networks = createNetworks(["0.0.0.0/0", "::/0"]);
   expect(networks.has("")).toBe(false);
   expect(networks.has("localhost")).toBe(false);
@@ -28,7 +28,7 @@ test.each([
   "fe80::1%eth0",
   "example.com",
   "10.0.0.0/",
-])("%j is no network", (text) => expect(parseNetwork(text)).toBeNull());
+])("%j is not a network", (text) => expect(parseNetwork(text)).toBeNull());
 
 test("a zone is not part of an address", () => {
   expect(plainIp("fe80::1%eth0")).toBe("fe80::1");

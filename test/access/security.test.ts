@@ -26,7 +26,7 @@ const bearer = (id: string) => ({ kind: "key" as const, id, accountKey: 1 });
 const at = (ip: string) => ({ ip, requestId: "req_1" });
 const times = (): number[] => rows.map((row) => row.times);
 
-test("the first of a kind, source and key is told at once, what follows once a minute with how many", async () => {
+test("the first of a kind, source and key is recorded at once, what follows once a minute with how many", async () => {
   for (let i = 0; i < 1000; i++) security.notice("scope_mismatch", bearer("key_1"), at("192.0.2.1"));
   expect(times()).toEqual([1]);
   expect(rows[0]).toMatchObject({
@@ -50,7 +50,7 @@ test("the first of a kind, source and key is told at once, what follows once a m
   expect(warned).toBe(2);
 });
 
-test("addresses of one IPv6 /64 are one source, other keys and kinds are told apart", () => {
+test("addresses of one IPv6 /64 are one source, other keys and kinds are recorded apart", () => {
   for (let i = 0; i < 9; i++) security.notice("revoked_key", bearer("key_1"), at(`2001:db8::${i}`));
   security.notice("revoked_key", bearer("key_2"), at("2001:db8::1"));
   security.notice("disabled_key", bearer("key_1"), at("2001:db8::1"));
@@ -75,7 +75,7 @@ test("what a minute has gathered is written when the program stops", async () =>
   expect([times(), clock.pending]).toEqual([[1, 2], 0]);
 });
 
-test("a use is told once for each key, address and day", async () => {
+test("a use is recorded once for each key, address and day", async () => {
   for (const ip of ["192.0.2.1", "192.0.2.2", "192.0.2.1", "2001:db8::1", "2001:db8::2"])
     for (const key of ["key_1", "key_2"]) security.used(bearer(key), at(ip));
   expect(rows).toHaveLength(6);
@@ -86,12 +86,12 @@ test("a use is told once for each key, address and day", async () => {
   expect(rows).toHaveLength(7);
 });
 
-test("a key that is used from everywhere is told of some addresses a day", () => {
+test("a key that is used from everywhere is recorded of some addresses a day", () => {
   for (let i = 0; i < 5000; i++) security.used(bearer("key_1"), at(`10.0.${i >> 8}.${i & 255}`));
   expect(rows).toHaveLength(securityRule.mostAddresses);
 });
 
-test("a log that cannot be written refuses nobody", async () => {
+test("a log that cannot be written refuses no request", async () => {
   fails = true;
   security.notice("revoked_key", bearer("key_1"), at("192.0.2.1"));
   security.used(bearer("key_1"), at("192.0.2.1"));

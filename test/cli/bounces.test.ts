@@ -56,7 +56,7 @@ test("a returned mail is explained, with the rule that decided", async () => {
   expect(out).toMatch(/suppresses +no/);
 });
 
-test("what is no bounce is exit 1 and says what it is", async () => {
+test("what is not a bounce is exit 1 and says what it is", async () => {
   const file = join(scratch(), "mail.eml");
   writeFileSync(file, arfMail({ to: "fbl@mail.test" }));
   const complaint = await svc(["bounces", "explain", "--file", file], nowhere);

@@ -91,7 +91,7 @@ test.each([
   ]);
 });
 
-test("an unverified sender is told each record that does not hold, and the way once", async () => {
+test("an unverified sender is shown each record that is wrong, and the way once", async () => {
   const detail = "from: x.example is pending: … run: svc domains verify x.example";
   const { socket } = await fakeDaemon({
     "POST /v1/messages": problem(422, "sender_not_verified", {
@@ -123,7 +123,7 @@ test("what the API does not have says where it is done", async () => {
   expect(ran.err).toContain("run this command on the server, over its admin socket");
 });
 
-test("a server elsewhere whose certificate is not trusted is told apart from one that is down", async () => {
+test("a server elsewhere whose certificate is not trusted is distinguished from one that is down", async () => {
   const file = join(scratch(), "key");
   writeFileSync(file, "svc_live_x\n");
   const pem = (name: string): string =>
@@ -201,7 +201,7 @@ test("a socket file without a listener counts as no daemon", async () => {
   expect(ran.err).toContain(`${stale} (connection refused)`);
 });
 
-test("the next usual place is tried where the first holds no daemon", async () => {
+test("the next usual place is tried where the first has no daemon", async () => {
   const { socket } = await fakeDaemon({ "GET /v1/keys": page([]) });
   const runtime = scratch();
   mkdirSync(join(runtime, "svc"));
@@ -216,7 +216,7 @@ test("another data_dir of the configuration is found by itself", async () => {
   expect(await configuredSocket({ env: {}, home, uid: 4 })).toBe("/srv/mail/admin.sock");
 });
 
-test("account and operator are told to the daemon, from flags or from the environment", async () => {
+test("account and operator are sent to the daemon, from flags or from the environment", async () => {
   const { socket, seen } = await fakeDaemon({ "GET /v1/keys": page([]) });
   await svc(["keys", "list", "--account", "news", "--as", "bob"], { socket });
   await svc(["keys", "list"], { socket, env: { SVC_ACCOUNT: "shop", SUDO_USER: "eve\u00e9" } });
@@ -252,7 +252,7 @@ test("a server elsewhere that does not answer is exit 6", async () => {
   expect(ran.err).toContain("does not answer");
 });
 
-test("an answer that breaks off is exit 6, and one that is no JSON is exit 1", async () => {
+test("an answer that breaks off is exit 6, and one that is not JSON is exit 1", async () => {
   const { socket } = await fakeDaemon({
     "GET /v1/keys": { text: '{"data":[', cut: true },
     "GET /v1/webhooks": { text: "<html>" },

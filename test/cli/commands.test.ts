@@ -356,7 +356,7 @@ test("a trace shows every line of the dialogue and what comes next", async () =>
     "2026-11-27 09:00:00Z  a@x.example  attempt 2: deferred  mx.x.example 192.0.2.1, TLSv1.3",
     "       3 ms  < 220 hi\\x1b[2J",
     "       4 ms  > EHLO mail.acme.example",
-    "  The reply to the final dot was lost: the receiver may hold a copy.",
+    "  The reply to the final dot was lost: the receiver may have a copy.",
     "  next attempt 2026-11-27 09:05:00Z",
   ]);
 });
@@ -450,12 +450,12 @@ test("the suppression list is exported as it comes, with what it was filtered by
   expect(seen[0]?.query).toEqual({ reason: "manual", created_after: "2026-11-01T00:00:00.000Z" });
 });
 
-test("an export that breaks off is no success", async () => {
+test("an export that breaks off is not a success", async () => {
   const { socket } = await fakeDaemon({
     "GET /v1/suppressions": { text: "email,reason\r\n", type: "text/csv", cut: true },
   });
   const ran = await svc(["suppressions", "export"], { socket });
-  expect([ran.code, ran.err]).toEqual([6, expect.stringContaining("broke off")]);
+  expect([ran.code, ran.err]).toEqual([6, expect.stringContaining("was interrupted")]);
 });
 
 test("a domain is shown with its keys by name", async () => {

@@ -10,7 +10,7 @@ import * as credentials from "../../src/cli/commands/smtp-credentials.ts";
 import * as suppressions from "../../src/cli/commands/suppressions.ts";
 import * as webhooks from "../../src/cli/commands/webhooks.ts";
 import type { Verb } from "../../src/cli/verbs.ts";
-import { routesAsData } from "../support/door.ts";
+import { routesAsData } from "../support/program.ts";
 import { fakeDaemon, svc } from "./world.ts";
 
 const nouns: Record<string, { verbs: readonly Verb[] }> = {
@@ -26,7 +26,7 @@ const nouns: Record<string, { verbs: readonly Verb[] }> = {
 const verbs = Object.entries(nouns).flatMap(([noun, { verbs: own }]) =>
   own.map((verb): [string, Verb] => [`${noun} ${verb.name}`, verb]),
 );
-const routes = routesAsData().filter(({ doors }) => doors !== "public");
+const routes = routesAsData().filter(({ listeners }) => listeners !== "public");
 const routeOf = (verb: Verb) => {
   const name = "lists" in verb ? `GET ${verb.lists}` : verb.route;
   return routes.find(({ method, path }) => `${method} ${path}` === name);

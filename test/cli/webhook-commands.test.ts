@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { fakeDaemon, page, svc } from "./world.ts";
 
-test("a rotated secret stands alone on stdout, and the end of the old one is told", async () => {
+test("a rotated secret stands alone on stdout, and the end of the old one is shown", async () => {
   const previous = "2026-11-28T09:00:00.000Z";
   const { socket, seen } = await fakeDaemon({
     "POST /v1/webhooks/whk_1/rotate_secret": {
@@ -97,7 +97,7 @@ test("an endpoint is paused and resumed, and a test that it did not take is exit
   await svc(["webhooks", "resume", "whk_1"], { socket });
   expect(seen.map(({ body }) => body)).toEqual([{ active: false }, { active: true }]);
   const ran = await svc(["webhooks", "test", "whk_1", "--event", "message.bounced"], { socket });
-  expect(ran).toMatchObject({ code: 1, out: "not taken: HTTP 500 in 12 ms\n" });
+  expect(ran).toMatchObject({ code: 1, out: "not accepted: HTTP 500 in 12 ms\n" });
 });
 
 test("a test of an endpoint that did not answer says why", async () => {
@@ -108,7 +108,7 @@ test("a test of an endpoint that did not answer says why", async () => {
     },
   });
   const ran = await svc(["webhooks", "test", "whk_1"], { socket });
-  expect(ran).toMatchObject({ code: 1, out: `not taken: no answer (${error}) in 12 ms\n` });
+  expect(ran).toMatchObject({ code: 1, out: `not accepted: no answer (${error}) in 12 ms\n` });
 });
 
 test("tail prints events as they come, drops heartbeats, and says how to go on once the stream ends", async () => {

@@ -29,7 +29,7 @@ test("MAIL carries only what was offered and is needed", async () => {
   expect(bare.receiver.mails[0]?.mailParameters).toBe("");
 });
 
-test("a message over the announced SIZE bounces without being sent; SIZE 0 is no limit", async () => {
+test("a message over the announced SIZE bounces without being sent; SIZE 0 is not a limit", async () => {
   const small = await once({ size: message.length + 5 }, "a@x.test", { signature: "S: xyz\r\n" });
   expect(small.outcome).toMatchObject({
     kind: "bounced",

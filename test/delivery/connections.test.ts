@@ -83,7 +83,7 @@ test("an idle connection is let go with QUIT after ten seconds", async () => {
   expect(clock.pending).toBe(0);
 });
 
-test("250 is final: a QUIT that is never answered delays nobody and the connection is dropped", async () => {
+test("250 is final: a QUIT that is never answered delays no other and the connection is dropped", async () => {
   const clock = new ManualClock();
   const { receiver, send, delivery } = await start({ stall: "quit" }, { clock });
   expect(await send("a@x.test")).toMatchObject({ kind: "delivered" });
@@ -118,7 +118,7 @@ test("a group never has more connections than its limit: an idle one makes room"
   await delivery.stop();
 });
 
-test("messages at the same time have connections of their own, and one that hangs holds up no other", async () => {
+test("messages at the same time have connections of their own, and one that hangs delays no other", async () => {
   const { receiver, send, delivery } = await start();
   const slow = send("slow@x.test");
   await receiver.waitForMails(1);

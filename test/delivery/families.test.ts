@@ -100,7 +100,7 @@ test("without an address of the other family that has room the attempt ends as i
   expect([asked, receiver.connections]).toEqual([[6], 0]);
 });
 
-test("an address of the other family that this machine does not have leaves the first failure, and the pools are told", async () => {
+test("an address of the other family that this machine does not have leaves the first failure, and the pools are notified", async () => {
   const told: string[] = [];
   const receiver = await listen({ address: "::1" });
   const both = rigAt(receiver.port, { deps: { onUnusable: (address) => void told.push(address) } });

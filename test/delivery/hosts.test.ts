@@ -353,7 +353,7 @@ test("a smart host takes everything, without a question to the DNS and wherever 
   expect(await send("a@nowhere.test")).toMatchObject({ kind: "delivered", trace: { host: "127.0.0.1" } });
 });
 
-test("an address literal in an MX is no host", async () => {
+test("an address literal in an MX is not a host", async () => {
   const receiver = await receive({});
   const { send } = start({ port: receiver.port, zone: { ...oneHost, "x.test": { mx: ["10 127.0.0.1"] } } });
   expect(await send("a@x.test")).toMatchObject({ kind: "bounced", reply: { code: 550, status: "5.4.4" } });

@@ -100,7 +100,7 @@ test("where our own name cannot be looked up, mail goes on, and five minutes or 
   expect(await send("a@x.test")).toMatchObject({ kind: "delivered" });
 });
 
-test("a name server that is silent about our own name holds up the first mail for two seconds, and no other", async () => {
+test("a name server that is silent about our own name delays the first mail for two seconds, and no other", async () => {
   const receiver = await receive();
   const clock = new ManualClock();
   const asked: string[] = [];
@@ -120,7 +120,7 @@ test("a name server that is silent about our own name holds up the first mail fo
   expect(asked).toHaveLength(1);
 });
 
-test("a look-up of our own name that throws holds up no mail, the first or a later one, and is tried again", async () => {
+test("a look-up of our own name that throws delays no mail, the first or a later one, and is tried again", async () => {
   const receiver = await receive();
   const clock = new ManualClock();
   const zone: Zone = { ...oneHost };

@@ -154,7 +154,7 @@ test.each([
   },
 );
 
-test("a 3xx to the dot is a protocol error of which nobody knows what it did", async () => {
+test("a 3xx to the dot is a protocol error whose effect is unknown", async () => {
   const { send } = await start({ reply: { dot: "354 more?" } });
   expect(await send("a@x.test")).toMatchObject({
     kind: "deferred",
@@ -168,7 +168,7 @@ test("the last code of a reply with several counts", async () => {
   expect(await send("a@x.test")).toMatchObject({ kind: "deferred", reply: { code: 450, status: "4.2.1" } });
 });
 
-test("a reply that nobody asked for after EHLO is not the answer to MAIL", async () => {
+test("an unsolicited reply after EHLO is not the answer to MAIL", async () => {
   const { receiver, send } = await start({
     reply: { ehlo: "250-receiver.test\r\n250 PIPELINING\r\n250 extra" },
   });

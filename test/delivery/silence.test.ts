@@ -96,11 +96,11 @@ test.each(["mail", "rcpt", "data"] as const)("a hang-up at %s defers", async (st
   });
 });
 
-test("a hang-up after the dot defers and says that the receiver may hold a copy", async () => {
+test("a hang-up after the dot defers and says that the receiver may have a copy", async () => {
   const { receiver, send } = await start({});
   const outcome = await send("drop@x.test");
   expect(outcome).toMatchObject({ kind: "deferred", reply: { status: "4.4.2" }, trace: { ambiguous: true } });
-  expect(outcome.reply.text).toContain("may hold the message");
+  expect(outcome.reply.text).toContain("may have the message");
   expect(receiver.mails).toHaveLength(1);
   expect(receiver.connections).toBe(1);
 });

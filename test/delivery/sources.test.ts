@@ -70,7 +70,7 @@ test("an address that is paused has its kept connections closed, and keeps no ot
   expect(receiver.mails.map(({ connection }) => connection)).toEqual([1, 2, 3, 4, 2]);
 });
 
-test("an address that this machine does not have sends nothing: the mail is untried and the pools are told", async () => {
+test("an address that this machine does not have sends nothing: the mail is untried and the pools are notified", async () => {
   const told: string[] = [];
   const { receiver, delivery } = await start({ onUnusable: (address) => void told.push(address) });
   const route = await delivery.route("x.test", 1);

@@ -25,7 +25,7 @@ test("a full cache forgets what was put first", () => {
   expect(["a", "b", "c"].map((key) => cache.get(key)?.kind)).toEqual([undefined, "nodata", "nodata"]);
 });
 
-test("an account with a million names pushes out its own, and nobody else's", () => {
+test("an account with a million names pushes out its own, and no other's", () => {
   const cache = createCache(new ManualClock(), { failureMs: 30_000, maxBytes: 100_000 });
   for (let i = 0; i < 20; i++) cache.put(1, `mine${i}`, found(1), 60);
   for (let i = 0; i < 5000; i++) cache.put(2, `theirs${i}`, { kind: "nodata" }, 60);
@@ -89,7 +89,7 @@ test("it is known for five minutes after a failure that a name failed, and an an
   expect(cache.failedLately("b")).toBe(false);
 });
 
-test("a failure does not undo an answer that still holds", async () => {
+test("a failure does not undo an answer that is still valid", async () => {
   const clock = new ManualClock();
   const cache = createCache(clock, { failureMs: 30_000 });
   cache.put(1, "a", found(1), 60);

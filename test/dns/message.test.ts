@@ -110,7 +110,7 @@ test("records of other types in the place of an answer are no negative answer, h
   expect(() => decodeReply(reply({ answers: 600 }, tail), 7, question)).toThrow(MalformedReply);
 });
 
-test("where the case counts, a reply in another is told from one in the same, before it is read", () => {
+test("where the case counts, a reply in another is distinguished from one in the same, before it is read", () => {
   const mixed = { name: "A.tEsT", type: "A" } as const;
   const asked = Buffer.from(encodeQuery(7, mixed, false));
   asked.writeUInt16BE(0x8180, 2);

@@ -111,7 +111,7 @@ test.each([
   "a\0b.test",
   "a b.test",
   "\r\nrset.test",
-])("the target %j is no host, and falls away", async (target) => {
+])("the target %j is not a host, and falls away", async (target) => {
   expect(await hostsOf(found(mx(0, target), mx(10, "ok.test")))).toEqual(["ok.test"]);
   const alone = await mailHosts(
     resolverOf({ mx: found(mx(0, target)), a: found("192.0.2.1") }),

@@ -75,7 +75,7 @@ test.each([
   expect(addresses.filter(isPublicAddress)).toEqual([]);
 });
 
-test("an allow list holds what is in its networks, in whatever form the address comes", () => {
+test("an allow list covers what is in its networks, in whatever form the address comes", () => {
   const allowed = createAllowList(["127.0.0.0/8", "10.1.2.3", "fd00::/8"]);
   expect(["127.0.0.1", "::ffff:127.0.0.1", "10.1.2.3", "fd12::1"].every(allowed)).toBe(true);
   expect(["10.1.2.4", "::1", "8.8.8.8", "", "localhost"].some(allowed)).toBe(false);

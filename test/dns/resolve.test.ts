@@ -212,12 +212,12 @@ test("follows aliases, and tells what their end lacks", async () => {
   expect(await resolver.a("dangling.test")).toEqual({ kind: "nxdomain" });
 });
 
-test("aliases that go in a circle, or on and on, are a failure", async () => {
+test("aliases that form a loop, or on and on, are a failure", async () => {
   dns.set("x.test", "CNAME", ["y.test"]);
   dns.set("y.test", "CNAME", ["x.test"]);
   expect(await resolver.a("x.test")).toMatchObject({
     kind: "failed",
-    why: expect.stringContaining("circle"),
+    why: expect.stringContaining("loop"),
   });
   dns.set("self.test", "CNAME", ["self.test"]);
   expect(await resolver.a("self.test")).toMatchObject({ kind: "failed" });
@@ -240,7 +240,7 @@ test("another server answers for one that fails, and is asked first from then on
   expect(broken.queries).toHaveLength(1);
 });
 
-test("asks again as often as it was told", async () => {
+test("asks again as often as configured", async () => {
   dns.fail("a.test", "timeout");
   expect(await resolverOf([dns.server], 3).mx("a.test")).toMatchObject({ kind: "failed" });
   expect(dns.queries).toHaveLength(3);
@@ -296,7 +296,7 @@ test("a TTL of 0 is not kept, one of a year for an hour at most", async () => {
   expect(dns.queries).toHaveLength(4);
 });
 
-test("an alias's shorter TTL holds for the whole answer", async () => {
+test("an alias's shorter TTL applies to the whole answer", async () => {
   dns.set("short.test", "CNAME", ["long.test"], 7);
   dns.set("long.test", "A", ["192.0.2.7"], 600);
   expect(await resolver.a("short.test")).toMatchObject({ ttlSeconds: 7 });
@@ -371,6 +371,6 @@ test("a server to which there is no way is a failure, and no end of the program"
   });
 });
 
-test("a server that is no address is refused at once", () => {
+test("a server that is not an address is refused at once", () => {
   expect(() => resolverOf(["dns.example"])).toThrow("dns.example");
 });

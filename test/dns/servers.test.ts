@@ -21,7 +21,7 @@ test.each([
   "192.0.2",
   "[192.0.2.1]:53",
   "192.0.2.1:53:53",
-])("%j is no server", (text) => {
+])("%j is not a server", (text) => {
   expect(parseServer(text)).toBeNull();
 });
 

@@ -205,7 +205,7 @@ test.each([
   "[192.0.2.1]",
   "a.test\r\nrset",
   `${"abcdefghi.".repeat(24)}test`,
-])("%j is no domain to send from", async (name) => {
+])("%j is not a domain to send from", async (name) => {
   const refused = await domains.add(1, name).catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(Refusal);
   expect(refused).toMatchObject({

@@ -71,7 +71,7 @@ const fbl = "fbl@mail.svc.test";
 const complain = (returned: string[], lines: string[] = [], from = flooder) =>
   report(fbl, arfMail({ to: fbl, returned, report: lines }), from);
 
-test("ids of others cannot be told from the own ones, and one that is known proves nothing", async () => {
+test("ids of others cannot be distinguished from the own ones, and one that is known proves nothing", async () => {
   const ids = await Promise.all(
     Array.from({ length: 20 }, async (_, n) => {
       const body = { from: "shop@ok.test", to: `v${n}@far.test`, subject: "Your order", text: "Hi" };
@@ -88,7 +88,7 @@ test("ids of others cannot be told from the own ones, and one that is known prov
   expect(await isSuppressed("known@far.test")).toBe(false);
 });
 
-test("a co-recipient's complaint in the name of another is told and suppresses nobody, by whatever it comes", async () => {
+test("a co-recipient's complaint in the name of another is reported and does not suppress, by whatever it comes", async () => {
   const { id, messageIdHeader } = await delivered("eve@far.test", "victim@far.test");
   for (const from of [flooder, loop])
     await complain([`Message-ID: ${messageIdHeader}`], ["Original-Rcpt-To: victim@far.test"], from);
@@ -96,7 +96,7 @@ test("a co-recipient's complaint in the name of another is told and suppresses n
   expect(await isSuppressed("victim@far.test")).toBe(false);
 });
 
-test("a forged reverse name or signature is no known loop, the true one is", async () => {
+test("a forged reverse name or signature is not a known loop, the true one is", async () => {
   const { id, messageIdHeader } = await delivered("only@far.test");
   const mail = arfMail({ to: fbl, returned: [`Message-ID: ${messageIdHeader}`], from: "fbl@loop.test" });
   const signed = `DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=loop.test; s=s1; h=from; bh=AAAA; b=AAAA\r\n${mail}`;
@@ -119,7 +119,7 @@ test("a return path bounces its own recipient and no co-recipient", async () => 
   ]);
 });
 
-test("while one source floods port 25 it is told the limit, and honest bounces and loops get through", async () => {
+test("while one source floods port 25 its mail is refused with the limit, and honest bounces and loops get through", async () => {
   const { id, returnPaths } = await delivered("honest@far.test");
   const [path = ""] = returnPaths;
   const flood = Array.from({ length: 15 }, async () => {

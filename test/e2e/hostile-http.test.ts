@@ -294,9 +294,9 @@ test("whatever the body, no POST or PATCH is a 5xx, and each refusal is complete
   );
   const seen = new Set<number>();
   await fc.assert(
-    fc.asyncProperty(fc.constantFrom(...routes), body, async ([method, path, door], content) => {
+    fc.asyncProperty(fc.constantFrom(...routes), body, async ([method, path, via], content) => {
       const raw = JSON.stringify(content);
-      const answer = await (door === "api" ? svc.api(key, method, path, raw) : svc.admin(method, path, raw));
+      const answer = await (via === "api" ? svc.api(key, method, path, raw) : svc.admin(method, path, raw));
       seen.add(answer.status);
       const told = `${method} ${path} ${raw}: ${answer.status} ${answer.text}`;
       if (answer.status >= 500) throw new Error(told);

@@ -199,7 +199,7 @@ describe("what receivers say", () => {
     expect(one.mails.filter(({ rcptTo }) => rcptTo[0] === "tempfail@one.test")).toHaveLength(1);
   });
 
-  test("a domain that does not exist bounces at once and suppresses nobody; a null MX suppresses", async () => {
+  test("a domain that does not exist bounces at once and does not suppress; a null MX suppresses", async () => {
     const { json } = await send({ to: ["a@nowhere.test", "b@null.test"] });
     const events = await eventsOf(json.id, 2);
     const by = (to: string) => events.find((event: { data: { to: string } }) => event.data.to === to).data;

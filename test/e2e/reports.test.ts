@@ -95,7 +95,7 @@ test("a complaint to the address of a feedback loop names the loop and suppresse
   expect(record.recipients[0].complained_at).toMatch(/Z$/);
 });
 
-test("port 25 relays for nobody, takes no forged return path, and answers no mail", async () => {
+test("port 25 does not relay, takes no forged return path, and answers no mail", async () => {
   const { id, returnPath } = await delivered("cid@far.test");
   const mails = receiver.mails.length;
   const client = await port25();

@@ -77,7 +77,7 @@ test("every mail verifies by what is in the DNS when it arrives: the old keys si
   });
   const then = await eventually(
     async () => {
-      const now = await signatures(); // keys are read anew once a second
+      const now = await signatures(); // keys are read again once a second
       expect(now.filter((one) => !one.endsWith(" pass"))).toEqual([]);
       return now.includes("svc2 pass") && now;
     },

@@ -65,7 +65,7 @@ async function halfRequest(): Promise<{ finish(): Promise<string> }> {
   };
 }
 
-test("SIGTERM: what is in flight ends well, sessions are told 421, exit 0, nothing twice", async () => {
+test("SIGTERM: what is in flight ends well, sessions get 421, exit 0, nothing twice", async () => {
   await inFlight(8);
   const request = await halfRequest();
   const idle = await world.smtp();

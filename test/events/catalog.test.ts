@@ -19,7 +19,7 @@ test.each(eventTypes)("a subscription to %s alone holds this type alone", (type)
   expect(isEveryType(eventMask([type]))).toBe(false);
 });
 
-test("a subscription to every type is told from one that names them all", () => {
+test("a subscription to every type is distinguished from one that names them all", () => {
   for (const names of [undefined, ["*"], ["message.bounced", "*"]] as const) {
     expect(eventTypesOf(eventMask(names))).toEqual(eventTypes);
     expect(isEveryType(eventMask(names))).toBe(true);

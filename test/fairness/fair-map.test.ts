@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createFairMap } from "../../src/fairness/fair-map.ts";
 
-test("a full map forgets the oldest entry of the owner that holds the most", () => {
+test("a full map forgets the oldest entry of the owner with the most", () => {
   const map = createFairMap<string>(4);
   map.set(1, "a", "first");
   for (const key of ["b", "c", "d", "e", "f"]) map.set(2, key, key);

@@ -89,7 +89,7 @@ test("a bare id of ours proves nothing: not as Message-ID, not in Received, not 
   expect(await came(job, before)).toEqual([0, false, 0]);
 });
 
-test("a token reported by anybody else is told, and neither suppresses nor counts", async () => {
+test("a token reported by anybody else is reported, and neither suppresses nor counts", async () => {
   const job = await one();
   const before = await rig.guarded();
   await complain({ returned: [messageIdOf(job)] });
@@ -109,7 +109,7 @@ test("a true complaint behind a forged one still suppresses and counts", async (
   expect(await came(job, before)).toEqual([2, true, 1]);
 });
 
-test("the token of a message with several recipients is told of the one named, and does nothing to him", async () => {
+test("the token of a message with several recipients is reported for the one named, and does nothing to him", async () => {
   const [ann, bob] = await two();
   const before = await rig.guarded();
   for (const peer of [stranger, loopPeer])

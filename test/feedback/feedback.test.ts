@@ -99,7 +99,7 @@ test.each([
   expect((await suppressed(job)) !== null).toBe(suppresses);
 });
 
-test("a report without status and reply is undetermined and suppresses nobody by that", async () => {
+test("a report without status and reply is undetermined and does not suppress", async () => {
   const job = await one();
   const mail = dsnMail({ to: pathOf(job), recipient: job.to }).replace(
     /^(Status|Diagnostic-Code):.*\r\n/gm,
@@ -143,7 +143,7 @@ test("a return path speaks for its own recipient: a report that names others too
   expect(listed).toEqual([true, false, false, false]);
 });
 
-test("of a report on several the entry that names the own recipient is told, wherever it stands", async () => {
+test("of a report on several the entry that names the own recipient is reported, wherever it stands", async () => {
   const [ann, bob] = await delivered("ann", "bob");
   if (!ann || !bob) throw new Error("no jobs");
   await arrive(pathOf(ann), dsnOfSeveral(ann, bob.to, [[ann.to, "5.2.2"]]));
@@ -160,7 +160,7 @@ test("a co-recipient cannot be bounced with the own return path: the report is t
   expect([await suppressed(ann), await suppressed(bob)]).toEqual([null, null]);
 });
 
-test("the target of a forward that failed is a bounce of its classification and suppresses nobody", async () => {
+test("the target of a forward that failed is a bounce of its classification and does not suppress", async () => {
   const job = await one();
   await arrive(pathOf(job), dsnMail({ to: pathOf(job), recipient: "target@elsewhere.test" }));
   expect(await eventsOf(job)).toMatchObject([
@@ -210,7 +210,7 @@ test("who forwarded our mail is known by Original-Recipient", async () => {
   expect(await eventsOf(job)).toMatchObject([{ to: job.to, bounce_type: "hard" }]);
 });
 
-test.each(["delayed", "relayed", "expanded", "delivered"])("Action %s is no bounce", async (action) => {
+test.each(["delayed", "relayed", "expanded", "delivered"])("Action %s is not a bounce", async (action) => {
   const job = await one();
   await arrive(pathOf(job), dsnMail({ to: pathOf(job), recipient: job.to, action, status: "4.4.1" }));
   expect(await eventsOf(job)).toEqual([]);
@@ -262,7 +262,7 @@ test.each([
   "b-@mail.test",
   "x",
   "",
-])("%j is no address here", async (address) => {
+])("%j is not an address here", async (address) => {
   expect(await feedback.mailboxOf(address)).toBeNull();
 });
 
@@ -322,6 +322,6 @@ test("postmaster needs no domain", async () => {
   expect(await feedback.mailboxOf("Postmaster")).toEqual({ kind: "operator", name: "postmaster" });
 });
 
-test.each([null, "ops@mail.test"])("postmaster is no address where the operator is %j", async (email) => {
+test.each([null, "ops@mail.test"])("postmaster is not an address where the operator is %j", async (email) => {
   expect(await feedbackWith(email).mailboxOf("postmaster@mail.test")).toBeNull();
 });

@@ -9,11 +9,11 @@ import type { ManualClock } from "../support/clock.ts";
 import { fake, text, type Answer } from "./harness.ts";
 import { startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 beforeAll(async () => {
-  door = await startStored((opened) => ({
+  http = await startStored((opened) => ({
     domains: createDomains({
       ...opened,
       resolver: fake("resolver", {}),
@@ -23,15 +23,15 @@ beforeAll(async () => {
     webhooks: { checkUrl: () => Promise.resolve(), kick: () => undefined },
     pools: { changed: () => Promise.resolve(), canBind: () => Promise.resolve(true) },
   }));
-  ({ store, clock } = door);
+  ({ store, clock } = http);
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const hook = { url: "https://hooks.example/x" };
 const operator = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  door.ask({ admin: true, method, path, ...(body === undefined ? {} : { body }) });
+  http.ask({ admin: true, method, path, ...(body === undefined ? {} : { body }) });
 const key = (method: string, path: string, body?: unknown, headers = {}): Promise<Answer> =>
-  door.ask({ method, path, headers, ...(body === undefined ? {} : { body }) });
+  http.ask({ method, path, headers, ...(body === undefined ? {} : { body }) });
 const limit = (limits: Record<string, number | null>): Promise<Answer> =>
   operator("PATCH", "/v1/accounts/default", { limits });
 const statuses = (answers: Answer[]): number[] =>
@@ -71,7 +71,7 @@ test("suppressions are added as long as the whole request has room; the system's
   expect((await add(600, 1500)).json).toMatchObject({ added: 500, already_suppressed: 400 });
   expect((await add(0, 500)).status, "none is new").toBe(200);
   expect((await add(1500, 1501)).status).toBe(409);
-  const found = newSuppression(door.account.key, "bounced@x.test", {
+  const found = newSuppression(http.account.key, "bounced@x.test", {
     source: "system",
     reason: "hard_bounce",
   });

@@ -1,23 +1,23 @@
 // Several accounts on one server, as the operator makes, suspends and deletes them over the socket, and as their keys
-// meet it on the public door. Over a real store.
+// meet it on the public listener. Over a real store.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { accept, newDirectory, newMessage, newSuppression, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Harness, type Json } from "./harness.ts";
 
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 beforeEach(async () => {
   clock = new ManualClock();
   store = await openSqlite(newDirectory(), clock);
-  door = await startHttp({ opened: { store, clock } });
+  http = await startHttp({ opened: { store, clock } });
 });
-afterEach(() => door.stop());
+afterEach(() => http.stop());
 
 const operator = (method: string, path: string, body?: unknown, account?: string): Promise<Answer> =>
-  door.ask({
+  http.ask({
     admin: true,
     method,
     path,
@@ -74,8 +74,8 @@ test("a name is short, lower case and no id", async () => {
 
 test("accounts are the operator's: no API key finds the path", async () => {
   for (const path of ["/v1/accounts", "/v1/accounts/default"])
-    expect((await door.ask({ path })).status).toBe(404);
-  expect((await door.ask({ method: "POST", path: "/v1/accounts", body: { name: "x" } })).status).toBe(404);
+    expect((await http.ask({ path })).status).toBe(404);
+  expect((await http.ask({ method: "POST", path: "/v1/accounts", body: { name: "x" } })).status).toBe(404);
 });
 
 test("what belongs to one account is 404 to another's key, and not in its lists", async () => {
@@ -106,24 +106,24 @@ test("what belongs to one account is 404 to another's key, and not in its lists"
     `/v1/messages/${message.message.id}`,
     "/v1/suppressions/no@s.test",
   ]) {
-    expect((await door.ask({ path })).status).toBe(200);
-    expect((await door.ask({ path, key: theirs })).status).toBe(404);
+    expect((await http.ask({ path })).status).toBe(200);
+    expect((await http.ask({ path, key: theirs })).status).toBe(404);
   }
   for (const path of ["/v1/webhooks", "/v1/messages", "/v1/suppressions"])
-    expect((await door.ask({ path, key: theirs })).json["data"]).toEqual([]);
+    expect((await http.ask({ path, key: theirs })).json["data"]).toEqual([]);
   expect(list((await operator("GET", "/v1/keys", undefined, "shop")).json["data"])).toHaveLength(1);
 });
 
 test("a suspended account's keys are 403 from the next request on, and work again when it is resumed", async () => {
   await create("shop");
   const key = await keyOf("shop");
-  const use = async () => await door.ask({ path: "/v1/messages", key });
+  const use = async () => await http.ask({ path: "/v1/messages", key });
   expect((await use()).status).toBe(200);
   const suspended = await operator("POST", "/v1/accounts/shop/suspend");
   expect([suspended.status, suspended.json["status"]]).toEqual([200, "suspended"]);
   const refused = await use();
   expect([refused.status, refused.json["error"]?.["code"]]).toEqual([403, "key_disabled"]);
-  expect((await door.ask({ path: "/v1/messages" })).status).toBe(200);
+  expect((await http.ask({ path: "/v1/messages" })).status).toBe(200);
   expect((await operator("POST", "/v1/accounts/shop/suspend")).status).toBe(200);
   expect((await operator("POST", "/v1/accounts/shop/resume")).json["status"]).toBe("active");
   expect((await use()).status).toBe(200);
@@ -155,7 +155,7 @@ test("only a suspended account with nothing unsent is deleted, and it is gone wi
   expect(await remove()).toBe(404);
   expect((await operator("POST", "/v1/accounts/shop/resume")).status).toBe(404);
   expect((await operator("GET", "/v1/keys", undefined, "shop")).status).toBe(404);
-  expect((await door.ask({ path: "/v1/messages", key })).status).toBe(401);
+  expect((await http.ask({ path: "/v1/messages", key })).status).toBe(401);
   expect(await store.suppression(owner, "no@s.test", clock.now())).toBeNull();
   expect(await names()).toEqual(["default", "operations"]);
 });
@@ -188,7 +188,7 @@ test("a key is shown, renamed and bound to networks, and a revoked one is never 
   expect((await operator("GET", path)).json).toEqual(shown);
   const changed = await operator("PATCH", path, { name: "till", allow_ips: ["192.0.2.0/24"] });
   expect(changed.json).toEqual({ ...shown, name: "till", allow_ips: ["192.0.2.0/24"] });
-  const use = async () => (await door.ask({ path: "/v1/messages", key: text(key) })).status;
+  const use = async () => (await http.ask({ path: "/v1/messages", key: text(key) })).status;
   expect(await use()).toBe(403);
   await operator("PATCH", path, { allow_ips: ["127.0.0.1"] });
   expect(await use()).toBe(200);
@@ -211,7 +211,7 @@ test("a rotated login has a new password under its name, and the old one ends wi
     made.json["username"],
   ]);
   const login = (answer: Answer) =>
-    door.access.authenticateSmtp(text(answer.json["username"]), text(answer.json["password"]), "192.0.2.1");
+    http.access.authenticateSmtp(text(answer.json["username"]), text(answer.json["password"]), "192.0.2.1");
   await expect(login(made)).rejects.toMatchObject({ code: "invalid_api_key" });
   expect((await login(fresh)).account.name).toBe("default");
   expect((await operator("POST", `${path}/rotate`)).status).toBe(409);

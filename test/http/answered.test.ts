@@ -7,7 +7,7 @@ import type { ManualClock } from "../support/clock.ts";
 import { list, text, type Answer } from "./harness.ts";
 import { addDomain, startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let account: number;
@@ -15,7 +15,7 @@ let tests = 0;
 let kicks = 0;
 
 beforeAll(async () => {
-  door = await startStored((opened) => ({
+  http = await startStored((opened) => ({
     webhooks: {
       kick: () => void kicks++,
       checkUrl: () => Promise.resolve(),
@@ -33,20 +33,20 @@ beforeAll(async () => {
       verify: (domain) => Promise.resolve({ ...domain, checkedAt: clock.now() + tests++ }),
     },
   }));
-  ({ store, clock } = door);
-  account = door.account.key;
-  await door.ask({
+  ({ store, clock } = http);
+  account = http.account.key;
+  await http.ask({
     method: "PATCH",
     path: "/v1/accounts/default",
     admin: true,
     body: { limits: { webhooks: 200 } },
   });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(() => clock.advance(1000));
 
 const ask = (key: string | null, method: string, path: string, body?: unknown): Promise<Answer> =>
-  door.ask({
+  http.ask({
     method,
     path,
     ...(body === undefined ? {} : { body }),

@@ -121,7 +121,7 @@ test("a connection that pipelines more than any client does is closed, and nothi
   expect([socket.destroyed, run.length]).toEqual([true, pipelineRule.running]);
 });
 
-test("requests one after the other are never held up", () => {
+test("requests one after the other are never delayed", () => {
   const { run, responses, enter, socket } = pipelined();
   for (let n = 0; n < 1000; n++) {
     enter(n);

@@ -17,7 +17,7 @@ import {
 } from "./harness.ts";
 import { join } from "node:path";
 
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 let dataDir: string;
@@ -26,16 +26,16 @@ beforeEach(async () => {
   dataDir = newDirectory();
   store = await openSqlite(dataDir, clock);
   const sent = acceptance();
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     webhooks: { checkUrl: () => Promise.resolve(), kick: () => undefined },
     submission: { send: () => Promise.resolve(sent), check: () => Promise.resolve() },
   });
 });
-afterEach(() => door.stop());
+afterEach(() => http.stop());
 
 const operator = (method: string, path: string, body?: unknown, more: Ask["headers"] = {}): Promise<Answer> =>
-  door.ask({
+  http.ask({
     admin: true,
     method,
     path,
@@ -49,7 +49,7 @@ const audit = async (query = ""): Promise<Json[]> => {
 };
 const actions = async (query = ""): Promise<unknown[]> => (await audit(query)).map((row) => row["action"]);
 
-test("an operator's act is told with who, which request, what and to what", async () => {
+test("an operator's act is recorded with who, which request, what and to what", async () => {
   const made = await operator("POST", "/v1/keys", { name: "shop", scope: "send", allow_ips: ["192.0.2.1"] });
   expect(await audit()).toEqual([
     {
@@ -106,10 +106,10 @@ test("every change of keys, logins and accounts has its row", async () => {
   expect(raised?.["detail"]).toMatchObject({ rates: { account: { burst: 5, per_second: 5 } } });
 });
 
-test("an admin key's act is told with the key and its address, and its secrets and addresses are not", async () => {
-  const { key, value } = await door.key("admin");
+test("an admin key's act is recorded with the key and its address, and its secrets and addresses are not", async () => {
+  const { key, value } = await http.key("admin");
   const url = "https://user-data.example/hook?token=s3cret";
-  const made = await door.ask({
+  const made = await http.ask({
     method: "POST",
     path: "/v1/webhooks",
     key: value,
@@ -127,7 +127,7 @@ test("an admin key's act is told with the key and its address, and its secrets a
   expect(JSON.stringify(await audit())).not.toContain("s3cret");
 });
 
-test("a pool and its addresses are told alike under both spellings of their path", async () => {
+test("a pool and its addresses are recorded alike under both spellings of their path", async () => {
   for (const path of ["/v1/ip_pools", "/v1/ip-pools"]) {
     const name = path.replaceAll(/\W/g, "");
     expect((await operator("POST", path, { name, description: "x" })).status).toBe(201);
@@ -151,15 +151,15 @@ test("neither a read, a refusal, a validation nor what is everyday has a row", a
   await operator("POST", "/v1/keys/key_none/revoke");
   await operator("DELETE", "/v1/suppressions/nobody@x.test");
   await operator("POST", "/v1/messages/validate", {});
-  await door.ask({ method: "POST", path: "/v1/messages", body: {} });
-  await door.ask({ method: "POST", path: "/v1/suppressions", body: { emails: ["a@x.test"] } });
-  await door.ask({ method: "DELETE", path: "/v1/webhooks/whk_none" });
+  await http.ask({ method: "POST", path: "/v1/messages", body: {} });
+  await http.ask({ method: "POST", path: "/v1/suppressions", body: { emails: ["a@x.test"] } });
+  await http.ask({ method: "DELETE", path: "/v1/webhooks/whk_none" });
   expect(await actions()).toEqual(["keys.used"]);
 });
 
-test("what an operator sends or takes off the list is told, though its route serves everybody", async () => {
+test("what an operator sends or takes off the list is recorded, though its route serves everybody", async () => {
   await operator("POST", "/v1/messages", {});
-  await store.addSuppressions([newSuppression(door.account.key, "gone@x.test")], clock.now());
+  await store.addSuppressions([newSuppression(http.account.key, "gone@x.test")], clock.now());
   await operator("DELETE", "/v1/suppressions/gone@x.test");
   expect(await audit()).toMatchObject([
     { action: "suppressions.delete", target: "gone@x.test" },
@@ -167,7 +167,7 @@ test("what an operator sends or takes off the list is told, though its route ser
   ]);
 });
 
-test("a repeated request is told once", async () => {
+test("a repeated request is recorded once", async () => {
   const once = { "idempotency-key": "a" };
   const body = { url: "https://a.example/" };
   await Promise.all(Array.from({ length: 10 }, () => operator("POST", "/v1/webhooks", body, once)));
@@ -226,7 +226,7 @@ test("the whole log comes as CSV, in which nothing is run by a spreadsheet", asy
 });
 
 test("the log is the operator's", async () => {
-  expect((await door.ask({ path: "/v1/audit" })).status).toBe(404);
+  expect((await http.ask({ path: "/v1/audit" })).status).toBe(404);
 });
 
 test("rows go when they are older than their retention, in pieces", async () => {

@@ -2,16 +2,16 @@ import { afterEach, expect, test } from "vitest";
 import { Refusal } from "../../src/errors.ts";
 import { list, startHttp, text, type Harness } from "./harness.ts";
 
-let door: Harness | null = null;
+let http: Harness | null = null;
 let taken: unknown[][] = [];
 afterEach(async () => {
-  await door?.stop();
-  door = null;
+  await http?.stop();
+  http = null;
   taken = [];
 });
 
 async function start(): Promise<Harness> {
-  door = await startHttp({
+  http = await startHttp({
     store: { idempotent: () => Promise.resolve(null) },
     config: { rates: { "messages-write": { burst: 120, perSecond: 10 } } },
     submission: {
@@ -25,7 +25,7 @@ async function start(): Promise<Harness> {
           : Promise.reject(new Refusal("sender_not_verified", "no", { field: "from" })),
     },
   });
-  return door;
+  return http;
 }
 const batch = (to: Harness, count: number) =>
   to.ask({
@@ -60,7 +60,7 @@ test.each([
   [{ messages: {} }, "messages"],
   [{ messages: Array.from({ length: 101 }, () => ({})) }, "messages"],
   [{ messages: [{}], dry_run: true }, "dry_run"],
-])("%# is no batch", async (body, field) => {
+])("%# is not a batch", async (body, field) => {
   const to = await start();
   const { status, json } = await to.ask({ method: "POST", path: "/v1/messages/batch", body });
   expect([status, list(json["errors"]).map((row) => text(row["field"]))]).toEqual([422, [field]]);

@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { bodyMemoryRule, createBodyMemory, type BodyMemory, type Room } from "../../src/http/body-memory.ts";
+import {
+  bodyMemoryRule,
+  createBodyMemory,
+  type BodyMemory,
+  type BodyReservation,
+} from "../../src/http/body-memory.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 
 const rule = {
@@ -16,7 +21,7 @@ const rule = {
 
 /** Asks for room and remembers when it was given. */
 function entering(memory: BodyMemory, holder: number, bytes: number | null) {
-  const state = { room: null as Room | null, error: null as unknown };
+  const state = { room: null as BodyReservation | null, error: null as unknown };
   const entered = memory.enter(holder, bytes);
   if (!(entered instanceof Promise)) state.room = entered;
   else
@@ -27,7 +32,8 @@ function entering(memory: BodyMemory, holder: number, bytes: number | null) {
   return state;
 }
 
-const given = (...states: { room: Room | null }[]): boolean[] => states.map(({ room }) => room !== null);
+const given = (...states: { room: BodyReservation | null }[]): boolean[] =>
+  states.map(({ room }) => room !== null);
 
 test("a body that fits is let in at once, without a promise or a timer, and the rest waits its turn", async () => {
   const clock = new ManualClock();
@@ -43,7 +49,7 @@ test("a body that fits is let in at once, without a promise or a timer, and the 
   expect([...given(c), memory.used]).toEqual([true, 90]);
 });
 
-test("large bodies do not hold up small ones, of the same account either", async () => {
+test("large bodies do not delay small ones, of the same account either", async () => {
   const memory = createBodyMemory(new ManualClock(), rule);
   const large = [entering(memory, 1, 500), entering(memory, 1, 500), entering(memory, 2, 400)];
   const small = [entering(memory, 1, 50), entering(memory, 3, 50)];
@@ -58,7 +64,7 @@ test("a body larger than its account's share is let in where the account has no 
   expect(given(...bodies)).toEqual([true, false, true]);
 });
 
-test("one account holds at most its share, whatever it asks for, and holds up nobody else", async () => {
+test("one account holds at most its share, whatever it asks for, and delays no other", async () => {
   const memory = createBodyMemory(new ManualClock(), rule);
   const greedy = Array.from({ length: 50 }, () => entering(memory, 1, 5));
   const others = Array.from({ length: 4 }, () => entering(memory, 2, 10));
@@ -67,7 +73,7 @@ test("one account holds at most its share, whatever it asks for, and holds up no
   expect(given(...others)).toEqual([true, true, true, true]);
 });
 
-test("two accounts that fill the memory cannot keep a third out: who holds least is next", async () => {
+test("two accounts that fill the memory cannot keep a third out: the one with the least is next", async () => {
   const memory = createBodyMemory(new ManualClock(), rule);
   const first = Array.from({ length: 60 }, () => entering(memory, 1, 5));
   const second = Array.from({ length: 8 }, () => entering(memory, 2, 5));
@@ -128,7 +134,7 @@ test("bodies too slow to arrive in time are refused, and only while others wait"
   const clock = new ManualClock();
   const memory = createBodyMemory(clock, rule);
   const refused: string[] = [];
-  const reading = (name: string, account: number): Room => {
+  const reading = (name: string, account: number): BodyReservation => {
     const { room } = entering(memory, account, 50);
     if (!room) throw new Error(`${name} has no room`);
     room.tooSlow = ({ code }) => {

@@ -65,6 +65,6 @@ test("an input has the members' names in camelCase, or those that are named, and
   });
 });
 
-test("what a body leaves out is no member of the input", () => {
+test("what a body leaves out is not a member of the input", () => {
   expect(Object.keys(input({ is_default: undefined, daily_quota: 1 }))).toEqual(["dailyQuota"]);
 });

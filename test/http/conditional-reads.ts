@@ -13,9 +13,9 @@ export type Get = (
 ) => Promise<Answer>;
 
 export const getFrom =
-  (door: () => Harness): Get =>
+  (http: () => Harness): Get =>
   (path, since, more = {}) =>
-    door().ask({
+    http().ask({
       path,
       ...more,
       headers: { ...(since === undefined ? {} : { "if-modified-since": since }), ...more.headers },

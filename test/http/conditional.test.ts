@@ -1,4 +1,4 @@
-// Last-Modified and If-Modified-Since on every GET of both doors, over a real store: nothing after a quiet second, all of
+// Last-Modified and If-Modified-Since on every GET of the public API and the admin socket, over a real store: nothing after a quiet second, all of
 // it after any change, and no token spent on what had not changed.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { RouteDeps } from "../../src/http/deps.ts";
@@ -24,7 +24,7 @@ import { getFrom, reading, second, stampOf, type Get } from "./conditional-reads
 import { fake } from "./harness.ts";
 import { newDomain, startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let account: number;
@@ -35,7 +35,7 @@ let messageId: string;
 let keyId: string;
 
 const getRoutes = allRoutes(fake<RouteDeps>("deps", {})).filter(({ method }) => method === "GET");
-/** A path that each door has its own filters for stands here once. */
+/** A path with other filters on the admin socket than in the public API stands here once. */
 const routes = [...new Map(getRoutes.toReversed().map((route) => [route.path, route])).values()];
 
 /** A request of every GET route; a new route needs its line here. */
@@ -88,10 +88,10 @@ const asks = (): Record<string, string> => ({
 });
 
 beforeAll(async () => {
-  door = await startStored(() => ({ config: { rates: {} } }));
-  ({ store, clock } = door);
-  account = door.account.key;
-  keyId = (await door.key("send")).key.id;
+  http = await startStored(() => ({ config: { rates: {} } }));
+  ({ store, clock } = http);
+  account = http.account.key;
+  keyId = (await http.key("send")).key.id;
   hook = await store.createEndpoint(newEndpoint(account, clock.now()));
   const message = newMessage({
     accountKey: account,
@@ -105,7 +105,7 @@ beforeAll(async () => {
   await store.addSuppressions([newSuppression(account, "listed@a.test")], clock.now());
   await store.createDomain(newDomain(account, "shop.example", clock.now()));
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(() => clock.advance(5000));
 
 const routeOf = (path: string) => {
@@ -113,11 +113,11 @@ const routeOf = (path: string) => {
   if (!found || found.method !== "GET") throw new Error(`there is no GET ${path}`);
   return found;
 };
-const ask = getFrom(() => door);
+const ask = getFrom(() => http);
 const get: Get = (path, since, more = {}) =>
   ask(asks()[path] ?? path, since, {
     ...more,
-    admin: more.admin === true || routes.find((route) => route.path === path)?.doors === "admin",
+    admin: more.admin === true || routes.find((route) => route.path === path)?.listeners === "admin",
   });
 const read = reading(get);
 const conditional = (of?: Resource): string[] =>
@@ -298,12 +298,12 @@ const changes: [name: string, of: Resource[], change: () => Promise<unknown>, no
     () => store.removeSuppression(account, "other@a.test"),
     ["/v1/suppressions/{email}"],
   ],
-  ["a key is made", ["keys"], () => door.key("send")],
+  ["a key is made", ["keys"], () => http.key("send")],
   ["a key is used", ["keys"], () => store.noteUse({ apiKeys: [1], smtpCredentials: [], at: clock.now() })],
   [
     "an SMTP login is made",
     ["smtp_credentials"],
-    () => door.access.createCredential(door.account, { name: "x", test: false }),
+    () => http.access.createCredential(http.account, { name: "x", test: false }),
   ],
   ["a domain is looked at", ["domains"], checkDomain],
   [
@@ -332,12 +332,12 @@ const changes: [name: string, of: Resource[], change: () => Promise<unknown>, no
 ];
 
 test.each(changes)(
-  "after %s, what shows it is read anew, and nothing else is",
+  "after %s, what shows it is read again, and nothing else is",
   async (_name, of, change, not = []) => {
     await changeOthers();
     await clock.advance(3000);
     // Over the socket, where no key is used.
-    const paths = conditional().filter((path) => routeOf(path).doors !== "public");
+    const paths = conditional().filter((path) => routeOf(path).listeners !== "public");
     const stamps = new Map<string, string>();
     for (const path of paths) stamps.set(path, await read(path, true));
     await clock.advance(3000);

@@ -9,10 +9,10 @@ import { silentLog } from "../../src/log.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 import { startHttp, type Harness } from "./harness.ts";
 
-let door: Harness | null = null;
+let http: Harness | null = null;
 afterEach(async () => {
-  await door?.stop();
-  door = null;
+  await http?.stop();
+  http = null;
 });
 
 class FakeSocket extends EventEmitter {
@@ -109,13 +109,13 @@ test("where all of the total have shown a valid key, a new connection is refused
 test("a trusted proxy's connections have no limit of their own; its clients are counted by their requests", () => {
   const { connections, dialAll } = start();
   expect(served([...dialAll(10, () => "10.0.0.1"), ...dialAll(5, () => "")])).toBe(15);
-  const places = Array.from({ length: 4 }, () => connections.client("192.0.2.1"));
-  expect(places.map((place) => place !== null)).toEqual([true, true, true, false]);
+  const slots = Array.from({ length: 4 }, () => connections.client("192.0.2.1"));
+  expect(slots.map((slot) => slot !== null)).toEqual([true, true, true, false]);
   expect(connections.client("192.0.2.2")).not.toBeNull();
-  places[0]?.known();
+  slots[0]?.known();
   expect(connections.client("192.0.2.1")).not.toBeNull();
-  places[1]?.leave();
-  places[1]?.leave();
+  slots[1]?.leave();
+  slots[1]?.leave();
   expect(connections.client("192.0.2.1")).not.toBeNull();
   expect(connections.client("192.0.2.1")).toBeNull();
 });
@@ -166,9 +166,9 @@ const opened = (socket: Socket): Promise<void> =>
 const page = { listMessages: () => Promise.resolve({ rows: [], next: null, hasMore: false }) };
 
 test("300 clients that come at once with a valid key are all answered, and keep their connections", async () => {
-  door = await startHttp({ store: page });
-  const { port } = door;
-  const { value } = await door.key("admin");
+  http = await startHttp({ store: page });
+  const { port } = http;
+  const { value } = await http.key("admin");
   const request = `GET /v1/domains HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${value}\r\n\r\n`;
   const sockets = Array.from({ length: 300 }, () => connect(port, "127.0.0.1"));
   const answers = sockets.map(
@@ -185,8 +185,8 @@ test("300 clients that come at once with a valid key are all answered, and keep 
 });
 
 test("beyond the limit a client is answered 503 with Retry-After, and the operator's socket is open", async () => {
-  door = await startHttp({ store: page });
-  const { port } = door;
+  http = await startHttp({ store: page });
+  const { port } = http;
   const idle = Array.from({ length: connectionRule.unknownPerSource }, () => connect(port, "127.0.0.1"));
   await Promise.all(idle.map(opened));
   const late = connect(port, "127.0.0.1");
@@ -196,9 +196,9 @@ test("beyond the limit a client is answered 503 with Retry-After, and the operat
   late.on("data", (chunk: Buffer) => (answer += chunk.toString("latin1")));
   const closed = new Promise((resolve) => void late.once("close", resolve));
   for (let n = 0; n < 2 * idle.length; n++) await settle(); // libuv takes one connection in a turn of the loop
-  await door.clock.advance(connectionRule.waitMs);
+  await http.clock.advance(connectionRule.waitMs);
   await closed;
   expect(answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 5[\s\S]*"code":"service_overloaded"/);
-  expect((await door.ask({ path: "/healthz", admin: true })).status).toBe(200);
+  expect((await http.ask({ path: "/healthz", admin: true })).status).toBe(200);
   for (const socket of idle) socket.destroy();
 });

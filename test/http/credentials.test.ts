@@ -5,19 +5,19 @@ import type { ManualClock } from "../support/clock.ts";
 import { list, text } from "./harness.ts";
 import { startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let accountKey: number;
 let ask: Stored["call"];
 
 beforeAll(async () => {
-  door = await startStored();
-  ({ store, clock, call: ask } = door);
-  accountKey = door.account.key;
+  http = await startStored();
+  ({ store, clock, call: ask } = http);
+  accountKey = http.account.key;
 });
-afterAll(() => door.stop());
-beforeEach(() => door.clock.advance(1000));
+afterAll(() => http.stop());
+beforeEach(() => http.clock.advance(1000));
 
 describe("what only the operator sees", () => {
   const admin = (method: string, path: string, body?: unknown) => ask(method, path, body, { admin: true });
@@ -26,7 +26,7 @@ describe("what only the operator sees", () => {
     const made = await admin("POST", "/v1/smtp_credentials", { name: "shop" });
     expect(made.json).toMatchObject({
       name: "shop",
-      username: door.account.id.replace("acct_", "smtp_"),
+      username: http.account.id.replace("acct_", "smtp_"),
       test: false,
       status: "active",
     });
@@ -35,10 +35,10 @@ describe("what only the operator sees", () => {
       text(made.json["username"]),
       text(made.json["password"]),
     ];
-    const login = (secret: string) => door.access.authenticateSmtp(username, secret, "192.0.2.1");
+    const login = (secret: string) => http.access.authenticateSmtp(username, secret, "192.0.2.1");
     expect(await login(password)).toMatchObject({ account: { key: accountKey }, test: false });
     await expect(
-      door.access.authenticateSmtp(`${username}_test`, password, "192.0.2.1"),
+      http.access.authenticateSmtp(`${username}_test`, password, "192.0.2.1"),
     ).rejects.toMatchObject({ code: "invalid_api_key" });
 
     const rotated = await admin("POST", `/v1/smtp_credentials/${id}/rotate`);
@@ -63,10 +63,10 @@ describe("what only the operator sees", () => {
     expect(listed.text).not.toContain(password);
   });
 
-  test("an API key is no SMTP password", async () => {
-    const { value } = await door.key("admin");
-    const name = door.account.id.replace("acct_", "smtp_");
-    await expect(door.access.authenticateSmtp(name, value, "192.0.2.9")).rejects.toMatchObject({
+  test("an API key is not an SMTP password", async () => {
+    const { value } = await http.key("admin");
+    const name = http.account.id.replace("acct_", "smtp_");
+    await expect(http.access.authenticateSmtp(name, value, "192.0.2.9")).rejects.toMatchObject({
       code: "invalid_api_key",
     });
   });
@@ -74,7 +74,7 @@ describe("what only the operator sees", () => {
 
 describe("a key's life", () => {
   test("an expired one is 401, and a use is written down at most once a minute", async () => {
-    const { value, key } = await door.key("admin", { expiresAt: clock.now() + 5_000 });
+    const { value, key } = await http.key("admin", { expiresAt: clock.now() + 5_000 });
     const use = async () => (await ask("GET", "/v1/domains", undefined, { key: value })).status;
     expect(await use()).toBe(200);
     const firstUse = clock.now();

@@ -8,27 +8,27 @@ import type { ManualClock } from "../support/clock.ts";
 import { list, text, type Answer, type Json } from "./harness.ts";
 import { startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let hook: Endpoint;
 
 beforeAll(async () => {
-  door = await startStored(() => ({
+  http = await startStored(() => ({
     webhooks: { kick: () => undefined },
   }));
-  ({ store, clock } = door);
+  ({ store, clock } = http);
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(async () => {
-  hook = await store.createEndpoint(newEndpoint(door.account.key, clock.now()));
+  hook = await store.createEndpoint(newEndpoint(http.account.key, clock.now()));
   await clock.advance(minute);
 });
 
-afterEach(() => store.deleteEndpoint(door.account.key, hook.id));
+afterEach(() => store.deleteEndpoint(http.account.key, hook.id));
 
 const record = async (): Promise<string> => {
-  const event = newEvent({ accountKey: door.account.key, receivedAt: clock.now() });
+  const event = newEvent({ accountKey: http.account.key, receivedAt: clock.now() });
   await store.recordEvent(event);
   return event.id;
 };
@@ -60,7 +60,7 @@ const attempt = async (
   return delivery;
 };
 const shown = async (query = "", id = hook.id): Promise<Answer> =>
-  door.ask({ path: `/v1/webhooks/${id}/deliveries${query}` });
+  http.ask({ path: `/v1/webhooks/${id}/deliveries${query}` });
 const rows = async (query = ""): Promise<Json[]> => list((await shown(query)).json["data"]);
 const brief = async (query = ""): Promise<unknown[]> =>
   (await rows(query)).map(({ attempt: number, status }) => [number, status]);
@@ -111,7 +111,7 @@ test("every attempt is a row with what came of it, the last one of an event firs
   ]);
 });
 
-test("what waits and what is under way is no attempt yet; the newest event is first", async () => {
+test("what waits and what is under way is not an attempt yet; the newest event is first", async () => {
   const [first, second] = [await record(), await record()];
   expect(await rows()).toEqual([]);
   await attempt("retry");
@@ -178,7 +178,7 @@ test("a replayed event keeps the attempts it had, a success too", async () => {
   await attempt("delivered");
   const before = await rows();
   expect(
-    (await door.ask({ method: "POST", path: `/v1/webhooks/${hook.id}/replay`, body: { event_ids: [event] } }))
+    (await http.ask({ method: "POST", path: `/v1/webhooks/${hook.id}/replay`, body: { event_ids: [event] } }))
       .json,
   ).toEqual({ queued: 1 });
   expect(await rows()).toEqual(before);
@@ -194,7 +194,7 @@ test("a dropped backlog keeps the attempts that were made of it", async () => {
   await record();
   await attempt("retry");
   await record();
-  await door.ask({ method: "PATCH", path: `/v1/webhooks/${hook.id}`, body: { backlog: "discard" } });
+  await http.ask({ method: "PATCH", path: `/v1/webhooks/${hook.id}`, body: { backlog: "discard" } });
   expect(await brief()).toEqual([[1, "failed"]]);
 });
 
@@ -211,7 +211,7 @@ test("attempts go with their event, and with their endpoint", async () => {
   const request = { now: clock.now(), contentBefore: 0, messagesBefore: 0, auditBefore: 0, limit: 1000 };
   while ((await store.purge({ ...request, eventsBefore: clock.now() - day })).more) continue;
   expect((await rows()).map(({ event_id: id }) => id)).toEqual([late]);
-  await store.deleteEndpoint(door.account.key, hook.id);
+  await store.deleteEndpoint(http.account.key, hook.id);
   expect((await shown()).status).toBe(404);
 });
 
@@ -220,7 +220,7 @@ test("a success that comes after the lease is lost counts, a failure does not sh
   const [first] = await claim();
   await clock.advance(2000);
   if (!first) throw new Error("nothing is due");
-  await store.giveBackDeliveries([first], clock.now(), { counted: true });
+  await store.requeueDeliveries([first], clock.now(), { counted: true });
   const [second] = await claim();
   if (!second) throw new Error("nothing is due");
   const came = { at: clock.now(), durationMs: 1, error: null, responseBody: null };
@@ -236,7 +236,7 @@ test("a page over a long backlog that waits looks at 20,000 rows, and says where
   const one = await record();
   await attempt("delivered");
   const events = Array.from({ length: 20_500 }, () =>
-    newEvent({ accountKey: door.account.key, receivedAt: clock.now() }),
+    newEvent({ accountKey: http.account.key, receivedAt: clock.now() }),
   );
   await Promise.all(events.map((event) => store.recordEvent(event)));
   const first = await shown();
@@ -252,8 +252,8 @@ test("what is put back was never tried: its number is the same again, and it wai
   await record();
   const [first] = await claim();
   if (!first) throw new Error("nothing is due");
-  await store.giveBackDeliveries([...retries, first, { ...first, attempt: 7 }], clock.now());
-  const events = list((await door.ask({ path: "/v1/events?order=desc&limit=2" })).json["data"]);
+  await store.requeueDeliveries([...retries, first, { ...first, attempt: 7 }], clock.now());
+  const events = list((await http.ask({ path: "/v1/events?order=desc&limit=2" })).json["data"]);
   const state = events.map(({ deliveries }) => list(deliveries)[0]);
   expect(state).toMatchObject([
     { status: "pending", attempts: 0, last_attempt_at: null },
@@ -268,14 +268,14 @@ test("what is put back was never tried: its number is the same again, and it wai
 
 test("attempts go with the events of a person who is forgotten, and what was answered to them", async () => {
   const event = newEvent({
-    accountKey: door.account.key,
+    accountKey: http.account.key,
     receivedAt: clock.now(),
     recipient: "ann@a.test",
   });
   await store.recordEvent(event);
   await attempt("retry", { responseBody: "no ann@a.test here" });
   expect(await brief()).toEqual([[1, "failed"]]);
-  await store.forgetRecipient(door.account.key, "ann@a.test", 0);
+  await store.forgetRecipient(http.account.key, "ann@a.test", 0);
   expect(await brief()).toEqual([]);
 });
 
@@ -286,7 +286,7 @@ test("an endpoint is changed though an attempt at it ends each time that the cha
     null,
     async (writing) => {
       const at = clock.now();
-      const endpoint = await writing.updateEndpoint(door.account.key, hook.id, {
+      const endpoint = await writing.updateEndpoint(http.account.key, hook.id, {
         active: false,
         updatedAt: at,
       });
@@ -300,7 +300,7 @@ test("an endpoint is changed though an attempt at it ends each time that the cha
     () => ({ status: 200, body: "{}", audit: null }),
   );
   expect([kept.kind, tries]).toEqual(["done", 1]);
-  expect(await store.endpoint(door.account.key, hook.id)).toMatchObject({
+  expect(await store.endpoint(http.account.key, hook.id)).toMatchObject({
     active: false,
     consecutiveFailures: 1,
   });

@@ -19,16 +19,16 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 const routes = allRoutes(fake<RouteDeps>("deps", { config: { publicUrl: "" } as RouteDeps["config"] }));
 
-let door: Harness;
+let http: Harness;
 let document: Json;
 beforeAll(async () => {
-  door = await startHttp({ config: { publicUrl: "https://mail.acme.example:8443" } });
-  ({ json: document } = await door.ask({ path: "/openapi.json", key: null }));
+  http = await startHttp({ config: { publicUrl: "https://mail.acme.example:8443" } });
+  ({ json: document } = await http.ask({ path: "/openapi.json", key: null }));
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
-describe.each(["public", "admin"] as const)("the %s door's description", (name) => {
-  const described = createDocument(routes, { door: name, publicUrl: "https://mail.acme.example" });
+describe.each(["public", "admin"] as const)("the %s API's description", (name) => {
+  const described = createDocument(routes, { listener: name, publicUrl: "https://mail.acme.example" });
 
   test("passes Redocly's recommended rules without a warning", async () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-openapi-"));
@@ -46,9 +46,9 @@ describe.each(["public", "admin"] as const)("the %s door's description", (name) 
     expect(await new Validator().validate(structuredClone(described))).toEqual({ valid: true });
   });
 
-  test("has every route that the door shows, and no other", () => {
+  test("has every route that its listener serves, and no other", () => {
     const shown = routes
-      .filter(({ doors }) => doors === "both" || doors === name)
+      .filter(({ listeners }) => listeners === "both" || listeners === name)
       .map(({ method, path }) => `${method} ${path}`);
     const told = Object.entries(described["paths"] as Record<string, object>).flatMap(([path, item]) =>
       Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
@@ -68,7 +68,7 @@ test("is served to anybody, with the public address and every code of an error",
 });
 
 test("what only the operator's socket shows is told there alone", async () => {
-  const { json } = await door.ask({ path: "/openapi.json", admin: true });
+  const { json } = await http.ask({ path: "/openapi.json", admin: true });
   expect(json["paths"]).toHaveProperty(["/v1/keys"]);
   expect(document["paths"]).not.toHaveProperty(["/v1/keys"]);
 });
@@ -136,7 +136,7 @@ test("an answer that departs from it is seen", () => {
 });
 
 test("its page and script come to anybody, load nothing from another host, and may not", async () => {
-  const page = await door.ask({ path: "/docs", key: null });
+  const page = await http.ask({ path: "/docs", key: null });
   expect([page.status, page.headers["content-type"]]).toEqual([200, "text/html; charset=utf-8"]);
   const policy = String(page.headers["content-security-policy"]).split("; ");
   expect(policy).toContain("default-src 'none'");
@@ -144,10 +144,10 @@ test("its page and script come to anybody, load nothing from another host, and m
   const loaded = [...page.text.matchAll(/(?:src|href|spec-url)="([^"]*)"/g)].map((match) => match[1]);
   expect(loaded).toEqual(["data:,", "openapi.json", "openapi.json", "docs/redoc.js"]);
 
-  const script = await door.ask({ path: "/docs/redoc.js", key: null });
+  const script = await http.ask({ path: "/docs/redoc.js", key: null });
   expect([script.status, script.headers["content-type"]]).toEqual([200, "text/javascript; charset=utf-8"]);
   expect(script.headers["cache-control"]).toMatch(/^public, max-age=\d+$/);
   expect(script.text).not.toContain("cdn.redoc");
-  const head = await door.ask({ path: "/docs/redoc.js", key: null, method: "HEAD" });
+  const head = await http.ask({ path: "/docs/redoc.js", key: null, method: "HEAD" });
   expect([head.text, head.headers["content-length"]]).toEqual(["", script.headers["content-length"]]);
 });

@@ -4,22 +4,22 @@ import type { ManualClock } from "../support/clock.ts";
 import { list, startHttp } from "./harness.ts";
 import { addDomain, fields, newDomain, startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let clock: ManualClock;
 let ask: Stored["call"];
 
 beforeAll(async () => {
-  door = await startStored((opened) => ({
+  http = await startStored((opened) => ({
     domains: {
       add: addDomain(opened),
       verify: (domain) =>
         Promise.resolve({ ...domain, status: "verified" as const, verifiedAt: clock.now() }),
     },
   }));
-  ({ clock, call: ask } = door);
+  ({ clock, call: ask } = http);
 });
-afterAll(() => door.stop());
-beforeEach(() => door.clock.advance(1000));
+afterAll(() => http.stop());
+beforeEach(() => http.clock.advance(1000));
 
 describe("domains", () => {
   test("a domain is added, listed, verified and deleted, and its private keys stay inside", async () => {

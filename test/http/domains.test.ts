@@ -20,7 +20,7 @@ let resolver: CachingResolver;
 let clock: ManualClock;
 let store: Store;
 let domains: Domains;
-let door: Harness;
+let http: Harness;
 let notices: { cause: string; subject: string; text: string }[];
 let count = 0;
 let name: string;
@@ -47,14 +47,14 @@ beforeAll(async () => {
   });
   domains.onStatus((domain, before) => void notifyDomainStatus({ notify }, silentLog, domain, before));
   const high = { burst: 1e9, perSecond: 1e9 };
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     domains,
     config: { rates: { default: high, account: high } },
   });
 });
 afterAll(async () => {
-  await door.stop();
+  await http.stop();
   resolver.stop();
   await dns.stop();
 });
@@ -64,7 +64,7 @@ beforeEach(() => {
 });
 
 function ask(method: string, path: string, body?: unknown, more: Partial<Ask> = {}): Promise<Answer> {
-  return door.ask({ method, path, ...(body === undefined ? {} : { body }), ...more });
+  return http.ask({ method, path, ...(body === undefined ? {} : { body }), ...more });
 }
 const at = (rest = ""): string => `/v1/domains/${name}${rest}`;
 const get = async (): Promise<Json> => (await ask("GET", at())).json;
@@ -199,7 +199,7 @@ test.each<[string, (of: string) => object, string[]]>([
 
 test("a change that was made of an older state is a conflict, and its answer is not kept", async () => {
   await ask("POST", "/v1/domains", { name });
-  const slow = await store.domainByName(door.account.key, name);
+  const slow = await store.domainByName(http.account.key, name);
   if (!slow) throw new Error("not there");
   await ask("PATCH", at(), { allow_subdomains: false });
   await expect(domains.update(slow, { trackOpens: true })).rejects.toMatchObject({ code: "conflict" });
@@ -208,7 +208,7 @@ test("a change that was made of an older state is a conflict, and its answer is 
 
 test("a check that was under way while the domain was changed looks at what it became", async () => {
   await verified();
-  const read = await store.domainByName(door.account.key, name);
+  const read = await store.domainByName(http.account.key, name);
   if (!read) throw new Error("not there");
   publish((await ask("POST", at("/dkim/rotate"))).json);
   expect(await domains.verify(read)).toMatchObject({ status: "verified" });
@@ -276,7 +276,7 @@ test("a key that is brought is published and signs under the selector that is as
   const ed = generateKeyPairSync("ed25519").privateKey;
   const rotated = await ask("POST", at("/dkim/rotate"), { private_key: pem(ed), selector: "next" });
   expect(keys(rotated.json).slice(2)).toEqual(["nextr pending", "next pending"]);
-  const kept = await store.domainByName(door.account.key, name);
+  const kept = await store.domainByName(http.account.key, name);
   const key = kept?.dkimKeys.find(({ selector }) => selector === "next");
   expect(createPublicKey(key?.privatePem ?? "").asymmetricKeyType).toBe("ed25519");
 });
@@ -348,11 +348,11 @@ test("a rotation under an Idempotency-Key is made once", async () => {
 
 test("a subdomain sends by its parent, unless that is turned off", async () => {
   await verified();
-  const speaks = async (): Promise<boolean> => (await domains.senderFor(door.account.key, `news.${name}`)).ok;
+  const speaks = async (): Promise<boolean> => (await domains.senderFor(http.account.key, `news.${name}`)).ok;
   expect(await speaks()).toBe(true);
   await ask("PATCH", at(), { allow_subdomains: false });
   expect(await speaks()).toBe(false);
-  expect((await domains.senderFor(door.account.key, name)).ok).toBe(true);
+  expect((await domains.senderFor(http.account.key, name)).ok).toBe(true);
 });
 
 test("the operator stops a domain and lets it go on; a key cannot", async () => {
@@ -360,14 +360,14 @@ test("the operator stops a domain and lets it go on; a key cannot", async () => 
   expect((await ask("POST", at("/suspend"))).status).toBe(404);
   const stopped = await ask("POST", at("/suspend"), undefined, { admin: true });
   expect([stopped.status, stopped.json["status"]]).toEqual([200, "suspended"]);
-  expect((await domains.senderFor(door.account.key, `x.${name}`)).ok).toBe(false);
+  expect((await domains.senderFor(http.account.key, `x.${name}`)).ok).toBe(false);
   expect((await verify())["status"]).toBe("suspended");
   const resumed = await ask("POST", at("/resume"), undefined, { admin: true });
   expect(resumed.json["status"]).toBe("pending");
   expect((await verify())["status"]).toBe("verified");
 });
 
-test("a verified domain whose records go sends for 72 hours more, and the operator is told both times", async () => {
+test("a verified domain whose records go sends for 72 hours more, and the operator is notified both times", async () => {
   await verified();
   dns.remove(`bounce.${name}`, "MX");
   await clock.advance(24 * hourMs + 1);
@@ -381,13 +381,13 @@ test("a verified domain whose records go sends for 72 hours more, and the operat
   expect(told[0]?.text).toContain("72 hours");
   expect(told[0]?.text).toContain(`There is no MX record at bounce.${name}`);
   expect(told[0]?.text).toContain(`svc domains verify ${name}`);
-  expect((await domains.senderFor(door.account.key, name)).ok).toBe(true);
+  expect((await domains.senderFor(http.account.key, name)).ok).toBe(true);
 
   for (let days = 0; days < 3; days++) {
     await clock.advance(24 * hourMs + 1);
     await domains.recheck();
   }
   expect((await get())["status"]).toBe("failed");
-  expect((await domains.senderFor(door.account.key, name)).ok).toBe(false);
+  expect((await domains.senderFor(http.account.key, name)).ok).toBe(false);
   expect(notices.filter((notice) => notice.subject.includes(`${name} is failed`))).toHaveLength(1);
 });

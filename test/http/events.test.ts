@@ -7,19 +7,19 @@ import type { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text } from "./harness.ts";
 import { startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let accountKey: number;
 let ask: Stored["call"];
 
 beforeAll(async () => {
-  door = await startStored();
-  ({ store, clock, call: ask } = door);
-  accountKey = door.account.key;
+  http = await startStored();
+  ({ store, clock, call: ask } = http);
+  accountKey = http.account.key;
 });
-afterAll(() => door.stop());
-beforeEach(() => door.clock.advance(1000));
+afterAll(() => http.stop());
+beforeEach(() => http.clock.advance(1000));
 
 describe("events", () => {
   test("a record is the stored envelope byte for byte, with its deliveries", async () => {
@@ -66,7 +66,7 @@ describe("the stream of events", () => {
     let rest = "";
     let status = 0;
     let ended = false;
-    const req = request({ socketPath: door.socket, path: `/v1/events/tail${query}` }, (res) => {
+    const req = request({ socketPath: http.socket, path: `/v1/events/tail${query}` }, (res) => {
       status = res.statusCode ?? 0;
       res.on("data", (chunk: Buffer) => {
         const parts = (rest + chunk.toString()).split("\n");
@@ -127,7 +127,7 @@ describe("the stream of events", () => {
       "?event=lost",
       "?colour=red",
     ]) {
-      expect((await door.ask({ path: `/v1/events/tail${query}`, admin: true })).status).toBe(400);
+      expect((await http.ask({ path: `/v1/events/tail${query}`, admin: true })).status).toBe(400);
     }
   });
 

@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), "svc-types-"));
 
 beforeAll(async () => {
   const routes = allRoutes(fake<RouteDeps>("deps", { config: { publicUrl: "" } as RouteDeps["config"] }));
-  const document = createDocument(routes, { door: "public", publicUrl: "https://mail.acme.example" });
+  const document = createDocument(routes, { listener: "public", publicUrl: "https://mail.acme.example" });
   writeFileSync(join(folder, "openapi.json"), JSON.stringify(document));
   const generator = join(root, "node_modules/openapi-typescript/bin/cli.js");
   const hook = ["--import", join(root, "test/support/typescript5.ts")];

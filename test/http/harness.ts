@@ -1,5 +1,5 @@
-// A running HTTP door on loopback without TLS, every answer of which is held against the API's description, a small store in memory where none is given, and fakes of
-// the rooms below that a test replaces by what it needs. Requests go through node:http, so that a test
+// A running HTTP server on loopback without TLS, every answer of which is held against the API's description, a small store in memory where none is given, and fakes of
+// the modules below that a test replaces by what it needs. Requests go through node:http, so that a test
 // says every header itself.
 import { mkdtempSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
@@ -12,7 +12,7 @@ import type { Config } from "../../src/config.ts";
 import type { Domains } from "../../src/domains/domains.ts";
 import type { HttpDeps } from "../../src/http/deps.ts";
 import { createDocument } from "../../src/http/openapi/document.ts";
-import type { Door } from "../../src/http/route.ts";
+import type { ListenerKind } from "../../src/http/route.ts";
 import { allRoutes } from "../../src/http/routes.ts";
 import { pageOf } from "../../src/http/paging.ts";
 import { createHttp, type Http } from "../../src/http/server.ts";
@@ -93,7 +93,7 @@ export function fake<T extends object>(name: string, methods: Partial<T>): T {
 export async function startHttp(
   options: {
     store?: Partial<Store>;
-    /** A real store, which is closed with the door. */
+    /** A real store, which is closed with the server. */
     opened?: { store: Store; clock: ManualClock };
     submission?: Partial<Submission>;
     webhooks?: Partial<Webhooks>;
@@ -199,20 +199,20 @@ export function acceptance(n = 1): Acceptance & { id: string } {
   return { status: 202, body: JSON.stringify(answer), id, replayed: false };
 }
 
-const described = new Map<Door, Conformance>();
+const described = new Map<ListenerKind, Conformance>();
 
-/** Throws where an answer departs from what its door says of itself. */
+/** Throws where an answer departs from what the description of its listener says. */
 function conforms(ask: Ask, answer: Answer, deps: HttpDeps): void {
-  const door = ask.admin === true ? "admin" : "public";
+  const listener = ask.admin === true ? "admin" : "public";
   const conformance =
-    described.get(door) ??
+    described.get(listener) ??
     createConformance(
       createDocument(allRoutes({ ...deps, streams: createStreams() }), {
-        door,
+        listener,
         publicUrl: "",
       }),
     );
-  described.set(door, conformance);
+  described.set(listener, conformance);
   const { method = "GET", path = "/" } = ask;
   const faults = conformance.faultsOf({ ...answer, method, path });
   if (faults.length > 0)

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createDocument } from "../../src/http/openapi/document.ts";
-import { routesAsData, startDoor, type Door } from "../support/door.ts";
+import { routesAsData, startProgram, type Program } from "../support/program.ts";
 import { createConformance, type Conformance } from "../support/conformance.ts";
 import { asRecord, faultsOf, parsed } from "../support/judge.ts";
 import { bodySchema, createMemory, planOf, typesOf } from "../support/requests.ts";
@@ -14,37 +14,37 @@ const routes = routesAsData().filter(({ path }) => path !== "/v1/events/tail"); 
 /** What stops everything for everybody is asked for nothing that it could do. */
 const switches = /^\/v1\/(?:maintenance|accounts)/;
 
-let door: Door;
-/** Each door's own; the public one as it is served. */
+let program: Program;
+/** A description for each kind of listener; the public one as it is served. */
 let descriptions: Record<"public" | "admin", Conformance>;
 let keys: Record<string, string>;
 /** What no request may take away: the keys in use, the domain that may send. */
 const spared = new Set(["ok.test"]);
 beforeAll(async () => {
-  door = await startDoor();
-  const described = await door.ask({ method: "GET", target: "/openapi.json" });
+  program = await startProgram();
+  const described = await program.ask({ method: "GET", target: "/openapi.json" });
   const publicUrl = "https://mail.svc.test";
   descriptions = {
     public: createConformance(asRecord(parsed(described.text))),
-    admin: createConformance(createDocument(routesAsData(), { door: "admin", publicUrl })),
+    admin: createConformance(createDocument(routesAsData(), { listener: "admin", publicUrl })),
   };
   keys = {};
   for (const scope of ["send", "suppressions", "reporting", "admin"])
     for (const test of [false, true]) keys[`${scope}${test ? "_test" : ""}`] = await newKey({ scope, test });
   for (const way of ["revoke", "disable"]) {
-    const { id, key } = await door.admin("POST", "/v1/keys", { name: way, scope: "admin", test: true });
-    await door.admin("POST", `/v1/keys/${id}/${way}`);
+    const { id, key } = await program.admin("POST", "/v1/keys", { name: way, scope: "admin", test: true });
+    await program.admin("POST", `/v1/keys/${id}/${way}`);
     keys[way] = key;
   }
   keys["elsewhere"] = (
-    await door.admin("POST", "/v1/keys", { name: "far", scope: "admin", allow_ips: ["203.0.113.7"] })
+    await program.admin("POST", "/v1/keys", { name: "far", scope: "admin", allow_ips: ["203.0.113.7"] })
   ).key;
 });
-afterAll(() => door?.stop());
-afterEach(() => expect(door.failures.splice(0)).toEqual([]));
+afterAll(() => program?.stop());
+afterEach(() => expect(program.failures.splice(0)).toEqual([]));
 
 async function newKey(wanted: object, account = "default"): Promise<string> {
-  const { id, key } = await door.admin("POST", "/v1/keys", { name: "k", ...wanted }, account);
+  const { id, key } = await program.admin("POST", "/v1/keys", { name: "k", ...wanted }, account);
   spared.add(id);
   return key;
 }
@@ -71,14 +71,15 @@ test(
           "x-forwarded-for": `198.51.${(source >> 8) % 256}.${source++ % 256}`,
           ...asked.headers,
         }; // no lock-out
-        const ways = route.doors === "both" ? (["public", "admin"] as const) : ([route.doors] as const);
+        const ways =
+          route.listeners === "both" ? (["public", "admin"] as const) : ([route.listeners] as const);
         const way = ways[source % ways.length] ?? "public";
-        const told = await door.ask({ ...asked, door: way, headers: from });
+        const told = await program.ask({ ...asked, listener: way, headers: from });
         memory.learn(told);
         const name = `${route.method} ${route.path}`;
         seen.set(name, (seen.get(name) ?? new Set()).add(told.status));
         const { method } = asked;
-        const faults = faultsOf(told, { method, accept: from["accept" as keyof typeof from], door: way });
+        const faults = faultsOf(told, { method, accept: from["accept" as keyof typeof from], listener: way });
         faults.push(...descriptions[way].faultsOf({ ...told, method, path: asked.target }));
         if (faults.length > 0)
           throw new Error(
@@ -126,17 +127,17 @@ describe("errors lists each fault of a body once", () => {
       });
       const target = route.path.replace(/\{\w+\}/g, "x");
       const unknown: [string, unknown][] = ["unknown_1", "constructor", "toString"].map((name) => [name, 1]);
-      const admin = route.doors === "admin";
+      const admin = route.listeners === "admin";
       await fc.assert(
         fc.asyncProperty(fc.subarray([...faulty, ...unknown], { minLength: 1 }), async (chosen) => {
-          const told = await door.ask({
+          const told = await program.ask({
             method: route.method,
             target,
             headers: { authorization: `Bearer ${keys["admin"]}`, "content-type": "application/json" },
             body: JSON.stringify(Object.fromEntries(chosen)),
-            door: admin ? "admin" : "public",
+            listener: admin ? "admin" : "public",
           });
-          expect(faultsOf(told, { method: route.method, door: admin ? "admin" : "public" })).toEqual([]);
+          expect(faultsOf(told, { method: route.method, listener: admin ? "admin" : "public" })).toEqual([]);
           expect(told.status, told.text).toBe(422);
           const rows = asRecord(parsed(told.text))["errors"] as { field: string; issue: string }[];
           const own = rows.filter(({ issue }) => !/not both|alone|together/.test(issue)); // not what two of them may not be together
@@ -161,7 +162,7 @@ test("what belongs to another account is as unknown as what never was, byte for 
   const made = async (path: string, body: object, key = mine): Promise<Record<string, unknown>> => {
     const headers = { authorization: `Bearer ${key}`, ...json };
     return asRecord(
-      parsed((await door.ask({ method: "POST", target: path, headers, body: JSON.stringify(body) })).text),
+      parsed((await program.ask({ method: "POST", target: path, headers, body: JSON.stringify(body) })).text),
     );
   };
   const send_at = new Date(Date.now() + 3_600_000).toISOString();
@@ -196,11 +197,11 @@ test("what belongs to another account is as unknown as what never was, byte for 
   let compared = 0;
   for (const route of routes) {
     const resource = route.path.split("/")[2] ?? "";
-    if (route.doors === "admin" || !/^\/v1\/[\w-]+\/\{\w+\}/.test(route.path) || !(resource in existing))
+    if (route.listeners === "admin" || !/^\/v1\/[\w-]+\/\{\w+\}/.test(route.path) || !(resource in existing))
       continue;
     const ask = async (of: Record<string, string>) => {
       const name = encodeURIComponent(of[resource] ?? "");
-      const told = await door.ask({
+      const told = await program.ask({
         method: route.method,
         target: route.path.replace(/\{\w+\}/, name),
         headers: { authorization: `Bearer ${other}`, ...json },

@@ -2,18 +2,18 @@
 // fits. Bytes and headers by a table; bodies, queries and paths by the routes' own schemas: hostile-bodies.test.ts.
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { routesAsData, startDoor, type Door, type Told } from "../support/door.ts";
+import { routesAsData, startProgram, type Program, type ProgramResponse } from "../support/program.ts";
 import { asRecord, faultsOf, parsed } from "../support/judge.ts";
 
-let door: Door;
+let program: Program;
 let key: string;
 
 beforeAll(async () => {
-  door = await startDoor();
-  key = (await door.admin("POST", "/v1/keys", { name: "k", scope: "admin", test: true })).key;
+  program = await startProgram();
+  key = (await program.admin("POST", "/v1/keys", { name: "k", scope: "admin", test: true })).key;
 });
-afterAll(() => door?.stop());
-afterEach(() => expect(door.failures.splice(0)).toEqual([]));
+afterAll(() => program?.stop());
+afterEach(() => expect(program.failures.splice(0)).toEqual([]));
 
 type Fields = [string, string][];
 const standing = (): Fields => [
@@ -30,8 +30,8 @@ function head(line: string, fields: Fields = [], without: string[] = []): string
 }
 
 /** Every answer of a connection. */
-function answersIn(bytes: string): Told[] {
-  const answers: Told[] = [];
+function answersIn(bytes: string): ProgramResponse[] {
+  const answers: ProgramResponse[] = [];
   for (let rest = bytes; rest.startsWith("HTTP/1.1 ");) {
     const end = rest.indexOf("\r\n\r\n");
     const [line = "", ...lines] = rest.slice(0, end).split("\r\n");
@@ -51,7 +51,7 @@ function answersIn(bytes: string): Told[] {
 
 /** The one answer, held to its form: [status, code]. */
 async function judged(method: string, pieces: (string | Buffer)[]): Promise<[number, unknown]> {
-  const bytes = await door.raw(pieces);
+  const bytes = await program.raw(pieces);
   const all = answersIn(bytes);
   expect(all, bytes).toHaveLength(1);
   const [told] = all;
@@ -60,7 +60,7 @@ async function judged(method: string, pieces: (string | Buffer)[]): Promise<[num
   return [told.status, codeOf(told)];
 }
 
-function codeOf(told: Told): unknown {
+function codeOf(told: ProgramResponse): unknown {
   const body = asRecord(parsed(told.text));
   return body["code"] ?? asRecord(body["error"])["code"];
 }
@@ -181,7 +181,7 @@ describe("bodies", () => {
     [1.5, 422],
     [604_800, 200],
   ])("a number is read as what it is: overlap_seconds %d", async (seconds, status) => {
-    const { id } = await door.admin("POST", "/v1/webhooks", { url: "https://hook.test/" });
+    const { id } = await program.admin("POST", "/v1/webhooks", { url: "https://hook.test/" });
     const raw = Object.is(seconds, -0) ? "-0" : String(seconds);
     const [got] = await judged(
       "POST",
@@ -200,18 +200,18 @@ describe("bodies", () => {
     ["message in a batch", "/v1/messages/batch", `{"messages":[{${distinct}}]}`],
     ["pile of brackets", "/v1/messages", "[".repeat(300_000)],
   ])("a large %s is refused in a short answer, unparsed", async (_name, path, body) => {
-    const [told] = answersIn(await door.raw(post(body, json, path)));
-    expect([told?.status, codeOf(told as Told)], path).toEqual([422, "validation_failed"]);
-    expect(told?.text).toMatch(/The body holds more than \d+ values/);
+    const [told] = answersIn(await program.raw(post(body, json, path)));
+    expect([told?.status, codeOf(told as ProgramResponse)], path).toEqual([422, "validation_failed"]);
+    expect(told?.text).toMatch(/The body has more than \d+ values/);
     expect(told?.text.length).toBeLessThan(1000);
   });
 
-  test("a refusal is never much larger than what it refuses, and a long name is told in short", async () => {
+  test("a refusal is never much larger than what it refuses, and a long name is quoted in short", async () => {
     const types = many("1").slice(0, 2 * 19_000);
-    const [told] = answersIn(await door.raw(post(`{"events":[${types}1]}`, json, "/v1/webhooks")));
+    const [told] = answersIn(await program.raw(post(`{"events":[${types}1]}`, json, "/v1/webhooks")));
     expect((asRecord(parsed(told?.text ?? ""))["errors"] as unknown[]).length).toBe(1000);
     const [long] = answersIn(
-      await door.raw(post(`{"url":"https://hook.test/","${"n".repeat(9000)}":1}`, json, "/v1/webhooks")),
+      await program.raw(post(`{"url":"https://hook.test/","${"n".repeat(9000)}":1}`, json, "/v1/webhooks")),
     );
     expect(asRecord(parsed(long?.text ?? ""))["field"]).toBe(`["${"n".repeat(100)}…"]`);
   });
@@ -417,15 +417,17 @@ describe("what announces a body", () => {
       ["Expect", "100-continue"],
       ["Content-Length", String(sound.length)],
     ];
-    const right = await door.raw([head("POST /v1/messages", [...json, ...expecting]), sound]);
+    const right = await program.raw([head("POST /v1/messages", [...json, ...expecting]), sound]);
     expect(right).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 202 /);
-    const wrong = await door.raw([head("POST /v1/messages", [["Content-Type", "text/plain"], ...expecting])]);
+    const wrong = await program.raw([
+      head("POST /v1/messages", [["Content-Type", "text/plain"], ...expecting]),
+    ]);
     expect(wrong).toMatch(/^HTTP\/1\.1 415 /);
   });
 
   test("bytes behind the announced length are the next request, whose refusal comes after the first one's answer", async () => {
     const length: Fields = [["Content-Length", String(sound.length)]];
-    const bytes = await door.raw([
+    const bytes = await program.raw([
       head("POST /v1/messages", [...json, ...length], ["Connection"]),
       `${sound}garbage\r\n\r\n`,
     ]);
@@ -495,8 +497,8 @@ describe("targets and methods", () => {
       ["Access-Control-Request-Method", "POST"],
       ["Access-Control-Request-Headers", "authorization"],
     ];
-    for (const { path, doors } of routesAsData()) {
-      if (doors === "admin") continue;
+    for (const { path, listeners } of routesAsData()) {
+      if (listeners === "admin") continue;
       const target = path.replace(/\{\w+\}/g, "x");
       expect((await judged("OPTIONS", [head(`OPTIONS ${target}`, origin)]))[0], path).toBe(405);
       await judged("GET", [head(`GET ${target}`, origin)]);
@@ -504,21 +506,21 @@ describe("targets and methods", () => {
   });
 
   test("HEAD is GET without its body, on every route that has one", async () => {
-    for (const { path, method, doors } of routesAsData()) {
-      if (method !== "GET" || doors === "admin") continue;
+    for (const { path, method, listeners } of routesAsData()) {
+      if (method !== "GET" || listeners === "admin") continue;
       const target = path.replace(/\{\w+\}/g, "x");
       const [got, asked] = await Promise.all(
         (["GET", "HEAD"] as const).map((one) =>
-          door.ask({ method: one, target, headers: { authorization: `Bearer ${key}` } }),
+          program.ask({ method: one, target, headers: { authorization: `Bearer ${key}` } }),
         ),
       );
-      expect(faultsOf(asked as Told, { method: "HEAD" }), path).toEqual([]);
-      const facts = ({ status, headers }: Told) => [
+      expect(faultsOf(asked as ProgramResponse, { method: "HEAD" }), path).toEqual([]);
+      const facts = ({ status, headers }: ProgramResponse) => [
         status,
         headers["content-type"],
         headers["content-length"],
       ];
-      expect(facts(asked as Told), path).toEqual(facts(got as Told));
+      expect(facts(asked as ProgramResponse), path).toEqual(facts(got as ProgramResponse));
     }
   });
 });

@@ -4,10 +4,10 @@ import type { Acceptance } from "../../src/submission/submission.ts";
 import { settle } from "../support/clock.ts";
 import { acceptance, startHttp, type Harness } from "./harness.ts";
 
-let door: Harness | null = null;
+let http: Harness | null = null;
 afterEach(async () => {
-  await door?.stop();
-  door = null;
+  await http?.stop();
+  http = null;
 });
 
 interface Waiting {
@@ -45,7 +45,7 @@ async function start() {
         }),
     },
   });
-  door = running;
+  http = running;
   const post = (key: string | null, body: unknown, apiKey?: string) =>
     running.ask({
       method: "POST",
@@ -164,7 +164,7 @@ test("a key is looked at before the shape, and not without one", async () => {
   expect((await post(null, [])).status).toBe(422);
 });
 
-test.each(["", "a".repeat(256), "caf\u00e9"])("%j is no idempotency key", async (key) => {
+test.each(["", "a".repeat(256), "caf\u00e9"])("%j is not an idempotency key", async (key) => {
   const { post } = await start();
   const { status, json } = await post(key, {});
   expect([status, json["field"]]).toEqual([400, "Idempotency-Key"]);

@@ -15,21 +15,21 @@ import type { ManualClock } from "../support/clock.ts";
 import { getFrom, reading, second, stampOf } from "./conditional-reads.ts";
 import { newDomain, startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let account: number;
 
 beforeAll(async () => {
-  door = await startStored(() => ({ config: { rates: {} } }));
-  ({ store, clock } = door);
-  account = door.account.key;
+  http = await startStored(() => ({ config: { rates: {} } }));
+  ({ store, clock } = http);
+  account = http.account.key;
   await store.createDomain(newDomain(account, "shop.example", clock.now()));
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(() => clock.advance(5000));
 
-const get = getFrom(() => door);
+const get = getFrom(() => http);
 const read = reading(get);
 
 describe("within a second", () => {
@@ -61,7 +61,7 @@ describe("within a second", () => {
     expect((await get("/v1/suppressions", date)).status).toBe(200);
   });
 
-  test("an entry is shown anew when it changes twice in one", async () => {
+  test("an entry is shown again when it changes twice in one", async () => {
     await clock.advance(1000 - (clock.now() % 1000));
     await add("twice@a.test", { expiresAt: clock.now() + minute });
     const path = "/v1/suppressions/twice@a.test";
@@ -178,7 +178,7 @@ describe("If-Modified-Since", () => {
     expect((await get(path, stamp)).status).toBe(304);
     expect((await get(path, stamp, { headers: { "if-none-match": '"x"' } })).status).toBe(200);
     const twice = { path, headers: { "if-modified-since": [stamp, stamp] } };
-    expect((await door.ask(twice)).status).toBe(200);
+    expect((await http.ask(twice)).status).toBe(200);
   });
 
   test("makes no 304 of a refusal: what is not there is 404, a bad filter 400, an empty bucket 429", async () => {

@@ -10,7 +10,7 @@ import { newDirectory, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Harness } from "./harness.ts";
 
-let door: Harness;
+let http: Harness;
 let store: Store;
 let pools: Pools;
 let asked: string[];
@@ -42,12 +42,12 @@ beforeEach(async () => {
   });
   pools.onProblem((problem) => void told.push(subjectOf(problem)));
   await pools.start();
-  door = await startHttp({ opened: { store, clock }, pools });
+  http = await startHttp({ opened: { store, clock }, pools });
 });
-afterEach(() => door.stop());
+afterEach(() => http.stop());
 
 const operator = (method: string, path: string, account: string, body?: unknown): Promise<Answer> =>
-  door.ask({
+  http.ask({
     admin: true,
     method,
     path,
@@ -55,7 +55,7 @@ const operator = (method: string, path: string, account: string, body?: unknown)
     ...(body === undefined ? {} : { body }),
   });
 const as = (value: string, method: string, path: string, body?: unknown): Promise<Answer> =>
-  door.ask({ key: value, method, path, ...(body === undefined ? {} : { body }) });
+  http.ask({ key: value, method, path, ...(body === undefined ? {} : { body }) });
 const add = (value: string, address: string, hostname?: string): Promise<Answer> =>
   as(value, "POST", "/v1/ip_pools/default/ips", { ip_address: address, ...(hostname ? { hostname } : {}) });
 const keyOf = async (account: string): Promise<string> =>
@@ -120,7 +120,7 @@ test("what the operator assigns can be used, by that account alone", async () =>
   expect(pools.addressesOf((await store.accountByName("b"))?.key ?? 0)).toEqual(["192.0.2.2"]);
 });
 
-test("taken away, an address leaves its pool: mail of the pool waits and the operator is told", async () => {
+test("taken away, an address leaves its pool: mail of the pool waits and the operator is notified", async () => {
   const b = await another("b");
   await operator("POST", "/v1/ip_assignments", "b", { ip_address: "192.0.2.2" });
   await as(b, "POST", "/v1/ip_pools", { name: "news" });

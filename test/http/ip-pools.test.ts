@@ -9,7 +9,7 @@ import type { ManualClock } from "../support/clock.ts";
 import { list, text, type Answer } from "./harness.ts";
 import { startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let pools: Pools;
@@ -26,7 +26,7 @@ const answer = (name: string): Promise<DnsAnswer<string>> => {
 };
 
 beforeAll(async () => {
-  door = await startStored((opened) => {
+  http = await startStored((opened) => {
     pools = createPools({
       ...opened,
       resolver: { ptr: answer, a: answer, aaaa: answer },
@@ -36,14 +36,14 @@ beforeAll(async () => {
     });
     return { pools };
   });
-  ({ store, clock } = door);
+  ({ store, clock } = http);
   await pools.start();
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(() => clock.advance(1000));
 
 const call = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  door.ask({ method, path, ...(body === undefined ? {} : { body }) });
+  http.ask({ method, path, ...(body === undefined ? {} : { body }) });
 /** A pool of its own. */
 const freshPool = async (): Promise<string> => {
   const name = `pool-${++count}`;
@@ -96,12 +96,12 @@ describe("pools", () => {
     const name = `main-${++count}`;
     await call("POST", "/v1/ip_pools", { name, is_default: true });
     expect((await call("GET", "/v1/ip_pools/default")).json["is_default"]).toBe(false);
-    expect(pools.nameFor(door.account.key, null)).toBe(name);
+    expect(pools.nameFor(http.account.key, null)).toBe(name);
     expect((await call("DELETE", `/v1/ip_pools/${name}`)).status).toBe(409);
     await call("PATCH", `/v1/ip_pools/${name}`, { is_default: false });
     expect((await call("GET", "/v1/ip_pools/default")).json["is_default"]).toBe(true);
     expect((await call("DELETE", `/v1/ip_pools/${name}`)).status).toBe(204);
-    expect(pools.nameFor(door.account.key, null)).toBe("default");
+    expect(pools.nameFor(http.account.key, null)).toBe("default");
   });
 
   test("the pool `default` stays: it is not deleted, and gives the role away only to another", async () => {
@@ -116,19 +116,19 @@ describe("pools", () => {
     await call("POST", `/v1/ip_pools/${name}/ips`, { ip_address: ip });
     expect((await call("DELETE", `/v1/ip_pools/${name}`)).status).toBe(409);
     await call("DELETE", `/v1/ip_pools/${name}/ips/${ip}`);
-    const queueName = `${door.account.key}.${name}/x.test`;
+    const queueName = `${http.account.key}.${name}/x.test`;
     const message = newMessage({
-      accountKey: door.account.key,
+      accountKey: http.account.key,
       at: clock.now(),
       queueName,
       sendAt: clock.now() + 60_000,
     });
     await accept(store, message);
     expect((await call("DELETE", `/v1/ip_pools/${name}`)).json["code"]).toBe("conflict");
-    await store.cancelMessage(door.account.key, message.message.id, clock.now());
+    await store.cancelMessage(http.account.key, message.message.id, clock.now());
     const [job] = await accept(
       store,
-      newMessage({ accountKey: door.account.key, at: clock.now(), queueName, lease: true }),
+      newMessage({ accountKey: http.account.key, at: clock.now(), queueName, lease: true }),
     );
     expect((await call("DELETE", `/v1/ip_pools/${name}`)).status).toBe(409);
     await store.release("boot-1", [job?.key ?? 0], clock.now());
@@ -139,9 +139,9 @@ describe("pools", () => {
     await accept(
       store,
       newMessage({
-        accountKey: door.account.key,
+        accountKey: http.account.key,
         at: clock.now(),
-        queueName: `${door.account.key}.${shorter}-b/x.test`,
+        queueName: `${http.account.key}.${shorter}-b/x.test`,
       }),
     );
     expect((await call("DELETE", `/v1/ip_pools/${shorter}`)).status).toBe(204);
@@ -163,9 +163,9 @@ describe("pools", () => {
   });
 
   test("only a key of scope admin may see or change pools", async () => {
-    const { value } = await door.key("send");
+    const { value } = await http.key("send");
     for (const path of ["/v1/ip_pools", "/v1/ip-pools", "/v1/ips"]) {
-      const { status, json } = await door.ask({ path, key: value });
+      const { status, json } = await http.ask({ path, key: value });
       expect([status, json["error"]?.["required_scope"]]).toEqual([403, "admin"]);
     }
   });
@@ -186,8 +186,8 @@ describe("pools", () => {
       body: { name: "once" },
       headers: { "idempotency-key": "k1" },
     };
-    const first = await door.ask(ask);
-    const second = await door.ask(ask);
+    const first = await http.ask(ask);
+    const second = await http.ask(ask);
     expect([second.status, second.text, second.headers["location"]]).toEqual([
       201,
       first.text,

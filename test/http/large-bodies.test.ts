@@ -5,10 +5,10 @@ import { LargeRequest } from "../../src/submission/large-request.ts";
 import { settle } from "../support/clock.ts";
 import { acceptance, startHttp, type Harness } from "./harness.ts";
 
-let door: Harness | null = null;
+let http: Harness | null = null;
 afterEach(async () => {
-  await door?.stop();
-  door = null;
+  await http?.stop();
+  http = null;
 });
 
 const mega = 1024 * 1024;
@@ -21,7 +21,7 @@ const made = {
   now: 0,
 };
 
-/** A door whose sends answer only when the test says so. */
+/** A server whose sends answer only when the test says so. */
 async function start() {
   const sends: { size: number; answer(): void }[] = [];
   const running = await startHttp({
@@ -38,7 +38,7 @@ async function start() {
       },
     },
   });
-  door = running;
+  http = running;
   const { value } = await running.key("send");
   const open = (headers: Record<string, string>): { req: ClientRequest; status: Promise<number> } => {
     const req = request({

@@ -9,12 +9,12 @@ import { list, text, type Answer, type Ask } from "./harness.ts";
 import { startStored, submissionOver, type Stored } from "./stored.ts";
 
 let store: Store;
-let door: Stored;
+let http: Stored;
 /** What submission was given. */
 const given: unknown[] = [];
 
 beforeAll(async () => {
-  door = await startStored((opened) => {
+  http = await startStored((opened) => {
     const real = submissionOver(opened, "ok.test");
     return {
       submission: {
@@ -27,18 +27,18 @@ beforeAll(async () => {
       },
     };
   });
-  ({ store } = door);
+  ({ store } = http);
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const path = "/v1/messages";
 function post(rest: string, raw: string | Buffer, more: Partial<Ask> = {}): Promise<Answer> {
   given.length = 0;
-  return door.ask({ method: "POST", path: `${path}${rest}`, raw, ...more });
+  return http.ask({ method: "POST", path: `${path}${rest}`, raw, ...more });
 }
 
 async function contentOf(id: string): Promise<string> {
-  const message = await store.message(door.account.key, id);
+  const message = await store.message(http.account.key, id);
   if (!message?.content) throw new Error("the message has no content");
   const parts: Buffer[] = [];
   for await (const chunk of store.openContent(message.content)) parts.push(chunk);
@@ -152,6 +152,6 @@ test("an Idempotency-Key with a large body replays the same body and refuses ano
 });
 
 test("a large body for another resource is read in the thread too, and what it says comes whole", async () => {
-  const answer = await door.ask({ method: "POST", path: `${path}/validate`, raw: padded(good()) });
+  const answer = await http.ask({ method: "POST", path: `${path}/validate`, raw: padded(good()) });
   expect([answer.status, answer.json]).toEqual([200, { valid: true }]);
 });

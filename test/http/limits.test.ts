@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from "vitest";
 import { acceptance, startHttp, type Ask, type Harness } from "./harness.ts";
 
-let door: Harness | null = null;
+let http: Harness | null = null;
 afterEach(async () => {
-  await door?.stop();
-  door = null;
+  await http?.stop();
+  http = null;
 });
 
 const emptyPage = () => Promise.resolve({ rows: [], next: null, hasMore: false });
@@ -25,16 +25,16 @@ async function statuses(to: Harness, times: number, ask: Ask): Promise<Map<numbe
   return counts;
 }
 
-test("of a burst of 230 sends exactly 200 are taken, the others are told to wait", async () => {
-  door = await startHttp({ store, submission });
+test("of a burst of 230 sends exactly 200 are taken, the others are 429", async () => {
+  http = await startHttp({ store, submission });
   const send: Ask = { method: "POST", path: "/v1/messages", body: {} };
-  expect(await statuses(door, 230, send)).toEqual(
+  expect(await statuses(http, 230, send)).toEqual(
     new Map([
       [202, 200],
       [429, 30],
     ]),
   );
-  const { json, headers } = await door.ask(send);
+  const { json, headers } = await http.ask(send);
   expect(headers["retry-after"]).toBe("1");
   expect(headers["x-ratelimit-remaining"]).toBe("0");
   expect(json["error"]).toMatchObject({
@@ -42,8 +42,8 @@ test("of a burst of 230 sends exactly 200 are taken, the others are told to wait
     bucket: "messages-write",
     retry_after_seconds: 1,
   });
-  await door.clock.advance(50);
-  expect(await statuses(door, 20, send)).toEqual(
+  await http.clock.advance(50);
+  expect(await statuses(http, 20, send)).toEqual(
     new Map([
       [202, 10],
       [429, 10],
@@ -51,107 +51,107 @@ test("of a burst of 230 sends exactly 200 are taken, the others are told to wait
   );
 });
 
-test("a limit of the configuration holds, and reads are not touched by writes", async () => {
-  door = await startHttp({
+test("a limit of the configuration applies, and reads are not touched by writes", async () => {
+  http = await startHttp({
     store,
     submission,
     config: { rates: { "messages-write": { burst: 2, perSecond: 1 } } },
   });
-  expect(await statuses(door, 5, { method: "POST", path: "/v1/messages", body: {} })).toEqual(
+  expect(await statuses(http, 5, { method: "POST", path: "/v1/messages", body: {} })).toEqual(
     new Map([
       [202, 2],
       [429, 3],
     ]),
   );
-  expect((await door.ask({ path: "/v1/messages" })).status).toBe(200);
+  expect((await http.ask({ path: "/v1/messages" })).status).toBe(200);
 });
 
 test("a body is not read before its request has a token", async () => {
-  door = await startHttp({
+  http = await startHttp({
     store,
     submission,
     config: { rates: { "messages-write": { burst: 1, perSecond: 0.001 } } },
   });
-  await door.ask({ method: "POST", path: "/v1/messages", body: {} });
-  expect((await door.ask({ method: "POST", path: "/v1/messages", raw: "{" })).status).toBe(429);
+  await http.ask({ method: "POST", path: "/v1/messages", body: {} });
+  expect((await http.ask({ method: "POST", path: "/v1/messages", raw: "{" })).status).toBe(429);
 });
 
 test("the operator's socket has no limit", async () => {
-  door = await startHttp({ store, config: { rates: { "messages-read": { burst: 1, perSecond: 0.001 } } } });
-  expect(await statuses(door, 20, { path: "/v1/messages", admin: true })).toEqual(new Map([[200, 20]]));
+  http = await startHttp({ store, config: { rates: { "messages-read": { burst: 1, perSecond: 0.001 } } } });
+  expect(await statuses(http, 20, { path: "/v1/messages", admin: true })).toEqual(new Map([[200, 20]]));
 });
 
 test("fifty bad keys lock the source out, even with a valid key, for five minutes", async () => {
-  door = await startHttp({ store });
+  http = await startHttp({ store });
   const good: Ask = { path: "/v1/messages" };
-  expect((await door.ask(good)).status).toBe(200);
-  expect(await statuses(door, 50, { path: "/v1/messages", key: badKey })).toEqual(new Map([[401, 50]]));
-  const locked = await door.ask(good);
+  expect((await http.ask(good)).status).toBe(200);
+  expect(await statuses(http, 50, { path: "/v1/messages", key: badKey })).toEqual(new Map([[401, 50]]));
+  const locked = await http.ask(good);
   expect(locked.status).toBe(403);
   expect(locked.json["error"]).toMatchObject({ code: "source_ip_locked", retry_after_seconds: 300 });
-  await door.clock.advance(299_000);
-  expect((await door.ask(good)).status).toBe(403);
-  await door.clock.advance(1_000);
-  expect((await door.ask(good)).status).toBe(200);
+  await http.clock.advance(299_000);
+  expect((await http.ask(good)).status).toBe(403);
+  await http.clock.advance(1_000);
+  expect((await http.ask(good)).status).toBe(200);
 });
 
 test("a success between failures resets the count", async () => {
-  door = await startHttp({ store });
+  http = await startHttp({ store });
   for (let round = 0; round < 2; round++) {
-    await statuses(door, 49, { path: "/v1/messages", key: badKey });
-    expect((await door.ask({ path: "/v1/messages" })).status).toBe(200);
-    await door.clock.advance(2_000); // the source's own bucket
+    await statuses(http, 49, { path: "/v1/messages", key: badKey });
+    expect((await http.ask({ path: "/v1/messages" })).status).toBe(200);
+    await http.clock.advance(2_000); // the source's own bucket
   }
 });
 
 test("an empty bucket of the source is 429 in place of 401", async () => {
-  door = await startHttp({ store, config: { rates: { unauthenticated: { burst: 3, perSecond: 1 } } } });
-  expect(await statuses(door, 5, { path: "/v1/messages", key: badKey })).toEqual(
+  http = await startHttp({ store, config: { rates: { unauthenticated: { burst: 3, perSecond: 1 } } } });
+  expect(await statuses(http, 5, { path: "/v1/messages", key: badKey })).toEqual(
     new Map([
       [401, 3],
       [429, 2],
     ]),
   );
-  const { json } = await door.ask({ path: "/v1/messages", key: badKey });
+  const { json } = await http.ask({ path: "/v1/messages", key: badKey });
   expect(json["error"]).toMatchObject({ code: "rate_limit_exceeded", bucket: "unauthenticated" });
-  expect((await door.ask({ path: "/v1/messages" })).status).toBe(200);
+  expect((await http.ask({ path: "/v1/messages" })).status).toBe(200);
 });
 
 const proxied = {
   http: { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: ["127.0.0.1", "10.0.0.0/8"] },
 };
 
-test("X-Forwarded-For of a peer that is no trusted proxy neither frees the peer nor locks out another", async () => {
-  door = await startHttp({ store });
+test("X-Forwarded-For of a peer that is not a trusted proxy neither frees the peer nor locks out another", async () => {
+  http = await startHttp({ store });
   for (let i = 0; i < 50; i++) {
-    await door.ask({
+    await http.ask({
       path: "/v1/messages",
       key: badKey,
       headers: { "x-forwarded-for": i % 2 ? `203.0.113.${i}` : "198.51.100.7" },
     });
   }
-  expect((await door.ask({ path: "/v1/messages" })).status).toBe(403);
+  expect((await http.ask({ path: "/v1/messages" })).status).toBe(403);
 });
 
 test("behind a trusted proxy the right-most hop that is none is the source", async () => {
-  door = await startHttp({ store, config: proxied });
+  http = await startHttp({ store, config: proxied });
   const https = { "x-forwarded-proto": "https" };
   for (let i = 0; i < 50; i++) {
     const hops = `198.51.100.7, 203.0.113.9, 10.1.2.${i}`; // the first is the client's own invention
-    await door.ask({ path: "/v1/messages", key: badKey, headers: { ...https, "x-forwarded-for": hops } });
+    await http.ask({ path: "/v1/messages", key: badKey, headers: { ...https, "x-forwarded-for": hops } });
   }
   const from = async (ip: string) =>
-    (await door?.ask({ path: "/v1/messages", headers: { ...https, "x-forwarded-for": ip } }))?.status;
+    (await http?.ask({ path: "/v1/messages", headers: { ...https, "x-forwarded-for": ip } }))?.status;
   expect(await from("203.0.113.9")).toBe(403);
   expect(await from("198.51.100.7")).toBe(200);
   expect(await from("203.0.113.9:4711")).toBe(403);
 });
 
 test("a key's allowlist judges the address behind the proxy", async () => {
-  door = await startHttp({ store, config: proxied });
-  const { value } = await door.key("admin", { allowIps: ["192.0.2.0/24", "2001:db8::/32"] });
+  http = await startHttp({ store, config: proxied });
+  const { value } = await http.key("admin", { allowIps: ["192.0.2.0/24", "2001:db8::/32"] });
   const from = (ip: string) =>
-    door?.ask({
+    http?.ask({
       path: "/v1/messages",
       key: value,
       headers: { "x-forwarded-proto": "https", "x-forwarded-for": ip },
@@ -163,11 +163,11 @@ test("a key's allowlist judges the address behind the proxy", async () => {
 });
 
 test("without TLS a trusted proxy must say that its client came over HTTPS", async () => {
-  door = await startHttp({ store, config: proxied });
+  http = await startHttp({ store, config: proxied });
   const said = async (value: string) =>
-    (await door?.ask({ path: "/v1/messages", headers: { "x-forwarded-proto": value } }))?.status;
+    (await http?.ask({ path: "/v1/messages", headers: { "x-forwarded-proto": value } }))?.status;
   expect(await said("https")).toBe(200);
   expect(await said("http")).toBe(400);
   expect(await said("https, http")).toBe(400);
-  expect((await door.ask({ path: "/v1/messages" })).status).toBe(400);
+  expect((await http.ask({ path: "/v1/messages" })).status).toBe(400);
 });

@@ -11,10 +11,10 @@ import { keepSelfSigned } from "../../src/tls/self-signed.ts";
 import { settle } from "../support/clock.ts";
 import { list, send, startHttp, text, type Harness } from "./harness.ts";
 
-let door: Harness | null = null;
+let http: Harness | null = null;
 afterEach(async () => {
-  await door?.stop();
-  door = null;
+  await http?.stop();
+  http = null;
 });
 
 const emptyPage = () => Promise.resolve({ rows: [], next: null, hasMore: false });
@@ -54,12 +54,12 @@ async function withTls() {
     },
     reload: () => Promise.resolve(null),
   };
-  door = await startHttp({ store, certificates });
+  http = await startHttp({ store, certificates });
   const change = (next: typeof current): void => {
     current = next;
     for (const listener of listeners) listener();
   };
-  return { door, change };
+  return { http, change };
 }
 
 function handshake(
@@ -80,7 +80,7 @@ function handshake(
 }
 
 test("TLS 1.2 and 1.3 are spoken, 1.1 is refused, and HTTP/2 is not offered", async () => {
-  const { port } = (await withTls()).door;
+  const { port } = (await withTls()).http;
   expect(await handshake(port, { maxVersion: "TLSv1.2" })).toMatchObject({ protocol: "TLSv1.2" });
   expect(await handshake(port, { ALPNProtocols: ["h2", "http/1.1"] })).toMatchObject({
     protocol: "TLSv1.3",
@@ -92,19 +92,19 @@ test("TLS 1.2 and 1.3 are spoken, 1.1 is refused, and HTTP/2 is not offered", as
 });
 
 test("plain HTTP on the TLS port is closed without an answer", async () => {
-  const { port } = (await withTls()).door;
+  const { port } = (await withTls()).http;
   expect(await exchange(port, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")).toBe("");
 });
 
 test("a new certificate is shown without a restart", async () => {
-  const { door: running, change } = await withTls();
+  const { http: running, change } = await withTls();
   const before = await handshake(running.port, {});
   change(await newCertificate());
   expect(await handshake(running.port, {})).not.toEqual(before);
 });
 
 test("requests over TLS are answered", async () => {
-  const { door: running } = await withTls();
+  const { http: running } = await withTls();
   const status = await new Promise((resolve) => {
     httpsRequest(
       { port: running.port, host: "127.0.0.1", path: "/healthz", rejectUnauthorized: false, agent: false },
@@ -135,8 +135,8 @@ test.each([
 ])(
   "%s is refused in the form of every other answer, and the connection ends",
   async (_name, bytes, status) => {
-    door = await startHttp({ store });
-    const answer = await exchange(door.port, bytes);
+    http = await startHttp({ store });
+    const answer = await exchange(http.port, bytes);
     expect(answer.slice(0, 13)).toBe(`HTTP/1.1 ${status} `);
     expect(answer.toLowerCase()).toMatch(
       /x-request-id: req_[\s\S]*x-ratelimit-bucket: unauthenticated[\s\S]*"code":"invalid_request"/,
@@ -146,29 +146,29 @@ test.each([
 );
 
 test("a request without Host is 400", async () => {
-  door = await startHttp({ store });
-  expect(await exchange(door.port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatch(
+  http = await startHttp({ store });
+  expect(await exchange(http.port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatch(
     /^HTTP\/1\.1 400 [\s\S]*x-request-id/,
   );
 });
 
 test("a body is asked for only once its request may come in", async () => {
-  door = await startHttp({ store });
-  const { value } = await door.key("send");
+  http = await startHttp({ store });
+  const { value } = await http.key("send");
   const head = (length: number, key: string) =>
     `POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n`;
-  expect(await exchange(door.port, head(40_000_000, value))).toMatch(/^HTTP\/1\.1 413 /);
-  expect(await exchange(door.port, head(2, "none"))).toMatch(/^HTTP\/1\.1 401 /);
-  expect(await exchange(door.port, `${head(1, value)}{`)).toMatch(
+  expect(await exchange(http.port, head(40_000_000, value))).toMatch(/^HTTP\/1\.1 413 /);
+  expect(await exchange(http.port, head(2, "none"))).toMatch(/^HTTP\/1\.1 401 /);
+  expect(await exchange(http.port, `${head(1, value)}{`)).toMatch(
     /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /,
   );
 });
 
 test("HEAD has the headers of GET and no body", async () => {
-  door = await startHttp({ store });
+  http = await startHttp({ store });
   const [head, get] = [
-    await door.ask({ path: "/v1/messages", method: "HEAD" }),
-    await door.ask({ path: "/v1/messages" }),
+    await http.ask({ path: "/v1/messages", method: "HEAD" }),
+    await http.ask({ path: "/v1/messages" }),
   ];
   expect([head.status, head.text, head.headers["content-length"]]).toEqual([
     200,
@@ -199,14 +199,14 @@ test("on stop what is in flight is answered, idle connections end and new ones a
 
 test("readiness follows the program's own word, liveness does not", async () => {
   let ready = true;
-  door = await startHttp({ status: () => Promise.resolve({ ready }) });
-  expect((await door.ask({ path: "/readyz", key: null })).status).toBe(200);
+  http = await startHttp({ status: () => Promise.resolve({ ready }) });
+  expect((await http.ask({ path: "/readyz", key: null })).status).toBe(200);
   ready = false;
-  expect(await door.ask({ path: "/readyz", key: null })).toMatchObject({
+  expect(await http.ask({ path: "/readyz", key: null })).toMatchObject({
     status: 503,
     headers: { "retry-after": "5" },
   });
-  expect((await door.ask({ path: "/healthz", key: null })).status).toBe(200);
+  expect((await http.ask({ path: "/healthz", key: null })).status).toBe(200);
 });
 
 test("the operator's socket has mode 0660, needs no key and is gone after a stop", async () => {
@@ -221,15 +221,15 @@ test("the operator's socket has mode 0660, needs no key and is gone after a stop
 });
 
 test("the operator names an account, and an unknown one is 404", async () => {
-  door = await startHttp({ store });
+  http = await startHttp({ store });
   const asked = (name: string) =>
-    door?.ask({ path: "/v1/messages", admin: true, headers: { "x-svc-account": name } });
+    http?.ask({ path: "/v1/messages", admin: true, headers: { "x-svc-account": name } });
   expect((await asked("default"))?.status).toBe(200);
   expect((await asked("shop"))?.status).toBe(404);
 });
 
 test("a connection that ends before its TLS handshake gets no HTTP answer", async () => {
-  const { door: opened } = await withTls();
+  const { http: opened } = await withTls();
   const socket = connect(opened.port, "127.0.0.1");
   let heard = "";
   socket.on("data", (bytes) => (heard += bytes.toString("latin1"))).on("error", () => undefined);
@@ -279,9 +279,9 @@ test("a port that is taken ends the start with the system's error and leaves not
 });
 
 test("keys are made, listed, rotated, disabled and revoked on the socket, and hold at once", async () => {
-  door = await startHttp({ store });
+  http = await startHttp({ store });
   const admin = (method: string, path: string, body?: unknown) =>
-    door?.ask({ method, path, admin: true, ...(body === undefined ? {} : { body }) });
+    http?.ask({ method, path, admin: true, ...(body === undefined ? {} : { body }) });
   const made = await admin("POST", "/v1/keys", { name: "shop", scope: "send", allow_ips: ["127.0.0.0/8"] });
   expect(made?.status).toBe(201);
   const [id, key] = [text(made?.json["id"]), text(made?.json["key"])];
@@ -293,7 +293,7 @@ test("keys are made, listed, rotated, disabled and revoked on the socket, and ho
     hint: key.slice(-4),
     allow_ips: ["127.0.0.0/8"],
   });
-  const use = async (value: string) => (await door?.ask({ path: "/v1/messages", key: value }))?.status;
+  const use = async (value: string) => (await http?.ask({ path: "/v1/messages", key: value }))?.status;
   expect(await use(key)).toBe(200);
 
   const rotated = (await admin("POST", `/v1/keys/${id}/rotate`))?.json;
@@ -327,19 +327,19 @@ test.each([
   [{ name: "a", scope: "send", allow_ips: ["10.0.0.0/33", "nowhere"] }, ["allow_ips[0]", "allow_ips[1]"]],
   [{ name: "a", scope: "send", expires_at: "tomorrow", extra: 1 }, ["expires_at", "extra"]],
 ])("a key of %j is refused with every problem", async (body, fields) => {
-  door = await startHttp({});
-  const { status, json } = await door.ask({ method: "POST", path: "/v1/keys", admin: true, body });
+  http = await startHttp({});
+  const { status, json } = await http.ask({ method: "POST", path: "/v1/keys", admin: true, body });
   expect([status, list(json["errors"]).map((row) => row["field"])]).toEqual([422, fields]);
 });
 
 test("an operator's act is in the log with his name", async () => {
-  door = await startHttp({});
+  http = await startHttp({});
   const headers = { "x-svc-operator": "ann\u00e9" };
   await send(
     { method: "POST", path: "/v1/keys", admin: true, body: { name: "a", scope: "send" }, headers },
-    { key: null, port: 0, socket: door.socket },
+    { key: null, port: 0, socket: http.socket },
   );
-  expect(door.logged.at(-1)?.fields).toMatchObject({
+  expect(http.logged.at(-1)?.fields).toMatchObject({
     audit: "operator",
     operator: "ann",
     method: "POST",

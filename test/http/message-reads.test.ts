@@ -7,19 +7,19 @@ import type { ManualClock } from "../support/clock.ts";
 import { list, text } from "./harness.ts";
 import { startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let accountKey: number;
 let ask: Stored["call"];
 
 beforeAll(async () => {
-  door = await startStored();
-  ({ store, clock, call: ask } = door);
-  accountKey = door.account.key;
+  http = await startStored();
+  ({ store, clock, call: ask } = http);
+  accountKey = http.account.key;
 });
-afterAll(() => door.stop());
-beforeEach(() => door.clock.advance(1000));
+afterAll(() => http.stop());
+beforeEach(() => http.clock.advance(1000));
 
 describe("messages", () => {
   test("a message is shown with its recipients, its status being what they have in common", async () => {
@@ -190,7 +190,7 @@ describe("messages", () => {
       expect([gone.status, gone.json["code"], gone.json["detail"]]).toEqual([
         404,
         "resource_not_found",
-        "The content of the message is not kept any more.",
+        "The content of the message is no longer kept.",
       ]);
     }
     expect((await ask("GET", path)).json).toMatchObject({ status: "delivered", subject: "Your order" });
@@ -230,7 +230,7 @@ describe("messages", () => {
     expect(seen).toEqual(ids);
   });
 
-  test.each(["abc", "e30", ""])("%j is no cursor", async (cursor) => {
+  test.each(["abc", "e30", ""])("%j is not a cursor", async (cursor) => {
     for (const path of ["/v1/messages", "/v1/events", "/v1/suppressions"]) {
       const { status, json } = await ask("GET", `${path}?cursor=${cursor}`);
       expect([path, status, json["code"], json["field"]]).toEqual([path, 400, "invalid_request", "cursor"]);

@@ -16,16 +16,16 @@ import { startStored, submissionOver, type Stored } from "./stored.ts";
 const hourMs = 3_600_000;
 let clock: ManualClock;
 let store: Store;
-let door: Stored;
+let http: Stored;
 /** A domain of its own for each test, so that lists hold what it sent. */
 let domain: string;
 let count = 0;
 
 beforeAll(async () => {
-  door = await startStored((opened) => ({ submission: submissionOver(opened, "ok.test") }));
-  ({ store, clock } = door);
+  http = await startStored((opened) => ({ submission: submissionOver(opened, "ok.test") }));
+  ({ store, clock } = http);
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(async () => {
   domain = `d${++count}.test`;
   await clock.advance(1000);
@@ -33,7 +33,7 @@ beforeEach(async () => {
 
 const path = "/v1/messages";
 function ask(method: string, rest = "", body?: unknown, more: Partial<Ask> = {}): Promise<Answer> {
-  return door.ask({ method, path: `${path}${rest}`, ...(body === undefined ? {} : { body }), ...more });
+  return http.ask({ method, path: `${path}${rest}`, ...(body === undefined ? {} : { body }), ...more });
 }
 const at = (user: string): string => `${user}@${domain}`;
 
@@ -137,16 +137,16 @@ describe("a list of messages", () => {
     expect(await status(`to_domain=${domain}&tag=t`)).toBe(400);
     expect(await status("to_domain=other.test")).toBe(400);
     expect(await status(`to=${at("a")}`)).toBe(400);
-    expect((await door.ask({ path: `/v1/events?cursor=${cursor}` })).status).toBe(400);
+    expect((await http.ask({ path: `/v1/events?cursor=${cursor}` })).status).toBe(400);
   });
 });
 
 describe("the operator's filters", () => {
   const found = async (query: string, of = path): Promise<Answer> =>
-    door.ask({ path: `${of}?${query}`, admin: true });
+    http.ask({ path: `${of}?${query}`, admin: true });
 
   test("find messages by what became of a recipient, with asterisks", async () => {
-    const { key, value } = await door.key("send");
+    const { key, value } = await http.key("send");
     const a = await send({ to: at("ann"), tags: ["Order-17"] }, { key: value });
     const b = await send({ to: [at("bob"), at("eve")], from: "news@ok.test" });
     await settle(await claim(), (job) =>
@@ -183,7 +183,7 @@ describe("the operator's filters", () => {
   });
 
   test("find events the same way", async () => {
-    const { key, value } = await door.key("send");
+    const { key, value } = await http.key("send");
     await send({ to: at("ann"), tags: ["x"] }, { key: value });
     await send({ to: at("bob"), from: "news@ok.test" });
     await settle(await claim(), (job) =>
@@ -311,7 +311,7 @@ describe("validate", () => {
     ],
     ["a message too large", good({ attachments: [{ filename: "a.bin", content: "A".repeat(27_000_000) }] })],
   ])("says what a send would: %s", async (_, body) => {
-    await store.addSuppressions([newSuppression(door.account.key, "s@sup.test")], clock.now());
+    await store.addSuppressions([newSuppression(http.account.key, "s@sup.test")], clock.now());
     const [sent, checked] = [await ask("POST", "", body), await ask("POST", "/validate", body)];
     expect(sent.status).toBeGreaterThanOrEqual(400);
     expect(seen(checked)).toEqual(seen(sent));

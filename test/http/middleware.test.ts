@@ -32,10 +32,10 @@ const store: Partial<Store> = {
   domainByName: () => Promise.resolve(null),
 };
 
-let door: Harness;
+let http: Harness;
 beforeAll(async () => {
   const high = { burst: 1_000_000, perSecond: 1_000_000 };
-  door = await startHttp({
+  http = await startHttp({
     store,
     submission: { send: () => Promise.resolve(accepted) },
     webhooks: { checkUrl: () => Promise.resolve() },
@@ -44,7 +44,7 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 describe("refusals come in one order", () => {
   const bad = { "content-type": "text/plain", "x-api-version": "1999-01" };
@@ -107,15 +107,15 @@ describe("refusals come in one order", () => {
     ["JSON that is no object", { path: "/v1/messages", method: "POST", raw: "[]" }, 422, "validation_failed"],
   ];
   test.each(table)("%s", async (_name, ask, status, code) => {
-    const answer = await door.ask(ask);
+    const answer = await http.ask(ask);
     expect([answer.status, (answer.json["error"] ?? answer.json)["code"]]).toEqual([status, code]);
   });
 
   test("405 lists what the path supports, HEAD with GET", async () => {
-    expect((await door.ask({ method: "PUT", path: "/v1/messages" })).headers["allow"]).toBe(
+    expect((await http.ask({ method: "PUT", path: "/v1/messages" })).headers["allow"]).toBe(
       "POST, GET, HEAD",
     );
-    expect((await door.ask({ method: "POST", path: "/v1/messages/msg_1" })).headers["allow"]).toBe(
+    expect((await http.ask({ method: "POST", path: "/v1/messages/msg_1" })).headers["allow"]).toBe(
       "GET, HEAD",
     );
   });
@@ -135,19 +135,19 @@ describe("every answer", () => {
     ["health", { path: "/healthz", key: null }],
   ];
   test.each(asks)("carries its request id, the version and the limit's state: %s", async (_name, ask) => {
-    const { headers, status } = await door.ask(ask);
+    const { headers, status } = await http.ask(ask);
     expect(status).toBeGreaterThan(0);
     expect(headers["x-request-id"]).toMatch(/^req_[0-9a-hjkmnp-tv-z]{26}$/);
     expect(headers["x-api-version-used"]).toBe("2026-11");
     expect(Number(headers["x-ratelimit-limit"])).toBeGreaterThan(0);
     expect(Number(headers["x-ratelimit-remaining"])).toBeGreaterThan(0);
-    expect(Number(headers["x-ratelimit-reset"])).toBeGreaterThanOrEqual(Math.floor(door.clock.now() / 1000));
+    expect(Number(headers["x-ratelimit-reset"])).toBeGreaterThanOrEqual(Math.floor(http.clock.now() / 1000));
     expect(headers["x-ratelimit-bucket"]).toMatch(/^[a-z-]+$/);
     expect(headers["content-length"] ?? headers["transfer-encoding"]).toBeDefined();
   });
 
   test("names the bucket of its route", async () => {
-    const bucketOf = async (ask: Ask) => (await door.ask(ask)).headers["x-ratelimit-bucket"];
+    const bucketOf = async (ask: Ask) => (await http.ask(ask)).headers["x-ratelimit-bucket"];
     expect(await bucketOf({ path: "/v1/messages", method: "POST", body: {} })).toBe("messages-write");
     expect(await bucketOf({ path: "/v1/messages/msg_1/cancel", method: "POST" })).toBe("messages-write");
     expect(await bucketOf({ path: "/v1/messages/msg_1/attempts" })).toBe("messages-read");
@@ -167,7 +167,7 @@ describe("every answer", () => {
 
 describe("the two shapes of an error", () => {
   test("401, 403 and 429 come in the envelope, with the realm on a 401", async () => {
-    const { json, headers } = await door.ask({ path: "/v1/messages", key: null });
+    const { json, headers } = await http.ask({ path: "/v1/messages", key: null });
     expect(headers["content-type"]).toBe("application/json");
     expect(headers["www-authenticate"]).toBe('Bearer realm="mail.acme.example"');
     expect(json).toEqual({
@@ -176,9 +176,9 @@ describe("the two shapes of an error", () => {
   });
 
   test("a client that names problem details in Accept gets them there too", async () => {
-    const { value } = await door.key("reporting");
+    const { value } = await http.key("reporting");
     const accept = { accept: "text/html, application/problem+json;q=0.9" };
-    const { json, headers } = await door.ask({
+    const { json, headers } = await http.ask({
       path: "/v1/messages",
       method: "POST",
       body: {},
@@ -190,7 +190,7 @@ describe("the two shapes of an error", () => {
   });
 
   test("everything else is problem details", async () => {
-    const { json, headers } = await door.ask({ path: "/v1/messages/msg_1" });
+    const { json, headers } = await http.ask({ path: "/v1/messages/msg_1" });
     expect(headers["content-type"]).toBe("application/problem+json");
     expect(json).toEqual({
       type: "https://mail.acme.example/errors/resource_not_found",
@@ -205,7 +205,7 @@ describe("the two shapes of an error", () => {
 
   test("a 422 lists every problem at once", async () => {
     const body = { url: 7, events: ["message.bounced", "message.lost"], secert: "x", active: "yes" };
-    const { json, status } = await door.ask({ path: "/v1/webhooks", method: "POST", body });
+    const { json, status } = await http.ask({ path: "/v1/webhooks", method: "POST", body });
     expect(status).toBe(422);
     expect(
       list(json["errors"])
@@ -244,8 +244,8 @@ describe("scopes", () => {
   test.each(routes)("%s %s is open to admin and %j", async (method, path, open) => {
     const withBody = method === "POST" || method === "PATCH" ? { body: {} } : {};
     for (const scope of ["send", "suppressions", "reporting", "admin"] as const) {
-      const { value } = await door.key(scope);
-      const { status, json } = await door.ask({ method, path, key: value, ...withBody });
+      const { value } = await http.key(scope);
+      const { status, json } = await http.ask({ method, path, key: value, ...withBody });
       const allowed = scope === "admin" || open.includes(scope);
       expect(`${scope} ${status === 403 ? "refused" : "let in"}`).toBe(
         `${scope} ${allowed ? "let in" : "refused"}`,
@@ -259,10 +259,10 @@ describe("scopes", () => {
   });
 
   test("a mismatch is written to the log as a security event", async () => {
-    await door.clock.advance(120_000); // those of before are summed up
-    const { value, key } = await door.key("reporting");
-    await door.ask({ method: "POST", path: "/v1/messages", key: value, body: {} });
-    expect(door.logged.at(-1)?.fields).toMatchObject({
+    await http.clock.advance(120_000); // those of before are summed up
+    const { value, key } = await http.key("reporting");
+    await http.ask({ method: "POST", path: "/v1/messages", key: value, body: {} });
+    expect(http.logged.at(-1)?.fields).toMatchObject({
       audit: "scope_mismatch",
       actor: key.id,
       required: "send",
@@ -278,8 +278,8 @@ describe("the Authorization header", () => {
     ["Token", 401],
     ["", 401],
   ])("scheme %j gives %i", async (scheme, status) => {
-    const { value } = await door.key("admin");
-    const answer = await door.ask({
+    const { value } = await http.key("admin");
+    const answer = await http.ask({
       path: "/v1/messages",
       headers: { authorization: `${scheme} ${value}`.trim() },
     });
@@ -287,10 +287,10 @@ describe("the Authorization header", () => {
   });
 
   test("two headers are none, and a key in the query is none", async () => {
-    const { value } = await door.key("admin");
+    const { value } = await http.key("admin");
     const twice = [`Bearer ${value}`, `Bearer ${value}`];
-    expect((await door.ask({ path: "/v1/messages", headers: { authorization: twice } })).status).toBe(401);
-    expect((await door.ask({ path: `/v1/messages?authorization=Bearer%20${value}`, key: null })).status).toBe(
+    expect((await http.ask({ path: "/v1/messages", headers: { authorization: twice } })).status).toBe(401);
+    expect((await http.ask({ path: `/v1/messages?authorization=Bearer%20${value}`, key: null })).status).toBe(
       401,
     );
   });
@@ -298,7 +298,7 @@ describe("the Authorization header", () => {
 
 describe("a body", () => {
   const post = (raw: string | Buffer, headers: Record<string, string> = {}) =>
-    door.ask({ path: "/v1/messages", method: "POST", raw, headers });
+    http.ask({ path: "/v1/messages", method: "POST", raw, headers });
 
   test.each([
     ["application/json", 202],
@@ -349,7 +349,7 @@ describe("a body", () => {
 
   test("pollutes no prototype", async () => {
     const raw = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
-    expect((await door.ask({ path: "/v1/webhooks", method: "POST", raw })).status).toBe(422);
+    expect((await http.ask({ path: "/v1/webhooks", method: "POST", raw })).status).toBe(422);
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 });
@@ -372,31 +372,31 @@ describe("the query", () => {
     ["/v1/events?order=up", "order"],
     ["/v1/suppressions?reason=spite", "reason"],
   ])("%s is 400 and names the field", async (path, field) => {
-    const { status, json } = await door.ask({ path });
+    const { status, json } = await http.ask({ path });
     expect([status, json["code"], json["field"]]).toEqual([400, "invalid_request", field]);
   });
 
   test("ignores a parameter that it does not know, but not on the operator's socket", async () => {
-    expect((await door.ask({ path: "/v1/messages?colour=red" })).status).toBe(200);
-    const admin = await door.ask({ path: "/v1/messages?colour=red", admin: true });
+    expect((await http.ask({ path: "/v1/messages?colour=red" })).status).toBe(200);
+    const admin = await http.ask({ path: "/v1/messages?colour=red", admin: true });
     expect([admin.status, admin.json["field"]]).toEqual([400, "colour"]);
   });
 
   test("takes times with any zone and dates", async () => {
     const path =
       "/v1/messages?created_after=2026-11-27T09:15:22.123%2B02:00&created_before=2026-12-01&limit=200";
-    expect((await door.ask({ path })).status).toBe(200);
+    expect((await http.ask({ path })).status).toBe(200);
   });
 });
 
 test("an unknown X-API-Version lists those that exist", async () => {
-  const { json } = await door.ask({ path: "/v1/messages", headers: { "x-api-version": "2020-01" } });
+  const { json } = await http.ask({ path: "/v1/messages", headers: { "x-api-version": "2020-01" } });
   expect(json).toMatchObject({
     code: "invalid_request",
     field: "X-API-Version",
     supported_versions: ["2026-11"],
   });
-  expect((await door.ask({ path: "/v1/messages", headers: { "x-api-version": "2026-11" } })).status).toBe(
+  expect((await http.ask({ path: "/v1/messages", headers: { "x-api-version": "2026-11" } })).status).toBe(
     200,
   );
 });

@@ -1,4 +1,4 @@
-// Back pressure of the queue at the door: limits.max_queue, with real submission and a real store.
+// Back pressure of the queue over HTTP: limits.max_queue, with real submission and a real store.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createIdMint } from "../../src/ids.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -11,10 +11,10 @@ import { startHttp, type Answer, type Harness } from "./harness.ts";
 const clock = new ManualClock();
 const maxQueue = 5;
 let store: Store;
-let door: Harness;
+let http: Harness;
 beforeAll(async () => {
   store = await openSqlite(newDirectory(), clock);
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     submission: createSubmission({
       store,
@@ -28,11 +28,11 @@ beforeAll(async () => {
     }),
   });
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const mail = () => good({ to: ["a@full.test"] });
 const send = (headers = {}): Promise<Answer> =>
-  door.ask({ method: "POST", path: "/v1/messages", body: mail(), headers });
+  http.ask({ method: "POST", path: "/v1/messages", body: mail(), headers });
 const unsent = async (): Promise<number> => {
   const { scheduled, queued, deferred, sending, held } = await store.queueCounts();
   return scheduled + queued + deferred + sending + held;
@@ -44,14 +44,14 @@ test("a full queue is 503 service_overloaded with Retry-After for every send, an
   for (const refused of [
     await send(),
     await send({ "idempotency-key": "k" }),
-    await door.ask({ method: "POST", path: "/v1/messages/batch", body: batch }),
+    await http.ask({ method: "POST", path: "/v1/messages/batch", body: batch }),
   ]) {
     expect([refused.status, refused.json["code"]]).toEqual([503, "service_overloaded"]);
     expect(Number(refused.headers["retry-after"])).toBeGreaterThanOrEqual(1);
     expect(refused.json["retry_after_seconds"]).toBe(Number(refused.headers["retry-after"]));
   }
   expect(await unsent()).toBe(maxQueue);
-  expect((await door.ask({ path: "/v1/messages" })).status, "reading goes on").toBe(200);
+  expect((await http.ask({ path: "/v1/messages" })).status, "reading goes on").toBe(200);
   const now = clock.now();
   const { jobs } = await store.claimDue({
     owner,
@@ -74,9 +74,9 @@ test("held mail counts as queued", async () => {
     limit: 10,
     now: clock.now(),
   };
-  await store.pauseAccount(door.account.key, clock.now(), "too many bounces");
+  await store.pauseAccount(http.account.key, clock.now(), "too many bounces");
   expect((await store.claimDue(claim)).jobs).toEqual([]);
-  await store.resumeAccount(door.account.key, null);
+  await store.resumeAccount(http.account.key, null);
   expect((await store.queueCounts()).held).toBe(maxQueue);
   expect((await send()).status).toBe(503);
 });

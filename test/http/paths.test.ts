@@ -5,24 +5,24 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { isBelowApi } from "../../src/http/paths.ts";
 import { startHttp, type Harness } from "./harness.ts";
 
-let door: Harness;
+let http: Harness;
 let key: string;
 beforeAll(async () => {
-  door = await startHttp({
+  http = await startHttp({
     store: { listMessages: () => Promise.resolve({ rows: [], next: null, hasMore: false }) },
     config: {
       http: { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
       rates: { unauthenticated: { burst: 10_000, perSecond: 10_000 } },
     },
   });
-  key = (await door.key("admin")).value;
+  key = (await http.key("admin")).value;
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 function get(target: string, withKey: boolean): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     let text = "";
-    const socket = connect(door.port, "127.0.0.1", () => {
+    const socket = connect(http.port, "127.0.0.1", () => {
       const authorization = withKey ? `Authorization: Bearer ${key}\r\n` : "";
       socket.write(`GET ${target} HTTP/1.1\r\nHost: x\r\n${authorization}Connection: close\r\n\r\n`);
     });
@@ -71,7 +71,7 @@ test("an encoded spelling of the API is known however it is written", () => {
 
 test("every HTML page may stand in no frame, loads from nowhere else, and tells nobody where its reader came from", async () => {
   for (const path of ["/docs", "/errors/invalid_request"]) {
-    const { headers } = await door.ask({ path, key: null });
+    const { headers } = await http.ask({ path, key: null });
     expect(headers["content-type"]).toMatch("text/html");
     const policy = String(headers["content-security-policy"]).split("; ");
     expect(policy).toEqual(
@@ -91,7 +91,7 @@ test("every HTML page may stand in no frame, loads from nowhere else, and tells 
 
 test("HSTS is said where the client came over TLS, and nowhere else", async () => {
   const hsts = "strict-transport-security";
-  expect((await door.ask({ path: "/healthz", key: null })).headers[hsts]).toBeUndefined();
+  expect((await http.ask({ path: "/healthz", key: null })).headers[hsts]).toBeUndefined();
   const behindProxy = await startHttp({
     config: { http: { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: ["127.0.0.1"] } },
   });

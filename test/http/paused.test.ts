@@ -11,7 +11,7 @@ import { startHttp, text, type Ask, type Harness } from "./harness.ts";
 
 const clock = new ManualClock();
 let store: Store;
-let door: Harness;
+let http: Harness;
 let id: string;
 let held: NewMessage;
 beforeAll(async () => {
@@ -19,15 +19,15 @@ beforeAll(async () => {
   const deps = { store, clock, log: silentLog };
   const pauses = createSendingPause(deps);
   const guard = createAbuseGuard({ ...deps, pauses, onPaused: () => Promise.resolve(), shares: null });
-  door = await startHttp({ opened: { store, clock }, guard });
-  const message = newMessage({ accountKey: door.account.key, at: clock.now() });
+  http = await startHttp({ opened: { store, clock }, guard });
+  const message = newMessage({ accountKey: http.account.key, at: clock.now() });
   await accept(store, message);
   ({ id } = message.message);
-  held = newMessage({ accountKey: door.account.key, at: clock.now(), queueName: "held.test" });
+  held = newMessage({ accountKey: http.account.key, at: clock.now(), queueName: "held.test" });
   await accept(store, held);
-  await store.pauseAccount(door.account.key, clock.now(), "12.5 % hard bounces");
+  await store.pauseAccount(http.account.key, clock.now(), "12.5 % hard bounces");
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const sends: Ask[] = [
   { method: "POST", path: "/v1/messages", body: {} },
@@ -36,7 +36,7 @@ const sends: Ask[] = [
 ];
 
 test.each(sends)("a send is 403 account_paused, with why and what ends it: $path", async (ask) => {
-  const { status, json, headers } = await door.ask(ask);
+  const { status, json, headers } = await http.ask(ask);
   expect([status, headers["content-type"]]).toEqual([403, "application/json"]);
   expect(json["error"]).toMatchObject({
     code: "account_paused",
@@ -46,33 +46,33 @@ test.each(sends)("a send is 403 account_paused, with why and what ends it: $path
 });
 
 test.each(sends)("for test keys and the operator too: $path", async (ask) => {
-  const { value } = await door.key("send", { test: true });
-  expect((await door.ask({ ...ask, key: value })).status).toBe(403);
-  expect((await door.ask({ ...ask, admin: true })).status).toBe(403);
+  const { value } = await http.key("send", { test: true });
+  expect((await http.ask({ ...ask, key: value })).status).toBe(403);
+  expect((await http.ask({ ...ask, admin: true })).status).toBe(403);
 });
 
 test("the scope and the rate are judged before it, headers, JSON and a replay after it", async () => {
-  const reader = await door.key("reporting");
+  const reader = await http.key("reporting");
   const send = { method: "POST", path: "/v1/messages", body: {} };
-  expect((await door.ask({ ...send, key: reader.value })).json["error"]).toMatchObject({
+  expect((await http.ask({ ...send, key: reader.value })).json["error"]).toMatchObject({
     code: "scope_insufficient",
   });
-  const sender = await door.key("send");
+  const sender = await http.key("send");
   const headers = { "content-type": "text/plain", "x-api-version": "1999-01" };
   const codes = new Set<string>();
   for (let n = 0; n < 201; n++) {
-    const { json } = await door.ask({ ...send, key: sender.value, headers, raw: "{" });
+    const { json } = await http.ask({ ...send, key: sender.value, headers, raw: "{" });
     codes.add(text(json["error"]?.["code"]));
   }
   expect([...codes]).toEqual(["account_paused", "rate_limit_exceeded"]);
 });
 
 test("everything else goes on: reading, canceling, suppressing", async () => {
-  expect((await door.ask({ path: `/v1/messages/${id}` })).status).toBe(200);
-  const canceled = await door.ask({ method: "POST", path: `/v1/messages/${id}/cancel`, body: {} });
+  expect((await http.ask({ path: `/v1/messages/${id}` })).status).toBe(200);
+  const canceled = await http.ask({ method: "POST", path: `/v1/messages/${id}/cancel`, body: {} });
   expect([canceled.status, canceled.json["status"]]).toEqual([200, "canceled"]);
   const body = { emails: ["a@x.test"] };
-  expect((await door.ask({ method: "POST", path: "/v1/suppressions", body })).status).toBe(201);
+  expect((await http.ask({ method: "POST", path: "/v1/suppressions", body })).status).toBe(201);
 });
 
 test("the operator sees why, and a resume ends the pause and a suspension with it; held mail follows", async () => {
@@ -84,7 +84,7 @@ test("the operator sees why, and a resume ends the pause and a suspension with i
   };
   expect((await store.claimDue(claim)).jobs).toEqual([]);
   const operator = (method: string, verb = "") =>
-    door.ask({ admin: true, method, path: `/v1/accounts/default${verb}` });
+    http.ask({ admin: true, method, path: `/v1/accounts/default${verb}` });
   await operator("POST", "/suspend");
   expect((await operator("GET")).json).toMatchObject({
     status: "suspended",
@@ -93,7 +93,7 @@ test("the operator sees why, and a resume ends the pause and a suspension with i
   });
   const { status, json } = await operator("POST", "/resume");
   expect([status, json["status"], json["paused_at"]]).toEqual([200, "active", null]);
-  expect((await door.ask({ method: "POST", path: "/v1/messages", body: [] })).status).toBe(422);
+  expect((await http.ask({ method: "POST", path: "/v1/messages", body: [] })).status).toBe(422);
   while ((await store.queueCounts()).held > 0) await clock.advance(1);
   expect((await store.claimDue(claim)).jobs.map(({ message }) => message.id)).toEqual([held.message.id]);
   expect((await operator("POST", "/resume")).status, "twice is no fault").toBe(200);

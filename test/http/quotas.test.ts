@@ -1,4 +1,4 @@
-// Rates and daily quotas of one key or account, set over the operator's socket and met on the public door and by SMTP.
+// Rates and daily quotas of one key or account, set over the admin socket and met on the public listener and by SMTP.
 // Over a real store and a real submission, whose queue sends nothing.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { quotasOf } from "../../src/access/quotas.ts";
@@ -9,7 +9,7 @@ import { ManualClock } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Harness } from "./harness.ts";
 import { submissionOver } from "./stored.ts";
 
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 let submission: Submission;
@@ -20,7 +20,7 @@ let keyId: string;
 const open = async (): Promise<void> => {
   store = await openSqlite(dataDir, clock);
   submission = submissionOver({ store, clock }, "shop.example");
-  door = await startHttp({ opened: { store, clock }, submission });
+  http = await startHttp({ opened: { store, clock }, submission });
 };
 beforeEach(async () => {
   clock = new ManualClock();
@@ -30,30 +30,30 @@ beforeEach(async () => {
   key = text(made.json["key"]);
   keyId = text(made.json["id"]);
 });
-afterEach(() => door.stop());
+afterEach(() => http.stop());
 
 const operator = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  door.ask({ admin: true, method, path, ...(body === undefined ? {} : { body }) });
+  http.ask({ admin: true, method, path, ...(body === undefined ? {} : { body }) });
 const message = { from: "a@shop.example", to: "b@x.test", subject: "s", text: "t" };
 const send = (more: Record<string, string> = {}, body: unknown = message, by = key): Promise<Answer> =>
-  door.ask({ method: "POST", path: "/v1/messages", key: by, body, headers: more });
+  http.ask({ method: "POST", path: "/v1/messages", key: by, body, headers: more });
 const batch = (messages: unknown[]): Promise<Answer> =>
-  door.ask({ method: "POST", path: "/v1/messages/batch", key, body: { messages } });
+  http.ask({ method: "POST", path: "/v1/messages/batch", key, body: { messages } });
 const limitKey = (body: unknown) => operator("PATCH", `/v1/keys/${keyId}`, body);
 const limitAccount = (body: unknown) => operator("PATCH", "/v1/accounts/default", body);
 const kept = async (): Promise<number> =>
-  (await store.listMessages(door.account.key, {}, { limit: 200, cursor: null })).rows.length;
+  (await store.listMessages(http.account.key, {}, { limit: 200, cursor: null })).rows.length;
 /** How many of so many reads at one moment pass. */
 const reads = async (times: number, by = key): Promise<number> => {
-  const asked = Array.from({ length: times }, () => door.ask({ path: "/v1/messages", key: by }));
+  const asked = Array.from({ length: times }, () => http.ask({ path: "/v1/messages", key: by }));
   return (await Promise.all(asked)).filter(({ status }) => status === 200).length;
 };
 
-test("a key's rate holds from the next request on, and what was spent stays spent", async () => {
+test("a key's rate applies from the next request, and what was spent stays spent", async () => {
   expect(await reads(110)).toBe(100);
   await limitKey({ rates: { "messages-read": { burst: 150, per_second: 10 } } });
   expect(await reads(110)).toBe(50);
-  const { headers } = await door.ask({ path: "/v1/messages", key });
+  const { headers } = await http.ask({ path: "/v1/messages", key });
   expect([headers["x-ratelimit-limit"], headers["x-ratelimit-bucket"]]).toEqual(["150", "messages-read"]);
   await clock.advance(1000);
   expect(await reads(20)).toBe(10);
@@ -62,16 +62,16 @@ test("a key's rate holds from the next request on, and what was spent stays spen
   await clock.advance(60_000);
   expect(await reads(30)).toBe(20);
   await limitKey({ rates: { "messages-read": null } });
-  expect((await door.ask({ path: "/v1/messages", key })).headers["x-ratelimit-limit"]).toBe("100");
+  expect((await http.ask({ path: "/v1/messages", key })).headers["x-ratelimit-limit"]).toBe("100");
 });
 
 test("a key's rate stands above its account's, the account's above everybody's", async () => {
   await limitAccount({ rates: { "messages-read": { burst: 5, per_second: 1 } } });
-  const other = (await door.key("send")).value;
+  const other = (await http.key("send")).value;
   await limitKey({ rates: { "messages-read": { burst: 8, per_second: 1 } } });
   expect([await reads(12), await reads(12, other)]).toEqual([8, 5]);
   await operator("POST", "/v1/accounts", { name: "else" });
-  const theirs = await door.ask({
+  const theirs = await http.ask({
     admin: true,
     method: "POST",
     path: "/v1/keys",
@@ -83,9 +83,9 @@ test("a key's rate stands above its account's, the account's above everybody's",
 
 test("the bucket of all of an account's keys together is raised and lowered with the account", async () => {
   await limitAccount({ rates: { account: { burst: 6, per_second: 1 } } });
-  const other = (await door.key("send")).value;
+  const other = (await http.key("send")).value;
   expect([await reads(4), await reads(4, other)]).toEqual([4, 2]);
-  const refused = await door.ask({ path: "/v1/messages", key });
+  const refused = await http.ask({ path: "/v1/messages", key });
   expect(refused.json["error"]).toMatchObject({ bucket: "account" });
   expect((await limitKey({ rates: { account: { burst: 6, per_second: 1 } } })).status).toBe(422);
   expect((await limitAccount({ rates: { unauthenticated: null } })).status).toBe(422);
@@ -119,7 +119,7 @@ test("a key's daily quota is 429 quota until the next midnight of UTC", async ()
 
 test("an account's quota counts all its keys, batches message by message and SMTP; the operator's sends go on", async () => {
   await limitAccount({ daily_quota: 5 });
-  const other = (await door.key("send", { test: true })).value;
+  const other = (await http.key("send", { test: true })).value;
   expect((await send()).status).toBe(202);
   expect((await send({}, message, other)).status).toBe(202);
   expect((await batch([message, { nonsense: true }, message])).status).toBe(200);
@@ -175,10 +175,10 @@ test("a batch that would pass a quota is refused as a whole", async () => {
 
 test("what is refused for another reason uses nothing up", async () => {
   await limitKey({ daily_quota: 1 });
-  await store.addSuppressions([newSuppression(door.account.key, "no@s.test")], clock.now());
+  await store.addSuppressions([newSuppression(http.account.key, "no@s.test")], clock.now());
   expect((await send({}, { ...message, to: "no@s.test" })).status).toBe(422);
   expect((await send({}, {})).status).toBe(422);
-  expect((await door.ask({ method: "POST", path: "/v1/messages/validate", key, body: message })).status).toBe(
+  expect((await http.ask({ method: "POST", path: "/v1/messages/validate", key, body: message })).status).toBe(
     200,
   );
   expect((await send()).status).toBe(202);
@@ -196,7 +196,7 @@ test("a repeated request gets its answer though the quota is used up, and uses n
 test("a quota outlives a restart, is raised at once, and goes with null", async () => {
   await limitKey({ daily_quota: 2 });
   expect([(await send()).status, (await send()).status, (await send()).status]).toEqual([202, 202, 429]);
-  await door.stop();
+  await http.stop();
   await open();
   expect((await send()).status).toBe(429);
   await limitKey({ daily_quota: 3 });

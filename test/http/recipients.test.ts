@@ -22,18 +22,18 @@ const clock = new ManualClock();
 const dataDir = newDirectory();
 const ann = "ann@a.test";
 let store: Store;
-let door: Harness;
+let http: Harness;
 let mine: number;
 beforeAll(async () => {
   store = await openSqlite(dataDir, clock);
-  door = await startHttp({ opened: { store, clock } });
-  mine = door.account.key;
+  http = await startHttp({ opened: { store, clock } });
+  mine = http.account.key;
   await store.createEndpoint(newEndpoint(mine, clock.now()));
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const forget = (email: string = ann): Promise<Answer> =>
-  door.ask({ admin: true, method: "POST", path: "/v1/recipients/forget", body: { email } });
+  http.ask({ admin: true, method: "POST", path: "/v1/recipients/forget", body: { email } });
 const nothing = {
   recipients: 0,
   canceled: 0,
@@ -77,7 +77,7 @@ function tracesOf(word: string): string[] {
 
 const body = `To: ${ann}\r\nSubject: x\r\n\r\nDear Ann\r\n`;
 
-test("what is kept of a person goes whole, suppressions stay, and nobody else's is touched", async () => {
+test("what is kept of a person goes whole, suppressions stay, and no other's is touched", async () => {
   await put([ann], [ann], { text: body });
   await put(["Ann@A.test"], [], { text: body }); // still queued, in another spelling
   await put([ann], [], { sendAt: clock.now() + 60 * minute, text: body });
@@ -97,7 +97,7 @@ test("what is kept of a person goes whole, suppressions stay, and nobody else's 
   await store.removeSuppression(mine, ann);
 });
 
-test("a message to others stays for them: its content goes once nobody waits for it, and is named while somebody does", async () => {
+test("a message to others stays for them: its content goes once no recipient waits for it, and is named while one does", async () => {
   const done = await put([ann, "bob@b.test"], [ann, "bob@b.test"], { text: body });
   const waiting = await put([ann, "eve@b.test"], [ann], { text: body });
   expect((await forget()).json).toMatchObject({
@@ -132,7 +132,7 @@ test("what is being sent is left, and goes at the next asking; its outcome is re
   expect((await forget("sue@a.test")).json).toMatchObject({ recipients: 1, messages: 1, under_way: 0 });
 });
 
-test("mail on hold is canceled with the rest", async () => {
+test("held mail is canceled with the rest", async () => {
   await put(["hal@h.test"]);
   await store.pauseAccount(mine, clock.now(), "too many bounces");
   const claim = { owner, queueName: "h.test", limit: 5, now: clock.now() };
@@ -194,7 +194,7 @@ test("what an endpoint said of a person's event goes with the event", async () =
   await store.settleDeliveries(
     tried.map((one) => ({ ...one, ...answer, at, result: { kind: "retry", dueAt: at + minute } })),
   );
-  const told = async () => (await door.ask({ path: `/v1/webhooks/${endpoint.id}/deliveries` })).text;
+  const told = async () => (await http.ask({ path: `/v1/webhooks/${endpoint.id}/deliveries` })).text;
   expect(await told()).toContain("tried@a.test is unknown");
   await forget("tried@a.test");
   expect(await told()).not.toMatch(/tried@a\.test|"event_id":null/);
@@ -208,11 +208,11 @@ test("another account's records of the same address stay", async () => {
   expect((await store.message(other, message.message.id))?.recipients).toHaveLength(1);
 });
 
-test("what is no address is refused; a key of any scope finds no such path", async () => {
+test("what is not an address is refused; a key of any scope finds no such path", async () => {
   const refused = await forget("nobody");
   expect([refused.status, refused.json["field"]]).toEqual([422, "email"]);
   const ask = { method: "POST", path: "/v1/recipients/forget", body: { email: ann } };
-  expect((await door.ask(ask)).status).toBe(404);
-  const { json } = await door.ask({ admin: true, path: "/v1/events?to=ann@a.test" });
+  expect((await http.ask(ask)).status).toBe(404);
+  const { json } = await http.ask({ admin: true, path: "/v1/events?to=ann@a.test" });
   expect(list(json["data"])).toEqual([]);
 });

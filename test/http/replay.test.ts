@@ -1,4 +1,4 @@
-// POST /v1/webhooks/{id}/replay over a real store: what is put in line again, and what is not.
+// POST /v1/webhooks/{id}/replay over a real store: what is queued again, and what is not.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Endpoint } from "../../src/model/webhook.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -8,7 +8,7 @@ import { type Answer } from "./harness.ts";
 import { startStored, type Stored } from "./stored.ts";
 
 const minute = 60_000;
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let account: number;
@@ -16,13 +16,13 @@ let kicks = 0;
 let hook: Endpoint;
 
 beforeAll(async () => {
-  door = await startStored(() => ({
+  http = await startStored(() => ({
     webhooks: { kick: () => void kicks++ },
   }));
-  ({ store, clock } = door);
-  account = door.account.key;
+  ({ store, clock } = http);
+  account = http.account.key;
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 beforeEach(async () => {
   await clock.advance(24 * 60 * minute);
   hook = await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 1 }));
@@ -51,7 +51,7 @@ const end = async (count: number, kind: "delivered" | "dead_lettered"): Promise<
     ]);
 };
 const replay = (body?: unknown, id = hook.id, key?: string): Promise<Answer> =>
-  door.ask({
+  http.ask({
     method: "POST",
     path: `/v1/webhooks/${id}/replay`,
     ...(body === undefined ? {} : { body }),
@@ -84,7 +84,7 @@ test("a stretch of time begins with since and ends before until, by when events 
   expect((await line()).map(([id]) => id)).toEqual(ids.slice(1, 3));
 });
 
-test("all is every event of its types, also what was never sent there; what is in line stays as it is", async () => {
+test("all is every event of its types, also what was never sent there; what is queued stays as it is", async () => {
   const from = { since: new Date(clock.now()).toISOString() };
   const taken = await record();
   await end(1, "delivered");

@@ -7,15 +7,15 @@ import { list, text } from "./harness.ts";
 import { startStored, type Stored } from "./stored.ts";
 
 const day = 86_400_000;
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 
 beforeAll(async () => {
-  door = await startStored(() => ({ webhooks: { kick: () => undefined } }));
-  ({ store, clock } = door);
+  http = await startStored(() => ({ webhooks: { kick: () => undefined } }));
+  ({ store, clock } = http);
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const prune = async (): Promise<void> => {
   const now = clock.now();
@@ -23,13 +23,13 @@ const prune = async (): Promise<void> => {
   while ((await store.purge({ ...kept, eventsBefore: now - 30 * day })).more) continue;
 };
 const pulled = async (path = "/v1/events"): Promise<string[]> => {
-  const answer = await door.ask({ path });
+  const answer = await http.ask({ path });
   expect(answer.status).toBe(200);
   return list(answer.json["data"]).map((row) => text(row["event_id"]));
 };
 
 test("an event that is dead-lettered on day 29 is still pulled on day 58 with its attempts, and gone on day 60", async () => {
-  const account = door.account.key;
+  const account = http.account.key;
   const hook = await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 2 }));
   const given = newEvent({ accountKey: account, receivedAt: clock.now(), typeBit: 2 });
   const taken = newEvent({ accountKey: account, receivedAt: clock.now() });
@@ -53,7 +53,7 @@ test("an event that is dead-lettered on day 29 is still pulled on day 58 with it
   expect(await pulled()).toEqual([given.id]);
   expect(await pulled(`/v1/webhooks/${hook.id}/deliveries`)).toEqual([given.id]);
   const replay = { method: "POST", path: `/v1/webhooks/${hook.id}/replay`, body: { event_ids: [taken.id] } };
-  expect((await door.ask(replay)).json).toEqual({ queued: 0 });
+  expect((await http.ask(replay)).json).toEqual({ queued: 0 });
   await clock.advance(2 * day); // day 60
   await prune();
   expect(await pulled()).toEqual([]);
@@ -62,7 +62,7 @@ test("an event that is dead-lettered on day 29 is still pulled on day 58 with it
 
 test("an Idempotency-Key is the same request for 24 hours, and a new one after", async () => {
   const add = async (email: string) =>
-    door.ask({
+    http.ask({
       method: "POST",
       path: "/v1/suppressions",
       body: { emails: [email] },
@@ -81,6 +81,6 @@ test("an Idempotency-Key is the same request for 24 hours, and a new one after",
   expect((await add("b@a.test")).status).toBe(409);
   await clock.advance(1);
   await prune();
-  const anew = await add("b@a.test");
-  expect([anew.status, anew.headers["idempotency-replayed"]]).toEqual([201, undefined]);
+  const second = await add("b@a.test");
+  expect([second.status, second.headers["idempotency-replayed"]]).toEqual([201, undefined]);
 });

@@ -1,5 +1,5 @@
 // Every route against every scope: what each may reach is said here by the path, so that a route that is added later
-// is judged too. On the public door no key of any scope reaches what is the operator's.
+// is judged too. On the public listener no key of any scope reaches what is the operator's.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RouteDeps } from "../../src/http/deps.ts";
 import type { Route } from "../../src/http/route.ts";
@@ -21,7 +21,7 @@ function mayUse({ method, path }: Route): Scope[] {
   return [];
 }
 
-let door: Harness;
+let http: Harness;
 const keys = new Map<Scope, string>();
 beforeAll(async () => {
   const clock = new ManualClock();
@@ -35,23 +35,23 @@ beforeAll(async () => {
     "webhooks-write",
   ];
   const more = ["suppressions-write", "suppressions-list", "suppressions-read", "suppressions-delete"];
-  door = await startHttp({
+  http = await startHttp({
     opened: { store: await openSqlite(newDirectory(), clock), clock },
     config: { rates: Object.fromEntries([...buckets, ...more].map((name) => [name, high])) },
   });
-  for (const scope of scopes) keys.set(scope, (await door.key(scope)).value);
+  for (const scope of scopes) keys.set(scope, (await http.key(scope)).value);
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const ask = ({ method, path, body }: Route, scope: Scope): Promise<Answer> =>
-  door.ask({
+  http.ask({
     method,
     path: path.replace(/\{\w+\}/g, "x"),
     key: keys.get(scope) ?? null,
     ...(body ? { body: {} } : {}),
   });
 
-const guarded = routes.filter((route) => route.scopes !== "open" && route.doors !== "admin");
+const guarded = routes.filter((route) => route.scopes !== "open" && route.listeners !== "admin");
 const named = (list: Route[]): [string, Route][] =>
   list.map((route) => [`${route.method} ${route.path}`, route]);
 
@@ -76,7 +76,7 @@ describe("an operator's route", () => {
   const also = new Set(guarded.map(({ path }) => path));
   const shown = new Set(named(guarded).map(([name]) => name)); // some have more filters for the operator
   const own = routes.filter(
-    ({ doors, method, path }) => doors === "admin" && !shown.has(`${method} ${path}`),
+    ({ listeners, method, path }) => listeners === "admin" && !shown.has(`${method} ${path}`),
   );
   test.each(named(own))("%s is not there for any key", async (_name, route) => {
     const status = also.has(route.path) ? 405 : 404;

@@ -5,13 +5,13 @@ import { newDirectory, openSqlite } from "../store/fixtures.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 import { list, startHttp, text, type Answer, type Harness, type Json } from "./harness.ts";
 
-let door: Harness;
+let http: Harness;
 let store: Store;
 let clock: ManualClock;
 let dataDir: string;
 const open = async (): Promise<void> => {
   store = await openSqlite(dataDir, clock);
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     config: { http: { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: ["127.0.0.1"] } },
   });
@@ -21,24 +21,24 @@ beforeEach(async () => {
   dataDir = newDirectory();
   await open();
 });
-afterEach(() => door.stop());
+afterEach(() => http.stop());
 
 const from = (ip: string | string[], key: string | null, path = "/v1/messages"): Promise<Answer> =>
-  door.ask({ path, key, headers: { "x-forwarded-for": ip, "x-forwarded-proto": "https" } });
+  http.ask({ path, key, headers: { "x-forwarded-for": ip, "x-forwarded-proto": "https" } });
 const operator = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  door.ask({ admin: true, method, path, ...(body === undefined ? {} : { body }) });
+  http.ask({ admin: true, method, path, ...(body === undefined ? {} : { body }) });
 const audit = async (action: string): Promise<Json[]> => {
   await store.recordAudit([]); // behind what was being written
   return list((await operator("GET", `/v1/audit?action=${action}`)).json["data"]);
 };
 const badKey = `svc_live_${"a".repeat(49)}`;
 
-test("a key that is revoked, expired, disabled, elsewhere or beyond its scope is told, with the key and from where", async () => {
-  const revoked = await door.key("send");
-  const disabled = await door.key("send");
-  const expiring = await door.key("send", { expiresAt: clock.now() + 1000 });
-  const bound = await door.key("send", { allowIps: ["198.51.100.0/24"] });
-  const wide = await door.key("send");
+test("a key that is revoked, expired, disabled, elsewhere or beyond its scope is recorded, with the key and from where", async () => {
+  const revoked = await http.key("send");
+  const disabled = await http.key("send");
+  const expiring = await http.key("send", { expiresAt: clock.now() + 1000 });
+  const bound = await http.key("send", { allowIps: ["198.51.100.0/24"] });
+  const wide = await http.key("send");
   await operator("POST", `/v1/keys/${revoked.key.id}/revoke`);
   await operator("POST", `/v1/keys/${disabled.key.id}/disable`);
   await clock.advance(1000);
@@ -67,16 +67,16 @@ test("a key that is revoked, expired, disabled, elsewhere or beyond its scope is
   ]);
 });
 
-test("a lock-out is told once, whatever knocks meanwhile, REST and SMTP counted together over an IPv6 /64", async () => {
+test("a lock-out is recorded once, whatever knocks meanwhile, REST and SMTP counted together over an IPv6 /64", async () => {
   for (let i = 0; i < 25; i++) await from(`2001:db8:0:7::${i + 1}`, badKey);
   for (let i = 0; i < 25; i++)
-    await expect(door.access.authenticateSmtp("smtp_x", "y", `2001:db8:0:7:${i}::1`)).rejects.toMatchObject({
+    await expect(http.access.authenticateSmtp("smtp_x", "y", `2001:db8:0:7:${i}::1`)).rejects.toMatchObject({
       code: "invalid_api_key",
     });
-  const locked = await from("2001:db8:0:7:ffff::1", (await door.key("admin")).value);
+  const locked = await from("2001:db8:0:7:ffff::1", (await http.key("admin")).value);
   expect([locked.status, locked.json["error"]?.["code"]]).toEqual([403, "source_ip_locked"]);
-  expect((await from("2001:db8:0:8::1", (await door.key("admin")).value)).status).toBe(200);
-  await expect(door.access.authenticateSmtp("smtp_x", "y", "2001:db8:0:7::1")).rejects.toMatchObject({
+  expect((await from("2001:db8:0:8::1", (await http.key("admin")).value)).status).toBe(200);
+  await expect(http.access.authenticateSmtp("smtp_x", "y", "2001:db8:0:7::1")).rejects.toMatchObject({
     code: "source_ip_locked",
   });
   expect(await audit("security.source_locked")).toMatchObject([
@@ -84,8 +84,8 @@ test("a lock-out is told once, whatever knocks meanwhile, REST and SMTP counted 
   ]);
 });
 
-test("a key's use is told once an address and day, over a restart too", async () => {
-  const { value, key } = await door.key("admin");
+test("a key's use is recorded once an address and day, over a restart too", async () => {
+  const { value, key } = await http.key("admin");
   for (const ip of ["192.0.2.1", "192.0.2.1", "192.0.2.2", "::ffff:192.0.2.1"]) await from(ip, value);
   await settle();
   const told = async () => (await audit("keys.used")).map((row) => [row["target"], row["source_ip"]]);
@@ -93,7 +93,7 @@ test("a key's use is told once an address and day, over a restart too", async ()
     [key.id, "192.0.2.2"],
     [key.id, "192.0.2.1"],
   ]);
-  await door.stop();
+  await http.stop();
   await open();
   await from("192.0.2.1", value);
   expect(await told()).toHaveLength(2);
@@ -102,10 +102,10 @@ test("a key's use is told once an address and day, over a restart too", async ()
   expect(await told()).toHaveLength(3);
 });
 
-test("an SMTP login's use, and that of a revoked one, are told", async () => {
+test("an SMTP login's use, and that of a revoked one, are recorded", async () => {
   const { json } = await operator("POST", "/v1/smtp_credentials", { name: "till" });
   const login = () =>
-    door.access.authenticateSmtp(text(json["username"]), text(json["password"]), "192.0.2.4");
+    http.access.authenticateSmtp(text(json["username"]), text(json["password"]), "192.0.2.4");
   await login();
   await operator("POST", `/v1/smtp_credentials/${text(json["id"])}/revoke`);
   await expect(login()).rejects.toMatchObject({ code: "invalid_api_key" });
@@ -114,8 +114,8 @@ test("an SMTP login's use, and that of a revoked one, are told", async () => {
   expect(await audit("security.revoked_credential")).toMatchObject([{ actor, source_ip: "192.0.2.4" }]);
 });
 
-test("an allowlist holds CIDR of both families, and an IPv4-mapped peer is its IPv4 address", async () => {
-  const { value } = await door.key("admin", {
+test("an allowlist takes CIDR of both families, and an IPv4-mapped peer is its IPv4 address", async () => {
+  const { value } = await http.key("admin", {
     allowIps: ["192.0.2.128/25", "2001:db8:5::/48", "203.0.113.7"],
   });
   const cases: [string, number][] = [
@@ -131,8 +131,8 @@ test("an allowlist holds CIDR of both families, and an IPv4-mapped peer is its I
   for (const [ip, status] of cases) expect([ip, (await from(ip, value)).status]).toEqual([ip, status]);
 });
 
-test("the source is the right-most hop that is no proxy, over several headers, and garbage ends the walk", async () => {
-  const { value } = await door.key("admin", { allowIps: ["192.0.2.1"] });
+test("the source is the right-most hop that is not a proxy, over several headers, and garbage ends the walk", async () => {
+  const { value } = await http.key("admin", { allowIps: ["192.0.2.1"] });
   const cases: [string | string[], number][] = [
     [["198.51.100.1", "192.0.2.1"], 200],
     [["192.0.2.1", "198.51.100.1"], 403],

@@ -34,12 +34,12 @@ export async function startStored(
   const clock = new ManualClock();
   const opened = { store: await openSqlite(newDirectory(), clock), clock };
   const options = rest(opened);
-  const door = await startHttp({ ...options, opened, config: { rates, ...options.config } });
+  const http = await startHttp({ ...options, opened, config: { rates, ...options.config } });
   return {
-    ...door,
+    ...http,
     store: opened.store,
     call: (method, path, body, more = {}) =>
-      door.ask({ method, path, ...(body === undefined ? {} : { body }), ...more }),
+      http.ask({ method, path, ...(body === undefined ? {} : { body }), ...more }),
   };
 }
 

@@ -25,19 +25,19 @@ const laterCatalog = {
 };
 const all = { events: eventTypes, all_events: true };
 const url = "https://hooks.example/in";
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 
 beforeAll(async () => {
-  door = await startStored(() => ({
+  http = await startStored(() => ({
     webhooks: { checkUrl: async () => undefined },
   }));
-  ({ store, clock } = door);
+  ({ store, clock } = http);
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
-const ask = (method: string, path: string, body: object): Promise<Answer> => door.ask({ method, path, body });
+const ask = (method: string, path: string, body: object): Promise<Answer> => http.ask({ method, path, body });
 const made = async (body: object = {}): Promise<string> => {
   const { id } = (await ask("POST", "/v1/webhooks", { url, ...body })).json;
   if (typeof id !== "string") throw new Error("no endpoint was made");
@@ -45,7 +45,7 @@ const made = async (body: object = {}): Promise<string> => {
 };
 /** The endpoints that an event goes to. */
 const sentTo = async (make: (recorder: Recorder<typeof laterCatalog>, account: number) => NewEvent) => {
-  const accountKey = door.account.key;
+  const accountKey = http.account.key;
   const event = make(recorderOf(laterCatalog, { clock, mint }), accountKey);
   await store.recordEvent({ ...event, messageKey: null });
   const { rows } = await store.listEvents(accountKey, { eventId: event.id }, { limit: 1, cursor: null });
@@ -80,7 +80,7 @@ test("an endpoint of all events gets those of a type that came after it", async 
 
 test("one that names every type of today does not", async () => {
   const each = await made({ events: eventTypes });
-  expect((await door.ask({ path: `/v1/webhooks/${each}` })).json).toMatchObject({
+  expect((await http.ask({ path: `/v1/webhooks/${each}` })).json).toMatchObject({
     events: eventTypes,
     all_events: false,
   });

@@ -4,16 +4,16 @@ import type { ManualClock } from "../support/clock.ts";
 import { list } from "./harness.ts";
 import { alphabetical, fields, startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let clock: ManualClock;
 let ask: Stored["call"];
 
 beforeAll(async () => {
-  door = await startStored();
-  ({ clock, call: ask } = door);
+  http = await startStored();
+  ({ clock, call: ask } = http);
 });
-afterAll(() => door.stop());
-beforeEach(() => door.clock.advance(1000));
+afterAll(() => http.stop());
+beforeEach(() => http.clock.advance(1000));
 
 describe("suppressions", () => {
   test("are added in bulk, each address once, and found by any spelling", async () => {
@@ -99,7 +99,7 @@ describe("suppressions", () => {
     expect(fields(wrong)).toEqual(["expires_at"]);
   });
 
-  test("invalid addresses fail the whole, or are told apart where they may be skipped", async () => {
+  test("invalid addresses fail the whole, or are distinguished where they may be skipped", async () => {
     const emails = ["ok@skip.test", "nobody", "a@skip.test>\r\nRCPT TO:<b@x.test", "also@@skip.test"];
     const failed = await ask("POST", "/v1/suppressions", { emails });
     expect([failed.status, failed.json["code"], fields(failed)]).toEqual([
@@ -137,7 +137,7 @@ describe("suppressions", () => {
   });
 
   test("are filtered, and the operator's are marked as such", async () => {
-    await door.ask({
+    await http.ask({
       method: "POST",
       path: "/v1/suppressions",
       admin: true,

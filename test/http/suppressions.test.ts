@@ -10,17 +10,17 @@ import { startStored, type Stored } from "./stored.ts";
 
 let clock: ManualClock;
 let store: Store;
-let door: Stored;
+let http: Stored;
 
 beforeAll(async () => {
-  door = await startStored();
-  ({ store, clock } = door);
+  http = await startStored();
+  ({ store, clock } = http);
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const path = "/v1/suppressions";
 function ask(method: string, rest = "", body?: unknown, more: Partial<Ask> = {}): Promise<Answer> {
-  return door.ask({ method, path: `${path}${rest}`, ...(body === undefined ? {} : { body }), ...more });
+  return http.ask({ method, path: `${path}${rest}`, ...(body === undefined ? {} : { body }), ...more });
 }
 const csv = (query = "", method = "GET"): Promise<Answer> =>
   ask(method, query, undefined, { headers: { accept: "text/csv" } });
@@ -40,7 +40,7 @@ function cellsOf(file: string): string[][] {
 describe("as CSV", () => {
   test("the whole filtered list comes, in the order of addresses, under its column names", async () => {
     const entries = Array.from({ length: 2500 }, (_, i) =>
-      newSuppression(door.account.key, `u${String(i).padStart(5, "0")}@big.test`),
+      newSuppression(http.account.key, `u${String(i).padStart(5, "0")}@big.test`),
     );
     for (let i = 0; i < entries.length; i += 1000)
       await store.addSuppressions(entries.slice(i, i + 1000), clock.now());
@@ -69,7 +69,7 @@ describe("as CSV", () => {
     expect(rows.map(([email]) => email)).toEqual(entries.map(({ email }) => email));
   });
 
-  test("an export holds a page of the list at a time, and stops when nobody reads on", async () => {
+  test("an export holds a page of the list at a time, and stops when the client stops reading", async () => {
     const asked: (string | null)[] = [];
     const endless = await startHttp({
       store: {

@@ -14,7 +14,7 @@ import { startHttp, text, type Answer, type Harness } from "./harness.ts";
 const clock = new ManualClock();
 let store: Store;
 let dns: DnsServer;
-let door: Harness;
+let http: Harness;
 let playTest: Webhooks["test"];
 let endpointId: string;
 
@@ -35,26 +35,26 @@ beforeAll(async () => {
     clock,
     mint: createIdMint(),
   });
-  door = await startHttp({
+  http = await startHttp({
     opened: { store, clock },
     domains,
     webhooks: { test: (endpoint, type) => playTest(endpoint, type) },
   });
-  await domains.add(door.account.key, "a.test");
-  ({ id: endpointId } = await store.createEndpoint(newEndpoint(door.account.key, clock.now())));
+  await domains.add(http.account.key, "a.test");
+  ({ id: endpointId } = await store.createEndpoint(newEndpoint(http.account.key, clock.now())));
 });
 afterAll(async () => {
-  await door.stop();
+  await http.stop();
   await dns.stop();
 });
 afterEach(() => failAll(null));
 
 async function failAll(how: Failure | null): Promise<void> {
-  const domain = await store.domainByName(door.account.key, "a.test");
+  const domain = await store.domainByName(http.account.key, "a.test");
   for (const { name } of domain?.records ?? []) dns.fail(name, how);
 }
 const verify = (headers = {}): Promise<Answer> =>
-  door.ask({ method: "POST", path: "/v1/domains/a.test/verify", headers });
+  http.ask({ method: "POST", path: "/v1/domains/a.test/verify", headers });
 
 /** Lets time pass until there is an answer; how long that took. */
 async function waitFor(asked: Promise<Answer>): Promise<{ answer: Answer; tookMs: number }> {
@@ -74,7 +74,7 @@ test("a resolver that can tell of no record is 502 upstream_error, which names i
 });
 
 test("one that tells of some is 200, and says of which it could not", async () => {
-  const domain = await store.domainByName(door.account.key, "a.test");
+  const domain = await store.domainByName(http.account.key, "a.test");
   dns.fail(domain?.records.find(({ required }) => required)?.name ?? "", "servfail");
   const { status, json } = await verify();
   expect(status).toBe(200);
@@ -101,7 +101,7 @@ test("a failure is kept under no key: the same request again is done again", asy
 });
 
 const testWebhook = (): Promise<Answer> =>
-  door.ask({ method: "POST", path: `/v1/webhooks/${endpointId}/test` });
+  http.ask({ method: "POST", path: `/v1/webhooks/${endpointId}/test` });
 
 test("a webhook's receiver that fails is told with 200; a dispatcher that fails is 502, one that hangs 504", async () => {
   const failure = {

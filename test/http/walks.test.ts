@@ -6,17 +6,17 @@ import type { ManualClock } from "../support/clock.ts";
 import { list, text, type Json } from "./harness.ts";
 import { startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let store: Store;
 let clock: ManualClock;
 let account: number;
 
 beforeAll(async () => {
-  door = await startStored();
-  ({ store, clock } = door);
-  account = door.account.key;
+  http = await startStored();
+  ({ store, clock } = http);
+  account = http.account.key;
 });
-afterAll(() => door.stop());
+afterAll(() => http.stop());
 
 const times = <T>(count: number, make: () => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, make));
@@ -27,7 +27,7 @@ async function walk(path: string, name: string, meanwhile: (page: number) => Pro
   let next: Json | undefined;
   for (let page = 0; ; page++) {
     const cursor = next === undefined ? "" : `&cursor=${text(next)}`;
-    const [answer] = await Promise.all([door.ask({ path: `${path}${cursor}` }), meanwhile(page)]);
+    const [answer] = await Promise.all([http.ask({ path: `${path}${cursor}` }), meanwhile(page)]);
     expect(answer.status).toBe(200);
     seen.push(...list(answer.json["data"]).map((row) => text(row[name])));
     next = answer.json["next_cursor"];
@@ -53,9 +53,9 @@ test("100,000 events while 10,000 more arrive: each once and in order, and the l
   expect(seen).toHaveLength(110_000);
   expect(seen).toEqual(all);
   const more = await times(3, record);
-  const tail = await door.ask({ path: `/v1/events?cursor=${text(cursor)}` });
+  const tail = await http.ask({ path: `/v1/events?cursor=${text(cursor)}` });
   expect(list(tail.json["data"]).map((row) => text(row["event_id"]))).toEqual(more);
-  const again = await door.ask({ path: `/v1/events?cursor=${text(tail.json["next_cursor"])}` });
+  const again = await http.ask({ path: `/v1/events?cursor=${text(tail.json["next_cursor"])}` });
   expect(again.json).toMatchObject({ data: [], has_more: false, next_cursor: tail.json["next_cursor"] });
 });
 

@@ -5,7 +5,7 @@ import type { ManualClock } from "../support/clock.ts";
 import { list, text } from "./harness.ts";
 import { alphabetical, checkUrl, fields, startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let clock: ManualClock;
 let ask: Stored["call"];
 let kicks = 0;
@@ -13,7 +13,7 @@ let kicks = 0;
 const tested: (string | undefined)[] = [];
 
 beforeAll(async () => {
-  door = await startStored(() => ({
+  http = await startStored(() => ({
     webhooks: {
       kick: () => void kicks++,
       checkUrl,
@@ -29,10 +29,10 @@ beforeAll(async () => {
       },
     },
   }));
-  ({ clock, call: ask } = door);
+  ({ clock, call: ask } = http);
 });
-afterAll(() => door.stop());
-beforeEach(() => door.clock.advance(1000));
+afterAll(() => http.stop());
+beforeEach(() => http.clock.advance(1000));
 
 describe("webhooks", () => {
   test("the secret is shown once: 64 printable ASCII characters", async () => {

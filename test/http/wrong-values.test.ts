@@ -5,11 +5,11 @@ import type { Endpoint } from "../../src/model/webhook.ts";
 import { list, text } from "./harness.ts";
 import { addDomain, checkUrl, startStored, type Stored } from "./stored.ts";
 
-let door: Stored;
+let http: Stored;
 let ask: Stored["call"];
 
 beforeAll(async () => {
-  door = await startStored((opened) => ({
+  http = await startStored((opened) => ({
     webhooks: {
       kick: () => undefined,
       checkUrl,
@@ -24,10 +24,10 @@ beforeAll(async () => {
     },
     domains: { add: addDomain(opened) },
   }));
-  ({ call: ask } = door);
+  ({ call: ask } = http);
 });
-afterAll(() => door.stop());
-beforeEach(() => door.clock.advance(1000));
+afterAll(() => http.stop());
+beforeEach(() => http.clock.advance(1000));
 
 describe("a value of the wrong shape", () => {
   const told = async (method: string, path: string, body?: unknown): Promise<string[]> => {
@@ -36,7 +36,7 @@ describe("a value of the wrong shape", () => {
     return list(json["errors"]).map((row) => `${text(row["field"])} ${text(row["issue"])}`);
   };
 
-  test("in a body is told in words: what was expected, and what was found", async () => {
+  test("in a body is described in words: what was expected, and what was found", async () => {
     expect(await told("POST", "/v1/domains", {})).toEqual(["name is required: a string"]);
     expect(await told("POST", "/v1/webhooks", { url: 5, active: "no", events: ["message.lost"] })).toEqual([
       "url expected a string, found 5",

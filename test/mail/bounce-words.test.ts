@@ -187,7 +187,7 @@ test("too many recipients are temporary for RCPT alone, and a precise status out
 test.each([
   ["550 4.2.1 mailbox disabled", "5.0.0"],
   ["550 4.1.1 no such user", "4.1.1"],
-])("a reply whose code and status contradict each other suppresses nobody: %s", (diagnostic, status) => {
+])("a reply whose code and status contradict each other does not suppress: %s", (diagnostic, status) => {
   const failed = one(dsnMail({ to, recipient: "ann@far.test", status, diagnostic }));
   expect(failed).toMatchObject({ code: 550, suppresses: false });
 });
@@ -211,14 +211,14 @@ test.each([
   expect(one(mail)).toMatchObject({ to: "ann@far.test", cause, suppresses });
 });
 
-test("words alone that name no address suppress nobody", () => {
+test("words alone that name no address do not suppress", () => {
   expect(one(daemon("Delivery failure", "It could not be delivered: no such user."))).toMatchObject({
     cause: "invalid_recipient",
     suppresses: false,
   });
 });
 
-test("what Exchange lists of our message is no recipient and no reason", () => {
+test("what Exchange lists of our message is neither a recipient nor a reason", () => {
   const mail = daemon(
     "Undeliverable: Your mailbox is full",
     "Your message\n\n  To:      bob@other.test; cid@other.test\n  Cc:      dan@other.test\n  Subject: Your mailbox is full\n  Sent:    Fri, 27 Nov 2026\n\ndid not reach the following recipient(s):\n\nann@far.test on Fri, 27 Nov 2026 09:00:00 -0000\n    The recipient name is not recognized",
@@ -482,7 +482,7 @@ test.each([
     "Your mail to joe@far.test was quarantined and will be delivered\nafter the check. Unknown user? No.",
   ],
   ["an approval", "MAILER-DAEMON@far.test", "Mail held", "Mail to joe@far.test is held for approval."],
-])("from the null sender at a return path, %s is no bounce", (_, from, subject, body) => {
+])("from the null sender at a return path, %s is not a bounce", (_, from, subject, body) => {
   const fields = { From: from, To: to, Subject: subject, "Content-Type": "text/plain; charset=utf-8" };
   expect(read(plainMail(fields, body))).toEqual([]);
 });

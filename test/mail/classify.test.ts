@@ -244,14 +244,14 @@ test.each([
   expect(classifyReply({ code: 0, status: null, text })).toBe(classification);
 });
 
-test("a status of a bad address is doubted beside words of a block or a full mailbox, and the row that decides is told", () => {
+test("a status of a bad address is doubted beside words of a block or a full mailbox, and the row that decides is named", () => {
   expect(classify(550, "5.1.1", "rejected, listed at zen.spamhaus.org")).toBe("reputation_block");
   expect(classify(552, "5.1.1", "mailbox over quota")).toBe("mailbox_full");
   expect(classify(550, "5.1.1", "no such user, policy 7")).toBe("invalid_recipient");
   expect(ruleOf({ code: 550, status: "5.1.1", text: "no" })).toBe(
     "status X X.1.1: the mailbox does not exist",
   );
-  expect(ruleOf({ code: 0, status: null, text: "?" })).toBe("no row knows these words");
+  expect(ruleOf({ code: 0, status: null, text: "?" })).toBe("no rule matches this text");
   expect([saysNothing("OK"), saysNothing("user unknown")]).toEqual([true, false]);
 });
 

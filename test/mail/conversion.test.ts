@@ -179,7 +179,7 @@ test("a long line between signed parts is refused as one within them is", async 
   });
 });
 
-test("a label is no reason to refuse what is signed: ASCII that is called 8bit keeps each byte", async () => {
+test("a label is not a reason to refuse what is signed: ASCII that is called 8bit keeps each byte", async () => {
   const body = `--s\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: 8bit\r\n\r\nok\r\n--s\r\nContent-Type: application/pgp-signature\r\n\r\nsig\r\n--s--\r\n`;
   const out = await through(
     `From: a@ok.test\r\nSubject: Grüße\r\n${mime}Content-Type: multipart/signed; boundary=s\r\n\r\n${body}`,

@@ -40,7 +40,7 @@ async function holding(mail: string): Promise<string[]> {
 }
 const both = ["rsa-sha256", "ed25519-sha256"];
 
-test("signatures of both kinds hold", async () => {
+test("signatures of both kinds verify", async () => {
   expect(await holding(signOwn())).toEqual(both);
   const [claim] = signatureClaims(Buffer.from(signOwn()));
   expect(claim).toMatchObject({ domain: "loop.test", selector: "r1" });
@@ -61,7 +61,7 @@ test.each(["simple/simple", "simple/relaxed", "relaxed/simple", "relaxed/relaxed
   },
 );
 
-test("what was changed on the way does not hold: body, subject, a second From, a field that was oversigned", async () => {
+test("what was changed on the way does not verify: body, subject, a second From, a field that was oversigned", async () => {
   const mail = signOwn();
   expect(await holding(mail.replace("A report", "B report"))).toEqual([]);
   expect(await holding(mail.replace("complaint", "compliment"))).toEqual([]);

@@ -25,7 +25,7 @@ test.each([
   ['To: "Jörg <j@ok.test>', /^To: =\?UTF-8\?\S+\?= <j@ok\.test>$/],
   ["Reply-To: Jörg Support", /^Reply-To: =\?UTF-8\?\S+\?= Support$/],
   ["Disposition-Notification-To: Jörg", /^Disposition-Notification-To: =\?UTF-8\?\S+\?=$/],
-])("what is no list of addresses keeps its text: %s", (field, form) => {
+])("what is not a list of addresses keeps its text: %s", (field, form) => {
   expect(written(field)).toMatch(form);
   expect(unfolded(written(field))).toBe(field);
   const utf8 = asciiSection(Buffer.from(`${field}\r\n\r\n`)).toString();
@@ -40,7 +40,7 @@ test.each(["To: jörg@ok.test", "Errors-To: <jörg@ok.test>", "From: jörg@ok.te
   },
 );
 
-test("a From that is no address is refused as one in ASCII is", () => {
+test("a From that is not an address is refused as one in ASCII is", () => {
   expect(() => rewriteHeaders(latin1("From: Jörg\r\n"), add)).toThrow(
     expect.objectContaining({ code: "from_invalid" }),
   );
@@ -84,7 +84,7 @@ test("of many fields the first are written in ASCII, the others in UTF-8, and al
   expect(texts[500]).toMatch(/^Subject: =\?UTF-8/);
 });
 
-test("of very many fields each octet that is no UTF-8 is kept, and UTF-8 stays as it is", () => {
+test("of very many fields each octet that is not UTF-8 is kept, and UTF-8 stays as it is", () => {
   const octets = Buffer.concat([
     latin1(`${from}${"X-N: \xe9\x80 \xe0\x80\x80 \xed\xa0\x80\r\n".repeat(1_100)}`).subarray(0, -2),
     Buffer.from("X-U: é€😀\ud7ff\r\n\r\n"),

@@ -7,7 +7,7 @@ const secret = new Uint8Array(32).fill(3);
 const tokens = createMessageTokens(secret);
 const id = "msg_01kb3x5n8e7qv2w4y6z8a0b2c4";
 
-test("a token is the ULID and 80 bits that nobody else can make, and is read in any case", () => {
+test("a token is the ULID and 80 bits that no other can make, and is read in any case", () => {
   const token = tokens.of(id);
   expect(token).toMatch(/^01kb3x5n8e7qv2w4y6z8a0b2c4\.[a-z2-7]{16}$/);
   expect(tokens.read(token)).toBe(id);

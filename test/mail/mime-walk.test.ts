@@ -76,7 +76,7 @@ test("looks into attached messages, but not where they are in base64", () => {
   expect(walk(attached("base64")).parts.at(-1)).toBe("message/rfc822{Content-Type: text/x\r\n\r\nin}");
 });
 
-test("a part without an empty line has no content, and a line that is no field does not hide the next", () => {
+test("a part without an empty line has no content, and a line that is not a field does not hide the next", () => {
   const mail = `${multipart("mixed", "o")}--o\r\nContent-Type: a/b\r\n--o\r\nno field\r\nContent-Type: c/d\r\n\r\nx\r\n`;
   expect(walk(mail).parts).toEqual(["multipart/mixed{}", "a/b{}", "c/d{x\r\n}"]);
 });

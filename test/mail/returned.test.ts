@@ -58,7 +58,7 @@ test.each([
   ]);
 });
 
-test.each(["delayed", "relayed", "expanded", "delivered"])("Action %s is no failure", (action) => {
+test.each(["delayed", "relayed", "expanded", "delivered"])("Action %s is not a failure", (action) => {
   expect(read(dsnMail({ to, recipient: "a@far.test", action, status: "4.4.1" })).kind).toBe("nothing");
 });
 
@@ -281,7 +281,7 @@ test("a report's proofs are collected as they stand: return paths, message token
   });
 });
 
-test.each(["not-spam", "auth-failure", "DKIM"])("a %s report is no complaint", (type) => {
+test.each(["not-spam", "auth-failure", "DKIM"])("a %s report is not a complaint", (type) => {
   expect(read(arfMail({ to: "fbl@mail.test", type })).kind).toBe("nothing");
 });
 
@@ -318,7 +318,7 @@ function timed(bytes: Uint8Array): void {
   if (took > longestMs && took > here(longestMs)) throw new Error(`${took} ms for ${bytes.length} bytes`);
 }
 
-test("an answer of a help desk that nobody is to reply to is no bounce", () => {
+test("a no-reply answer of a help desk is not a bounce", () => {
   const answer = plainMail(
     { From: "noreply@mail.far.test", To: to, Subject: "Your ticket was rejected" },
     "Your message was not delivered to an agent because the account does not exist.",
@@ -334,7 +334,7 @@ test("line ends of any kind give the same answer", () => {
   }
 });
 
-test("cut, doubled, mixed and mutated mails never throw and never hold the loop", () => {
+test("cut, doubled, mixed and mutated mails never throw and never block the loop", () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...samples),

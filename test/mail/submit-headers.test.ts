@@ -67,7 +67,7 @@ test("white space before the colon is taken out, so that every reader finds the 
   expect(fields.map(({ name }) => name)).toEqual(["From", "Subject", "Content-Type", "X-A"]);
 });
 
-test("header octets that are no UTF-8 are written in ASCII, and read as their text; UTF-8 stays as it is", () => {
+test("header octets that are not UTF-8 are written in ASCII, and read as their text; UTF-8 stays as it is", () => {
   const latin1 = Buffer.from(
     `${from}Subject: Gr\xfc\xdfe\r\nX-A: caf\xe9\r\nCc: J\xf6rg <j@ok.test>\r\n`,
     "latin1",

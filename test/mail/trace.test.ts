@@ -31,6 +31,6 @@ test.each(["x\r\nBcc: a@b.test", "a b", "(comment", "é.test", "", "x".repeat(30
   },
 );
 
-test("a name of our own that is no token is a bug", () => {
+test("a name of our own that is not a token is a bug", () => {
   expect(() => field({ by: "x\r\nMAIL FROM:<a>" })).toThrow("no token");
 });

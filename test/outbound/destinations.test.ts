@@ -226,10 +226,11 @@ describe("a pool with addresses", () => {
       })),
     });
 
-  test("gives its scheduled queue a line of its own and the addresses of a family that the receiver has", async () => {
+  test("gives its scheduled queue a ready queue of its own and the addresses of a family that the receiver has", async () => {
     const { rig, destinations } = makeRig();
-    const lineOf = async (queueName: string) => (await destinations.destinationOf(queueName)).line;
-    expect(await lineOf("1.a/x.test")).not.toBe(await lineOf("2.a/x.test"));
+    const readyQueueOf = async (queueName: string) =>
+      (await destinations.destinationOf(queueName)).readyQueue;
+    expect(await readyQueueOf("1.a/x.test")).not.toBe(await readyQueueOf("2.a/x.test"));
     rig.sources = pool(["192.0.2.1"], ["2001:db8::1"]);
     const addresses = async () =>
       (await destinations.destinationOf("1.default/x.test")).sources().map(({ address }) => address);

@@ -156,7 +156,7 @@ test("a signature that failed before the message was stored is made by its attem
   expect(signed.length).toBe(1);
 });
 
-test("a signature is made anew after ten minutes, with the time of then", async () => {
+test("a signature older than ten minutes is made again, with the current time", async () => {
   const { wire, signed, clock } = makeRig();
   const message = messageOf(1);
   await wire.signatureOf(message);

@@ -1,4 +1,4 @@
-// Real clients at the doors: swaks and curl over each port, and the order of sync and acknowledgement on the
+// Real clients of REST and SMTP: swaks and curl over each port, and the order of sync and acknowledgement on the
 // real disk, seen by strace.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -137,7 +137,7 @@ describe.skipIf(missing !== null)("durability, seen by strace", () => {
       await once(strace.stderr, "data"); // "attached"
       const ids: string[] = [];
       try {
-        // Over the admin socket the answer is readable in the trace; the acceptance is the one of both doors.
+        // Over the admin socket the answer is readable in the trace; the acceptance is the same on every listener.
         const send = (i: number) =>
           svc.admin("POST", "/v1/messages", {
             from: "a@ok.test",

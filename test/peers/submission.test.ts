@@ -5,7 +5,7 @@ import { dkimVerify } from "mailauth";
 import PostalMime from "postal-mime";
 import { eventually, freePorts, startAppliance, type Appliance } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
-import { missingClients, startMailClients, type Door, type MailClient } from "../support/mail-clients.ts";
+import { missingClients, startMailClients, type Listener, type MailClient } from "../support/mail-clients.ts";
 import { missingPeers, startPostfix, type Postfix } from "../support/peers.ts";
 import { publish } from "../support/publish.ts";
 import { keptFields, mailOf, shapes, type Shape } from "../support/shapes.ts";
@@ -14,7 +14,7 @@ const missing = missingPeers() ?? (missingClients().join(", ") || null);
 if (missing && process.env["CI"]) throw new Error(`tests with real mail clients cannot run: ${missing}`);
 if (missing) console.warn(`SKIPPED: tests with real mail clients: ${missing}`);
 
-const doorNames = ["587", "2525", "465"] as const;
+const listenerNames = ["587", "2525", "465"] as const;
 const programs = [
   "swaks",
   "msmtp",
@@ -32,11 +32,11 @@ describe.skipIf(missing !== null)("mail programs", () => {
   let narrow: Postfix;
   let svc: Appliance;
   let clients: MailClient[];
-  let doors: Door[];
+  let listeners: Listener[];
 
   beforeAll(async () => {
     const [a = 0, b = 0, c = 0] = await freePorts(3);
-    doors = [a, b, c].map((port, i) => ({ name: doorNames[i] ?? "", port, implicitTls: i === 2 }));
+    listeners = [a, b, c].map((port, i) => ({ name: listenerNames[i] ?? "", port, implicitTls: i === 2 }));
     dns = await startDnsServer({
       "narrow.test": { MX: ["10 mx.narrow.test"] },
       "mx.narrow.test": { A: ["127.0.0.32"] },
@@ -65,7 +65,7 @@ describe.skipIf(missing !== null)("mail programs", () => {
     });
     await publish(svc, dns, "ok.test");
     const login = (await svc.admin("POST", "/v1/smtp_credentials", { name: "clients", test: false })).json;
-    clients = await startMailClients(login, doors);
+    clients = await startMailClients(login, listeners);
     expect(clients.map(({ name }) => name)).toEqual(programs);
   });
 
@@ -75,17 +75,17 @@ describe.skipIf(missing !== null)("mail programs", () => {
     await Promise.all([postfix?.stop(), narrow?.stop(), dns?.stop()]);
   });
 
-  const cases = programs.flatMap((program) => doorNames.map((door) => [program, door] as const));
-  test.each(cases)("%s at %s: ten mails of different shapes", async (program, doorName) => {
+  const cases = programs.flatMap((program) => listenerNames.map((listener) => [program, listener] as const));
+  test.each(cases)("%s at %s: ten mails of different shapes", async (program, listenerName) => {
     const client = clients.find(({ name }) => name === program);
-    const door = doors.find(({ name }) => name === doorName);
-    if (!client || !door) throw new Error("no such client or door");
+    const listener = listeners.find(({ name }) => name === listenerName);
+    if (!client || !listener) throw new Error("no such client or listener");
     const recipients = shapes.map((_, i) =>
-      `${program.replace(/\W+/g, "-")}-${doorName}-${i}@one.test`.toLowerCase(),
+      `${program.replace(/\W+/g, "-")}-${listenerName}-${i}@one.test`.toLowerCase(),
     );
     for (const [i, shape] of shapes.entries()) {
       const to = recipients[i] ?? "";
-      const { taken, said } = await client.send({ door, from: shape.from, to, mail: mailOf(shape) });
+      const { taken, said } = await client.send({ listener, from: shape.from, to, mail: mailOf(shape) });
       expect(taken, `${shape.name}\n${said}`).toBe(shape.refused === undefined);
       if (shape.refused) expect(said.replace(/\s+/g, " ")).toMatch(shape.refused);
       else expect(said).not.toMatch(/executable|not verified/);
@@ -123,11 +123,11 @@ describe.skipIf(missing !== null)("mail programs", () => {
     "%s at %s reads the same, and both signatures verify behind Postfix",
     async (name, domain, header, text) => {
       const client = clients.find((one) => one.name === "Python smtplib");
-      const [door] = doors;
-      if (!client || !door) throw new Error("no such client or door");
+      const [listener] = listeners;
+      if (!client || !listener) throw new Error("no such client or listener");
       const to = `${name.replace(/\W+/g, "-").toLowerCase()}@${domain}`;
       const mail = Buffer.from(`${header}${text}\r\n`);
-      const { taken, said } = await client.send({ door, from: "shop@ok.test", to, mail });
+      const { taken, said } = await client.send({ listener, from: "shop@ok.test", to, mail });
       expect(taken, said).toBe(true);
       const server = domain === "one.test" ? postfix : narrow;
       const received = await eventually(
@@ -183,7 +183,7 @@ async function expectSame(received: Buffer, shape: Shape, { exact, loose, name }
   }
   expect(loose ? body.trimEnd() : body).toBe(loose ? shape.body.trimEnd() : shape.body);
   if (exact) expect(came).toEqual(sent);
-  // The others add fields of their own, and git writes the usual ones anew.
+  // The others add fields of their own, and git writes the usual ones again.
   else if (name !== "git send-email") expect(came.filter((field) => sent.includes(field))).toEqual(sent);
   else expect(came.join("\r\n")).toContain("shop@ok.test");
 }

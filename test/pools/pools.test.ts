@@ -61,7 +61,7 @@ function bench(addresses: PoolAddress[], own: Set<string>, name = "default") {
   return { pools, pool, told, usable };
 }
 
-test("an address that this machine lost while it was down is not used, and the operator is told once", async () => {
+test("an address that this machine lost while it was down is not used, and the operator is notified once", async () => {
   const own = new Set<string>();
   const { pools, told, usable } = bench([address("192.0.2.1")], own);
   await pools.start();
@@ -78,13 +78,13 @@ test("an address that this machine lost while it was down is not used, and the o
   expect([usable(), changes, pools.mayUse("192.0.2.1")]).toEqual([["192.0.2.1"], 1, true]);
 });
 
-test("an address that came back while the program was down is no news for the operator", async () => {
+test("an address that came back while the program was down is not news for the operator", async () => {
   const { pools, told, usable } = bench([address("192.0.2.1", { bindable: false })], new Set(["192.0.2.1"]));
   await pools.start();
   expect([usable(), told]).toEqual([["192.0.2.1"], []]);
 });
 
-test("the loss of a family's last address is told, since hosts of that family alone wait for it", async () => {
+test("the loss of a family's last address is reported, since hosts of that family alone wait for it", async () => {
   const own = new Set(["192.0.2.1", "2001:db8::1"]);
   const { pools, told } = bench([address("192.0.2.1"), address("2001:db8::1")], own);
   await pools.start();
@@ -105,7 +105,7 @@ test("the loss of a family's last address is told, since hosts of that family al
   expect(told).toHaveLength(2);
 });
 
-test("while one address can be used nothing is told, and a pause of the last is", async () => {
+test("while one address can be used nothing is reported, and a pause of the last is", async () => {
   const { pools, pool, told, usable } = bench(
     [address("192.0.2.1"), address("192.0.2.2")],
     new Set(["192.0.2.1"]),
@@ -165,7 +165,7 @@ test("the pool default without addresses leaves the choice to the system", async
   expect([usable(), told]).toEqual([[null], []]);
 });
 
-test("mail of any other pool without addresses waits; a new pool is no alarm until mail does, and then once", async () => {
+test("mail of any other pool without addresses waits; a new pool is not an alarm until mail does, and then once", async () => {
   const own = new Set(["192.0.2.1"]);
   const { pools, pool, told, usable } = bench([], own, "news");
   await pools.start();
@@ -184,7 +184,7 @@ test("mail of any other pool without addresses waits; a new pool is no alarm unt
   expect([usable(), pools.problems(), told.length]).toEqual([["192.0.2.1"], [], 1]);
 });
 
-test("an address that cannot be bound is named, each cause once, whatever was told of the pool before", async () => {
+test("an address that cannot be bound is named, each cause once, whatever was reported of the pool before", async () => {
   const { pools, pool, told } = bench([], new Set(), "news");
   await pools.start();
   pools.noteWaiting(1, "news");
@@ -202,7 +202,7 @@ test("an address that cannot be bound is named, each cause once, whatever was to
   ]);
 });
 
-test("beside addresses that can be used, one that cannot be bound is a problem that alarms nobody, a paused one is none", async () => {
+test("beside addresses that can be used, one that cannot be bound is a problem that raises no alarm, a paused one is none", async () => {
   const all = [address("192.0.2.1"), address("192.0.2.2"), address("192.0.2.3", { paused: true })];
   const { pools, told } = bench(all, new Set(["192.0.2.1", "192.0.2.3"]));
   await pools.start();
@@ -217,7 +217,7 @@ test("beside addresses that can be used, one that cannot be bound is a problem t
   expect(told).toEqual([]);
 });
 
-test("a pool that is given its address right after it was made is no news", async () => {
+test("a pool that is given its address right after it was made is not news", async () => {
   const { pools, pool, told } = bench([address("192.0.2.9")], new Set(["192.0.2.1", "192.0.2.9"]), "news");
   await pools.start();
   pool.addresses = [];

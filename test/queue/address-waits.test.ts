@@ -51,7 +51,7 @@ async function bench(
     destinationOf: async () => ({
       group: "x",
       account: mine,
-      line: "x",
+      readyQueue: "x",
       sources: () => usable,
       sourcesOf: () => [],
       prepare: () => undefined,

@@ -9,7 +9,7 @@ import { ManualClock, settle } from "../support/clock.ts";
 const to = (queueName: string, over: Partial<Destination> = {}): Destination => ({
   group: queueName,
   account: 1,
-  line: queueName,
+  readyQueue: queueName,
   sources: () => systemSources.usable(null),
   sourcesOf: () => [],
   prepare: () => undefined,
@@ -42,8 +42,8 @@ test("what was known a minute ago serves while it is asked for again, once", asy
   expect(routing.known(queueName)).toBeNull();
   await routing.ask(queueName);
   await clock.advance(64_999);
-  expect(routing.known(queueName)?.line).toBe(queueName);
-  expect(routing.known(queueName)?.line).toBe(queueName);
+  expect(routing.known(queueName)?.readyQueue).toBe(queueName);
+  expect(routing.known(queueName)?.readyQueue).toBe(queueName);
   expect(asked).toHaveLength(2);
   await clock.advance(1);
   expect(routing.known(queueName)).toBeNull();
@@ -68,7 +68,7 @@ test("an account whose name servers are silent delays another account's new dest
     const queueName = queueNameOf(2, "default", `live${i}.test`);
     void routing.ask(queueName);
     await settle();
-    expect(routing.known(queueName)?.line).toBe(queueName);
+    expect(routing.known(queueName)?.readyQueue).toBe(queueName);
   }
 });
 
@@ -80,7 +80,7 @@ test("an account's own live destinations do not wait until its silent ones are g
   const queueName = queueNameOf(1, "default", "live.test");
   void routing.ask(queueName);
   await clock.advance(1_000);
-  expect(routing.known(queueName)?.line).toBe(queueName);
+  expect(routing.known(queueName)?.readyQueue).toBe(queueName);
 });
 
 test("a new destination does not wait behind thousands of its own account that are silent", async () => {
@@ -92,7 +92,7 @@ test("a new destination does not wait behind thousands of its own account that a
     const queueName = queueNameOf(1, "default", `live${i}.test`);
     void routing.ask(queueName);
     await clock.advance(1_000);
-    expect(routing.known(queueName)?.line).toBe(queueName);
+    expect(routing.known(queueName)?.readyQueue).toBe(queueName);
   }
 });
 
@@ -144,5 +144,5 @@ test("what was being asked for when all is forgotten does not count", async () =
   const after = routing.ask(queueName);
   answers[1]?.(to("new"));
   await after;
-  expect(routing.known(queueName)?.line).toBe("new");
+  expect(routing.known(queueName)?.readyQueue).toBe("new");
 });

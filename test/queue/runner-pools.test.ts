@@ -127,7 +127,7 @@ describe("a pool's addresses", () => {
     const pools: Record<string, Source[]> = { a: [one], b: [two], c: [...system] };
     const random = lcg(7);
     const { queue, clock, runner, left } = bench({
-      lineOf: (queueName) => queueName,
+      readyQueueOf: (queueName) => queueName,
       groupOf: () => "x.test",
       sources: (queueName) => pools[queueName.slice(2, 3)] ?? [],
       random,
@@ -152,10 +152,10 @@ describe("a pool's addresses", () => {
       expect(source.address).toBe({ a: one.address, b: two.address, c: null }[job.queueName.slice(2, 3)]);
   });
 
-  test("of one gate let two pools' lines in by turns", async () => {
+  test("of one group of hosts serve two pools' ready queues by turns", async () => {
     const { queue, clock, runner, left, finish } = bench({
       hangs: ["x.test"],
-      lineOf: (queueName) => queueName,
+      readyQueueOf: (queueName) => queueName,
       groupOf: () => "x.test",
     });
     for (let i = 0; i < 60; i++) queue.add(makeJob(i, { queueName: "1.a/x.test" }), clock.now());

@@ -98,7 +98,7 @@ export function bench(
     /** Runs before an outcome is turned into a settlement. */
     settling?: (job: Job) => void;
     groupOf?: (queueName: string) => string;
-    lineOf?: (queueName: string) => string;
+    readyQueueOf?: (queueName: string) => string;
     accountOf?: (queueName: string) => number;
     sources?: (queueName: string) => readonly Source[];
     unsent?: (source: Source) => boolean;
@@ -119,7 +119,7 @@ export function bench(
   const destination = (queueName: string): Destination => ({
     group: groupOf(queueName),
     account: options.accountOf?.(queueName) ?? 1,
-    line: options.lineOf?.(queueName) ?? groupOf(queueName),
+    readyQueue: options.readyQueueOf?.(queueName) ?? groupOf(queueName),
     sources: () => options.sources?.(queueName) ?? system,
     sourcesOf: (family) => options.sourcesOf?.(family) ?? [],
     prepare: () => undefined,

@@ -52,7 +52,7 @@ describe("scheduledQueues", () => {
 });
 
 describe("slots", () => {
-  test("a destination that hangs holds its own slots and nobody else's", async () => {
+  test("a destination that hangs uses its own slots only", async () => {
     const { queue, clock, runner, running } = bench({ hangs: ["dead.test"] });
     for (const job of jobsOf("dead.test", 1, 500)) queue.add(job, clock.now());
     for (const job of jobsOf("fine.test", 1001, 40)) queue.add(job, clock.now());
@@ -138,7 +138,7 @@ describe("acceptance", () => {
     expect(runner.reserve("1.default/x.test")).not.toBeNull();
   });
 
-  test("nobody overtakes what waits", async () => {
+  test("no later job overtakes what waits", async () => {
     const { queue, clock, runner } = bench({ hangs: ["slow.test"] });
     for (const job of jobsOf("slow.test", 1, 30)) queue.add(job, clock.now());
     await runner.start();
@@ -230,7 +230,7 @@ describe("faults", () => {
     expect(begun, "nothing is sent a second time").toHaveLength(2);
   });
 
-  test("a scheduled queue whose name server hangs does not hold the other scheduled queues of its group", async () => {
+  test("a scheduled queue whose name server hangs does not delay the other scheduled queues of its group", async () => {
     let hung = false;
     const { queue, clock, runner, begun } = bench({
       groupOf: () => "provider",
@@ -323,7 +323,7 @@ test("an account all of whose receivers hang leaves slots to another's mail", as
   const domains = Array.from({ length: 2_100 }, (_, i) => `tarpit-${i}.test`);
   const { queue, clock, runner, begun } = bench({
     hangs: domains,
-    lineOf: (queueName) => queueName,
+    readyQueueOf: (queueName) => queueName,
     accountOf: (queueName) => Number(queueName.split(".")[0]),
   });
   domains.forEach((domain, i) => queue.add(makeJob(i, { domain, queueName: `1.a/${domain}` }), clock.now()));

@@ -136,7 +136,7 @@ describe("deferred", () => {
     expect(settlement).toMatchObject({ nextAttemptAt: now + 90_000, record: { decidedBy: "receiver" } });
   });
 
-  test("suppresses nobody, whatever the cause", () => {
+  test("does not suppress, whatever the cause", () => {
     const outcome = deferredOutcome({ classification: "invalid_recipient" });
     expect(settle(jobOf(), outcome).settlement.suppression).toBeNull();
   });
@@ -208,7 +208,7 @@ describe("bounced", () => {
     expect(data).toMatchObject({ suppressed: false, test: true });
   });
 
-  test("because of the suppression list is no attempt, and record and event tell the same", () => {
+  test("because of the suppression list is not an attempt, and record and event tell the same", () => {
     const reply = { code: 550, status: "5.7.1", text: "[local] on the list" };
     const outcome = bouncedOutcome({
       source: "local",

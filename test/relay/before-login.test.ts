@@ -108,7 +108,7 @@ test("100 replies without a login end the session; with one, or in a trusted net
   for (let i = 0; i < 150; i++) expect((await known.command("NOOP")).code).toBe(250);
 });
 
-test("many sources that log in nowhere shut out nobody who does, on either port", async () => {
+test("many sources that log in nowhere do not shut out one who does, on either port", async () => {
   await using house = await startRelay({ maxConnections: 40, maxConnectionsPerIp: 10 });
   const held: SmtpClient[] = [];
   for (let source = 2; source <= 4; source++)
@@ -132,7 +132,7 @@ test("many sources that log in nowhere shut out nobody who does, on either port"
   await held[0]?.closed;
 });
 
-test("handshakes left open on the port under TLS shut out nobody", async () => {
+test("handshakes left open on the port under TLS do not shut out others", async () => {
   await using house = await startRelay({ maxConnections: 8, maxConnectionsPerIp: 4 });
   const silent = [];
   for (const localAddress of ["127.0.0.2", "127.0.0.3"])

@@ -94,7 +94,7 @@ test.each([
   expect(await read(new DataParser(), ["DATA\r\n", ...wire.split("")])).toEqual(whole);
 });
 
-test("a reader that is slow holds the sender up, one that lets go does not", async () => {
+test("a reader that is slow delays the sender, one that lets go does not", async () => {
   const parser = new DataParser();
   let stream: ReturnType<SMTPStream["startDataMode"]> | null = null;
   parser.oncommand = (_line, goOn) => {

@@ -86,7 +86,9 @@ test("all mails together hold so much and no more, and what one gives back the n
     return mail;
   }) as ReturnType<typeof limits.hold>[];
   const next = limits.hold(other);
-  expect(reply(() => next.add(Buffer.from("x")))).toMatch(/^451 4\.7\.0 Mail in transfer already uses 67108864 bytes/);
+  expect(reply(() => next.add(Buffer.from("x")))).toMatch(
+    /^451 4\.7\.0 Mail in transfer already uses 67108864 bytes/,
+  );
   next.release();
   held[0]?.release();
   expect(reply(() => limits.hold(other).add(Buffer.alloc(keptBytes)))).toBeNull();

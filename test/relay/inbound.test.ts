@@ -208,7 +208,7 @@ test("300 replies without a mail end the session", async () => {
   await peer.closed;
 });
 
-test("500 sessions that bring nothing shut out nobody who has a report", async () => {
+test("500 sessions that bring nothing do not shut out one who has a report", async () => {
   const { dial, clock } = await start();
   const held: SmtpClient[] = [];
   for (let source = 2; source < 27; source++)
@@ -238,7 +238,7 @@ test("at shutdown a report that is being stored gets its 250 first", async () =>
   expect((await sender.answer()).text).toMatch(/^421 4\.3\.2 /);
 });
 
-test("a source that sends too many mails within a minute is told the limit and when to try again", async () => {
+test("a source that sends too many mails within a minute is answered with the limit and when to try again", async () => {
   const { client, clock } = await start();
   const { messages } = inboundLimits.perMinute;
   const session = async (): Promise<SmtpClient> => {

@@ -38,7 +38,7 @@ test.each([
   expect(mail(line)).toBeNull();
 });
 
-test("refuses bytes that are no UTF-8", () => {
+test("refuses bytes that are not UTF-8", () => {
   expect(readPath("RCPT TO", Buffer.from("RCPT TO:<\xe9@x.test>", "latin1"))).toBeNull();
   expect(readPath("RCPT TO", Buffer.from("RCPT TO:<é@x.test>"))?.address).toBe("é@x.test");
 });

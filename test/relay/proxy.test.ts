@@ -182,7 +182,7 @@ test("under TLS from the first byte neither", async () => {
 
 test("of 1,000 connections whose header is due, the one that has waited longest makes room", async () => {
   const waiting: { ended: boolean }[] = [];
-  const door = createProxyProtocol({
+  const proxy = createProxyProtocol({
     proxies: createNetworks(["127.0.0.1"]),
     clock: new ManualClock(),
     log: silentLog,
@@ -191,7 +191,7 @@ test("of 1,000 connections whose header is due, the one that has waited longest 
     const one = { ended: false };
     socket.once("close", () => (one.ended = true));
     waiting.push(one);
-    door.take(socket, () => undefined);
+    proxy.take(socket, () => undefined);
   });
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");

@@ -116,7 +116,7 @@ test("a session with a login is never evicted, and is again when its login has e
   expect(enter("192.0.2.4")).toBeNull();
 });
 
-test("a source at its own limit evicts nobody", async () => {
+test("a source at its own limit evicts no session", async () => {
   const { clock, enter, evicted } = rig();
   for (let i = 1; i <= 4; i++) entered(enter("2001:db8::1"));
   for (let i = 1; i <= 2; i++) entered(enter("192.0.2.2"));

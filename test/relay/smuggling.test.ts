@@ -41,7 +41,7 @@ test.each(endings.map((ending) => [JSON.stringify(ending), ending]))(
   },
 );
 
-test("BDAT is not known and what follows it is no mail", async () => {
+test("BDAT is not known and what follows it is not mail", async () => {
   await using house = await startRelay();
   const client = await house.loggedIn();
   await client.command("MAIL FROM:<a@ok.test>");

@@ -6,7 +6,7 @@ import { startRelay } from "../support/relay.ts";
 const body = "Subject: x\r\n\r\nhi\r\n.\r\n";
 const farewell = "421 4.3.2 Shutting down; try again later";
 
-test("at shutdown idle sessions are told at once and no new ones are taken", async () => {
+test("at shutdown idle sessions get 421 at once and no new ones are taken", async () => {
   await using house = await startRelay();
   const clear = await house.client();
   const secure = await house.loggedIn();
@@ -72,7 +72,7 @@ test("at shutdown an upload may end within ten seconds, and is to be sent again"
   expect(house.mails).toEqual([]);
 });
 
-test("at shutdown an unfinished handshake and a peer that does not hang up hold nothing up", async () => {
+test("at shutdown an unfinished handshake and a peer that does not hang up delay nothing", async () => {
   await using house = await startRelay();
   const upgrading = await house.client();
   await upgrading.command("EHLO client.test");

@@ -26,7 +26,7 @@ test("what was pipelined behind STARTTLS in clear text is discarded", async () =
   expect(house.mails).toEqual([]);
 });
 
-test("a session under TLS begins anew: EHLO and AUTH come after it", async () => {
+test("a session starts over under TLS: EHLO and AUTH come after it", async () => {
   await using house = await startRelay();
   const client = await house.client();
   await client.command("EHLO client.test");

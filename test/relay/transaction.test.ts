@@ -42,7 +42,7 @@ test("says 250 only after the commit", async () => {
   expect((await client.answer()).text).toBe("250 2.0.0 OK");
 });
 
-test("takes the null sender, local senders and a quoted local part; refuses what is no sender", async () => {
+test("takes the null sender, local senders and a quoted local part; refuses what is not a sender", async () => {
   await using house = await startRelay();
   const client = await house.loggedIn();
   for (const sender of [
@@ -60,7 +60,7 @@ test("takes the null sender, local senders and a quoted local part; refuses what
   expect(await client.text("MAIL FROM:a@x.test")).toMatch(/^501 5\.1\.7 /);
 });
 
-test("refuses a recipient that is no address with 553 5.1.3, and the session goes on", async () => {
+test("refuses a recipient that is not an address with 553 5.1.3, and the session goes on", async () => {
   await using house = await startRelay();
   const client = await house.loggedIn();
   await client.command("MAIL FROM:<a@ok.test>");

@@ -67,7 +67,7 @@ async function bench(
     destinationOf: async () => ({
       group: "x",
       account: 1,
-      line: "x",
+      readyQueue: "x",
       sources: () => systemSources.usable(null),
       sourcesOf: () => [],
       prepare: () => undefined,
@@ -205,7 +205,7 @@ test("a kill during a pause and during a release loses no mail and sends none ea
   expect((await second.store.queueCounts()).held).toBe(700);
   await second.store.resumeAccount(second.mine, null);
   await second.store.releaseHeld(second.mine, second.clock.now(), 300);
-  const third = await second.crash(); // some are in line, the others still on hold
+  const third = await second.crash(); // some are queued, the others still held
   await third.pauses.release();
   await third.run(10_000);
   expect(third.tried).toHaveLength(700);

@@ -1,6 +1,6 @@
 // The whole program, asked as a client would: a key of each scope, a body that is a sound send, and JSON read back.
 import type { IncomingHttpHeaders } from "node:http";
-import { startDoor, type Door, type DoorOptions } from "../support/door.ts";
+import { startProgram, type Program, type ProgramOptions } from "../support/program.ts";
 
 export const scopes = ["send", "suppressions", "reporting", "admin"] as const;
 export type Scope = (typeof scopes)[number];
@@ -14,7 +14,7 @@ export interface Answer {
 }
 
 export interface Asking {
-  door: Door;
+  program: Program;
   /** Of the account `default`; the admin one's is asked with where a test names none. */
   keys: Record<Scope, string>;
   /** `key` null: without Authorization. A text body goes as it is. */
@@ -43,22 +43,22 @@ export const bearer = (key: string): { authorization: string } => ({ authorizati
 export async function startAsking({
   test = true,
   ...options
-}: DoorOptions & { test?: boolean } = {}): Promise<Asking> {
-  const door = await startDoor(options);
+}: ProgramOptions & { test?: boolean } = {}): Promise<Asking> {
+  const program = await startProgram(options);
   const newKey: Asking["newKey"] = (more = {}) =>
-    door.admin("POST", "/v1/keys", { name: "test", scope: "admin", test, ...more });
+    program.admin("POST", "/v1/keys", { name: "test", scope: "admin", test, ...more });
   const made = await Promise.all(
     scopes.map(async (scope) => [scope, (await newKey({ name: scope, scope })).key] as const),
   );
   const keys = Object.fromEntries(made) as Record<Scope, string>;
   return {
-    door,
+    program,
     keys,
     newKey,
     async ask(method, target, { body, key = keys.admin, headers = {} } = {}) {
       const content =
         body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) };
-      const told = await door.ask({
+      const told = await program.ask({
         method,
         target,
         ...content,
@@ -73,11 +73,11 @@ export async function startAsking({
         json: /json/.test(String(told.headers["content-type"])) && told.text ? JSON.parse(told.text) : null,
       };
     },
-    stop: () => door.stop(),
+    stop: () => program.stop(),
   };
 }
 
-/** Asks until `look` finds something; the program's own pace decides how long it takes. */
+/** Asks until `look` finds something; how long it takes depends on the program. */
 export async function eventually<T>(look: () => Promise<T | null | undefined | false>): Promise<T> {
   const end = performance.now() + 100_000;
   for (;;) {

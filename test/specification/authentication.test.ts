@@ -15,12 +15,12 @@ const newIp = (): string => `192.0.2.${++lastIp}`;
 const from = (ip: string, more: Record<string, string> = {}) => ({ "x-forwarded-for": ip, ...more });
 const revoked = async (): Promise<string> => {
   const { id, key } = await api.newKey();
-  await api.door.admin("POST", `/v1/keys/${id}/revoke`);
+  await api.program.admin("POST", `/v1/keys/${id}/revoke`);
   return key;
 };
 const disabled = async (more: object = {}): Promise<string> => {
   const { id, key } = await api.newKey({ ...more });
-  await api.door.admin("POST", `/v1/keys/${id}/disable`);
+  await api.program.admin("POST", `/v1/keys/${id}/disable`);
   return key;
 };
 
@@ -96,10 +96,10 @@ describe("rule 3: 401 invalid_api_key", () => {
     [
       "a well-made key that nobody has",
       async () => {
-        await api.door.admin("POST", "/v1/accounts", { name: "gone" });
-        const { key } = await api.door.admin("POST", "/v1/keys", { name: "k", scope: "admin" }, "gone");
-        await api.door.admin("POST", "/v1/accounts/gone/suspend");
-        await api.door.admin("DELETE", "/v1/accounts/gone");
+        await api.program.admin("POST", "/v1/accounts", { name: "gone" });
+        const { key } = await api.program.admin("POST", "/v1/keys", { name: "k", scope: "admin" }, "gone");
+        await api.program.admin("POST", "/v1/accounts/gone/suspend");
+        await api.program.admin("DELETE", "/v1/accounts/gone");
         return bearer(key);
       },
     ],
@@ -137,7 +137,7 @@ test("rule 4: a scope mismatch is 403 with required_scope, and a security event 
   const { status, json } = await api.ask("POST", "/v1/messages", { key, body: sound() });
   expect([status, json.error.code, json.error.required_scope]).toEqual([403, "scope_insufficient", "send"]);
   const entry = await eventually(async () => {
-    const { data } = await api.door.admin("GET", "/v1/audit?limit=200");
+    const { data } = await api.program.admin("GET", "/v1/audit?limit=200");
     return data.find(
       (one: { actor: { name: string }; action: string }) => one.actor.name === id && /scope/.test(one.action),
     );
@@ -152,21 +152,21 @@ test("rule 4: a scope mismatch is 403 with required_scope, and a security event 
 describe("rule 5: 403 key_disabled", () => {
   test("of a key that the operator has disabled, until it is enabled", async () => {
     const { id, key } = await api.newKey();
-    await api.door.admin("POST", `/v1/keys/${id}/disable`);
+    await api.program.admin("POST", `/v1/keys/${id}/disable`);
     const { status, json } = await api.ask("GET", "/v1/messages", { key });
     expect([status, json.error.code]).toEqual([403, "key_disabled"]);
-    await api.door.admin("POST", `/v1/keys/${id}/enable`);
+    await api.program.admin("POST", `/v1/keys/${id}/enable`);
     expect((await api.ask("GET", "/v1/messages", { key })).status).toBe(200);
   });
 
   test("of every key of a suspended account, until it is resumed", async () => {
-    await api.door.admin("POST", "/v1/accounts", { name: "other" });
-    const { key } = await api.door.admin("POST", "/v1/keys", { name: "k", scope: "admin" }, "other");
-    await api.door.admin("POST", "/v1/accounts/other/suspend");
+    await api.program.admin("POST", "/v1/accounts", { name: "other" });
+    const { key } = await api.program.admin("POST", "/v1/keys", { name: "k", scope: "admin" }, "other");
+    await api.program.admin("POST", "/v1/accounts/other/suspend");
     const { status, json } = await api.ask("GET", "/v1/messages", { key });
     expect([status, json.error.code]).toEqual([403, "key_disabled"]);
     expect((await api.ask("GET", "/v1/messages")).status).toBe(200);
-    await api.door.admin("POST", "/v1/accounts/other/resume");
+    await api.program.admin("POST", "/v1/accounts/other/resume");
     expect((await api.ask("GET", "/v1/messages", { key })).status).toBe(200);
   });
 });
@@ -196,7 +196,7 @@ describe("rule 6: the lock-out of a source address", () => {
     expect(await fail(ip, 1)).toEqual([401]);
   });
 
-  test("49 do not, a success begins anew, and ten minutes forget", async () => {
+  test("49 do not, a success resets the count, and so do ten minutes", async () => {
     const ip = newIp();
     await fail(ip, 49);
     expect((await right(ip)).status).toBe(200);
@@ -234,7 +234,7 @@ describe("rule 7: the allowlist of a key", () => {
   });
 });
 
-describe("of several that apply, the first is told", () => {
+describe("of several that apply, the first is reported", () => {
   const elsewhere = { allow_ips: ["10.9.9.9"] };
   const rows: [string, () => Promise<{ key: string }>, string, string, [number, string]][] = [
     ["401 before 404", async () => ({ key: "wrong" }), "GET", "/v1/nothing", [401, "invalid_api_key"]],

@@ -3,7 +3,7 @@
 // the specification of the API that each file is named after.
 import type { Timer } from "../../src/clock.ts";
 import { ManualClock } from "../support/clock.ts";
-import { startDoor, type Door, type DoorOptions } from "../support/door.ts";
+import { startProgram, type Program, type ProgramOptions } from "../support/program.ts";
 import { eventually, type Answer } from "./asking.ts";
 
 export type { Answer } from "./asking.ts";
@@ -21,7 +21,7 @@ export interface Wish {
 }
 
 export interface Customer {
-  door: Door;
+  program: Program;
   clock: ManualClock;
   ask(method: string, path: string, wish?: Wish): Promise<Answer>;
   /** Makes a key, and tells its value and id. */
@@ -55,15 +55,15 @@ class StandingClock extends ManualClock {
   }
 }
 
-export async function startCustomer(options: Omit<DoorOptions, "clock"> = {}): Promise<Customer> {
+export async function startCustomer(options: Omit<ProgramOptions, "clock"> = {}): Promise<Customer> {
   const clock = new StandingClock();
-  const door = await startDoor({ ...options, clock });
+  const program = await startProgram({ ...options, clock });
   const keys = new Map<string, string>();
   const customer: Customer = {
-    door,
+    program,
     clock,
     async key(wanted, account) {
-      const made = await door.admin("POST", "/v1/keys", { name: "k", ...wanted }, account);
+      const made = await program.admin("POST", "/v1/keys", { name: "k", ...wanted }, account);
       return { id: made.id, value: made.key };
     },
     async ask(method, path, { key = "admin", body, raw, headers = {}, ip = "198.51.100.1" } = {}) {
@@ -75,7 +75,7 @@ export async function startCustomer(options: Omit<DoorOptions, "clock"> = {}): P
         ...headers,
       };
       const sent = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== null);
-      const told = await door.ask({
+      const told = await program.ask({
         method,
         target: path,
         headers: Object.fromEntries(sent),
@@ -91,7 +91,7 @@ export async function startCustomer(options: Omit<DoorOptions, "clock"> = {}): P
       }),
     at: (laterMs = 0) => new Date(clock.now() + laterMs).toISOString(),
     async stop() {
-      const over = door.stop().then(() => true);
+      const over = program.stop().then(() => true);
       while (!(await Promise.race([over, clock.advance(second).then(() => false)]))) continue;
     },
   };

@@ -1,7 +1,7 @@
 // The endpoints of the specification of the API: each method and path with what it answers when it succeeds, and what
 // holds for all of them. The list is written from the specification, and the last test holds the program to it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { routesAsData } from "../support/door.ts";
+import { routesAsData } from "../support/program.ts";
 import { TravelClock } from "../support/travel-clock.ts";
 import { sound, startAsking, type Answer, type Asking } from "./asking.ts";
 
@@ -207,11 +207,11 @@ describe("what holds for every endpoint", () => {
     }
   });
 
-  test("the program has these endpoints on its public door, and no others", () => {
+  test("the public API has these endpoints and no others", () => {
     const shape = (path: string): string => path.replace(/\{\w+\}/g, "{}");
     const wanted = unique.map(([method, path]) => `${method} ${shape(path)}`);
     const has = routesAsData()
-      .filter(({ doors, path }) => doors !== "admin" && path.startsWith("/v1/"))
+      .filter(({ listeners, path }) => listeners !== "admin" && path.startsWith("/v1/"))
       .map(({ method, path }) => `${method} ${shape(path)}`);
     expect(new Set(has)).toEqual(new Set(wanted));
   });

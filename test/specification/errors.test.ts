@@ -261,7 +261,7 @@ describe("retry decision matrix", () => {
     expect([again.status, again.text]).toEqual([202, first.text]);
   });
 
-  test("500, 502 and 504: the same request with its Idempotency-Key is tried anew, for no failure is kept", async () => {
+  test("500, 502 and 504: the same request with its Idempotency-Key is tried again, for no failure is kept", async () => {
     const customer = await startCustomer({ config: { dns: { timeout: "6s", tries: 2 } } });
     const seen: unknown[] = [];
     for (const how of ["servfail", "timeout", null] as const) {

@@ -22,7 +22,7 @@ beforeAll(async () => {
       webhooks: { allow_networks: ["127.0.0.0/8"], ca_file: hook.caFile },
     },
   });
-  const { dns } = customer.door;
+  const { dns } = customer.program;
   dns.set("far.test", "MX", ["10 mx.far.test"]);
   dns.set("mx.far.test", "A", [mx.address]);
   dns.set("hook.test", "A", ["127.0.0.1"]);
@@ -197,7 +197,7 @@ describe("as mail causes it", () => {
   const ours = { from: "shop@ok.test", subject: "Your order", tags: ["order", "eu"], metadata: { n: "7" } };
   const seen = { receiving_mta: "mx.far.test", sending_ip: "127.0.0.1", attempt: 1 };
   const report = async (to: string, text: string): Promise<void> => {
-    const client = await connectSmtp({ port: customer.door.mailPorts("inbound")[0] ?? 0 });
+    const client = await connectSmtp({ port: customer.program.mailPorts("inbound")[0] ?? 0 });
     await client.answer();
     await client.command("EHLO mx.far.test");
     const answer = await client.submit("", [to], `${text.replace(/^\./gm, "..")}\r\n.\r\n`);

@@ -194,8 +194,8 @@ describe("the same request with the same key", () => {
     expect([sibling.text, sibling.headers["idempotency-replayed"]]).toEqual([first.text, "true"]);
     const live = await ask((await api.newKey({ test: false })).key);
     expect(live.headers["idempotency-replayed"]).toBeUndefined();
-    await api.door.admin("POST", "/v1/accounts", { name: "other" });
-    const { key } = await api.door.admin(
+    await api.program.admin("POST", "/v1/accounts", { name: "other" });
+    const { key } = await api.program.admin(
       "POST",
       "/v1/keys",
       { name: "k", scope: "admin", test: true },

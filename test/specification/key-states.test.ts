@@ -12,8 +12,9 @@ afterAll(() => api.stop());
 
 type Act = "revoke" | "disable" | "enable" | "rotate";
 const act = (id: string, verb: Act, headers: Record<string, string> = {}) =>
-  api.door.ask({ method: "POST", target: `/v1/keys/${id}/${verb}`, door: "admin", headers });
-const stateOf = async (id: string): Promise<string> => (await api.door.admin("GET", `/v1/keys/${id}`)).status;
+  api.program.ask({ method: "POST", target: `/v1/keys/${id}/${verb}`, listener: "admin", headers });
+const stateOf = async (id: string): Promise<string> =>
+  (await api.program.admin("GET", `/v1/keys/${id}`)).status;
 const use = async (key: string): Promise<[number, string | undefined]> => {
   const { status, json } = await api.ask("GET", "/v1/messages", { key });
   return [status, json.error?.code];
@@ -44,7 +45,7 @@ describe("a transition of an API key", () => {
     expect([await stateOf(id), await use(key), statuses.at(-1)]).toEqual([state, used, last]);
   });
 
-  test("a revocation holds from the very next request, however many are under way", async () => {
+  test("a revocation applies from the very next request, however many are under way", async () => {
     const { id, key } = await api.newKey();
     expect(await use(key)).toEqual(works);
     const under = Array.from({ length: 30 }, () => api.ask("POST", "/v1/messages", { key, body: sound() }));
@@ -64,7 +65,7 @@ describe("a transition of an API key", () => {
     await act(id, "revoke", { "x-svc-operator": "ann" });
     await use(key);
     const find = async (): Promise<{ at: string; actor: object } | undefined> =>
-      (await api.door.admin("GET", "/v1/audit?limit=200")).data.find(
+      (await api.program.admin("GET", "/v1/audit?limit=200")).data.find(
         (one: { action: string; target: string }) => one.target === id && one.action === "keys.revoke",
       );
     const entry = await eventually(find);
@@ -77,24 +78,24 @@ describe("a transition of an API key", () => {
 describe("a key's life", () => {
   test.each([...scopes])("is made with exactly one scope, chosen at its creation: %s", async (scope) => {
     const { id } = await api.newKey({ scope });
-    expect(await api.door.admin("GET", `/v1/keys/${id}`)).toMatchObject({ scope, status: "active" });
-    const answer = await api.door.ask({
+    expect(await api.program.admin("GET", `/v1/keys/${id}`)).toMatchObject({ scope, status: "active" });
+    const answer = await api.program.ask({
       method: "PATCH",
       target: `/v1/keys/${id}`,
-      door: "admin",
+      listener: "admin",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ scope: "admin" }),
     });
-    expect([answer.status, await api.door.admin("GET", `/v1/keys/${id}`)]).toMatchObject([422, { scope }]);
+    expect([answer.status, await api.program.admin("GET", `/v1/keys/${id}`)]).toMatchObject([422, { scope }]);
   });
 
   test.each([[undefined], [""], ["all"], [["send", "reporting"]], [null]])(
     "scope %j is refused",
     async (scope) => {
-      const answer = await api.door.ask({
+      const answer = await api.program.ask({
         method: "POST",
         target: "/v1/keys",
-        door: "admin",
+        listener: "admin",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ name: "x", scope }),
       });
@@ -118,8 +119,9 @@ describe("a key's life", () => {
     expect((await api.ask("POST", "/v1/messages", { key, body: sound() })).status).toBe(202);
     const secret = key.slice("svc_test_".length);
     const shown = [`/v1/keys/${id}`, "/v1/keys?limit=200", "/v1/audit?limit=200", "/v1/messages"];
-    for (const path of shown) expect(JSON.stringify(await api.door.admin("GET", path))).not.toContain(secret);
-    const files = readdirSync(api.door.dataDir, { recursive: true, withFileTypes: true }).filter((one) =>
+    for (const path of shown)
+      expect(JSON.stringify(await api.program.admin("GET", path))).not.toContain(secret);
+    const files = readdirSync(api.program.dataDir, { recursive: true, withFileTypes: true }).filter((one) =>
       one.isFile(),
     );
     expect(files.length).toBeGreaterThan(0);

@@ -124,16 +124,16 @@ test("an Idempotency-Key is the same request for 24 hours", async () => {
     "true",
   ]);
   await customer.clock.advance(1);
-  const anew = await ask();
-  expect([anew.status, anew.headers["idempotency-replayed"]]).toEqual([202, undefined]);
-  expect(anew.json.id).not.toBe(first.json.id);
+  const later = await ask();
+  expect([later.status, later.headers["idempotency-replayed"]]).toEqual([202, undefined]);
+  expect(later.json.id).not.toBe(first.json.id);
 });
 
 test("50 failures in a row lock their source out for five minutes, and no other", async () => {
   const ask = (ip: string, key: string) => customer.ask("GET", "/v1/messages", { ip, key });
   const [bad, other] = ["203.0.113.50", "203.0.113.51"];
   for (let n = 0; n < 49; n++) expect((await ask(bad, "wrong")).status).toBe(401);
-  expect((await ask(bad, "admin")).status, "49 are none too many, and a success begins anew").toBe(200);
+  expect((await ask(bad, "admin")).status, "49 are none too many, and a success begins later").toBe(200);
   for (let n = 0; n < 50; n++) expect((await ask(bad, "wrong")).status).toBe(401);
   const locked = await ask(bad, "admin");
   expect([locked.status, locked.json.error]).toMatchObject([
@@ -150,12 +150,12 @@ test("50 failures in a row lock their source out for five minutes, and no other"
 describe("kept by default", () => {
   const clock = new ManualClock();
   let store: Store;
-  let door: Harness;
+  let http: Harness;
   beforeAll(async () => {
     store = await openSqlite(newDirectory(), clock);
-    door = await startHttp({ opened: { store, clock } });
+    http = await startHttp({ opened: { store, clock } });
   });
-  afterAll(() => door.stop());
+  afterAll(() => http.stop());
 
   const prune = async (): Promise<void> => {
     const loaded = loadConfig({
@@ -174,13 +174,13 @@ describe("kept by default", () => {
     while (!(await Promise.race([over, clock.advance(0).then(() => false)]))) continue;
   };
   const ids = async (ask: { path: string; admin?: boolean }, field: string): Promise<string[]> => {
-    const { status, json } = await door.ask(ask);
+    const { status, json } = await http.ask(ask);
     expect(status).toBe(200);
     return list(json["data"]).map((row) => text(row[field]));
   };
 
   test("a dead-lettered event is retrievable for 30 days after its last attempt", async () => {
-    const account = door.account.key;
+    const account = http.account.key;
     const hook = await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 2 }));
     const event = newEvent({ accountKey: account, receivedAt: clock.now(), typeBit: 2 });
     await store.recordEvent(event);
@@ -207,7 +207,7 @@ describe("kept by default", () => {
 
   test("the audit log is kept for 90 days", async () => {
     const body = { name: "audited", scope: "send" };
-    const made = await door.ask({ admin: true, method: "POST", path: "/v1/keys", body });
+    const made = await http.ask({ admin: true, method: "POST", path: "/v1/keys", body });
     expect(made.status).toBe(201);
     const targets = () => ids({ admin: true, path: "/v1/audit?action=keys.create" }, "target");
     await clock.advance(90 * day - second);
@@ -251,12 +251,12 @@ describe("TLS", () => {
     ["TLSv1.2", "TLSv1.2"],
     ["TLSv1.3", "TLSv1.3"],
   ] as const)("a handshake of %s ends in %s, for the API and for SMTP", async (version, outcome) => {
-    for (const port of [secure.door.port, secure.door.mailPorts("smtps")[0] ?? 0])
+    for (const port of [secure.program.port, secure.program.mailPorts("smtps")[0] ?? 0])
       expect(await shake(port, version)).toBe(outcome);
   });
 
   test("plain HTTP is answered nothing that the API would", async () => {
-    const answer = await secure.door.raw([
+    const answer = await secure.program.raw([
       "GET /v1/messages HTTP/1.1\r\nHost: mail.svc.test\r\nConnection: close\r\n\r\n",
     ]);
     expect(answer).not.toMatch(/^HTTP\/1\.1 [23]/);

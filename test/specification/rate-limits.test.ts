@@ -172,7 +172,7 @@ describe.each(rows)("$endpoint", ({ burst, perSecond, bucket, requests }) => {
 test("a wait of Retry-After seconds is enough, and a second less is not", async () => {
   const { id, value: key } = await customer.key({ scope: "send", test: true });
   const rates = { "messages-write": { burst: 10, per_second: 1 } };
-  await customer.door.admin("PATCH", `/v1/keys/${id}`, { rates });
+  await customer.program.admin("PATCH", `/v1/keys/${id}`, { rates });
   const ask = () =>
     customer.ask("POST", "/v1/messages/batch", { key, body: { messages: Array(10).fill(mail) } });
   expect((await ask()).status).toBe(200);
@@ -205,12 +205,12 @@ test("a batch takes a token for each of its messages, and nothing where there ar
 });
 
 test("the account's keys together have 1,000 and 1,000 a second at an endpoint, in the bucket `account`", async () => {
-  await customer.door.admin("POST", "/v1/accounts", { name: "busy" });
+  await customer.program.admin("POST", "/v1/accounts", { name: "busy" });
   const keys: string[] = [];
   for (let n = 0; n < 3; n++) {
     const { id, value } = await customer.key({ scope: "admin" }, "busy");
     const rates = { "suppressions-read": { burst: 2000, per_second: 2000 } };
-    await customer.door.admin("PATCH", `/v1/keys/${id}`, { rates }, "busy");
+    await customer.program.admin("PATCH", `/v1/keys/${id}`, { rates }, "busy");
     keys.push(value);
   }
   let turn = 0;
@@ -233,11 +233,11 @@ test("the account's keys together have 1,000 and 1,000 a second at an endpoint, 
 
 test.each(["key", "account"])("defaults can be raised for one %s", async (whose) => {
   const account = `raised-${whose}`;
-  await customer.door.admin("POST", "/v1/accounts", { name: account });
+  await customer.program.admin("POST", "/v1/accounts", { name: account });
   const { id, value: key } = await customer.key({ scope: "admin" }, account);
   const rates = { "stats-read": { burst: 40, per_second: 40 } };
   const path = whose === "key" ? `/v1/keys/${id}` : `/v1/accounts/${account}`;
-  await customer.door.admin("PATCH", path, { rates }, account);
+  await customer.program.admin("PATCH", path, { rates }, account);
   expect((await spend(() => customer.ask("GET", "/v1/stats", { key }), 41)).taken).toBe(40);
   await customer.clock.advance(500);
   expect((await spend(() => customer.ask("GET", "/v1/stats", { key }), 41)).taken).toBe(20);
@@ -281,7 +281,7 @@ describe("headers", () => {
     ["a header without a colon", "GET /v1/messages HTTP/1.1\r\nHost: a\r\nwrong\r\n\r\n", 400],
     ["a header of 40 KB", `GET / HTTP/1.1\r\nHost: a\r\nX-A: ${"a".repeat(40_000)}\r\n\r\n`, 431],
   ])("they stand even on the answer to %s", async (_what, bytes, status) => {
-    const answer = await customer.door.raw([bytes], (so) => so.includes("\r\n\r\n"));
+    const answer = await customer.program.raw([bytes], (so) => so.includes("\r\n\r\n"));
     const [line = "", ...fields] = (answer.split("\r\n\r\n")[0] ?? "").split("\r\n");
     expect(line).toMatch(`HTTP/1.1 ${status} `);
     const headers = Object.fromEntries(

@@ -1,6 +1,6 @@
 // Every refusal that the specification of the API knows, really produced: the row says what has to be the case and what
 // is then asked. Three of them (a bug, and an account that its bounces have paused) need a hand inside, and come from
-// the HTTP door over a real store; all others from the whole program.
+// the HTTP server over a real store; all others from the whole program.
 import { newDirectory, openSqlite } from "../store/fixtures.ts";
 import { startHttp } from "../http/harness.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -47,14 +47,14 @@ const send = (over: Record<string, unknown>): Row["ask"] => [
 ];
 const withKey = async (customer: Customer, wanted: object, change: string | null): Promise<Row["ask"]> => {
   const { id, value } = await customer.key({ scope: "admin", ...wanted });
-  if (change !== null) await customer.door.admin("POST", `/v1/keys/${id}/${change}`, {});
+  if (change !== null) await customer.program.admin("POST", `/v1/keys/${id}/${change}`, {});
   return ["GET", "/v1/messages", { key: value }];
 };
 const attached = (attachment: object): Row["ask"] =>
   send({ attachments: [{ filename: "a.txt", content: "aGk=", ...attachment }] });
-export const failAll = async ({ door }: Customer, how: "servfail" | "timeout" | null): Promise<void> => {
-  const { records } = await door.admin("GET", "/v1/domains/ok.test");
-  for (const { name } of records) door.dns.fail(name, how);
+export const failAll = async ({ program }: Customer, how: "servfail" | "timeout" | null): Promise<void> => {
+  const { records } = await program.admin("GET", "/v1/domains/ok.test");
+  for (const { name } of records) program.dns.fail(name, how);
 };
 /** The answer to a request, while time passes step by step. */
 export async function whileTimePasses(
@@ -75,10 +75,10 @@ export async function checkEnds(customer: Customer): Promise<void> {
   while ((await whileTimePasses(customer, 1, verify())).status !== 200) continue;
 }
 const spent = async (customer: Customer, change: (id: string) => [path: string, rates: object]) => {
-  await customer.door.admin("POST", "/v1/accounts", { name: "spent" }).catch(() => null);
+  await customer.program.admin("POST", "/v1/accounts", { name: "spent" }).catch(() => null);
   const { id, value } = await customer.key({ scope: "admin" }, "spent");
   const [path, rates] = change(id);
-  await customer.door.admin("PATCH", path, { rates }, "spent");
+  await customer.program.admin("PATCH", path, { rates }, "spent");
   const ask: Row["ask"] = ["GET", "/v1/events", { key: value }];
   await customer.ask(...ask);
   return ask;
@@ -142,10 +142,10 @@ const rows: Row[] = [
     status: 403,
     when: "a suspended account",
     ask: ["GET", "/"],
-    async before({ door, key }) {
-      await door.admin("POST", "/v1/accounts", { name: "suspended" });
+    async before({ program, key }) {
+      await program.admin("POST", "/v1/accounts", { name: "suspended" });
       const { value } = await key({ scope: "admin" }, "suspended");
-      await door.admin("POST", "/v1/accounts/suspended/suspend", {});
+      await program.admin("POST", "/v1/accounts/suspended/suspend", {});
       return ["GET", "/v1/messages", { key: value }];
     },
   },
@@ -276,9 +276,9 @@ const rows: Row[] = [
     status: 429,
     when: "a day's quota",
     ask: ["GET", "/"],
-    async before({ door, key, ask }) {
+    async before({ program, key, ask }) {
       const { id, value } = await key({ scope: "send", test: true });
-      await door.admin("PATCH", `/v1/keys/${id}`, { daily_quota: 1 });
+      await program.admin("PATCH", `/v1/keys/${id}`, { daily_quota: 1 });
       const again: Row["ask"] = ["POST", "/v1/messages", { key: value, body: mail }];
       await ask(...again);
       return again;
@@ -297,9 +297,9 @@ const rows: Row[] = [
     status: 503,
     when: "maintenance",
     ask: ["GET", "/v1/messages"],
-    before: ({ door, at }) =>
-      door.admin("POST", "/v1/maintenance", { until: at(hour) }).then(() => undefined),
-    after: ({ door }) => door.admin("DELETE", "/v1/maintenance"),
+    before: ({ program, at }) =>
+      program.admin("POST", "/v1/maintenance", { until: at(hour) }).then(() => undefined),
+    after: ({ program }) => program.admin("DELETE", "/v1/maintenance"),
   },
   {
     code: "upstream_timeout",
@@ -364,22 +364,22 @@ async function produceInside(): Promise<Produced[]> {
       return typeof found === "function" ? found.bind(target) : found;
     },
   });
-  const door = await startHttp({ opened: { store, clock } });
+  const http = await startHttp({ opened: { store, clock } });
   const now = clock.now();
   const twice = async (row: Pick<Produced, "code" | "status" | "when" | "path">, ask: object) => ({
     ...row,
-    answer: await door.ask({ path: row.path, ...ask }),
-    asProblem: await door.ask({ path: row.path, ...ask, headers: { accept: problem } }),
+    answer: await http.ask({ path: row.path, ...ask }),
+    asProblem: await http.ask({ path: row.path, ...ask, headers: { accept: problem } }),
     now,
   });
   try {
     const path = "/v1/messages/msg_01jdkq4y8z0000000000000001";
     const bug = await twice({ code: "internal_error", status: 500, when: "a bug", path }, {});
-    await real.pauseAccount(door.account.key, now, "too many bounces");
+    await real.pauseAccount(http.account.key, now, "too many bounces");
     const row = { code: "account_paused", status: 403, when: "too many bounces", path: "/v1/messages" };
     return [bug, await twice(row, { method: "POST", body: mail })];
   } finally {
-    await door.stop();
+    await http.stop();
   }
 }
 

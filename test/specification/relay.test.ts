@@ -20,17 +20,17 @@ let api: Asking;
 let login: Login;
 let ports: { submission: number; fallback: number; implicit: number; inbound: number };
 const newLogin = (more: object = {}, account?: string): Promise<Login> =>
-  api.door.admin("POST", "/v1/smtp_credentials", { name: "test", test: true, ...more }, account);
+  api.program.admin("POST", "/v1/smtp_credentials", { name: "test", test: true, ...more }, account);
 
 beforeAll(async () => {
   api = await startAsking({ clock, tls: true });
   login = await newLogin();
-  const [submission = 0, fallback = 0] = api.door.mailPorts("smtp");
+  const [submission = 0, fallback = 0] = api.program.mailPorts("smtp");
   ports = {
     submission,
     fallback,
-    implicit: api.door.mailPorts("smtps")[0] ?? 0,
-    inbound: api.door.mailPorts("inbound")[0] ?? 0,
+    implicit: api.program.mailPorts("smtps")[0] ?? 0,
+    inbound: api.program.mailPorts("inbound")[0] ?? 0,
   };
 });
 afterAll(() => api.stop());
@@ -112,7 +112,7 @@ describe("the ports", () => {
     expect(clear.unread).toEqual([]);
   });
 
-  test("25 is no relay: no AUTH, under TLS neither, and a stranger's recipient is refused", async () => {
+  test("25 is not a relay: no AUTH, under TLS neither, and a stranger's recipient is refused", async () => {
     for (const how of ["clear", "starttls"] as const) {
       const client = await session("inbound", how);
       expect((await offers(client)).filter((one) => one.startsWith("AUTH"))).toEqual([]);
@@ -163,7 +163,7 @@ describe("the login", () => {
   };
 
   test("the user name is smtp_ and the account's id", async () => {
-    const { id } = await api.door.admin("GET", "/v1/accounts/default");
+    const { id } = await api.program.admin("GET", "/v1/accounts/default");
     const live = await newLogin({ test: false });
     expect(live.username).toBe(`smtp_${id.slice("acct_".length)}`);
     expect(login.username).toBe(`${live.username}_test`);
@@ -201,7 +201,7 @@ describe("the login", () => {
     [
       "a password of another account",
       async () => {
-        await api.door.admin("POST", "/v1/accounts", { name: "other" });
+        await api.program.admin("POST", "/v1/accounts", { name: "other" });
         return [login.username, (await newLogin({}, "other")).password];
       },
     ],
@@ -209,7 +209,7 @@ describe("the login", () => {
       "a revoked password",
       async () => {
         const gone = await newLogin();
-        await api.door.admin("POST", `/v1/smtp_credentials/${gone.id}/revoke`);
+        await api.program.admin("POST", `/v1/smtp_credentials/${gone.id}/revoke`);
         return [gone.username, gone.password];
       },
     ],
@@ -217,7 +217,7 @@ describe("the login", () => {
       "the password before a rotation",
       async () => {
         const old = await newLogin();
-        await api.door.admin("POST", `/v1/smtp_credentials/${old.id}/rotate`);
+        await api.program.admin("POST", `/v1/smtp_credentials/${old.id}/rotate`);
         return [old.username, old.password];
       },
     ],
@@ -226,7 +226,7 @@ describe("the login", () => {
     expect(await attempt(plain(...(await of())))).toMatch(/^535 5\.7\.8 /);
   });
 
-  test("an SMTP password is no API key", async () => {
+  test("an SMTP password is not an API key", async () => {
     for (const key of [login.password, `svc_live_${login.password}`, `svc_test_${login.password}`])
       expect((await api.ask("GET", "/v1/messages", { key })).status).toBe(401);
   });
@@ -236,15 +236,15 @@ describe("the login", () => {
     expect([one.username === two.username, one.password === two.password]).toEqual([true, false]);
     for (const { username, password } of [one, two])
       expect(await attempt(plain(username, password))).toMatch(/^235 /);
-    const listed = JSON.stringify(await api.door.admin("GET", "/v1/smtp_credentials"));
+    const listed = JSON.stringify(await api.program.admin("GET", "/v1/smtp_credentials"));
     for (const { password } of [one, two]) expect(listed).not.toContain(password);
   });
 
   test("of a suspended account: 535 5.7.8", async () => {
-    await api.door.admin("POST", "/v1/accounts", { name: "third" });
+    await api.program.admin("POST", "/v1/accounts", { name: "third" });
     const { username, password } = await newLogin({}, "third");
     expect(await attempt(plain(username, password))).toMatch(/^235 /);
-    await api.door.admin("POST", "/v1/accounts/third/suspend");
+    await api.program.admin("POST", "/v1/accounts/third/suspend");
     expect(await attempt(plain(username, password))).toMatch(/^535 5\.7\.8 /);
   });
 });

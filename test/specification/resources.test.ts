@@ -11,7 +11,7 @@ beforeAll(async () => {
   api = await startAsking({
     config: { webhooks: { allow_networks: ["127.0.0.0/8"], ca_file: receiver.caFile } },
   });
-  api.door.dns.set("localhost", "A", ["127.0.0.1"]);
+  api.program.dns.set("localhost", "A", ["127.0.0.1"]);
 });
 afterAll(async () => {
   await api?.stop();
@@ -156,7 +156,7 @@ describe("a suppression entry", () => {
 describe("an API key", () => {
   test.each([...scopes])("of scope %s", async (scope) => {
     for (const isTest of [true, false]) {
-      const made = await api.door.admin("POST", "/v1/keys", {
+      const made = await api.program.admin("POST", "/v1/keys", {
         name: "k",
         scope,
         test: isTest,
@@ -174,15 +174,15 @@ describe("an API key", () => {
         key: expect.stringMatching(isTest ? /^svc_test_/ : /^svc_live_/),
       });
       const { key, ...shown } = made;
-      expect(await api.door.admin("GET", `/v1/keys/${made.id}`)).toEqual(shown);
+      expect(await api.program.admin("GET", `/v1/keys/${made.id}`)).toEqual(shown);
       expect(key).toBeTruthy();
     }
   });
 });
 
 test("an SMTP credential: a user name of the account's, and a password that is shown once", async () => {
-  const { id } = await api.door.admin("GET", "/v1/accounts/default");
-  const { password, ...shown } = await api.door.admin("POST", "/v1/smtp_credentials", { name: "site" });
+  const { id } = await api.program.admin("GET", "/v1/accounts/default");
+  const { password, ...shown } = await api.program.admin("POST", "/v1/smtp_credentials", { name: "site" });
   expect(shown).toMatchObject({
     id: idOf("cred"),
     name: "site",
@@ -190,7 +190,7 @@ test("an SMTP credential: a user name of the account's, and a password that is s
     status: "active",
   });
   expect(password.length).toBeGreaterThanOrEqual(43);
-  const { data } = await api.door.admin("GET", "/v1/smtp_credentials");
+  const { data } = await api.program.admin("GET", "/v1/smtp_credentials");
   expect(data.find((one: { id: string }) => one.id === shown.id)).toEqual(shown);
 });
 
@@ -347,7 +347,7 @@ describe("an IP pool", () => {
       201,
       { name: "receipts", description: "d", is_default: false, ips: [] },
     ]);
-    api.door.dns.set("m.ok.test", "A", ["127.0.0.44"]);
+    api.program.dns.set("m.ok.test", "A", ["127.0.0.44"]);
     const ip = await api.ask("POST", "/v1/ip_pools/receipts/ips", {
       body: { ip_address: "127.0.0.44", hostname: "m.ok.test" },
     });

@@ -1,7 +1,7 @@
 // The scopes of the specification of the API: every endpoint against a key of each scope and against none. Which scope
 // grants what is written here from the specification; a route that is not in the table fails the last test.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { routesAsData } from "../support/door.ts";
+import { routesAsData } from "../support/program.ts";
 import { scopes, sound, startAsking, type Asking, type Scope } from "./asking.ts";
 
 let api: Asking;
@@ -107,9 +107,11 @@ describe("an endpoint and a scope", () => {
     }
   });
 
-  test("every endpoint of the public door is in the table", () => {
+  test("every endpoint of the public API is in the table", () => {
     const listed = grants.flatMap(([endpoints]) => endpoints);
-    const routes = routesAsData().filter(({ doors, path }) => doors !== "admin" && path.startsWith("/v1/"));
+    const routes = routesAsData().filter(
+      ({ listeners, path }) => listeners !== "admin" && path.startsWith("/v1/"),
+    );
     expect(new Set(routes.map(({ method, path }) => `${method} ${path}`))).toEqual(new Set(listed));
   });
 });

@@ -74,7 +74,7 @@ const rows: Row[] = [
     suppresses: true,
   },
   {
-    // The receiver has looked the domain up; our own finding takes a second look at the DNS.
+    // The receiver has looked the domain up; our own finding needs a recheck of the DNS.
     code: "550",
     status: "5.1.2",
     words: "Domain does not exist",
@@ -184,8 +184,8 @@ beforeAll(async () => {
   customer = await startCustomer({ config: { outbound } });
   for (const row of rows) {
     const domain = addressOf(row).slice("ann@".length);
-    customer.door.dns.set(domain, "MX", [`10 mx.${domain}`]);
-    customer.door.dns.set(`mx.${domain}`, "A", [receiver.address]);
+    customer.program.dns.set(domain, "MX", [`10 mx.${domain}`]);
+    customer.program.dns.set(`mx.${domain}`, "A", [receiver.address]);
     ids.set(row, await send(row));
   }
 });
@@ -215,7 +215,7 @@ const recipient = async (row: Row) => {
 };
 
 describe.each(rows.filter(isTemporary))("$code $status, $words", (row) => {
-  test(`is temporary, ${row.classification}, and suppresses nobody`, async () => {
+  test(`is temporary, ${row.classification}, and does not suppress`, async () => {
     const [deferred] = await events(row, 1);
     expect(deferred).toMatchObject({
       event: "message.deferred",
@@ -239,7 +239,7 @@ describe.each(rows.filter(isTemporary))("$code $status, $words", (row) => {
 describe.each(rows.filter((row) => !isTemporary(row)))("$code $status, $words", (row) => {
   const suppresses = row.suppresses === true;
 
-  test(`is permanent, ${row.classification}, and ${suppresses ? "suppresses" : "suppresses nobody"}`, async () => {
+  test(`is permanent, ${row.classification}, and ${suppresses ? "suppresses" : "does not suppress"}`, async () => {
     const [bounced] = await events(row, 1);
     expect(bounced).toMatchObject({
       event: "message.bounced",
@@ -299,7 +299,7 @@ test("what was temporary is tried again by itself within 72 seconds, what was pe
   }
 });
 
-describe("a failure that nobody replied to", () => {
+describe("a failure without a reply", () => {
   interface Failure {
     what: string;
     /** Of the domain in the DNS; null: it does not exist. */
@@ -378,7 +378,7 @@ describe("a failure that nobody replied to", () => {
 
   test.each(failures)("$what is $status, $classification, in words of our own", async (failure) => {
     const domain = `fails${failures.indexOf(failure)}.test`;
-    const { dns } = customer.door;
+    const { dns } = customer.program;
     const { mx, host, status, classification } = failure;
     if (mx === "servfail") dns.fail(domain, "servfail");
     else if (mx !== null)

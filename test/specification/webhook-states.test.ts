@@ -49,9 +49,9 @@ beforeAll(async () => {
       outbound: { port: operations.port, allow_networks: ["127.0.0.0/8"] },
     },
   });
-  api.door.dns.set("ops.test", "MX", ["10 mx.ops.test"]);
-  api.door.dns.set("mx.ops.test", "A", ["127.0.0.31"]);
-  for (const name of ["localhost", "other.test"]) api.door.dns.set(name, "A", ["127.0.0.1"]);
+  api.program.dns.set("ops.test", "MX", ["10 mx.ops.test"]);
+  api.program.dns.set("mx.ops.test", "A", ["127.0.0.31"]);
+  for (const name of ["localhost", "other.test"]) api.program.dns.set(name, "A", ["127.0.0.1"]);
 });
 afterAll(async () => {
   await api?.stop();
@@ -191,7 +191,7 @@ describe("any attempt that is answered 2xx is the last", () => {
   });
 });
 
-test("the tenth failure is dead-lettered: operations is told, and the event stays for 30 days", async () => {
+test("the tenth failure is dead-lettered: operations is notified, and the event stays for 30 days", async () => {
   const hook = await hooked(() => ({ status: 500 }));
   const eventId = await raise();
   const mails = operations.mails.length;

@@ -12,7 +12,7 @@ beforeAll(async () => {
   receiver = await startWebhookReceiver(options);
   const webhooks = { allow_networks: ["127.0.0.0/8"], ca_file: receiver.caFile };
   customer = await startCustomer({ config: { webhooks } });
-  for (const name of ["hook.test", "other.test"]) customer.door.dns.set(name, "A", ["127.0.0.1"]);
+  for (const name of ["hook.test", "other.test"]) customer.program.dns.set(name, "A", ["127.0.0.1"]);
 });
 afterAll(async () => {
   await customer?.stop();
@@ -268,7 +268,7 @@ describe("retry schedule", () => {
       await customer.clock.advance(2 * day);
       const requests = came();
       expect(requests.map(({ attempt }) => attempt)).toEqual(rows.map(({ attempt }) => attempt));
-      // Signed anew each time, or the receiver's five minutes would have refused it.
+      // Signed again each time, or the receiver's five minutes would have refused it.
       expect(requests.map(({ problem }) => problem)).toEqual(rows.map(() => null));
       expect(new Set(requests.map(({ body }) => String(body))).size).toBe(1);
       const query = `webhook_id=${id}&delivery_status=dead_lettered`;

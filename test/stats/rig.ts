@@ -1,4 +1,4 @@
-// Mail from submission to its last event over a real store, with the HTTP door before it: what is counted is counted
+// Mail from submission to its last event over a real store, with the HTTP server before it: what is counted is counted
 // by the product's own ways.
 import { rmSync } from "node:fs";
 import { createRecorder } from "../../src/events/record.ts";
@@ -19,7 +19,7 @@ import { bouncedOutcome, deferredOutcome, deliveredOutcome, makeTrace } from "..
 const high = { burst: 1e9, perSecond: 1e9 };
 
 export interface Traffic {
-  door: Harness;
+  http: Harness;
   store: Store;
   clock: ManualClock;
   accountKey: number;
@@ -74,7 +74,7 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
   const rates = Object.fromEntries(
     ["messages-write", "stats-read", "suppressions-write", "default", "account"].map((name) => [name, high]),
   );
-  const door = await startHttp({ opened: { store, clock }, submission, config: { rates } });
+  const http = await startHttp({ opened: { store, clock }, submission, config: { rates } });
   const recorder = createRecorder({ clock, mint });
   const settleDeps = {
     recorder,
@@ -85,7 +85,7 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
     isCaught: () => false,
   };
   const post = (body: object, ask: Partial<Ask> = {}): Promise<Answer> =>
-    door.ask({
+    http.ask({
       method: "POST",
       path: "/v1/messages",
       body: { from: "info@shop.example", subject: "x", text: "y", ...body },
@@ -104,9 +104,9 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
     }
     return jobs;
   };
-  const stats: Traffic["stats"] = (path, ask = {}) => door.ask({ path: `/v1/stats${path}`, ...ask });
+  const stats: Traffic["stats"] = (path, ask = {}) => http.ask({ path: `/v1/stats${path}`, ...ask });
   return {
-    door,
+    http,
     store,
     clock,
     accountKey,
@@ -122,7 +122,7 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
         typeof submission.refuseRecipient
       >[1];
       const refusal = await submission.refuseRecipient(
-        { account: door.account, test: false, apiKey: null, quotas: [] },
+        { account: http.account, test: false, apiKey: null, quotas: [] },
         address,
       );
       return refusal?.code ?? null;
@@ -143,7 +143,7 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
       return answer.json["totals"] as Json;
     },
     async stop() {
-      await door.stop();
+      await http.stop();
       rmSync(dataDir, { recursive: true });
     },
   };

@@ -87,7 +87,7 @@ test("counts are per recipient: accepted, deferred at each attempt, delivered, a
   });
 });
 
-test("a bounce is hard by its reply, soft where a temporary failure ended, and neither where nobody knows", async () => {
+test("a bounce is hard by its reply, soft where a temporary failure ended, and neither if it is unknown", async () => {
   const jobs = await traffic.send({ to: ["a@a.test", "b@a.test", "c@a.test", "d@a.test"] });
   const [hard, soft, unknown, late] = jobs;
   if (!hard || !soft || !unknown || !late) throw new Error("four");
@@ -127,7 +127,7 @@ describe("refusals of suppressed recipients", () => {
     await traffic.store.addSuppressions([newSuppression(traffic.accountKey, "Gone@A.test")], now());
   });
 
-  test("are counted at both doors, once a recipient, together within a second", async () => {
+  test("are counted by REST and SMTP, once a recipient, together within a second", async () => {
     const refused = await traffic.post({ to: ["gone@a.test", "fine@b.test"], tags: ["x"] });
     expect([refused.status, refused.json["code"]]).toEqual([422, "recipient_suppressed"]);
     expect(await traffic.rcpt("gone@a.test")).toBe("recipient_suppressed");
@@ -146,7 +146,7 @@ describe("refusals of suppressed recipients", () => {
     expect(counted(await traffic.totals())).toEqual({ accepted: 1, suppressed_rejections: 2 });
   });
 
-  test("that nobody asks about are written by themselves after a second", async () => {
+  test("that no one reads are written by themselves after a second", async () => {
     for (let i = 0; i < 100; i++) await traffic.rcpt("gone@a.test");
     let commits = 0;
     traffic.store.onCommit(() => void commits++);
@@ -276,7 +276,7 @@ test("webhooks are by endpoint: attempts, and what came of them", async () => {
 });
 
 test("test traffic is apart", async () => {
-  const { value } = await traffic.door.key("send", { test: true });
+  const { value } = await traffic.http.key("send", { test: true });
   const [job] = await traffic.send({ to: "a@a.test", tags: ["t"] }, { key: value });
   if (job) await traffic.end(job, outcomes.delivered(now(), null), "sandbox");
   expect(counted(await traffic.totals())).toEqual({});
@@ -316,7 +316,7 @@ test("what nothing is counted under is refused, with the field", async () => {
 });
 
 test("a key that may not report is told so, and readings draw on their own bucket", async () => {
-  const { value } = await traffic.door.key("send");
+  const { value } = await traffic.http.key("send");
   expect((await traffic.stats("", { key: value })).status).toBe(403);
   const answer = await traffic.stats("/tags");
   expect(answer.headers["x-ratelimit-bucket"]).toBe("stats-read");

@@ -45,7 +45,7 @@ test.each([
   expect(dateAt(zone(name), start - 1)).toBe(date(day) - 1);
 });
 
-test("a name that is none is no zone, nor is an offset", () => {
+test("a name that is none is not a zone, nor is an offset", () => {
   for (const name of ["", "Mars/Olympus", "+05:30", "UTC\n", "x".repeat(70)]) expect(zoneOf(name)).toBe(null);
 });
 

@@ -139,7 +139,7 @@ test("after a batch of two, a caller is joined by a second one or leaves when th
   await add("f"); // the last batch had one caller: no wait
 });
 
-test("more calls than a batch holds are all answered, each its own answer, in order of arrival", async () => {
+test("more calls than a batch has are all answered, each its own answer, in order of arrival", async () => {
   makeDatabase();
   const write = commands();
   const order: number[] = [];

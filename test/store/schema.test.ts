@@ -172,7 +172,7 @@ test("a database of a newer program is refused with both versions named, and lef
   db.close();
 });
 
-test("a step on a database that holds something is preceded by a copy of it that only its owner can read", () => {
+test("a step on a database with content is preceded by a copy of it that only its owner can read", () => {
   const { db, path } = fresh();
   migrate(db, path);
   db.prepare(
@@ -189,7 +189,7 @@ test("a step on a database that holds something is preceded by a copy of it that
   db.close();
 });
 
-test("a database of an older version is brought to the newest step by step, and keeps what it holds", () => {
+test("a database of an older version is brought to the newest step by step, and keeps its content", () => {
   const { db, path } = fresh();
   const first = "CREATE TABLE notes (key INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT";
   migrate(db, path, [first]);

@@ -65,7 +65,7 @@ async function release(limit = 1000): Promise<number> {
   return (await store.releaseHeld(mine, clock.now(), limit)).released;
 }
 
-test("a thousand due of a paused account are put on hold beside another's mail of the same scheduled queue, which goes on", async () => {
+test("a thousand due of a paused account are held beside another's mail of the same scheduled queue, which goes on", async () => {
   await Promise.all(Array.from({ length: 1000 }, () => put(mine, "busy.test")));
   const held = await put(mine, "busy.test");
   await put(other, "busy.test");
@@ -143,7 +143,7 @@ test("what was claimed and not begun goes back, and is held", async () => {
   expect((await show(id)).recipients).toMatchObject([{ state: "queued", attempts: 0 }]);
 });
 
-test("a report that comes back about mail on hold bounces it, and the hold ends", async () => {
+test("a report that comes back about held mail bounces it, and the hold ends", async () => {
   const message = newMessage({ accountKey: mine, to: ["z@report.test"], at: clock.now(), lease: true });
   const [job] = await unpaused(() => accept(store, message));
   if (!job) throw new Error("not leased");

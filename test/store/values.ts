@@ -157,7 +157,7 @@ export function settlementOf(job: Job, at: number, wishes: Partial<Settlement> =
       receivedAt: at,
     }),
     suppression: null,
-    secondLook: null,
+    nxdomainRecheck: null,
     catchInInbox: false,
     ...wishes,
   };

@@ -143,7 +143,7 @@ describe("an attachment with an executable name", () => {
   });
 });
 
-describe("bytes that are no mail are refused by the intake, and nothing is kept", () => {
+describe("bytes that are not mail are refused by the intake, and nothing is kept", () => {
   const head = mail([from], "");
   const cases: [string, string | Buffer, string][] = [
     ["a bare LF", `${head}a\nb\r\n`, "bare_line_end"],
@@ -221,7 +221,7 @@ test("the content of a mail that is refused at the end is let go", async () => {
   expect(rig.runner.held.size).toBe(0);
 });
 
-test("after a write that failed the content stays: nobody knows what is on disk", async () => {
+test("after a write that failed the content stays: what is on disk is unknown", async () => {
   const rig = makeRig();
   rig.store.answer = new StoreUnavailable("failed", "disk I/O error");
   await expect(rig.relay(mail([from]))).rejects.toBe(rig.store.answer);

@@ -1,4 +1,4 @@
-// What SMTP's door makes of a mail: whose it is, what is rewritten, what it asks for, what is kept of it.
+// What SMTP submission makes of a mail: whose it is, what is rewritten, what it asks for, what is kept of it.
 import { dkimVerify } from "mailauth";
 import { describe, expect, test } from "vitest";
 import { BodyHasher, createSigner, dkimRecordValue, generateDkimKey } from "../../src/mail/dkim.ts";
@@ -348,7 +348,7 @@ describe("the header sections of parts", () => {
     expect(rig.store.last().message).toMatchObject({ smtpUtf8: false, eightBit: true });
   });
 
-  test("are kept in ASCII where their octets are no UTF-8, with the text that they stand for", async () => {
+  test("are kept in ASCII where their octets are not UTF-8, with the text that they stand for", async () => {
     const rig = makeRig();
     await rig.relay(
       parts(Buffer.from('Content-Disposition: attachment; filename="Gr\xfc\xdfe.pdf"', "latin1")),
@@ -363,7 +363,7 @@ describe("the header sections of parts", () => {
     expect(rig.store.dropped).toHaveLength(1);
   });
 
-  test("of an attached message may hold what is no address: it is kept as text", async () => {
+  test("of an attached message may hold what is not an address: it is kept as text", async () => {
     const rig = makeRig();
     const head = "Content-Type: message/rfc822\r\n\r\nFrom: <Gr\xfc\xdfe\r\nSubject: Gr\xfc\xdfe";
     await rig.relay(parts(Buffer.from(head, "latin1")));

@@ -89,7 +89,7 @@ describe("a value of the wrong type", () => {
     }
   }
 
-  test("is told at the entry that has it, not of the whole list", () => {
+  test("is reported at the entry that has it, not of the whole list", () => {
     expect(rows({ to: ["a@x.test", 5, { email: 6 }, { name: "n" }] })).toEqual([
       `to[1] ${bad}`,
       `to[2].email ${bad}`,
@@ -165,7 +165,7 @@ describe("a value of the wrong type", () => {
     ]);
   });
 
-  test("is told in words: what was expected, and what was found", () => {
+  test("is described in words: what was expected, and what was found", () => {
     const issues = (over: Record<string, unknown>) => problemsOf(over).map(({ issue }) => issue);
     expect(issues({ subject: 5 })).toEqual(["expected a string, found 5"]);
     expect(issues({ html: null })).toEqual(["expected a string, found null"]);
@@ -191,7 +191,7 @@ describe("a value of the wrong type", () => {
 });
 
 describe("an empty or enormous string", () => {
-  test("is no address, pool or time", () => {
+  test("is not an address, pool or time", () => {
     for (const value of ["", megabyte]) {
       expect(rows({ from: value })).toEqual([`from ${badAddress}`]);
       expect(rows({ to: value })).toEqual([`to ${badAddress}`]);
@@ -201,7 +201,7 @@ describe("an empty or enormous string", () => {
     }
   });
 
-  test("is told back in short, whatever its place", () => {
+  test("is quoted in short, whatever its place", () => {
     const all = problemsOf({
       [megabyte]: 1,
       subject: megabyte,

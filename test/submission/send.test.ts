@@ -1,4 +1,4 @@
-// What REST's door makes of a request: the checks beyond its fields, the bytes that are kept, the answer.
+// What REST makes of a request: the checks beyond its fields, the bytes that are kept, the answer.
 import { describe, expect, test } from "vitest";
 import { maxMessageBytes } from "../../src/mail/intake.ts";
 import { BodyHasher } from "../../src/mail/dkim.ts";
@@ -169,7 +169,7 @@ describe("an accepted message", () => {
   });
 });
 
-test("a body that is no object is validation_failed", async () => {
+test("a body that is not an object is validation_failed", async () => {
   for (const json of [null, [], "x", 1, true]) {
     const refusal = await refusalOf(makeRig().send(json));
     expect(rowsOf(refusal)).toEqual([" validation_failed"]);
@@ -197,7 +197,7 @@ describe("an unverified sender", () => {
     ],
   });
 
-  test("is told the domain, what fails in the DNS and the command that looks again", async () => {
+  test("names the domain, what fails in the DNS and the command that looks again", async () => {
     const rig = makeRig();
     rig.domains.set("new.test", domain);
     const refusal = await refusalOf(rig.send(good({ from: "a@mail.new.test" })));
@@ -217,7 +217,7 @@ describe("an unverified sender", () => {
       ],
     });
     expect(refusal.extras.errors?.[0]?.issue).toBe(
-      "new.test is pending: of its DNS records these do not hold: spf (new.test), dkim (s1._domainkey.new.test). " +
+      "new.test is pending: these DNS records are missing or wrong: spf (new.test), dkim (s1._domainkey.new.test). " +
         "See what to publish with: svc domains records new.test, then run: svc domains verify new.test",
     );
     expect(rig.store.asked).toEqual([]);
@@ -230,7 +230,7 @@ describe("an unverified sender", () => {
     expect(refusal.message).toBe("from: new.test is suspended: the operator has stopped mail from it");
   });
 
-  test("of a domain that nobody added is told to add it", async () => {
+  test("of a domain that was not added says to add it", async () => {
     const refusal = await refusalOf(makeRig().send(good({ from: "a@BÜCHER.test" })));
     expect(refusal.extras).toMatchObject({ domain: "xn--bcher-kva.test", failing_records: [] });
     expect(refusal.message).toContain("svc domains add xn--bcher-kva.test");
@@ -448,7 +448,7 @@ describe("no room", () => {
     expect(rig.store.dropped).toHaveLength(1);
   });
 
-  test("for a write leaves the content alone: nobody knows what is on disk", async () => {
+  test("for a write leaves the content alone: what is on disk is unknown", async () => {
     const rig = makeRig();
     rig.runner.slots = 1;
     const error = new StoreUnavailable("failed", "disk I/O error");

@@ -179,7 +179,7 @@ export async function runCli(
   return { code: code ?? -1, stdout: Buffer.concat(out).toString(), stderr: Buffer.concat(err).toString() };
 }
 
-/** Asks until `look` gives something. The product's own pace decides how long it takes; `ms` only ends a hang. */
+/** Asks until `look` gives something. How long it takes depends on the product; `ms` only ends a hang. */
 export async function eventually<T>(
   look: () => Promise<T | null | undefined | false>,
   ms = 120_000,

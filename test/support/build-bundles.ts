@@ -1,4 +1,4 @@
-// Bundles once a run what each test file would load anew in hundreds of small files: the product's threads, as
+// Bundles once a run what each test file would load again in hundreds of small files: the product's threads, as
 // tsup.config.ts does for the product, and drizzle-orm, which was half of what importing the program took.
 // A thread that loaded its TypeScript would also compile Node's own type stripper, which is WebAssembly, each time that a
 // test opens a store, and V8 was seen to abort where several threads of a process do so (`Check failed:

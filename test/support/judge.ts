@@ -1,7 +1,7 @@
 // Whether an answer of the API keeps its form, whatever was asked: its headers, the two shapes of a refusal, a code of
 // the catalogue with that code's status, and every row of `errors`. What it says is another test's to judge.
 import { errorCatalog, type ErrorCode } from "../../src/errors.ts";
-import type { Told } from "./door.ts";
+import type { ProgramResponse } from "./program.ts";
 
 /** 408 and 431 are HTTP's own, and carry invalid_request. */
 const ofHttp = [408, 431];
@@ -10,11 +10,11 @@ const rateHeaders = ["limit", "remaining", "reset", "bucket"].map((name) => `x-r
 export interface Question {
   method: string;
   accept?: string | undefined;
-  door?: "public" | "admin" | undefined;
+  listener?: "public" | "admin" | undefined;
 }
 
 /** What is wrong with the answer; nothing where it is as it should be. */
-export function faultsOf(told: Told, question: Question): string[] {
+export function faultsOf(told: ProgramResponse, question: Question): string[] {
   const faults: string[] = [];
   const must = (holds: boolean, fault: string): void => void (holds || faults.push(fault));
   const header = (name: string): string => String(told.headers[name] ?? "");
@@ -22,7 +22,7 @@ export function faultsOf(told: Told, question: Question): string[] {
   must(told.status < 500, `${told.status}`);
   must(/^req_[0-9a-z]{26}$/.test(header("x-request-id")), `X-Request-Id: ${header("x-request-id")}`);
   must(header("x-api-version-used") === "2026-11", "X-API-Version-Used");
-  if (question.door !== "admin") for (const name of rateHeaders) must(header(name) !== "", `no ${name}`);
+  if (question.listener !== "admin") for (const name of rateHeaders) must(header(name) !== "", `no ${name}`);
   must(
     Object.keys(told.headers).every((name) => !name.startsWith("access-control-")),
     "CORS is open",
@@ -33,7 +33,7 @@ export function faultsOf(told: Told, question: Question): string[] {
   return faults;
 }
 
-function refusalFaults(told: Told, { accept = "" }: Question): string[] {
+function refusalFaults(told: ProgramResponse, { accept = "" }: Question): string[] {
   const faults: string[] = [];
   const must = (holds: boolean, fault: string): void => void (holds || faults.push(fault));
   const { status, headers, text } = told;

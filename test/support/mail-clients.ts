@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createTransport } from "nodemailer";
 import { eventually } from "./appliance.ts";
 
-export interface Door {
+export interface Listener {
   name: string;
   port: number;
   implicitTls: boolean;
@@ -18,7 +18,7 @@ export interface Login {
   password: string;
 }
 export interface Sending {
-  door: Door;
+  listener: Listener;
   from: string;
   to: string;
   /** CRLF line ends. */
@@ -65,12 +65,12 @@ async function run(
 const lf = (mail: Buffer): Buffer => Buffer.from(mail.toString("latin1").replaceAll("\r\n", "\n"), "latin1");
 
 /** All programs, each with a folder of its own; the servers among them started. */
-export async function startMailClients(login: Login, doors: Door[]): Promise<MailClient[]> {
+export async function startMailClients(login: Login, listeners: Listener[]): Promise<MailClient[]> {
   const dir = mkdtempSync(join(tmpdir(), "svc-clients-"));
   chmodSync(dir, 0o755);
   const servers = await Promise.all([
-    startNullPostfix(join(dir, "postfix"), login, doors),
-    eximClient(join(dir, "exim"), login, doors),
+    startNullPostfix(join(dir, "postfix"), login, listeners),
+    eximClient(join(dir, "exim"), login, listeners),
   ]);
   const last: MailClient = {
     ...git(dir, login),
@@ -81,7 +81,7 @@ export async function startMailClients(login: Login, doors: Door[]): Promise<Mai
     msmtp(dir, login),
     curl(login),
     smtplib(login),
-    nodemailer(login, doors),
+    nodemailer(login, listeners),
     ...servers,
     last,
   ];
@@ -94,12 +94,12 @@ function swaks(dir: string, login: Login): MailClient {
     name: "swaks",
     exact: true,
     loose: true,
-    async send({ door, from, to, mail }) {
+    async send({ listener, from, to, mail }) {
       const file = join(dir, "swaks.eml");
       // It takes % for tokens of its own, stuffs the dots and ends the last line itself.
       writeFileSync(file, lf(mail).toString("latin1").replace(/%/g, "%%").replace(/\n$/, ""), "latin1");
-      const tls = door.implicitTls ? "--tls-on-connect" : "--tls";
-      const args = ["--server", "127.0.0.1", "--port", String(door.port), tls, "--auth", "LOGIN"];
+      const tls = listener.implicitTls ? "--tls-on-connect" : "--tls";
+      const args = ["--server", "127.0.0.1", "--port", String(listener.port), tls, "--auth", "LOGIN"];
       const credentials = ["--auth-user", login.username, "--auth-password", login.password];
       const { code, said } = await run("swaks", [
         ...args,
@@ -121,13 +121,13 @@ function msmtp(dir: string, login: Login): MailClient {
   return {
     name: "msmtp",
     exact: true,
-    async send({ door, from, to, mail }) {
+    async send({ listener, from, to, mail }) {
       const file = join(dir, "msmtprc");
       const options = {
         host: "127.0.0.1",
-        port: door.port,
+        port: listener.port,
         tls: "on",
-        tls_starttls: door.implicitTls ? "off" : "on",
+        tls_starttls: listener.implicitTls ? "off" : "on",
         tls_certcheck: "off",
         auth: "plain",
         user: login.username,
@@ -150,8 +150,8 @@ function curl(login: Login): MailClient {
   return {
     name: "curl",
     exact: true,
-    async send({ door, from, to, mail }) {
-      const url = `${door.implicitTls ? "smtps" : "smtp"}://127.0.0.1:${door.port}/client.test`;
+    async send({ listener, from, to, mail }) {
+      const url = `${listener.implicitTls ? "smtps" : "smtp"}://127.0.0.1:${listener.port}/client.test`;
       const { code, said } = await run(
         "curl",
         [
@@ -194,11 +194,11 @@ function smtplib(login: Login): MailClient {
   return {
     name: "Python smtplib",
     exact: true,
-    async send({ door, from, to, mail }) {
+    async send({ listener, from, to, mail }) {
       const args = [
         "127.0.0.1",
-        String(door.port),
-        String(door.implicitTls),
+        String(listener.port),
+        String(listener.implicitTls),
         login.username,
         login.password,
         from,
@@ -211,15 +211,15 @@ function smtplib(login: Login): MailClient {
   };
 }
 
-function nodemailer(login: Login, doors: Door[]): MailClient {
+function nodemailer(login: Login, listeners: Listener[]): MailClient {
   const pools = new Map(
-    doors.map((door) => [
-      door.name,
+    listeners.map((listener) => [
+      listener.name,
       createTransport({
         host: "127.0.0.1",
-        port: door.port,
-        secure: door.implicitTls,
-        requireTLS: !door.implicitTls,
+        port: listener.port,
+        secure: listener.implicitTls,
+        requireTLS: !listener.implicitTls,
         pool: true,
         maxConnections: 3,
         auth: { user: login.username, pass: login.password },
@@ -230,10 +230,10 @@ function nodemailer(login: Login, doors: Door[]): MailClient {
   return {
     name: "nodemailer (pooled)",
     exact: true,
-    async send({ door, from, to, mail }) {
+    async send({ listener, from, to, mail }) {
       try {
         const info: { response: string } | undefined = await pools
-          .get(door.name)
+          .get(listener.name)
           ?.sendMail({ envelope: { from, to: [to] }, raw: mail });
         return { taken: true, said: info?.response ?? "" };
       } catch (error) {
@@ -246,7 +246,7 @@ function nodemailer(login: Login, doors: Door[]): MailClient {
   };
 }
 
-/** It writes the header anew; what it is given reads like a patch. */
+/** It rewrites the header; what it is given reads like a patch. */
 function git(dir: string, login: Login): Omit<MailClient, "stop"> {
   const home = join(dir, "git");
   mkdirSync(home);
@@ -257,7 +257,7 @@ function git(dir: string, login: Login): Omit<MailClient, "stop"> {
     name: "git send-email",
     exact: false,
     loose: true,
-    async send({ door, from, to, mail }) {
+    async send({ listener, from, to, mail }) {
       const file = join(home, "0001.patch");
       writeFileSync(
         file,
@@ -267,13 +267,13 @@ function git(dir: string, login: Login): Omit<MailClient, "stop"> {
         ]),
       );
       const args = [
-        `--smtp-encryption=${door.implicitTls ? "ssl" : "tls"}`,
+        `--smtp-encryption=${listener.implicitTls ? "ssl" : "tls"}`,
         "--smtp-server=127.0.0.1",
-        `--smtp-server-port=${door.port}`,
+        `--smtp-server-port=${listener.port}`,
         `--smtp-user=${login.username}`,
         `--smtp-pass=${login.password}`,
         "--smtp-domain=client.test",
-        // It writes the author anew.
+        // It rewrites the author.
         `--from=${/^From: ?(.*)$/im.exec(mail.toString())?.[1]?.trim() ?? ""}`,
         `--envelope-sender=${from}`,
         `--to=${to}`,
@@ -293,11 +293,11 @@ function git(dir: string, login: Login): Omit<MailClient, "stop"> {
   };
 }
 
-/** The door of a mail is told by its envelope sender: `door-0@ok.test`. */
-const senderFor = (doors: Door[], door: Door): string =>
-  `door-${doors.findIndex(({ name }) => name === door.name)}@ok.test`;
+/** The listener of a mail is told by its envelope sender: `listener-0@ok.test`. */
+const senderFor = (listeners: Listener[], listener: Listener): string =>
+  `listener-${listeners.findIndex(({ name }) => name === listener.name)}@ok.test`;
 
-async function startNullPostfix(dir: string, login: Login, doors: Door[]): Promise<MailClient> {
+async function startNullPostfix(dir: string, login: Login, listeners: Listener[]): Promise<MailClient> {
   const [etc, data, spool] = ["etc", "data", "spool"].map((name) => join(dir, name)) as [
     string,
     string,
@@ -305,13 +305,13 @@ async function startNullPostfix(dir: string, login: Login, doors: Door[]): Promi
   ];
   for (const folder of [etc, data, spool]) mkdirSync(folder, { recursive: true, mode: 0o755 });
   spawnSync("chown", ["postfix", data]);
-  const transports = doors
-    .map((door, i) => `${senderFor(doors, door)} door${i}:[127.0.0.1]:${door.port}`)
+  const transports = listeners
+    .map((listener, i) => `${senderFor(listeners, listener)} listener${i}:[127.0.0.1]:${listener.port}`)
     .join("\n");
   writeFileSync(join(etc, "transports"), `${transports}\n`);
   writeFileSync(
     join(etc, "passwords"),
-    doors.map(({ port }) => `[127.0.0.1]:${port} ${login.username}:${login.password}\n`).join(""),
+    listeners.map(({ port }) => `[127.0.0.1]:${port} ${login.username}:${login.password}\n`).join(""),
     { mode: 0o600 },
   );
   const log = join(dir, "mail.log");
@@ -341,10 +341,10 @@ maillog_file = ${log}
 maillog_file_prefixes = ${dir}
 `,
   );
-  const doorLines = doors
+  const listenerLines = listeners
     .map(
       ({ implicitTls }, i) =>
-        `door${i} unix - - n - - smtp${implicitTls ? "\n  -o smtp_tls_wrappermode=yes" : ""}\n`,
+        `listener${i} unix - - n - - smtp${implicitTls ? "\n  -o smtp_tls_wrappermode=yes" : ""}\n`,
     )
     .join("");
   writeFileSync(
@@ -366,7 +366,7 @@ discard unix - - n - - discard
 anvil unix - - n - 1 anvil
 scache unix - - n - 1 scache
 postlog unix-dgram n - n - 1 postlogd
-${doorLines}`.replace("bounce unix - - n - 0 discard", "bounce unix - - n - 0 bounce"),
+${listenerLines}`.replace("bounce unix - - n - 0 discard", "bounce unix - - n - 0 bounce"),
   );
   const env = { MAIL_CONFIG: etc };
   const started = spawnSync("postfix", ["-c", etc, "start"], { env: { ...process.env, ...env } });
@@ -375,8 +375,8 @@ ${doorLines}`.replace("bounce unix - - n - 0 discard", "bounce unix - - n - 0 bo
   return {
     name: "Postfix as a null client",
     exact: false,
-    async send({ door, to, mail }) {
-      const args = ["-C", etc, "-i", "-f", senderFor(doors, door), to];
+    async send({ listener, to, mail }) {
+      const args = ["-C", etc, "-i", "-f", senderFor(listeners, listener), to];
       const { code, said } = await run("sendmail", args, lf(mail), env);
       if (code !== 0) return { taken: false, said };
       const line = await eventually(
@@ -395,21 +395,21 @@ ${doorLines}`.replace("bounce unix - - n - 0 discard", "bounce unix - - n - 0 bo
   };
 }
 
-async function eximClient(dir: string, login: Login, doors: Door[]): Promise<MailClient> {
+async function eximClient(dir: string, login: Login, listeners: Listener[]): Promise<MailClient> {
   const spool = join(dir, "spool");
   mkdirSync(spool, { recursive: true, mode: 0o755 });
   spawnSync("chown", ["-R", "Debian-exim", spool]);
   const config = join(dir, "exim4.conf");
-  const router = ({ port }: Door, i: number): string => `door${i}:
+  const router = ({ port }: Listener, i: number): string => `listener${i}:
   driver = manualroute
-  senders = ${senderFor(doors, doors[i] as Door)}
+  senders = ${senderFor(listeners, listeners[i] as Listener)}
   domains = *
   route_list = * 127.0.0.1::${port} byname
   self = send
-  transport = door${i}
+  transport = listener${i}
   host_find_failed = fail
 `;
-  const transport = ({ implicitTls }: Door, i: number): string => `door${i}:
+  const transport = ({ implicitTls }: Listener, i: number): string => `listener${i}:
   driver = smtp
   allow_localhost
   helo_data = client.test
@@ -431,9 +431,9 @@ never_users =
 message_size_limit = 50M
 keep_environment =
 begin routers
-${doors.map(router).join("\n")}
+${listeners.map(router).join("\n")}
 begin transports
-${doors.map(transport).join("\n")}
+${listeners.map(transport).join("\n")}
 begin retry
 * * F,1h,1h
 begin authenticators
@@ -448,11 +448,11 @@ plain:
   return {
     name: "Exim as a smart-host client",
     exact: false,
-    async send({ door, to, mail }) {
+    async send({ listener, to, mail }) {
       const library = { LD_LIBRARY_PATH: join(peers, "exim/usr/lib/x86_64-linux-gnu") };
       // Debian's Exim keeps its rights only under the configuration at its own place.
       const script = `mount --bind ${dir} /etc/exim4 && exec ${exim} "$@"`;
-      const args = ["-m", "sh", "-c", script, "exim", "-i", "-odf", "-f", senderFor(doors, door), to];
+      const args = ["-m", "sh", "-c", script, "exim", "-i", "-odf", "-f", senderFor(listeners, listener), to];
       const { said } = await run("unshare", args, lf(mail), library);
       const lines = logged()
         .split("\n")

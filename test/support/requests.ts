@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { z } from "zod";
 import type { Route } from "../../src/http/route.ts";
-import type { Asked, Told } from "./door.ts";
+import type { ProgramRequest, ProgramResponse } from "./program.ts";
 import { asRecord, parsed } from "./judge.ts";
 
 /** JSON Schema, as far as the routes' schemas need it. */
@@ -220,7 +220,7 @@ function withFault(body: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
 
 /** What the server has told so far, by the name under which it was told. */
 export interface Memory {
-  learn(told: Told): void;
+  learn(told: ProgramResponse): void;
   /** Something that was called so, or `otherwise`. */
   recall(name: string, which: number): string | undefined;
 }
@@ -285,7 +285,7 @@ function pathOf(route: Route, which: number[], made: string[], memory: Memory): 
 }
 
 /** One request, given what is known once its turn comes. */
-export type Plan = (memory: Memory) => Asked & { route: Route };
+export type Plan = (memory: Memory) => ProgramRequest & { route: Route };
 
 export interface PlanOptions {
   /** Values for Authorization; `null` is none. */

@@ -8,7 +8,7 @@ export interface Shape {
   body: string;
   /** What the server must say of it; absent: it is taken. */
   refused?: RegExp;
-  /** Its body is encoded anew on the way: only its text stays. */
+  /** Its body is re-encoded on the way: only its text stays. */
   encoded?: boolean;
 }
 

@@ -27,7 +27,7 @@ const known = "rp.shop.example";
 
 let clock: ManualClock;
 let store: Store;
-let door: Harness;
+let http: Harness;
 /** What the DNS says of a name; NXDOMAIN where it is not listed. */
 let dns: Record<string, "found" | "nodata" | "failed">;
 let asked: string[];
@@ -35,11 +35,11 @@ let asked: string[];
 beforeEach(async () => {
   clock = new ManualClock();
   store = await openSqlite(newDirectory(), clock);
-  door = await startHttp({ opened: { store, clock } });
+  http = await startHttp({ opened: { store, clock } });
   dns = { [known]: "found" };
   asked = [];
 });
-afterEach(() => door.stop());
+afterEach(() => http.stop());
 
 const noDomain = (over: Partial<Outcome & { kind: "bounced" }> = {}): Outcome => ({
   kind: "bounced",
@@ -52,7 +52,7 @@ const noDomain = (over: Partial<Outcome & { kind: "bounced" }> = {}): Outcome =>
 
 /** Mail to the address that meets the outcome. */
 async function send(to: string, outcome: Outcome): Promise<void> {
-  const message = newMessage({ accountKey: door.account.key, at: clock.now(), to: [to], lease: true });
+  const message = newMessage({ accountKey: http.account.key, at: clock.now(), to: [to], lease: true });
   const [job] = await accept(store, message);
   if (!job) throw new Error("nothing to settle");
   const deps = {
@@ -82,12 +82,12 @@ const run = (): Promise<void> =>
     log: silentLog,
   }).run();
 
-const entry = (to: string) => door.ask({ path: `/v1/suppressions/${to}` });
+const entry = (to: string) => http.ask({ path: `/v1/suppressions/${to}` });
 const isSuppressed = async (to: string): Promise<boolean> => (await entry(to)).status === 200;
 
 test("a domain that is still not there after 15 minutes suppresses, under the bounce's event, which stays as it was", async () => {
   await send("ann@gone.test", noDomain());
-  const bounce = async () => list((await door.ask({ path: "/v1/events" })).json["data"])[0];
+  const bounce = async () => list((await http.ask({ path: "/v1/events" })).json["data"])[0];
   expect(await bounce()).toMatchObject({
     event: "message.bounced",
     data: { smtp_code: "550", smtp_status: "5.1.2", suppressed: false },
@@ -114,7 +114,7 @@ test("a domain that is still not there after 15 minutes suppresses, under the bo
 });
 
 test.each(["found", "nodata"] as const)(
-  "a domain that is there again (%s) suppresses nobody",
+  "a domain that is there again (%s) does not suppress",
   async (says) => {
     await send("ann@gone.test", noDomain());
     dns["gone.test"] = says;
@@ -152,7 +152,7 @@ test("where mail was delivered lately, those domains are what must be found: nam
     ["b@ok.test", false],
     ["c@played.test", true],
   ] as const) {
-    const made = newMessage({ accountKey: door.account.key, at, to: [to], lease: true });
+    const made = newMessage({ accountKey: http.account.key, at, to: [to], lease: true });
     const [job] = await accept(store, { ...made, message: { ...made.message, test } });
     if (job) await store.settle(settled(job, at));
   }
@@ -167,7 +167,7 @@ test("where mail was delivered lately, those domains are what must be found: nam
   expect(await isSuppressed("ann@gone.test")).toBe(true);
 });
 
-test("a DNS that cannot tell suppresses nobody, and is not asked for ever", async () => {
+test("a DNS that cannot tell does not suppress, and is not asked for ever", async () => {
   await send("ann@gone.test", noDomain());
   dns["gone.test"] = "failed";
   for (let quarters = 0; quarters < 4 * 48 + 4; quarters++) {
@@ -186,12 +186,12 @@ test("the first bounce of an address is the one that counts, and a domain is ask
   await clock.advance(15 * minuteMs);
   await run();
   expect(asked).toEqual([known, "gone.test"]);
-  const events = list((await door.ask({ path: "/v1/events" })).json["data"]);
+  const events = list((await http.ask({ path: "/v1/events" })).json["data"]);
   expect((await entry("ann@gone.test")).json["event_id"]).toBe(events[0]?.["event_id"]);
   expect((await entry("bea@gone.test")).json["event_id"]).toBe(events[2]?.["event_id"]);
 });
 
-test("no other outcome asks for a second look", () => {
+test("no other outcome asks for a recheck", () => {
   const job = jobOf();
   const look = (outcome: Outcome, of = job) => nxdomainRecheckFor(of, outcome, "evt_1", 0);
   expect(look(noDomain())).toMatchObject({ dueAt: 15 * minuteMs, entry: { eventId: "evt_1" } });
@@ -205,9 +205,9 @@ test("no other outcome asks for a second look", () => {
 
 test("an account that was deleted meanwhile gets no entry", async () => {
   await send("ann@gone.test", noDomain());
-  const [due] = await store.secondLooksDue(clock.now() + 15 * minuteMs, 10);
+  const [due] = await store.nxdomainRechecksDue(clock.now() + 15 * minuteMs, 10);
   if (!due) throw new Error("no look");
   const other = { ...due, entry: { ...due.entry, accountKey: 4711 } };
-  await store.settleSecondLooks({ suppress: [other], drop: [], later: [], at: 1, dueAt: 2 });
+  await store.settleNxdomainRechecks({ suppress: [other], drop: [], later: [], at: 1, dueAt: 2 });
   expect(await store.suppression(4711, due.entry.canonical, clock.now())).toBeNull();
 });

@@ -53,7 +53,7 @@ test("a null MX suppresses at once, a domain that our own resolver cannot find d
   expect(suppressionFor(jobOf(), byUs(550, "5.1.2") as Outcome, "evt_1")).toBeNull();
 });
 
-test("a receiver's 550 5.1.2 suppresses, in a session as in a report, and asks for no second look", () => {
+test("a receiver's 550 5.1.2 suppresses, in a session as in a report, and asks for no recheck", () => {
   const outcome = bounce("invalid_domain", 550, "5.1.2");
   const failure = {
     recipients: ["a@b.test"],
@@ -69,7 +69,7 @@ test("a receiver's 550 5.1.2 suppresses, in a session as in a report, and asks f
   expect(nxdomainRecheckFor(jobOf(), outcome, "evt_1", 0)).toBeNull();
 });
 
-test("550 with an enhanced 4.x.x bounces by its code and suppresses nobody", () => {
+test("550 with an enhanced 4.x.x bounces by its code and does not suppress", () => {
   expect(suppresses(jobOf(), bounce("inactive_mailbox", 550, "4.2.1"))).toBe(false);
   expect(suppresses(jobOf(), bounce("invalid_recipient", 550, "4.1.1"))).toBe(false);
   expect(suppresses(jobOf(), bounce("invalid_recipient", 550, null))).toBe(true);

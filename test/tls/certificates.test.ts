@@ -142,7 +142,7 @@ test("the certificate is the same after a restart", async () => {
   expect((await selfSigned()).current()).toEqual(first);
 });
 
-test("a self-signed certificate is renewed in its last 30 days, and listeners are told", async () => {
+test("a self-signed certificate is renewed in its last 30 days, and listeners are notified", async () => {
   const clock = new ManualClock();
   const certificates = await selfSigned(clock);
   const first = certificates.current();
@@ -186,7 +186,7 @@ test.each([
       selfSigned()
     ),
   ],
-])("a self-signed certificate is made anew where %s", async (_, open) => {
+])("a self-signed certificate is replaced if %s", async (_, open) => {
   const first = (await selfSigned()).current();
   const next = (await open()).current();
   expect(next.cert).not.toBe(first.cert);

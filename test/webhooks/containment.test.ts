@@ -142,7 +142,7 @@ test("an endpoint that brings out a fault rests for a while; the other one gets 
   expect(tried.filter(([endpoint]) => endpoint === 1)).toEqual([[1, "evt_1", 2]]);
 });
 
-test("a dead letter that cannot be told harms no other one", async () => {
+test("a dead letter that cannot be reported harms no other one", async () => {
   const { store, letters, answer, hooks, dispatcher } = bench();
   answer.status = 500;
   store.record(1, 3);

@@ -265,7 +265,7 @@ test("a 429, a 503 and a 410 keep to the schedule like any other failure", async
   );
 });
 
-test("while the store refuses, results are kept, nothing is claimed, and dead letters are not told", async () => {
+test("while the store refuses, results are kept, nothing is claimed, and dead letters are not reported", async () => {
   const { clock, store, started, letters, dispatcher } = bench();
   store.record(1, 2);
   for (const row of store.rows) row.attempts = 9;

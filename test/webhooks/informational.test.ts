@@ -99,7 +99,7 @@ test.each<[string, string[]]>([
   ["100 and the end", [go]],
   ["half of 100 and the end", ["HTTP/1.1 100 Con"]],
   ["what only begins like it and the end", ["HTTP/1.1 10"]],
-])("%s is no answer", async (_, pieces) => {
+])("%s is not an answer", async (_, pieces) => {
   const { store, deliver } = await wired(pieces, true);
   await deliver();
   expect(store.results).toMatchObject([{ status: null, result: { kind: "retry" } }]);
@@ -114,7 +114,7 @@ test("a head of 100 that never ends is cut off with a limit of its own", async (
   expect(store.results).toMatchObject([{ status: null, result: { kind: "retry" } }]);
 });
 
-test("100 without end is no answer when the time is over", async () => {
+test("100 without end is not an answer when the time is over", async () => {
   const { store, clock, webhooks, served } = await wired(Array(200).fill(go));
   store.record(1, 1);
   webhooks.kick();

@@ -113,7 +113,7 @@ export class MemoryStore implements DispatchStore {
     const rest = this.#waitingOf(endpointKey).map((row) => row.dueAt);
     return { deliveries, nextDueAt: rest.length === 0 ? null : Math.min(...rest) };
   }
-  async giveBackDeliveries(deliveries: LeasedDelivery[], at: number, { counted = false } = {}) {
+  async requeueDeliveries(deliveries: LeasedDelivery[], at: number, { counted = false } = {}) {
     this.#refuse();
     for (const { endpointKey, eventSeq, attempt } of deliveries) {
       const row = this.rows.find((other) => other.endpointKey === endpointKey && other.eventSeq === eventSeq);

@@ -48,7 +48,7 @@ async function wired() {
       endpointsDue: () => store.endpointsDue(),
       endpointByKey: (key) => store.endpointByKey(key),
       claimDeliveries: (claim) => store.claimDeliveries(claim),
-      giveBackDeliveries: (deliveries, at, how) => store.giveBackDeliveries(deliveries, at, how),
+      requeueDeliveries: (deliveries, at, how) => store.requeueDeliveries(deliveries, at, how),
       takeBackDeliveries: (owner, now) => store.takeBackDeliveries(owner, now),
       async settleDeliveries(results) {
         await store.settleDeliveries(results);
@@ -108,7 +108,7 @@ test("a recorded event is delivered with the bytes that the pull API shows", asy
   });
 });
 
-test("ten failed attempts are on disk as a dead letter when it is told", async () => {
+test("ten failed attempts are on disk as a dead letter when it is reported", async () => {
   const { clock, receiver, record, results, pulled, letters } = await wired();
   receiver.answer(() => ({ status: 500 }));
   const eventId = await record();

@@ -80,7 +80,7 @@ test("ten attempts over 23 h 42 min, each with a timestamp and signature of its 
   expect(receiver.requests).toHaveLength(10);
 });
 
-test("an endpoint that hangs holds back only itself, and its attempts fail after ten seconds", async () => {
+test("an endpoint that hangs delays only itself, and its attempts fail after ten seconds", async () => {
   const { clock, store, webhooks, receiver } = await wired();
   receiver.answer(() => "hang");
   const healthy = await startWebhookReceiver({
@@ -305,7 +305,7 @@ test("a test of an event type that does not exist is refused", async () => {
   await expect(webhooks.test(endpoint, "toString")).rejects.toThrow(Refusal);
 });
 
-test("a listener that is no web server is a failure", async () => {
+test("a listener that is not a web server is a failure", async () => {
   const { store, webhooks } = await wired();
   const noise = createServer((socket) => socket.end("SSH-2.0-OpenSSH\r\n")).listen(0, "127.0.0.1");
   onTestFinished(() => void noise.close());

@@ -56,7 +56,7 @@ function commandOf(parent: Command, name: string): Command | undefined {
   return parent.commands.find((command) => command.name() === name || command.aliases().includes(name));
 }
 
-const surroundings = `They read the environment:
+const environmentHelp = `They read the environment:
   SVC_BASE_URL        the server, without a slash at the end: the public_url of its svc.yaml, such as
                       https://mail.acme.example; serve --dev prints its own
   SVC_API_KEY         a key of the scope send, for events of the scope reporting
@@ -71,7 +71,7 @@ function listClients(cli: Cli): void {
     const names = examplesOf(language).map(({ name }) => name);
     cli.out.line(`  ${language.padEnd(8)}${names.join(", ")}`);
   }
-  cli.io.stdout.write(`\n${surroundings}\n`);
+  cli.io.stdout.write(`\n${environmentHelp}\n`);
   cli.out.next(`${cli.program} help api node   # or copy them from ${examplesFolder}`);
 }
 
@@ -81,6 +81,6 @@ function showClients(cli: Cli, language: string): void {
     throw usage(`found no example client in "${language}"`, `there is one in ${languages.join(", ")}`);
   for (const { name, text } of examplesOf(language))
     cli.io.stdout.write(`==> ${language}/${name} <==\n${text}\n`);
-  cli.out.note(surroundings);
+  cli.out.note(environmentHelp);
   cli.out.next(`cp -r ${join(examplesFolder, language)} .`);
 }

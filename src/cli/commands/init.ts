@@ -60,7 +60,7 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
     for (const there of [file, join(config.dataDir, "svc.db")])
       if (existsSync(there))
         throw new CliFault(5, `${there} already exists`, [
-          "Add --force to set up anyway; keys and mail in the database are kept.",
+          "Add --force to set up again; keys and mail in the database are kept.",
         ]);
 
   const undo = writeConfig(file, text);

@@ -125,8 +125,8 @@ function showAttempt(cli: Cli, attempt: Row): void {
   if (attempt["ambiguous"] === true)
     cli.out.line(
       attempt["outcome"] === "interrupted"
-        ? "  The server ended during this attempt: the receiver may hold a copy."
-        : "  The reply to the final dot was lost: the receiver may hold a copy.",
+        ? "  The server ended during this attempt: the receiver may have a copy."
+        : "  The reply to the final dot was lost: the receiver may have a copy.",
     );
   if (typeof attempt["next_attempt_at"] === "string")
     cli.out.line(`  next attempt ${cell(attempt["next_attempt_at"])}`);

@@ -8,7 +8,7 @@ import { addVerbs, showDeleted, type Flag, type Verb } from "../verbs.ts";
 
 const flags: readonly Flag[] = [
   { flag: "--description <text>", about: "what it is for", member: "description" },
-  { flag: "--default", about: "messages that name no pool go by it", member: "is_default" },
+  { flag: "--default", about: "messages that name no pool use it", member: "is_default" },
 ];
 
 export const verbs: readonly Verb[] = [

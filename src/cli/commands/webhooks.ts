@@ -28,7 +28,7 @@ export const verbs: readonly Verb[] = [
     flags: [
       {
         flag: "--events <types>",
-        about: `${types} (all, those of later versions too)`,
+        about: `${types} (all, including those of later versions)`,
         member: "events",
         collect: listed,
       },
@@ -60,7 +60,7 @@ export const verbs: readonly Verb[] = [
       { flag: "--url <url>", about: "URL to post events to", member: "url" },
       {
         flag: "--events <types>",
-        about: `${types}; *: all, those of later versions too`,
+        about: `${types}; *: all, including those of later versions`,
         member: "events",
         collect: listed,
       },
@@ -168,7 +168,10 @@ export function register(webhooks: Command, cli: Cli): void {
       const { delivered, status, duration_ms: duration, error } = answer.json;
       const came = answerText(status, error);
       if (cli.out.json) cli.out.body(answer.text);
-      else cli.out.line(`${delivered === true ? "taken" : "not taken"}: ${came} in ${String(duration)} ms`);
+      else
+        cli.out.line(
+          `${delivered === true ? "accepted" : "not accepted"}: ${came} in ${String(duration)} ms`,
+        );
       if (delivered !== true) throw new CliFault(1, `the endpoint did not accept the event: ${came}`);
     });
 }

@@ -11,7 +11,7 @@ import { refuseRate } from "./rates.ts";
 import type { Middleware } from "./types.ts";
 
 export const authenticate: Middleware = async (x, deps) => {
-  if (x.door === "admin") {
+  if (x.listener === "admin") {
     x.principal = await operatorOf(x, deps.store);
     return;
   }
@@ -24,7 +24,7 @@ export const authenticate: Middleware = async (x, deps) => {
       x.ip,
       x.id,
     );
-    x.place?.known();
+    x.slot?.known();
     deps.connections.known(x.req.socket);
   } catch (error) {
     x.bucket = deps.buckets.takeSource("unauthenticated", x.ip);
@@ -67,7 +67,7 @@ export const requireScope: Middleware = (x, deps) => {
       detail: { scope, required: scopes[0], method: x.method, path: routeOf(x)?.path },
     },
   );
-  throw new Refusal("scope_insufficient", `The key's scope is ${scope}; this needs ${scopes[0]}.`, {
+  throw new Refusal("scope_insufficient", `The key's scope is ${scope}; this request needs ${scopes[0]}.`, {
     required_scope: scopes[0],
   });
 };

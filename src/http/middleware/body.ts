@@ -9,19 +9,19 @@ import { accountOf, routeOf, type Exchange } from "../exchange.ts";
 import { problemsOf } from "../fields.ts";
 import { checkFingerprint, readIdempotencyKey, replay, takesKey } from "../idempotency.ts";
 import { largeBytes, type LargeBody } from "../large-bodies.ts";
-import type { Kept } from "../large-body-thread.ts";
+import type { BodyKind } from "../large-body-thread.ts";
 import type { Middleware, MiddlewareDeps } from "./types.ts";
 
 /** No request that can be granted comes near: 1,000 suppressions of three fields are 6,000. */
 const mostValues = 20_000;
-/** More rows of a refusal help nobody, and would make a small request's answer a large one. */
+/** More rows of a refusal do not help, and would make a small request's answer a large one. */
 const mostProblems = 1000;
 
 export const readRequestBody: Middleware = async (x, deps) => {
   const route = routeOf(x);
   if (!route?.body || (route.bodyOptional && !hasBody(x.req))) return;
   const length = announcedLength(x.req);
-  const entered = x.door === "admin" ? null : deps.bodies.enter(accountOf(x).key, length);
+  const entered = x.listener === "admin" ? null : deps.bodies.enter(accountOf(x).key, length);
   const room = entered instanceof Promise ? await entered : entered;
   if (room) x.cleanup.push(() => room.release());
   x.raw = await readBody(x.req, x.res, room);
@@ -95,7 +95,7 @@ export const validateBody: Middleware = async (x, deps) => {
 };
 
 /** A body whose messages are kept in a thread. */
-function keptIn(large: LargeBody, kept: Kept, json: object): unknown {
+function keptIn(large: LargeBody, kept: BodyKind, json: object): unknown {
   if (kept === "message") return large.request(0);
   const messages = "messages" in json && Array.isArray(json.messages) ? json.messages : [];
   return { messages: messages.map((_, index) => large.request(index)) };

@@ -24,11 +24,11 @@ export function drawOn(x: Exchange, buckets: Buckets): BucketState {
 }
 
 /** The token of a request that turned out to cost none. */
-export function giveBackToken(x: Exchange, buckets: Buckets): void {
-  if (isOpen(x) && x.door === "public")
-    x.bucket = buckets.giveBackSource("open", x.ip, routeOf(x)?.openTokens);
+export function refundToken(x: Exchange, buckets: Buckets): void {
+  if (isOpen(x) && x.listener === "public")
+    x.bucket = buckets.refundSource("open", x.ip, routeOf(x)?.openTokens);
   if (x.principal?.kind !== "key") return;
-  x.bucket = buckets.giveBack(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");
+  x.bucket = buckets.refund(x.principal.key, x.principal.account, routeOf(x)?.bucket ?? "default");
 }
 
 export function refuseRate(x: Exchange, why?: string): never {
@@ -42,7 +42,7 @@ export function emptyBucket(state: BucketState | null, why = "is empty"): Refusa
   });
 }
 
-/** Behind the replay, so that whoever lost the answer to the day's last message still gets it. */
+/** Behind the replay, so that a client that lost the answer to the day's last message still gets it. */
 export const refuseSpentQuota: Middleware = async (x, deps) => {
   if (x.principal?.kind !== "key" || !sendsMail(x)) return;
   const quotas = quotasOf(x.principal.account, x.principal.key);
@@ -55,7 +55,7 @@ export const chargeBatch: Middleware = (x, deps) => {
   if (x.principal?.kind !== "key" || !route?.tokens) return;
   const wanted = route.tokens(x.body);
   if (wanted < 2) return;
-  giveBackToken(x, deps.buckets);
+  refundToken(x, deps.buckets);
   const { key, account } = x.principal;
   x.bucket = deps.buckets.take(key, account, route.bucket, wanted);
   if (!x.bucket.allowed) refuseRate(x, "has too few tokens");

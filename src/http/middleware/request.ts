@@ -41,7 +41,7 @@ export const readQuery: Middleware = (x) => {
   const given: Record<string, string> = {};
   for (const name of new Set(x.search.keys())) {
     if (Object.hasOwn(known, name)) given[name] = x.search.getAll(name).join(",");
-    else if (x.door === "admin")
+    else if (x.listener === "admin")
       throw new Refusal("invalid_request", `${name} is not a parameter of this path.`, { field: name });
   }
   const parsed = route.query.safeParse(given, { error: shapeWords });

@@ -11,29 +11,29 @@ export const refuseDuringShutdown: Middleware = (_x, deps) => {
 
 /** What is open to anybody stays so: health, descriptions, and the links of mail that was sent. */
 export const refuseDuringMaintenance: Middleware = (x, deps) => {
-  if (x.door === "admin" || routeOf(x)?.scopes === "open") return;
+  if (x.listener === "admin" || routeOf(x)?.scopes === "open") return;
   const refusal = deps.maintenance.refusal();
   if (refusal) throw refusal;
 };
 
 export const requireHttps: Middleware = (x, deps) => {
-  if (x.door === "admin" || deps.transport === "tls") return;
+  if (x.listener === "admin" || deps.transport === "tls") return;
   const secure = deps.transport === "proxy" ? forwardedHttps(x.req, deps.trustedProxies) : isLoopback(x.req);
   if (!secure)
-    throw new Refusal("invalid_request", "Requests are taken over HTTPS only.", {
+    throw new Refusal("invalid_request", "Requests are accepted over HTTPS only.", {
       field: "X-Forwarded-Proto",
     });
 };
 
 /** A proxy's connection carries the requests of many: its clients are counted by what they have under way. */
 export const limitProxiedClient: Middleware = (x, deps) => {
-  if (x.door === "admin" || deps.connections.has(x.req.socket)) return;
-  x.place = deps.connections.client(x.ip);
-  if (!x.place) {
-    throw new Refusal("rate_limit_exceeded", "Too many requests of this address are under way.", {
+  if (x.listener === "admin" || deps.connections.has(x.req.socket)) return;
+  x.slot = deps.connections.client(x.ip);
+  if (!x.slot) {
+    throw new Refusal("rate_limit_exceeded", "Too many requests from this address are in progress.", {
       retry_after_seconds: 1,
       bucket: "unauthenticated",
     });
   }
-  x.res.once("close", x.place.leave);
+  x.res.once("close", x.slot.leave);
 };

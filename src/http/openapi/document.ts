@@ -3,7 +3,7 @@
 import { keyScopes } from "../../model/api-key.ts";
 import { orList } from "../../word-list.ts";
 import { apiVersion } from "../middleware/request.ts";
-import type { Door, Route } from "../route.ts";
+import type { ListenerKind, Route } from "../route.ts";
 import { headersFor, requestHeaders } from "./headers.ts";
 import { operationIdOf, operationOf } from "./operation.ts";
 import { createResponses } from "./responses.ts";
@@ -11,17 +11,17 @@ import { createSchemas, type Json } from "./schemas.ts";
 import { tagList, tagOf } from "./tags.ts";
 import { webhooksOf } from "./webhooks.ts";
 
-export interface DescribedDoor {
-  door: Door;
+export interface DescribedListener {
+  listener: ListenerKind;
   /** Base address without a trailing slash. */
   publicUrl: string;
 }
 
 /** Throws where two operations or two shapes would share a name. */
-export function createDocument(routes: readonly Route[], { door, publicUrl }: DescribedDoor): Json {
-  const shown = routes.filter((route) => route.doors === "both" || route.doors === door);
+export function createDocument(routes: readonly Route[], { listener, publicUrl }: DescribedListener): Json {
+  const shown = routes.filter((route) => route.listeners === "both" || route.listeners === listener);
   const schemas = createSchemas();
-  const responses = createResponses(door, schemas);
+  const responses = createResponses(listener, schemas);
   const twice = [...Map.groupBy(shown, operationIdOf)].find(([, own]) => own.length > 1);
   if (twice) throw new Error(`two operations of the API are called ${twice[0]}`);
 
@@ -30,11 +30,11 @@ export function createDocument(routes: readonly Route[], { door, publicUrl }: De
     [...byPath].map(([path, own]) => [
       path,
       Object.fromEntries(
-        own.map((route) => [route.method.toLowerCase(), operationOf(route, door, schemas, responses)]),
+        own.map((route) => [route.method.toLowerCase(), operationOf(route, listener, schemas, responses)]),
       ),
     ]),
   );
-  const webhooks = door === "public" ? webhooksOf(schemas) : {};
+  const webhooks = listener === "public" ? webhooksOf(schemas) : {};
   const usedHeaders = new Set(
     JSON.stringify([paths, responses.named()]).match(/(?<=components\/headers\/)[\w-]+/g),
   );
@@ -42,12 +42,12 @@ export function createDocument(routes: readonly Route[], { door, publicUrl }: De
   return {
     openapi: "3.1.0",
     info: { title: "svc", version: apiVersion, license: { name: "MIT", identifier: "MIT" }, description },
-    servers: [{ url: door === "public" ? publicUrl : "/" }],
+    servers: [{ url: listener === "public" ? publicUrl : "/" }],
     tags: tagList(new Set(shown.map(({ path }) => tagOf(path)))),
     paths,
     webhooks,
     components: {
-      ...(door === "public"
+      ...(listener === "public"
         ? {
             securitySchemes: {
               apiKey: { type: "http", scheme: "bearer", description: "An API key: svc_live_… or svc_test_…" },
@@ -55,7 +55,7 @@ export function createDocument(routes: readonly Route[], { door, publicUrl }: De
           }
         : {}),
       parameters: only(requestHeaders, usedParameters),
-      headers: only(headersFor(door), usedHeaders),
+      headers: only(headersFor(listener), usedHeaders),
       responses: responses.named(),
       schemas: schemas.named(),
     },

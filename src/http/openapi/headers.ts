@@ -1,7 +1,7 @@
 // The headers of answers, each described once, and those that a request may carry.
 import { rateTable } from "../../access/buckets.ts";
 import { apiVersion } from "../middleware/request.ts";
-import type { Door } from "../route.ts";
+import type { ListenerKind } from "../route.ts";
 import type { Json } from "./schemas.ts";
 
 interface Header {
@@ -32,7 +32,7 @@ const answerHeaders: Record<string, Header> = {
     type: "integer",
     minimum: 0,
   }),
-  "X-RateLimit-Bucket": header("The bucket that was drawn on.", {
+  "X-RateLimit-Bucket": header("The bucket that the request took its token from.", {
     type: "string",
     examples: Object.keys(rateTable).slice(0, 1),
   }),
@@ -46,7 +46,7 @@ const answerHeaders: Record<string, Header> = {
     false,
   ),
   "WWW-Authenticate": header("Bearer, and the realm.", { type: "string" }),
-  Allow: header("The methods that the path takes.", { type: "string", examples: ["GET, HEAD, POST"] }),
+  Allow: header("The methods that the path supports.", { type: "string", examples: ["GET, HEAD, POST"] }),
   "Retry-After": header("Seconds to wait.", { type: "integer", minimum: 1 }),
 };
 
@@ -54,16 +54,16 @@ const always = ["X-Request-Id", "X-API-Version-Used"];
 const limits = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Bucket"];
 
 /** Not all that the operator makes has a path of its own. */
-export function headersFor(door: Door): Record<string, Header> {
+export function headersFor(listener: ListenerKind): Record<string, Header> {
   const { Location, ...others } = answerHeaders;
-  return door === "public" || !Location
+  return listener === "public" || !Location
     ? answerHeaders
     : { ...others, Location: { ...Location, required: false } };
 }
 
 /** References to these headers and to those that every answer carries; on the operator's socket nothing is limited. */
-export function headersOf(door: Door, names: readonly string[]): Json {
-  const all = [...always, ...(door === "public" ? limits : []), ...names];
+export function headersOf(listener: ListenerKind, names: readonly string[]): Json {
+  const all = [...always, ...(listener === "public" ? limits : []), ...names];
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 

@@ -1,20 +1,25 @@
 // One route as an operation: its name, parameters, body, answers, and who may call it how often.
 import { z } from "zod";
 import { takesKey } from "../idempotency.ts";
-import type { Door, Route } from "../route.ts";
+import type { ListenerKind, Route } from "../route.ts";
 import { contentOf, pascal, readsConditionally, type Responses } from "./responses.ts";
 import type { Json, Schemas } from "./schemas.ts";
 import { tagOf } from "./tags.ts";
 
-export function operationOf(route: Route, door: Door, schemas: Schemas, responses: Responses): Json {
+export function operationOf(
+  route: Route,
+  listener: ListenerKind,
+  schemas: Schemas,
+  responses: Responses,
+): Json {
   const { scopes, summary } = route;
-  const keyed = door === "public" && scopes !== "open";
+  const keyed = listener === "public" && scopes !== "open";
   return {
     operationId: operationIdOf(route),
     tags: [tagOf(route.path)],
     summary,
     ...(keyed ? { description: `Scope: ${[...new Set([...scopes, "admin"])].join(" or ")}.` } : {}),
-    parameters: parametersOf(route, door, schemas),
+    parameters: parametersOf(route, listener, schemas),
     ...(route.body ? { requestBody: requestBodyOf(route, schemas) } : {}),
     responses: responses.of(route),
     security: keyed ? [{ apiKey: [] }] : [],
@@ -22,7 +27,7 @@ export function operationOf(route: Route, door: Door, schemas: Schemas, response
   };
 }
 
-function parametersOf(route: Route, door: Door, schemas: Schemas): Json[] {
+function parametersOf(route: Route, listener: ListenerKind, schemas: Schemas): Json[] {
   const path = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: "path",
@@ -45,7 +50,7 @@ function parametersOf(route: Route, door: Door, schemas: Schemas): Json[] {
     "ApiVersion",
     ...(readsConditionally(route) ? ["IfModifiedSince"] : []),
     ...(takesKey(route) ? ["IdempotencyKey"] : []),
-    ...(door === "admin" ? ["Account", "Operator"] : []),
+    ...(listener === "admin" ? ["Account", "Operator"] : []),
   ].map((name) => ({ $ref: `#/components/parameters/${name}` }));
   return [...path, ...query, ...headers];
 }

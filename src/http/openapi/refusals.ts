@@ -2,30 +2,30 @@
 // it names as its own.
 import { errorCatalog, type ErrorCode } from "../../errors.ts";
 import { takesKey } from "../idempotency.ts";
-import type { Door, Route } from "../route.ts";
+import type { ListenerKind, Route } from "../route.ts";
 
 /** The codes by status, in the order of the statuses. */
-export function refusalsOf(route: Route, door: Door): Map<number, ErrorCode[]> {
-  const codes = new Set<ErrorCode>([...ofMiddleware(route, door), ...(route.refuses ?? [])]);
+export function refusalsOf(route: Route, listener: ListenerKind): Map<number, ErrorCode[]> {
+  const codes = new Set<ErrorCode>([...ofMiddleware(route, listener), ...(route.refuses ?? [])]);
   const byStatus = Map.groupBy(codes, (code) => errorCatalog[code].status);
   return new Map([...byStatus].toSorted(([a], [b]) => a - b));
 }
 
 /** What stands against a request before its handler runs, or wherever a handler is. */
-export function ofMiddleware(route: Route, door: Door): ErrorCode[] {
-  const keyed = door === "public" && route.scopes !== "open";
+export function ofMiddleware(route: Route, listener: ListenerKind): ErrorCode[] {
+  const keyed = listener === "public" && route.scopes !== "open";
   return [
     "invalid_request", // HTTPS, headers, query
     "method_not_allowed",
     ...(keyed ? ofKeys : []),
-    ...(door === "public" ? (["rate_limit_exceeded"] as const) : []),
-    ...(door === "admin" ? (["resource_not_found"] as const) : []), // the account that X-Svc-Account names
+    ...(listener === "public" ? (["rate_limit_exceeded"] as const) : []),
+    ...(listener === "admin" ? (["resource_not_found"] as const) : []), // the account that X-Svc-Account names
     ...(takesKey(route) ? (["duplicate_idempotency_key"] as const) : []),
     ...(route.body ? ofBodies : []),
     "internal_error",
     ...(route.upstream ? (["upstream_error"] as const) : []),
     "service_overloaded",
-    ...(door === "public" && route.scopes !== "open" ? (["maintenance"] as const) : []),
+    ...(listener === "public" && route.scopes !== "open" ? (["maintenance"] as const) : []),
     "upstream_timeout",
   ];
 }

@@ -4,7 +4,7 @@ import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import { errorCatalog, type ErrorCode } from "../../errors.ts";
 import { takesKey } from "../idempotency.ts";
-import type { Answer, Door, Route } from "../route.ts";
+import type { Answer, ListenerKind, Route } from "../route.ts";
 import { errorEnvelopeSchema, problemSchema } from "../problem.ts";
 import { headersOf } from "./headers.ts";
 import { ofMiddleware, refusalsOf } from "./refusals.ts";
@@ -17,14 +17,14 @@ export interface Responses {
   named(): Record<string, Json>;
 }
 
-export function createResponses(door: Door, schemas: Schemas): Responses {
+export function createResponses(listener: ListenerKind, schemas: Schemas): Responses {
   const named = new Map<string, Json>();
 
   const refusal = (route: Route, status: number, codes: ErrorCode[]): Json => {
-    const guarded = ofMiddleware(route, door);
+    const guarded = ofMiddleware(route, listener);
     const [first] = codes;
     const own = codes.some((code) => !guarded.includes(code));
-    const response = refusalResponse(door, schemas, status, codes);
+    const response = refusalResponse(listener, schemas, status, codes);
     if (!first || (own && codes.length > 1)) return response;
     const name = codes.length === 1 ? pascal(first) : pascal(STATUS_CODES[status] ?? String(status));
     named.set(name, response);
@@ -35,20 +35,26 @@ export function createResponses(door: Door, schemas: Schemas): Responses {
     of(route) {
       const successes = Object.entries(route.answers).map(([status, answer]) => [
         status,
-        success(door, schemas, route, Number(status), answer),
+        success(listener, schemas, route, Number(status), answer),
       ]);
-      const refusals = [...refusalsOf(route, door)].map(([status, codes]) => [
+      const refusals = [...refusalsOf(route, listener)].map(([status, codes]) => [
         String(status),
         refusal(route, status, codes),
       ]);
-      const unchanged = readsConditionally(route) ? [["304", notModified(door)]] : [];
+      const unchanged = readsConditionally(route) ? [["304", notModified(listener)]] : [];
       return Object.fromEntries([...successes, ...unchanged, ...refusals]) as Json;
     },
     named: () => Object.fromEntries([...named].toSorted(([a], [b]) => (a < b ? -1 : 1))),
   };
 }
 
-function success(door: Door, schemas: Schemas, route: Route, status: number, answer: Answer): Json {
+function success(
+  listener: ListenerKind,
+  schemas: Schemas,
+  route: Route,
+  status: number,
+  answer: Answer,
+): Json {
   const names = [
     ...(isLocated(route, status, answer) ? ["Location"] : []),
     ...(takesKey(route) ? ["Idempotency-Replayed"] : []),
@@ -60,7 +66,7 @@ function success(door: Door, schemas: Schemas, route: Route, status: number, ans
   ]);
   return {
     description: successWords[status] ?? STATUS_CODES[status] ?? "",
-    headers: headersOf(door, names),
+    headers: headersOf(listener, names),
     ...(content.length > 0 ? { content: Object.fromEntries(content) as Json } : {}),
   };
 }
@@ -70,10 +76,10 @@ export function readsConditionally(route: Route): boolean {
   return route.method === "GET" && route.lastModifiedFrom !== "always";
 }
 
-function notModified(door: Door): Json {
+function notModified(listener: ListenerKind): Json {
   return {
     description: "Nothing has changed since If-Modified-Since.",
-    headers: headersOf(door, ["Last-Modified"]),
+    headers: headersOf(listener, ["Last-Modified"]),
   };
 }
 
@@ -98,7 +104,7 @@ function isLocated(route: Route, status: number, answer: Answer): boolean {
   );
 }
 
-function refusalResponse(door: Door, schemas: Schemas, status: number, codes: ErrorCode[]): Json {
+function refusalResponse(listener: ListenerKind, schemas: Schemas, status: number, codes: ErrorCode[]): Json {
   const ofCodes = { type: "string", enum: codes };
   const problem = {
     schema: { allOf: [schemas.of(problemSchema, "output"), { properties: { code: ofCodes } }] },
@@ -114,7 +120,7 @@ function refusalResponse(door: Door, schemas: Schemas, status: number, codes: Er
   const enveloped = status === 401 || status === 403 || status === 429;
   return {
     description: codes.map((code) => `\`${code}\`: ${errorCatalog[code].meaning}`).join("\n\n"),
-    headers: headersOf(door, headersOfRefusal[status] ?? []),
+    headers: headersOf(listener, headersOfRefusal[status] ?? []),
     content: {
       ...(enveloped ? { "application/json": envelope } : {}),
       "application/problem+json": problem,

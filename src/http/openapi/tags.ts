@@ -8,7 +8,7 @@ const tags: Record<string, string> = {
   domains: "Sender domains, and the DNS records that each has to publish.",
   ip_pools: "Pools of the IP addresses that mail is sent from.",
   ips: "The IP addresses of all pools.",
-  ip_assignments: "Which account an IP address of the machine is assigned to.",
+  ip_assignments: "The assignment of the machine's IP addresses to accounts.",
   service: "Health of the server, and the description of the API. No API key is required.",
   accounts: "Accounts.",
   keys: "API keys.",

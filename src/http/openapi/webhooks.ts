@@ -27,10 +27,10 @@ export function webhooksOf(schemas: Schemas): Json {
             content: { "application/json": { schema: schemas.of(envelopeSchema(type), "output") } },
           },
           responses: {
-            "2XX": { description: "The event is delivered, if the answer comes within 10 seconds." },
+            "2XX": { description: "The event is delivered if the answer comes within 10 seconds." },
             "4XX": {
               description:
-                "The attempt failed; like after any other answer the event is sent again, up to ten attempts.",
+                "The attempt failed. As after any other answer, the event is sent again, up to ten attempts.",
             },
           },
         },
@@ -51,5 +51,8 @@ const headers: Record<string, [string, Json]> = {
   ],
   "X-Svc-Timestamp": ["When it was sent, in seconds since 1970.", { type: "string", pattern: "^[0-9]+$" }],
   "X-Svc-Event-Id": ["The event_id; it is the same in every attempt.", { type: "string" }],
-  "X-Svc-Delivery-Attempt": ["1 for the first.", { type: "string", pattern: "^([1-9]|10)$" }],
+  "X-Svc-Delivery-Attempt": [
+    "The number of the attempt, from 1.",
+    { type: "string", pattern: "^([1-9]|10)$" },
+  ],
 };

@@ -24,12 +24,14 @@ const accountSchema = z
     id: idOf("acct"),
     name: z.string(),
     status: z.enum(liveAccountStatuses),
-    paused_at: timestamp.nullable().describe("Sending is paused since then, and queued mail is held."),
+    paused_at: timestamp
+      .nullable()
+      .describe("When sending was paused; queued mail is held until it is resumed."),
     pause_reason: z.string().nullable(),
     ...limitsShown,
     limits: z
       .strictObject(Object.fromEntries(limitNames.map((name) => [name, limitSchema(name)])) as LimitSchemas)
-      .describe("What the account may have of each; null: half of what the other accounts leave.")
+      .describe("How much of each the account may have; null: half of what the other accounts leave.")
       .meta({ id: "AccountLimits" }),
     created_at: timestamp,
   })
@@ -55,7 +57,7 @@ const created = z.strictObject({
 const mostOfAll = 1_000_000_000;
 const changedLimits = z
   .partialRecord(z.enum(limitNames), z.int("is a whole number").min(0).max(mostOfAll).nullable())
-  .describe("By name; null goes back to the limit of everybody.");
+  .describe("By name; null restores the default limit.");
 const changed = z.strictObject({ ...limitFields(accountBuckets), limits: changedLimits.optional() });
 const changeInput = inputOf(changed);
 const noBody = z.strictObject({});
@@ -64,7 +66,7 @@ const lasting = [defaultAccount, operationsAccount];
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   applianceWide: true,
   auditFields: ["name", "rates", "daily_quota", "limits"],
@@ -106,7 +108,10 @@ export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): 
       bodyOptional: true,
       async handle(call) {
         if (status === "suspended" && (await find(call)).name === operationsAccount)
-          throw new Refusal("conflict", "The account operations sends the appliance's own mail and stays.");
+          throw new Refusal(
+            "conflict",
+            "The account operations sends the appliance's own mail and cannot be suspended.",
+          );
         if (status === "active") await guard.resume(await find(call));
         return change(call, { status });
       },
@@ -182,7 +187,10 @@ export function accountRoutes({ store, guard, pools, clock, mint }: RouteDeps): 
       async handle(call) {
         const { key, id, name, status } = await find(call);
         if (lasting.includes(name))
-          throw new Refusal("conflict", `The account ${name} belongs to the appliance and stays.`);
+          throw new Refusal(
+            "conflict",
+            `The account ${name} belongs to the appliance and cannot be deleted.`,
+          );
         if (status !== "suspended")
           throw new Refusal(
             "conflict",

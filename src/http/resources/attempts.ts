@@ -24,7 +24,7 @@ const attemptSchema = z
     attempt: z.int().min(1),
     started_at: timestamp,
     ended_at: timestamp.meta({
-      description: "Of an interrupted attempt, when the server started again.",
+      description: "When the attempt ended; of an interrupted attempt, when the server started again.",
     }),
     sending_ip: ipAddress.nullable(),
     mx: z.array(z.strictObject({ host: z.string(), preference: count })),
@@ -33,11 +33,11 @@ const attemptSchema = z
     tls: tlsSchema.nullable(),
     outcome: z.enum(attemptOutcomes).meta({
       description:
-        "interrupted: the server ended (a crash, kill -9) before the attempt did, and made it due again.",
+        "interrupted: the server ended (a crash, kill -9) during the attempt; the next start makes the recipient due again.",
     }),
     ambiguous: z.boolean().meta({
       description:
-        "The receiver may hold a copy: the final dot was sent and its reply never came, or the server ended during the attempt.",
+        "The receiver may have a copy: the final dot was sent and no reply came, or the server ended during the attempt.",
     }),
     smtp_code: smtpCode.nullable(),
     smtp_status: smtpStatus.nullable(),

@@ -16,10 +16,7 @@ import { list } from "../view-fields.ts";
 export const auditRecordSchema = z
   .strictObject({
     at: timestamp,
-    account: z
-      .string()
-      .nullable()
-      .describe("The account's name; null for what concerns the whole appliance."),
+    account: z.string().nullable().describe("The account's name; null for an action on the whole appliance."),
     actor: z.strictObject({
       kind: z.enum(actorKinds),
       name: z.string().nullable().describe("The operator's name, or the id of the key or credential."),
@@ -27,11 +24,13 @@ export const auditRecordSchema = z
     source_ip: z
       .union([ipAddress, z.cidrv6()])
       .nullable()
-      .describe("Null for the operator's socket; of an IPv6 source its /64 where several are told in one."),
+      .describe(
+        "Null for a request over the admin socket. For an IPv6 source, its /64 if the entry counts several.",
+      ),
     request_id: z.string().nullable(),
     action: z.string().meta({ examples: ["keys.create"] }),
-    target: z.string().nullable().describe("Id or name of what it was done to."),
-    times: z.int().min(1).describe("How often, where several are told in one."),
+    target: z.string().nullable().describe("The id or name of the resource acted on."),
+    times: z.int().min(1).describe("How often it happened, if the entry counts several."),
     detail: z.record(z.string(), z.unknown()),
   })
   .meta({ id: "AuditRecord" });
@@ -43,7 +42,7 @@ const auditView = viewOf(auditRecordSchema, {
 
 const filters = z.object({
   account: textFilter.describe("The account's name."),
-  action: textFilter.describe("`keys.revoke`, or `keys.*` for all that begin so."),
+  action: textFilter.describe("`keys.revoke`, or `keys.*` for all actions that begin with `keys.`."),
   actor: textFilter.describe("The operator's name, or the id of a key or credential."),
   target: textFilter,
   since: time.optional(),
@@ -61,7 +60,7 @@ export function auditRoutes({ store }: RouteDeps): Route[] {
       answers: { 200: { "application/json": auditListSchema, "text/csv": z.string() } },
       scopes: ["admin"],
       bucket: "default",
-      doors: "admin",
+      listeners: "admin",
       query: filters,
       body: null,
       async handle({ query, prefers }) {

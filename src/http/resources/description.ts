@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { RouteDeps } from "../deps.ts";
 import { htmlHeaders } from "../html.ts";
 import { createDocument } from "../openapi/document.ts";
-import { route, type Door, type Route } from "../route.ts";
+import { route, type ListenerKind, type Route } from "../route.ts";
 import { htmlPage } from "../view-fields.ts";
 
 const open = {
@@ -20,10 +20,10 @@ const open = {
 /** Of `others` and of themselves. */
 export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[]): Route[] {
   const own: Route[] = [];
-  const text = (door: Door) =>
+  const text = (listener: ListenerKind) =>
     once(() => {
       const { publicUrl } = config;
-      return Buffer.from(JSON.stringify(createDocument([...others, ...own], { door, publicUrl })));
+      return Buffer.from(JSON.stringify(createDocument([...others, ...own], { listener, publicUrl })));
     });
   const texts = { public: text("public"), admin: text("admin") };
   const script = once(readScript);
@@ -35,15 +35,15 @@ export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[
       path: "/openapi.json",
       summary: "Get the description of this API (OpenAPI 3.1)",
       answers: { 200: documentSchema },
-      doors: "both",
-      handle: ({ door }) => Promise.resolve({ status: 200, headers: kept(300), body: texts[door]() }),
+      listeners: "both",
+      handle: ({ listener }) => Promise.resolve({ status: 200, headers: kept(300), body: texts[listener]() }),
     }),
     route({
       ...open,
       path: "/docs",
       summary: "Get the documentation of this API as a page",
       answers: { 200: { "text/html": htmlPage } },
-      doors: "public",
+      listeners: "public",
       handle: () => Promise.resolve({ status: 200, headers: { ...kept(300), ...pageHeaders }, body: page }),
     }),
     route({
@@ -52,7 +52,7 @@ export function descriptionRoutes({ config }: RouteDeps, others: readonly Route[
       path: "/docs/redoc.js",
       summary: "Get the script of /docs",
       answers: { 200: { "text/javascript": scriptText } },
-      doors: "public",
+      listeners: "public",
       handle: async () => ({
         status: 200,
         headers: { ...kept(86_400), "content-type": "text/javascript; charset=utf-8" },

@@ -27,10 +27,10 @@ const recordSchema = z
     type: z.enum(recordTypes),
     name: z.string(),
     value: z.string(),
-    required: z.boolean().describe("The domain is verified when every record that is required holds."),
+    required: z.boolean().describe("The domain is verified when every required record is correct."),
     status: z.enum(recordStatuses),
-    found: z.array(z.string()).describe("What the DNS shows, shortened."),
-    issue: z.string().nullable().describe("What to do about it; null where nothing is."),
+    found: z.array(z.string()).describe("What the DNS has, shortened."),
+    issue: z.string().nullable().describe("What to do about it; null if nothing."),
   })
   .meta({ id: "DnsRecord" });
 
@@ -41,7 +41,7 @@ const dkimSchema = z
     status: z
       .enum(dkimKeyStatuses)
       .describe(
-        "pending: signs once it is seen in the DNS. retired: signs no more, and stays published a while.",
+        "pending: signs once its record is found in the DNS. retired: no longer signs; its record must stay published for a while.",
       ),
     retired_at: timestamp.nullable(),
   })
@@ -50,24 +50,28 @@ const dkimSchema = z
 export const domainSchema = z
   .strictObject({
     id: idOf("dom"),
-    name: z.string().describe("In A-label form."),
+    name: z.string().describe("The domain name, in A-labels."),
     status: z
       .enum(domainStatuses)
-      .describe("degraded: it was verified, fails now, and sends for 72 hours more."),
+      .describe("degraded: it was verified and fails now; mail from it is accepted for 72 hours."),
     records: z.array(recordSchema),
     dkim: z.array(dkimSchema),
     tracking: z.strictObject({
       enabled: z.boolean(),
-      opens: z.boolean().describe("Of messages that do not say."),
-      clicks: z.boolean().describe("Of messages that do not say."),
+      opens: z.boolean().describe("The default for messages that do not set it."),
+      clicks: z.boolean().describe("The default for messages that do not set it."),
     }),
     tracking_domain: z.string().nullable(),
     return_path_domain: z.string(),
     return_path_in_use: z
       .string()
-      .describe("A new one is in use once its records are seen; until then it is the one before."),
-    allow_subdomains: z.boolean().describe("Subdomains that are no domain of their own may send by it."),
-    feedback_address: emailAddress.describe("Where feedback loops send complaints."),
+      .describe(
+        "A new return path is used once its records are found in the DNS; until then, the previous one.",
+      ),
+    allow_subdomains: z
+      .boolean()
+      .describe("Whether mail may come from its subdomains that are not added as domains themselves."),
+    feedback_address: emailAddress.describe("The address to which feedback loops send complaints."),
     created_at: timestamp,
     updated_at: timestamp,
     verified_at: timestamp.nullable(),
@@ -108,7 +112,7 @@ const auditFields = [
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   auditFields,
 } as const;
@@ -119,7 +123,9 @@ const dkimFields = {
     .string()
     .max(100, "is longer than 62 characters")
     .optional()
-    .describe("Of the key that is brought, else of the RSA key; the other's is a letter longer."),
+    .describe(
+      "The selector of the key that is brought, else of the RSA key; the selector of the other key is one letter longer.",
+    ),
   private_key: z
     .string()
     .max(longestPem, `is longer than ${longestPem} characters`)
@@ -128,7 +134,7 @@ const dkimFields = {
       if (key?.ok === false) context.addIssue({ code: "custom", message: key.issue });
     })
     .optional()
-    .describe("PEM: RSA of 2048 to 4096 bits, or Ed25519. The key of the other kind is made."),
+    .describe("PEM: RSA with 2048 to 4096 bits, or Ed25519. The key of the other kind is generated."),
 };
 
 const rotated = z.strictObject(dkimFields);
@@ -146,7 +152,7 @@ const changed = z.strictObject({
     })
     .optional(),
   tracking_domain: domainName.nullable().optional(),
-  return_path_domain: domainName.nullable().optional().describe("null: the one that is chosen by itself."),
+  return_path_domain: domainName.nullable().optional().describe("null: the default return path."),
   allow_subdomains: z.boolean().optional(),
 });
 
@@ -174,13 +180,13 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       ...common,
       method: "POST",
       path: "/v1/domains",
-      summary: "Add a sender domain; the answer holds its DKIM keys and the DNS records to publish",
+      summary: "Add a sender domain; the answer has its DKIM keys and the DNS records to publish",
       answers: { 201: domainSchema },
       refuses: ["conflict"],
       body: added,
       problems: ({ name }) => Promise.resolve(simulatorProblems(name)),
       locatedBy: "name",
-      handle: ({ door, account, body: { name, dkim }, idempotent }) =>
+      handle: ({ listener, account, body: { name, dkim }, idempotent }) =>
         idempotent(
           (writing) =>
             withinLimit(account, "domains", () =>
@@ -189,7 +195,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
                 name,
                 writing,
                 dkimInput(dkim ?? {}),
-                door === "admin" ? undefined : mostOf(account.limits, "domains"),
+                listener === "admin" ? undefined : mostOf(account.limits, "domains"),
               ),
             ),
           (domain) => json(201, body(domain), { location: `/v1/domains/${domain.name}` }),
@@ -291,12 +297,12 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
     ...(["suspend", "resume"] as const).map((verb) =>
       route({
         ...act,
-        doors: "admin",
+        listeners: "admin",
         path: `/v1/domains/{name}/${verb}`,
         summary:
           verb === "suspend"
             ? "Suspend a domain: mail from it is refused"
-            : "Resume a suspended domain; it has to be verified again",
+            : "Resume a suspended domain; it must be verified again",
         body: z.strictObject({}),
         bodyOptional: true,
         async handle(call) {
@@ -311,13 +317,13 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
   ];
 }
 
-/** Where of no record anything could be told, it is the resolver that failed, and nothing was found out. */
+/** If no record could be looked up, the resolver failed, and nothing was found out. */
 function refuseUnseen({ name, records }: SenderDomain): void {
   const required = records.filter((record) => record.required);
   if (required.length === 0 || required.some((record) => record.status !== "unknown")) return;
   throw new Refusal(
     "upstream_error",
-    `The DNS could be asked about none of the records of ${name}. ${required[0]?.issue ?? ""}`,
+    `None of the DNS records of ${name} could be looked up. ${required[0]?.issue ?? ""}`,
   );
 }
 
@@ -325,12 +331,14 @@ function refuseUnseen({ name, records }: SenderDomain): void {
 function simulatorProblems(given: unknown): Problem[] {
   const name = typeof given === "string" ? parseDomain(given.trim().replace(/\.$/, "")) : null;
   if (!name?.ok || !isSimulated(name.value)) return [];
-  return [{ field: "name", code: "validation_failed", issue: "is the simulator's, and sends no mail" }];
+  return [
+    { field: "name", code: "validation_failed", issue: "belongs to the simulator and cannot send mail" },
+  ];
 }
 
 /** It would be a promise that nothing keeps: links and pixels are not rewritten by this version. */
 function trackingProblems(given: unknown): Problem[] {
   const wanted = typeof given === "object" && given !== null && "enabled" in given && given.enabled === true;
-  const issue = "cannot be true: this server has no tracking host, so nothing would be tracked";
+  const issue = "cannot be true: this server has no tracking host";
   return wanted ? [{ field: "tracking.enabled", code: "tracking_disabled", issue }] : [];
 }

@@ -1,5 +1,5 @@
 // GET /v1/events: the pull form of the event stream. A record is the envelope byte for byte as webhooks
-// get it, with its deliveries spliced in: the stored text is never parsed and written anew. The cursor
+// get it, with its deliveries spliced in: the stored text is never parsed and written again. The cursor
 // runs on commit order, so polling the last one for ever is the way to tail.
 import { z } from "zod";
 import { isoTimeOrNull } from "../../clock.ts";
@@ -86,13 +86,13 @@ export function eventRoutes({ store }: RouteDeps): Route[] {
   return [
     route({
       ...listed,
-      doors: "public",
+      listeners: "public",
       query: filters,
       handle: ({ account, query }) => page(account, filterOf(query), pageRequest(query)),
     }),
     route({
       ...listed,
-      doors: "admin",
+      listeners: "admin",
       query: filters.extend(patternFields),
       handle({ account, query: { to, tag, ...query } }) {
         const filter = { ...filterOf(query), ...patternsOf({ ...query, to, tag }) };

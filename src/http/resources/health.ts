@@ -15,7 +15,7 @@ const open = {
   lastModifiedFrom: "always",
   scopes: "open",
   bucket: "default",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   body: null,
 } as const;
@@ -40,7 +40,7 @@ export function healthRoutes(deps: RouteDeps): Route[] {
         if (closed) throw closed;
         const now = await deps.status();
         if (!("ready" in now) || now.ready !== true)
-          throw new Refusal("service_overloaded", "The service cannot take mail right now.");
+          throw new Refusal("service_overloaded", "The service cannot accept mail right now.");
         return json(200, { status: "ready" });
       },
     }),
@@ -50,7 +50,7 @@ export function healthRoutes(deps: RouteDeps): Route[] {
       summary: "Get the status of the server",
       answers: { 200: statusSchema },
       scopes: ["admin"],
-      doors: "admin",
+      listeners: "admin",
       handle: async () => json(200, await deps.status()),
     }),
   ];

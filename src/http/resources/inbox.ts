@@ -29,7 +29,7 @@ const common = {
   path: "/v1/inbox",
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   body: null,
 } as const;
 

@@ -19,7 +19,7 @@ const assignmentSchema = z
   .strictObject({
     ip_address: ipAddress,
     account: z.string().describe("Name of the account that it belongs to."),
-    ip_pool: z.string().nullable().describe("The pool that it is in, or was in when it was taken away."),
+    ip_pool: z.string().nullable().describe("The pool that it is in, or was in when it was unassigned."),
     assigned_at: timestamp,
   })
   .meta({ id: "IpAssignment" });
@@ -32,7 +32,7 @@ const assignmentView = viewOf(assignmentSchema, {
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   auditFields: ["ip_address"],
 } as const;
@@ -76,8 +76,8 @@ export function ipAssignmentRoutes({ store, pools, clock }: RouteDeps): Route[] 
             throw new Refusal(
               "conflict",
               why === "assigned"
-                ? `${address} belongs to the account ${account}. Take it from that one first: svc ips unassign ${address}`
-                : `${address} is in a pool of the account ${account}. Take it out first: svc --account ${account} ips remove ${address}`,
+                ? `${address} belongs to the account ${account}. Unassign it first: svc ips unassign ${address}`
+                : `${address} is in a pool of the account ${account}. Remove it from the pool first: svc --account ${account} ips remove ${address}`,
             );
           },
         );
@@ -97,7 +97,7 @@ export function ipAssignmentRoutes({ store, pools, clock }: RouteDeps): Route[] 
         const reply = await call.idempotent(
           async (writing) => (address.ok ? await writing.unassignAddress(address.value, clock.now()) : null),
           (taken) => {
-            if (!taken) throw new Refusal("resource_not_found", "The address belongs to no account.");
+            if (!taken) throw new Refusal("resource_not_found", "The address is not assigned to an account.");
             owner = taken.accountKey;
             return json(200, assignmentView(taken));
           },

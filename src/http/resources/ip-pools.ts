@@ -17,11 +17,11 @@ const poolSchema = z
   .strictObject({
     name: z.string(),
     description: z.string().nullable(),
-    is_default: z.boolean().describe("Messages that name no pool go by it."),
+    is_default: z.boolean().describe("Messages that name no pool use it."),
     ips: z
       .array(ipSchema)
       .describe(
-        "Without any, mail of `default` leaves from where the system chooses; that of another waits.",
+        "Without an address, mail of the pool `default` leaves from the address that the system chooses; mail of another pool waits.",
       ),
     created_at: timestamp,
     updated_at: timestamp,
@@ -44,7 +44,7 @@ const description = z.string().max(500, "is longer than 500 characters").nullabl
 const newPool = z.strictObject({
   name: poolName,
   description: description.optional(),
-  is_default: z.boolean().optional().describe("Messages that name no pool go by it from now on."),
+  is_default: z.boolean().optional().describe("Messages that name no pool use it from now on."),
 });
 const changedPool = z.strictObject({
   description: description.optional(),
@@ -55,7 +55,7 @@ const auditFields = ["name", "description", "is_default"];
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   auditFields,
 } as const;
@@ -103,7 +103,7 @@ function poolRoutes({ store, pools, config, clock }: RouteDeps, base: string): R
               description: text,
               isDefault,
               at,
-              ...(call.door === "admin" ? {} : { most: mostOf(call.account.limits, "ip_pools") }),
+              ...(call.listener === "admin" ? {} : { most: mostOf(call.account.limits, "ip_pools") }),
             }),
           (done) => json(201, shownPool(poolOf(done, call.account)), { location: `${base}/${name}` }),
         );

@@ -20,8 +20,8 @@ export const ipSchema = z
   .strictObject({
     ip_address: ipAddress,
     ip_pool: z.string(),
-    hostname: z.string().describe("Said in EHLO; the server's own name where none was given."),
-    weight: z.int().describe("Its share of the pool's mail, against the others' weights."),
+    hostname: z.string().describe("The name in EHLO; the server's hostname if none was given."),
+    weight: z.int().describe("Its share of the pool's mail, relative to the weights of the others."),
     status: z.enum(addressStatuses),
     warmup: z.boolean().nullable(),
     blacklists: z.array(z.string()),
@@ -29,13 +29,15 @@ export const ipSchema = z
     ptr_ok: z
       .boolean()
       .nullable()
-      .describe("The name is the hostname, which has the address again; null while the DNS has not told."),
+      .describe(
+        "The PTR name is the hostname, and the hostname resolves to the address; null until the DNS has answered.",
+      ),
     created_at: timestamp,
     updated_at: timestamp,
   })
   .meta({ id: "Ip" });
 
-interface Place {
+interface AddressContext {
   pool: string;
   hostname: string;
 }
@@ -43,8 +45,8 @@ interface Place {
 /** `hostname`: what is said in EHLO from an address that has no name of its own. */
 export const ipView = viewOf(ipSchema, {
   ip_address: ({ address }: PoolAddress) => address,
-  ip_pool: (_: PoolAddress, { pool }: Place) => pool,
-  hostname: (of: PoolAddress, { hostname }: Place) => of.hostname ?? hostname,
+  ip_pool: (_: PoolAddress, { pool }: AddressContext) => pool,
+  hostname: (of: PoolAddress, { hostname }: AddressContext) => of.hostname ?? hostname,
   status: ({ paused, bindable }: PoolAddress) =>
     paused ? "paused" : bindable === false ? "unbindable" : "active",
   blacklists: () => [],
@@ -63,7 +65,7 @@ const hostname = z
     return z.NEVER;
   })
   .nullable()
-  .describe("Said in EHLO; null: the server's own name.");
+  .describe("The name in EHLO; null: the server's hostname.");
 const warmup = z.boolean().nullable();
 export const ipAddressField = z
   .string()
@@ -98,7 +100,7 @@ const auditFields = ["ip_address", "hostname", "weight", "status", "warmup"];
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   auditFields,
 } as const;
@@ -132,8 +134,11 @@ export function ipRoutes(deps: RouteDeps): Route[] {
 
 function routesUnder({ store, pools, config, clock }: RouteDeps, path: string): Route[] {
   /** Before the DNS or the machine is asked about an address that is not the account's to use. */
-  const refuseForeign = async ({ door, account }: Call<unknown, unknown>, address: string): Promise<void> => {
-    if (door === "admin" || (await store.mayHoldAddress(account.key, address))) return;
+  const refuseForeign = async (
+    { listener, account }: Call<unknown, unknown>,
+    address: string,
+  ): Promise<void> => {
+    if (listener === "admin" || (await store.mayHoldAddress(account.key, address))) return;
     throw notAssigned(account.name);
   };
   const shown = (pool: Pool, address: string) =>
@@ -155,12 +160,12 @@ function routesUnder({ store, pools, config, clock }: RouteDeps, path: string): 
       async handle(call) {
         const { ip_address: address, hostname: name = null, weight: share, warmup: warm = null } = call.body;
         await refuseForeign(call, address);
-        if (call.door === "public" && name !== null) await pools.checkEhloName(name, address);
+        if (call.listener === "public" && name !== null) await pools.checkEhloName(name, address);
         const bindable = await pools.canBind(address);
         const at = clock.now();
         const row = { address, hostname: name, weight: share, warmup: warm, bindable };
         const most = mostOf(call.account.limits, "ip_addresses");
-        const rules = call.door === "admin" ? {} : { most, ownOnly: true };
+        const rules = call.listener === "admin" ? {} : { most, ownOnly: true };
         const write = call.idempotent(
           (writing) => writing.addAddress(call.account.key, call.param("name"), row, at, rules),
           (done) =>
@@ -183,7 +188,7 @@ function routesUnder({ store, pools, config, clock }: RouteDeps, path: string): 
         const change = changeInput(call.body);
         const { hostname: name } = change;
         const address = addressOf(call);
-        if (call.door === "public" && typeof name === "string") {
+        if (call.listener === "public" && typeof name === "string") {
           const held = (await store.listPools(call.account.key)).find(
             (one) => one.name === call.param("name"),
           );

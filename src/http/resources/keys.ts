@@ -30,7 +30,7 @@ const keyFields = {
 };
 const keySchema = z.strictObject(keyFields).meta({ id: "Key" });
 const keyCreatedSchema = z
-  .strictObject({ ...keyFields, key: z.string().describe("Shown this once.") })
+  .strictObject({ ...keyFields, key: z.string().describe("Shown only once.") })
   .meta({ id: "KeyCreated" });
 
 const keyView = viewOf(keySchema, limitViews);
@@ -55,7 +55,7 @@ const changeInput = inputOf(changed);
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   auditFields: ["name", "scope", "test", "allow_ips", "expires_at", "rates", "daily_quota"],
 } as const;

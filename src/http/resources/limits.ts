@@ -12,9 +12,9 @@ const rateView = viewOf(rateSchema);
 export const limitsShown = {
   rates: z
     .partialRecord(z.enum(accountBuckets), rateSchema)
-    .describe("Those that differ from the rates of everybody, by bucket.")
+    .describe("The rates that differ from the default, by bucket.")
     .meta({ id: "Rates" }),
-  daily_quota: z.int().min(0).nullable().describe("Messages accepted in a day of UTC; null: any number."),
+  daily_quota: z.int().min(0).nullable().describe("Messages accepted in one day (UTC); null: no limit."),
 };
 
 /** What a view of them transforms. */
@@ -38,13 +38,13 @@ export function limitFields<Bucket extends string>(buckets: readonly Bucket[]) {
     rates: z
       .partialRecord(z.enum(buckets), oneRate)
       .optional()
-      .describe("By bucket; null goes back to the rate of everybody."),
+      .describe("By bucket; null restores the default rate."),
     daily_quota: z
       .int("is a whole number of messages")
       .min(0)
       .max(1_000_000_000)
       .nullable()
       .optional()
-      .describe("Messages accepted in a day of UTC; null: any number."),
+      .describe("Messages accepted in one day (UTC); null: no limit."),
   };
 }

@@ -13,7 +13,7 @@ export const maintenanceSchema = z
   .strictObject({
     active: z.boolean(),
     since: timestamp.nullable(),
-    until: timestamp.nullable().describe("It ends by itself then; null: it lasts until it is ended."),
+    until: timestamp.nullable().describe("When it ends by itself; null: it lasts until it is ended."),
   })
   .meta({ id: "Maintenance" });
 
@@ -21,7 +21,7 @@ const common = {
   path: "/v1/maintenance",
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   applianceWide: true,
 } as const;
@@ -46,7 +46,7 @@ export function maintenanceRoutes({ maintenance, clock }: RouteDeps): Route[] {
       act: "maintenance.on",
       auditFields: ["until"],
       body: z.strictObject({
-        until: time.optional().describe("It ends by itself then; left out, it lasts until it is ended."),
+        until: time.optional().describe("When it ends by itself; if left out, it lasts until it is ended."),
       }),
       bodyOptional: true,
       async handle({ body: { until = null }, idempotent }) {
@@ -89,7 +89,7 @@ function maintenanceBody(window: MaintenanceWindow | null): z.input<typeof maint
 }
 
 function past(): Refusal {
-  const issue = "is past; maintenance needs a time to come";
+  const issue = "is past; maintenance must end in the future";
   return new Refusal("validation_failed", `until ${issue}`, {
     errors: [{ field: "until", code: "validation_failed", issue }],
   });

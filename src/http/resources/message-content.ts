@@ -101,8 +101,8 @@ async function partsOf(
     if (error instanceof BeyondLimit)
       throw new Refusal("conflict", `The message has ${error.message}: it is not shown in parts; ${bytes}`);
     if (!(error instanceof ParsingFailed)) throw error;
-    log.warn({ message: message.id, detail: error.message }, "a stored message could not be taken apart");
-    throw new Refusal("upstream_error", `The message could not be taken apart; try again, or ${bytes}`);
+    log.warn({ message: message.id, detail: error.message }, "a stored message could not be parsed");
+    throw new Refusal("upstream_error", `The message could not be parsed; try again, or ${bytes}`);
   }
 }
 
@@ -114,5 +114,5 @@ function streamed(chunks: AsyncIterable<Uint8Array>, release: () => void): Reada
 }
 
 function contentGone(): Refusal {
-  return new Refusal("resource_not_found", "The content of the message is not kept any more.");
+  return new Refusal("resource_not_found", "The content of the message is no longer kept.");
 }

@@ -68,7 +68,7 @@ const messageSchema = z
     id: idOf("msg"),
     status: z.enum(messageStatuses).meta({
       description:
-        "What the recipients have in common; partially_delivered where all are final and differ, else processing.",
+        "The status that all recipients have; if they differ, partially_delivered when all are final, else processing.",
     }),
     from: emailAddress,
     from_name: z.string().nullable(),
@@ -144,7 +144,7 @@ const filterOf = inputOf(filters, { limit: null, cursor: null });
 export const messageRead = {
   scopes: ["send", "reporting"],
   bucket: "messages-read",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   body: null,
 } as const;
@@ -164,13 +164,13 @@ export function messageRoutes({ store, clock }: RouteDeps): Route[] {
   return [
     route({
       ...listed,
-      doors: "public",
+      listeners: "public",
       query: filters,
       handle: ({ account, query }) => page(account, filterOf(query), pageRequest(query)),
     }),
     route({
       ...listed,
-      doors: "admin",
+      listeners: "admin",
       query: filters.extend(patternFields),
       handle({ account, query: { to, from, tag, ...query } }) {
         const filter = { ...filterOf(query), ...patternsOf({ ...query, to, from, tag }) };
@@ -198,7 +198,7 @@ export function messageRoutes({ store, clock }: RouteDeps): Route[] {
       refuses: ["resource_not_found", "message_not_cancelable"],
       scopes: ["send"],
       bucket: "messages-write",
-      doors: "both",
+      listeners: "both",
       query: z.object({}),
       body: z.strictObject({}),
       bodyOptional: true,
@@ -210,7 +210,7 @@ export function messageRoutes({ store, clock }: RouteDeps): Route[] {
             if (result.canceled > 0) return result.message;
             throw new Refusal(
               "message_not_cancelable",
-              "No recipient of the message is scheduled or queued any more.",
+              "The message has no scheduled or queued recipient left.",
             );
           },
           (message) => json(200, messageView(message)),

@@ -26,7 +26,7 @@ export async function thenRead(
   return reply;
 }
 
-/** The pool as it was written, or the refusal that stands against the write; `account` is told of its limits. */
+/** The pool as it was written, or the refusal that stands against the write; `account`: whose limits the refusal names. */
 export function poolOf(done: PoolWrite, account: Pick<Account, "name" | "limits">): Pool {
   if (done.ok) return done.pool;
   switch (done.why) {
@@ -56,19 +56,19 @@ const conflicts: Record<
   >,
   string
 > = {
-  exists: "The account has a pool of this name already.",
-  taken: "The address is in a pool already; an address is in one pool only.",
+  exists: "The account already has a pool of this name.",
+  taken: "The address is already in a pool; an address is in one pool only.",
   default:
     "It is the default pool. Make another pool the default first; the pool named default always stays.",
   has_addresses: "The pool has addresses. Remove or move them first.",
-  has_mail: "Mail waits for the pool. Let it go out, or cancel it, first.",
+  has_mail: "Mail waits for the pool. Wait until it is sent, or cancel it.",
 };
 
 export function noPool(): Refusal {
   return new Refusal("resource_not_found", "There is no such IP pool.");
 }
 
-/** The same whether this machine has the address, another account holds it, or nobody does. */
+/** The same whether this machine has the address, another account has it, or none does. */
 export function notAssigned(account: string): Refusal {
   const issue = `is not assigned to the account ${account}; the operator assigns it: svc ips assign ADDRESS --account ${account}`;
   return new Refusal("validation_failed", `ip_address ${issue}`, {

@@ -11,18 +11,20 @@ import { json, route, type Route } from "../route.ts";
 export const forgottenSchema = z
   .strictObject({
     email: emailAddress,
-    recipients: count.describe("Records of it as a recipient of a message, attempts included."),
-    canceled: count.describe("Of those, how many were still to be sent."),
-    messages: count.describe("That were to nobody else, and were removed whole."),
-    content: count.describe("Contents removed, those of messages to others among them."),
+    recipients: count.describe("Recipient records of the address, attempts included."),
+    canceled: count.describe("How many of them were still to be sent."),
+    messages: count.describe("Messages to this address only; they were removed entirely."),
+    content: count.describe("Contents removed, including those of messages to others."),
     events: count,
     inbox: count,
-    under_way: count.describe("Left, since they are being sent right now: ask again in a minute."),
+    under_way: count.describe(
+      "Recipients that are being sent right now and were not removed; repeat the request in a minute.",
+    ),
     content_kept: count.describe(
-      "Of messages that others still wait for: it may show the address until it is too old.",
+      "Contents that are kept for recipients who still wait; they may show the address until retention deletes them.",
     ),
     content_kept_in: z.array(idOf("msg")).describe("The first hundred of these messages."),
-    has_more: z.boolean().describe("There is more to remove: ask again."),
+    has_more: z.boolean().describe("More data is left; repeat the request."),
   })
   .meta({ id: "Forgotten" });
 
@@ -65,7 +67,7 @@ export function recipientRoutes({ store, clock, log }: RouteDeps): Route[] {
       act: "recipients.forget",
       scopes: ["admin"],
       bucket: "default",
-      doors: "admin",
+      listeners: "admin",
       query: z.object({}),
       body: z.strictObject({ email: canonicalEmail }),
       async handle({ account, body: { email } }) {

@@ -23,16 +23,16 @@ export const messageRequestSchema = z
       ...address,
     }),
     to: messageFields.to.meta(
-      several("At least one. At most 50 recipients over to, cc and bcc; duplicates are folded."),
+      several("At least one. At most 50 recipients over to, cc and bcc; duplicates are merged."),
     ),
-    cc: messageFields.cc.meta(several("Copies, named in the header.")).optional(),
-    bcc: messageFields.bcc.meta(several("Copies that no header names.")).optional(),
+    cc: messageFields.cc.meta(several("Recipients of a copy, named in the header.")).optional(),
+    bcc: messageFields.bcc.meta(several("Recipients of a copy that no header names.")).optional(),
     reply_to: messageFields.reply_to.meta(several("At most 50.")).optional(),
     subject: messageFields.subject.meta({ description: "No CR, LF or NUL.", maxLength: 998 }),
     html: messageFields.html.meta({ description: "One of html and text is required." }).optional(),
     text: messageFields.text.meta({ description: "One of html and text is required." }).optional(),
     auto_text: messageFields.auto_text
-      .meta({ description: "Of html alone a text part is made.", default: true })
+      .meta({ description: "If text is missing, it is derived from html.", default: true })
       .optional(),
     headers: messageFields.headers
       .meta({
@@ -60,7 +60,7 @@ export const messageRequestSchema = z
       .optional(),
     send_at: messageFields.send_at
       .meta({
-        description: "ISO 8601 with a zone, at most 72 hours ahead; in the past: at once.",
+        description: "ISO 8601 with a zone, at most 72 hours ahead; in the past: immediately.",
         format: "date-time",
         examples: ["2026-12-01T08:00:00Z"],
       })
@@ -68,7 +68,7 @@ export const messageRequestSchema = z
     track_opens: messageFields.track_opens.meta({ description: "The same as tracking.opens." }).optional(),
     track_clicks: messageFields.track_clicks.meta({ description: "The same as tracking.clicks." }).optional(),
     tracking: messageFields.tracking
-      .meta({ description: "`tracking_disabled` where the domain has it off." })
+      .meta({ description: "`tracking_disabled`: tracking is off for the domain." })
       .optional(),
   })
   .meta({
@@ -94,7 +94,7 @@ export const batchRequestSchema = z
       .array(messageRequestSchema)
       .min(1)
       .max(100)
-      .meta({ description: "Each is judged by itself: one that is refused does not stop the others." }),
+      .meta({ description: "Each is accepted or refused on its own." }),
   })
   .meta({ id: "MessageBatchRequest" });
 
@@ -135,7 +135,7 @@ export const batchSchema = z
 
 export const validSchema = z.strictObject({ valid: z.literal(true) }).meta({ id: "MessageValid" });
 
-/** What one of them may hold is submission's to judge, each by itself. */
+/** Submission checks each of them by itself. */
 const batched = z.strictObject({
   messages: z
     .array(z.custom<unknown>())
@@ -154,7 +154,12 @@ const unsendable = [
   "tracking_disabled",
 ] as const;
 
-const common = { scopes: ["send"], bucket: "messages-write", doors: "both", query: z.object({}) } as const;
+const common = {
+  scopes: ["send"],
+  bucket: "messages-write",
+  listeners: "both",
+  query: z.object({}),
+} as const;
 
 export function sendingRoutes({ submission }: RouteDeps): Route[] {
   return [

@@ -27,7 +27,7 @@ const credentialFields = {
 };
 const credentialSchema = z.strictObject(credentialFields).meta({ id: "SmtpCredential" });
 const credentialCreatedSchema = z
-  .strictObject({ ...credentialFields, password: z.string().describe("Shown this once.") })
+  .strictObject({ ...credentialFields, password: z.string().describe("Shown only once.") })
   .meta({ id: "SmtpCredentialCreated" });
 
 const username = ({ test }: SmtpCredential, { id }: Account): string => smtpUsername(id, test);
@@ -36,7 +36,7 @@ const credentialView = viewOf(credentialSchema, { username });
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "admin",
+  listeners: "admin",
   query: z.object({}),
   auditFields: ["name", "test"],
 } as const;

@@ -7,7 +7,7 @@ import { bounceCategories, type Classification } from "../../model/classificatio
 import type { Totals } from "../../model/counters.ts";
 import { quarterMs, type StatsListOf, type StatsOf } from "../../model/statistics.ts";
 import { invalid, periodsOf, rangeOf, type Bound, type Range } from "../../stats/range.ts";
-import { pageOfRanking, type Counted } from "../../stats/ranking.ts";
+import { pageOfRanking, type RankedKey } from "../../stats/ranking.ts";
 import * as rates from "../../stats/rates.ts";
 import { addTotals, noTotals } from "../../stats/totals.ts";
 import { granularities } from "../../stats/zone.ts";
@@ -25,7 +25,7 @@ import {
   webhookTotalsView,
 } from "../totals.ts";
 
-const rate = z.number().min(0).nullable().describe("null where its denominator is 0.");
+const rate = z.number().min(0).nullable().describe("Null if its denominator is 0.");
 const classifications = Object.keys(bounceCategories) as [Classification, ...Classification[]];
 const categories = [...new Set(Object.values(bounceCategories))];
 
@@ -42,8 +42,8 @@ const bounceRates = z.strictObject({ bounce_rate: rate }).meta({ id: "StatsBounc
 const webhookRates = z.strictObject({ success_rate: rate }).meta({ id: "StatsWebhookRates" });
 
 const shownRange = {
-  from: timestamp.describe("From when was counted: what was asked for, widened to a quarter of an hour."),
-  to: timestamp.describe("Until before when."),
+  from: timestamp.describe("The start of the range, rounded down to a quarter of an hour."),
+  to: timestamp.describe("The end of the range, exclusive, rounded up to a quarter of an hour."),
   timezone: z.string().meta({ examples: ["Europe/Berlin"] }),
 };
 
@@ -66,7 +66,7 @@ export const statsTimeseriesSchema = z
     data: z.array(
       z.strictObject({
         start: timestamp.describe(
-          "The start of the period; at the edges of the range a part of it is counted.",
+          "The start of the period; of the first and the last, only the part within the range is counted.",
         ),
         totals: mailTotals,
         rates: mailRates,
@@ -76,7 +76,7 @@ export const statsTimeseriesSchema = z
   .meta({ id: "StatsTimeseries" });
 
 const page = { has_more: z.boolean(), next_cursor: z.string().nullable() };
-const other = "`(other)` holds what is beyond the first 1,000 of a day.";
+const other = "`(other)` is the sum of all beyond the first 1,000 of a day.";
 
 export const statsListSchema = z
   .strictObject({
@@ -136,16 +136,16 @@ const bound = z
 
 const range = {
   from: bound.optional().describe("A date of `timezone`, or a time. By default 30 days before `to`."),
-  to: bound.optional().describe("Until before then. By default the end of today."),
-  timezone: z.string().max(64).default("UTC").describe("Name of the IANA, like Europe/Berlin."),
+  to: bound.optional().describe("Exclusive. By default the end of today."),
+  timezone: z.string().max(64).default("UTC").describe("An IANA time zone, like Europe/Berlin."),
   tag: textFilter,
-  domain: domainName.optional().describe("The domain that is sent from."),
+  domain: domainName.optional().describe("The sender domain."),
   ip_pool: textFilter,
   test: z
     .enum(["true", "false"])
     .default("false")
     .transform((text) => text === "true")
-    .describe("true: what test keys sent, in place of what live ones did."),
+    .describe("true: count the mail of test keys instead of that of live keys."),
 };
 const sums = z.object(range);
 const series = z.object({ ...range, granularity: z.enum(granularities).default("day") });
@@ -158,7 +158,7 @@ const common = {
   changesEachMs: quarterMs, // the range of now moves on with the day of a time zone
   scopes: ["reporting"],
   bucket: "stats-read",
-  doors: "both",
+  listeners: "both",
   body: null,
 } as const;
 
@@ -314,7 +314,7 @@ const given = (query: Query, names: FilterName[]): FilterName[] =>
 
 function refuseFilters(query: Query, names: FilterName[]): void {
   const [name] = given(query, names);
-  if (name) throw invalid(name, "is no filter of this list: nothing is counted under both");
+  if (name) throw invalid(name, "is not a filter of this list: no counter combines both");
 }
 
 function rangeView({ from, to, zone }: Range) {
@@ -342,7 +342,7 @@ function bouncesBody(
     totals: bounceTotalsView(totals),
     rates: rates.bounceRates(totals, all),
   });
-  const show = ({ key, totals }: Counted) => {
+  const show = ({ key, totals }: RankedKey) => {
     const cause = key as Classification; // written by events/record.ts only
     return { key: cause, bounce_category: bounceCategories[cause], ...part(totals) };
   };

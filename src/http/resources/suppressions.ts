@@ -26,7 +26,7 @@ import { list } from "../view-fields.ts";
 
 export const suppressionSchema = z
   .strictObject({
-    email: emailAddress.describe("In its first spelling."),
+    email: emailAddress.describe("As it was first written."),
     reason: z.enum(suppressionReasons),
     source: z.enum(suppressionSources),
     message_id: idOf("msg").nullable(),
@@ -45,13 +45,13 @@ export const suppressionListSchema = list(suppressionSchema);
 /** The list as a file. */
 export const suppressionFile = z.string().meta({
   description:
-    "All that the filters leave, whatever the limit (RFC 4180); its columns are the entry's fields.",
+    "All entries that match the filters, whatever the limit (RFC 4180); the columns are the fields of an entry.",
 });
 
 export const suppressionsAddedSchema = z
   .strictObject({
     added: count,
-    updated: count.describe("Entries whose reason became a stronger one."),
+    updated: count.describe("Entries whose reason was replaced by a stronger one."),
     already_suppressed: count,
     invalid: z.array(z.strictObject({ email: z.string(), issue: z.string() })),
     data: z.array(suppressionSchema),
@@ -87,7 +87,7 @@ const filters = z.object({
 
 const filterOf = inputOf(filters, { limit: null, cursor: null });
 
-const common = { scopes: ["suppressions"], doors: "both" } as const;
+const common = { scopes: ["suppressions"], listeners: "both" } as const;
 
 export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
   return [
@@ -102,11 +102,11 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       query: z.object({}),
       body: added,
       problems: (body) => Promise.resolve([...addressProblems(body), ...expiryProblems(body, clock.now())]),
-      async handle({ door, account, principal, body, idempotent }) {
+      async handle({ listener, account, principal, body, idempotent }) {
         const { entries, invalid } = readEntries(account.key, principal.kind === "key" ? "api" : "cli", body);
         return idempotent(
           (writing) =>
-            door === "admin"
+            listener === "admin"
               ? writing.addSuppressions(entries, clock.now())
               : withinLimit(account, "suppressions", () =>
                   writing.addSuppressions(entries, clock.now(), mostOf(account.limits, "suppressions")),
@@ -215,7 +215,7 @@ function emailOf(value: unknown): unknown {
   return typeof value === "object" && value !== null && "email" in value ? value.email : undefined;
 }
 
-/** The entries of a body, each address once and for the strongest of its reasons; those that are none are told apart. */
+/** The entries of a body, each address once and for the strongest of its reasons; those that are not addresses are listed apart. */
 function readEntries(accountKey: number, source: NewSuppression["source"], body: z.output<typeof added>) {
   const wanted =
     body.suppressions ??

@@ -29,7 +29,7 @@ export function tailRoutes({ store, clock, streams, log }: RouteDeps): Route[] {
       lastModifiedFrom: "always",
       scopes: ["admin"],
       bucket: "default",
-      doors: "admin",
+      listeners: "admin",
       query,
       body: null,
       async handle(call) {
@@ -64,7 +64,7 @@ async function startOf(store: Store, accountKey: number, after: string | undefin
     await checkCursor(store, accountKey, after);
     return { cursor: after, afterSeq: 0 };
   }
-  // A page that can hold nothing ends where the events do, and says so in its cursor.
+  // A page without events ends where the events do, and says so in its cursor.
   const page = await store.listEvents(accountKey, { eventId: after ?? "" }, { limit: 1, cursor: null });
   if (after === undefined) return { cursor: page.next, afterSeq: 0 };
   const [event] = page.rows;
@@ -73,7 +73,7 @@ async function startOf(store: Store, accountKey: number, after: string | undefin
   return { cursor: null, afterSeq: event.seq, occurredAfter: Date.parse(occurredAt) - lateMs };
 }
 
-/** Refused before the answer begins; whoever follows gives an event's id as a rule. */
+/** Refused before the answer begins; a client that follows usually gives an event's id. */
 async function checkCursor(store: Store, accountKey: number, cursor: string): Promise<void> {
   try {
     await store.listEvents(accountKey, {}, { limit: 1, cursor });

@@ -15,24 +15,26 @@ import { endpointOf, noEndpoint } from "./webhooks.ts";
 const webhookDeliverySchema = z
   .strictObject({
     event_id: idOf("evt"),
-    attempt: z
-      .int()
-      .min(1)
-      .describe("As X-Svc-Delivery-Attempt said; it starts again where an event is replayed."),
+    attempt: z.int().min(1).describe("The number in X-Svc-Delivery-Attempt; a replay starts at 1 again."),
     status: z
       .enum(deliveryAttemptStatuses)
-      .describe("failed: another attempt followed or is to; dead_lettered: it was the last one."),
-    response_status: z.int().nullable().describe("What the receiver answered; null where it did not."),
+      .describe("failed: another attempt follows; dead_lettered: it was the last one."),
+    response_status: z
+      .int()
+      .nullable()
+      .describe("The status of the receiver's answer; null if there was none."),
     response_body: z
       .string()
       .nullable()
       .describe(
-        "How the answer to a failed attempt begins, at most 4 KB; of many failures in a row not every one.",
+        "The beginning of the answer to a failed attempt, at most 4 KB; of many failures in a row, not every answer is kept.",
       ),
     error: z.string().nullable().describe("Why there was no answer."),
     duration_ms: z.int().min(0).nullable(),
     attempted_at: timestamp,
-    next_attempt_at: timestamp.nullable().describe("As it was planned when the attempt failed."),
+    next_attempt_at: timestamp
+      .nullable()
+      .describe("When the next attempt was due, as planned at the failure."),
   })
   .meta({ id: "WebhookDelivery" });
 
@@ -62,10 +64,10 @@ const replayed = z
   .refine(
     ({ event_ids: ids, since, until, status }) =>
       ids === undefined || (since === undefined && until === undefined && status === undefined),
-    { path: ["event_ids"], message: "stands alone, without since, until or status" },
+    { path: ["event_ids"], message: "cannot be combined with since, until or status" },
   );
 
-const common = { scopes: ["admin"], bucket: "default", doors: "both" } as const;
+const common = { scopes: ["admin"], bucket: "default", listeners: "both" } as const;
 
 export function webhookDeliveryRoutes({ store, webhooks, clock }: RouteDeps): Route[] {
   return [

@@ -22,13 +22,13 @@ import { list } from "../view-fields.ts";
 const fields = {
   id: idOf("whk"),
   url: z.string(),
-  events: z.array(z.enum(eventTypes)).describe("The types that it gets."),
-  all_events: z.boolean().describe("It gets every type: those of later versions too."),
+  events: z.array(z.enum(eventTypes)).describe("The event types that it receives."),
+  all_events: z.boolean().describe("It receives every type, including those of later versions."),
   description: z.string().nullable(),
   active: z.boolean(),
   format: z
     .enum(webhookFormats)
-    .describe("The headers that it gets: X-Svc-*, those of Standard Webhooks, or both."),
+    .describe("The headers that it receives: X-Svc-*, those of Standard Webhooks, or both."),
   secret_hint: z.string().describe("The last four characters of the secret."),
   created_at: timestamp,
   updated_at: timestamp,
@@ -39,7 +39,7 @@ const fields = {
 const secret = z
   .string()
   .length(64)
-  .describe("Shown at creation and rotation only. Its 64 bytes, as they stand here, are the HMAC key.");
+  .describe("Shown only at creation and rotation. Its 64 characters, as shown, are the HMAC key.");
 
 export const webhookSchema = z.strictObject(fields).meta({ id: "Webhook" });
 export const webhookListSchema = list(webhookSchema);
@@ -52,14 +52,14 @@ export const webhookRotatedSchema = z
     secret,
     previous_secret_until: timestamp
       .nullable()
-      .describe("Until then X-Svc-Signature-Previous is made with the secret before."),
+      .describe("Until then X-Svc-Signature-Previous is made with the previous secret."),
   })
   .meta({ id: "WebhookSecretRotated" });
 
 export const webhookTestedSchema = z
   .strictObject({
     delivered: z.boolean(),
-    status: z.int().nullable().describe("What the receiver answered; null where it did not."),
+    status: z.int().nullable().describe("The status of the receiver's answer; null if there was none."),
     duration_ms: z.number().min(0),
     event_id: idOf("evt"),
     error: z.string().nullable().describe("Why there was no answer."),
@@ -89,9 +89,7 @@ const url = z.string().min(1, "is empty").max(2048, "is longer than 2048 charact
 const events = z
   .array(z.enum(subscribable))
   .min(1, "names no event type")
-  .describe(
-    "Types of event; `*`, as where it is left out at creation: every type, those of later versions too.",
-  );
+  .describe("Event types. `*`, the default at creation: every type, including those of later versions.");
 const description = z.string().max(500, "is longer than 500 characters").nullable();
 const format = z.enum(webhookFormats);
 const mostOverlapSeconds = 604_800;
@@ -121,7 +119,7 @@ const auditFields = ["events", "active", "format", "backlog", "overlap_seconds",
 const common = {
   scopes: ["admin"],
   bucket: "default",
-  doors: "both",
+  listeners: "both",
   query: z.object({}),
   auditFields,
 } as const;
@@ -149,7 +147,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       body: created,
       problems,
       refuses: ["conflict"],
-      handle({ door, account, body, idempotent }) {
+      handle({ listener, account, body, idempotent }) {
         const now = clock.now();
         const endpoint = {
           id: mint("whk", now),
@@ -170,7 +168,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
         };
         return idempotent(
           (writing) =>
-            door === "admin"
+            listener === "admin"
               ? writing.createEndpoint(endpoint)
               : withinLimit(account, "webhooks", () =>
                   writing.createEndpoint(endpoint, mostOf(account.limits, "webhooks")),

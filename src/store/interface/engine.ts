@@ -1,7 +1,7 @@
 // The calls about the store itself, whatever engine it stands on: its health, its commits, its secrets, its end.
 import type { LastChange, Resource } from "../../model/last-change.ts";
 
-/** What a commit brought; told to listeners right after it, on the loop. */
+/** What a commit brought; listeners are called right after it, on the loop. */
 export interface Commit {
   events: boolean;
 }

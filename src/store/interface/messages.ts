@@ -11,7 +11,7 @@ import type { Page, PageRequest } from "../../model/page.ts";
 export interface MessageStore {
   /** Bytes up to 64 KB stay in memory for the commit; above, a spool file that is synced before this resolves. */
   putContent(bytes: AsyncIterable<Uint8Array>): Promise<PutContent>;
-  /** Lets go of content that no message came to name. */
+  /** Drops content that no message names. */
   dropContent(content: PutContent): Promise<void>;
   /** The bytes from `offset` on, in chunks. Throws ContentGone where retention removed it. */
   openContent(ref: ContentRef, offset?: number): AsyncIterable<Buffer>;
@@ -30,7 +30,7 @@ export interface MessageStore {
   message(accountKey: number, id: string): Promise<MessageRecord | null>;
   listMessages(accountKey: number, filter: MessageFilter, page: PageRequest): Promise<Page<MessageRecord>>;
   attempts(accountKey: number, messageId: string): Promise<AttemptView[]>;
-  /** Cancels every recipient that is scheduled, queued, deferred or on hold, and not leased; `canceled` is how many, `message` as it is then. null: no such message. */
+  /** Cancels every recipient that is scheduled, queued, deferred or held, and not leased; `canceled` is how many, `message` as it is then. null: no such message. */
   cancelMessage(
     accountKey: number,
     id: string,

@@ -1,14 +1,14 @@
-// The calls of the second looks at domains that did not exist.
-import type { SecondLook } from "../../model/suppression.ts";
+// The calls of the second rechecks at domains that did not exist.
+import type { NxdomainRecheck } from "../../model/suppression.ts";
 
 export interface NxdomainRecheckStore {
   /** Looks that are due, the oldest first. */
-  secondLooksDue(now: number, limit: number): Promise<SecondLook[]>;
+  nxdomainRechecksDue(now: number, limit: number): Promise<NxdomainRecheck[]>;
   /** `suppress`: agreed, `drop`: there is nothing to it, `later`: due again at `dueAt`. */
-  settleSecondLooks(looks: {
-    suppress: SecondLook[];
-    drop: SecondLook[];
-    later: SecondLook[];
+  settleNxdomainRechecks(rechecks: {
+    suppress: NxdomainRecheck[];
+    drop: NxdomainRecheck[];
+    later: NxdomainRecheck[];
     at: number;
     dueAt: number;
   }): Promise<void>;

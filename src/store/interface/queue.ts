@@ -6,7 +6,7 @@ import type { Job } from "../../model/queued-recipient.ts";
 import type { Settlement } from "../../model/settlement.ts";
 
 export interface QueueStore {
-  /** Scheduled queues that hold waiting recipients, in scheduled queue order from after `afterQueue`, each with its earliest due time. */
+  /** Scheduled queues with waiting recipients, in scheduled queue order from after `afterQueue`, each with its earliest due time. */
   scheduledQueues(afterQueue: string | null, limit: number): Promise<{ queueName: string; dueAt: number }[]>;
   /**
    * Leases what is due in a scheduled queue, oldest first, attempt numbers raised and written. `waits`: times, each after the one

@@ -28,7 +28,7 @@ export interface WebhookStore {
     id: string,
     rotation: { secret: string; previousUntil: number | null; at: number },
   ): Promise<Endpoint | null>;
-  /** Puts events in line again, with all their attempts; answers how many. What is in line already is left alone. null: no such endpoint. */
+  /** Requeues events, with all their attempts; answers how many. Events that are queued already are left alone. null: no such endpoint. */
   replayDeliveries(accountKey: number, id: string, which: ReplayRequest, at: number): Promise<number | null>;
   deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
   /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */
@@ -44,7 +44,7 @@ export interface WebhookStore {
   /** Of one account. A result whose attempt lost its lease is left out, unless the event was delivered. */
   settleDeliveries(results: DeliveryResult[]): Promise<void>;
   /** Puts back what was claimed and not tried: its attempt does not count, unless it is to be `counted`. */
-  giveBackDeliveries(deliveries: LeasedDelivery[], at: number, how?: { counted?: boolean }): Promise<void>;
+  requeueDeliveries(deliveries: LeasedDelivery[], at: number, how?: { counted?: boolean }): Promise<void>;
   /**
    * At start: what other boots of the node of `owner` held is due at `now`, as far as their leases are over, and each attempt
    * listed as failed; answers how many.

@@ -1,4 +1,4 @@
-// The transaction that an acceptance stands for: idempotency record, whether the account may still send (it may have been
+// The transaction of an acceptance: idempotency record, whether the account may still send (it may have been
 // paused or deleted while the content was on its way), the suppression check that decides, the queue's limit, message,
 // content and recipients, all or nothing.
 import type { Database, Statement } from "better-sqlite3";

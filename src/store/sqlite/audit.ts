@@ -1,4 +1,4 @@
-// The audit log: who did what, from where. A row is written in the transaction of the act that it tells of, or by
+// The audit log: who did what, from where. A row is written in the transaction of the act that it records, or by
 // itself where there is none. Of a key's or login's use the table takes one row for each address and day, whatever is
 // asked of it. Rows go by their time (retention.audit), the oldest first.
 import type { Database, Statement } from "better-sqlite3";
@@ -83,7 +83,7 @@ export const audit = noun({
     },
   }),
   touches: {
-    recordAudit: nothing, // the answers that show it are made anew each time
+    recordAudit: nothing, // its answers are composed on each request
   },
   lookups: none,
   lists: createAuditLists,

@@ -6,7 +6,7 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SenderDomain } from "../../model/domain.ts";
 import type { DomainStore } from "../interface/domains.ts";
 import { assigned, inserted } from "./columns.ts";
-import { mostOf, within, type Over } from "../limit.ts";
+import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { none, noun } from "./noun.ts";
 import { domains as table } from "./schema/accounts.ts";
 
@@ -38,7 +38,7 @@ export function createDomainWrites(db: Database) {
     createDomain({
       most = Infinity,
       ...domain
-    }: Omit<SenderDomain, "key"> & { most?: number }): number | null | Over {
+    }: Omit<SenderDomain, "key"> & { most?: number }): number | null | LimitExceeded {
       const has = countOf.get(domain.accountKey)?.n ?? 0;
       if (has >= most && !find.get(domain.accountKey, domain.name)) return { over: has };
       const { changes, lastInsertRowid } = insert.run(rowOf(domain));

@@ -1,7 +1,7 @@
 // One person out of what an account keeps: the address's recipient rows with their attempts, events with deliveries,
-// inbox copies, and the messages that were to nobody else. A message to others too stays for them; its content, which
-// may show the address, goes where nobody waits for it any more. What is being sent right now is left for another
-// call. The suppression list stays, counters name nobody, and answers to idempotent requests go within a day anyway.
+// inbox copies, and the messages to this address alone. A message to others too stays for them; its content, which
+// may show the address, is deleted when no recipient waits for it any more. What is being sent right now is left for another
+// call. The suppression list stays, counters have no addresses, and answers to idempotent requests go within a day anyway.
 // Each call is a small piece, found by the index of addresses; files are the caller's to unlink, after the commit.
 import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef } from "../../model/content.ts";
@@ -68,7 +68,7 @@ export function createForget(db: Database, tally: Tally) {
     "UPDATE messages SET content_kind = NULL, content_name = NULL WHERE key = ?",
   ].map((sql): Statement<[number]> => db.prepare(sql));
   const message = db.prepare("DELETE FROM messages WHERE key = ?");
-  const secondLook = db.prepare("DELETE FROM second_looks WHERE account_key = ? AND canonical = ?");
+  const nxdomainRecheck = db.prepare("DELETE FROM nxdomain_rechecks WHERE account_key = ? AND canonical = ?");
   const events = createEventRemoval(db);
 
   const forgetRow = (
@@ -110,7 +110,7 @@ export function createForget(db: Database, tally: Tally) {
           forgetMessage(row.messageKey, sum);
         }
       }
-      secondLook.run(piece.accountKey, piece.canonical);
+      nxdomainRecheck.run(piece.accountKey, piece.canonical);
       const others = events.ofNoMessage(piece.accountKey, piece.canonical, pieceSize);
       sum.events += others;
       if (rows.length === pieceSize || others === pieceSize)
@@ -145,7 +145,7 @@ function createEventRemoval(db: Database) {
   const endpointsOf: Statement<[number], { key: number }> = db.prepare(
     "SELECT key FROM endpoints WHERE account_key = ?",
   );
-  // An attempt holds what the receiver said of the event, so it goes with it.
+  // An attempt has the receiver's answer to the event, so it is deleted with it.
   const deliveries = ["deliveries", "delivery_attempts"].map((table): Statement<[number, number]> =>
     db.prepare(`DELETE FROM ${table} WHERE endpoint_key = ? AND event_seq = ?`),
   );

@@ -49,7 +49,7 @@ export function createPoolWrites(db: Database) {
   const waits: Statement<[string, string], { found: number }> = db.prepare(
     "SELECT 1 AS found FROM recipients INDEXED BY recipients_waiting WHERE due_at IS NOT NULL AND queue_name >= ? AND queue_name < ? LIMIT 1",
   );
-  // What is in flight at once is bounded; what is on hold is not, so any that the account has there stands for all.
+  // What is in flight at once is bounded; held mail is not, so one held recipient of the account stands for all.
   const inFlight: Statement<[string, string], { found: number }> = db.prepare(
     `SELECT 1 AS found FROM recipients INDEXED BY recipients_leased WHERE ${isLeased} AND queue_name >= ? AND queue_name < ? LIMIT 1`,
   );

@@ -31,7 +31,7 @@ function createMaintenanceLookups(client: Database) {
 export const maintenance = noun({
   commands: createMaintenanceWrites,
   touches: {
-    setMaintenance: nothing, // the answers that show it are made anew each time
+    setMaintenance: nothing, // its answers are composed on each request
   },
   lookups: createMaintenanceLookups,
   lists: none,

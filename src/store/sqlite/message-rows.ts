@@ -1,5 +1,6 @@
-// Messages with their recipients as the doors show them. The state that shows is made of the one last written, the
-// lease and the due time: no row is touched only because time has passed. What is on hold shows what it waits as.
+// Messages with their recipients as the API shows them. The state that is shown is derived from the last one written,
+// the lease and the due time: no row is written only because time has passed. Held mail shows the state that it has
+// besides being held.
 import type { Database, Statement } from "better-sqlite3";
 import type { AttemptView } from "../../model/attempt.ts";
 import type { ContentRef } from "../../model/content.ts";

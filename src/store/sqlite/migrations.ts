@@ -1,5 +1,5 @@
 // The schema: embedded SQL, a step a version of the schema, run by engine/migrate.ts; schema/ says the same in types, and a
-// test holds the two equal. Secondary indexes cost more than the row they point at, so each one here serves a look-up
+// test compares the two. Secondary indexes cost more than the row they point at, so each one here serves a look-up
 // that is promised.
 import type { Database } from "better-sqlite3";
 import { runMigrations } from "./engine/migrate.ts";
@@ -40,7 +40,7 @@ CREATE TABLE quota_uses (
   kind TEXT NOT NULL, owner INTEGER NOT NULL, day INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (kind, owner)
 ) STRICT, WITHOUT ROWID;
 `,
-  // Messages: the row, its content and its recipients, who wait, are leased, on hold or final.
+  // Messages: the row, its content and its recipients, who wait, are leased, held or final.
   `
 CREATE TABLE messages (
   key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, test INTEGER NOT NULL,
@@ -120,7 +120,7 @@ CREATE TABLE delivery_attempts (
   response_body TEXT, PRIMARY KEY (endpoint_key, event_seq, attempted_at, attempt)
 ) STRICT, WITHOUT ROWID;
 `,
-  // Suppressions, and addresses whose domain did not exist, until a second look.
+  // Suppressions, and addresses whose domain did not exist, until the recheck.
   `
 CREATE TABLE suppressions (
   account_key INTEGER NOT NULL, canonical TEXT NOT NULL, email TEXT NOT NULL, reason TEXT NOT NULL,
@@ -128,11 +128,11 @@ CREATE TABLE suppressions (
   expires_at INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (account_key, canonical)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX suppressions_expiry ON suppressions (account_key, expires_at) WHERE expires_at IS NOT NULL;
-CREATE TABLE second_looks (
+CREATE TABLE nxdomain_rechecks (
   account_key INTEGER NOT NULL, canonical TEXT NOT NULL, domain TEXT NOT NULL, known_name TEXT NOT NULL,
   since INTEGER NOT NULL, due_at INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (account_key, canonical)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX second_looks_due ON second_looks (due_at);
+CREATE INDEX nxdomain_rechecks_due ON nxdomain_rechecks (due_at);
 `,
   // IP pools are an account's own, so a scheduled queue names the account too; only what is unsent is looked for by its scheduled queue.
   `
@@ -158,7 +158,7 @@ CREATE TABLE ip_assignments (
 CREATE INDEX ip_assignments_account ON ip_assignments (account_key);
 `,
   // Statistics. What a day counted is together, so that a fold writes few pages and retention takes a stretch; the quarters
-  // of an hour are one text a row and day: most hold little, and one reading gives the edge of any time zone's day.
+  // of an hour are one text a row and day: most have little, and one reading gives the edge of any time zone's day.
   `
 CREATE TABLE stats_waiting (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
 CREATE TABLE stats_sorted (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
@@ -178,7 +178,7 @@ CREATE TABLE stats_quarters (
   PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
 ) STRICT, WITHOUT ROWID;
 `,
-  // The audit log. Uses of a key are told once a day for each address.
+  // The audit log. Uses of a key are recorded once a day for each address.
   `
 CREATE TABLE audit (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, account_key INTEGER, actor_kind TEXT NOT NULL,

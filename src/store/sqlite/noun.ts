@@ -5,7 +5,7 @@ import type { Database } from "better-sqlite3";
 import type { Clock } from "../../clock.ts";
 import type { AuditEntry } from "../../model/audit.ts";
 import type { NewEvent } from "../../model/event.ts";
-import type { NewSuppression, SecondLook } from "../../model/suppression.ts";
+import type { NewSuppression, NxdomainRecheck } from "../../model/suppression.ts";
 import type { Tally } from "../batch-counters.ts";
 import type { Touches } from "../changes.ts";
 import type { StatisticsStore } from "../interface/statistics.ts";
@@ -24,7 +24,7 @@ export interface Writing {
   audit: { record(entry: AuditEntry): boolean; purge(before: number, limit: number): number };
   recordEvent(event: NewEvent): void;
   addSuppression(entry: NewSuppression, at: number): unknown;
-  askSecondLook(look: SecondLook): void;
+  addNxdomainRecheck(look: NxdomainRecheck): void;
 }
 
 /** What the calls of every noun are made of. */

@@ -75,7 +75,7 @@ export const prepareLists = (db: Database): Lists =>
 export const callsOf = (parts: Parts<Commands, Lookups, Lists>): All<"calls"> =>
   joined(Object.values(nouns).map((noun) => noun.calls(parts))) as All<"calls">;
 
-/** By the name of a command; the types are held where each is declared. */
+/** By the name of a command; the types are checked where each is declared. */
 export const touches = joined(Object.values(nouns).map((noun) => noun.touches)) as Record<
   string,
   (touch: Touch, arg: never, result: never) => void

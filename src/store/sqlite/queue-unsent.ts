@@ -1,5 +1,5 @@
 // What each account has unsent when the writer starts: recipients and bytes of content, read from the two indexes of the
-// queue alone. A scheduled queue begins with its account's key (queue/scheduled queue.ts), and what is on hold names it in its holder, so an
+// queue alone. A scheduled queue begins with its account's key (queue/queue-name.ts), and held mail names it in its holder, so an
 // account is one stretch of either index. Scheduled queues of no account (mail of test keys) and what was in an attempt's hands are
 // few, and their rows are looked at.
 import type { Database, Statement } from "better-sqlite3";

@@ -60,9 +60,9 @@ export interface ClaimedMessage {
   queuedAt: number;
 }
 
-const interruptedText = "[local] the program ended before this attempt did; it is made again";
+const interruptedText = "[local] the server ended during this attempt; it is made again";
 
-/** What one claim puts on hold at most, so that no other write waits long for it. */
+/** What one claim holds at most, so that no other write waits long for it. */
 const holdMost = 500;
 
 export interface Claim {
@@ -116,7 +116,7 @@ export function createQueueWrites(db: Database) {
        last_attempt_at = min(updated_at, @now), updated_at = @now WHERE key = @key`,
   );
 
-  /** Leases what is due, oldest first. What is come upon of a paused account is put on hold, and more is looked at in its place. */
+  /** Leases what is due, oldest first. Mail of a paused account that it finds is held, and the claim looks further. */
   const leaseDue = ({ owner, queueName, limit, now, waits = [] }: Claim) => {
     const leased: ClaimedRecipient[] = [];
     const heldOf = new Set<number>();
@@ -149,7 +149,7 @@ export function createQueueWrites(db: Database) {
       recipients: ClaimedRecipient[];
       messages: ClaimedMessage[];
       nextDueAt: number | null;
-      /** Accounts of which mail was put on hold. */
+      /** Accounts whose mail was held. */
       heldOf: number[];
     } {
       const { leased: recipients, heldOf } = leaseDue(claim);

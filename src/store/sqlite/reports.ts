@@ -25,7 +25,7 @@ interface Standing {
 export function createReportWrites(
   db: Database,
   tally: Tally,
-  parts: Omit<SettlementParts, "askSecondLook">,
+  parts: Omit<SettlementParts, "addNxdomainRecheck">,
 ) {
   const standing: Statement<[number, number], Standing> = db.prepare(
     `SELECT state, attempts, coalesce(${isLeased}, 0) AS leased, (due_at IS NOT NULL OR coalesce(${isHeld}, 0)) AS waits, complained_at IS NOT NULL AS complained,
@@ -42,7 +42,7 @@ export function createReportWrites(
   );
 
   /**
-   * A bounce ends what was delivered, or what waits because nobody knows how its last attempt ended. Who was not
+   * A bounce ends what was delivered, or what waits because the end of its last attempt is unknown. Who was not
    * written to has nothing to complain about: a report that names him knows the message from another recipient.
    */
   const settle = (report: Report): ReportResult => {

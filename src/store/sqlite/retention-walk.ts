@@ -2,7 +2,7 @@
 // given in the order of time (sequences.ts), so a walk goes up from the oldest and stops at the first row that is too young. A row that it
 // must leave (mail that is still tried, a late dead letter) goes into a list of its own, by the time from which its age
 // counts at the earliest, and is looked at again when that is old enough. So a row is looked at once, a late one a few
-// times more, whatever the history holds and whatever the settings become.
+// times more, whatever the history has and whatever the settings become.
 import type { Database, Statement } from "better-sqlite3";
 import type { RetentionKind } from "./schema/appliance.ts";
 
@@ -86,7 +86,7 @@ export function createWalks(db: Database): <Row extends Aged>(aging: Aging<Row>)
         let stopped = false;
         const rows = next.all(from, rowsAtOnce);
         for (const row of rows) {
-          // A row of what is now the future, made while a clock was wrong, holds nobody up.
+          // A row of what is now the future, made while a clock was wrong, delays no other.
           stopped = row.at > before && row.at <= now;
           if (stopped || left <= 0) break;
           judge(row);

@@ -53,7 +53,7 @@ export function createPurge(db: Database, audit: Pick<AuditWrites, "purge">) {
   const oldStats = createStatsPurge(db);
 
   return {
-    /** Each kind has its share of the limit, so that no backlog of one holds up the others. */
+    /** Each kind has its share of the limit, so that no backlog of one delays the others. */
     purge({ now, limit, ...request }: PurgeRequest): PurgedRows {
       const share = Math.ceil(limit / 4);
       const piece = (before: number) => ({ now, before, limit: share });
@@ -74,7 +74,7 @@ export function createPurge(db: Database, audit: Pick<AuditWrites, "purge">) {
       remove.answers(answers.gone);
 
       const stats = oldStats(now, share);
-      const told = audit.purge(request.auditBefore, share);
+      const auditRows = audit.purge(request.auditBefore, share);
 
       const space = vacuum(now, share);
       return {
@@ -84,9 +84,9 @@ export function createPurge(db: Database, audit: Pick<AuditWrites, "purge">) {
         deliveries,
         idempotency: answers.gone.length,
         stats: stats.rows,
-        audit: told,
+        audit: auditRows,
         files: forgotten.flatMap(({ contentName }) => contentName ?? []),
-        more: told === share || [bare, messages, events, answers, stats, space].some(({ more }) => more),
+        more: auditRows === share || [bare, messages, events, answers, stats, space].some(({ more }) => more),
         shorter: space.pages > 0 && !space.more,
       };
     },

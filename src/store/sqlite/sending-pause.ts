@@ -1,7 +1,7 @@
-// A sending pause. What is due of the account leaves the index of what waits the first time that a claim comes upon it, so
+// A sending pause. What is due of the account leaves the index of what waits the first time that a claim finds it, so
 // that others' mail in the same scheduled queue is found without walking over it again; it is then leased to a holder of its account
-// (held-mail.ts). What is not yet due stays where it waits, and comes upon the same claim when its time has come. Released,
-// it is due by the time since when it was held, and the time on hold is added up: it does not count towards the age at
+// (held-mail.ts). What is not yet due stays where it waits, and is found by the same claim when its time has come. Released,
+// it is due by the time since when it was held, and the held time is added up: it does not count towards the age at
 // which mail is given up.
 import type { Database, Statement } from "better-sqlite3";
 import type { GuardBaseline } from "../../model/account.ts";
@@ -65,7 +65,7 @@ export function createHoldWrites(db: Database, recordAudit: (entry: AuditEntry) 
 
 /** The look-ups by which a start, and each minute, finds what is to be held and what is to be released. */
 export function createHoldViews(db: Database) {
-  // One seek an account that has something on hold.
+  // One seek for each account with held mail.
   const nextHolder: Statement<[string], { holder: string }> = db.prepare(
     `SELECT lease_owner AS holder FROM recipients INDEXED BY recipients_leased
      WHERE lease_owner IS NOT NULL AND lease_owner > ? ORDER BY lease_owner LIMIT 1`,

@@ -3,7 +3,7 @@
 // an attempt whose lease was lost, except a delivery: the mail must not be sent again.
 import type { Database, Statement } from "better-sqlite3";
 import type { NewEvent } from "../../model/event.ts";
-import type { NewSuppression, SecondLook } from "../../model/suppression.ts";
+import type { NewSuppression, NxdomainRecheck } from "../../model/suppression.ts";
 import type { Tally } from "../batch-counters.ts";
 import type { QueueStore } from "../interface/queue.ts";
 import { packSettlement, type PackedSettlement } from "../settlement-packing.ts";
@@ -12,7 +12,7 @@ import { none, noun, type Writing } from "./noun.ts";
 export interface SettlementParts {
   recordEvent(event: NewEvent): void;
   addSuppression(entry: NewSuppression, at: number): unknown;
-  askSecondLook(look: SecondLook): void;
+  addNxdomainRecheck(look: NxdomainRecheck): void;
 }
 
 export function createSettlementWrites(db: Database, tally: Tally, parts: SettlementParts) {
@@ -44,7 +44,7 @@ export function createSettlementWrites(db: Database, tally: Tally, parts: Settle
       if (s.tried === 1) insertAttempt.run(s);
       parts.recordEvent(s.event);
       if (s.suppression) parts.addSuppression(s.suppression, s.at);
-      if (s.secondLook) parts.askSecondLook(s.secondLook);
+      if (s.nxdomainRecheck) parts.addNxdomainRecheck(s.nxdomainRecheck);
       if (s.catchInInbox) catchMail.run(s);
       return true;
     },

@@ -18,7 +18,7 @@ import { migrate } from "./migrations.ts";
 import { databaseName, openReading, openWriting, prepareFiles } from "./engine/open.ts";
 import type { ReaderReport } from "./engine/reader.ts";
 import { createReaderLink } from "./engine/reader-link.ts";
-import { nobody } from "./engine/turns.ts";
+import { noAccount } from "./engine/write-queue.ts";
 import type { WriterReport } from "./engine/writer.ts";
 import { createSpace } from "./engine/space.ts";
 import { remote } from "./remote.ts";
@@ -42,7 +42,7 @@ export interface StoreOptions {
   /** Share of the disk, 0 to 1, under which new mail is refused (and never under 40 MB); 0 switches that off. */
   minFreeShare: number;
   /**
-   * The writing thread ended with calls under way. Nobody knows what was kept, and whoever waits for those calls is
+   * The writing thread ended with calls under way. What was kept is unknown, and the callers that wait for those calls are
    * not answered: the process has to end, and the next start takes back what was in flight.
    */
   onLost(detail: string): void;
@@ -77,7 +77,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       reader
         .checkpoint()
         .catch((error: Error) =>
-          log.warn({ detail: error.message }, "the write-ahead log was not copied; it is tried again"),
+          log.warn(
+            { detail: error.message },
+            "the checkpoint of the write-ahead log failed; it is tried again",
+          ),
         )
         .finally(() => (checkpointing = false));
     };
@@ -153,7 +156,7 @@ export const writerThread =
 /** The account whose turn a call takes: a list is of one account, or of many and takes the turn of its first. */
 export function ownerOf(arg: unknown): Owner {
   const one: unknown = Array.isArray(arg) ? arg[0] : arg;
-  if (typeof one !== "object" || one === null) return nobody;
+  if (typeof one !== "object" || one === null) return noAccount;
   if ("accountKey" in one) return one.accountKey as number;
-  return "scope" in one ? ownerOf(one.scope) : nobody;
+  return "scope" in one ? ownerOf(one.scope) : noAccount;
 }

@@ -29,7 +29,7 @@ export function prepareAtStart(db: Database, deps: { now: number; mint: IdMint; 
   }
 }
 
-/** Installing makes the account `default`, which nobody who has one account ever needs to name, and that of notices. */
+/** Installing makes the account `default`, which a user with one account never needs to name, and that of notices. */
 function makeFirstAccounts(db: Database, mint: IdMint, now: number): void {
   const add = db.prepare(
     "INSERT INTO accounts (id, name, status, created_at) VALUES (?, ?, 'active', ?) ON CONFLICT DO NOTHING",

@@ -96,12 +96,12 @@ export function createStatsCalls({ write, lists, lookups, space, clock, log }: S
     await folding;
     if (lookups.countsWait()) await fold();
   };
-  /** What the store refuses it has told; other counts stand on. */
+  /** The store has logged what it refuses; other counts continue. */
   const quietly = async (work: Promise<void>): Promise<void> => {
     try {
       await work;
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "counts could not be written");
+      if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "statistics could not be written");
     }
   };
 

@@ -6,7 +6,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import { addCounts, counterColumns, noCounts } from "../counters.ts";
 import { addAll, expand, quarterCounts, quartersOf } from "../day-counts.ts";
-import type { DayRow, Place, QuarterCounts, SortedRow } from "../day-counts.ts";
+import type { DayRow, RowKey, QuarterCounts, SortedRow } from "../day-counts.ts";
 import { merge, readWaiting } from "../quarter-counts.ts";
 import type { CountsOfQuarter, WaitingCounts } from "../quarter-counts.ts";
 
@@ -41,10 +41,10 @@ export function createStatsFold(db: Database) {
     `INSERT INTO stats_days (${counterColumns.join(", ")}, day, account_key, test, kind, scope, scope_key, key)
      VALUES (${counterColumns.map(() => "?").join(", ")}, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  const keys: Statement<[...Place, number], { n: number }> = db.prepare(
+  const keys: Statement<[...RowKey, number], { n: number }> = db.prepare(
     `SELECT count(*) AS n FROM (SELECT 1 FROM stats_days WHERE ${rowIs} LIMIT ?)`,
   );
-  const keptQuarters: Statement<[...Place, string], { counts: string }> = db.prepare(
+  const keptQuarters: Statement<[...RowKey, string], { counts: string }> = db.prepare(
     `SELECT counts FROM stats_quarters WHERE ${rowIs} AND key = ?`,
   );
   const putQuarters = db.prepare(
@@ -52,23 +52,23 @@ export function createStatsFold(db: Database) {
   );
 
   /** Raises a day's row. False: it is new, and the day has no room for more keys. `met`: keys of a list, as this piece knows. */
-  const raiseDay = ({ place, key, quarters }: DayRow, met: Map<string, number>): boolean => {
+  const raiseDay = ({ rowKey, key, quarters }: DayRow, met: Map<string, number>): boolean => {
     const sum = noCounts();
     for (const counts of quarters.values()) addCounts(sum, counts);
-    if (raise.run(...sum, ...place, key).changes > 0) return true;
-    const list = place.join("\n");
-    const n = met.get(list) ?? keys.get(...place, keysADay)?.n ?? 0;
+    if (raise.run(...sum, ...rowKey, key).changes > 0) return true;
+    const list = rowKey.join("\n");
+    const n = met.get(list) ?? keys.get(...rowKey, keysADay)?.n ?? 0;
     met.set(list, n + 1);
     if (n >= keysADay && key !== otherKey) return false;
-    insert.run(...sum, ...place, key);
+    insert.run(...sum, ...rowKey, key);
     return true;
   };
 
-  const addQuarters = ({ place, key, quarters }: DayRow): void => {
-    const text = keptQuarters.get(...place, key)?.counts;
+  const addQuarters = ({ rowKey, key, quarters }: DayRow): void => {
+    const text = keptQuarters.get(...rowKey, key)?.counts;
     const kept = quarterCounts(text === undefined ? [] : (JSON.parse(text) as QuarterCounts[]));
     addAll(kept, quarters);
-    putQuarters.run(...place, key, JSON.stringify(quartersOf(kept)));
+    putQuarters.run(...rowKey, key, JSON.stringify(quartersOf(kept)));
   };
 
   const write = (rows: Iterable<DayRow>): void => {
@@ -77,8 +77,8 @@ export function createStatsFold(db: Database) {
     for (const row of rows) {
       if (raiseDay(row, met)) addQuarters(row);
       else {
-        const list = row.place.join("\n");
-        const other = others.get(list) ?? { place: row.place, key: otherKey, quarters: new Map() };
+        const list = row.rowKey.join("\n");
+        const other = others.get(list) ?? { rowKey: row.rowKey, key: otherKey, quarters: new Map() };
         addAll(other.quarters, row.quarters);
         others.set(list, other);
       }
@@ -105,8 +105,8 @@ export function createStatsFold(db: Database) {
     taken.run(last);
     const rows = new Map<string, DayRow>();
     for (const sum of sums.values()) expand(rows, sum);
-    const sorted = [...rows.values()].map(({ place, key, quarters }): SortedRow => [
-      place,
+    const sorted = [...rows.values()].map(({ rowKey, key, quarters }): SortedRow => [
+      rowKey,
       key,
       quartersOf(quarters),
     ]);
@@ -122,8 +122,8 @@ export function createStatsFold(db: Database) {
       if (!next) return sort(most);
       takenSorted.run(next.seq);
       write(
-        (JSON.parse(next.body) as SortedRow[]).map(([place, key, quarters]) => ({
-          place,
+        (JSON.parse(next.body) as SortedRow[]).map(([rowKey, key, quarters]) => ({
+          rowKey,
           key,
           quarters: quarterCounts(quarters),
         })),

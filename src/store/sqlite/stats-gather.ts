@@ -1,5 +1,5 @@
-// Counting on the hot path: what a batch of calls counts is summed in memory and written as a row or a few just before
-// its COMMIT, so that it stands or falls with what was counted and costs the same whether the batch held one message
+// CounterMasks on the hot path: what a batch of calls counts is summed in memory and written as a row or a few just before
+// its COMMIT, so that it stands or falls with what was counted and costs the same whether the batch had one message
 // or a thousand. The rows wait there until they are folded into the statistics (stats-fold.ts).
 import type { Database } from "better-sqlite3";
 import type { Tally } from "../batch-counters.ts";

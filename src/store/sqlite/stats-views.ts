@@ -5,7 +5,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import { addCounts, counterColumns, dayOfQuarter, noCounts, quartersADay } from "../counters.ts";
 import type { Counts, StatsRow } from "../counters.ts";
-import { placeOf, quarterCounts } from "../day-counts.ts";
+import { rowKeyOf, quarterCounts } from "../day-counts.ts";
 import type { QuarterCounts } from "../day-counts.ts";
 
 /** Which days there are rows of, the first and the last. */
@@ -15,12 +15,12 @@ export interface StatsDays {
 }
 
 /** A stretch of quarters of an hour, the end left out. */
-export interface Stretch {
+export interface QuarterRange {
   from: number;
   to: number;
 }
 
-type Place = ReturnType<typeof placeOf>;
+type RowKey = ReturnType<typeof rowKeyOf>;
 
 export function createStatsViews(db: Database) {
   const rowIs = "account_key = ? AND test = ? AND kind = ? AND scope = ? AND scope_key = ?";
@@ -33,11 +33,11 @@ export function createStatsViews(db: Database) {
     "SELECT day FROM stats_days WHERE day > 0 ORDER BY day DESC LIMIT 1",
   );
   const day = db
-    .prepare<[...Place, string], Counts>(
+    .prepare<[...RowKey, string], Counts>(
       `SELECT ${counters} FROM stats_days WHERE day = ? AND ${rowIs} AND key = ?`,
     )
     .raw();
-  const quarters: Statement<[...Place, string], { counts: string }> = db.prepare(
+  const quarters: Statement<[...RowKey, string], { counts: string }> = db.prepare(
     `SELECT counts FROM stats_quarters WHERE day = ? AND ${rowIs} AND key = ?`,
   );
   const list = db
@@ -46,7 +46,7 @@ export function createStatsViews(db: Database) {
        ON d.day = j.value AND d.account_key = ? AND d.test = ? AND d.kind = ? AND d.scope = ? AND d.scope_key = ? GROUP BY d.key`,
     )
     .raw();
-  const listQuarters: Statement<Place, { key: string; counts: string }> = db.prepare(
+  const listQuarters: Statement<RowKey, { key: string; counts: string }> = db.prepare(
     `SELECT key, counts FROM stats_quarters WHERE day = ? AND ${rowIs}`,
   );
 
@@ -64,13 +64,13 @@ export function createStatsViews(db: Database) {
       let parted: { at: number; counts: Map<number, Counts> } | null = null;
       const quartersOf = (at: number): Map<number, Counts> => {
         if (parted?.at !== at)
-          parted = { at, counts: readQuarters(quarters.get(...placeOf(at, of), of.key)?.counts) };
+          parted = { at, counts: readQuarters(quarters.get(...rowKeyOf(at, of), of.key)?.counts) };
         return parted.counts;
       };
-      const sumOf = ({ from, to }: Stretch): Counts => {
+      const sumOf = ({ from, to }: QuarterRange): Counts => {
         const sum = noCounts();
         for (const { at, whole, begin, end } of daysOf({ from, to }, days)) {
-          if (whole) addCounts(sum, day.get(...placeOf(at, of), of.key) ?? []);
+          if (whole) addCounts(sum, day.get(...rowKeyOf(at, of), of.key) ?? []);
           else addWithin(sum, quartersOf(at), begin, end);
         }
         return sum;
@@ -79,15 +79,19 @@ export function createStatsViews(db: Database) {
     },
 
     /** Every key of a list with its sums. */
-    statsList(arg: { of: Omit<StatsRow, "key">; stretch: Stretch; days: StatsDays }): [string, Counts][] {
+    statsList(arg: {
+      of: Omit<StatsRow, "key">;
+      stretch: QuarterRange;
+      days: StatsDays;
+    }): [string, Counts][] {
       const { of } = arg;
       const found = new Map<string, Counts>();
       const parts = daysOf(arg.stretch, arg.days);
       const whole = parts.filter((part) => part.whole).map(({ at }) => at);
-      const [, ...place] = placeOf(0, of);
-      for (const [key, ...counts] of list.all(JSON.stringify(whole), ...place)) found.set(key, counts);
+      const [, ...rowKey] = rowKeyOf(0, of);
+      for (const [key, ...counts] of list.all(JSON.stringify(whole), ...rowKey)) found.set(key, counts);
       for (const { at, begin, end } of parts.filter((part) => !part.whole))
-        for (const { key, counts } of listQuarters.all(...placeOf(at, of))) {
+        for (const { key, counts } of listQuarters.all(...rowKeyOf(at, of))) {
           const sum = found.get(key) ?? noCounts();
           if (addWithin(sum, readQuarters(counts), begin, end)) found.set(key, sum);
         }
@@ -98,7 +102,7 @@ export function createStatsViews(db: Database) {
 
 /** The days that a stretch touches, as far as there are any: whole ones, and which quarters of the others. */
 function daysOf(
-  { from, to }: Stretch,
+  { from, to }: QuarterRange,
   days: StatsDays,
 ): { at: number; whole: boolean; begin: number; end: number }[] {
   const parts = [];

@@ -6,7 +6,7 @@ import { reasonStrength, type NewSuppression, type Suppression } from "../../mod
 import { removed } from "../changes.ts";
 import { kindOf, pageAt, pageOf } from "../cursor.ts";
 import type { SuppressionStore } from "../interface/suppressions.ts";
-import { mostOf, within, type Over } from "../limit.ts";
+import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { noun } from "./noun.ts";
 import { suppressionColumns } from "./suppression-columns.ts";
 import { createSuppressionLists } from "./suppression-lists.ts";
@@ -37,14 +37,14 @@ export function createSuppressionWrites(db: Database) {
   );
   const raise = db.prepare("UPDATE accounts SET suppressions_added = suppressions_added + ? WHERE key = ?");
 
-  const look = (entry: NewSuppression, at: number): Looked => {
+  const look = (entry: NewSuppression, at: number): MergedEntry => {
     const old = find.get(entry.accountKey, entry.canonical);
     return { ...merge(old, entry, at), wasByHand: old !== undefined && byHand.has(old.source) };
   };
   /** How many more were added by hand than before. */
-  const moreOf = ({ change, row, wasByHand }: Looked): number =>
+  const moreOf = ({ change, row, wasByHand }: MergedEntry): number =>
     change === "unchanged" ? 0 : Number(byHand.has(row.source)) - Number(wasByHand);
-  const write = ({ wasByHand: _was, ...next }: Looked): SuppressionChange => {
+  const write = ({ wasByHand: _was, ...next }: MergedEntry): SuppressionChange => {
     if (next.change !== "unchanged") put.run(next.row);
     return next;
   };
@@ -64,7 +64,7 @@ export function createSuppressionWrites(db: Database) {
       entries: NewSuppression[];
       at: number;
       most?: number;
-    }): SuppressionChange[] | Over {
+    }): SuppressionChange[] | LimitExceeded {
       const { entries, at, most = Infinity } = arg;
       const [first] = entries;
       if (first && most !== Infinity) {
@@ -82,7 +82,7 @@ export function createSuppressionWrites(db: Database) {
   };
 }
 
-interface Looked extends SuppressionChange {
+interface MergedEntry extends SuppressionChange {
   wasByHand: boolean;
 }
 

@@ -10,7 +10,7 @@ import { discardPiece, inPieces } from "../pieces.ts";
 import { overBoots } from "./boots.ts";
 import type { Remote } from "./remote.ts";
 
-/** Attempts that one transaction deletes at most: they may hold 4 KB each. */
+/** Attempts that one transaction deletes at most: they may have 4 KB each. */
 const attemptsPiece = 500;
 /** Attempts of one delivery, as the schedule has them. */
 const lastAttempt = 10;
@@ -58,12 +58,12 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
      VALUES (@endpointKey, @eventSeq, @startedAt, @attempt, @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
   );
   // A first attempt waits with the first ones again, a later one with the retries; it was last tried when its last failure was.
-  const giveBack = db.prepare(
+  const requeue = db.prepare(
     `UPDATE deliveries SET attempts = attempts - 1, lease_owner = NULL, due_at = iif(attempts = 1, 0, @dueAt), last_attempt_at =
          (SELECT max(attempted_at + duration_ms) FROM delivery_attempts WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq)
      WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND lease_owner = @owner`,
   );
-  const giveBackCounted = db.prepare(
+  const requeueCounted = db.prepare(
     `UPDATE deliveries SET lease_owner = NULL, due_at = @dueAt
      WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND lease_owner = @owner`,
   );
@@ -144,8 +144,8 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
         keepFailure.run({ ...rest, dueAt, outcome, startedAt: rest.at - rest.durationMs });
       }
     },
-    giveBackDeliveries(arg: { at: number; counted: boolean; deliveries: LeasedDelivery[] }): void {
-      const back = arg.counted ? giveBackCounted : giveBack;
+    requeueDeliveries(arg: { at: number; counted: boolean; deliveries: LeasedDelivery[] }): void {
+      const back = arg.counted ? requeueCounted : requeue;
       for (const delivery of arg.deliveries) back.run({ ...delivery, dueAt: Math.max(1, arg.at) });
     },
     takeBackDeliveries({ owner, now }: { owner: string; now: number }): number {

@@ -91,7 +91,7 @@ export function createDeliveryLists(db: Database) {
       const statuses = filter.statuses ?? deliveryAttemptStatuses;
       const event = filter.eventId === undefined ? null : eventSeq.get(filter.eventId, arg.accountKey);
       if (event === undefined) return { rows: [], next: null, hasMore: false };
-      const after = placeOf(page) ?? start;
+      const after = rowKeyOf(page) ?? start;
       const params: Params = {
         ...(event && event.seq < after.seq ? { ...start, seq: event.seq } : after),
         endpoint: arg.endpointKey,
@@ -117,7 +117,7 @@ export function createDeliveryLists(db: Database) {
   };
 }
 
-function placeOf({ after }: PageAt): Place | null {
+function rowKeyOf({ after }: PageAt): Place | null {
   const [seq, at, attempt] = (after ?? []).map(Number);
   return seq === undefined || at === undefined || attempt === undefined ? null : { seq, at, attempt };
 }

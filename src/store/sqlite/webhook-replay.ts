@@ -1,6 +1,6 @@
-// Puts events in line again for one endpoint: those that are named, or those of a stretch of time. What is in line
+// Requeues events for one endpoint: the named ones, or those of a range of time. What is queued
 // already stays as it is. A walk goes in pieces, so that no other write waits for a long history; it starts over with ten
-// attempts, due with the retries, so that new events' first attempts are not held up.
+// attempts, due with the retries, so that new events' first attempts are not delayed.
 import type { Database, Statement } from "better-sqlite3";
 import type { ReplayRequest } from "../../model/webhook.ts";
 
@@ -16,7 +16,7 @@ export interface ReplayPiece {
   at: number;
 }
 
-/** How many were put in line, and where the next piece begins; null: that was the last. */
+/** How many were queued, and where the next piece begins; null: that was the last. */
 export interface ReplayedPiece {
   queued: number;
   next: number | null;

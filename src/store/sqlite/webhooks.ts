@@ -8,7 +8,7 @@ import { everyone, nothing, removed } from "../changes.ts";
 import { pageAt, pageOf } from "../cursor.ts";
 import type { WebhookStore } from "../interface/webhooks.ts";
 import { assigned, inserted, selected } from "./columns.ts";
-import { mostOf, within, type Over } from "../limit.ts";
+import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "../pieces.ts";
 import { endpoints as table } from "./schema/events.ts";
@@ -60,7 +60,7 @@ function createEndpointWrites(db: Database) {
     createEndpoint({
       most = Infinity,
       ...endpoint
-    }: Omit<Endpoint, "key"> & { most?: number }): number | Over {
+    }: Omit<Endpoint, "key"> & { most?: number }): number | LimitExceeded {
       const has = countOf.get(endpoint.accountKey)?.n ?? 0;
       if (has >= most) return { over: has };
       return Number(insert.run({ ...endpoint, active: endpoint.active ? 1 : 0 }).lastInsertRowid);
@@ -166,7 +166,7 @@ export const webhooks = noun({
       touch(accountKey, "webhooks", removed);
       touch(accountKey, "events", removed);
     },
-    giveBackDeliveries(touch, { deliveries }) {
+    requeueDeliveries(touch, { deliveries }) {
       for (const { accountKey } of deliveries) touch(accountKey, "events");
     },
     takeBackDeliveries: (touch) => touch(everyone, "events"),
@@ -228,8 +228,8 @@ export const webhooks = noun({
     endpointsDue: async () => lookups.endpointsDue(),
     claimDeliveries: (claim) => write.claimDeliveries(claim),
     settleDeliveries: (results) => write.settleDeliveries(results),
-    giveBackDeliveries: (deliveries, at, { counted = false } = {}) =>
-      write.giveBackDeliveries({
+    requeueDeliveries: (deliveries, at, { counted = false } = {}) =>
+      write.requeueDeliveries({
         at,
         counted,
         deliveries: deliveries.map(({ accountKey, endpointKey, eventSeq, owner, attempt }) => ({

@@ -22,12 +22,7 @@ export async function withIdempotency<T>(
   effect: (store: Store) => Promise<T>,
   answer: (result: T) => KeptAnswer,
 ): Promise<AnsweredResult<T>> {
-  const scope: AnswerScope | null = request && {
-    accountKey: request.accountKey,
-    test: request.test ? 1 : 0,
-    key: request.key,
-    at: request.at,
-  };
+  const scope = request && scopeOf(request);
   const fingerprint = request?.fingerprint ?? new Uint8Array(0);
 
   for (;;) {
@@ -72,6 +67,10 @@ export async function withIdempotency<T>(
       throw error;
     }
   }
+}
+
+function scopeOf({ accountKey, test, key, at }: AnswerRequest): AnswerScope {
+  return { accountKey, test: test ? 1 : 0, key, at };
 }
 
 /** Leads out of an effect whose key was answered meanwhile. */

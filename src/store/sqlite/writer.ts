@@ -8,7 +8,7 @@ import { createAnswers } from "./idempotency.ts";
 import { createIdempotentWrite } from "./idempotent-write.ts";
 import { prepareCommands } from "./nouns.ts";
 import { createSequences } from "./sequences.ts";
-import { createSecondLookWrites } from "./nxdomain-rechecks.ts";
+import { createNxdomainRecheckWrites } from "./nxdomain-rechecks.ts";
 import { countUnsent } from "./queue-unsent.ts";
 import { createStatsGather } from "./stats-gather.ts";
 import { createSuppressionWrites } from "./suppressions.ts";
@@ -21,7 +21,7 @@ export function createWriter(db: Database) {
   const gather = createStatsGather(db, tally);
   const { recordEvent } = createEventWrites(db, tally, sequences);
   const { addSuppression } = createSuppressionWrites(db);
-  const { askSecondLook } = createSecondLookWrites(db, addSuppression);
+  const { addNxdomainRecheck } = createNxdomainRecheckWrites(db, addSuppression);
   const commands = prepareCommands(db, {
     tally,
     sequences,
@@ -29,7 +29,7 @@ export function createWriter(db: Database) {
     audit,
     recordEvent,
     addSuppression,
-    askSecondLook,
+    addNxdomainRecheck,
   });
   return {
     commands: { ...commands, ...createIdempotentWrite(db, tally, { answers, audit }, commands) },

@@ -185,7 +185,7 @@ export function reportContract(open: OpenStore): void {
       expect(await eventsOf(bounced)).toEqual(["message.bounced"]);
     });
 
-    test("a recipient of another message is nobody's", async () => {
+    test("a report on a recipient of another message changes nothing", async () => {
       const [mine, other] = [await delivered(), await delivered()];
       expect(await store.settleReports([report(mine, { recipientKey: other.key })])).toEqual(["already"]);
       expect(await eventsOf(other)).toEqual(["message.delivered"]);

@@ -275,7 +275,7 @@ export function retentionContract(open: OpenStore): void {
       await ask(t0);
       expect(await purge(t0 + day)).toEqual(nothing);
       expect(await ask(t0 + day)).toMatchObject({ kind: "replayed" });
-      expect(await ask(t0 + day + 1)).toMatchObject({ kind: "accepted" }); // expired, and taken anew
+      expect(await ask(t0 + day + 1)).toMatchObject({ kind: "accepted" }); // expired, and accepted again
       expect(await purge(t0 + day + 1)).toEqual(nothing);
       expect(await ask(t0 + 2 * day + 1)).toMatchObject({ kind: "replayed", body: '{"at":86400001}' });
       expect(await purge(t0 + 2 * day + 2)).toEqual({ ...nothing, idempotency: 1 });
@@ -302,7 +302,7 @@ export function retentionContract(open: OpenStore): void {
       expect(await piece(late, kept, 40)).toEqual({ ...nothing, more: false });
     });
 
-    test("what was made while a clock was years ahead holds nobody up, and a clock that went back removes nothing", async () => {
+    test("what was made while a clock was years ahead delays no other, and a clock that went back removes nothing", async () => {
       const ahead = t0 + 3650 * day;
       const wrong = await sendOne(ahead);
       await settle(wrong, ahead);

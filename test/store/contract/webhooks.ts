@@ -65,7 +65,7 @@ export function webhookContract(open: OpenStore): void {
         [events[2]?.id, 1],
         [events[0]?.id, 2],
       ]);
-      await store.giveBackDeliveries(next.deliveries, at + 20, { counted: true });
+      await store.requeueDeliveries(next.deliveries, at + 20, { counted: true });
       expect((await claimAll(endpoint.key, at + 19)).deliveries).toEqual([]);
       const again = await claimAll(endpoint.key, at + 20);
       expect(again.deliveries.map(({ attempt }) => attempt).sort((a, b) => a - b)).toEqual([2, 2, 3]);
@@ -152,7 +152,7 @@ export function webhookContract(open: OpenStore): void {
       const before = await shown();
       await store.settleDeliveries([{ ...late, result: { kind: "retry", dueAt: at } }]);
       await store.settleDeliveries([{ ...late, result: { kind: "dead_lettered" } }]);
-      await store.giveBackDeliveries([first], at);
+      await store.requeueDeliveries([first], at);
       expect(await shown()).toEqual(before);
       expect((await store.claimDeliveries(claim)).deliveries).toEqual([]);
       await store.settleDeliveries([{ ...late, status: 200, result: { kind: "delivered" } }]);

@@ -1,6 +1,6 @@
 // Group commit, the writer's side: a batch of calls in one BEGIN IMMEDIATE transaction, answered after
 // COMMIT. A call that fails by its own fault is undone alone; when the disk or the engine refuses, the whole
-// batch fails and the connection is opened anew before anything else is written: after a failed fsync the kernel may
+// batch fails and the connection is reopened before anything else is written: after a failed fsync the kernel may
 // have dropped the pages, and trying again would acknowledge what is not there.
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
@@ -83,7 +83,7 @@ export interface BatchRunner {
   /** What the writing connection answers about itself; opens it where it is not. */
   pragmas(): PragmasReadBack;
   run(batch: Batch): BatchResult;
-  /** Between batches, behind the answers: starts a log anew that has grown past what copying beside the writer keeps small. */
+  /** Between batches, behind the answers: restarts a log that has grown past what copying beside the writer keeps small. */
   tidy(): void;
   /** Copies the whole log into the database, empties it, and closes. */
   close(): void;

@@ -1,5 +1,5 @@
-// A database that is not the one that was written: unreadable, or empty where there was one. Nobody opens it until
-// somebody has looked: a start on it would sweep the spool as nobody's mail.
+// A database that is not the one that was written: unreadable, or empty where there was one. It is not opened until
+// an operator has looked: a start on it would sweep the spool as orphaned.
 import type { Database } from "better-sqlite3";
 import { readBack } from "./open.ts";
 

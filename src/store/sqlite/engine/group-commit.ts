@@ -1,5 +1,5 @@
 // Group commit, the loop's side: calls wait for each other. What has gathered leaves as one batch (commit-delay.ts says
-// when, turns.ts what of it), as ONE message whose bytes are one buffer that is handed over. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
+// when, write-queue.ts what of it), as ONE message whose bytes are one buffer that is handed over. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
 import type { Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../../../clock.ts";
 import type { Owner } from "../../../fairness.ts";
@@ -10,7 +10,7 @@ import type { PragmasReadBack } from "./open.ts";
 import type { Log } from "../../../log.ts";
 import type { ThreadHandlers } from "../../../thread.ts";
 import { StoreUnavailable } from "../../store.ts";
-import { createTurns, type Turn, type Turns } from "./turns.ts";
+import { createWriteQueue, type QueuedWrite, type WriteQueue } from "./write-queue.ts";
 import type { WalState } from "./wal.ts";
 import type { WriterReport, WriterRequest } from "./writer.ts";
 
@@ -32,7 +32,7 @@ export interface GroupCommitListeners {
   onWritten(command: string, arg: unknown, result: unknown): void;
   /** A batch was committed; its calls are answered. */
   onCommit(commit: Commit, wal: WalState): void;
-  /** The thread ended with calls under way: nobody knows which of them were kept, and they are never answered. */
+  /** The thread ended with calls under way: which of them were kept is unknown, and they are never answered. */
   onLost(detail: string): void;
   /** A batch was refused by the disk or the engine. */
   onRefusal(why: "full" | "failed", detail: string): void;
@@ -45,7 +45,7 @@ export interface GroupCommitParts {
   ownerOf(arg: unknown): Owner;
 }
 
-interface Waiting extends Turn {
+interface Waiting extends QueuedWrite {
   call: BatchCall;
   blobs: readonly Uint8Array[];
   resolve: (value: unknown) => void;
@@ -58,7 +58,7 @@ export function createGroupCommit(
   listeners: GroupCommitListeners,
 ): GroupCommit {
   let last = { calls: 0, commitMs: 0 };
-  const waiting = createTurns<Waiting>();
+  const waiting = createWriteQueue<Waiting>();
   let patience: Timer | null = null;
   /** The calls of the batch that is at the writer. */
   let inFlight: Waiting[] | null = null;
@@ -70,7 +70,7 @@ export function createGroupCommit(
   /** The thread has the database open: what it was given may be on disk. */
   let standing = false;
   const opening = Promise.withResolvers<PragmasReadBack>();
-  opening.promise.catch(() => undefined); // whoever waits for it hears of it
+  opening.promise.catch(() => undefined); // its callers get the error
 
   const refuseAll = (calls: Waiting[], error: StoreUnavailable): void => {
     for (const { reject } of calls) reject(error);
@@ -188,7 +188,7 @@ export function createGroupCommit(
 }
 
 /** Says what the calls of each owner cost, those that stood together at once. */
-function measure(turns: Turns<Waiting>, calls: readonly Waiting[], tookMs: readonly number[]): void {
+function measure(queue: WriteQueue<Waiting>, calls: readonly Waiting[], tookMs: readonly number[]): void {
   let count = 0;
   let ms = 0;
   let at = 0;
@@ -197,7 +197,7 @@ function measure(turns: Turns<Waiting>, calls: readonly Waiting[], tookMs: reado
     ms += tookMs[at] ?? 0;
     at += 1;
     if (calls[at]?.owner === owner) continue;
-    turns.measured(owner, ms, count);
+    queue.measured(owner, ms, count);
     count = 0;
     ms = 0;
   }

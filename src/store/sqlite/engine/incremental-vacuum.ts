@@ -1,5 +1,5 @@
 // Gives pages that nothing uses back to the disk, in small steps. Pages that mail will soon fill again are not among
-// them, so that a busy store does not shrink and grow all day: only as many are given back as stood empty during the
+// them, so that a busy store does not shrink and grow all day: only as many are returned as stood empty during the
 // whole of the last ten minutes, and those above 256 MB.
 import type { Database, Statement } from "better-sqlite3";
 
@@ -11,7 +11,7 @@ const mostKept = 65_536;
 /** Entries of that list that one step may look at, which takes 10 to 20 ms. */
 const mostLookedAt = 32_000_000;
 
-/** Of a step: the pages that were given back, and whether there are more. */
+/** Of a step: the pages that were returned, and whether there are more. */
 export type IncrementalVacuum = (now: number, limit: number) => { pages: number; more: boolean };
 
 export function createIncrementalVacuum(db: Database): IncrementalVacuum {

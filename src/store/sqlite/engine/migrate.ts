@@ -1,5 +1,5 @@
 // Runs the steps of a schema: forward only, one transaction a step, counted in PRAGMA user_version. Before a step on a
-// database that holds something, a copy is put beside it. A database that a newer program has written is refused, never
+// database with content, a copy is put beside it. A database that a newer program has written is refused, never
 // guessed at.
 import { chmodSync, closeSync, existsSync, fsyncSync, openSync, rmSync } from "node:fs";
 import type { Database } from "better-sqlite3";

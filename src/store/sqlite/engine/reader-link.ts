@@ -1,18 +1,18 @@
-// The loop's side of the reader's thread: a question is a promise.
+// The loop's side of the reader's thread: a read is a promise.
 import type { Worker } from "node:worker_threads";
 import type { Log } from "../../../log.ts";
 import type { ThreadHandlers } from "../../../thread.ts";
 import { checkpointName, type ReaderReport, type ReaderRequest } from "./reader.ts";
 
 export interface ReaderLink {
-  ask(question: string, arg: unknown): Promise<unknown>;
+  ask(read: string, arg: unknown): Promise<unknown>;
   /** Copies the write-ahead log into the database beside the writer. */
   checkpoint(): Promise<void>;
   ready(): Promise<void>;
   close(): Promise<void>;
 }
 
-interface Asked {
+interface PendingRead {
   name: string;
   resolve: (value: unknown) => void;
   reject: (error: Error) => void;
@@ -23,32 +23,29 @@ export function createReaderLink(
   log: Log,
   startReader: (handlers: ThreadHandlers<ReaderReport>) => Worker,
 ): ReaderLink {
-  const asked = new Map<number, Asked>();
+  const pending = new Map<number, PendingRead>();
   let lastId = 0;
   let worker: Worker | null = null;
   let closing = false;
   let ended: (() => void) | null = null;
   const opening = Promise.withResolvers<void>();
-  opening.promise.catch(() => undefined); // whoever waits for it hears of it
+  opening.promise.catch(() => undefined); // its callers get the error
 
   const onReport = (report: ReaderReport): void => {
     if (report.kind === "ready") return opening.resolve();
-    const question = asked.get(report.id);
-    asked.delete(report.id);
-    if (report.kind === "answer") question?.resolve(report.value);
-    else question?.reject(new Error(`${question.name}: ${report.detail}`));
+    const read = pending.get(report.id);
+    pending.delete(report.id);
+    if (report.kind === "answer") read?.resolve(report.value);
+    else read?.reject(new Error(`${read.name}: ${report.detail}`));
   };
   const onEnd = (error: Error | null): void => {
     worker = null;
     const cause = error ?? new Error("the reader's thread ended");
     opening.reject(cause);
     if (!closing)
-      log.error(
-        { detail: cause.message },
-        "the store's reader ended; it is started again by the next question",
-      );
-    for (const question of asked.values()) question.reject(cause);
-    asked.clear();
+      log.error({ detail: cause.message }, "the store's reader ended; it is started again by the next read");
+    for (const read of pending.values()) read.reject(cause);
+    pending.clear();
     ended?.();
   };
   const start = (): Worker => (worker ??= startReader({ onReport, onEnd }));
@@ -58,7 +55,7 @@ export function createReaderLink(
     if (closing) return Promise.reject(new Error("the store is closed"));
     return new Promise((resolve, reject) => {
       const id = ++lastId;
-      asked.set(id, { name, resolve, reject });
+      pending.set(id, { name, resolve, reject });
       post({ id, name, arg });
     });
   };
@@ -75,7 +72,7 @@ export function createReaderLink(
       if (!worker) return;
       await new Promise<void>((resolve) => {
         ended = resolve;
-        post("close"); // answered after every question before it
+        post("close"); // answered after every read before it
       });
     },
   };

@@ -63,7 +63,7 @@ export function serveReader(prepare: (db: Database) => Record<string, (arg: neve
   });
 }
 
-/** PASSIVE: waits for nobody and is in nobody's way. */
+/** PASSIVE: waits for no reader and blocks no writer. */
 function checkpoint(db: Database): void {
   db.pragma("wal_checkpoint(PASSIVE)");
 }

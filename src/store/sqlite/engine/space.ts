@@ -1,6 +1,6 @@
 // Is there room to take more in? Free space is looked at, at most once a second; under the mark new mail is refused
 // before the disk is really full, and the rest serves what was accepted. After a refused write a small one is tried
-// again and again, so that nobody has to restart anything when there is room once more.
+// again and again, so that no restart is needed when there is room again.
 import { statfsSync } from "node:fs";
 import type { Clock, Timer } from "../../../clock.ts";
 

@@ -1,5 +1,5 @@
 // How large the write-ahead log may grow. It is copied into the database beside the writer from 16 MB on; only where that
-// never catches up does the writer itself wait for readers and start it anew.
+// never catches up does the writer itself wait for readers and restart it.
 
 /** Of the log: bytes in it, and how many of them the database has already. */
 export interface WalState {
@@ -11,7 +11,7 @@ export interface WalState {
 export const frameBytes = 4096 + 24;
 /** Bytes that the database does not have yet, past which they are copied. */
 export const checkpointAtBytes = 16 * 1024 * 1024;
-/** Past this the writer starts the log anew, and nothing copies beside it. */
+/** Past this the writer restarts the log, and nothing copies beside it. */
 export const restartAtBytes = 256 * 1024 * 1024;
 /** After a restart that a reader prevented, the log grows by this before the next; by less where a copy was under way beside it. */
 export const restartAgainAfterBytes = 64 * 1024 * 1024;
@@ -19,7 +19,7 @@ export const restartSoonAfterBytes = 4 * 1024 * 1024;
 /** How long a restart waits for readers, with every caller behind it. */
 export const restartWaitMs = 200;
 /**
- * What the file keeps of its size when it starts anew: what it grows to under load while no reader holds it up. Syncing
+ * What the file keeps of its size when it is restarted: what it grows to under load while no reader delays it. Syncing
  * bytes that are overwritten takes half as long as syncing a file that grows.
  */
 export const keptBytes = restartAtBytes + restartAgainAfterBytes;

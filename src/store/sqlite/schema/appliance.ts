@@ -37,7 +37,7 @@ export const boots = sqliteTable("boots", {
   endedAt: integer("ended_at"),
 });
 
-/** At most one row: the door is closed to clients since then. */
+/** At most one row: the appliance is in maintenance mode since then. */
 export const maintenance = sqliteTable("maintenance", {
   key: integer("key").primaryKey(),
   since: integer("since").notNull(),

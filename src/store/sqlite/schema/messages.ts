@@ -86,7 +86,7 @@ export const recipients = sqliteTable(
     complainedAt: integer("complained_at"),
     /** 1: complaints came, and none of them suppressed the recipient. */
     complaintUnconfirmed: integer("complaint_unconfirmed"),
-    /** How long it was on hold, holds of now left out. */
+    /** How long it was held, the current hold excluded. */
     heldMs: integer("held_ms").notNull().default(0),
     provider: text("provider"),
     /** Its part of the message's content. */

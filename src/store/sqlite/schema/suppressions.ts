@@ -28,9 +28,9 @@ export const suppressions = sqliteTable(
   ],
 );
 
-/** Addresses whose domain did not exist, until a second look. */
-export const secondLooks = sqliteTable(
-  "second_looks",
+/** Addresses whose domain did not exist, until the recheck. */
+export const nxdomainRechecks = sqliteTable(
+  "nxdomain_rechecks",
   {
     accountKey: integer("account_key").notNull(),
     canonical: text("canonical").notNull(),
@@ -41,7 +41,7 @@ export const secondLooks = sqliteTable(
     entry: text("entry").notNull(),
   },
   (table) => [
-    index("second_looks_due").on(table.dueAt),
+    index("nxdomain_rechecks_due").on(table.dueAt),
     primaryKey({ columns: [table.accountKey, table.canonical] }),
   ],
 );

@@ -1,6 +1,6 @@
 // Where a webhook may go: https to the public internet, and to what the operator allows (`webhooks.allow_networks`).
 // An endpoint's URL is chosen by a customer and dialled by us, from inside the operator's network: without this
-// it would be a way into that network (SSRF). The text is judged at configuration, so that mistakes are told early; what
+// it would be a way into that network (SSRF). The text is judged at configuration, so that mistakes are reported early; what
 // protects is the judgement of the address that is really dialled, at each connection, because names change what they
 // point at. Literal hosts never reach `lookup`, so `literalRefusal` is asked before each request.
 import { isIP } from "node:net";
@@ -10,7 +10,7 @@ import { Refusal } from "../errors.ts";
 
 const longestUrl = 2048;
 
-/** Ports of other protocols, which the Fetch standard blocks ("port blocking"); 0 is no port. */
+/** Ports of other protocols, which the Fetch standard blocks ("port blocking"); 0 is not a port. */
 const badPorts = new Set(
   (
     "0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135 137 139 " +
@@ -19,7 +19,7 @@ const badPorts = new Set(
   ).split(" "),
 );
 
-export interface Guard {
+export interface SsrfFilter {
   /** Throws Refusal `validation_failed` (field `url`) where the URL may not be an endpoint. A name that does not resolve passes. */
   check(text: string): Promise<void>;
   /** Why the URL's host, where it is an address, may not be dialled; null where it may or is a name. */
@@ -29,10 +29,10 @@ export interface Guard {
 }
 
 /** `mayDial` decides on one literal address in any family. */
-export function createGuard(deps: {
+export function createSsrfFilter(deps: {
   resolver: Pick<Resolver, "a" | "aaaa">;
   mayDial(address: string): boolean;
-}): Guard {
+}): SsrfFilter {
   const literalRefusal = (url: URL): string | null => {
     const host = bareHost(url);
     return isIP(host) !== 0 && !deps.mayDial(host) ? `${host} is not a public address` : null;
@@ -88,7 +88,7 @@ function bareHost(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
 }
 
-/** Both families' addresses; none where the name has none or nobody could tell. */
+/** Both families' addresses; none if the name has none or the look-up failed. */
 async function addressesOf(resolver: Pick<Resolver, "a" | "aaaa">, name: string): Promise<string[]> {
   // RFC 6761 §6.3: these names are never asked for in the DNS.
   if (/(^|\.)localhost$/i.test(name)) return ["127.0.0.1"];

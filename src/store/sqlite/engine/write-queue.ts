@@ -1,6 +1,6 @@
 // Which of the calls that wait go to the writer next. An owner's calls keep their order, and owners share the writer's
 // time, so that an account that writes much waits for itself. One batch is at the writer at a time and what comes meanwhile
-// waits for it: a batch holds what is written in about ten milliseconds, as the writer has measured each owner's calls.
+// waits for it: a batch has what is written in about ten milliseconds, as the writer has measured each owner's calls.
 import type { Owner } from "../../../fairness.ts";
 import { Fifo } from "../../../fairness/fifo.ts";
 
@@ -14,9 +14,9 @@ const unmeasuredMs = 0.1;
 const newestPart = 0.1;
 const mostMeasured = 1000;
 /** Whose the calls are that are of no account, claims above all: all accounts wait for them, so half of the time is theirs. */
-export const nobody = "";
+export const noAccount = "";
 
-export interface Turns<T extends Turn> {
+export interface WriteQueue<T extends QueuedWrite> {
   readonly size: number;
   push(item: T): void;
   /** The next batch. `commitMs`: what a commit takes; a batch may be written for as long. */
@@ -25,33 +25,33 @@ export interface Turns<T extends Turn> {
   measured(owner: Owner, ms: number, calls: number): void;
 }
 
-export interface Turn {
+export interface QueuedWrite {
   readonly owner: Owner;
   readonly bytes: number;
 }
 
-interface Line<T> {
+interface OwnerQueue<T> {
   waiting: Fifo<T>;
   /** Time that it has been given and not used: a call that costs more than a share waits until it has enough. */
   creditMs: number;
 }
 
-export function createTurns<T extends Turn>(): Turns<T> {
+export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
   /** What waits, in its order, as long as it fits into one batch. */
   let together: T[] = [];
   let togetherBytes = 0;
   /** Where it does not: owners with calls that wait, the next one first. */
-  const lines = new Map<Owner, Line<T>>();
+  const queues = new Map<Owner, OwnerQueue<T>>();
   const costs = new Map<Owner, number>();
   let size = 0;
 
   const queue = (item: T): void => {
-    let line = lines.get(item.owner);
-    if (!line) {
-      line = { waiting: new Fifo(), creditMs: 0 };
-      lines.set(item.owner, line);
+    let own = queues.get(item.owner);
+    if (!own) {
+      own = { waiting: new Fifo(), creditMs: 0 };
+      queues.set(item.owner, own);
     }
-    line.waiting.push(item);
+    own.waiting.push(item);
   };
 
   const msOf = (items: readonly T[]): number => {
@@ -67,13 +67,50 @@ export function createTurns<T extends Turn>(): Turns<T> {
     return all;
   };
 
+  /** Every owner gets its share of `mostMs`; a call that costs more waits until its owner has the credit. */
+  const takeByOwner = (mostMs: number): T[] => {
+    const taken: T[] = [];
+    let bytes = 0;
+    let ms = 0;
+    /** Nothing more of this batch's bytes or calls is left for an owner whose turn it was. */
+    let full = false;
+    while (queues.size > 0 && ms < mostMs && !full) {
+      const shareMs = Math.max(mostMs / queues.size, leastShareMs);
+      const round = [...queues];
+      for (const [owner, own] of round) {
+        if (ms >= 2 * mostMs) break;
+        const cost = costs.get(owner) ?? unmeasuredMs;
+        own.creditMs += owner === noAccount ? Math.max(shareMs, mostMs / 2) : shareMs;
+        let fits = true;
+        for (let next = own.waiting.peek(); next && own.creditMs >= cost; next = own.waiting.peek()) {
+          fits = taken.length === 0 || (taken.length < mostCalls && bytes + next.bytes <= mostBytes);
+          if (!fits) break;
+          taken.push(next);
+          own.waiting.shift();
+          own.creditMs -= cost;
+          bytes += next.bytes;
+          ms += cost;
+        }
+        if (!fits) {
+          full = true;
+          own.creditMs = Math.min(own.creditMs, mostMs);
+          continue; // it keeps its place, and is the first of the next batch
+        }
+        queues.delete(owner); // behind the others
+        if (own.waiting.size > 0) queues.set(owner, own);
+      }
+    }
+    size -= taken.length;
+    return taken;
+  };
+
   return {
     get size() {
       return size;
     },
     push(item) {
       size += 1;
-      if (lines.size > 0) return queue(item);
+      if (queues.size > 0) return queue(item);
       together.push(item);
       togetherBytes += item.bytes;
     },
@@ -88,39 +125,7 @@ export function createTurns<T extends Turn>(): Turns<T> {
         }
         all.forEach(queue);
       }
-      const taken: T[] = [];
-      let bytes = 0;
-      let ms = 0;
-      /** Nothing more of this batch's bytes or calls is left for an owner whose turn it was. */
-      let full = false;
-      while (lines.size > 0 && ms < mostMs && !full) {
-        const shareMs = Math.max(mostMs / lines.size, leastShareMs);
-        const round = [...lines];
-        for (const [owner, line] of round) {
-          if (ms >= 2 * mostMs) break;
-          const cost = costs.get(owner) ?? unmeasuredMs;
-          line.creditMs += owner === nobody ? Math.max(shareMs, mostMs / 2) : shareMs;
-          let fits = true;
-          for (let next = line.waiting.peek(); next && line.creditMs >= cost; next = line.waiting.peek()) {
-            fits = taken.length === 0 || (taken.length < mostCalls && bytes + next.bytes <= mostBytes);
-            if (!fits) break;
-            taken.push(next);
-            line.waiting.shift();
-            line.creditMs -= cost;
-            bytes += next.bytes;
-            ms += cost;
-          }
-          if (!fits) {
-            full = true;
-            line.creditMs = Math.min(line.creditMs, mostMs);
-            continue; // it keeps its place, and is the first of the next batch
-          }
-          lines.delete(owner); // behind the others
-          if (line.waiting.size > 0) lines.set(owner, line);
-        }
-      }
-      size -= taken.length;
-      return taken;
+      return takeByOwner(mostMs);
     },
     measured(owner, ms, calls) {
       const mean = ms / calls;

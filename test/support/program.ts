@@ -1,5 +1,5 @@
-// The whole program in the test's own process: every room as the daemon wires them, a store on disk, a made-up DNS, and
-// the HTTP door on loopback behind a trusted proxy, so that a test says where its requests come from. Nothing leaves the
+// The whole program in the test's own process: every module as the daemon wires them, a store on disk, a made-up DNS, and
+// the HTTP server on loopback behind a trusted proxy, so that a test says where its requests come from. Nothing leaves the
 // machine. Fast enough for thousands of requests; nothing of it is faked but the network.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
@@ -18,22 +18,22 @@ import { silentLog, type Log } from "../../src/log.ts";
 import { startDnsServer, type DnsServer } from "./dns-server.ts";
 import { publish } from "./publish.ts";
 
-export interface Asked {
+export interface ProgramRequest {
   method: string;
   /** As it stands in the request line. */
   target: string;
   headers?: Record<string, string>;
   body?: Buffer | string;
-  door?: "public" | "admin";
+  listener?: "public" | "admin";
 }
 
-export interface Told {
+export interface ProgramResponse {
   status: number;
   headers: IncomingHttpHeaders;
   text: string;
 }
 
-export interface Door {
+export interface Program {
   dns: DnsServer;
   port: number;
   /** Where the program keeps everything. */
@@ -42,7 +42,7 @@ export interface Door {
   mailPorts(name: string): number[];
   /** Exceptions that were logged: what nobody expected. Errors without one are news for the operator. */
   failures: { fields: Record<string, unknown>; text: string }[];
-  ask(asked: Asked): Promise<Told>;
+  ask(asked: ProgramRequest): Promise<ProgramResponse>;
   /** Parsed, over the admin socket; fails where it is not 2xx. */
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into bodies of many shapes
   admin(method: string, path: string, body?: unknown, account?: string): Promise<any>;
@@ -57,8 +57,8 @@ export function routesAsData(): Route[] {
   return allRoutes(nothing as RouteDeps);
 }
 
-export interface DoorOptions {
-  /** Sections of svc.yaml, in place of the door's own; of `dns` the door keeps the servers. */
+export interface ProgramOptions {
+  /** Sections of svc.yaml, in place of this file's own; `dns.servers` stays this file's. */
   config?: Record<string, object>;
   /** What the whole program takes for the time. */
   clock?: Clock;
@@ -66,8 +66,12 @@ export interface DoorOptions {
   tls?: boolean;
 }
 
-export async function startDoor({ config = {}, clock, tls = false }: DoorOptions = {}): Promise<Door> {
-  const dir = mkdtempSync(join(tmpdir(), "svc-door-"));
+export async function startProgram({
+  config = {},
+  clock,
+  tls = false,
+}: ProgramOptions = {}): Promise<Program> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-program-"));
   const socket = join(dir, "admin.sock");
   const dns = await startDnsServer();
   const high = { burst: 1e6, per_second: 1e6 };
@@ -105,7 +109,7 @@ export async function startDoor({ config = {}, clock, tls = false }: DoorOptions
   });
   if ("faults" in loaded) throw new Error(loaded.faults.map(faultText).join("\n"));
 
-  const failures: Door["failures"] = [];
+  const failures: Program["failures"] = [];
   const log: Log = {
     ...silentLog,
     error: (fields, text) => void ("err" in fields && failures.push({ fields, text })),
@@ -124,10 +128,16 @@ export async function startDoor({ config = {}, clock, tls = false }: DoorOptions
     admin: new Agent({ keepAlive: true }),
   };
 
-  const ask = ({ method, target, headers = {}, body, door = "public" }: Asked): Promise<Told> =>
+  const ask = ({
+    method,
+    target,
+    headers = {},
+    body,
+    listener = "public",
+  }: ProgramRequest): Promise<ProgramResponse> =>
     new Promise((resolve, reject) => {
-      const where = door === "admin" ? { socketPath: socket } : { host: "127.0.0.1", port };
-      const own = door === "admin" ? {} : { "x-forwarded-proto": "https" };
+      const where = listener === "admin" ? { socketPath: socket } : { host: "127.0.0.1", port };
+      const own = listener === "admin" ? {} : { "x-forwarded-proto": "https" };
       const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
       const request = { ...where, method, path: target, headers: { ...own, ...length, ...headers } };
       const read = (res: IncomingMessage): void => {
@@ -141,17 +151,17 @@ export async function startDoor({ config = {}, clock, tls = false }: DoorOptions
           }),
         );
       };
-      const secure = tls && door === "public";
-      const req = (secure ? httpsRequest : httpRequest)({ ...request, agent: agents[door] }, read);
+      const secure = tls && listener === "public";
+      const req = (secure ? httpsRequest : httpRequest)({ ...request, agent: agents[listener] }, read);
       req.on("error", reject);
       req.setTimeout(100_000, () => req.destroy(new Error(`no answer within 100 s: ${method} ${target}`)));
       req.end(body);
     });
 
-  const admin: Door["admin"] = async (method, path, body, account = "default") => {
+  const admin: Program["admin"] = async (method, path, body, account = "default") => {
     const content = body === undefined ? {} : { body: JSON.stringify(body) };
     const headers = { "x-svc-account": account, "content-type": "application/json" };
-    const told = await ask({ method, target: path, headers, ...content, door: "admin" });
+    const told = await ask({ method, target: path, headers, ...content, listener: "admin" });
     if (told.status >= 300) throw new Error(`${method} ${path}: ${told.status} ${told.text}`);
     return told.text === "" ? null : JSON.parse(told.text);
   };

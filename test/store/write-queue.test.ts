@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import { createWriteQueue, type QueuedWrite } from "../../src/store/sqlite/engine/write-queue.ts";
+
+interface Call extends QueuedWrite {
+  name: string;
+}
+
+const call = (owner: number, n: number, bytes = 0): Call => ({ owner, bytes, name: `${owner}.${n}` });
+
+function waiting(counts: Record<number, number>) {
+  const queue = createWriteQueue<Call>();
+  for (const [owner, count] of Object.entries(counts))
+    for (let n = 0; n < count; n++) queue.push(call(Number(owner), n));
+  return queue;
+}
+
+const namesOf = (calls: Call[]): string[] => calls.map(({ name }) => name);
+
+test("owners take queue, each one's calls in their order", () => {
+  const queue = waiting({ 1: 3, 2: 1, 3: 2 });
+  expect(namesOf(queue.take(0))).toEqual(["1.0", "1.1", "1.2", "2.0", "3.0", "3.1"]); // as they came
+  expect(queue.size).toBe(0);
+  expect(queue.take(0)).toEqual([]);
+});
+
+test("a batch has what is written in ten milliseconds, or in as long as a commit takes", () => {
+  const queue = waiting({ 1: 500 });
+  queue.measured(1, 0.5, 1);
+  expect(queue.take(0)).toHaveLength(20);
+  expect(queue.take(50)).toHaveLength(100);
+  expect(queue.size).toBe(380);
+});
+
+test("the one call of an owner is in the next batch, however much another has waiting", () => {
+  const queue = waiting({ 1: 5000 });
+  queue.measured(1, 1, 1);
+  queue.take(0);
+  queue.push(call(2, 0));
+  expect(namesOf(queue.take(0))).toContain("2.0");
+});
+
+test("a call that takes longer than a batch may goes alone", () => {
+  const queue = waiting({ 1: 2 });
+  queue.measured(1, 400, 1);
+  expect(namesOf(queue.take(0))).toEqual(["1.0"]);
+  expect(namesOf(queue.take(0))).toEqual(["1.1"]);
+});
+
+test("one costly call does not end a batch: the others' go on, and its turn comes when its owner has saved enough", () => {
+  const queue = waiting({ 1: 10_000, 2: 2 });
+  queue.measured(1, 0.1, 1);
+  queue.measured(2, 40, 1);
+  const batches: string[][] = [];
+  for (let i = 0; i < 20; i++) batches.push(namesOf(queue.take(0)));
+  const quick = batches.filter((names) => names.every((name) => name.startsWith("1.")));
+  expect(quick.every(({ length }) => length >= 50)).toBe(true);
+  expect(batches.flat().filter((name) => name.startsWith("2."))).toEqual(["2.0", "2.1"]);
+  expect(batches.flat().length).toBeGreaterThan(1000);
+});
+
+test("what is of no account has half of the time beside many busy accounts", () => {
+  const queue = createWriteQueue<Call>();
+  for (let n = 0; n < 100; n++) queue.push({ owner: "", bytes: 0, name: `none.${n}` });
+  for (let owner = 1; owner <= 200; owner++) for (let n = 0; n < 50; n++) queue.push(call(owner, n));
+  const first = namesOf(queue.take(0));
+  expect(first.filter((name) => name.startsWith("none."))).toHaveLength(50);
+});
+
+test("a large call that no longer fits is the first of the next batch", () => {
+  const queue = createWriteQueue<Call>();
+  queue.push(call(1, 0, 3 * 1024 * 1024));
+  queue.push(call(2, 0, 3 * 1024 * 1024));
+  queue.push(call(3, 0));
+  expect(namesOf(queue.take(0))).toEqual(["1.0", "3.0"]);
+  queue.push(call(1, 1, 3 * 1024 * 1024));
+  expect(namesOf(queue.take(0))).toEqual(["2.0"]);
+});
+
+test("a batch has 4 MB and 1,000 calls at most", () => {
+  const queue = createWriteQueue<Call>();
+  for (let n = 0; n < 3; n++) queue.push(call(1, n, 2 * 1024 * 1024));
+  expect(queue.take(0)).toHaveLength(2);
+  expect(queue.take(0)).toHaveLength(1);
+  for (let n = 0; n < 1001; n++) queue.push(call(1, n));
+  queue.measured(1, 0.001, 1);
+  expect(queue.take(0)).toHaveLength(1000);
+});
+
+test("what an owner's calls cost follows what they cost lately", () => {
+  const queue = waiting({ 1: 1000 });
+  queue.measured(1, 10, 1);
+  for (let n = 0; n < 100; n++) queue.measured(1, 0.1, 1);
+  expect(queue.take(0).length).toBeGreaterThan(90);
+});
