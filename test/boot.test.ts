@@ -24,7 +24,7 @@ import {
   readAll,
 } from "./store/fixtures.ts";
 import { ManualClock, settle } from "./support/clock.ts";
-import { deferredOutcome, deliveredOutcome } from "./support/jobs.ts";
+import { deferredOutcome, deliveredOutcome, makeTrace } from "./support/jobs.ts";
 
 const minute = 60_000;
 const queueName = "x.test";
@@ -241,7 +241,8 @@ test("the start after a kill -9 sends at once what was in flight, each once", as
   await next.quiet();
   expect(next.mails.map(({ job }) => job.attempt)).toEqual([2]);
   expect(next.posts.map(({ attempt }) => attempt)).toEqual([2]);
-  next.mails[0]?.end(deliveredOutcome());
+  const [startedAt, endedAt] = [clock.now(), clock.now() + 1];
+  next.mails[0]?.end({ ...deliveredOutcome(), trace: makeTrace({ startedAt, endedAt }) });
   next.posts[0]?.end(answered);
   await until(async () => (await recipient())?.state === "delivered");
   await until(async () => (await delivery())?.status === "delivered");
