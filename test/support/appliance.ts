@@ -1,5 +1,6 @@
 // The built appliance as its own process, with a data directory of its own, for tests from the outside:
 // real listeners, real files, real signals. Needs `npm run build` before.
+import { randomInt } from "node:crypto";
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync, existsSync, readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
@@ -64,27 +65,32 @@ export interface ApplianceOptions {
   dataDir?: string;
 }
 
+/** Below the ports that a kernel gives to connections, which could take one while the appliance that it is for is down. */
+const lowestPort = 10_000;
+const portCount = 15_000;
 /** So that tests which run at once are never given the same port before one of them has taken it. */
 const handedOut = new Set<number>();
 
 /** Ports that were free a moment ago, and that nobody of this process was given before. */
 export async function freePorts(count: number, host = "127.0.0.1"): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, host);
-      await once(server, "listening");
-      return server;
-    }),
+  const ports: number[] = [];
+  while (ports.length < count) {
+    const port = lowestPort + randomInt(portCount);
+    if (handedOut.has(port)) continue;
+    handedOut.add(port);
+    if (await isFree(port, host)) ports.push(port);
+  }
+  return ports;
+}
+
+async function isFree(port: number, host: string): Promise<boolean> {
+  const server = createServer().listen(port, host);
+  const free = await once(server, "listening").then(
+    () => true,
+    () => false,
   );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === "object" && address ? address.port : 0;
-  });
-  const fresh = ports.filter((port) => !handedOut.has(port));
-  for (const port of fresh) handedOut.add(port);
-  const more = fresh.length < count ? await freePorts(count - fresh.length, host) : [];
-  await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
-  return [...fresh, ...more];
+  if (free) await new Promise((done) => server.close(done));
+  return free;
 }
 
 export async function startAppliance(options: ApplianceOptions = {}): Promise<Appliance> {
@@ -197,7 +203,8 @@ export async function eventually<T>(
 async function ready(child: ChildProcess, socket: string, log: () => string): Promise<void> {
   await eventually(
     async () => {
-      if (child.exitCode !== null) throw new Error(`svc serve ended with ${child.exitCode}:\n${log()}`);
+      if (child.exitCode !== null)
+        throw new Error(`svc serve ended with ${child.exitCode}:\n${log().slice(-1500)}`);
       if (!existsSync(socket)) return false;
       const answer = await exchange(false, {
         socketPath: socket,
