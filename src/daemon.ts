@@ -27,6 +27,7 @@ import { endAttemptsAtStop } from "./outbound/end-attempts.ts";
 import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
+import { createQueueAdmin } from "./queue/queue-admin.ts";
 import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
@@ -311,6 +312,7 @@ async function build({
     domains,
     webhooks,
     pools,
+    queue: createQueueAdmin({ store, recorder, note: queue.note, clock }),
     parsing,
     maintenance,
     guard,

@@ -47,6 +47,11 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         load: () => import("./commands/messages.ts"),
       },
       {
+        name: "queue",
+        about: "list, count, retry, hold, release, fail, delete",
+        load: () => import("./commands/queue.ts"),
+      },
+      {
         name: "events",
         alias: "event",
         about: "list, show, tail",

@@ -17,6 +17,7 @@ import type { MaintenanceStore } from "./interface/maintenance.ts";
 import type { MessageStore } from "./interface/messages.ts";
 import type { NxdomainRecheckStore } from "./interface/nxdomain-rechecks.ts";
 import type { QueueStore } from "./interface/queue.ts";
+import type { QueueEntryStore } from "./interface/queue-entries.ts";
 import type { ReportStore } from "./interface/reports.ts";
 import type { RetentionStore } from "./interface/retention.ts";
 import type { SendingPauseStore } from "./interface/sending-pause.ts";
@@ -34,6 +35,7 @@ export interface Store
     DomainStore,
     MessageStore,
     QueueStore,
+    QueueEntryStore,
     SendingPauseStore,
     MaintenanceStore,
     ReportStore,

@@ -17,6 +17,8 @@ import { allRoutes } from "../../src/http/routes.ts";
 import { pageOf } from "../../src/http/paging.ts";
 import { createHttp, type Http } from "../../src/http/server.ts";
 import { createStreams } from "../../src/http/streams.ts";
+import { createRecorder } from "../../src/events/record.ts";
+import { createQueueAdmin } from "../../src/queue/queue-admin.ts";
 import { createIdMint } from "../../src/ids.ts";
 import { silentLog, type Log } from "../../src/log.ts";
 import type { Account } from "../../src/model/account.ts";
@@ -142,6 +144,12 @@ export async function startHttp(
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
     pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
     maintenance: createMaintenance({ store, clock }),
+    queue: createQueueAdmin({
+      store,
+      recorder: createRecorder({ clock, mint }),
+      note: () => undefined,
+      clock,
+    }),
     parsing,
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,

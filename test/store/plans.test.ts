@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Database } from "better-sqlite3";
 import type { EventFilter } from "../../src/model/event.ts";
 import type { MessageFilter } from "../../src/model/message.ts";
+import { queueGroupings, queueParts, type QueueFilter } from "../../src/model/queue-entry.ts";
 import { patternNames } from "../../src/model/patterns.ts";
 import { packMessage } from "../../src/store/message-packing.ts";
 import { createAuditWrites } from "../../src/store/sqlite/audit.ts";
@@ -157,6 +158,15 @@ const eventFilters: EventFilter[] = [
   { webhookId: endpoint.id, deliveryStatus: "dead_lettered" },
 ];
 
+const queueFilters: QueueFilter[] = [
+  {},
+  { domain: "d", pool: "p" },
+  { domain: "d" },
+  { pool: "p" },
+  { status: "deferred", to: "a@b.test", tag: "t", provider: "google" },
+  Object.fromEntries(patternNames.map((name) => [name, "a*"])),
+];
+
 /** Every list with every filter, from the start and from further on. */
 function lists(): void {
   const reader = prepareLists(db);
@@ -165,6 +175,14 @@ function lists(): void {
     for (const filter of messageFilters) reader.listMessages({ accountKey: 1, filter, page, now: 1 });
     for (const filter of eventFilters) reader.listEvents({ accountKey: 1, filter, page });
   }
+  for (const after of [null, [0, "1.a/b", 1, "queued", 0, 1], [1, "", 1, "", 0, 1], [3, "", 0, "", 0, 1]]) {
+    for (const queue of queueFilters) {
+      const look = { accountKey: 1, filter: queue, parts: queueParts, now: 1 };
+      reader.listQueue({ ...look, page: { limit: 10, after } });
+      for (const by of queueGroupings) reader.countQueue({ ...look, by, after });
+    }
+  }
+  reader.queuedJobs({ accountKey: 1, keys: [1] });
   reader.listAudit({ filter: {}, page: { limit: 10, after: [1, 1] } });
   const filter = { reason: "manual", domain: "d", emailPrefix: "p" } as const;
   reader.listSuppressions({ accountKey: 1, filter, page: { limit: 10, after: ["a"] }, now: 1 });

@@ -12,7 +12,7 @@ import {
 } from "../../model/ip-pool.ts";
 import { everyone } from "../changes.ts";
 import type { IpPoolStore } from "../interface/ip-pools.ts";
-import { holderOf, isLeased } from "./held-mail.ts";
+import { holderOf, isLeased, operatorHolderOf } from "./held-mail.ts";
 import { createAssignmentRows, createAssignmentWrites } from "./ip-assignments.ts";
 import { createPoolRows } from "./ip-pool-rows.ts";
 import { none, noun } from "./noun.ts";
@@ -134,7 +134,8 @@ export function createPoolWrites(db: Database) {
       if (
         waits.get(scheduledQueues, before) ??
         inFlight.get(scheduledQueues, before) ??
-        onHold.get(holderOf(accountKey))
+        onHold.get(holderOf(accountKey)) ??
+        onHold.get(operatorHolderOf(accountKey))
       )
         return refused("has_mail");
       const key = keyOf(accountKey, name);

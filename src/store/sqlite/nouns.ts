@@ -17,6 +17,7 @@ import { messages } from "./messages.ts";
 import type { Parts, Writing } from "./noun.ts";
 import { nxdomainRechecks } from "./nxdomain-rechecks.ts";
 import { queue } from "./queue.ts";
+import { queueEntries } from "./queue-entries.ts";
 import { reports } from "./reports.ts";
 import { retention } from "./retention.ts";
 import { secrets } from "./secrets.ts";
@@ -42,6 +43,7 @@ const nouns = {
   messages,
   nxdomainRechecks,
   queue,
+  queueEntries,
   reports,
   retention,
   secrets,

@@ -3,7 +3,7 @@
 // account is one stretch of either index. Scheduled queues of no account (mail of test keys) and what was in an attempt's hands are
 // few, and their rows are looked at.
 import type { Database, Statement } from "better-sqlite3";
-import { firstHolder, holderOf } from "./held-mail.ts";
+import { firstHolder, holderOf, operatorHolderOf } from "./held-mail.ts";
 import type { Usage } from "../batch-counters.ts";
 
 /** Behind every scheduled queue that begins with a digit. */
@@ -25,7 +25,11 @@ export function* countUnsent(db: Database): Generator<[accountKey: number, usage
     db.prepare(`SELECT account_key AS accountKey, ${usage} FROM recipients ${rows} GROUP BY account_key`),
   );
   for (const { key } of accounts.all()) {
-    for (const found of [waiting.get(`${key}.`, `${key}/`), held.get(holderOf(key))]) {
+    for (const found of [
+      waiting.get(`${key}.`, `${key}/`),
+      held.get(holderOf(key)),
+      held.get(operatorHolderOf(key)),
+    ]) {
       if (found && found.recipients > 0) yield [key, found];
     }
   }

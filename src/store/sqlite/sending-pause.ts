@@ -8,7 +8,7 @@ import type { GuardBaseline } from "../../model/account.ts";
 import type { AuditEntry } from "../../model/audit.ts";
 import { everyone } from "../changes.ts";
 import type { SendingPauseStore } from "../interface/sending-pause.ts";
-import { accountOf, firstHolder, holderOf } from "./held-mail.ts";
+import { accountOf, firstHolder, firstOperatorHolder, holderOf } from "./held-mail.ts";
 import { noun, none, type Writing } from "./noun.ts";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { gt } from "drizzle-orm";
@@ -68,7 +68,7 @@ export function createHoldViews(db: Database) {
   // One seek for each account with held mail.
   const nextHolder: Statement<[string], { holder: string }> = db.prepare(
     `SELECT lease_owner AS holder FROM recipients INDEXED BY recipients_leased
-     WHERE lease_owner IS NOT NULL AND lease_owner > ? ORDER BY lease_owner LIMIT 1`,
+     WHERE lease_owner IS NOT NULL AND lease_owner > ? AND lease_owner < '${firstOperatorHolder}' ORDER BY lease_owner LIMIT 1`,
   );
   const paused = drizzle({ client: db }).select().from(accounts).where(gt(accounts.pausedAt, 0)).prepare();
   return {

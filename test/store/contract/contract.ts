@@ -11,6 +11,7 @@ import { engineContract } from "./engine.ts";
 import { eventContract } from "./events.ts";
 import { messageListContract } from "./message-lists.ts";
 import { queueContract } from "./queue.ts";
+import { queueEntryContract } from "./queue-entries.ts";
 import { reportContract } from "./reports.ts";
 import { retentionContract } from "./retention.ts";
 import { settlementContract } from "./settlement.ts";
@@ -31,6 +32,7 @@ const contracts = [
   eventContract,
   messageListContract,
   queueContract,
+  queueEntryContract,
   reportContract,
   retentionContract,
   settlementContract,

@@ -1,0 +1,157 @@
+// `svc queue`: what waits to be sent and why, and acts on it. An act counts first, prints the count and asks.
+import type { Command } from "commander";
+import { queueGroupings } from "../../model/queue-entry.ts";
+import { orList } from "../../word-list.ts";
+import { agree } from "../ask.ts";
+import type { Cli } from "../cli.ts";
+import { usage } from "../fault.ts";
+import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { field } from "../output.ts";
+
+const filters = {
+  to: ["<email>", "to this address"],
+  from: ["<email>", "from this address"],
+  domain: ["<domain>", "to addresses of this domain"],
+  provider: ["<name>", "last tried at this provider (google) or mail host's domain"],
+  pool: ["<name>", "of this IP pool"],
+  ip: ["<address>", "last tried from this address"],
+  tag: ["<tag>", "with this tag"],
+  status: ["<status>", "scheduled, queued, deferred, held, sending"],
+  code: ["<code>", "last reply code"],
+  enhanced: ["<status>", "last enhanced status code"],
+  key: ["<id>", "accepted with this API key"],
+} as const;
+type FilterFlags = { [name in keyof typeof filters]?: string };
+
+interface Act {
+  name: string;
+  about: string;
+  /** `Retry`, in the question. */
+  verb: string;
+  done: string;
+  warning?: string;
+}
+
+const acts: readonly Act[] = [
+  { name: "retry", about: "try deferred recipients now", verb: "Retry", done: "due now" },
+  {
+    name: "hold",
+    about: "hold recipients until they are released; held time does not count towards their age",
+    verb: "Hold",
+    done: "held",
+  },
+  { name: "release", about: "release what was held", verb: "Release", done: "released" },
+  {
+    name: "fail",
+    about: "bounce recipients without another attempt, with an event",
+    verb: "Fail",
+    done: "bounced",
+    warning: " This cannot be undone.",
+  },
+  {
+    name: "delete",
+    about: "cancel recipients, without an event",
+    verb: "Delete",
+    done: "canceled",
+    warning: " This cannot be undone.",
+  },
+];
+
+export function register(queue: Command, cli: Cli): void {
+  addFilters(
+    addListOptions(
+      queue.command("list").description("list what is in the queue, with the last reply"),
+      false,
+    ),
+  ).action((flags: ListFlags & FilterFlags) =>
+    printList(cli, flags, {
+      path: "/v1/queue",
+      query: queryOf(flags),
+      columns: [
+        field("message_id", "message"),
+        field("email", "to"),
+        field("status"),
+        field("attempts"),
+        field("next_attempt_at", "next attempt"),
+        field("ip_pool", "pool"),
+        field("provider"),
+        field("smtp_response", "last reply"),
+      ],
+      empty: "Nothing.",
+    }),
+  );
+  addFilters(queue.command("count").description("count what is in the queue"))
+    .option("--by <what>", orList(queueGroupings), "domain")
+    .option("--limit <n>", "groups to show, the largest first")
+    .action(async (flags: FilterFlags & { by: string; limit?: string }) => {
+      const query = { ...queryOf(flags), by: flags.by, limit: flags.limit };
+      const answer = await cli.client.call("GET", "/v1/queue/count", { query });
+      if (cli.out.json) return cli.out.body(answer.text);
+      const groups = rowsOf({ data: answer.json["groups"] });
+      if (groups.length === 0) cli.out.note("Nothing.");
+      else
+        cli.out.table(
+          [
+            { title: flags.by, of: (row) => row["value"] ?? "(not tried yet)" },
+            field("recipients"),
+            field("held"),
+            field("next_attempt_at", "next attempt"),
+          ],
+          groups,
+        );
+      cli.out.note(totalOf(answer.json));
+    });
+  for (const act of acts) addAct(queue, cli, act);
+}
+
+function addAct(queue: Command, cli: Cli, { name, about, verb, done, warning = "" }: Act): void {
+  addFilters(queue.command(name).description(about))
+    .option("--all", "all of the account's recipients, where no filter is given")
+    .option("--yes", "skip the prompt")
+    .action(async (flags: FilterFlags & { all?: boolean; yes?: boolean }) => {
+      const body = queryOf(flags);
+      if (Object.keys(body).length === 0 && flags.all !== true)
+        throw usage(
+          `${name} needs a filter, as --domain, or --all`,
+          `To see what there is: ${cli.program} queue count`,
+        );
+      if (flags.yes !== true) {
+        const { json } = await cli.client.call("GET", "/v1/queue/count", {
+          query: { ...body, by: "status" },
+        });
+        await agree(cli, `${totalOf(json)} ${verb} them?${warning}`, false);
+      }
+      let recipients = 0;
+      for (let cursor: unknown; ;) {
+        const { json, text } = await cli.client.call("POST", `/v1/queue/${name}`, {
+          body: { ...body, ...(cursor === undefined ? {} : { cursor }) },
+        });
+        if (cli.out.json) cli.out.body(text);
+        recipients += Number(json["recipients"]);
+        cursor = json["next_cursor"];
+        if (json["has_more"] !== true) break;
+      }
+      if (!cli.out.json)
+        cli.out.line(`${recipients} ${recipients === 1 ? "recipient" : "recipients"} ${done}`);
+    });
+}
+
+function addFilters(command: Command): Command {
+  for (const [name, [value, about]] of Object.entries(filters)) command.option(`--${name} ${value}`, about);
+  return command;
+}
+
+function queryOf(flags: FilterFlags): Record<string, string> {
+  return Object.fromEntries(
+    (Object.keys(filters) as (keyof FilterFlags)[]).flatMap((name) => {
+      const value = flags[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+function totalOf(counted: Record<string, unknown>): string {
+  const [recipients, held] = [Number(counted["recipients"]), Number(counted["held"])];
+  const more = counted["complete"] === false ? "more than " : "";
+  return `${more}${recipients} ${recipients === 1 ? "recipient" : "recipients"}${held > 0 ? `, ${held} of them held` : ""}.`;
+}
