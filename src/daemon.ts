@@ -28,6 +28,7 @@ import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
 import { createQueueAdmin } from "./queue/queue-admin.ts";
+import { createQueuePauses } from "./queue/queue-pauses.ts";
 import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
@@ -182,7 +183,15 @@ async function build({
   const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
-  const destinations = createDestinations({ delivery, pools, messages, verpSecret, clock });
+  const queuePauses = createQueuePauses({ store, clock });
+  const destinations = createDestinations({
+    delivery,
+    pools,
+    unpaused: queuePauses.usable,
+    messages,
+    verpSecret,
+    clock,
+  });
   const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
   const settleDeps = {
     recorder,
@@ -199,6 +208,7 @@ async function build({
     suppressedSince: destinations.suppressedSince(store),
     settlementOf: (job, outcome, now, group) => settlementOf(settleDeps, job, outcome, now, group),
     isPaused: sendingPause.isPaused,
+    isQueuePaused: queuePauses.isPaused,
     onNoSource: destinations.onNoSource,
     shaping,
     random: Math.random,
@@ -211,6 +221,7 @@ async function build({
     delivery.reconsider();
     queue.onSourcesChanged();
   });
+  queuePauses.onChange(queue.onPausesChanged);
   sendingPause.onReleased(queue.note);
   const runner = endAttemptsAtStop(queue, delivery, clock);
   const submission = createSubmission({ store, domains, pools, runner, config, tokens, clock, mint });
@@ -312,6 +323,7 @@ async function build({
     domains,
     webhooks,
     pools,
+    queuePauses,
     queue: createQueueAdmin({ store, recorder, note: queue.note, clock }),
     parsing,
     maintenance,
@@ -346,7 +358,7 @@ async function build({
   };
   return {
     layers: [
-      [boot, outside, pools, access.security],
+      [boot, outside, pools, queuePauses, access.security],
       [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {

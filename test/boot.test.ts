@@ -130,6 +130,7 @@ function daemon(store: Store, clock: ManualClock, node: string) {
       attempt: (job) => new Promise((end) => mails.push({ job, end })),
     }),
     suppressedSince: async () => null,
+    isQueuePaused: () => false,
     isPaused: () => false,
     onNoSource: () => undefined,
     settlementOf: (job, outcome, now, group) => settlementOf(deps, job, outcome, now, group),

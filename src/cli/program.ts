@@ -48,7 +48,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       },
       {
         name: "queue",
-        about: "list, count, retry, hold, release, fail, delete",
+        about: "list, count, retry, hold, release, fail, delete, pause, resume, pauses",
         load: () => import("./commands/queue.ts"),
       },
       {

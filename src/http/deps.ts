@@ -10,6 +10,7 @@ import type { Log } from "../log.ts";
 import type { Parsing } from "../parsing/parsing.ts";
 import type { Pools } from "../pools/pools.ts";
 import type { QueueAdmin } from "../queue/queue-admin.ts";
+import type { QueuePauses } from "../queue/queue-pauses.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
@@ -29,6 +30,7 @@ export interface HttpDeps {
   guard: Pick<AbuseGuard, "resume">;
   pools: Pools;
   queue: QueueAdmin;
+  queuePauses: Pick<QueuePauses, "list" | "of" | "reload">;
   parsing: Pick<Parsing, "readContent">;
   clock: Clock;
   log: Log;

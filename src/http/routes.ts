@@ -17,6 +17,7 @@ import { keyRoutes } from "./resources/keys.ts";
 import { maintenanceRoutes } from "./resources/maintenance.ts";
 import { messageContentRoutes } from "./resources/message-content.ts";
 import { messageRoutes } from "./resources/messages.ts";
+import { queuePauseRoutes } from "./resources/queue-pauses.ts";
 import { queueRoutes } from "./resources/queue.ts";
 import { recipientRoutes } from "./resources/recipients.ts";
 import { smtpCredentialRoutes } from "./resources/smtp-credentials.ts";
@@ -53,6 +54,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...tailRoutes(deps), // GET /v1/events/tail
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
+    ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume
     ...recipientRoutes(deps), // POST /v1/recipients/forget
   ];
   return [...routes, ...descriptionRoutes(deps, routes)]; // GET /openapi.json, /docs

@@ -30,6 +30,8 @@ export interface Destinations {
 export interface DestinationsDeps {
   delivery: Pick<Delivery, "route" | "families" | "attempt">;
   pools: Pick<Pools, "sourcesOf" | "noteWaiting">;
+  /** The addresses of a list that are not paused (queue/queue-pauses.ts). */
+  unpaused(sources: readonly Source[]): readonly Source[];
   messages: SignedMessages;
   /** Signs VERP return paths, 32 bytes. */
   verpSecret: Uint8Array;
@@ -39,6 +41,7 @@ export interface DestinationsDeps {
 export function createDestinations({
   delivery,
   pools,
+  unpaused,
   messages,
   verpSecret,
   clock,
@@ -107,9 +110,9 @@ export function createDestinations({
         group: route.group,
         account: accountKey,
         readyQueue: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
-        sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),
+        sources: () => unpaused(pools.sourcesOf(accountKey, ipPool).usable(family)),
         prepare: messages.signAhead,
-        sourcesOf: (wanted) => pools.sourcesOf(accountKey, ipPool).usable(wanted),
+        sourcesOf: (wanted) => unpaused(pools.sourcesOf(accountKey, ipPool).usable(wanted)),
         attempt: (job, mayFinish, source, sourceOf) => send(job, route, mayFinish, source, sourceOf),
       };
     },

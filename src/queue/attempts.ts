@@ -40,6 +40,8 @@ export interface AttemptsDeps {
   suppressedSince(job: Job): Promise<Outcome | null>;
   /** No mail of the account is tried: it is requeued, and the store holds it. */
   isPaused(accountKey: number): boolean;
+  /** Mail of the scheduled queue gets no attempt (queue-pauses.ts). `group`: of its destination; null: not known yet. */
+  isQueuePaused(queueName: string, group: string | null): boolean;
   /** The recipient waits in the store until `dueAt`. */
   onDeferred(job: Job, dueAt: number): void;
   stopping(): boolean;
@@ -63,7 +65,7 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       ready.leave(queue, slot);
     };
     const startedAt = now();
-    if (deps.isPaused(job.message.accountKey)) {
+    if (deps.isPaused(job.message.accountKey) || deps.isQueuePaused(job.queueName, to.group)) {
       free();
       return claims.requeue([job], startedAt);
     }

@@ -18,7 +18,7 @@ import { createWrites } from "./writes.ts";
 
 export interface RunnerDeps extends Pick<
   AttemptsDeps,
-  "settlementOf" | "suppressedSince" | "isPaused" | "leaseValid"
+  "settlementOf" | "suppressedSince" | "isPaused" | "isQueuePaused" | "leaseValid"
 > {
   store: Pick<Store, "scheduledQueues" | "claimDue" | "release" | "takeBackLeases" | "settle">;
   /** Routes a scheduled queue as of now; cheap when it is known. Never rejects for what a network does. */
@@ -52,12 +52,14 @@ export interface Runner extends Service {
   note(queueName: string, dueAt: number): void;
   /** The usable addresses of a pool changed: mail that waited for one is routed again. */
   onSourcesChanged(): void;
+  /** A pause of a part of the queue began or ended. */
+  onPausesChanged(): void;
   /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
 }
 
 const queuePage = 1000;
-/** Mail of a pool without a usable address is routed again when that changes, and in any case after this. */
+/** Mail that is paused, or of a pool without a usable address, is routed again when that changes, and in any case after this. */
 const noSourceMs = 600_000;
 
 export function createRunner(deps: RunnerDeps): Runner {
@@ -88,6 +90,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   });
 
   function route(queueName: string): void {
+    if (deps.isQueuePaused(queueName, null)) return wait(queueName);
     const to = routing.known(queueName);
     if (to) enqueue(queueName, to);
     else void ask(queueName);
@@ -100,6 +103,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   }
 
   function enqueue(queueName: string, to: Destination): void {
+    if (deps.isQueuePaused(queueName, to.group)) return wait(queueName);
     const queue = ready.of(to);
     if (ready.hasSource(queue)) waits.end(queueName, now());
     queue.due.push({ queueName, to });
@@ -130,10 +134,19 @@ export function createRunner(deps: RunnerDeps): Runner {
     const queueName = queue.due[0]?.queueName ?? queue.ready[0]?.job.queueName;
     if (queueName !== undefined) deps.onNoSource(queueName);
     void requeue([queue]);
-    for (const { queueName } of queue.due.splice(0)) {
-      waits.begin(queueName, now());
-      scheduled.comesBack(queueName, now() + noSourceMs);
-    }
+    for (const { queueName } of queue.due.splice(0)) wait(queueName);
+  }
+
+  /** Until it changes what may be sent. */
+  function wait(queueName: string): void {
+    waits.begin(queueName, now());
+    scheduled.comesBack(queueName, now() + noSourceMs);
+  }
+
+  /** What waits for a change is looked at again. */
+  function reconsider(): void {
+    for (const queue of ready.all()) pump(queue);
+    for (const queueName of waits.changed(now())) scheduled.add(queueName, now());
   }
 
   const requeue = (queues: ReadyQueue[]): Promise<void> =>
@@ -179,7 +192,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     },
     reserve(queueName) {
       const to = started && !blocked() ? routing.known(queueName) : null;
-      if (!to) return null;
+      if (!to || deps.isQueuePaused(queueName, to.group)) return null;
       const queue = ready.of(to);
       if (queue.ready.length > 0 || queue.due.length > 0 || ready.room(queue) === 0) return null;
       const slot = ready.take(queue);
@@ -195,8 +208,14 @@ export function createRunner(deps: RunnerDeps): Runner {
     note: scheduled.add,
     onSourcesChanged() {
       routing.forget(); // which families a pool has is a part of them
-      for (const queue of ready.all()) pump(queue);
-      for (const queueName of waits.changed(now())) scheduled.add(queueName, now());
+      reconsider();
+    },
+    onPausesChanged() {
+      for (const { due, group } of ready.all())
+        for (const next of due.splice(0))
+          if (deps.isQueuePaused(next.queueName, group)) wait(next.queueName);
+          else due.push(next);
+      reconsider();
     },
     counts: () => ({ active: attempts.active(), unwritten: writes.kept() }),
   };

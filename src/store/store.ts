@@ -18,6 +18,7 @@ import type { MessageStore } from "./interface/messages.ts";
 import type { NxdomainRecheckStore } from "./interface/nxdomain-rechecks.ts";
 import type { QueueStore } from "./interface/queue.ts";
 import type { QueueEntryStore } from "./interface/queue-entries.ts";
+import type { QueuePauseStore } from "./interface/queue-pauses.ts";
 import type { ReportStore } from "./interface/reports.ts";
 import type { RetentionStore } from "./interface/retention.ts";
 import type { SendingPauseStore } from "./interface/sending-pause.ts";
@@ -36,6 +37,7 @@ export interface Store
     MessageStore,
     QueueStore,
     QueueEntryStore,
+    QueuePauseStore,
     SendingPauseStore,
     MaintenanceStore,
     ReportStore,

@@ -1,5 +1,5 @@
 // The queue in the operator's hands, through the built program: what waits is counted and listed with the receiver's reply,
-// and is retried, held, released, failed and deleted by `svc queue`.
+// and is retried, held, released, failed, deleted and paused by `svc queue`.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually, type Appliance } from "../support/appliance.ts";
 import { startSending, type Sending } from "../support/sending.ts";
@@ -72,4 +72,20 @@ test("failed mail has bounced with an event, deleted mail is canceled", async ()
   const { json } = await svc.admin("GET", `/v1/events?message_id=${failed}&event=message.bounced`);
   expect(json.data[0].data.smtp_response).toContain("[local]");
   expect(await run("queue", "count")).not.toContain("one.test");
+});
+
+test("mail of a paused domain waits, over a restart too, and is sent when the pause is ended", async () => {
+  const paused = await run("queue", "pause", "--domain", "one.test", "--for", "1h", "--yes");
+  expect(paused).toContain("domain one.test is paused until");
+  receiver.options.reply = {};
+  const before = receiver.mails.length;
+  const id = await send("pat@one.test", "queued");
+  await svc.kill();
+  await svc.restart();
+  expect(await run("queue", "list")).toContain("\tdomain\t");
+  expect(await run("queue", "pauses")).toContain("one.test");
+  await run("queue", "retry", "--all", "--yes");
+  expect([await statusOf(id), receiver.mails.length]).toEqual(["queued", before]);
+  await run("queue", "resume", "--domain", "one.test");
+  await eventually(async () => (await statusOf(id)) === "delivered");
 });

@@ -82,6 +82,7 @@ const asks = (): Record<string, string> => ({
   "/v1/maintenance": "/v1/maintenance",
   "/v1/queue": "/v1/queue",
   "/v1/queue/count": "/v1/queue/count",
+  "/v1/queue/pauses": "/v1/queue/pauses",
   "/v1/keys": "/v1/keys",
   "/v1/keys/{id}": `/v1/keys/${keyId}`,
   "/v1/smtp_credentials": "/v1/smtp_credentials",

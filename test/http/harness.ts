@@ -18,6 +18,7 @@ import { pageOf } from "../../src/http/paging.ts";
 import { createHttp, type Http } from "../../src/http/server.ts";
 import { createStreams } from "../../src/http/streams.ts";
 import { createRecorder } from "../../src/events/record.ts";
+import { createQueuePauses } from "../../src/queue/queue-pauses.ts";
 import { createQueueAdmin } from "../../src/queue/queue-admin.ts";
 import { createIdMint } from "../../src/ids.ts";
 import { silentLog, type Log } from "../../src/log.ts";
@@ -144,6 +145,7 @@ export async function startHttp(
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
     pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
     maintenance: createMaintenance({ store, clock }),
+    queuePauses: createQueuePauses({ store, clock }),
     queue: createQueueAdmin({
       store,
       recorder: createRecorder({ clock, mint }),

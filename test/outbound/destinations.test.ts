@@ -47,6 +47,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
       sourcesOf: () => rig.sources,
       noteWaiting: (accountKey, pool) => void waiting.push([accountKey, pool]),
     },
+    unpaused: (sources) => sources,
     verpSecret: secret,
     clock,
   });

@@ -62,6 +62,7 @@ async function bench(
     }),
     suppressedSince: async () => null,
     random: () => 0,
+    isQueuePaused: () => false,
     isPaused: () => false,
     onNoSource: () => undefined,
     settlementOf(job, { kind }, now) {

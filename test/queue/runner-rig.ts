@@ -93,6 +93,8 @@ export function bench(
     shaping?: unknown;
     suppressed?: (job: Job) => Outcome | null;
     paused?: Set<number>;
+    /** Domains and groups of which no mail is tried. */
+    stopped?: Set<string>;
     /** Runs before a scheduled queue is routed. */
     routing?: (queueName: string) => Promise<void>;
     /** Runs before an outcome is turned into a settlement. */
@@ -140,6 +142,9 @@ export function bench(
     },
     suppressedSince: async (job) => options.suppressed?.(job) ?? null,
     isPaused: (accountKey) => options.paused?.has(accountKey) ?? false,
+    isQueuePaused: (queueName, group) =>
+      options.stopped?.has(group ?? "") === true ||
+      options.stopped?.has(queueName.split("/")[1] ?? "") === true,
     onNoSource: (queueName) => void options.noSource?.push(queueName),
     settlementOf: (job, outcome, now) => {
       options.settling?.(job);

@@ -78,6 +78,7 @@ async function bench(
     }),
     suppressedSince: async () => null,
     random: Math.random,
+    isQueuePaused: () => false,
     isPaused: pauses.isPaused,
     onNoSource: () => undefined,
     settlementOf: (job, outcome, now) =>

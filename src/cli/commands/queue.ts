@@ -1,12 +1,16 @@
 // `svc queue`: what waits to be sent and why, and acts on it. An act counts first, prints the count and asks.
 import type { Command } from "commander";
+import { isoTime } from "../../clock.ts";
 import { queueGroupings } from "../../model/queue-entry.ts";
+import { pauseScopes, type PauseScope } from "../../model/queue-pause.ts";
 import { orList } from "../../word-list.ts";
 import { agree } from "../ask.ts";
 import type { Cli } from "../cli.ts";
 import { usage } from "../fault.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";
+import { cell } from "../text.ts";
+import { spanMs } from "../times.ts";
 
 const filters = {
   to: ["<email>", "to this address"],
@@ -75,6 +79,7 @@ export function register(queue: Command, cli: Cli): void {
         field("next_attempt_at", "next attempt"),
         field("ip_pool", "pool"),
         field("provider"),
+        field("paused_by", "paused by"),
         field("smtp_response", "last reply"),
       ],
       empty: "Nothing.",
@@ -102,6 +107,76 @@ export function register(queue: Command, cli: Cli): void {
       cli.out.note(totalOf(answer.json));
     });
   for (const act of acts) addAct(queue, cli, act);
+  addPauses(queue, cli);
+}
+
+function addPauses(queue: Command, cli: Cli): void {
+  addScopes(queue.command("pause").description("make no attempts for a domain, provider, pool or address"))
+    .option("--for <span>", "how long: 30m, 2h, 1d; until it is resumed if left out")
+    .option("--yes", "skip the prompt")
+    .action(async (flags: ScopeFlags & { for?: string; yes?: boolean }) => {
+      const { scope, name } = scopeOf(flags);
+      const until = flags.for === undefined ? {} : { until: untilOf(cli, flags.for) };
+      if (flags.yes !== true) {
+        const query = { [scope]: name, by: "status" };
+        const { json } = await cli.client.call("GET", "/v1/queue/count", { query });
+        const known = scope === "provider" || scope === "ip" ? " last tried there" : "";
+        await agree(cli, `${totalOf(json, known)} Pause the ${scope} ${name}?`, false);
+      }
+      const answer = await cli.client.call("POST", "/v1/queue/pause", { body: { scope, name, ...until } });
+      if (cli.out.json) return cli.out.body(answer.text);
+      cli.out.line(pauseText(answer.json));
+      cli.out.next(`To end it: ${cli.program} queue resume --${scope} ${name}`);
+    });
+  addScopes(queue.command("resume").description("end a pause; its mail is tried at once")).action(
+    async (flags: ScopeFlags) => {
+      const { scope, name } = scopeOf(flags);
+      await cli.client.call("POST", "/v1/queue/resume", { body: { scope, name } });
+      if (!cli.out.json) cli.out.line(`${scope} ${name} is resumed`);
+    },
+  );
+  queue
+    .command("pauses")
+    .description("list the pauses")
+    .action(async () => {
+      const answer = await cli.client.call("GET", "/v1/queue/pauses");
+      if (cli.out.json) return cli.out.body(answer.text);
+      const rows = rowsOf(answer.json);
+      if (rows.length === 0) cli.out.note("No pauses.");
+      else
+        cli.out.table(
+          ["scope", "name", "since", "until"].map((name) => field(name)),
+          rows,
+        );
+    });
+}
+
+type ScopeFlags = { [scope in PauseScope]?: string };
+
+function addScopes(command: Command): Command {
+  return command
+    .option("--domain <domain>", "mail to this domain, of every account")
+    .option("--provider <name>", "mail to this provider (google) or mail host's domain, of every account")
+    .option("--pool <name>", "mail of this IP pool of the account")
+    .option("--ip <address>", "mail from this address; that of its pool leaves from the others");
+}
+
+function scopeOf(flags: ScopeFlags): { scope: PauseScope; name: string } {
+  const given = pauseScopes.flatMap((scope) => {
+    const name = flags[scope];
+    return name === undefined ? [] : [{ scope, name }];
+  });
+  const [one] = given;
+  if (!one || given.length > 1) throw usage("give one of --domain, --provider, --pool and --ip");
+  return one;
+}
+
+function untilOf(cli: Cli, span: string): string {
+  return isoTime(cli.io.clock.now() + spanMs(span, "--for"));
+}
+
+function pauseText({ scope, name, until }: Record<string, unknown>): string {
+  return `${cell(scope)} ${cell(name)} is paused ${typeof until === "string" ? `until ${cell(until)}` : "until it is resumed"}`;
 }
 
 function addAct(queue: Command, cli: Cli, { name, about, verb, done, warning = "" }: Act): void {
@@ -150,8 +225,8 @@ function queryOf(flags: FilterFlags): Record<string, string> {
   );
 }
 
-function totalOf(counted: Record<string, unknown>): string {
+function totalOf(counted: Record<string, unknown>, what = ""): string {
   const [recipients, held] = [Number(counted["recipients"]), Number(counted["held"])];
   const more = counted["complete"] === false ? "more than " : "";
-  return `${more}${recipients} ${recipients === 1 ? "recipient" : "recipients"}${held > 0 ? `, ${held} of them held` : ""}.`;
+  return `${more}${recipients} ${recipients === 1 ? "recipient" : "recipients"}${what}${held > 0 ? `, ${held} of them held` : ""}.`;
 }

@@ -1,6 +1,7 @@
 // /v1/queue, on the operator's socket only: what the account has in the queue, counted and listed with why it is there, and
 // what the operator does with it. An act answers within ten seconds and says where the rest begins.
 import { z } from "zod";
+import { isoTimeOrNull } from "../../clock.ts";
 import {
   queueGroupings,
   queueHolders,
@@ -9,6 +10,7 @@ import {
   type QueueEntry,
   type QueueFilter,
 } from "../../model/queue-entry.ts";
+import { pauseScopes, type QueuePause } from "../../model/queue-pause.ts";
 import { queueActs, type QueueAct, type QueueCount } from "../../queue/queue-admin.ts";
 import {
   count,
@@ -50,6 +52,11 @@ const entrySchema = z
     smtp_code: smtpCode.nullable(),
     smtp_status: smtpStatus.nullable(),
     smtp_response: z.string().nullable(),
+    paused_by: z
+      .enum(pauseScopes)
+      .nullable()
+      .describe("A pause that stops it; that of a provider shows once it was tried there."),
+    paused_until: timestamp.nullable().describe("null: it is not paused, or until the pause is ended."),
   })
   .meta({ id: "QueueEntry" });
 
@@ -88,7 +95,13 @@ const filterFields = {
   status: z.enum(queueStatuses).optional(),
 };
 
-const entryView = viewOf(entrySchema, { email: ({ to }: QueueEntry) => to, smtp_code: replyCode });
+const entryView = viewOf(entrySchema, {
+  email: ({ to }: QueueEntry) => to,
+  smtp_code: replyCode,
+  paused_by: (_entry: QueueEntry, { pause }: { pause: QueuePause | null }) => pause?.scope ?? null,
+  paused_until: (_entry: QueueEntry, { pause }: { pause: QueuePause | null }) =>
+    isoTimeOrNull(pause?.until ?? null),
+});
 const groupView = viewOf(groupSchema);
 const countView = viewOf(countSchema, {
   groups: ({ groups }: QueueCount) => groups.map((group) => groupView(group)),
@@ -113,7 +126,7 @@ const summaries: Record<QueueAct, string> = {
   delete: "Cancel recipients, without an event",
 };
 
-export function queueRoutes({ store, queue, log }: RouteDeps): Route[] {
+export function queueRoutes({ store, queue, queuePauses, log }: RouteDeps): Route[] {
   const acts = queueActs.map((act) =>
     route({
       ...common,
@@ -147,10 +160,12 @@ export function queueRoutes({ store, queue, log }: RouteDeps): Route[] {
       body: null,
       async handle({ account, query: { limit, cursor, ...given } }) {
         const page = pageRequest({ limit, cursor });
-        return json(
-          200,
-          listBody(await store.listQueue(account.key, filterOf(given), queueParts, page), entryView),
-        );
+        const found = await store.listQueue(account.key, filterOf(given), queueParts, page);
+        const shown = (entry: QueueEntry) => {
+          const { ipPool, domain, provider } = entry;
+          return entryView(entry, { pause: queuePauses.of(account.key, ipPool, domain, provider) });
+        };
+        return json(200, listBody(found, shown));
       },
     }),
     route({

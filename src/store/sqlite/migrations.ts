@@ -157,6 +157,13 @@ CREATE TABLE ip_assignments (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ip_assignments_account ON ip_assignments (account_key);
 `,
+  // Pauses of parts of the queue; account_key 0: of every account's mail.
+  `
+CREATE TABLE queue_pauses (
+  scope TEXT NOT NULL, account_key INTEGER NOT NULL, name TEXT NOT NULL, since INTEGER NOT NULL, until INTEGER,
+  PRIMARY KEY (scope, account_key, name)
+) STRICT, WITHOUT ROWID;
+`,
   // Statistics. What a day counted is together, so that a fold writes few pages and retention takes a stretch; the quarters
   // of an hour are one text a row and day: most have little, and one reading gives the edge of any time zone's day.
   `

@@ -18,6 +18,7 @@ import type { Parts, Writing } from "./noun.ts";
 import { nxdomainRechecks } from "./nxdomain-rechecks.ts";
 import { queue } from "./queue.ts";
 import { queueEntries } from "./queue-entries.ts";
+import { queuePauses } from "./queue-pauses.ts";
 import { reports } from "./reports.ts";
 import { retention } from "./retention.ts";
 import { secrets } from "./secrets.ts";
@@ -44,6 +45,7 @@ const nouns = {
   nxdomainRechecks,
   queue,
   queueEntries,
+  queuePauses,
   reports,
   retention,
   secrets,

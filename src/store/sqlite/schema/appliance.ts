@@ -2,6 +2,7 @@
 import { sql } from "drizzle-orm";
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { AuditEntry } from "../../../model/audit.ts";
+import type { PauseScope } from "../../../model/queue-pause.ts";
 import type { SequenceName } from "../sequences.ts";
 
 /** Who did what, from where; `detail` is JSON. */
@@ -43,6 +44,19 @@ export const maintenance = sqliteTable("maintenance", {
   since: integer("since").notNull(),
   until: integer("until"),
 });
+
+/** Parts of the queue that get no attempts; `account_key` 0: of every account's mail. */
+export const queuePauses = sqliteTable(
+  "queue_pauses",
+  {
+    scope: text("scope").$type<PauseScope>().notNull(),
+    accountKey: integer("account_key").notNull(),
+    name: text("name").notNull(),
+    since: integer("since").notNull(),
+    until: integer("until"),
+  },
+  (table) => [primaryKey({ columns: [table.scope, table.accountKey, table.name] })],
+);
 
 /** The last number of each sequence (sequences.ts). */
 export const sequences = sqliteTable("sequences", {
