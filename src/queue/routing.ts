@@ -1,5 +1,5 @@
 // Where scheduled queues go, as it was last found out. A scheduled queue whose destination is known never waits for a name server: what was
-// known up to a minute ago serves while it is asked for again. Scheduled queues that are not known wait their turn, the accounts
+// known less than a minute ago serves while it is asked for again. Scheduled queues that are not known wait their turn, the accounts
 // sharing the places (fairness.ts), so that one account's silent name servers delay no other account's mail.
 import type { Clock } from "../clock.ts";
 import { createFairMap } from "../fairness/fair-map.ts";
@@ -58,7 +58,8 @@ export interface RoutingDeps {
 
 /** A scheduled queue's destination is asked for again after this; the resolver's cache knows the TTL. */
 const keptMs = 5_000;
-const staleMs = 60_000;
+/** With `keptMs` less than the first delay of `outbound.retry`, so that a retry finds an MX that has moved. */
+const staleMs = 50_000;
 const destinationsMost = 50_000;
 /**
  * Scheduled queues that are asked for at once. With the patience this passes on fewer scheduled queues a second than the resolver begins
