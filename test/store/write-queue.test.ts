@@ -5,7 +5,12 @@ interface Call extends QueuedWrite {
   name: string;
 }
 
-const call = (owner: number, n: number, bytes = 0): Call => ({ owner, bytes, name: `${owner}.${n}` });
+const call = (owner: number, n: number, bytes = 0): Call => ({
+  owner,
+  command: "settle",
+  bytes,
+  name: `${owner}.${n}`,
+});
 
 function waiting(counts: Record<number, number>) {
   const queue = createWriteQueue<Call>();
@@ -25,15 +30,23 @@ test("owners take queue, each one's calls in their order", () => {
 
 test("a batch has what is written in ten milliseconds, or in as long as a commit takes", () => {
   const queue = waiting({ 1: 500 });
-  queue.measured(1, 0.5, 1);
+  queue.measured({ owner: 1, command: "settle" }, 0.5, 1);
   expect(queue.take(0)).toHaveLength(20);
   expect(queue.take(50)).toHaveLength(100);
   expect(queue.size).toBe(380);
 });
 
+test("what a call costs is its owner's of that command: cheap ones beside it say nothing", () => {
+  const queue = createWriteQueue<Call>();
+  queue.measured({ owner: 1, command: "settle" }, 2, 1);
+  for (let n = 0; n < 50; n++) queue.measured({ owner: 1, command: "claim" }, 0.1, 1);
+  for (let n = 0; n < 20; n++) queue.push(call(1, n));
+  expect(queue.take(0)).toHaveLength(5);
+});
+
 test("the one call of an owner is in the next batch, however much another has waiting", () => {
   const queue = waiting({ 1: 5000 });
-  queue.measured(1, 1, 1);
+  queue.measured({ owner: 1, command: "settle" }, 1, 1);
   queue.take(0);
   queue.push(call(2, 0));
   expect(namesOf(queue.take(0))).toContain("2.0");
@@ -41,15 +54,15 @@ test("the one call of an owner is in the next batch, however much another has wa
 
 test("a call that takes longer than a batch may goes alone", () => {
   const queue = waiting({ 1: 2 });
-  queue.measured(1, 400, 1);
+  queue.measured({ owner: 1, command: "settle" }, 400, 1);
   expect(namesOf(queue.take(0))).toEqual(["1.0"]);
   expect(namesOf(queue.take(0))).toEqual(["1.1"]);
 });
 
 test("one costly call does not end a batch: the others' go on, and its turn comes when its owner has saved enough", () => {
   const queue = waiting({ 1: 10_000, 2: 2 });
-  queue.measured(1, 0.1, 1);
-  queue.measured(2, 40, 1);
+  queue.measured({ owner: 1, command: "settle" }, 0.1, 1);
+  queue.measured({ owner: 2, command: "settle" }, 40, 1);
   const batches: string[][] = [];
   for (let i = 0; i < 20; i++) batches.push(namesOf(queue.take(0)));
   const quick = batches.filter((names) => names.every((name) => name.startsWith("1.")));
@@ -60,7 +73,7 @@ test("one costly call does not end a batch: the others' go on, and its turn come
 
 test("what is of no account has half of the time beside many busy accounts", () => {
   const queue = createWriteQueue<Call>();
-  for (let n = 0; n < 100; n++) queue.push({ owner: "", bytes: 0, name: `none.${n}` });
+  for (let n = 0; n < 100; n++) queue.push({ owner: "", command: "claim", bytes: 0, name: `none.${n}` });
   for (let owner = 1; owner <= 200; owner++) for (let n = 0; n < 50; n++) queue.push(call(owner, n));
   const first = namesOf(queue.take(0));
   expect(first.filter((name) => name.startsWith("none."))).toHaveLength(50);
@@ -82,13 +95,13 @@ test("a batch has 4 MB and 1,000 calls at most", () => {
   expect(queue.take(0)).toHaveLength(2);
   expect(queue.take(0)).toHaveLength(1);
   for (let n = 0; n < 1001; n++) queue.push(call(1, n));
-  queue.measured(1, 0.001, 1);
+  queue.measured({ owner: 1, command: "settle" }, 0.001, 1);
   expect(queue.take(0)).toHaveLength(1000);
 });
 
 test("what an owner's calls cost follows what they cost lately", () => {
   const queue = waiting({ 1: 1000 });
-  queue.measured(1, 10, 1);
-  for (let n = 0; n < 100; n++) queue.measured(1, 0.1, 1);
+  queue.measured({ owner: 1, command: "settle" }, 10, 1);
+  for (let n = 0; n < 100; n++) queue.measured({ owner: 1, command: "settle" }, 0.1, 1);
   expect(queue.take(0).length).toBeGreaterThan(90);
 });

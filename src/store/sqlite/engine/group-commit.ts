@@ -167,7 +167,15 @@ export function createGroupCommit(
           return blob.byteLength;
         });
         const owner = ownerOf(arg);
-        waiting.push({ owner, call: { command, arg, at: 0, lengths }, blobs, bytes, resolve, reject });
+        waiting.push({
+          owner,
+          command,
+          call: { command, arg, at: 0, lengths },
+          blobs,
+          bytes,
+          resolve,
+          reject,
+        });
         schedule();
       });
     },
@@ -187,20 +195,19 @@ export function createGroupCommit(
   };
 }
 
-/** Says what the calls of each owner cost, those that stood together at once. */
+/** Says what the calls of each owner and command cost, those that stood together at once. */
 function measure(queue: WriteQueue<Waiting>, calls: readonly Waiting[], tookMs: readonly number[]): void {
   let count = 0;
   let ms = 0;
-  let at = 0;
-  for (const { owner } of calls) {
+  calls.forEach((call, at) => {
     count += 1;
     ms += tookMs[at] ?? 0;
-    at += 1;
-    if (calls[at]?.owner === owner) continue;
-    queue.measured(owner, ms, count);
+    const next = calls[at + 1];
+    if (next?.owner === call.owner && next.command === call.command) return;
+    queue.measured(call, ms, count);
     count = 0;
     ms = 0;
-  }
+  });
 }
 
 /** Copies the blobs into one buffer of the batch's own: that one may be handed over, small Buffers share a pool. */

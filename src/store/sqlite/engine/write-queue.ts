@@ -1,6 +1,7 @@
 // Which of the calls that wait go to the writer next. An owner's calls keep their order, and owners share the writer's
 // time, so that an account that writes much waits for itself. One batch is at the writer at a time and what comes meanwhile
-// waits for it: a batch has what is written in about ten milliseconds, as the writer has measured each owner's calls.
+// waits for it: a batch has what is written in about ten milliseconds, as the writer has measured each owner's calls
+// of each command.
 import type { Owner } from "../../../fairness.ts";
 import { Fifo } from "../../../fairness/fifo.ts";
 
@@ -9,7 +10,7 @@ const mostBytes = 4 * 1024 * 1024;
 const leastBatchMs = 10;
 /** However many owners there are, one has this of a batch. */
 const leastShareMs = 0.2;
-/** What a call of an owner costs that has not been measured. */
+/** What a call costs whose like has not been measured. */
 const unmeasuredMs = 0.1;
 const newestPart = 0.1;
 const mostMeasured = 1000;
@@ -21,12 +22,13 @@ export interface WriteQueue<T extends QueuedWrite> {
   push(item: T): void;
   /** The next batch. `commitMs`: what a commit takes; a batch may be written for as long. */
   take(commitMs: number): T[];
-  /** So many calls of an owner, one behind the other, were written in `ms`. */
-  measured(owner: Owner, ms: number, calls: number): void;
+  /** So many calls of an owner, one behind the other and of one command, were written in `ms`. */
+  measured(like: Pick<QueuedWrite, "owner" | "command">, ms: number, calls: number): void;
 }
 
 export interface QueuedWrite {
   readonly owner: Owner;
+  readonly command: string;
   readonly bytes: number;
 }
 
@@ -42,7 +44,7 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
   let togetherBytes = 0;
   /** Where it does not: owners with calls that wait, the next one first. */
   const queues = new Map<Owner, OwnerQueue<T>>();
-  const costs = new Map<Owner, number>();
+  const costs = createCosts();
   let size = 0;
 
   const queue = (item: T): void => {
@@ -56,7 +58,7 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
 
   const msOf = (items: readonly T[]): number => {
     let ms = 0;
-    for (const { owner } of items) ms += costs.get(owner) ?? unmeasuredMs;
+    for (const item of items) ms += costs.of(item);
     return ms;
   };
 
@@ -79,10 +81,11 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
       const round = [...queues];
       for (const [owner, own] of round) {
         if (ms >= 2 * mostMs) break;
-        const cost = costs.get(owner) ?? unmeasuredMs;
         own.creditMs += owner === noAccount ? Math.max(shareMs, mostMs / 2) : shareMs;
         let fits = true;
-        for (let next = own.waiting.peek(); next && own.creditMs >= cost; next = own.waiting.peek()) {
+        for (let next = own.waiting.peek(); next; next = own.waiting.peek()) {
+          const cost = costs.of(next);
+          if (own.creditMs < cost) break;
           fits = taken.length === 0 || (taken.length < mostCalls && bytes + next.bytes <= mostBytes);
           if (!fits) break;
           taken.push(next);
@@ -127,7 +130,20 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
       }
       return takeByOwner(mostMs);
     },
-    measured(owner, ms, calls) {
+    measured: costs.measured,
+  };
+}
+
+/** What a call of each owner and command costs, the mean of those that were measured, the newest ones most. */
+function createCosts() {
+  const byCommand = new Map<string, Map<Owner, number>>();
+  return {
+    of({ owner, command }: Pick<QueuedWrite, "owner" | "command">): number {
+      return byCommand.get(command)?.get(owner) ?? unmeasuredMs;
+    },
+    measured({ owner, command }: Pick<QueuedWrite, "owner" | "command">, ms: number, calls: number): void {
+      let costs = byCommand.get(command);
+      if (!costs) byCommand.set(command, (costs = new Map()));
       const mean = ms / calls;
       const before = costs.get(owner);
       if (before === undefined && costs.size >= mostMeasured) costs.clear();
