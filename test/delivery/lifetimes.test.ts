@@ -12,8 +12,8 @@ afterEach(async () => {
   for (const close of open.splice(0).toReversed()) await close();
 });
 
-async function start(domains: Record<string, string>, options: ReceiverOptions = {}): Promise<void> {
-  sender = await startSender(domains, options);
+async function start(domains: Record<string, string>, receiver: ReceiverOptions = {}): Promise<void> {
+  sender = await startSender(domains, { receiver });
   open.push(() => sender.stop());
 }
 

@@ -37,23 +37,25 @@ export interface Sender {
 export const minute = 60_000;
 export const hour = 60 * minute;
 
-/** `domains`: each to the loopback address of its only MX. */
+/**
+ * `domains`: each to the loopback address of its only MX. `receiver`: what all of them do. `relay`: with the listeners of
+ * mail programs.
+ */
 export async function startSender(
   domains: Record<string, string>,
-  options: ReceiverOptions = {},
-  config: Record<string, object> = {},
+  { receiver = {}, relay = false }: { receiver?: ReceiverOptions; relay?: boolean } = {},
 ): Promise<Sender> {
   const clock = new TravelClock();
   const receivers: Record<string, Receiver> = {};
   let port = 0;
   for (const [domain, address] of Object.entries(domains)) {
-    const receiver = await startReceiver({ ...options, address, port });
-    ({ port } = receiver);
-    receivers[domain] = receiver;
+    receivers[domain] = await startReceiver({ ...receiver, address, port });
+    ({ port } = receivers[domain]);
   }
   const program = await startProgram({
     clock,
-    config: { ...config, outbound: { port, allow_networks: ["127.0.0.0/8"], ...config["outbound"] } },
+    tls: relay,
+    config: { outbound: { port, allow_networks: ["127.0.0.0/8"] } },
   });
   const { dns } = program;
   for (const [domain, address] of Object.entries(domains)) {
