@@ -36,6 +36,17 @@ test("a domain without MX is its own mail host, and MX hosts come lowest prefere
   });
 });
 
+test("a domain whose equal MX are under two names has one group, whatever their order", async () => {
+  const two = { "two.test": { mx: ["10 mx.b.test", "10 mx.a.test", "5 mx.d.test", "5 mx.c.test"] } };
+  const { delivery } = rig({ port: 1, zone: two });
+  const groups = new Set<string>();
+  for (let i = 0; i < 40; i++) {
+    const route = await delivery.route("two.test", 1);
+    if (route.kind === "hosts") groups.add(route.group);
+  }
+  expect([...groups]).toEqual(["c.test"]);
+});
+
 test.each([
   ["aspmx.l.google.com", "google"],
   ["alt1.gmr-smtp-in.l.googlemail.com", "google"],
