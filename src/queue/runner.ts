@@ -74,7 +74,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const blocked = (): boolean => stopping || writes.holding();
   const routing = createRouting(deps);
   const waits = createAddressWaits();
-  const scheduled = createScheduledQueues({ clock, now, blocked, route: (queueName) => route(queueName) });
+  const scheduled = createScheduledQueues({ clock, now, blocked, route });
   const ready = createReadyQueues({ shaping, clock, random, run: (queue) => pump(queue) });
   const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, log });
   const attempts = createAttempts({
@@ -87,8 +87,8 @@ export function createRunner(deps: RunnerDeps): Runner {
     now,
   });
 
-  function route(queueName: string): void {
-    const to = routing.known(queueName);
+  function route(queueName: string, goesOn: boolean): void {
+    const to = goesOn ? routing.known(queueName) : routing.fresh(queueName);
     if (to) enqueue(queueName, to);
     else void ask(queueName);
   }

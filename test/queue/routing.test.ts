@@ -49,6 +49,17 @@ test("what was known a minute ago serves while it is asked for again, once", asy
   expect(routing.known(queueName)).toBeNull();
 });
 
+test("a retry goes by what was found out a moment ago, and is asked for after that", async () => {
+  const { clock, routing } = bench((queueName) => Promise.resolve(to(queueName)));
+  const queueName = queueNameOf(1, "default", "a.test");
+  expect(routing.fresh(queueName)).toBeNull();
+  await routing.ask(queueName);
+  await clock.advance(4_999);
+  expect(routing.fresh(queueName)?.readyQueue).toBe(queueName);
+  await clock.advance(1);
+  expect(routing.fresh(queueName)).toBeNull();
+});
+
 test("what was decided here without a receiver is asked for again at once when it is no longer fresh", async () => {
   const { clock, routing } = bench((queueName) => Promise.resolve(to(queueName, { onlyFresh: true })));
   const queueName = queueNameOf(1, "default", "a.test");

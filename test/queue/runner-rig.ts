@@ -141,11 +141,12 @@ export function bench(
     suppressedSince: async (job) => options.suppressed?.(job) ?? null,
     isPaused: (accountKey) => options.paused?.has(accountKey) ?? false,
     onNoSource: (queueName) => void options.noSource?.push(queueName),
-    settlementOf: (job, outcome, now) => {
+    settlementOf: (job, outcome, now, group) => {
       options.settling?.(job);
       return {
         recipientKey: job.key,
         outcome: outcome.kind,
+        provider: group,
         nextAttemptAt: outcome.kind === "deferred" ? now + 60_000 : null,
       } as Settlement;
     },

@@ -38,6 +38,24 @@ describe("scheduledQueues", () => {
     expect(begun.map(({ attempt }) => attempt)).toEqual([1, 2]);
   });
 
+  test("a retry is routed anew, as the MX may have changed since", async () => {
+    const routed: string[] = [];
+    const { queue, clock, runner, begun, finish } = bench({
+      hangs: ["slow.test"],
+      routing: async (queueName) => void routed.push(queueName),
+      groupOf: () => `mx${routed.length}.test`,
+    });
+    queue.add(makeJob(1, { domain: "slow.test" }), clock.now());
+    await runner.start();
+    await clock.advance(5);
+    finish("slow.test", deferredOutcome());
+    await clock.advance(61_000);
+    finish("slow.test");
+    await clock.advance(5);
+    expect(begun).toHaveLength(2);
+    expect(queue.settled.map(({ provider }) => provider)).toEqual(["mx1.test", "mx2.test"]);
+  });
+
   test("a wall clock that is set back two hours delays no retry", async () => {
     const { queue, clock, runner, begun, finish } = bench({ hangs: ["slow.test"] });
     queue.add(makeJob(1, { domain: "slow.test" }), clock.now());
