@@ -13,7 +13,7 @@ import type { Log } from "../log.ts";
 import { decodeReply, encodeQuery, MalformedReply, mixedCase } from "./message.ts";
 import type { Question, Reply } from "./message.ts";
 import { showServer } from "./servers.ts";
-import { createTurns, type Turns } from "./turns.ts";
+import { createTurns, type Turns } from "../fairness/turns.ts";
 import type { DnsServerAddress } from "./servers.ts";
 
 export type Exchange =
@@ -79,7 +79,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
   const slots = createFairSlots({ slots: maxInFlight, patienceMs, lingering: maxHanging, clock });
   const open = new Set<Finish>();
   const caseLostUntil = new Map<string, number>();
-  const tcp = overTcp(createTurns(clock));
+  const tcp = overTcp(createTurns({ clock, pieces: 1, everyMs: 8 }));
   let running = true;
 
   const converse = (talk: Conversation, query: Omit<Query, "id">, end: AbortSignal): Promise<Heard> =>
