@@ -9,6 +9,7 @@ import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Parsing } from "../parsing/parsing.ts";
 import type { Pools } from "../pools/pools.ts";
+import type { ShapingRules } from "../queue/shaping-rules.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
@@ -27,6 +28,7 @@ export interface HttpDeps {
   maintenance: Maintenance;
   guard: Pick<AbuseGuard, "resume">;
   pools: Pools;
+  shapingRules: ShapingRules;
   parsing: Pick<Parsing, "readContent">;
   clock: Clock;
   log: Log;

@@ -7,7 +7,7 @@ import type { Job } from "../model/queued-recipient.ts";
 import type { Source } from "../pools/sources.ts";
 import { createAttemptSlots } from "./attempt-slots.ts";
 import { createEgress, freeSlots, isFull, takeSlot, tokenWaitMs } from "./egress.ts";
-import type { EgressLimiter, EgressSlot } from "./egress.ts";
+import type { Egress, EgressLimiter, EgressSlot } from "./egress.ts";
 import type { Destination } from "./routing.ts";
 import type { Shaping } from "./shaping.ts";
 
@@ -32,7 +32,7 @@ export interface ReadyQueue {
 }
 export type Slot = EgressSlot<ReadyQueue>;
 
-export interface ReadyQueues {
+export interface ReadyQueues extends Pick<Egress<ReadyQueue>, "states"> {
   of(to: Destination): ReadyQueue;
   all(): Iterable<ReadyQueue>;
   /** The pool has an address that can be used now. */
@@ -47,6 +47,8 @@ export interface ReadyQueues {
   moveTo(sources: readonly Source[], queue: ReadyQueue, slot: Slot): Slot | null;
   /** Frees a slot and runs the queues that wait for one. */
   leave(queue: ReadyQueue, slot: Slot): void;
+  /** The limits are others from now on: the queues are to be run. */
+  reshape(): void;
 }
 
 export interface ReadyQueuesDeps {
@@ -140,6 +142,14 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
       freeOf(queue, limiter);
       attempts.runWaiting(run);
     },
+    reshape() {
+      egress.reshape();
+      for (const queue of queues.values()) {
+        queue.wake?.cancel();
+        queue.wake = null;
+      }
+    },
+    states: egress.states,
   };
 }
 

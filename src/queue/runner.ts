@@ -10,6 +10,7 @@ import { createAddressWaits } from "./address-waits.ts";
 import { createAttempts, type AttemptsDeps } from "./attempts.ts";
 import { createClaims, faultRetryMs } from "./claims.ts";
 import { sandboxQueue } from "./queue-name.ts";
+import type { LimiterState } from "./egress.ts";
 import { createReadyQueues, type ReadyQueue, type Slot } from "./ready-queues.ts";
 import { createRouting, type Destination } from "./routing.ts";
 import { createScheduledQueues } from "./scheduled-queues.ts";
@@ -52,6 +53,10 @@ export interface Runner extends Service {
   note(queueName: string, dueAt: number): void;
   /** The usable addresses of a pool changed: mail that waited for one is routed again. */
   onSourcesChanged(): void;
+  /** The limits are others from now on: what is due is routed again, and goes by them. */
+  onShapingChanged(): void;
+  /** What each address may do now at the groups that `of` chooses. */
+  limiters(of: (group: string) => boolean): LimiterState[];
   /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
 }
@@ -198,6 +203,15 @@ export function createRunner(deps: RunnerDeps): Runner {
       for (const queue of ready.all()) pump(queue);
       for (const queueName of waits.changed(now())) scheduled.add(queueName, now());
     },
+    onShapingChanged() {
+      routing.forget(); // which limits a domain's mail counts towards is a part of it
+      ready.reshape();
+      for (const queue of ready.all()) {
+        for (const { queueName } of queue.due.splice(0)) route(queueName, false);
+        pump(queue);
+      }
+    },
+    limiters: ready.states,
     counts: () => ({ active: attempts.active(), unwritten: writes.kept() }),
   };
 }

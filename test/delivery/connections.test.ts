@@ -109,7 +109,7 @@ test("a group never has more connections than its limit: an idle one makes room"
     "mx1.x.test": { a: ["127.0.0.1"] },
     "mx2.x.test": { a: ["127.0.0.1"] },
   };
-  const { receiver, send, delivery } = await start({}, { zone, deps: { connectionsOf: () => 1 } });
+  const { receiver, send, delivery } = await start({}, { zone, deps: { limitsOf: () => ({ connections: 1, messagesPerConnection: 100 }) } });
   await send("a@x.test");
   await send("a@y.test");
   await receiver.waitFor(() => receiver.open === 1);

@@ -169,7 +169,7 @@ test("fifty stalled sessions do not slow down a healthy host", async () => {
     port: stalled.port,
     zone,
     outbound: { timeouts },
-    deps: { connectionsOf: () => 50 },
+    deps: { limitsOf: () => ({ connections: 50, messagesPerConnection: 100 }) },
   });
   const hanging = Array.from({ length: 50 }, (_, i) => send(`r${i}@dead.test`));
   await stalled.waitFor(() => stalled.connections === 50);

@@ -251,8 +251,8 @@ describe("faults", () => {
   test("a scheduled queue whose name server hangs does not delay the other scheduled queues of its group", async () => {
     let hung = false;
     const { queue, clock, runner, begun } = bench({
-      groupOf: () => "provider",
-      shaping: { groups: { provider: { connections: 2, per_second: 1 } } },
+      groupOf: () => "provider.test",
+      shaping: { groups: { "provider.test": { connections: 2, per_second: 1 } } },
       routing: (queueName) =>
         hung && queueName.endsWith("a.test") ? new Promise(() => undefined) : Promise.resolve(),
     });

@@ -3,7 +3,8 @@ import { createThrottle } from "../../src/queue/throttle.ts";
 import { createShaping } from "../../src/queue/shaping.ts";
 import { ManualClock } from "../support/clock.ts";
 
-const shape = { connections: 10, perSecond: 100 };
+const shape = { connections: 10, perSecond: 100, messagesPerConnection: 100 };
+const reply = "421 4.7.28 too fast";
 
 test("lets a second's worth begin at once and then as many as the rate allows", async () => {
   const clock = new ManualClock();
@@ -20,7 +21,7 @@ test("lets a second's worth begin at once and then as many as the rate allows", 
 test("halves when the receiver throttles and recovers by a tenth a minute", async () => {
   const clock = new ManualClock();
   const throttle = createThrottle(shape, clock);
-  throttle.slowDown();
+  throttle.slowDown(reply);
   expect(throttle.limit()).toBe(5);
   await clock.advance(10 * 60_000);
   expect(throttle.limit()).toBe(10);
@@ -34,7 +35,7 @@ test("is at rest once its tokens and its rate are back", async () => {
   expect(throttle.isIdle()).toBe(false);
   await clock.advance(10);
   expect(throttle.isIdle()).toBe(true);
-  throttle.slowDown();
+  throttle.slowDown(reply);
   await clock.advance(60_000);
   expect(throttle.isIdle()).toBe(false);
   await clock.advance(240_000);
@@ -44,17 +45,17 @@ test("is at rest once its tokens and its rate are back", async () => {
 test("a burst of refusals counts once, a later one again", async () => {
   const clock = new ManualClock();
   const throttle = createThrottle(shape, clock);
-  for (let i = 0; i < 50; i++) throttle.slowDown();
+  for (let i = 0; i < 50; i++) throttle.slowDown(reply);
   expect(throttle.limit()).toBe(5);
   await clock.advance(6_000);
-  throttle.slowDown();
+  throttle.slowDown(reply);
   expect(throttle.limit()).toBe(2);
 });
 
 test("a group of no rate, as a smart host is, that is throttled runs fewer at once and never stands still", async () => {
   const clock = new ManualClock();
-  const throttle = createThrottle(createShaping(null)("smart-host"), clock);
-  throttle.slowDown();
+  const throttle = createThrottle(createShaping(null).limits("smart-host"), clock);
+  throttle.slowDown(reply);
   expect(throttle.limit()).toBe(25);
   for (let i = 0; i < 100; i++) expect([throttle.waitMs(), throttle.take()]).toEqual([0, true]);
   await clock.advance(10 * 60_000);
@@ -65,7 +66,7 @@ test("never falls below one attempt at a time", async () => {
   const clock = new ManualClock();
   const throttle = createThrottle(shape, clock);
   for (let i = 0; i < 40; i++) {
-    throttle.slowDown();
+    throttle.slowDown(reply);
     await clock.advance(5_001);
   }
   expect(throttle.limit()).toBe(1);
@@ -86,10 +87,10 @@ test("a shaping file overrides rows of the table and leaves the others", () => {
   const shaping = createShaping({
     groups: { google: { connections: 2 }, "big.example": { per_second: 1000 } },
   });
-  expect(shaping("google")).toEqual({ connections: 2, perSecond: 50 });
-  expect(shaping("big.example")).toEqual({ connections: 10, perSecond: 1000 });
-  expect(shaping("other.example")).toEqual({ connections: 10, perSecond: 100 });
-  expect(shaping("smart-host").perSecond).toBe(Number.POSITIVE_INFINITY);
+  expect(shaping.limits("google")).toMatchObject({ connections: 2, perSecond: 50 });
+  expect(shaping.limits("big.example")).toMatchObject({ connections: 10, perSecond: 1000 });
+  expect(shaping.limits("other.example")).toMatchObject({ connections: 10, perSecond: 100 });
+  expect(shaping.limits("smart-host").perSecond).toBe(Number.POSITIVE_INFINITY);
 });
 
 test("a shaping file of another form is refused", () => {
