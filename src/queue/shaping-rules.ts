@@ -96,5 +96,9 @@ export function originOf(name: string, limits: Explained): ShapingOrigin | null 
   const origins = Object.values(limits).flatMap(({ rule, value, origin }) =>
     rule === name && value !== null ? [origin] : [],
   );
-  return origins.includes("set") ? "set" : origins.includes("shaping_file") ? "shaping_file" : (origins[0] ?? null);
+  return origins.includes("set")
+    ? "set"
+    : origins.includes("shaping_file")
+      ? "shaping_file"
+      : (origins[0] ?? null);
 }

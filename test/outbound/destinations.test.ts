@@ -12,7 +12,10 @@ import { bouncedOutcome, deliveredOutcome, makeJob, makeMessage } from "../suppo
 
 const secret = new Uint8Array(32).fill(7);
 
-function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n"), shaping = createShaping(null)) {
+function makeRig(
+  signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n"),
+  shaping = createShaping(null),
+) {
   const clock = new ManualClock();
   const attempts: AttemptRequest[] = [];
   const ahead: string[] = [];

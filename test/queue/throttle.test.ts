@@ -83,17 +83,45 @@ test("a wall clock that jumps gives no burst and no stall", async () => {
   expect(throttle.take()).toBe(true);
 });
 
-test("a shaping file overrides rows of the table and leaves the others", () => {
-  const shaping = createShaping({
-    groups: { google: { connections: 2 }, "big.example": { per_second: 1000 } },
-  });
-  expect(shaping.limits("google")).toMatchObject({ connections: 2, perSecond: 50 });
-  expect(shaping.limits("big.example")).toMatchObject({ connections: 10, perSecond: 1000 });
-  expect(shaping.limits("other.example")).toMatchObject({ connections: 10, perSecond: 100 });
-  expect(shaping.limits("smart-host").perSecond).toBe(Number.POSITIVE_INFINITY);
+test("says how far it is slowed, since when and by which reply, until it is back", async () => {
+  const clock = new ManualClock();
+  const throttle = createThrottle(shape, clock);
+  expect(throttle.state()).toEqual({ factor: 1, limit: 10, perSecond: 100, waitMs: 0, slowed: null });
+  const since = clock.now();
+  throttle.slowDown(reply);
+  await clock.advance(6_000);
+  throttle.slowDown(`421 4.7.28 ${"x".repeat(70_000)}`);
+  const { slowed, factor } = throttle.state();
+  expect(factor).toBeCloseTo(0.255);
+  expect(slowed).toMatchObject({ since, at: since + 6_000 });
+  expect(slowed?.reply).toHaveLength(300);
+  await clock.advance(8 * 60_000);
+  expect(throttle.state()).toMatchObject({ factor: 1, slowed: null });
 });
 
-test("a shaping file of another form is refused", () => {
-  expect(() => createShaping({ groups: { google: { connections: 0 } } })).toThrow();
-  expect(() => createShaping({ groups: { google: { conections: 3 } } })).toThrow();
+test("other limits hold at once, and do not undo what the receiver said", async () => {
+  const clock = new ManualClock();
+  const throttle = createThrottle(shape, clock);
+  throttle.slowDown(reply);
+  throttle.reshape({ connections: 4, perSecond: 2, messagesPerConnection: 100 });
+  expect([throttle.limit(), throttle.take(), throttle.take(), throttle.waitMs()]).toEqual([
+    2,
+    true,
+    false,
+    1000,
+  ]);
+  throttle.reshape({ connections: 40, perSecond: 2000, messagesPerConnection: 100 });
+  expect([throttle.limit(), throttle.waitMs()]).toEqual([20, 1]);
+});
+
+test("a rate that is taken away and set again is a rate", async () => {
+  const clock = new ManualClock();
+  const throttle = createThrottle(shape, clock);
+  while (throttle.take());
+  throttle.reshape({ ...shape, perSecond: Number.POSITIVE_INFINITY });
+  for (let i = 0; i < 1000; i++) expect(throttle.take()).toBe(true);
+  throttle.reshape({ ...shape, perSecond: 3 });
+  let begun = 0;
+  while (throttle.take()) begun += 1;
+  expect(begun).toBe(3);
 });

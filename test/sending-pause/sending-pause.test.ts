@@ -87,7 +87,9 @@ async function bench(
         owner: boot,
         nextAttemptAt: outcome.kind === "deferred" ? now + minute : null,
       }),
-    shaping: createShaping({ groups: { "x.test": { connections: options.connections ?? 50, per_second: 1000 } } }),
+    shaping: createShaping({
+      groups: { "x.test": { connections: options.connections ?? 50, per_second: 1000 } },
+    }),
     owner: boot,
     leaseValid: () => true,
     clock,

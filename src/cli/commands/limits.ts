@@ -20,7 +20,11 @@ const numberFlag = (name: string, member: string, about: string): Flag => ({
   },
 });
 
-const origins: Record<string, string> = { set: "svc limits", shaping_file: "shaping file", built_in: "built in" };
+const origins: Record<string, string> = {
+  set: "svc limits",
+  shaping_file: "shaping file",
+  built_in: "built in",
+};
 
 export const verbs: readonly Verb[] = [
   {
@@ -46,7 +50,8 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: "set",
-    about: "set limits of google, microsoft, yahoo, apple, default, smart-host or a domain; they hold at once",
+    about:
+      "set limits of google, microsoft, yahoo, apple, default, smart-host or a domain; they hold at once",
     route: "PATCH /v1/shaping/{name}",
     flags: [
       numberFlag("connections", "connections", "connections at once, from one sending address"),
@@ -54,7 +59,8 @@ export const verbs: readonly Verb[] = [
       numberFlag("messages-per-connection", "messages_per_connection", "messages on one connection"),
       {
         flag: "--tls <policy>",
-        about: "opportunistic, require (any certificate) or verify (valid for the MX host); default resets it",
+        about:
+          "opportunistic, require (any certificate) or verify (valid for the MX host); default resets it",
         member: "tls",
         read: (text) => (text === "default" ? null : text),
       },
@@ -77,7 +83,8 @@ export function register(limits: Command, cli: Cli): void {
   addVerbs(limits, cli, verbs);
 }
 
-const originText = (origin: unknown): string => (typeof origin === "string" ? (origins[origin] ?? origin) : "default");
+const originText = (origin: unknown): string =>
+  typeof origin === "string" ? (origins[origin] ?? origin) : "default";
 
 function showLimits(cli: Cli, { json }: Answer): void {
   const from = rowOf(json["from"]);

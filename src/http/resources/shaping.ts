@@ -22,7 +22,9 @@ const from = z
     rule: z.string().describe("The rule that says it: of this name, of the domain's MX group, or default."),
     origin: z
       .enum(shapingOrigins)
-      .describe("set: `svc limits set`; shaping_file: outbound.shaping_file; built_in: the program's own table."),
+      .describe(
+        "set: `svc limits set`; shaping_file: outbound.shaping_file; built_in: the program's own table.",
+      ),
   })
   .describe("Where the value comes from.");
 
@@ -35,7 +37,10 @@ const held = {
     .describe("Messages that are begun in a second, from one sending address; null: no limit."),
   messages_per_connection: z.int(),
   tls: z.enum(outboundTlsModes).nullable().describe("null: outbound.tls holds."),
-  origin: z.enum(shapingOrigins).nullable().describe("The strongest origin of its own rule; null: it has none."),
+  origin: z
+    .enum(shapingOrigins)
+    .nullable()
+    .describe("The strongest origin of its own rule; null: it has none."),
   from: z.strictObject({
     connections: from,
     per_second: from,
@@ -48,13 +53,17 @@ const held = {
 const stateSchema = z.strictObject(held).meta({ id: "Shaping" });
 
 const nowSchema = z.strictObject({
-  group: z.string().describe("Whose limits count: an MX group, or a domain with limits of its own within its MX group."),
+  group: z
+    .string()
+    .describe("Whose limits count: an MX group, or a domain with limits of its own within its MX group."),
   sending_ip: z.string().nullable().describe("null: the system chooses the address."),
   connections_open: z.int().describe("Connections that are open, idle ones included."),
   attempts: z.int().describe("Attempts that run."),
   attempts_limit: z.int().describe("How many may run now."),
   per_second: z.number().nullable().describe("Messages that may begin in a second now; null: no limit."),
-  factor: z.number().describe("What is left of the limits: 1, all; halved at each refusal, a tenth comes back each minute."),
+  factor: z
+    .number()
+    .describe("What is left of the limits: 1, all; halved at each refusal, a tenth comes back each minute."),
   next_in_seconds: z.number().describe("When the next message may begin, for the rate; 0: at once."),
   slowed_since: timestamp.nullable(),
   slowed_at: timestamp.nullable().describe("When a reply last slowed it down."),
@@ -64,7 +73,10 @@ const nowSchema = z.strictObject({
 const showSchema = z
   .strictObject({
     ...held,
-    mx_group: z.string().nullable().describe("Of a domain: the provider, or the registered domain, of its MX hosts."),
+    mx_group: z
+      .string()
+      .nullable()
+      .describe("Of a domain: the provider, or the registered domain, of its MX hosts."),
     now: z.array(nowSchema).describe("What each sending address may do there now; a hundred at most."),
   })
   .meta({ id: "ShapingNow" });
@@ -84,7 +96,10 @@ const ruleView = viewOf(ruleSchema);
 
 const finite = (value: number | null): number | null => (Number.isFinite(value) ? value : null);
 
-const fromOf = ({ rule, origin }: Explained["tls" | "connections"]): z.input<typeof from> => ({ rule, origin });
+const fromOf = ({ rule, origin }: Explained["tls" | "connections"]): z.input<typeof from> => ({
+  rule,
+  origin,
+});
 
 function stateView({ name, limits, slowed }: RuleState): z.input<typeof stateSchema> {
   const { connections, perSecond, messagesPerConnection, tls } = limits;
@@ -197,7 +212,8 @@ export function shapingRoutes({ shapingRules, clock }: RouteDeps): Route[] {
     route({
       ...one,
       method: "DELETE",
-      summary: "Unset the limits of a provider or a domain: the shaping file and the built-in table hold again",
+      summary:
+        "Unset the limits of a provider or a domain: the shaping file and the built-in table hold again",
       answers: { 204: null },
       refuses: ["validation_failed", "resource_not_found"],
       body: null,

@@ -1,6 +1,15 @@
 // The appliance's own: audit log, boots, maintenance, sequences, secrets, how far retention has come.
 import { sql } from "drizzle-orm";
-import { blob, index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import {
+  blob,
+  index,
+  integer,
+  primaryKey,
+  real,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 import type { AuditEntry } from "../../../model/audit.ts";
 import type { OutboundTls } from "../../../model/tls.ts";
 import type { SequenceName } from "../sequences.ts";
