@@ -317,6 +317,7 @@ async function build({
     webhooks,
     pools,
     shapingRules,
+    queue,
     parsing,
     maintenance,
     guard,

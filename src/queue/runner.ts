@@ -3,6 +3,7 @@
 // written (writes.ts), nothing new is claimed.
 import { forwardTime, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import type { WaitRule } from "../model/queue.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
@@ -55,10 +56,21 @@ export interface Runner extends Service {
   onSourcesChanged(): void;
   /** The limits are others from now on: what is due is routed again, and goes by them. */
   onShapingChanged(): void;
+  /** What holds back a recipient of a scheduled queue that is due, or `claimed`; `is` tells its job. */
+  waitOf(queueName: string, claimed: boolean, is: (job: Job) => boolean): QueueWait;
   /** What each address may do now at the groups that `of` chooses. */
   limiters(of: (group: string) => boolean): LimiterState[];
   /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
+}
+
+/** The rule, for how long it holds as far as that is known, milliseconds, and whose limits they are. */
+export interface QueueWait {
+  rule: WaitRule;
+  ms: number | null;
+  group: string | null;
+  /** What each address may do there now. */
+  limiters: LimiterState[];
 }
 
 const queuePage = 1000;
@@ -210,6 +222,14 @@ export function createRunner(deps: RunnerDeps): Runner {
         for (const { queueName } of queue.due.splice(0)) route(queueName, false);
         pump(queue);
       }
+    },
+    waitOf(queueName, claimed, is) {
+      const to = routing.known(queueName);
+      const nowhere = { ms: null, group: null, limiters: [] };
+      if (!to) return { ...nowhere, rule: claimed ? "attempt" : writes.holding() ? "store" : "route" };
+      const at = { group: to.group, limiters: ready.states((group) => group === to.group) };
+      if (claimed && !ready.isReady(to, is)) return { ...at, rule: "attempt", ms: null };
+      return writes.holding() ? { ...at, rule: "store", ms: null } : { ...at, ...ready.waitOf(to) };
     },
     limiters: ready.states,
     counts: () => ({ active: attempts.active(), unwritten: writes.kept() }),

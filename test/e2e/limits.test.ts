@@ -13,10 +13,12 @@ beforeAll(async () => {
 });
 afterAll(() => world?.stop());
 
-const queue = async (domain: string, count: number): Promise<void> => {
+const queue = async (domain: string, count: number): Promise<string> => {
   const to = Array.from({ length: count }, (_, i) => `r${i}@${domain}`);
   const body = { from: "a@ok.test", to, subject: "x", text: "x" };
-  expect((await world.svc.admin("POST", "/v1/messages", body)).status).toBe(202);
+  const { status, json } = await world.svc.admin("POST", "/v1/messages", body);
+  expect(status).toBe(202);
+  return json.id;
 };
 const shaping = async (name: string) => (await world.svc.admin("GET", `/v1/shaping/${name}`)).json;
 
@@ -24,8 +26,11 @@ test("a rate that is set holds back mail at once, and lets it go at once when it
   const { receiver, svc } = world;
   const set = await svc.cli("limits", "set", "slow.test", "--connections", "1", "--per-second", "0.02");
   expect(set.code).toBe(0);
-  await queue("slow.test", 40);
+  const id = await queue("slow.test", 40);
   await receiver("slow.test").waitForMails(1);
+  const waits = (await svc.admin("GET", `/v1/messages/${id}/waits`)).json.data;
+  expect(waits.map(({ rule }: { rule: string }) => rule)).toContain("rate");
+  expect((await svc.cli("messages", "trace", id)).stderr).toContain("the rate at slow.test allows");
   expect(await shaping("slow.test")).toMatchObject({
     connections: 1,
     per_second: 0.02,

@@ -100,6 +100,7 @@ export async function startHttp(
     webhooks?: Partial<Webhooks>;
     pools?: Partial<Pools>;
     shapingRules?: Partial<ShapingRules>;
+    queue?: HttpDeps["queue"];
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
@@ -145,6 +146,7 @@ export async function startHttp(
     pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
     maintenance: createMaintenance({ store, clock }),
     shapingRules: fake<ShapingRules>("shapingRules", options.shapingRules ?? {}),
+    queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
     parsing,
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
