@@ -32,6 +32,7 @@ import { createQueuePauses } from "./queue/queue-pauses.ts";
 import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
+import { createShapingRules } from "./queue/shaping-rules.ts";
 import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { createRetention } from "./retention/retention.ts";
@@ -165,6 +166,7 @@ async function build({
   });
   const shaping = createShaping(
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
+    await store.shapingRules(),
   );
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
   const delivery = createDelivery({
@@ -176,7 +178,8 @@ async function build({
     clock,
     log: log.component("delivery"),
     random: Math.random,
-    connectionsOf: (group) => shaping(group).connections,
+    limitsOf: shaping.limits,
+    tlsFor: shaping.tlsFor,
     mayUse: pools.mayUse,
     onUnusable: pools.lookSoon,
   });
@@ -186,6 +189,7 @@ async function build({
   const queuePauses = createQueuePauses({ store, clock });
   const destinations = createDestinations({
     delivery,
+    shaping,
     pools,
     unpaused: queuePauses.usable,
     messages,
@@ -216,6 +220,14 @@ async function build({
     leaseValid: boot.leaseValid,
     clock,
     log: log.component("queue"),
+  });
+  const shapingRules = createShapingRules({
+    store,
+    shaping,
+    limiters: queue.limiters,
+    connections: delivery.connections,
+    mxGroupOf: delivery.groupOf,
+    onChange: queue.onShapingChanged,
   });
   pools.onChange(() => {
     delivery.reconsider();
@@ -324,7 +336,9 @@ async function build({
     webhooks,
     pools,
     queuePauses,
-    queue: createQueueAdmin({ store, recorder, note: queue.note, clock }),
+    queueAdmin: createQueueAdmin({ store, recorder, note: queue.note, clock }),
+    shapingRules,
+    queue,
     parsing,
     maintenance,
     guard,

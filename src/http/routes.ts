@@ -16,10 +16,12 @@ import { ipRoutes } from "./resources/ips.ts";
 import { keyRoutes } from "./resources/keys.ts";
 import { maintenanceRoutes } from "./resources/maintenance.ts";
 import { messageContentRoutes } from "./resources/message-content.ts";
+import { messageWaitRoutes } from "./resources/message-waits.ts";
 import { messageRoutes } from "./resources/messages.ts";
 import { queuePauseRoutes } from "./resources/queue-pauses.ts";
 import { queueRoutes } from "./resources/queue.ts";
 import { recipientRoutes } from "./resources/recipients.ts";
+import { shapingRoutes } from "./resources/shaping.ts";
 import { smtpCredentialRoutes } from "./resources/smtp-credentials.ts";
 import { sendingRoutes } from "./resources/sending.ts";
 import { statsRoutes } from "./resources/stats.ts";
@@ -55,6 +57,8 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
     ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume
+    ...messageWaitRoutes(deps), // GET /v1/messages/{id}/waits
+    ...shapingRoutes(deps), // GET /v1/shaping, GET PATCH DELETE {name}
     ...recipientRoutes(deps), // POST /v1/recipients/forget
   ];
   return [...routes, ...descriptionRoutes(deps, routes)]; // GET /openapi.json, /docs

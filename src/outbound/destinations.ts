@@ -14,7 +14,7 @@ import type { Pools } from "../pools/pools.ts";
 import { systemSources, type Family, type Source } from "../pools/sources.ts";
 import { readQueueName, sandboxQueue } from "../queue/queue-name.ts";
 import type { Destination } from "../queue/routing.ts";
-import { localGroup } from "../queue/shaping.ts";
+import { localGroup, type Shaping } from "../queue/shaping.ts";
 import type { SignedMessages } from "./signed-message.ts";
 
 export interface Destinations {
@@ -29,6 +29,7 @@ export interface Destinations {
 
 export interface DestinationsDeps {
   delivery: Pick<Delivery, "route" | "families" | "attempt">;
+  shaping: Pick<Shaping, "groupFor">;
   pools: Pick<Pools, "sourcesOf" | "noteWaiting">;
   /** The addresses of a list that are not paused (queue/queue-pauses.ts). */
   unpaused(sources: readonly Source[]): readonly Source[];
@@ -40,6 +41,7 @@ export interface DestinationsDeps {
 
 export function createDestinations({
   delivery,
+  shaping,
   pools,
   unpaused,
   messages,
@@ -50,6 +52,7 @@ export function createDestinations({
   /** Of mail that leaves no address of ours. */
   const here = (group: string, account: Owner, decide: (job: Job) => Outcome): Destination => ({
     group,
+    provider: group,
     account,
     readyQueue: `${group} ${account}`,
     sources: () => systemSources.usable(null),
@@ -95,9 +98,10 @@ export function createDestinations({
       const named = readQueueName(queueName);
       if (named === null) return sandbox;
       const { accountKey, ipPool } = named;
-      const route = await delivery.route(named.domain, accountKey);
-      if (route.kind === "outcome")
-        return { ...here(localGroup, accountKey, (job) => route.decide(job, clock.now())), onlyFresh: true };
+      const found = await delivery.route(named.domain, accountKey);
+      if (found.kind === "outcome")
+        return { ...here(localGroup, accountKey, (job) => found.decide(job, clock.now())), onlyFresh: true };
+      const route = { ...found, group: shaping.groupFor(named.domain, found.group) };
       const has = pools.sourcesOf(accountKey, ipPool).families;
       const reached = has.length === 0 ? [] : await delivery.families(route, has, accountKey);
       if (has.length > 0 && reached.length === 0)
@@ -108,6 +112,7 @@ export function createDestinations({
       const family = reached.length === 1 ? (reached[0] ?? null) : null;
       return {
         group: route.group,
+        provider: found.group,
         account: accountKey,
         readyQueue: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => unpaused(pools.sourcesOf(accountKey, ipPool).usable(family)),

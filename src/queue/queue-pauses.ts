@@ -7,12 +7,13 @@ import type { Source } from "../pools/sources.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { readQueueName } from "./queue-name.ts";
+import { providerOf } from "./settle.ts";
 
 export interface QueuePauses extends Service {
-  /** Mail of the scheduled queue gets no attempt. `group`: of its destination; null: not known yet. */
-  isPaused(queueName: string, group: string | null): boolean;
+  /** Mail of the scheduled queue gets no attempt. `provider`: of its destination; null: not known yet. */
+  isPaused(queueName: string, provider: string | null): boolean;
   /** The pause that stops such mail; null: none does. */
-  of(accountKey: number, ipPool: string, domain: string, group: string | null): QueuePause | null;
+  of(accountKey: number, ipPool: string, domain: string, provider: string | null): QueuePause | null;
   /** Those that mail may leave from; the same list until a pause begins or ends, or it is given another. */
   usable(sources: readonly Source[]): readonly Source[];
   /** The pauses now, the oldest first. */
@@ -57,10 +58,10 @@ export function createQueuePauses(deps: { store: Pick<Store, "queuePauses">; clo
   };
   const get = (scope: PauseScope, accountKey: number | null, name: string): QueuePause | undefined =>
     pauses.get(keyOf({ scope, accountKey, name }));
-  const of: QueuePauses["of"] = (accountKey, ipPool, domain, group) =>
+  const of: QueuePauses["of"] = (accountKey, ipPool, domain, provider) =>
     get("domain", null, domain) ??
     get("pool", accountKey, ipPool) ??
-    (group === null ? null : (get("provider", null, group) ?? null));
+    (provider === null ? null : (get("provider", null, providerOf(provider)) ?? null));
 
   return {
     name: "queue-pauses",
@@ -72,10 +73,10 @@ export function createQueuePauses(deps: { store: Pick<Store, "queuePauses">; clo
       stopped = true;
       timer?.cancel();
     },
-    isPaused(queueName, group) {
+    isPaused(queueName, provider) {
       if (pauses.size === 0) return false;
       const named = readQueueName(queueName);
-      return named !== null && of(named.accountKey, named.ipPool, named.domain, group) !== null;
+      return named !== null && of(named.accountKey, named.ipPool, named.domain, provider) !== null;
     },
     of,
     usable(sources) {

@@ -3,6 +3,7 @@
 // written (writes.ts), nothing new is claimed.
 import { forwardTime, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import type { WaitRule } from "../model/queue.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
@@ -10,6 +11,7 @@ import { createAddressWaits } from "./address-waits.ts";
 import { createAttempts, type AttemptsDeps } from "./attempts.ts";
 import { createClaims, faultRetryMs } from "./claims.ts";
 import { sandboxQueue } from "./queue-name.ts";
+import type { LimiterState } from "./egress.ts";
 import { createReadyQueues, type ReadyQueue, type Slot } from "./ready-queues.ts";
 import { createRouting, type Destination } from "./routing.ts";
 import { createScheduledQueues } from "./scheduled-queues.ts";
@@ -54,8 +56,23 @@ export interface Runner extends Service {
   onSourcesChanged(): void;
   /** A pause of a part of the queue began or ended. */
   onPausesChanged(): void;
+  /** The limits are others from now on: what is due is routed again, and goes by them. */
+  onShapingChanged(): void;
+  /** What holds back a recipient of a scheduled queue that is due, or `claimed`; `is` tells its job. */
+  waitOf(queueName: string, claimed: boolean, is: (job: Job) => boolean): QueueWait;
+  /** What each address may do now at the groups that `of` chooses. */
+  limiters(of: (group: string) => boolean): LimiterState[];
   /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
+}
+
+/** The rule, for how long it holds as far as that is known, milliseconds, and whose limits they are. */
+export interface QueueWait {
+  rule: WaitRule;
+  ms: number | null;
+  group: string | null;
+  /** What each address may do there now. */
+  limiters: LimiterState[];
 }
 
 const queuePage = 1000;
@@ -76,7 +93,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const blocked = (): boolean => stopping || writes.holding();
   const routing = createRouting(deps);
   const waits = createAddressWaits();
-  const scheduled = createScheduledQueues({ clock, now, blocked, route: (queueName) => route(queueName) });
+  const scheduled = createScheduledQueues({ clock, now, blocked, route });
   const ready = createReadyQueues({ shaping, clock, random, run: (queue) => pump(queue) });
   const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, log });
   const attempts = createAttempts({
@@ -89,9 +106,9 @@ export function createRunner(deps: RunnerDeps): Runner {
     now,
   });
 
-  function route(queueName: string): void {
+  function route(queueName: string, goesOn: boolean): void {
     if (deps.isQueuePaused(queueName, null)) return wait(queueName);
-    const to = routing.known(queueName);
+    const to = goesOn ? routing.known(queueName) : routing.fresh(queueName);
     if (to) enqueue(queueName, to);
     else void ask(queueName);
   }
@@ -103,7 +120,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   }
 
   function enqueue(queueName: string, to: Destination): void {
-    if (deps.isQueuePaused(queueName, to.group)) return wait(queueName);
+    if (deps.isQueuePaused(queueName, to.provider)) return wait(queueName);
     const queue = ready.of(to);
     if (ready.hasSource(queue)) waits.end(queueName, now());
     queue.due.push({ queueName, to });
@@ -192,7 +209,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     },
     reserve(queueName) {
       const to = started && !blocked() ? routing.known(queueName) : null;
-      if (!to || deps.isQueuePaused(queueName, to.group)) return null;
+      if (!to || deps.isQueuePaused(queueName, to.provider)) return null;
       const queue = ready.of(to);
       if (queue.ready.length > 0 || queue.due.length > 0 || ready.room(queue) === 0) return null;
       const slot = ready.take(queue);
@@ -211,12 +228,31 @@ export function createRunner(deps: RunnerDeps): Runner {
       reconsider();
     },
     onPausesChanged() {
-      for (const { due, group } of ready.all())
+      for (const { due } of ready.all())
         for (const next of due.splice(0))
-          if (deps.isQueuePaused(next.queueName, group)) wait(next.queueName);
+          if (deps.isQueuePaused(next.queueName, next.to.provider)) wait(next.queueName);
           else due.push(next);
       reconsider();
     },
+    onShapingChanged() {
+      routing.forget(); // which limits a domain's mail counts towards is a part of it
+      ready.reshape();
+      for (const queue of ready.all()) {
+        for (const { queueName } of queue.due.splice(0)) route(queueName, false);
+        pump(queue);
+      }
+    },
+    waitOf(queueName, claimed, is) {
+      const to = routing.known(queueName);
+      const nowhere = { ms: null, group: null, limiters: [] };
+      if (!claimed && deps.isQueuePaused(queueName, to?.provider ?? null))
+        return { ...nowhere, rule: "pause" };
+      if (!to) return { ...nowhere, rule: claimed ? "attempt" : writes.holding() ? "store" : "route" };
+      const at = { group: to.group, limiters: ready.states((group) => group === to.group) };
+      if (claimed && !ready.isReady(to, is)) return { ...at, rule: "attempt", ms: null };
+      return writes.holding() ? { ...at, rule: "store", ms: null } : { ...at, ...ready.waitOf(to) };
+    },
+    limiters: ready.states,
     counts: () => ({ active: attempts.active(), unwritten: writes.kept() }),
   };
 }

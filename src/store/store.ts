@@ -22,6 +22,7 @@ import type { QueuePauseStore } from "./interface/queue-pauses.ts";
 import type { ReportStore } from "./interface/reports.ts";
 import type { RetentionStore } from "./interface/retention.ts";
 import type { SendingPauseStore } from "./interface/sending-pause.ts";
+import type { ShapingStore } from "./interface/shaping.ts";
 import type { SmtpCredentialStore } from "./interface/smtp-credentials.ts";
 import type { StatisticsStore } from "./interface/statistics.ts";
 import type { SuppressionStore } from "./interface/suppressions.ts";
@@ -40,6 +41,7 @@ export interface Store
     QueuePauseStore,
     SendingPauseStore,
     MaintenanceStore,
+    ShapingStore,
     ReportStore,
     EventStore,
     SuppressionStore,

@@ -33,6 +33,7 @@ test("a pause of a domain or provider is every account's, that of a pool one acc
   expect([is(1, "default", "a.test"), is(2, "other", "a.test")]).toEqual([true, true]);
   expect([is(1, "default", "sub.a.test"), is(1, "default", "b.test")]).toEqual([false, false]);
   expect([is(1, "default", "b.test", "google"), is(1, "default", "b.test", "yahoo")]).toEqual([true, false]);
+  expect(is(1, "default", "b.test", "b.test/google")).toBe(true);
   expect([is(2, "bulk", "b.test"), is(1, "bulk", "b.test")]).toEqual([true, false]);
   expect(pauses.isPaused("~sandbox", "sandbox")).toBe(false);
   await pauses.stop();

@@ -126,7 +126,7 @@ const summaries: Record<QueueAct, string> = {
   delete: "Cancel recipients, without an event",
 };
 
-export function queueRoutes({ store, queue, queuePauses, log }: RouteDeps): Route[] {
+export function queueRoutes({ store, queueAdmin, queuePauses, log }: RouteDeps): Route[] {
   const acts = queueActs.map((act) =>
     route({
       ...common,
@@ -140,7 +140,7 @@ export function queueRoutes({ store, queue, queuePauses, log }: RouteDeps): Rout
       body: z.strictObject({ ...filterFields, cursor: z.string().max(1000).optional() }),
       bodyOptional: true,
       async handle({ account, body: { cursor = null, ...given } }) {
-        const { recipients, next } = await queue.act(act, account.key, filterOf(given), cursor);
+        const { recipients, next } = await queueAdmin.act(act, account.key, filterOf(given), cursor);
         log.info({ account: account.id, act, recipients }, "changed recipients in the queue");
         return json(200, { recipients, has_more: next !== null, next_cursor: next });
       },
@@ -182,7 +182,7 @@ export function queueRoutes({ store, queue, queuePauses, log }: RouteDeps): Rout
       }),
       body: null,
       async handle({ account, query: { by, limit, ...given } }) {
-        const counted = await queue.count(account.key, by, filterOf(given));
+        const counted = await queueAdmin.count(account.key, by, filterOf(given));
         return json(200, countView({ ...counted, by, groups: counted.groups.slice(0, limit) }));
       },
     }),

@@ -10,7 +10,8 @@ import type { QueueEntryStore } from "../interface/queue-entries.ts";
 import { holderOf, isHeld, operatorHolderOf } from "./held-mail.ts";
 import { noun, none, type Writing } from "./noun.ts";
 import { jobsOfClaim, messageForAttempt, type ClaimedMessage, type ClaimedRecipient } from "./queue.ts";
-import { createQueueLists, queuePosition } from "./queue-lists.ts";
+import { createQueueLists } from "./queue-lists.ts";
+import { queuePosition } from "./queue-walk.ts";
 
 interface Act {
   accountKey: number;

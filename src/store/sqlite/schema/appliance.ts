@@ -1,8 +1,18 @@
 // The appliance's own: audit log, boots, maintenance, sequences, secrets, how far retention has come.
 import { sql } from "drizzle-orm";
-import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import {
+  blob,
+  index,
+  integer,
+  primaryKey,
+  real,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 import type { AuditEntry } from "../../../model/audit.ts";
 import type { PauseScope } from "../../../model/queue-pause.ts";
+import type { OutboundTls } from "../../../model/tls.ts";
 import type { SequenceName } from "../sequences.ts";
 
 /** Who did what, from where; `detail` is JSON. */
@@ -57,6 +67,15 @@ export const queuePauses = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.scope, table.accountKey, table.name] })],
 );
+/** Limits of destinations that were set while the program ran; null: the rule says nothing of it. */
+export const shapingRules = sqliteTable("shaping_rules", {
+  name: text("name").primaryKey(),
+  connections: integer("connections"),
+  perSecond: real("per_second"),
+  messagesPerConnection: integer("messages_per_connection"),
+  tls: text("tls").$type<OutboundTls>(),
+  updatedAt: integer("updated_at").notNull(),
+});
 
 /** The last number of each sequence (sequences.ts). */
 export const sequences = sqliteTable("sequences", {
