@@ -47,4 +47,8 @@ export interface MessageFilter extends Patterns {
   source?: MessageSource;
   createdAfter?: number;
   createdBefore?: number;
+  /** With its angle brackets. */
+  messageIdHeader?: string;
+  /** The receiver's queue id, as a part of a reply. */
+  remoteId?: string;
 }

@@ -46,6 +46,16 @@ test("what waits is counted by domain and error, listed with the last reply, and
   await eventually(async () => (await statusOf(id)) === "delivered");
 });
 
+test("a message is traced by its Message-ID and by the queue id in the receiver's reply", async () => {
+  receiver.options.reply = { dot: "250 2.0.0 Ok: queued as 4XyZ9Q" };
+  const id = await send("tom@one.test", "delivered");
+  const { json } = await svc.admin("GET", `/v1/messages/${id}`);
+  for (const known of [json.message_id_header, json.message_id_header.slice(1, -1), "4XyZ9Q"])
+    expect(await run("messages", "trace", known)).toContain("tom@one.test");
+  expect((await svc.cli("messages", "trace", "nothing-of-ours")).code).toBe(3);
+  expect((await svc.cli("messages", "trace", "<nothing@of.ours>")).code).toBe(3);
+});
+
 test("held mail waits for its release, also over a restart; without --yes and a terminal nothing is done", async () => {
   receiver.options.reply = { rcpt: "451 4.7.1 later" };
   const id = await send("bob@one.test");

@@ -143,6 +143,8 @@ const messageFilters: MessageFilter[] = [
     source: "api",
     createdAfter: 1,
     createdBefore: 2,
+    messageIdHeader: "<a@b>",
+    remoteId: "4ABC",
   },
   { to: "a@b.test", status: "processing", createdAfter: 1 },
 ];

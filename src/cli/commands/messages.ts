@@ -1,10 +1,13 @@
 // `svc messages`: messages, their recipients and each attempt with the replies of the receiving server.
 import type { Command } from "commander";
+import { messageTokenForm } from "../../mail/message-token.ts";
 import { segment, type Cli } from "../cli.ts";
+import { CliFault } from "../fault.ts";
 import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { explainWait, explainWaitOf } from "../message-wait.ts";
 import { cell } from "../text.ts";
+import { moment } from "../times.ts";
 
 interface FilterFlags extends ListFlags {
   to?: string;
@@ -76,8 +79,15 @@ export function register(messages: Command, cli: Cli): void {
     });
   messages
     .command("trace <id>")
-    .description("show each delivery attempt with the SMTP dialogue")
-    .action(async (id: string) => {
+    .description(
+      "show each delivery attempt with the SMTP dialogue, by our id, Message-ID or the receiver's queue id",
+    )
+    .option(
+      "--since <time>",
+      "look no further back for a Message-ID or queue id: a time, or a span such as 24h",
+    )
+    .action(async (known: string, flags: { since?: string }) => {
+      const id = await idOf(cli, known, flags.since);
       const answer = await cli.client.call("GET", `${at(id)}/attempts`);
       if (cli.out.json) return cli.out.body(answer.text);
       const attempts = rowsOf(answer.json);
@@ -101,6 +111,31 @@ export function register(messages: Command, cli: Cli): void {
       if (cli.out.json) return cli.out.body(answer.text);
       cli.out.line(`${id} is ${String(answer.json["status"])}`);
     });
+}
+
+/** The id of the message that is known by this. Throws CliFault 3 where there is none. */
+async function idOf(cli: Cli, known: string, since: string | undefined): Promise<string> {
+  if (known.startsWith("msg_")) return known;
+  const token = messageTokenForm.exec(known)?.[0];
+  const header = known.startsWith("<") ? known : `<${known}>`;
+  if (token !== undefined) {
+    const id = `msg_${token.slice(0, 26).toLowerCase()}`;
+    const { json } = await cli.client.call("GET", `/v1/messages/${id}`);
+    if (json["message_id_header"] === header) return id;
+  }
+  const query: Record<string, string> = {
+    ...(known.includes("@") ? { message_id_header: header } : { remote_id: known }),
+    ...(since === undefined ? {} : { created_after: moment(since, "--since", "past", cli.io.clock.now()) }),
+    limit: "1",
+  };
+  for (;;) {
+    const { json } = await cli.client.call("GET", "/v1/messages", { query });
+    const id = rowsOf(json)[0]?.["id"];
+    if (typeof id === "string") return id;
+    const { next_cursor: next } = json;
+    if (typeof next !== "string") throw new CliFault(3, `no message has the Message-ID or queue id ${known}`);
+    query["cursor"] = next;
+  }
 }
 
 function recipientsOf(message: Row): Row[] {

@@ -32,6 +32,7 @@ import {
   pageFields,
   patternFields,
   patternsOf,
+  present,
   textFilter,
   time,
 } from "../fields.ts";
@@ -138,6 +139,16 @@ const filters = z.object({
   ...pageFields(),
 });
 
+/** What a message is known by elsewhere, on the operator's socket: a look-up walks, newest first. */
+const traceFields = {
+  message_id_header: textFilter.describe("The Message-ID, with its angle brackets."),
+  remote_id: z
+    .string()
+    .regex(/^[\x21-\x7e]{4,100}$/, "is not 4 to 100 visible characters")
+    .optional()
+    .describe("The receiver's queue id, as it stands in a reply."),
+};
+
 const filterOf = inputOf(filters, { limit: null, cursor: null });
 
 /** The scopes and the rate limit of what is read of a message. */
@@ -171,9 +182,13 @@ export function messageRoutes({ store, clock }: RouteDeps): Route[] {
     route({
       ...listed,
       listeners: "admin",
-      query: filters.extend(patternFields),
-      handle({ account, query: { to, from, tag, ...query } }) {
-        const filter = { ...filterOf(query), ...patternsOf({ ...query, to, from, tag }) };
+      query: filters.extend({ ...patternFields, ...traceFields }),
+      handle({
+        account,
+        query: { to, from, tag, message_id_header: messageIdHeader, remote_id: remoteId, ...query },
+      }) {
+        const traced = present({ messageIdHeader, remoteId });
+        const filter = { ...filterOf(query), ...patternsOf({ ...query, to, from, tag }), ...traced };
         return page(account, filter, pageRequest(query));
       },
     }),

@@ -36,6 +36,9 @@ const conditions: { [K in Exclude<keyof MessageFilter, keyof typeof ofRecipient>
   source: "m.source = @source",
   createdAfter: "m.created_at >= @createdAfter",
   createdBefore: "m.created_at < @createdBefore",
+  messageIdHeader: "m.message_id_header = @messageIdHeader",
+  remoteId:
+    "EXISTS (SELECT 1 FROM attempts t WHERE t.message_key = m.key AND instr(t.smtp_response, @remoteId) > 0)",
   fromLike: "lower(m.from_address) GLOB @fromLike",
   tagLike: "EXISTS (SELECT 1 FROM json_each(m.tags) WHERE lower(value) GLOB @tagLike)",
   pool: "m.ip_pool GLOB @pool",
