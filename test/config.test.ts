@@ -206,7 +206,7 @@ test.each([
     "tls: {acme: {email: a@x.example}}",
     "tls.acme: found a key that is not available in this version yet, expected no such key",
   ],
-  ["dnsbl: {interval: 1h}", "dnsbl: found a key that is not available in this version yet"],
+  ["metrics: {keep: 7}", "metrics: found a key that is not available in this version yet"],
   ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
   ["tls: {mode: off}", "expected files or self-signed, or http.listen on loopback only (now [::]:8443)"],
   [

@@ -142,6 +142,12 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         about: "sending IP addresses: list, add, move, pause, resume, remove, assign, unassign",
         load: () => import("./commands/ips.ts"),
       },
+      {
+        name: "blacklists",
+        alias: "blacklist",
+        about: "DNS blocklists: check, list, zones list, zones add, zones remove, zones test",
+        load: () => import("./commands/blacklists.ts"),
+      },
     ],
   },
 ];

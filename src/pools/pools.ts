@@ -47,6 +47,8 @@ export interface PoolsDeps {
   resolver: Pick<Resolver, "ptr" | "a" | "aaaa">;
   /** The EHLO name of addresses without a name of their own. */
   hostname: string;
+  /** `dnsbl.on_listing: drain` */
+  drainListed?: boolean;
   clock: Clock;
   log: Log;
   canBind?: typeof canBind;
@@ -101,7 +103,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     if (pools.length === 0) accounts.delete(accountKey);
     else
       accounts.set(accountKey, {
-        byName: new Map(pools.map((pool) => [pool.name, { pool, sources: sourcesOf(pool) }] as const)),
+        byName: new Map(pools.map((pool) => [pool.name, { pool, sources: sourcesOf(pool, deps.drainListed) }] as const)),
         defaultName: pools.find(({ isDefault }) => isDefault)?.name ?? defaultPool,
       });
     usable = new Set(

@@ -98,6 +98,7 @@ export async function startHttp(
     submission?: Partial<Submission>;
     webhooks?: Partial<Webhooks>;
     pools?: Partial<Pools>;
+    dnsbl?: Partial<HttpDeps["dnsbl"]>;
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
@@ -129,6 +130,7 @@ export async function startHttp(
     socket,
     hostname: "mail.acme.example",
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
+    dnsbl: { intervalMs: 3_600_000, zones: [], onListing: "none" },
     limits: { maxQueue: 0, minFreeSpaceShare: 0, rates: options.config?.rates ?? {} },
   };
   const parsing = createParsing({ clock, log });
@@ -141,6 +143,12 @@ export async function startHttp(
     domains: fake<Domains>("domains", options.domains ?? {}),
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
     pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
+    dnsbl: fake<HttpDeps["dnsbl"]>("dnsbl", {
+      listings: () => [],
+      zones: () => [],
+      zonesChanged: () => Promise.resolve(),
+      ...options.dnsbl,
+    }),
     maintenance: createMaintenance({ store, clock }),
     parsing,
     guard: options.guard ?? { resume: () => Promise.resolve(false) },

@@ -20,6 +20,7 @@ async function bench() {
     startedAt: clock.now(),
     maintenance,
     poolProblems: () => problems,
+    dnsbl: { listings: () => [], zones: () => [] },
     listeners: () => [],
     jobs: () => [],
   });
