@@ -130,7 +130,7 @@ export async function startHttp(
     socket,
     hostname: "mail.acme.example",
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
-    dnsbl: { intervalMs: 3_600_000, zones: [], onListing: "none" },
+    dnsbl: { intervalMs: 3_600_000, zones: [], onListing: "none" as const },
     limits: { maxQueue: 0, minFreeSpaceShare: 0, rates: options.config?.rates ?? {} },
   };
   const parsing = createParsing({ clock, log });

@@ -9,6 +9,7 @@ const tags: Record<string, string> = {
   ip_pools: "Pools of the IP addresses that mail is sent from.",
   ips: "The IP addresses of all pools.",
   ip_assignments: "The assignment of the machine's IP addresses to accounts.",
+  blacklists: "What DNS blocklists say of the sending addresses, and which are asked.",
   service: "Health of the server, and the description of the API. No API key is required.",
   accounts: "Accounts.",
   keys: "API keys.",
