@@ -152,6 +152,7 @@ async function build({
   });
   const dnsbl = createDnsbl({
     store,
+    pools: pools.all,
     resolver: resolver.uncached,
     recorder,
     config: config.dnsbl,
@@ -235,9 +236,7 @@ async function build({
   const domainsLog = log.component("domains");
   domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
   pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
-  dnsbl.onChanges(
-    (changes) => void notifyListings(notices, changes, config.dnsbl.onListing === "drain"),
-  );
+  dnsbl.onChanges((changes) => void notifyListings(notices, changes, config.dnsbl.onListing === "drain"));
   const guard = createAbuseGuard({
     store,
     pauses: sendingPause,

@@ -1,11 +1,12 @@
 // The DNSBL monitor: asks each zone about each address that receivers see our mail come from, once an interval at most,
 // over restarts too. What an answer means is look.ts's, what it changes state.ts's, which addresses are asked watched.ts's.
-// A change is written with its events in one transaction. A run ends after some seconds, so that a zone that is slow
-// delays no other for longer.
+// A change is written with its events in one transaction, and shown at the pool's address after it. A run ends after some
+// seconds, so that a zone that is slow delays no other for longer.
 import { minuteMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
+import type { Pool } from "../model/ip-pool.ts";
 import type { AddressBlacklists, Listing, NamedZone } from "../model/listing.ts";
 import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
@@ -49,7 +50,9 @@ export interface Dnsbl extends Service {
 }
 
 export interface DnsblDeps {
-  store: Pick<Store, "accountsWithPools" | "listPools" | "listings" | "saveListings" | "zoneChanges">;
+  store: Pick<Store, "listings" | "saveListings" | "removeListings" | "showBlacklists" | "zoneChanges">;
+  /** The pools of all accounts, as they are in memory. */
+  pools(): readonly Pool[];
   /** Without a cache: a question is asked once an interval, and a check has to ask. */
   resolver: Pick<Resolver, "a" | "aaaa" | "txt">;
   recorder: Pick<Recorder, "ofAddress">;
@@ -66,6 +69,8 @@ export interface DnsblDeps {
 /** A check asks nothing again that is not as old as this. */
 const checkAgainMs = minuteMs;
 const runMs = 20_000;
+/** Of a write: a few milliseconds of the writer's time. */
+const rowsAtOnce = 200;
 
 export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
   const { store, resolver, clock, log, config, system } = deps;
@@ -89,10 +94,8 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
   };
 
   const readWatched = async (choice: SystemChoice, isOver: () => boolean): Promise<void> => {
-    const accounts = await store.accountsWithPools();
-    const pools = (await Promise.all(accounts.map((account) => store.listPools(account)))).flat();
-    await names.refresh(namesOf(pools, choice), isOver);
-    sources = sourcesOf(pools, choice, names);
+    await names.refresh(namesOf(deps.pools(), choice), isOver);
+    sources = sourcesOf(deps.pools(), choice, names);
     watched = watchedOf(sources);
   };
 
@@ -115,39 +118,61 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
   };
 
   /** Addresses of pools that have to show other zones than they do. */
-  const shownOtherwise = (looked: readonly Listing[]): (AddressBlacklists & { accountKey: number })[] => {
-    const now = new Map([...rows.values(), ...looked].map((row) => [keyOf(row.address, row.zone), row]));
-    return sources.flatMap(({ accountKey, of, publicAddresses }) => {
+  const shownOtherwise = (): (AddressBlacklists & { accountKey: number })[] =>
+    sources.flatMap(({ accountKey, of, publicAddresses }) => {
       if (of === null || publicAddresses === null) return [];
-      const listing = zones.filter(({ zone }) =>
-        publicAddresses.some((address) => (now.get(keyOf(address, zone))?.listedAt ?? null) !== null),
-      );
-      const shown = listing.map(({ zone }) => zone);
+      const shown = zones
+        .filter((zone) =>
+          publicAddresses.some((address) => (rowOf(zone, address)?.listedAt ?? null) !== null),
+        )
+        .map(({ zone }) => zone);
       return shown.join() === of.blacklists.join() ? [] : [{ accountKey, address: of.address, zones: shown }];
     });
+
+  const saveListings = async (all: readonly Listing[], changes: readonly ListingChange[]): Promise<void> => {
+    const changeOf = new Map(changes.map((change) => [change.listing, change]));
+    for (let from = 0; from < all.length; from += rowsAtOnce) {
+      const listings = all.slice(from, from + rowsAtOnce);
+      const own = listings.flatMap((listing) => changeOf.get(listing) ?? []);
+      const events = own.flatMap((change) => eventsOf(deps.recorder, change, clock.now()));
+      try {
+        await store.saveListings(listings, events);
+      } catch (error) {
+        // What they said is asked for again, and not before an interval has passed.
+        for (const { address, zone, lookedAt } of all.slice(from)) {
+          const before = rows.get(keyOf(address, zone)) ?? unasked(address, zone);
+          rows.set(keyOf(address, zone), { ...before, lookedAt });
+        }
+        throw error;
+      }
+      for (const row of listings) rows.set(keyOf(row.address, row.zone), row);
+      if (own.length > 0) for (const listener of listeners) listener(own);
+    }
+  };
+
+  const removeGone = async (): Promise<void> => {
+    const gone = goneRows();
+    for (let from = 0; from < gone.length; from += rowsAtOnce)
+      await store.removeListings(gone.slice(from, from + rowsAtOnce));
+    for (const { address, zone } of gone) rows.delete(keyOf(address, zone));
+  };
+
+  const show = async (): Promise<void> => {
+    const shown = shownOtherwise();
+    for (let from = 0; from < shown.length; from += rowsAtOnce) {
+      const addresses = shown.slice(from, from + rowsAtOnce);
+      await store.showBlacklists(
+        addresses.map(({ address, zones: of }) => ({ address, zones: of })),
+        clock.now(),
+      );
+    }
+    for (const accountKey of new Set(shown.map((one) => one.accountKey))) await deps.onShown(accountKey);
   };
 
   const save = async ({ listings, changes }: Walked): Promise<void> => {
-    const gone = goneRows();
-    const shown = shownOtherwise(listings);
-    if (listings.length + gone.length + shown.length === 0) return;
-    const at = clock.now();
-    const addresses = shown.map(({ address, zones: of }) => ({ address, zones: of }));
-    const events = changes.flatMap((change) => eventsOf(deps.recorder, change, at));
-    try {
-      await store.saveListings({ listings, gone, addresses, events, at });
-    } catch (error) {
-      // What they said is asked for again, and not before an interval has passed.
-      for (const { address, zone, lookedAt } of listings) {
-        const before = rows.get(keyOf(address, zone)) ?? unasked(address, zone);
-        rows.set(keyOf(address, zone), { ...before, lookedAt });
-      }
-      throw error;
-    }
-    for (const row of listings) rows.set(keyOf(row.address, row.zone), row);
-    for (const { address, zone } of gone) rows.delete(keyOf(address, zone));
-    for (const accountKey of new Set(shown.map((one) => one.accountKey))) await deps.onShown(accountKey);
-    if (changes.length > 0) for (const listener of listeners) listener(changes);
+    await saveListings(listings, changes);
+    await removeGone();
+    await show();
   };
 
   const runOnce = async (isDue: Due): Promise<void> => {

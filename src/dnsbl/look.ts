@@ -14,8 +14,7 @@ export type Look =
   | { answer: "unknown"; detail: string; silent: boolean };
 
 /** `ipv6`: IPv6 addresses may be asked. */
-export type ZoneHealth =
-  { status: "ok"; ipv6: boolean } | { status: "broken" | "unknown"; detail: string };
+export type ZoneHealth = { status: "ok"; ipv6: boolean } | { status: "broken" | "unknown"; detail: string };
 
 type Asked = Pick<Resolver, "a">;
 
@@ -29,7 +28,8 @@ export async function lookUp(resolver: Asked, zone: Zone, address: string): Prom
   if (answer.kind === "failed") return { answer: "unknown", detail: clean(answer.why), silent: true };
   const records = answer.kind === "found" ? answer.records : [];
   const codes = [...new Set(records)].filter((record) => codeOf(zone, record)).slice(0, mostCodes);
-  if (codes.length > 0 && !records.some(isRefusal)) return { answer: "listed", codes: codes.toSorted(byNumber) };
+  if (codes.length > 0 && !records.some(isRefusal))
+    return { answer: "listed", codes: codes.toSorted(byNumber) };
   const odd = records.find((record) => isRefusal(record) || !record.startsWith("127."));
   return odd === undefined
     ? { answer: "not_listed" }

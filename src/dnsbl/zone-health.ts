@@ -39,7 +39,8 @@ export function createZoneTests(deps: {
     tests.set(zone.zone, { health, at: clock.monotonic(), testedAt: clock.now() });
     if (health.status === before) return health;
     if (health.status === "ok") log.info({ zone: zone.zone }, "the blocklist is used again");
-    else log.warn({ zone: zone.zone, detail: health.detail }, "the blocklist is not used until a test passes");
+    else
+      log.warn({ zone: zone.zone, detail: health.detail }, "the blocklist is not used until a test passes");
     return health;
   };
 

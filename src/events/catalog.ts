@@ -137,10 +137,7 @@ export const eventCatalog = {
       listing_reason: z.string(),
       detected_at: timestamp,
       return_code: z.string().describe("The codes that the list answered with, separated by commas."),
-      removal_url: z
-        .string()
-        .nullable()
-        .describe("The page where a removal is asked for; null: not known."),
+      removal_url: z.string().nullable().describe("The page where a removal is asked for; null: not known."),
     },
     sample: (now) => ({
       ...sampleListing,

@@ -27,7 +27,8 @@ export interface Listing {
 }
 
 /** A code or a range of them: `127.0.0.2`, `127.0.0.4-127.0.0.7`. */
-export const codeRangePattern = /^127(?:\.\d{1,3}){3}(?:-127(?:\.\d{1,3}){3})?$/;
+export const codeRangePattern =
+  /^127(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}(?:-127(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3})?$/;
 
 /** A zone as the operator names it; null: as the program knows it, or by default. */
 export interface NamedZone {

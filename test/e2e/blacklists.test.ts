@@ -93,7 +93,8 @@ test("an address that a blocklist lists is reported and gets no new mail while a
     },
   ]);
   await eventually(
-    async () => receiver.mails.some(({ data }) => data.toString().includes("11.22.33.44 is on the blocklist")),
+    async () =>
+      receiver.mails.some(({ data }) => data.toString().includes("11.22.33.44 is on the blocklist")),
     undefined,
     "the operator's mail",
   );

@@ -125,12 +125,13 @@ export async function startHttp(
     });
   const socket = join(mkdtempSync(join(tmpdir(), "svc-http-")), "admin.sock");
   const access = createAccess({ store, clock, log, mint });
+  const dnsbl: Config["dnsbl"] = { intervalMs: 3_600_000, zones: [], onListing: "none" };
   const config = {
     publicUrl: options.config?.publicUrl ?? "https://mail.acme.example",
     socket,
     hostname: "mail.acme.example",
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
-    dnsbl: { intervalMs: 3_600_000, zones: [], onListing: "none" as const },
+    dnsbl,
     limits: { maxQueue: 0, minFreeSpaceShare: 0, rates: options.config?.rates ?? {} },
   };
   const parsing = createParsing({ clock, log });

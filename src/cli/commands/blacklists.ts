@@ -13,7 +13,14 @@ export const verbs: readonly Verb[] = [
     name: "list",
     about: "list the blocklists that are asked, and whether they can be used",
     lists: "/v1/blacklists/zones",
-    columns: [field("zone"), field("name"), field("source"), field("health"), field("detail"), field("tested_at")],
+    columns: [
+      field("zone"),
+      field("name"),
+      field("source"),
+      field("health"),
+      field("detail"),
+      field("tested_at"),
+    ],
     empty: (program) => `No blocklists. Add one: ${program} blacklists zones add ZONE`,
   },
   {
@@ -78,7 +85,9 @@ export function register(blacklists: Command, cli: Cli): void {
       empty: nothingWatched,
     }),
   );
-  const zones = blacklists.command("zones").description("the blocklists that are asked: list, add, remove, test");
+  const zones = blacklists
+    .command("zones")
+    .description("the blocklists that are asked: list, add, remove, test");
   zones.helpCommand(false);
   addVerbs(zones, cli, verbs);
   zones

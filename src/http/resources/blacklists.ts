@@ -111,9 +111,7 @@ const newZone = z.strictObject({
   name: z.string().min(1, "is empty").max(100, "is longer than 100 characters").optional(),
   codes: z
     .array(
-      z
-        .string()
-        .regex(codeRangePattern, "is not a code such as 127.0.0.2, or a range 127.0.0.2-127.0.0.9"),
+      z.string().regex(codeRangePattern, "is not a code such as 127.0.0.2, or a range 127.0.0.2-127.0.0.9"),
     )
     .min(1, "has no code")
     .max(64, "has more than 64 codes")

@@ -5,14 +5,11 @@ import type { AddressBlacklists, Listing, ZoneChange } from "../../model/listing
 export interface ListingStore {
   /** By address and zone. */
   listings(): Promise<Listing[]>;
-  /** In one transaction. `gone`: no longer watched. `addresses`: those of pools whose zones changed; one that is in no pool is left out. */
-  saveListings(change: {
-    listings: Listing[];
-    gone: Pick<Listing, "address" | "zone">[];
-    addresses: AddressBlacklists[];
-    events: NewEvent[];
-    at: number;
-  }): Promise<void>;
+  /** In one transaction. */
+  saveListings(listings: Listing[], events: NewEvent[]): Promise<void>;
+  removeListings(listings: Pick<Listing, "address" | "zone">[]): Promise<void>;
+  /** What addresses of pools show; one that is in no pool is left out. */
+  showBlacklists(addresses: AddressBlacklists[], at: number): Promise<void>;
   /** By zone. */
   zoneChanges(): Promise<ZoneChange[]>;
   putZoneChange(change: ZoneChange): Promise<void>;

@@ -1,15 +1,14 @@
-// What blocklists say of addresses: a row an address and zone, written in one transaction with the events that it raises
-// and with what the addresses of pools show of it. The operator's zones are rows of their own.
+// What blocklists say of addresses: a row an address and zone, written in one transaction with the events that it raises.
+// The addresses of pools show which zones list them. The operator's zones are rows of their own.
 import type { Database, Statement } from "better-sqlite3";
 import type { NewEvent } from "../../model/event.ts";
-import type { Listing, ZoneChange } from "../../model/listing.ts";
+import type { AddressBlacklists, Listing, ZoneChange } from "../../model/listing.ts";
 import { everyone, nothing } from "../changes.ts";
 import { packEvent } from "../event-packing.ts";
 import type { ListingStore } from "../interface/listings.ts";
 import { storableOrNull, withStorableText } from "../storable-text.ts";
 import { none, noun, type Writing } from "./noun.ts";
 
-type SavedListings = Parameters<ListingStore["saveListings"]>[0];
 type ListingRow = Omit<Listing, "codes"> & { codes: string };
 type ZoneRow = Omit<ZoneChange, "codes" | "watched"> & { codes: string | null; watched: number };
 
@@ -27,11 +26,15 @@ function createListingWrites(db: Database, recordEvent: (event: NewEvent) => voi
   const removeZone = db.prepare("DELETE FROM dnsbl_zones WHERE zone = ?");
 
   return {
-    saveListings({ listings, gone, addresses, events, at }: SavedListings): void {
-      for (const listing of listings) put.run({ ...listing, codes: JSON.stringify(listing.codes) });
-      for (const { address, zone } of gone) remove.run(address, zone);
+    saveListings(arg: { listings: Listing[]; events: NewEvent[] }): void {
+      for (const listing of arg.listings) put.run({ ...listing, codes: JSON.stringify(listing.codes) });
+      for (const event of arg.events) recordEvent(event);
+    },
+    removeListings(arg: { listings: Pick<Listing, "address" | "zone">[] }): void {
+      for (const { address, zone } of arg.listings) remove.run(address, zone);
+    },
+    showBlacklists({ addresses, at }: { addresses: AddressBlacklists[]; at: number }): void {
       for (const { address, zones } of addresses) show.run(JSON.stringify(zones), at, address);
-      for (const event of events) recordEvent(event);
     },
     putZoneChange({ watched, codes, ...change }: ZoneChange): void {
       putZone.run({
@@ -44,17 +47,22 @@ function createListingWrites(db: Database, recordEvent: (event: NewEvent) => voi
   };
 }
 
-function createListingLookups(db: Database) {
-  const listings: Statement<[], ListingRow> = db.prepare(
+const rowsOfPage = 1000;
+
+function createListingLists(db: Database) {
+  const listings: Statement<[string, string, number], ListingRow> = db.prepare(
     `SELECT address, zone, answer, detail, looked_at AS lookedAt, codes, reason, listed_at AS listedAt,
-       changed_at AS changedAt FROM dnsbl_listings ORDER BY address, zone`,
+       changed_at AS changedAt FROM dnsbl_listings
+     WHERE (address, zone) > (?, ?) ORDER BY address, zone LIMIT ?`,
   );
   const zones: Statement<[], ZoneRow> = db.prepare(
-    "SELECT zone, watched, name, codes, removal_url AS removalUrl FROM dnsbl_zones ORDER BY zone",
+    "SELECT zone, watched, name, codes, removal_url AS removalUrl FROM dnsbl_zones WHERE zone > '' ORDER BY zone",
   );
   return {
-    listings: (): Listing[] =>
-      listings.all().map((row) => ({ ...row, codes: JSON.parse(row.codes) as string[] })),
+    listingsAfter: ({ address, zone }: { address: string; zone: string }): Listing[] =>
+      listings
+        .all(address, zone, rowsOfPage)
+        .map((row) => ({ ...row, codes: JSON.parse(row.codes) as string[] })),
     zoneChanges: (): ZoneChange[] =>
       zones.all().map(({ watched, codes, ...row }) => ({
         ...row,
@@ -67,20 +75,28 @@ function createListingLookups(db: Database) {
 export const listings = noun({
   commands: (db: Database, { recordEvent }: Writing) => createListingWrites(db, recordEvent),
   touches: {
-    saveListings(touch, { addresses, events }) {
-      if (addresses.length > 0) touch(everyone, "ip_pools");
+    saveListings(touch, { events }) {
       for (const { accountKey, receivedAt } of events) touch(accountKey, "events", receivedAt);
     },
-    putZoneChange: nothing, // their answers are composed on each request
+    removeListings: nothing, // answers about listings and zones are composed on each request
+    showBlacklists: (touch) => touch(everyone, "ip_pools"),
+    putZoneChange: nothing,
     removeZoneChange: nothing,
   },
-  lookups: createListingLookups,
-  lists: none,
-  calls: ({ write, lookups }): ListingStore => ({
-    listings: async () => lookups.listings(),
-    saveListings: ({ listings: rows, events, ...rest }) =>
+  lookups: none,
+  lists: createListingLists,
+  calls: ({ write, lists }): ListingStore => ({
+    async listings() {
+      const all: Listing[] = [];
+      for (let last = { address: "", zone: "" }; ;) {
+        const page = await lists.listingsAfter({ address: last.address, zone: last.zone });
+        all.push(...page);
+        last = page.at(-1) ?? last;
+        if (page.length < rowsOfPage) return all;
+      }
+    },
+    saveListings: (rows, events) =>
       write.saveListings({
-        ...rest,
         listings: rows.map((row) => ({
           ...row,
           detail: storableOrNull(row.detail),
@@ -88,9 +104,11 @@ export const listings = noun({
         })),
         events: events.map(packEvent),
       }),
-    zoneChanges: async () => lookups.zoneChanges(),
+    removeListings: (rows) =>
+      write.removeListings({ listings: rows.map(({ address, zone }) => ({ address, zone })) }),
+    showBlacklists: (addresses, at) => write.showBlacklists({ addresses, at }),
+    zoneChanges: () => lists.zoneChanges({}),
     putZoneChange: (change) => write.putZoneChange(withStorableText(change)),
     removeZoneChange: (zone) => write.removeZoneChange({ zone }),
   }),
 });
-
