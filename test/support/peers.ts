@@ -22,7 +22,7 @@ const smtpd = join(process.env["SVC_PEERS_DIR"] ?? "/var/tmp/svc-peers", "opensm
 
 /** What is missing for the tests with real peers; null where all is there. A missing peer in CI is a failure. */
 export function missingPeers(): string | null {
-  const needed = ["postfix", "swaks", "opendkim-testmsg", "openssl"];
+  const needed = ["postfix", "swaks", "opendkim-testmsg", "openssl", "rbldnsd"];
   const missing = needed.filter((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0);
   if (!existsSync(smtpd)) missing.push("OpenSMTPD");
   if (process.getuid?.() !== 0) missing.push("root");
@@ -252,6 +252,51 @@ match from any for domain "${options.domain}" action "keep"
     ...options,
     mails: () => filesIn(box),
     log: () => log,
+    async stop() {
+      if (child.exitCode === null) {
+        const gone = once(child, "exit");
+        child.kill("SIGTERM");
+        await gone;
+      }
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Rbldnsd {
+  /** `127.0.0.1:PORT` */
+  server: string;
+  /** Replaces the data of a file of the zones; answers come of it within a second or two. */
+  write(file: string, data: string): void;
+  stop(): Promise<void>;
+}
+
+/** A blocklist served by rbldnsd. `zones`: `bl.test:ip4set:bl4`, each with a file of `files`. */
+export async function startRbldnsd(
+  port: number,
+  zones: readonly string[],
+  files: Readonly<Record<string, string>>,
+): Promise<Rbldnsd> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-rbldnsd-"));
+  chmodSync(dir, 0o755);
+  const write = (file: string, data: string): void => writeFileSync(join(dir, file), data);
+  for (const [file, data] of Object.entries(files)) write(file, data);
+  const flags = ["-n", "-u", "nobody", "-w", dir, "-b", `127.0.0.1/${port}`, "-c", "1s", "-t", "1"];
+  const child = spawn("rbldnsd", [...flags, ...zones], { stdio: ["ignore", "pipe", "pipe"] });
+  let log = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  await eventually(
+    async () => {
+      if (child.exitCode !== null) throw new Error(`rbldnsd did not start:\n${log}`);
+      return log.includes("started");
+    },
+    15_000,
+    "rbldnsd's start",
+  );
+  return {
+    server: `127.0.0.1:${port}`,
+    write,
     async stop() {
       if (child.exitCode === null) {
         const gone = once(child, "exit");
