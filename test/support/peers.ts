@@ -264,8 +264,7 @@ match from any for domain "${options.domain}" action "keep"
 }
 
 export interface Rbldnsd {
-  /** `127.0.0.1:PORT` */
-  server: string;
+  port: number;
   /** Replaces the data of a file of the zones; answers come of it within a second or two. */
   write(file: string, data: string): void;
   stop(): Promise<void>;
@@ -295,7 +294,7 @@ export async function startRbldnsd(
     "rbldnsd's start",
   );
   return {
-    server: `127.0.0.1:${port}`,
+    port,
     write,
     async stop() {
       if (child.exitCode === null) {
@@ -329,6 +328,30 @@ async function answers({ address, port }: { address: string; port: number }): Pr
       socket.setTimeout(2_000, () => (socket.destroy(), done(false)));
     });
   await eventually(banner, 15_000, `a banner from ${address}:${port}`);
+}
+
+/** A resolver on loopback that asks the server at `port` about names below the zones, and `others` about all others; over UDP. */
+export async function startSplitResolver(
+  zones: readonly string[],
+  port: number,
+  others: number,
+): Promise<{ server: string; stop(): Promise<void> }> {
+  const udp = createSocket("udp4");
+  const wire = zones.map((zone) =>
+    zone.split(".").map((label) => `${String.fromCharCode(label.length)}${label}`),
+  );
+  udp.on("message", (question, from) => {
+    const text = question.toString("latin1").toLowerCase();
+    const upstream = createSocket("udp4");
+    upstream.once("message", (reply) => udp.send(reply, from.port, from.address, () => upstream.close()));
+    upstream.send(question, wire.some((zone) => text.includes(zone.join(""))) ? port : others, "127.0.0.1");
+  });
+  udp.bind(0, "127.0.0.1");
+  await once(udp, "listening");
+  return {
+    server: `127.0.0.1:${udp.address().port}`,
+    stop: () => new Promise<void>((done) => udp.close(() => done())),
+  };
 }
 
 /** The test's DNS at port 53 of a loopback address, for programs that ask no other port. */
