@@ -1,7 +1,6 @@
 // The DNSBL monitor: asks each zone about each address that receivers see our mail come from, once an interval at most,
 // over restarts too. What an answer means is look.ts's, what it changes state.ts's, which addresses are asked watched.ts's.
-// A change is written with its events in one transaction, and shown at the pool's address after it. A run ends after some
-// seconds, so that a zone that is slow delays no other for longer.
+// What is known is listings.ts's. A run ends after some seconds, so that a zone that is slow delays no other for longer.
 import { minuteMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Recorder } from "../events/record.ts";
@@ -10,7 +9,8 @@ import type { Pool } from "../model/ip-pool.ts";
 import type { AddressBlacklists, Listing, NamedZone } from "../model/listing.ts";
 import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
-import { eventsOf, type ListingChange } from "./changes.ts";
+import type { ListingChange } from "./changes.ts";
+import { createListings, rowsAtOnce } from "./listings.ts";
 import { takes, walkZone, type Walked } from "./walk.ts";
 import {
   createNames,
@@ -39,6 +39,8 @@ export interface WatchedListings {
 
 export interface Dnsbl extends Service {
   listings(): WatchedListings[];
+  /** How many addresses are watched, and the listings of them. */
+  summary(): { addresses: number; listed: Listing[] };
   zones(): ZoneState[];
   /** Asks now what was not asked within the last minute: of all addresses, or of one, as receivers see it or as it is in a pool. Answers what is known of them then. */
   check(address: string | null): Promise<WatchedListings[]>;
@@ -69,15 +71,18 @@ export interface DnsblDeps {
 /** A check asks nothing again that is not as old as this. */
 const checkAgainMs = minuteMs;
 const runMs = 20_000;
-/** Of a write: a few milliseconds of the writer's time. */
-const rowsAtOnce = 200;
 
 export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
   const { store, resolver, clock, log, config, system } = deps;
+  const listeners: ((changes: readonly ListingChange[]) => void)[] = [];
   const names = createNames(resolver, clock, Math.max(config.intervalMs, minuteMs));
   const tests = createZoneTests({ resolver, intervalMs: config.intervalMs, clock, log });
-  const rows = new Map<string, Listing>();
-  const listeners: ((changes: readonly ListingChange[]) => void)[] = [];
+  const listings = createListings({
+    ...deps,
+    onChanges(changes) {
+      for (const listener of listeners) listener(changes);
+    },
+  });
   let zones: Zone[] = [];
   let sources: Source[] = [];
   let watched: Watched[] = [];
@@ -86,7 +91,6 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
   let saving: Promise<void> = Promise.resolve();
 
   const stateOf = (zone: Zone): ZoneState => ({ zone, tested: tests.last(zone) });
-  const rowOf = ({ zone }: Zone, address: string): Listing | null => rows.get(keyOf(address, zone)) ?? null;
 
   const readZones = async (): Promise<void> => {
     zones = zonesOf(config.zones, await store.zoneChanges());
@@ -102,7 +106,7 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
   const ask = async (zone: Zone, isDue: Due, isOver: () => boolean): Promise<Walked> => {
     const due = watched
       .filter(({ address, usable }) => usable && (zone.ipv6 !== false || takes(zone, null, address)))
-      .map((one) => ({ watched: one, before: rowOf(zone, one.address) }))
+      .map((one) => ({ watched: one, before: listings.at(one.address, zone.zone) }))
       .filter(({ watched: { address }, before }) => isDue(before, address));
     const health = due.length === 0 ? null : await tests.health(zone);
     if (health?.status !== "ok") return { listings: [], changes: [] };
@@ -110,68 +114,38 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
     return walkZone({ resolver, clock, isOver }, zone, taken);
   };
 
-  /** Rows of addresses and zones that are no longer watched; none while it is not known what is. */
-  const goneRows = (): Listing[] => {
-    if (sources.some(({ publicAddresses }) => publicAddresses === null)) return [];
-    const still = new Set(watched.flatMap(({ address }) => zones.map(({ zone }) => keyOf(address, zone))));
-    return [...rows].flatMap(([key, row]) => (still.has(key) ? [] : [row]));
+  /** What is no longer watched; nothing while it is not known what is. */
+  const forget = async (): Promise<void> => {
+    if (sources.some(({ publicAddresses }) => publicAddresses === null)) return;
+    const addresses = new Set(watched.map(({ address }) => address));
+    await listings.keep(addresses, new Set(zones.map(({ zone }) => zone)));
   };
 
   /** Addresses of pools that have to show other zones than they do. */
   const shownOtherwise = (): (AddressBlacklists & { accountKey: number })[] =>
     sources.flatMap(({ accountKey, of, publicAddresses }) => {
       if (of === null || publicAddresses === null) return [];
-      const shown = zones
-        .filter((zone) =>
-          publicAddresses.some((address) => (rowOf(zone, address)?.listedAt ?? null) !== null),
-        )
-        .map(({ zone }) => zone);
-      return shown.join() === of.blacklists.join() ? [] : [{ accountKey, address: of.address, zones: shown }];
+      const now = zones
+        .map(({ zone }) => zone)
+        .filter((zone) => publicAddresses.some((one) => (listings.at(one, zone)?.listedAt ?? null) !== null));
+      return now.join() === of.blacklists.join() ? [] : [{ accountKey, address: of.address, zones: now }];
     });
-
-  const saveListings = async (all: readonly Listing[], changes: readonly ListingChange[]): Promise<void> => {
-    const changeOf = new Map(changes.map((change) => [change.listing, change]));
-    for (let from = 0; from < all.length; from += rowsAtOnce) {
-      const listings = all.slice(from, from + rowsAtOnce);
-      const own = listings.flatMap((listing) => changeOf.get(listing) ?? []);
-      const events = own.flatMap((change) => eventsOf(deps.recorder, change, clock.now()));
-      try {
-        await store.saveListings(listings, events);
-      } catch (error) {
-        // What they said is asked for again, and not before an interval has passed.
-        for (const { address, zone, lookedAt } of all.slice(from)) {
-          const before = rows.get(keyOf(address, zone)) ?? unasked(address, zone);
-          rows.set(keyOf(address, zone), { ...before, lookedAt });
-        }
-        throw error;
-      }
-      for (const row of listings) rows.set(keyOf(row.address, row.zone), row);
-      if (own.length > 0) for (const listener of listeners) listener(own);
-    }
-  };
-
-  const removeGone = async (): Promise<void> => {
-    const gone = goneRows();
-    for (let from = 0; from < gone.length; from += rowsAtOnce)
-      await store.removeListings(gone.slice(from, from + rowsAtOnce));
-    for (const { address, zone } of gone) rows.delete(keyOf(address, zone));
-  };
 
   const show = async (): Promise<void> => {
     const shown = shownOtherwise();
     for (let from = 0; from < shown.length; from += rowsAtOnce) {
-      const addresses = shown.slice(from, from + rowsAtOnce);
+      const some = shown.slice(from, from + rowsAtOnce);
       await store.showBlacklists(
-        addresses.map(({ address, zones: of }) => ({ address, zones: of })),
+        some.map(({ address, zones: now }) => ({ address, zones: now })),
         clock.now(),
       );
     }
     for (const accountKey of new Set(shown.map((one) => one.accountKey))) await deps.onShown(accountKey);
   };
 
-  const save = async ({ listings, changes }: Walked): Promise<void> => {
-    await saveListings(listings, changes);
-    await removeGone();
+  const save = async (walks: readonly Walked[]): Promise<void> => {
+    for (const walked of walks) await listings.save(walked);
+    await forget();
     await show();
   };
 
@@ -182,10 +156,7 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
     await readWatched(system, isOver);
     const walks = await Promise.all(zones.map((zone) => ask(zone, isDue, isOver)));
     if (stopping) return;
-    saving = save({
-      listings: walks.flatMap(({ listings }) => listings),
-      changes: walks.flatMap(({ changes }) => changes),
-    });
+    saving = save(walks);
     await saving;
   };
 
@@ -213,14 +184,14 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
         pools: pools.map(({ name }) => name).toSorted(),
         zones: zones
           .filter((zone) => takes(zone, tests.last(zone)?.health ?? null, address))
-          .map((zone) => ({ ...stateOf(zone), listing: rowOf(zone, address) })),
+          .map((zone) => ({ ...stateOf(zone), listing: listings.at(address, zone.zone) })),
       }));
 
   const second = Math.floor(deps.random() * 60);
   return {
     name: "dnsbl",
     async start() {
-      for (const row of await store.listings()) rows.set(keyOf(row.address, row.zone), row);
+      await listings.read();
       await readZones();
     },
     async stop() {
@@ -228,6 +199,7 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
       await saving.catch(() => undefined); // thrown to the run
     },
     listings: () => listingsOf(null),
+    summary: () => ({ addresses: watched.length, listed: listings.listed() }),
     zones: () => zones.map(stateOf),
     async check(wanted) {
       await run(() => {
@@ -253,17 +225,3 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
 
 /** Whether an address is to be asked about, by what is known of it at the zone. */
 type Due = (row: Listing | null, address: string) => boolean;
-
-const keyOf = (address: string, zone: string): string => `${address} ${zone}`;
-
-const unasked = (address: string, zone: string): Listing => ({
-  address,
-  zone,
-  answer: "unknown",
-  detail: null,
-  lookedAt: 0,
-  codes: [],
-  reason: null,
-  listedAt: null,
-  changedAt: null,
-});

@@ -17,7 +17,7 @@ export interface StatusDeps {
   startedAt: number;
   maintenance: Pick<Maintenance, "window">;
   poolProblems(): PoolProblem[];
-  dnsbl: Pick<Dnsbl, "listings" | "zones">;
+  dnsbl: Pick<Dnsbl, "summary" | "zones">;
   listeners(): { name: string; address: string }[];
   jobs(): object[];
 }
@@ -71,26 +71,19 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
 
 /** How many addresses are looked up at how many blocklists, which list them, and which blocklists cannot be used. */
 function blacklistsOf(dnsbl: StatusDeps["dnsbl"]): object {
-  const listings = dnsbl.listings();
+  const { addresses, listed } = dnsbl.summary();
   const zones = dnsbl.zones();
+  const zoneOf = new Map(zones.map(({ zone }) => [zone.zone, zone]));
   return {
-    ip_addresses: listings.length,
+    ip_addresses: addresses,
     zones: zones.length,
-    listed: listings.flatMap(({ address, zones: at }) =>
-      at.flatMap(({ zone, listing }) =>
-        listing === null || listing.listedAt === null
-          ? []
-          : [
-              {
-                ip_address: address,
-                blacklist_name: zone.name,
-                blacklist_zone: zone.zone,
-                listed_at: isoTime(listing.listedAt),
-                removal_url: zone.removalUrl,
-              },
-            ],
-      ),
-    ),
+    listed: listed.map(({ address, zone, listedAt }) => ({
+      ip_address: address,
+      blacklist_name: zoneOf.get(zone)?.name ?? zone,
+      blacklist_zone: zone,
+      listed_at: isoTimeOrNull(listedAt),
+      removal_url: zoneOf.get(zone)?.removalUrl ?? null,
+    })),
     unusable_zones: zones.flatMap(({ zone, tested }) =>
       tested === null || tested.health.status === "ok"
         ? []

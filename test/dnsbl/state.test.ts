@@ -14,7 +14,7 @@ const looks: Record<string, Look> = {
 /** The changes that a row of look-ups makes, one a time step, each with its step. */
 function changesOf(row: string): { changes: string[]; last: Listing | null } {
   let last: Listing | null = null;
-  const changes = [...row].flatMap((letter, step) => {
+  const changes = row.split("").flatMap((letter, step) => {
     const look = looks[letter];
     if (!look) throw new Error(`no look ${letter}`);
     const after = afterLook(last, of, look, step);

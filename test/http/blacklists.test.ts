@@ -11,7 +11,7 @@ import type { Pool } from "../../src/model/ip-pool.ts";
 import type { Store } from "../../src/store/store.ts";
 import { newDirectory, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
-import { list, startHttp, type Answer, type Harness } from "./harness.ts";
+import { list, startHttp, text, type Answer, type Harness } from "./harness.ts";
 
 let http: Harness;
 let store: Store;
@@ -74,8 +74,8 @@ test("addresses are shown at each zone: unknown before the first look-up, listed
   records.set("2.0.0.127.zen.spamhaus.org", "127.0.0.2");
   records.set("44.33.22.11.zen.spamhaus.org", "127.0.0.4");
   const atZen = (rows: Answer["json"][], ip: string) => {
-    const row = rows.find((one) => String(one["ip_address"]) === ip);
-    return list(row?.["blacklists"]).find((one) => String(one["blacklist_zone"]) === "zen.spamhaus.org");
+    const row = rows.find((one) => text(one["ip_address"]) === ip);
+    return list(row?.["blacklists"]).find((one) => text(one["blacklist_zone"]) === "zen.spamhaus.org");
   };
   const first = await checked();
   expect(first.map((row) => [row["ip_address"], row["affected_pools"], row["listed"]])).toEqual([
@@ -102,7 +102,7 @@ test("addresses are shown at each zone: unknown before the first look-up, listed
   const shown = list((await operator("GET", "/v1/blacklists")).json["data"]);
   expect(shown.map((row) => row["listed"])).toEqual([true, false]);
   const broken = list(shown[0]?.["blacklists"]).find(
-    (one) => String(one["blacklist_zone"]) === "bl.spamcop.net",
+    (one) => text(one["blacklist_zone"]) === "bl.spamcop.net",
   );
   expect(broken).toMatchObject({ status: "unknown", detail: "does not list the test address 127.0.0.2" });
 });
@@ -158,7 +158,7 @@ test("zones are bounded, and listed in pages", async () => {
     ).toBe(201);
   expect((await operator("POST", "/v1/blacklists/zones", { zone: "more.test" })).status).toBe(409);
   const page = await operator("GET", "/v1/blacklists/zones?limit=49");
-  const rest = await operator("GET", `/v1/blacklists/zones?cursor=${String(page.json["next_cursor"])}`);
+  const rest = await operator("GET", `/v1/blacklists/zones?cursor=${text(page.json["next_cursor"])}`);
   expect([list(page.json["data"]).length, list(rest.json["data"]).length]).toEqual([49, 1]);
 });
 

@@ -20,7 +20,7 @@ async function bench() {
     startedAt: clock.now(),
     maintenance,
     poolProblems: () => problems,
-    dnsbl: { listings: () => [], zones: () => [] },
+    dnsbl: { summary: () => ({ addresses: 0, listed: [] }), zones: () => [] },
     listeners: () => [],
     jobs: () => [],
   });

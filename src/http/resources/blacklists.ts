@@ -131,7 +131,7 @@ const common = {
   applianceWide: true,
 } as const;
 /** A zone may be slow, and its questions come one after the other. */
-const slow = { timeoutMs: 60_000 } as const;
+const slow = { timeoutMs: 55_000 } as const;
 
 export function blacklistRoutes(deps: RouteDeps): Route[] {
   return [...listingRoutes(deps), ...zoneRoutes(deps)];
