@@ -264,6 +264,17 @@ test("the system's choice is looked up by the server's hostname, outbound.source
   expect(other.listings().map(({ address }) => address)).toEqual(["11.22.33.55"]);
 });
 
+test("a zone without IPv6 addresses is not asked about one", async () => {
+  const b = await bench(["four.test", "six.test"]);
+  await b.add("2a00:1234::1");
+  b.records.set(`2.0.0.0.0.0.f.7.f.f.f.f.${"0.".repeat(20)}six.test`, ["127.0.0.2"]);
+  const dnsbl = await b.start();
+  await runOf(dnsbl);
+  const nibbles = `1.${"0.".repeat(23)}4.3.2.1.0.0.a.2`;
+  expect(b.asked.filter((question) => question.includes(nibbles))).toEqual([`A ${nibbles}.six.test`]);
+  expect(dnsbl.listings()[0]?.zones.map(({ zone }) => zone.zone)).toEqual(["six.test"]);
+});
+
 test("with a smart host nothing is looked up", async () => {
   const b = await bench();
   await b.add("11.22.33.44");
