@@ -218,7 +218,11 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
     onChanges: (listener) => void listeners.push(listener),
     // At a second of its own: installations do not ask the same zones all at once.
     jobs: [
-      { name: "dnsbl", cron: `${second} * * * * *`, run: () => run(() => olderThan(config.intervalMs)) },
+      {
+        name: "check-blacklists",
+        cron: `${second} * * * * *`,
+        run: () => run(() => olderThan(config.intervalMs)),
+      },
     ],
   };
 }

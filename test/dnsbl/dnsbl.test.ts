@@ -390,5 +390,5 @@ test("after its seconds a run ends, and the next goes on with what was not asked
 
 test("the job runs at a second of its own", async () => {
   const b = await bench();
-  expect((await b.start()).jobs).toMatchObject([{ name: "dnsbl", cron: "30 * * * * *" }]);
+  expect((await b.start()).jobs).toMatchObject([{ name: "check-blacklists", cron: "30 * * * * *" }]);
 });
