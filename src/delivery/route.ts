@@ -8,16 +8,10 @@ import { mailHosts, type MailHost } from "../dns/mx.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import { untried } from "../mail/outcome.ts";
+import { providers } from "../mail/providers.ts";
 import type { Route } from "./delivery.ts";
 import { local, localOutcome } from "./outcome.ts";
 import type { LocalFailure } from "./outcome.ts";
-
-/** MX hosts of the large providers, by how their names end. */
-const providers: [group: string, suffixes: string[]][] = [
-  ["google", ["google.com", "googlemail.com", "psmtp.com"]],
-  ["microsoft", ["outlook.com", "hotmail.com", "office365.us", "mx.microsoft"]],
-  ["yahoo", ["yahoodns.net"]],
-];
 
 export interface RouteDeps {
   resolver: Resolver;
@@ -71,8 +65,7 @@ function firstHost(hosts: readonly MailHost[]): string | undefined {
 /** Destinations that share limits: a provider, else the registered domain of the host (`mail.shop.co.uk`: `shop.co.uk`). */
 export function groupOf(host: string): string {
   const ends = (suffix: string): boolean => host === suffix || host.endsWith(`.${suffix}`);
-  const provider = providers.find(([, suffixes]) => suffixes.some(ends));
-  return provider?.[0] ?? getDomain(host) ?? host;
+  return providers.find(({ hosts }) => hosts.some(ends))?.name ?? getDomain(host) ?? host;
 }
 
 function undeliverable(clock: Clock, failure: LocalFailure, why: string): Route {

@@ -138,6 +138,17 @@ test("a connection carries a hundred messages at most", { timeout: ms }, async (
   await delivery.stop();
 });
 
+test("a connection carries no more messages than its group allows", async () => {
+  const limitsOf = (group: string) => ({
+    connections: 10,
+    messagesPerConnection: group === "mail.test" ? 2 : 9,
+  });
+  const { receiver, send, delivery } = await start({}, { deps: { limitsOf } });
+  for (let i = 0; i < 5; i++) await send(`r${i}@x.test`);
+  expect(receiver.mails.map(({ connection }) => connection)).toEqual([1, 1, 2, 2, 3]);
+  await delivery.stop();
+});
+
 test("a group never has more connections than its limit: an idle one makes room", async () => {
   const zone = {
     "x.test": { mx: ["10 mx1.x.test"] },
@@ -145,7 +156,10 @@ test("a group never has more connections than its limit: an idle one makes room"
     "mx1.x.test": { a: ["127.0.0.1"] },
     "mx2.x.test": { a: ["127.0.0.1"] },
   };
-  const { receiver, send, delivery } = await start({}, { zone, deps: { connectionsOf: () => 1 } });
+  const { receiver, send, delivery } = await start(
+    {},
+    { zone, deps: { limitsOf: () => ({ connections: 1, messagesPerConnection: 100 }) } },
+  );
   await send("a@x.test");
   await send("a@y.test");
   await receiver.waitFor(() => receiver.open === 1);

@@ -250,7 +250,7 @@ test.each<Stage>(["banner", "ehlo", "starttls", "handshake", "mail", "rcpt", "da
     const { send, delivery } = rig({
       port: stalled.port,
       zone,
-      deps: { connectionsOf: () => 50 },
+      deps: { limitsOf: () => ({ connections: 50, messagesPerConnection: 100 }) },
       clock: new ManualClock(), // on which no stage ever takes too long
     });
     const body = stage === "block" ? { chunks: long } : {};
