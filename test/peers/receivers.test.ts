@@ -1,5 +1,5 @@
-// Mail to real receivers: Postfix and OpenSMTPD as MX, found through the DNS, over STARTTLS; and what they
-// make of the signatures, judged by opendkim-testmsg and by mailauth.
+// Mail to real receivers: Postfix and OpenSMTPD as MX, found through the DNS, over STARTTLS, a Postfix that takes none
+// without TLS and one behind postgrey; and what they make of the signatures, judged by opendkim-testmsg and by mailauth.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,6 +15,7 @@ import {
   serveOnPort53,
   startOpenSmtpd,
   startPostfix,
+  startPostgrey,
   type MailServer,
   type Postfix,
 } from "../support/peers.ts";
@@ -28,6 +29,9 @@ const port = 25_027;
 let dns: DnsServer;
 let postfix: Postfix;
 let opensmtpd: MailServer;
+let encrypting: Postfix;
+let greylisting: Postfix;
+let postgrey: { port: number; stop(): Promise<void> };
 let port53: { address: string; stop(): Promise<void> };
 let hook: WebhookReceiver;
 let svc: Appliance;
@@ -43,8 +47,19 @@ describe.skipIf(missing !== null)("real receivers", () => {
       "mx.one.test": { A: ["127.0.0.21"] },
       "two.test": { MX: ["10 mx.two.test"] },
       "mx.two.test": { A: ["127.0.0.22"] },
+      "three.test": { MX: ["10 mx.three.test"] },
+      "mx.three.test": { A: ["127.0.0.23"] },
+      "four.test": { MX: ["10 mx.four.test"] },
+      "mx.four.test": { A: ["127.0.0.24"] },
     });
-    [postfix, opensmtpd, hook] = await Promise.all([
+    postgrey = await startPostgrey({ delaySeconds: 4 });
+    const [three, four] = [
+      { address: "127.0.0.23", port, domain: "three.test", hostname: "mx.three.test", tls: "encrypt" },
+      { address: "127.0.0.24", port, domain: "four.test", hostname: "mx.four.test", policy: postgrey },
+    ] as const;
+    [encrypting, greylisting, postfix, opensmtpd, hook] = await Promise.all([
+      startPostfix(three),
+      startPostfix(four),
       startPostfix({ address: "127.0.0.21", port, domain: "one.test", hostname: "mx.one.test" }),
       startOpenSmtpd({ address: "127.0.0.22", port, domain: "two.test", hostname: "mx.two.test" }),
       startWebhookReceiver(hookOptions),
@@ -66,7 +81,8 @@ describe.skipIf(missing !== null)("real receivers", () => {
 
   afterAll(async () => {
     await svc?.stop();
-    await Promise.all([postfix?.stop(), opensmtpd?.stop(), port53?.stop(), hook?.stop(), dns?.stop()]);
+    await Promise.all([postfix?.stop(), opensmtpd?.stop(), encrypting?.stop(), greylisting?.stop()]);
+    await Promise.all([postgrey?.stop(), port53?.stop(), hook?.stop(), dns?.stop()]);
     rmSync(dir, { recursive: true, force: true });
   });
 
@@ -209,6 +225,40 @@ describe.skipIf(missing !== null)("real receivers", () => {
     });
     expect(events.at(-1).data.attempt).toBeGreaterThan(1);
     expect(await holding(postfix, json.id.slice(4), 1)).toHaveLength(1);
+  });
+
+  test("a Postfix with smtpd_tls_security_level=encrypt is delivered to over TLS, at the first attempt", async () => {
+    const { json } = await send({ to: "ann@three.test" });
+    const [event] = await eventsOf(json.id, 1);
+    expect(event).toMatchObject({
+      event: "message.delivered",
+      data: { attempt: 1, tls: { version: "TLSv1.3" } },
+    });
+    expect(await holding(encrypting, json.id.slice(4), 1)).toHaveLength(1);
+  });
+
+  test("postgrey behind Postfix is passed after the delay that it states, and the mail arrives once", async () => {
+    const { json } = await send({ to: "ann@four.test" });
+    const events = await eventually(
+      async () => {
+        const all = await eventsOf(json.id, 1);
+        return all.at(-1).event === "message.delivered" ? all : null;
+      },
+      60_000,
+      `a delivery past postgrey\n${greylisting.log()}`,
+    );
+    const [first, last] = events;
+    expect(events).toHaveLength(2);
+    expect(first).toMatchObject({
+      event: "message.deferred",
+      data: { attempt: 1, smtp_code: "450", bounce_classification: "greylisted" },
+    });
+    expect(first.data.smtp_response).toMatch(/try again in 4 seconds/);
+    expect(last.data.attempt).toBe(2);
+    // outbound.retry would have been after a second.
+    const { data } = (await svc.admin("GET", `/v1/messages/${json.id}/attempts`)).json;
+    expect(data.map((attempt: { decided_by: string }) => attempt.decided_by)).toEqual(["receiver", "final"]);
+    expect(await holding(greylisting, json.id.slice(4), 1)).toHaveLength(1);
   });
 });
 

@@ -1,5 +1,6 @@
 // Real mail servers as receivers, each with a configuration and a spool of its own in a temporary folder:
-// Postfix from Debian's package, OpenSMTPD unpacked beside it by .ci/peers.sh. They need root.
+// Postfix and postgrey from Debian's packages, OpenSMTPD unpacked beside them by .ci/peers.sh. Exim and Haraka: exim.ts,
+// haraka.ts. They need root.
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import {
   chmodSync,
@@ -16,15 +17,24 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
-import { eventually } from "./appliance.ts";
+import { eventually, freePorts } from "./appliance.ts";
 
-const smtpd = join(process.env["SVC_PEERS_DIR"] ?? "/var/tmp/svc-peers", "opensmtpd/usr/sbin/smtpd");
+/** Where .ci/peers.sh puts what is not installed as a package. */
+export const peersFolder = process.env["SVC_PEERS_DIR"] ?? "/var/tmp/svc-peers";
+const smtpd = join(peersFolder, "opensmtpd/usr/sbin/smtpd");
+const inPeersFolder: Record<string, string> = {
+  OpenSMTPD: smtpd,
+  Exim: join(peersFolder, "exim/usr/sbin/exim4"),
+  Haraka: join(peersFolder, "haraka/node_modules/haraka/bin/haraka"),
+};
 
 /** What is missing for the tests with real peers; null where all is there. A missing peer in CI is a failure. */
 export function missingPeers(): string | null {
-  const needed = ["postfix", "swaks", "opendkim-testmsg", "openssl"];
+  const needed = ["postfix", "postgrey", "swaks", "opendkim-testmsg", "openssl"];
   const missing = needed.filter((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0);
-  if (!existsSync(smtpd)) missing.push("OpenSMTPD");
+  for (const [name, file] of Object.entries(inPeersFolder)) if (!existsSync(file)) missing.push(name);
+  if (spawnSync("perl", ["-MMail::DKIM::Verifier", "-e", "1"]).status !== 0) missing.push("Mail::DKIM");
+  if (spawnSync("/usr/bin/python3", ["-c", "import dkim, nacl"]).status !== 0) missing.push("dkimpy");
   if (process.getuid?.() !== 0) missing.push("root");
   if (missing.length === 0) return null;
   const text = `no ${missing.join(", no ")}: run .ci/peers.sh as root`;
@@ -48,6 +58,10 @@ export interface MailServerOptions {
   hostname: string;
   /** Postfix: keywords that its EHLO does not offer. */
   without?: string[];
+  /** Postfix: smtpd_tls_security_level; "may" if not given. */
+  tls?: "may" | "encrypt";
+  /** Postfix: a policy server that is asked about each recipient, after the rules. */
+  policy?: { port: number };
 }
 
 /** A self-signed certificate made by openssl: [certificate file, key file]. RSA: OpenSMTPD 6.8 cannot use EC keys with OpenSSL 3. */
@@ -125,6 +139,49 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
   };
 }
 
+/** postgrey, which greylists a client, sender and recipient that it sees for the first time, and says for how long. */
+export async function startPostgrey(options: {
+  delaySeconds: number;
+}): Promise<{ port: number; stop(): Promise<void> }> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-postgrey-"));
+  execFileSync("chown", ["postgrey:postgrey", dir]);
+  const [port = 0] = await freePorts(1);
+  const child = spawn(
+    "postgrey",
+    [
+      `--inet=127.0.0.1:${port}`,
+      `--dbdir=${dir}`,
+      `--delay=${options.delaySeconds}`,
+      "--greylist-text=Greylisted, try again in %s seconds",
+    ],
+    { stdio: "ignore" },
+  );
+  await eventually(() => accepts(port), 15_000, "postgrey listening");
+  return {
+    port,
+    async stop() {
+      await ended(child);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect({ host: "127.0.0.1", port });
+    socket.once("connect", () => (socket.destroy(), done(true)));
+    socket.once("error", () => done(false));
+  });
+}
+
+/** Sends SIGTERM and waits for the end. */
+export async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "exit");
+  child.kill("SIGTERM");
+  await gone;
+}
+
 /** Postfix's policy delegation: attributes a line each, an empty line, then the action to take. */
 async function servePolicy(
   actionFor: (recipient: string) => string,
@@ -164,6 +221,7 @@ function mainCf(
     gid: string;
   },
 ): string {
+  const policies = [o.policyPort, ...(o.policy ? [o.policy.port] : [])];
   return `compatibility_level = 3.6
 queue_directory = ${o.dir}/spool
 data_directory = ${o.dir}/data
@@ -186,10 +244,10 @@ virtual_uid_maps = static:${o.uid}
 virtual_gid_maps = static:${o.gid}
 virtual_minimum_uid = 1
 smtpd_relay_restrictions = reject_unauth_destination
-smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:${o.policyPort}
+smtpd_recipient_restrictions = ${policies.map((at) => `check_policy_service inet:127.0.0.1:${at}`).join(", ")}
 smtpd_peername_lookup = no
 smtpd_discard_ehlo_keywords = ${(o.without ?? []).join(", ")}
-smtpd_tls_security_level = may
+smtpd_tls_security_level = ${o.tls ?? "may"}
 smtpd_tls_cert_file = ${o.cert}
 smtpd_tls_key_file = ${o.key}
 maillog_file = ${o.dir}/mail.log
@@ -253,35 +311,32 @@ match from any for domain "${options.domain}" action "keep"
     mails: () => filesIn(box),
     log: () => log,
     async stop() {
-      if (child.exitCode === null) {
-        const gone = once(child, "exit");
-        child.kill("SIGTERM");
-        await gone;
-      }
+      await ended(child);
       rmSync(dir, { recursive: true, force: true });
     },
   };
 }
 
-function filesIn(folder: string): Buffer[] {
+export function filesIn(folder: string): Buffer[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((name) => !name.startsWith("."))
     .map((name) => readFileSync(join(folder, name)));
 }
 
-function readIfThere(file: string): string {
+export function readIfThere(file: string): string {
   return existsSync(file) ? readFileSync(file, "utf8") : "";
 }
 
 /** Resolves once a banner comes from the port. */
-async function answers({ address, port }: { address: string; port: number }): Promise<void> {
+export async function answers({ address, port }: { address: string; port: number }): Promise<void> {
   const banner = () =>
     new Promise<boolean>((done) => {
       const socket = connect({ host: address, port });
       socket.once("data", () => (socket.destroy(), done(true)));
       socket.once("error", () => done(false));
-      socket.setTimeout(2_000, () => (socket.destroy(), done(false)));
+      socket.once("close", () => done(false));
+      socket.setTimeout(2_000, () => socket.destroy());
     });
   await eventually(banner, 15_000, `a banner from ${address}:${port}`);
 }

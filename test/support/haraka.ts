@@ -1,0 +1,62 @@
+// Haraka as a receiver, of the version that .ci/haraka.sh installs: it takes mail for one domain and keeps each as it
+// came, with the trace fields that it adds, in a folder of its own.
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  answers,
+  ended,
+  filesIn,
+  makeCertificate,
+  peersFolder,
+  type MailServer,
+  type MailServerOptions,
+} from "./peers.ts";
+
+const installed = join(peersFolder, "haraka/node_modules/haraka");
+
+export async function startHaraka(options: MailServerOptions): Promise<MailServer> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-haraka-"));
+  const box = join(dir, "box");
+  for (const name of ["config", "plugins", "queue", "box"]) mkdirSync(join(dir, name));
+  const [cert, key] = makeCertificate(dir, options.hostname);
+  const files: Record<string, string> = {
+    "config/me": `${options.hostname}\n`,
+    "config/smtp.ini": `listen=${options.address}:${options.port}\nnodes=0\n`,
+    // A line of 998 octets and its CRLF passes; as it comes, Haraka breaks lines of more than 992.
+    "config/connection.ini": readFileSync(join(installed, "config/connection.ini"), "utf8").replace(
+      /^data_line_length=.*$/m,
+      "data_line_length=1000",
+    ),
+    "config/log.ini": "[main]\nlevel=notice\n",
+    "config/tls.ini": `key=${key}\ncert=${cert}\n`,
+    "config/host_list": `${options.domain}\n`,
+    "config/plugins": "tls\nrcpt_to.in_host_list\nkeep\n",
+    "plugins/keep.js": `const fs = require("node:fs");
+exports.hook_queue = (next, { transaction }) => {
+  const at = ${JSON.stringify(box)} + "/" + transaction.uuid;
+  const file = fs.createWriteStream(at.replace(/([^/]+)$/, ".$1"));
+  file.on("finish", () => fs.rename(file.path, at, (error) => next(error ? DENYSOFT : OK)));
+  transaction.message_stream.pipe(file);
+};
+`,
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  const child = spawn(process.execPath, [join(installed, "bin/haraka"), "-c", dir], { stdio: ["ignore", "pipe", "pipe"] });
+  let log = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  await answers(options).catch((error: unknown) => {
+    throw new Error(`Haraka did not start:\n${log}`, { cause: error });
+  });
+  return {
+    ...options,
+    mails: () => filesIn(box),
+    log: () => log,
+    async stop() {
+      await ended(child);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
