@@ -122,7 +122,9 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
     spawnSync("postfix", ["-c", etc, command], { env: { ...process.env, MAIL_CONFIG: etc } });
   const started = postfix("start");
   if (started.status !== 0) throw new Error(`postfix did not start: ${started.stderr.toString()}`);
-  await answers(options);
+  await answers(options).catch((error: unknown) => {
+    throw new Error(`Postfix did not start:\n${readIfThere(join(dir, "mail.log"))}`, { cause: error });
+  });
   return {
     ...options,
     mails: () => filesIn(join(box, "all", "new")),
@@ -156,7 +158,7 @@ export async function startPostgrey(options: {
     ],
     { stdio: "ignore" },
   );
-  await eventually(() => accepts(port), 15_000, "postgrey listening");
+  await eventually(() => accepts(port), 120_000, "postgrey listening");
   return {
     port,
     async stop() {
@@ -338,7 +340,7 @@ export async function answers({ address, port }: { address: string; port: number
       socket.once("close", () => done(false));
       socket.setTimeout(2_000, () => socket.destroy());
     });
-  await eventually(banner, 15_000, `a banner from ${address}:${port}`);
+  await eventually(banner, 120_000, `a banner from ${address}:${port}`);
 }
 
 /** The test's DNS at port 53 of a loopback address, for programs that ask no other port. */
