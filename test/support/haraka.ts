@@ -4,14 +4,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  answers,
-  ended,
-  filesIn,
-  peersFolder,
-  type MailServer,
-  type MailServerOptions,
-} from "./peers.ts";
+import { answers, ended, filesIn, peersFolder, type MailServer, type MailServerOptions } from "./peers.ts";
 
 const installed = join(peersFolder, "haraka/node_modules/haraka");
 
@@ -22,11 +15,11 @@ export async function startHaraka(options: MailServerOptions): Promise<MailServe
   const files: Record<string, string> = {
     "config/me": `${options.hostname}\n`,
     "config/smtp.ini": `listen=${options.address}:${options.port}\nnodes=0\n`,
-    // A line of 998 octets and its CRLF passes; as it comes, Haraka breaks lines of more than 992.
-    "config/connection.ini": readFileSync(join(installed, "config/connection.ini"), "utf8").replace(
-      /^data_line_length=.*$/m,
-      "data_line_length=1000",
-    ),
+    // As it comes, Haraka breaks lines of more than 992 octets (998, a dot that is stuffed and CRLF are 1,001), and takes
+    // Authentication-Results out.
+    "config/connection.ini": readFileSync(join(installed, "config/connection.ini"), "utf8")
+      .replace(/^data_line_length=.*$/m, "data_line_length=1001")
+      .replace("[headers]", "[headers]\nclean_auth_results=false"),
     "config/log.ini": "[main]\nlevel=notice\n",
     "config/host_list": `${options.domain}\n`,
     "config/plugins": "rcpt_to.in_host_list\nkeep\n",
@@ -40,7 +33,9 @@ exports.hook_queue = (next, { transaction }) => {
 `,
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
-  const child = spawn(process.execPath, [join(installed, "bin/haraka"), "-c", dir], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [join(installed, "bin/haraka"), "-c", dir], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let log = "";
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (chunk: Buffer) => (log += chunk.toString()));

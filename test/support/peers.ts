@@ -284,12 +284,6 @@ export async function startOpenSmtpd(options: MailServerOptions): Promise<MailSe
   mkdirSync(box);
   chmodSync(box, 0o777);
   const [cert, key] = makeCertificate(dir, options.hostname);
-  const keep = join(dir, "keep.sh");
-  writeFileSync(
-    keep,
-    `#!/bin/sh\nf=$(mktemp ${box}/.XXXXXXXX) && cat > "$f" && chmod 644 "$f" && mv "$f" "$f.eml" && mv "$f.eml" ${box}/$(basename "$f" | tr -d .).eml\n`,
-  );
-  chmodSync(keep, 0o755);
   const config = join(dir, "smtpd.conf");
   writeFileSync(
     config,
@@ -297,7 +291,7 @@ export async function startOpenSmtpd(options: MailServerOptions): Promise<MailSe
 pki ${options.hostname} key "${key}"
 table catchall { "@" = "nobody" }
 listen on ${options.address} port ${options.port} hostname ${options.hostname} tls pki ${options.hostname}
-action "keep" mda "${keep}" virtual <catchall> user nobody
+action "keep" maildir "${box}" virtual <catchall> user nobody
 match from any for domain "${options.domain}" action "keep"
 `,
   );
@@ -310,7 +304,7 @@ match from any for domain "${options.domain}" action "keep"
   });
   return {
     ...options,
-    mails: () => filesIn(box),
+    mails: () => filesIn(join(box, "new")),
     log: () => log,
     async stop() {
       await ended(child);
