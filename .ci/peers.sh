@@ -32,7 +32,7 @@ unpack() {
 }
 [ -x "$peers/opensmtpd/usr/sbin/smtpd" ] || unpack opensmtpd opensmtpd
 [ -x "$peers/exim/usr/sbin/exim4" ] || unpack exim4-daemon-light exim
-bash "$(dirname "$0")/haraka.sh" "$peers/haraka"
+bash "$(dirname "$0")/haraka.sh" "$peers/haraka" --omit=optional
 # What the packages would have made. Exim: its user, and the place of its configuration, on which tests mount theirs.
 mkdir -p /etc/exim4
 getent passwd Debian-exim >/dev/null || useradd --system --no-create-home --home-dir /var/spool/exim4 --shell /usr/sbin/nologin Debian-exim

@@ -41,7 +41,8 @@ export async function startExim(options: MailServerOptions): Promise<MailServer>
   let said = "";
   child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
   const log = () => said + readIfThere(join(spool, "mainlog")) + readIfThere(join(spool, "paniclog"));
-  await answers(options).catch((error: unknown) => {
+  await answers(options).catch(async (error: unknown) => {
+    await ended(child);
     throw new Error(`Exim did not start:\n${log()}`, { cause: error });
   });
   return {

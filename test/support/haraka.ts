@@ -39,7 +39,8 @@ exports.hook_queue = (next, { transaction }) => {
   let log = "";
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (chunk: Buffer) => (log += chunk.toString()));
-  await answers(options).catch((error: unknown) => {
+  await answers(options).catch(async (error: unknown) => {
+    await ended(child);
     throw new Error(`Haraka did not start:\n${log}`, { cause: error });
   });
   return {

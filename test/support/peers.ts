@@ -123,6 +123,7 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
   const started = postfix("start");
   if (started.status !== 0) throw new Error(`postfix did not start: ${started.stderr.toString()}`);
   await answers(options).catch((error: unknown) => {
+    postfix("abort");
     throw new Error(`Postfix did not start:\n${readIfThere(join(dir, "mail.log"))}`, { cause: error });
   });
   return {
@@ -299,7 +300,8 @@ match from any for domain "${options.domain}" action "keep"
   const child: ChildProcess = spawn(smtpd, ["-d", "-f", config], { stdio: ["ignore", "pipe", "pipe"] });
   for (const stream of [child.stdout, child.stderr])
     stream?.on("data", (chunk: Buffer) => (log += chunk.toString()));
-  await answers(options).catch((error: unknown) => {
+  await answers(options).catch(async (error: unknown) => {
+    await ended(child);
     throw new Error(`OpenSMTPD did not start:\n${log}`, { cause: error });
   });
   return {
