@@ -88,7 +88,7 @@ test("an end of data without a reply is named, and one copy more, with the same 
     event: "message.deferred",
     data: { smtp_response: expect.stringContaining("it may have the message, which is sent again") },
   });
-  sender.clock.skip(59_000);
+  sender.clock.skip(30_000);
   await sender.events(await sender.send({ to: "b@x.test" }), 1);
   expect(
     x.mails.filter(({ rcptTo }) => rcptTo[0] === "a@x.test"),
