@@ -4,6 +4,7 @@ import type { AbuseGuard } from "../sending-pause/abuse-guard.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { Domains } from "../domains/domains.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
@@ -33,6 +34,7 @@ export interface HttpDeps {
   pools: Pools;
   queueAdmin: QueueAdmin;
   queuePauses: Pick<QueuePauses, "list" | "of" | "reload">;
+  dnsbl: Pick<Dnsbl, "listings" | "zones" | "check" | "test" | "zonesChanged">;
   shapingRules: ShapingRules;
   queue: Pick<Runner, "waitOf">;
   parsing: Pick<Parsing, "readContent">;
