@@ -17,6 +17,7 @@ const tags: Record<string, string> = {
   keys: "API keys.",
   smtp_credentials: "Logins of the SMTP relay.",
   audit: "The audit log.",
+  queue: "What waits to be sent, why, and what the operator does with it.",
   recipients: "Erasure of recipients.",
   inbox: "The local inbox: mail that a test key or `serve --dev` caught instead of sending it.",
   maintenance: "The maintenance window, during which clients are refused.",
