@@ -1,10 +1,11 @@
 // The limits of each egress source at each group of destinations: how many attempts run there at once, and how fast they
 // start. Ready queues that send from the same address share its limiter and take their turns at it; one whose pool has
-// several addresses takes a slot where there is room, by the addresses' weights.
+// several addresses takes a slot at the one whose turn it is by the addresses' weights (turns.ts).
 import type { Clock } from "../clock.ts";
-import { chooseByWeight, type Source } from "../pools/sources.ts";
+import type { Source } from "../pools/sources.ts";
 import { createThrottle, type Throttle } from "./throttle.ts";
 import type { Shaping } from "./shaping.ts";
+import { firstTurns, nextTurn, openTurn, shareOf, type Turn } from "./turns.ts";
 
 export interface EgressLimiter<Queue> {
   throttle: Throttle;
@@ -12,37 +13,94 @@ export interface EgressLimiter<Queue> {
   taken: number;
   /** Ready queues that found it full. */
   waiting: Set<Queue>;
+  /** When the last attempt was begun, on the monotonic clock. */
+  begunAt: number;
+  /** How long an attempt takes there, milliseconds, the last ones counting most; null: none has ended. */
+  attemptMs: number | null;
 }
 
-/** One address that a ready queue may send from, and its limiter. */
-export interface EgressSlot<Queue> {
+/** One address that a ready queue may send from, its limiter, and its turn among the queue's addresses. */
+export interface EgressSlot<Queue> extends Turn {
   source: Source;
-  weight: number;
   limiter: EgressLimiter<Queue>;
+}
+
+/** The slot of one attempt. */
+export interface TakenSlot<Queue> {
+  source: Source;
+  limiter: EgressLimiter<Queue>;
+  /** On the monotonic clock. */
+  since: number;
 }
 
 export interface Egress<Queue> {
   /** A slot at each of these addresses, for a group. */
   slots(sources: readonly Source[], group: string): EgressSlot<Queue>[];
+  /** Takes a slot and its token at the address whose turn it is; null: none may begin now. */
+  take(slots: readonly EgressSlot<Queue>[]): TakenSlot<Queue> | null;
+  /** The same at any address that has room, by the weights. */
+  takeAny(slots: readonly EgressSlot<Queue>[]): TakenSlot<Queue> | null;
+  /** Milliseconds until `take` may find one, as far as no attempt ends before. */
+  waitMs(slots: readonly EgressSlot<Queue>[]): number;
+  /** Frees the slot. */
+  leave(slot: TakenSlot<Queue>): void;
   readonly size: number;
   /** Forgets the unused limiters that a new one would equal. */
   forget(used: ReadonlySet<EgressLimiter<Queue>>): void;
 }
 
-export function createEgress<Queue>(shaping: Shaping, clock: Clock): Egress<Queue> {
+/** How much of the mean the last attempt's time is. */
+const lastCounts = 1 / 8;
+
+/** `random`: [0, 1), which of a pool's addresses is the first. */
+export function createEgress<Queue>(shaping: Shaping, clock: Clock, random: () => number): Egress<Queue> {
   const limiters = new Map<string, EgressLimiter<Queue>>();
   const limiterOf = (address: string | null, group: string): EgressLimiter<Queue> => {
     const key = address === null ? group : `${group} ${address}`;
     let limiter = limiters.get(key);
     if (!limiter) {
-      limiter = { throttle: createThrottle(shaping(group), clock), taken: 0, waiting: new Set() };
+      const throttle = createThrottle(shaping(group), clock);
+      limiter = { throttle, taken: 0, waiting: new Set(), begunAt: 0, attemptMs: null };
       limiters.set(key, limiter);
     }
     return limiter;
   };
+  const taken = ({ source, limiter }: EgressSlot<Queue>): TakenSlot<Queue> | null => {
+    if (isFull(limiter) || !limiter.throttle.take()) return null;
+    limiter.taken += 1;
+    limiter.begunAt = clock.monotonic();
+    return { source, limiter, since: limiter.begunAt };
+  };
   return {
     slots: (sources, group) =>
-      sources.map((source) => ({ source, weight: source.weight, limiter: limiterOf(source.address, group) })),
+      firstTurns(sources, random).map(({ of, ...turn }) => ({
+        ...turn,
+        source: of,
+        limiter: limiterOf(of.address, group),
+      })),
+    take(slots) {
+      const [only] = slots;
+      const slot = slots.length < 2 ? only : nextTurn(slots, clock.monotonic()).slot;
+      const got = slot ? taken(slot) : null;
+      if (got && slot && slots.length > 1) slot.turn += 1 / shareOf(slot);
+      return got;
+    },
+    takeAny(slots) {
+      const slot = openTurn(slots);
+      return slot && taken(slot);
+    },
+    waitMs(slots) {
+      const [only] = slots;
+      if (!only) return longestWaitMs;
+      const waitMs = slots.length < 2 ? only.limiter.throttle.waitMs() : nextTurn(slots, clock.monotonic()).waitMs;
+      return Math.min(waitMs, longestWaitMs);
+    },
+    leave({ limiter, since }) {
+      limiter.taken -= 1;
+      const tookMs = clock.monotonic() - since;
+      limiter.attemptMs ??= tookMs;
+      limiter.attemptMs += (tookMs - limiter.attemptMs) * lastCounts;
+    },
     get size() {
       return limiters.size;
     },
@@ -61,30 +119,6 @@ export function freeSlots<Queue>(slots: readonly EgressSlot<Queue>[]): number {
   let free = 0;
   for (const { limiter } of slots) free += Math.max(0, limiter.throttle.limit() - limiter.taken);
   return free;
-}
-
-/** Takes a slot and its token at one of the addresses; null where those that have room have no token yet. */
-export function takeSlot<Queue>(
-  slots: readonly EgressSlot<Queue>[],
-  random: () => number,
-): EgressSlot<Queue> | null {
-  const [only] = slots;
-  const open =
-    slots.length < 2
-      ? slots
-      : slots.filter(({ limiter }) => !isFull(limiter) && limiter.throttle.waitMs() === 0);
-  const slot = slots.length < 2 ? only : chooseByWeight(open, random());
-  if (!slot || isFull(slot.limiter) || !slot.limiter.throttle.take()) return null;
-  slot.limiter.taken += 1;
-  return slot;
-}
-
-/** Milliseconds until one of the addresses that have room has a token. */
-export function tokenWaitMs<Queue>(slots: readonly EgressSlot<Queue>[]): number {
-  const waits = slots
-    .filter(({ limiter }) => !isFull(limiter))
-    .map(({ limiter }) => limiter.throttle.waitMs());
-  return Math.min(...waits, longestWaitMs);
 }
 
 const longestWaitMs = 60_000;

@@ -6,8 +6,8 @@ import type { Owner } from "../fairness.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Source } from "../pools/sources.ts";
 import { createAttemptSlots } from "./attempt-slots.ts";
-import { createEgress, freeSlots, isFull, takeSlot, tokenWaitMs } from "./egress.ts";
-import type { EgressLimiter, EgressSlot } from "./egress.ts";
+import { createEgress, freeSlots, isFull } from "./egress.ts";
+import type { EgressLimiter, EgressSlot, TakenSlot } from "./egress.ts";
 import type { Destination } from "./routing.ts";
 import type { Shaping } from "./shaping.ts";
 
@@ -30,7 +30,7 @@ export interface ReadyQueue {
   /** Runs it again when the throttle has a token. */
   wake: Timer | null;
 }
-export type Slot = EgressSlot<ReadyQueue>;
+export type Slot = TakenSlot<ReadyQueue>;
 
 export interface ReadyQueues {
   of(to: Destination): ReadyQueue;
@@ -39,10 +39,10 @@ export interface ReadyQueues {
   hasSource(queue: ReadyQueue): boolean;
   /** How many attempts may start now; with 0 the queue is run when a slot is free. */
   room(queue: ReadyQueue): number;
-  /** Takes a slot where there is room; null: the throttle has no token yet. */
+  /** Takes a slot at the address whose turn it is; null: it has no room, or no token yet. */
   take(queue: ReadyQueue): Slot | null;
-  /** Runs the queue when the throttle has a token. */
-  runAtNextToken(queue: ReadyQueue): void;
+  /** Runs the queue when that address has a token, or is waited for no longer. */
+  runAtNextTurn(queue: ReadyQueue): void;
   /** Takes a slot at one of `sources` in place of `slot`; null: none has room, and `slot` stays. */
   moveTo(sources: readonly Source[], queue: ReadyQueue, slot: Slot): Slot | null;
   /** Frees a slot and runs the queues that wait for one. */
@@ -63,11 +63,11 @@ const queuesMost = 10_000;
 
 export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDeps): ReadyQueues {
   const queues = new Map<string, ReadyQueue>();
-  const egress = createEgress<ReadyQueue>(shaping, clock);
+  const egress = createEgress<ReadyQueue>(shaping, clock, random);
   const attempts = createAttemptSlots<ReadyQueue>();
   let sweptAt = queuesMost;
 
-  const slotsOf = (queue: ReadyQueue): Slot[] => {
+  const slotsOf = (queue: ReadyQueue): EgressSlot<ReadyQueue>[] => {
     const sources = queue.sources();
     if (sources !== queue.known) {
       queue.known = sources;
@@ -88,8 +88,9 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
   };
 
   /** Queues that share the limiter take turns: one that finds it full again stands behind the others. */
-  const freeOf = (own: ReadyQueue, limiter: EgressLimiter<ReadyQueue>): void => {
-    limiter.taken -= 1;
+  const freeOf = (own: ReadyQueue, slot: Slot): void => {
+    const { limiter } = slot;
+    egress.leave(slot);
     let served = false;
     for (const queue of limiter.waiting) {
       if (isFull(limiter)) break;
@@ -98,6 +99,10 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
       run(queue);
     }
     if (!served) run(own);
+  };
+
+  const waitForRoom = (queue: ReadyQueue): void => {
+    for (const { limiter } of slotsOf(queue)) if (isFull(limiter)) limiter.waiting.add(queue);
   };
 
   return {
@@ -113,31 +118,31 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
     all: () => queues.values(),
     hasSource: (queue) => slotsOf(queue).length > 0,
     room(queue) {
-      const slots = slotsOf(queue);
-      const free = freeSlots(slots);
+      const free = freeSlots(slotsOf(queue));
       if (free > 0) return attempts.room(queue, free);
-      for (const { limiter } of slots) limiter.waiting.add(queue);
+      waitForRoom(queue);
       return 0;
     },
     take(queue) {
-      const slot = takeSlot(slotsOf(queue), random);
+      const slot = egress.take(slotsOf(queue));
       if (slot) attempts.take(queue);
       return slot;
     },
-    runAtNextToken(queue) {
-      queue.wake ??= clock.after(tokenWaitMs(slotsOf(queue)), () => {
+    runAtNextTurn(queue) {
+      waitForRoom(queue);
+      queue.wake ??= clock.after(egress.waitMs(slotsOf(queue)), () => {
         queue.wake = null;
         run(queue);
       });
     },
-    moveTo(sources, queue, { limiter }) {
-      const other = takeSlot(egress.slots(sources, queue.group), random);
-      if (other) freeOf(queue, limiter);
+    moveTo(sources, queue, slot) {
+      const other = egress.takeAny(egress.slots(sources, queue.group));
+      if (other) freeOf(queue, slot);
       return other;
     },
-    leave(queue, { limiter }) {
+    leave(queue, slot) {
       attempts.leave(queue);
-      freeOf(queue, limiter);
+      freeOf(queue, slot);
       attempts.runWaiting(run);
     },
   };

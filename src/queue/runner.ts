@@ -111,7 +111,10 @@ export function createRunner(deps: RunnerDeps): Runner {
     if (!ready.hasSource(queue)) return park(queue);
     while (queue.ready.length > 0 && !blocked() && ready.room(queue) > 0) {
       const slot = ready.take(queue);
-      if (!slot) return ready.runAtNextToken(queue);
+      if (!slot) {
+        ready.runAtNextTurn(queue);
+        break;
+      }
       const next = queue.ready.shift();
       if (next) attempts.start({ queue, slot, ...next, fresh: false });
     }

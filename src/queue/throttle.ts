@@ -9,6 +9,8 @@ const recoveryPerMs = 0.1 / 60_000;
 const refusalWindowMs = 5_000;
 
 export interface Throttle {
+  /** What is left of the shape while the receiver slows us down: above 0, at most 1. */
+  factor(): number;
   /** Attempts that may run at once. */
   limit(): number;
   /** Takes the token of one attempt; false where there is none yet. */
@@ -42,6 +44,10 @@ export function createThrottle(shape: Shape, clock: Clock): Throttle {
   };
 
   return {
+    factor() {
+      refresh();
+      return factor;
+    },
     limit() {
       refresh();
       return Math.max(1, Math.floor(shape.connections * factor));

@@ -102,6 +102,8 @@ export function bench(
     accountOf?: (queueName: string) => number;
     sources?: (queueName: string) => readonly Source[];
     unsent?: (source: Source) => boolean;
+    /** How long an attempt takes, and its outcome; at once and delivered if not given. Infinity: it hangs. */
+    takes?: (source: Source, job: Job) => { ms: number; outcome?: Outcome | undefined };
     sourcesOf?: (family: Family) => readonly Source[];
     /** Attempts that find no connection over IPv4 and ask for an address of the other family. */
     moves?: (job: Job) => boolean;
@@ -128,6 +130,10 @@ export function bench(
       begun.push(job);
       left.push({ job, source });
       if (options.unsent?.(source)) return Promise.resolve({ kind: "unsent", why: "no such address" });
+      if (options.takes) {
+        const { ms, outcome = deliveredOutcome() } = options.takes(source, job);
+        return new Promise((end) => void (ms < Infinity && clock.after(ms, () => end(outcome))));
+      }
       if (!options.hangs?.includes(job.domain)) return Promise.resolve(deliveredOutcome());
       return new Promise((end) => open.push({ job, end }));
     },
