@@ -95,8 +95,10 @@ export function createDestinations({
       const route = await delivery.route(named.domain, accountKey);
       if (route.kind === "outcome")
         return { ...here(localGroup, accountKey, (job) => route.decide(job, clock.now())), onlyFresh: true };
-      const has = pools.sourcesOf(accountKey, ipPool).families;
-      const reached = has.length === 0 ? [] : await delivery.families(route, has, accountKey);
+      const { families: has, lastResort } = pools.sourcesOf(accountKey, ipPool);
+      let reached = has.length === 0 ? [] : await delivery.families(route, has, accountKey);
+      if (reached.length === 0 && lastResort.length > 0)
+        reached = await delivery.families(route, lastResort, accountKey);
       if (has.length > 0 && reached.length === 0)
         return {
           ...here(localGroup, accountKey, () => noFamily(named.domain, ipPool, clock.now())),
@@ -109,7 +111,7 @@ export function createDestinations({
         readyQueue: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),
         prepare: messages.signAhead,
-        sourcesOf: (wanted) => pools.sourcesOf(accountKey, ipPool).usable(wanted),
+        sourcesOf: (wanted) => pools.sourcesOf(accountKey, ipPool).others(wanted),
         attempt: (job, mayFinish, source, sourceOf) => send(job, route, mayFinish, source, sourceOf),
       };
     },

@@ -116,7 +116,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   /** A pool without addresses is new; it is reported only once mail waits for it. */
   const noteState = (pool: Pool): void => {
     const key = keyOf(pool.accountKey, pool.name);
-    const problem = problemOf(pool);
+    const problem = problemOf(pool, deps.hostname);
     if (problem === null || problem.waits === null) return noteRecovery(pool, key);
     const subject = subjectOf(problem);
     if (subject === stuck.get(key) || (problem.addresses.length === 0 && !awaited.has(key))) return;
@@ -168,7 +168,8 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     askedAt.set(askedKey(of), clock.monotonic());
     const found = await lookUpPtr(deps.resolver, address, ehloName(of));
     const look = looks.get(address);
-    if (found && look) looks.set(address, { ...look, ...found });
+    // Where only the name's address could not be looked up, what was known of it stands.
+    if (found && look) looks.set(address, { ...look, ptr: found.ptr, ptrOk: found.ptrOk ?? look.ptrOk });
   };
 
   /** Writes what is not as it was; `seen` is kept up, so that nothing is written twice. */
@@ -225,7 +226,8 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     addressesOf: (accountKey) =>
       entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),
     mayUse: (address) => usable.has(address),
-    problems: () => [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => problemOf(pool) ?? []),
+    problems: () =>
+      [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => problemOf(pool, deps.hostname) ?? []),
     noteWaiting(accountKey, name) {
       const key = keyOf(accountKey, name);
       const entry = accounts.get(accountKey)?.byName.get(name);

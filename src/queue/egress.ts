@@ -92,7 +92,8 @@ export function createEgress<Queue>(shaping: Shaping, clock: Clock, random: () =
     waitMs(slots) {
       const [only] = slots;
       if (!only) return longestWaitMs;
-      const waitMs = slots.length < 2 ? only.limiter.throttle.waitMs() : nextTurn(slots, clock.monotonic()).waitMs;
+      const waitMs =
+        slots.length < 2 ? only.limiter.throttle.waitMs() : nextTurn(slots, clock.monotonic()).waitMs;
       return Math.min(waitMs, longestWaitMs);
     },
     leave({ limiter, since }) {

@@ -22,7 +22,7 @@ export interface Destination {
   onlyFresh?: true;
   /** The addresses that it may leave from now, the same list until that changes; empty: none, it waits. */
   sources(): readonly Source[];
-  /** The usable addresses of the pool that are of this family, whether or not the first hosts have it. */
+  /** The addresses of the pool that an attempt of the other family may move to, whether or not the first hosts have this one. */
   sourcesOf(family: Family): readonly Source[];
   /** Begins what the first attempt needs while the message is on its way to the disk. */
   prepare(message: Unsigned, headerSection: Buffer): void;

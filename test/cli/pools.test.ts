@@ -49,6 +49,17 @@ test("an address is added, and what is done with it later finds its pool", async
   expect((await svc(["ips", "list"], { socket })).out).toContain("news");
 });
 
+test("the list says of an IPv6 address without a valid reverse name that it is a last resort, and what to publish", async () => {
+  const six = { ...ip, ip_address: "2001:db8::1", ptr: "host.test", ptr_ok: false };
+  const right = { ...six, ip_address: "2001:db8::2", ptr: "out.test", ptr_ok: true };
+  const four = { ...ip, ptr: null, ptr_ok: false };
+  const { socket } = await fakeDaemon({ "GET /v1/ips": { json: { ...ips, data: [six, right, four] } } });
+  const { err } = await svc(["ips", "list"], { socket });
+  expect(err.trim()).toBe(
+    "2001:db8::1 is used only where its pool has no other: its PTR record is host.test. To use it, publish a PTR record of 2001:db8::1 with out.test and an AAAA record of out.test with 2001:db8::1.",
+  );
+});
+
 test("the trace and the record of a message that waits for its pool's address say which, and what to do", async () => {
   const statuses = ["unbindable", "paused"];
   const ips = statuses.map((status, i) => ({ ...ip, ip_address: `192.0.2.${i + 1}`, status }));

@@ -47,7 +47,10 @@ test("weights hold where one attempt at a time is allowed, and where only the ra
   );
   await single.clock.advance(300_000);
   hold(shares(single));
-  const slow = await started({ shaping: { groups: { "x.test": { connections: 100, per_second: 5 } } } }, 3000);
+  const slow = await started(
+    { shaping: { groups: { "x.test": { connections: 100, per_second: 5 } } } },
+    3000,
+  );
   await slow.clock.advance(60_000);
   expect(slow.left.length).toBeLessThan(600);
   hold(shares(slow));

@@ -6,7 +6,8 @@ import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
-import { field } from "../output.ts";
+import { field, type Row } from "../output.ts";
+import { cell } from "../text.ts";
 import { ipColumns } from "./pools.ts";
 
 interface AddFlags {
@@ -22,6 +23,7 @@ export function register(ips: Command, cli: Cli): void {
       printList(cli, flags, {
         path: "/v1/ips",
         columns: ipColumns,
+        note: reverseNameNote,
         empty: `No addresses: the system chooses the source address. Add one: ${cli.program} ips add ADDRESS`,
       }),
   );
@@ -119,6 +121,15 @@ function registerAssignments(ips: Command, cli: Cli): void {
       empty: `No addresses are assigned. With a single account, all addresses are its own; assign one: ${cli.program} ips assign ADDRESS --account NAME`,
     }),
   );
+}
+
+/** An IPv6 address without a valid reverse name is the last that a pool uses (pools/sources.ts). */
+function reverseNameNote({ ip_address: address, hostname, ptr, ptr_ok: holds }: Row): string | null {
+  if (typeof address !== "string" || !address.includes(":") || holds !== false) return null;
+  const [ip, name] = [cell(address), cell(hostname)];
+  const found = typeof ptr !== "string" ? "it has no PTR record" : `its PTR record is ${cell(ptr)}`;
+  const why = ptr === hostname ? `${name} does not resolve to it` : found;
+  return `${ip} is used only where its pool has no other: ${why}. To use it, publish a PTR record of ${ip} with ${name} and an AAAA record of ${name} with ${ip}.`;
 }
 
 async function change(cli: Cli, address: string, body: Record<string, unknown>): Promise<Answer> {
