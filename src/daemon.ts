@@ -27,6 +27,7 @@ import { endAttemptsAtStop } from "./outbound/end-attempts.ts";
 import { createSignedMessages } from "./outbound/signed-message.ts";
 import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
+import { capWaitUntil } from "./pools/warmup.ts";
 import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
@@ -190,10 +191,13 @@ async function build({
     store,
     destinationOf: destinations.destinationOf,
     suppressedSince: destinations.suppressedSince(store),
-    settlementOf: (job, outcome, now, group) => settlementOf(settleDeps, job, outcome, now, group),
+    settlementOf: (job, outcome, now, group, warmup) =>
+      settlementOf(settleDeps, job, outcome, now, group, warmup),
     isPaused: sendingPause.isPaused,
     onNoSource: destinations.onNoSource,
     shaping,
+    warmups: pools.warmups,
+    capWaitUntil: (queuedAt, now) => capWaitUntil(queuedAt, config.outbound.maxAgeMs, now),
     random: Math.random,
     owner,
     leaseValid: boot.leaseValid,

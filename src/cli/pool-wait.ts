@@ -1,5 +1,6 @@
-// For `svc messages show` and `trace`: explains that a message waits because no address of its pool can be used. If the
-// pool cannot be read (a key without that scope), the explanation is left out.
+// For `svc messages show` and `trace`: explains that a message waits because no address of its pool can be used, or since
+// all warm up and have reached a cap of the day. If the pool cannot be read (a key without that scope), the explanation is
+// left out.
 import { defaultPool } from "../model/ip-pool.ts";
 import { segment, type Cli } from "./cli.ts";
 import { CliFault } from "./fault.ts";
@@ -14,7 +15,15 @@ export async function explainWait(cli: Cli, message: Row): Promise<void> {
   if (typeof pool !== "string" || !rowsOf(recipients).some(({ status }) => waiting.has(status))) return;
   const found = await orNull(cli.client.call("GET", `/v1/ip_pools/${segment(pool)}`));
   const ips = rowsOf(found?.json["ips"]);
-  if (!found || ips.some(({ status }) => status !== "unbindable" && status !== "paused")) return;
+  if (!found) return;
+  const usable = ips.filter(({ status }) => status !== "unbindable" && status !== "paused");
+  if (usable.length > 0) {
+    if (usable.every(hasReachedCap))
+      cli.out.note(
+        `Every address of the pool ${pool} warms up and has reached a cap of the day. Mail beyond it waits for the next day, and six hours at most: ${cli.program} ips warmup status`,
+      );
+    return;
+  }
   if (ips.length === 0) {
     if (pool === defaultPool) return;
     cli.out.note(`It waits: the pool ${pool} has no address.`);
@@ -26,6 +35,12 @@ export async function explainWait(cli: Cli, message: Row): Promise<void> {
         ? `It waits: ${cell(address)} of the pool ${pool} is paused. To send it: ${cli.program} ips resume ${cell(address)}`
         : `It waits: ${cell(address)} of the pool ${pool} is not an address of this machine. To send it: configure the address, or add another to the pool.`,
     );
+}
+
+/** For one provider at least: which the message's receiver is, is not known before an attempt. */
+function hasReachedCap({ warmup }: Row): boolean {
+  const { caps, sent_today: sent } = (warmup ?? {}) as { caps?: Row; sent_today?: Row };
+  return Object.entries(caps ?? {}).some(([provider, cap]) => Number(sent?.[provider] ?? 0) >= Number(cap));
 }
 
 /** The same for a message of which only the id is known. */

@@ -11,6 +11,8 @@ import type { Store } from "../store/store.ts";
 import { canBind } from "./bind.ts";
 import { checkEhloName } from "./ehlo.ts";
 import { lookUpPtr } from "./ptr.ts";
+import { createWarmupCounts, type WarmupCounts } from "./warmup-counts.ts";
+import { capsOf, dayOf, isWarming, overBefore, warmupDayOf } from "./warmup.ts";
 import { problemOf, subjectOf, type PoolProblem } from "./problems.ts";
 import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
 
@@ -21,6 +23,10 @@ export interface Pools extends Service {
   sourcesOf(accountKey: number, pool: string): PoolSources;
   /** All addresses of an account, usable or not. */
   addressesOf(accountKey: number): string[];
+  /** What the addresses that warm up have sent today. */
+  warmups: WarmupCounts;
+  /** null: it does not warm up. */
+  warmupOf(address: PoolAddress): WarmupView | null;
   /** False for an address that is in no pool or is not usable now. */
   mayUse(address: string): boolean;
   /** Pools with addresses that cannot be used, and those without addresses. */
@@ -43,13 +49,23 @@ export interface Pools extends Service {
 }
 
 export interface PoolsDeps {
-  store: Pick<Store, "listPools" | "accountsWithPools" | "saveLooks">;
+  store: Pick<Store, "listPools" | "accountsWithPools" | "saveLooks" | "warmupCounts" | "endWarmups">;
   resolver: Pick<Resolver, "ptr" | "a" | "aaaa">;
   /** The EHLO name of addresses without a name of their own. */
   hostname: string;
   clock: Clock;
   log: Log;
   canBind?: typeof canBind;
+}
+
+/** A warm-up as it is today. */
+export interface WarmupView {
+  /** The first is 1. */
+  day: number;
+  startedAt: number;
+  /** Messages that may be sent today, and that were sent, by provider. */
+  caps: Record<string, number>;
+  sentToday: Record<string, number>;
 }
 
 interface Entry {
@@ -73,6 +89,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   const { store, clock, log } = deps;
   const bindable = deps.canBind ?? canBind;
   const accounts = new Map<number, AccountPools>();
+  const warmups = createWarmupCounts(clock);
   let usable = new Set<string>();
   /** Pools without a usable address, or without one of a family, and the problem that was reported to the operator. */
   const stuck = new Map<string, string>();
@@ -205,9 +222,18 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     look().catch((error: unknown) => log.error({ err: error }, "checking the pools' addresses failed"));
   };
 
+  const endWarmups = async (): Promise<void> => {
+    const at = clock.now();
+    const ended = await store.endWarmups({ startedBefore: overBefore(at), day: dayOf(at), at });
+    if (ended.length === 0) return;
+    log.info({ addresses: ended }, "the warm-up of addresses has ended; they send without caps");
+    for (const accountKey of accounts.keys()) await refresh(accountKey);
+  };
+
   return {
     name: "pools",
     async start() {
+      warmups.load(await store.warmupCounts(dayOf(clock.now())));
       for (const accountKey of await store.accountsWithPools()) await refresh(accountKey);
       await lookAtBinds();
       looked = true;
@@ -225,6 +251,15 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     sourcesOf: (accountKey, pool) => accounts.get(accountKey)?.byName.get(pool)?.sources ?? systemSources,
     addressesOf: (accountKey) =>
       entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),
+    warmups,
+    warmupOf({ address, warmupStartedAt: startedAt }) {
+      const now = clock.now();
+      if (!isWarming(startedAt, now)) return null;
+      const day = warmupDayOf(startedAt, now);
+      const caps = capsOf(day);
+      const none = Object.fromEntries(Object.keys(caps).map((provider) => [provider, 0]));
+      return { day, startedAt, caps, sentToday: { ...none, ...warmups.sentToday(address) } };
+    },
     mayUse: (address) => usable.has(address),
     problems: () =>
       [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => problemOf(pool, deps.hostname) ?? []),
@@ -245,7 +280,10 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     lookSoon,
     onChange: (listener) => void listeners.push(listener),
     onProblem: (listener) => void problemListeners.push(listener),
-    jobs: [{ name: "look-at-addresses", cron: "* * * * *", run: look }],
+    jobs: [
+      { name: "look-at-addresses", cron: "* * * * *", run: look },
+      { name: "end-warmups", cron: "5 * * * *", run: endWarmups },
+    ],
   };
 }
 

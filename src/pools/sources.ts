@@ -13,6 +13,8 @@ export interface Source {
   /** The name in EHLO; null: the server's hostname. */
   hostname: string | null;
   weight: number;
+  /** When its warm-up began; null: it does not warm up. */
+  warmingSince: number | null;
 }
 
 export interface PoolSources {
@@ -26,7 +28,7 @@ export interface PoolSources {
   others(family: Family): readonly Source[];
 }
 
-const system: readonly Source[] = [{ address: null, hostname: null, weight: 1 }];
+const system: readonly Source[] = [{ address: null, hostname: null, weight: 1, warmingSince: null }];
 
 /** Of the pool `default` without addresses, and of mail that needs no address. */
 export const systemSources: PoolSources = {
@@ -73,8 +75,8 @@ function familiesOf(addresses: readonly PoolAddress[]): Family[] {
   return [...new Set(addresses.map(({ address }) => familyOf(address)))];
 }
 
-function sourceOf({ address, hostname, weight }: PoolAddress): Source {
-  return { address, hostname, weight };
+function sourceOf({ address, hostname, weight, warmupStartedAt: warmingSince }: PoolAddress): Source {
+  return { address, hostname, weight, warmingSince };
 }
 
 /** One of them by chance, the weightier the likelier. `random`: [0, 1). */

@@ -1,8 +1,11 @@
 // The limits of each egress source at each group of destinations: how many attempts run there at once, and how fast they
 // start. Ready queues that send from the same address share its limiter and take their turns at it; one whose pool has
-// several addresses takes a slot at the one whose turn it is by the addresses' weights (turns.ts).
+// several addresses takes a slot at the one whose turn it is by the addresses' weights (turns.ts). An address that warms up
+// and has reached its cap of the day leaves the mail to the others.
 import type { Clock } from "../clock.ts";
+import type { WarmupSend } from "../model/warmup.ts";
 import type { Source } from "../pools/sources.ts";
+import type { WarmupCap, WarmupCounts } from "../pools/warmup-counts.ts";
 import { createThrottle, type Throttle } from "./throttle.ts";
 import type { Shaping } from "./shaping.ts";
 import { firstTurns, nextTurn, openTurn, shareOf, type Turn } from "./turns.ts";
@@ -23,6 +26,8 @@ export interface EgressLimiter<Queue> {
 export interface EgressSlot<Queue> extends Turn {
   source: Source;
   limiter: EgressLimiter<Queue>;
+  /** Of an address that warms up. */
+  cap: WarmupCap | null;
 }
 
 /** The slot of one attempt. */
@@ -31,6 +36,8 @@ export interface TakenSlot<Queue> {
   limiter: EgressLimiter<Queue>;
   /** On the monotonic clock. */
   since: number;
+  /** What the attempt counts at an address that warms up. */
+  warmup: WarmupSend | null;
 }
 
 export interface Egress<Queue> {
@@ -42,8 +49,8 @@ export interface Egress<Queue> {
   takeAny(slots: readonly EgressSlot<Queue>[]): TakenSlot<Queue> | null;
   /** Milliseconds until `take` may find one, as far as no attempt ends before. */
   waitMs(slots: readonly EgressSlot<Queue>[]): number;
-  /** Frees the slot. */
-  leave(slot: TakenSlot<Queue>): void;
+  /** Frees the slot. `reached`: a server was connected. */
+  leave(slot: TakenSlot<Queue>, reached: boolean): void;
   readonly size: number;
   /** Forgets the unused limiters that a new one would equal. */
   forget(used: ReadonlySet<EgressLimiter<Queue>>): void;
@@ -52,8 +59,15 @@ export interface Egress<Queue> {
 /** How much of the mean the last attempt's time is. */
 const lastCounts = 1 / 8;
 
-/** `random`: [0, 1), which of a pool's addresses is the first. */
-export function createEgress<Queue>(shaping: Shaping, clock: Clock, random: () => number): Egress<Queue> {
+export interface EgressDeps {
+  shaping: Shaping;
+  warmups: Pick<WarmupCounts, "capAt" | "takeBack">;
+  clock: Clock;
+  /** [0, 1): which of a pool's addresses is the first. */
+  random(): number;
+}
+
+export function createEgress<Queue>({ shaping, warmups, clock, random }: EgressDeps): Egress<Queue> {
   const limiters = new Map<string, EgressLimiter<Queue>>();
   const limiterOf = (address: string | null, group: string): EgressLimiter<Queue> => {
     const key = address === null ? group : `${group} ${address}`;
@@ -65,11 +79,11 @@ export function createEgress<Queue>(shaping: Shaping, clock: Clock, random: () =
     }
     return limiter;
   };
-  const taken = ({ source, limiter }: EgressSlot<Queue>): TakenSlot<Queue> | null => {
+  const taken = ({ source, limiter, cap }: EgressSlot<Queue>): TakenSlot<Queue> | null => {
     if (isFull(limiter) || !limiter.throttle.take()) return null;
     limiter.taken += 1;
     limiter.begunAt = clock.monotonic();
-    return { source, limiter, since: limiter.begunAt };
+    return { source, limiter, since: limiter.begunAt, warmup: cap?.count() ?? null };
   };
   return {
     slots: (sources, group) =>
@@ -77,6 +91,7 @@ export function createEgress<Queue>(shaping: Shaping, clock: Clock, random: () =
         ...turn,
         source: of,
         limiter: limiterOf(of.address, group),
+        cap: warmups.capAt(of, group),
       })),
     take(slots) {
       const [only] = slots;
@@ -96,7 +111,8 @@ export function createEgress<Queue>(shaping: Shaping, clock: Clock, random: () =
         slots.length < 2 ? only.limiter.throttle.waitMs() : nextTurn(slots, clock.monotonic()).waitMs;
       return Math.min(waitMs, longestWaitMs);
     },
-    leave({ limiter, since }) {
+    leave({ limiter, since, warmup }, reached) {
+      if (warmup !== null && !reached) warmups.takeBack(warmup);
       limiter.taken -= 1;
       const tookMs = clock.monotonic() - since;
       limiter.attemptMs ??= tookMs;
@@ -114,6 +130,13 @@ export function createEgress<Queue>(shaping: Shaping, clock: Clock, random: () =
 
 export const isFull = <Queue>({ taken, throttle }: EgressLimiter<Queue>): boolean =>
   taken >= throttle.limit();
+
+/** Those that have not reached their cap of the day. */
+export function underCap<Queue>(slots: readonly EgressSlot<Queue>[]): readonly EgressSlot<Queue>[] {
+  return slots.some(isAtCap) ? slots.filter((slot) => !isAtCap(slot)) : slots;
+}
+
+const isAtCap = <Queue>({ cap }: EgressSlot<Queue>): boolean => cap?.isReached() === true;
 
 /** How many more attempts may start at once. */
 export function freeSlots<Queue>(slots: readonly EgressSlot<Queue>[]): number {

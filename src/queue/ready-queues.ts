@@ -1,15 +1,14 @@
 // Ready queues: due mail of one account and pool for one group of destinations, and the slots that it sends with. A
 // slot is one of all attempts together (attempt-slots.ts) and one at an address of the pool (egress.ts). A queue that
 // finds none is noted, and run again when one is free, in turn with the others.
-import type { Clock, Timer } from "../clock.ts";
+import type { Timer } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Source } from "../pools/sources.ts";
 import { createAttemptSlots } from "./attempt-slots.ts";
-import { createEgress, freeSlots, isFull } from "./egress.ts";
-import type { EgressLimiter, EgressSlot, TakenSlot } from "./egress.ts";
+import { createEgress, freeSlots, isFull, underCap } from "./egress.ts";
+import type { EgressDeps, EgressLimiter, EgressSlot, TakenSlot } from "./egress.ts";
 import type { Destination } from "./routing.ts";
-import type { Shaping } from "./shaping.ts";
 
 export interface ReadyQueue {
   name: string;
@@ -37,6 +36,8 @@ export interface ReadyQueues {
   all(): Iterable<ReadyQueue>;
   /** The pool has an address that can be used now. */
   hasSource(queue: ReadyQueue): boolean;
+  /** Every address of the pool has sent what its warm-up allows today. */
+  isAtCap(queue: ReadyQueue): boolean;
   /** How many attempts may start now; with 0 the queue is run when a slot is free. */
   room(queue: ReadyQueue): number;
   /** Takes a slot at the address whose turn it is; null: it has no room, or no token yet. */
@@ -45,15 +46,11 @@ export interface ReadyQueues {
   runAtNextTurn(queue: ReadyQueue): void;
   /** Takes a slot at one of `sources` in place of `slot`; null: none has room, and `slot` stays. */
   moveTo(sources: readonly Source[], queue: ReadyQueue, slot: Slot): Slot | null;
-  /** Frees a slot and runs the queues that wait for one. */
-  leave(queue: ReadyQueue, slot: Slot): void;
+  /** Frees a slot and runs the queues that wait for one. `reached`: a server was connected. */
+  leave(queue: ReadyQueue, slot: Slot, reached: boolean): void;
 }
 
-export interface ReadyQueuesDeps {
-  shaping: Shaping;
-  clock: Clock;
-  /** [0, 1): which of a pool's addresses. */
-  random(): number;
+export interface ReadyQueuesDeps extends EgressDeps {
   /** Starts what the queue has slots for. */
   run(queue: ReadyQueue): void;
 }
@@ -61,19 +58,27 @@ export interface ReadyQueuesDeps {
 /** From this many queues on, idle ones are forgotten. */
 const queuesMost = 10_000;
 
-export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDeps): ReadyQueues {
+export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueues {
+  const { clock } = deps;
   const queues = new Map<string, ReadyQueue>();
-  const egress = createEgress<ReadyQueue>(shaping, clock, random);
+  const egress = createEgress<ReadyQueue>(deps);
   const attempts = createAttemptSlots<ReadyQueue>();
   let sweptAt = queuesMost;
 
-  const slotsOf = (queue: ReadyQueue): EgressSlot<ReadyQueue>[] => {
+  const allOf = (queue: ReadyQueue): EgressSlot<ReadyQueue>[] => {
     const sources = queue.sources();
     if (sources !== queue.known) {
       queue.known = sources;
       queue.slots = egress.slots(sources, queue.group);
     }
     return queue.slots;
+  };
+
+  /** Where every address has reached its cap, what is old enough goes over it. */
+  const slotsOf = (queue: ReadyQueue): readonly EgressSlot<ReadyQueue>[] => {
+    const all = allOf(queue);
+    const under = underCap(all);
+    return under.length > 0 ? under : all;
   };
 
   /** A queue that does nothing and whose throttles are idle is the same as none. */
@@ -88,9 +93,9 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
   };
 
   /** Queues that share the limiter take turns: one that finds it full again stands behind the others. */
-  const freeOf = (own: ReadyQueue, slot: Slot): void => {
+  const freeOf = (own: ReadyQueue, slot: Slot, reached: boolean): void => {
     const { limiter } = slot;
-    egress.leave(slot);
+    egress.leave(slot, reached);
     let served = false;
     for (const queue of limiter.waiting) {
       if (isFull(limiter)) break;
@@ -116,7 +121,8 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
       return queue;
     },
     all: () => queues.values(),
-    hasSource: (queue) => slotsOf(queue).length > 0,
+    hasSource: (queue) => allOf(queue).length > 0,
+    isAtCap: (queue) => underCap(allOf(queue)).length === 0,
     room(queue) {
       const free = freeSlots(slotsOf(queue));
       if (free > 0) return attempts.room(queue, free);
@@ -136,13 +142,13 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
       });
     },
     moveTo(sources, queue, slot) {
-      const other = egress.takeAny(egress.slots(sources, queue.group));
-      if (other) freeOf(queue, slot);
+      const other = egress.takeAny(underCap(egress.slots(sources, queue.group)));
+      if (other) freeOf(queue, slot, false);
       return other;
     },
-    leave(queue, slot) {
+    leave(queue, slot, reached) {
       attempts.leave(queue);
-      freeOf(queue, slot);
+      freeOf(queue, slot, reached);
       attempts.runWaiting(run);
     },
   };

@@ -4,6 +4,7 @@
 import { forwardTime, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Job } from "../model/queued-recipient.ts";
+import type { WarmupCounts } from "../pools/warmup-counts.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { createAddressWaits } from "./address-waits.ts";
@@ -26,6 +27,9 @@ export interface RunnerDeps extends Pick<
   /** Mail of the scheduled queue waits, since its pool can use no address. */
   onNoSource(queueName: string): void;
   shaping: Shaping;
+  warmups: Pick<WarmupCounts, "capAt" | "takeBack">;
+  /** Until when a message accepted then waits where every address has reached its cap; null: it goes over the cap. */
+  capWaitUntil(queuedAt: number, now: number): number | null;
   /** [0, 1): which of a pool's addresses. */
   random(): number;
   /** This boot; what an earlier one of its node held is taken back at start. */
@@ -61,7 +65,7 @@ const queuePage = 1000;
 const noSourceMs = 600_000;
 
 export function createRunner(deps: RunnerDeps): Runner {
-  const { store, clock, log, owner, shaping, random } = deps;
+  const { store, clock, log, owner } = deps;
   const now = forwardTime(clock);
   let started = false;
   let stopping = false;
@@ -75,7 +79,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const routing = createRouting(deps);
   const waits = createAddressWaits();
   const scheduled = createScheduledQueues({ clock, now, blocked, route: (queueName) => route(queueName) });
-  const ready = createReadyQueues({ shaping, clock, random, run: (queue) => pump(queue) });
+  const ready = createReadyQueues({ ...deps, run: (queue) => pump(queue) });
   const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, log });
   const attempts = createAttempts({
     ...deps,
@@ -110,6 +114,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   function pump(queue: ReadyQueue): void {
     if (!ready.hasSource(queue)) return park(queue);
     while (queue.ready.length > 0 && !blocked() && ready.room(queue) > 0) {
+      if (ready.isAtCap(queue) && waitForCap(queue)) continue;
       const slot = ready.take(queue);
       if (!slot) {
         ready.runAtNextTurn(queue);
@@ -125,6 +130,20 @@ export function createRunner(deps: RunnerDeps): Runner {
     if (!(await claims.claim(queue, ready.room(queue)))) return;
     if (stopping) await requeue([queue]);
     else pump(queue);
+  }
+
+  /** Every address has sent what its warm-up allows today: puts off what may wait for more. False: nothing may. */
+  function waitForCap(queue: ReadyQueue): boolean {
+    const at = now();
+    const later = Map.groupBy(queue.ready, ({ job }) => deps.capWaitUntil(job.message.queuedAt, at));
+    queue.ready = later.get(null) ?? [];
+    later.delete(null);
+    for (const [until, claimed] of later)
+      void claims.requeue(
+        claimed.map(({ job }) => job),
+        until ?? at,
+      );
+    return later.size > 0;
   }
 
   /** None of the pool's addresses can be used: nothing is claimed, and what is goes back untried. */
@@ -185,14 +204,15 @@ export function createRunner(deps: RunnerDeps): Runner {
       if (!to) return null;
       const queue = ready.of(to);
       if (queue.ready.length > 0 || queue.due.length > 0 || ready.room(queue) === 0) return null;
+      if (ready.isAtCap(queue)) return null;
       const slot = ready.take(queue);
       return slot && { leaseOwner: owner, to, slot };
     },
-    cancelReservation: ({ to, slot }) => ready.leave(ready.of(to), slot),
+    cancelReservation: ({ to, slot }) => ready.leave(ready.of(to), slot, false),
     run({ to, slot }, job) {
       const queue = ready.of(to);
       if (!stopping) return attempts.start({ queue, slot, job, to, fresh: true });
-      ready.leave(queue, slot);
+      ready.leave(queue, slot, false);
       return void claims.requeue([job], now());
     },
     note: scheduled.add,

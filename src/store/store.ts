@@ -23,6 +23,7 @@ import type { SendingPauseStore } from "./interface/sending-pause.ts";
 import type { SmtpCredentialStore } from "./interface/smtp-credentials.ts";
 import type { StatisticsStore } from "./interface/statistics.ts";
 import type { SuppressionStore } from "./interface/suppressions.ts";
+import type { WarmupStore } from "./interface/warmups.ts";
 import type { WebhookStore } from "./interface/webhooks.ts";
 
 export interface Store
@@ -43,6 +44,7 @@ export interface Store
     WebhookStore,
     AuditStore,
     IpPoolStore,
+    WarmupStore,
     InboxStore,
     StatisticsStore,
     ErasureStore,

@@ -140,7 +140,11 @@ export async function startHttp(
     submission: fake<Submission>("submission", options.submission ?? {}),
     domains: fake<Domains>("domains", options.domains ?? {}),
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
-    pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
+    pools: fake<Pools>("pools", {
+      changed: () => Promise.resolve(),
+      warmupOf: () => null,
+      ...options.pools,
+    }),
     maintenance: createMaintenance({ store, clock }),
     parsing,
     guard: options.guard ?? { resume: () => Promise.resolve(false) },

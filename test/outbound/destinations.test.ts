@@ -55,7 +55,8 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
 
 const always = () => true;
 const nowhere = () => null;
-const [source = { address: null, hostname: null, weight: 1 }] = systemSources.usable(null);
+const [source = { address: null, hostname: null, weight: 1, warmingSince: null }] =
+  systemSources.usable(null);
 
 test("only what a receiver is to get is signed before it is stored", async () => {
   const { destinations, ahead } = makeRig();
@@ -217,7 +218,7 @@ describe("a pool with addresses", () => {
         hostname: "out.test",
         weight: 1,
         paused,
-        warmup: null,
+        warmupStartedAt: null,
         bindable: true,
         ptr: null,
         ptrOk,

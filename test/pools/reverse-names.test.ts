@@ -7,13 +7,14 @@ import { createPools } from "../../src/pools/pools.ts";
 import { adviceOf, effectOf, problemOf, subjectOf } from "../../src/pools/problems.ts";
 import { sourcesOf } from "../../src/pools/sources.ts";
 import { ManualClock } from "../support/clock.ts";
+import { noWarmups } from "../support/warmups.ts";
 
 const address = (ip: string, ptrOk: boolean | null = null, over: Partial<PoolAddress> = {}): PoolAddress => ({
   address: ip,
   hostname: null,
   weight: 1,
   paused: false,
-  warmup: null,
+  warmupStartedAt: null,
   bindable: true,
   ptr: null,
   ptrOk,
@@ -81,6 +82,7 @@ test("a look-up that fails leaves an address as it was last known, used or not",
   const pools = createPools({
     store: {
       listPools: async () => [pool],
+      ...noWarmups,
       accountsWithPools: async () => [1],
       async saveLooks(looks) {
         for (const look of looks)

@@ -6,6 +6,8 @@ import type { Settlement } from "../../src/model/settlement.ts";
 import type { Destination } from "../../src/queue/routing.ts";
 import { createRunner, type Runner, type RunnerDeps } from "../../src/queue/runner.ts";
 import { createShaping } from "../../src/queue/shaping.ts";
+import { capWaitUntil } from "../../src/pools/warmup.ts";
+import { createWarmupCounts } from "../../src/pools/warmup-counts.ts";
 import { systemSources, type Family, type Source } from "../../src/pools/sources.ts";
 import { ManualClock } from "../support/clock.ts";
 import { deliveredOutcome, makeJob } from "../support/jobs.ts";
@@ -85,7 +87,12 @@ export interface Bench {
 }
 
 export const system = systemSources.usable(null);
-export const from = (address: string, weight = 1): Source => ({ address, hostname: null, weight });
+export const from = (address: string, weight = 1): Source => ({
+  address,
+  hostname: null,
+  weight,
+  warmingSince: null,
+});
 
 export function bench(
   options: {
@@ -147,14 +154,17 @@ export function bench(
     suppressedSince: async (job) => options.suppressed?.(job) ?? null,
     isPaused: (accountKey) => options.paused?.has(accountKey) ?? false,
     onNoSource: (queueName) => void options.noSource?.push(queueName),
-    settlementOf: (job, outcome, now) => {
+    settlementOf: (job, outcome, now, _group, warmup) => {
       options.settling?.(job);
       return {
         recipientKey: job.key,
         outcome: outcome.kind,
         nextAttemptAt: outcome.kind === "deferred" ? now + 60_000 : null,
+        warmup,
       } as Settlement;
     },
+    warmups: createWarmupCounts(clock),
+    capWaitUntil: (queuedAt, now) => capWaitUntil(queuedAt, 48 * 3_600_000, now),
     shaping: createShaping(options.shaping ?? null),
     random: options.random ?? Math.random,
     owner: "boot",

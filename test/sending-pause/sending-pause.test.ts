@@ -20,6 +20,7 @@ import {
 } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { deferredOutcome, deliveredOutcome } from "../support/jobs.ts";
+import { uncapped } from "../support/warmups.ts";
 
 const queueName = "1.default/x.test";
 
@@ -86,6 +87,7 @@ async function bench(
         owner: boot,
         nextAttemptAt: outcome.kind === "deferred" ? now + minute : null,
       }),
+    ...uncapped,
     shaping: createShaping({ groups: { x: { connections: options.connections ?? 50, per_second: 1000 } } }),
     owner: boot,
     leaseValid: () => true,

@@ -25,6 +25,7 @@ import { settlements } from "./settlement.ts";
 import { smtpCredentials } from "./smtp-credentials.ts";
 import { statistics } from "./statistics.ts";
 import { suppressions } from "./suppressions.ts";
+import { warmups } from "./warmups.ts";
 import { webhooks } from "./webhooks.ts";
 
 const nouns = {
@@ -50,6 +51,7 @@ const nouns = {
   smtpCredentials,
   statistics,
   suppressions,
+  warmups,
   webhooks,
 };
 

@@ -17,6 +17,7 @@ import { settlementContract } from "./settlement.ts";
 import { smtpCredentialContract } from "./smtp-credentials.ts";
 import { suppressionContract } from "./suppressions.ts";
 import { textContract } from "./text.ts";
+import { warmupContract } from "./warmups.ts";
 import { webhookContract } from "./webhooks.ts";
 import type { OpenStore } from "./opened.ts";
 
@@ -37,6 +38,7 @@ const contracts = [
   smtpCredentialContract,
   suppressionContract,
   textContract,
+  warmupContract,
   webhookContract,
 ];
 
