@@ -1,6 +1,6 @@
 // The limits of each egress source at each group of destinations: how many attempts run there at once, and how fast they
 // start. Ready queues that send from the same address share its limiter and take their turns at it; one whose pool has
-// several addresses takes a slot at the one whose turn it is by the addresses' weights (turns.ts). An address that warms up
+// several addresses takes a slot at the one whose turn it is by the addresses' weights (weighted-turns.ts). An address that warms up
 // and has reached its cap of the day leaves the mail to the others.
 import type { Clock } from "../clock.ts";
 import type { WarmupSend } from "../model/warmup.ts";
@@ -8,7 +8,7 @@ import type { Source } from "../pools/sources.ts";
 import type { WarmupCap, WarmupCounts } from "../pools/warmup-counts.ts";
 import { createThrottle, type Throttle } from "./throttle.ts";
 import type { Shaping } from "./shaping.ts";
-import { firstTurns, nextTurn, openTurn, shareOf, type Turn } from "./turns.ts";
+import { firstTurns, nextTurn, openTurn, shareOf, type Turn } from "./weighted-turns.ts";
 
 export interface EgressLimiter<Queue> {
   throttle: Throttle;
