@@ -93,18 +93,23 @@ export function createEgress<Queue>({ shaping, warmups, clock, random }: EgressD
         limiter: limiterOf(of.address, group),
         cap: warmups.capAt(of, group),
       })),
-    take(slots) {
+    take(all) {
+      const slots = eligible(all);
       const [only] = slots;
       const slot = slots.length < 2 ? only : nextTurn(slots, clock.monotonic()).slot;
       const got = slot ? taken(slot) : null;
-      if (got && slot && slots.length > 1) slot.turn += 1 / shareOf(slot);
+      if (!got || !slot || all.length < 2) return got;
+      // An address that had reached its cap makes up for nothing when it comes back.
+      if (slots !== all) for (const one of all) if (isAtCap(one)) one.turn = Math.max(one.turn, slot.turn);
+      slot.turn += 1 / shareOf(slot);
       return got;
     },
     takeAny(slots) {
       const slot = openTurn(slots);
       return slot && taken(slot);
     },
-    waitMs(slots) {
+    waitMs(all) {
+      const slots = eligible(all);
       const [only] = slots;
       if (!only) return longestWaitMs;
       const waitMs =
@@ -134,6 +139,12 @@ export const isFull = <Queue>({ taken, throttle }: EgressLimiter<Queue>): boolea
 /** Those that have not reached their cap of the day. */
 export function underCap<Queue>(slots: readonly EgressSlot<Queue>[]): readonly EgressSlot<Queue>[] {
   return slots.some(isAtCap) ? slots.filter((slot) => !isAtCap(slot)) : slots;
+}
+
+/** Those that mail may leave from: where all have reached their cap, what is old enough goes over it. */
+export function eligible<Queue>(slots: readonly EgressSlot<Queue>[]): readonly EgressSlot<Queue>[] {
+  const under = underCap(slots);
+  return under.length > 0 ? under : slots;
 }
 
 const isAtCap = <Queue>({ cap }: EgressSlot<Queue>): boolean => cap?.isReached() === true;

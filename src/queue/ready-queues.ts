@@ -6,7 +6,7 @@ import type { Owner } from "../fairness.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Source } from "../pools/sources.ts";
 import { createAttemptSlots } from "./attempt-slots.ts";
-import { createEgress, freeSlots, isFull, underCap } from "./egress.ts";
+import { createEgress, eligible, freeSlots, isFull, underCap } from "./egress.ts";
 import type { EgressDeps, EgressLimiter, EgressSlot, TakenSlot } from "./egress.ts";
 import type { Destination } from "./routing.ts";
 
@@ -65,20 +65,13 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
   const attempts = createAttemptSlots<ReadyQueue>();
   let sweptAt = queuesMost;
 
-  const allOf = (queue: ReadyQueue): EgressSlot<ReadyQueue>[] => {
+  const slotsOf = (queue: ReadyQueue): EgressSlot<ReadyQueue>[] => {
     const sources = queue.sources();
     if (sources !== queue.known) {
       queue.known = sources;
       queue.slots = egress.slots(sources, queue.group);
     }
     return queue.slots;
-  };
-
-  /** Where every address has reached its cap, what is old enough goes over it. */
-  const slotsOf = (queue: ReadyQueue): readonly EgressSlot<ReadyQueue>[] => {
-    const all = allOf(queue);
-    const under = underCap(all);
-    return under.length > 0 ? under : all;
   };
 
   /** A queue that does nothing and whose throttles are idle is the same as none. */
@@ -107,7 +100,7 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
   };
 
   const waitForRoom = (queue: ReadyQueue): void => {
-    for (const { limiter } of slotsOf(queue)) if (isFull(limiter)) limiter.waiting.add(queue);
+    for (const { limiter } of eligible(slotsOf(queue))) if (isFull(limiter)) limiter.waiting.add(queue);
   };
 
   return {
@@ -121,10 +114,10 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
       return queue;
     },
     all: () => queues.values(),
-    hasSource: (queue) => allOf(queue).length > 0,
-    isAtCap: (queue) => underCap(allOf(queue)).length === 0,
+    hasSource: (queue) => slotsOf(queue).length > 0,
+    isAtCap: (queue) => underCap(slotsOf(queue)).length === 0,
     room(queue) {
-      const free = freeSlots(slotsOf(queue));
+      const free = freeSlots(eligible(slotsOf(queue)));
       if (free > 0) return attempts.room(queue, free);
       waitForRoom(queue);
       return 0;

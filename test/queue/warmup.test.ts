@@ -79,6 +79,17 @@ test("what is beyond the cap leaves from the warm addresses of the pool at once"
   expect(rig.queue.settled.filter(({ warmup }) => warmup !== null)).toHaveLength(50);
 });
 
+test("an address takes its share alone when a new day raises its cap, and makes up for nothing", async () => {
+  const rig = await started({ sources: () => [cold, warm] }, 1000);
+  await rig.clock.advance(24 * hourMs);
+  expect([of(rig, cold), of(rig, warm)]).toEqual([50, 950]);
+  add(rig, 1000, 1000);
+  await rig.clock.advance(500);
+  const [colds, warms] = [of(rig, cold) - 50, of(rig, warm) - 950];
+  expect(colds).toBeGreaterThan(25);
+  expect(Math.abs(colds - warms)).toBeLessThan(20);
+});
+
 test("an attempt that reached no server counts nothing, one that was refused does", async () => {
   let reaches = false;
   const rig = await started(
