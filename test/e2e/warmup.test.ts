@@ -69,12 +69,13 @@ test("where no address is warm, mail beyond the cap waits untried, and the trace
       ({ status, attempts }: { status: string; attempts: number }) => `${status} ${attempts}`,
     );
   };
-  const shown = await eventually(async () => {
+  const counted = await eventually(async () => {
     const all = await statuses();
-    const waiting = all.filter((one: string) => one === "queued 0").length;
-    return waiting === 20 ? all : null;
+    const count = (wanted: string): number => all.filter((one: string) => one === wanted).length;
+    const [waiting, delivered] = [count("queued 0"), count("delivered 1")];
+    return waiting + delivered === 30 ? { waiting, delivered } : null;
   });
-  expect(shown.filter((one: string) => one === "delivered 1")).toHaveLength(10);
+  expect(counted).toEqual({ waiting: 20, delivered: 10 });
   expect(receiver.mails).toHaveLength(firstDay);
   const trace = await svc.cli("messages", "trace", id);
   expect(trace.stderr).toContain("svc ips warmup status");
