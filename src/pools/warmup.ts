@@ -2,12 +2,14 @@
 // messages a day and each provider, and doubles every second day. After thirty days it has no cap. Pure; the counts:
 // warmup-counts.ts. Days are those of UTC.
 import { dayMs, hourMs, minuteMs } from "../clock.ts";
+import { providers } from "../mail/providers.ts";
 
 export const warmupDays = 30;
 const doublesInDays = 2;
 
-/** Messages on the first day, by the group of MX hosts; `default`: all other groups together. */
-const firstDay: Record<string, number> = { google: 50, microsoft: 50, yahoo: 50, default: 50 };
+/** Messages on the first day to each provider; `default`: to all other receivers together. */
+const firstDayMost = 50;
+const counted = [...providers.map(({ name }) => name), "default"];
 
 /** A smart host is the operator's own: no receiver sees the address. */
 const uncounted = new Set(["smart-host"]);
@@ -19,7 +21,7 @@ const longestWaitMs = 6 * hourMs;
 /** The row that a group of MX hosts counts at; null: it is not counted. */
 export function providerOf(group: string): string | null {
   if (uncounted.has(group)) return null;
-  return Object.hasOwn(firstDay, group) ? group : "default";
+  return counted.includes(group) ? group : "default";
 }
 
 /** Days since 1970-01-01 UTC. */
@@ -33,14 +35,13 @@ export const isWarming = (startedAt: number | null, at: number): startedAt is nu
 
 /** Messages that the address may send to the provider on a day of its warm-up; null: no cap. */
 export function capOf(provider: string, day: number): number | null {
-  const first = firstDay[provider];
-  if (first === undefined || day > warmupDays) return null;
-  return Math.round(first * 2 ** ((Math.max(1, day) - 1) / doublesInDays));
+  if (!counted.includes(provider) || day > warmupDays) return null;
+  return Math.round(firstDayMost * 2 ** ((Math.max(1, day) - 1) / doublesInDays));
 }
 
 /** Of every provider, on a day on which it warms up. */
 export function capsOf(day: number): Record<string, number> {
-  return Object.fromEntries(Object.keys(firstDay).map((provider) => [provider, capOf(provider, day) ?? 0]));
+  return Object.fromEntries(counted.map((provider) => [provider, capOf(provider, day) ?? 0]));
 }
 
 /** A warm-up that began before is over. */

@@ -6,11 +6,14 @@ import type { Clock } from "../clock.ts";
 import type { WarmupSend } from "../model/warmup.ts";
 import type { Source } from "../pools/sources.ts";
 import type { WarmupCap, WarmupCounts } from "../pools/warmup-counts.ts";
-import { createThrottle, type Throttle } from "./throttle.ts";
+import { createThrottle, type Throttle, type ThrottleState } from "./throttle.ts";
 import type { Shaping } from "./shaping.ts";
 import { firstTurns, nextTurn, openTurn, shareOf, type Turn } from "./weighted-turns.ts";
 
 export interface EgressLimiter<Queue> {
+  group: string;
+  /** null: the system chooses it. */
+  address: string | null;
   throttle: Throttle;
   /** Attempts that run through it, and slots promised to acceptances. */
   taken: number;
@@ -40,9 +43,17 @@ export interface TakenSlot<Queue> {
   warmup: WarmupSend | null;
 }
 
+/** What one address may do at a group now. */
+export interface LimiterState extends ThrottleState {
+  group: string;
+  address: string | null;
+  /** Attempts that run through it, and slots promised to acceptances. */
+  taken: number;
+}
+
 export interface Egress<Queue> {
-  /** A slot at each of these addresses, for a group. */
-  slots(sources: readonly Source[], group: string): EgressSlot<Queue>[];
+  /** A slot at each of these addresses, for a group. `provider`: whose hosts it goes to, where the group is a domain's own. */
+  slots(sources: readonly Source[], group: string, provider: string): EgressSlot<Queue>[];
   /** Takes a slot and its token at the address whose turn it is; null: none may begin now. */
   take(slots: readonly EgressSlot<Queue>[]): TakenSlot<Queue> | null;
   /** The same at any address that has room, by the weights. */
@@ -51,6 +62,10 @@ export interface Egress<Queue> {
   waitMs(slots: readonly EgressSlot<Queue>[]): number;
   /** Frees the slot. `reached`: a server was connected. */
   leave(slot: TakenSlot<Queue>, reached: boolean): void;
+  /** The limits are others from now on. */
+  reshape(): void;
+  /** The limiters of the groups that `of` chooses. */
+  states(of: (group: string) => boolean): LimiterState[];
   readonly size: number;
   /** Forgets the unused limiters that a new one would equal. */
   forget(used: ReadonlySet<EgressLimiter<Queue>>): void;
@@ -73,8 +88,8 @@ export function createEgress<Queue>({ shaping, warmups, clock, random }: EgressD
     const key = address === null ? group : `${group} ${address}`;
     let limiter = limiters.get(key);
     if (!limiter) {
-      const throttle = createThrottle(shaping(group), clock);
-      limiter = { throttle, taken: 0, waiting: new Set(), begunAt: 0, attemptMs: null };
+      const throttle = createThrottle(shaping.limits(group), clock);
+      limiter = { group, address, throttle, taken: 0, waiting: new Set(), begunAt: 0, attemptMs: null };
       limiters.set(key, limiter);
     }
     return limiter;
@@ -86,12 +101,12 @@ export function createEgress<Queue>({ shaping, warmups, clock, random }: EgressD
     return { source, limiter, since: limiter.begunAt, warmup: cap?.count() ?? null };
   };
   return {
-    slots: (sources, group) =>
+    slots: (sources, group, provider) =>
       firstTurns(sources, random).map(({ of, ...turn }) => ({
         ...turn,
         source: of,
         limiter: limiterOf(of.address, group),
-        cap: warmups.capAt(of, group),
+        cap: warmups.capAt(of, provider),
       })),
     take(all) {
       const slots = eligible(all);
@@ -123,6 +138,13 @@ export function createEgress<Queue>({ shaping, warmups, clock, random }: EgressD
       limiter.attemptMs ??= tookMs;
       limiter.attemptMs += (tookMs - limiter.attemptMs) * lastCounts;
     },
+    reshape() {
+      for (const { throttle, group } of limiters.values()) throttle.reshape(shaping.limits(group));
+    },
+    states: (of) =>
+      [...limiters.values()]
+        .filter(({ group }) => of(group))
+        .map(({ group, address, taken, throttle }) => ({ group, address, taken, ...throttle.state() })),
     get size() {
       return limiters.size;
     },

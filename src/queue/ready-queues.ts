@@ -3,11 +3,12 @@
 // finds none is noted, and run again when one is free, in turn with the others.
 import type { Timer } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
+import type { WaitRule } from "../model/queue.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Source } from "../pools/sources.ts";
 import { createAttemptSlots } from "./attempt-slots.ts";
 import { createEgress, eligible, freeSlots, isFull, underCap } from "./egress.ts";
-import type { EgressDeps, EgressLimiter, EgressSlot, TakenSlot } from "./egress.ts";
+import type { Egress, EgressDeps, EgressLimiter, EgressSlot, TakenSlot } from "./egress.ts";
 import type { Destination } from "./routing.ts";
 
 export interface ReadyQueue {
@@ -15,6 +16,8 @@ export interface ReadyQueue {
   /** The account whose mail it is: the accounts share the slots. */
   account: Owner;
   group: string;
+  /** Whose hosts it goes to. */
+  provider: string;
   sources: () => readonly Source[];
   /** `slots` are those of this list. */
   known: readonly Source[];
@@ -31,7 +34,7 @@ export interface ReadyQueue {
 }
 export type Slot = TakenSlot<ReadyQueue>;
 
-export interface ReadyQueues {
+export interface ReadyQueues extends Pick<Egress<ReadyQueue>, "states"> {
   of(to: Destination): ReadyQueue;
   all(): Iterable<ReadyQueue>;
   /** The pool has an address that can be used now. */
@@ -48,6 +51,12 @@ export interface ReadyQueues {
   moveTo(sources: readonly Source[], queue: ReadyQueue, slot: Slot): Slot | null;
   /** Frees a slot and runs the queues that wait for one. `reached`: a server was connected. */
   leave(queue: ReadyQueue, slot: Slot, reached: boolean): void;
+  /** Which rule holds back due mail of a destination, and for how long; null: as long as others take. */
+  waitOf(to: Destination): { rule: WaitRule; ms: number | null };
+  /** It is claimed and has no slot yet. */
+  isReady(to: Destination, is: (job: Job) => boolean): boolean;
+  /** The limits are others from now on: the queues are to be run. */
+  reshape(): void;
 }
 
 export interface ReadyQueuesDeps extends EgressDeps {
@@ -69,7 +78,7 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
     const sources = queue.sources();
     if (sources !== queue.known) {
       queue.known = sources;
-      queue.slots = egress.slots(sources, queue.group);
+      queue.slots = egress.slots(sources, queue.group, queue.provider);
     }
     return queue.slots;
   };
@@ -135,7 +144,7 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
       });
     },
     moveTo(sources, queue, slot) {
-      const other = egress.takeAny(underCap(egress.slots(sources, queue.group)));
+      const other = egress.takeAny(underCap(egress.slots(sources, queue.group, queue.provider)));
       if (other) freeOf(queue, slot, false);
       return other;
     },
@@ -144,14 +153,34 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
       freeOf(queue, slot, reached);
       attempts.runWaiting(run);
     },
+    waitOf(to) {
+      const queue = queues.get(to.readyQueue);
+      if (!queue) return { rule: to.sources().length === 0 ? "pool" : "turn", ms: null };
+      const slots = slotsOf(queue);
+      if (slots.length === 0) return { rule: "pool", ms: null };
+      if (freeSlots(eligible(slots)) === 0) return { rule: "connections", ms: null };
+      if (attempts.isFull(queue)) return { rule: "attempts", ms: null };
+      const ms = Math.min(...slots.map(({ limiter }) => limiter.throttle.waitMs()));
+      return ms > 0 ? { rule: "rate", ms } : { rule: "turn", ms: null };
+    },
+    isReady: (to, is) => queues.get(to.readyQueue)?.ready.some(({ job }) => is(job)) ?? false,
+    reshape() {
+      egress.reshape();
+      for (const queue of queues.values()) {
+        queue.wake?.cancel();
+        queue.wake = null;
+      }
+    },
+    states: egress.states,
   };
 }
 
-function emptyQueue({ readyQueue: name, account, group, sources }: Destination): ReadyQueue {
+function emptyQueue({ readyQueue: name, account, group, provider, sources }: Destination): ReadyQueue {
   return {
     name,
     account,
     group,
+    provider,
     sources,
     known: [],
     slots: [],

@@ -11,7 +11,7 @@ const noon = Date.UTC(2026, 10, 29, 12);
 test("a provider gets 50 messages on the first day, twice as many every second day, and any number after 30 days", () => {
   const days = [1, 2, 3, 5, 11, 21, 30, 31];
   expect(days.map((day) => capOf("google", day))).toEqual([50, 71, 100, 200, 1600, 51_200, 1_158_524, null]);
-  expect(capsOf(1)).toEqual({ google: 50, microsoft: 50, yahoo: 50, default: 50 });
+  expect(capsOf(1)).toEqual({ google: 50, microsoft: 50, yahoo: 50, apple: 50, default: 50 });
   expect(capOf("google", -3)).toBe(50); // a clock that was set back
 });
 
