@@ -16,6 +16,7 @@ import { placesOf } from "../src/config/places.ts";
 import { errorCatalog } from "../src/errors.ts";
 import { eventCatalog, eventTypes, type EventType } from "../src/events/catalog.ts";
 import type { EventEntry } from "../src/events/entry.ts";
+import { builtInZones } from "../src/dnsbl/zones.ts";
 import { envelopeSchema } from "../src/events/envelope.ts";
 import { sampleJob } from "../src/events/sample.ts";
 import type { RouteDeps } from "../src/http/deps.ts";
@@ -45,6 +46,7 @@ export const pages = [
   "events",
   "bounces",
   "pools",
+  "blocklists",
   "accounts",
   "statistics",
   "configuration",
@@ -379,6 +381,17 @@ async function commandReference(): Promise<string> {
   return sections.join("\n\n");
 }
 
+function blocklistTable(): string {
+  return table(
+    ["zone", "codes that count", "removal"],
+    builtInZones.map(({ zone, name, codes, removalUrl, ipv6 }) => [
+      `${code(zone)} (${name}${ipv6 === true ? ", IPv6 too" : ""})`,
+      codes.map(({ code: value, meaning }) => `${code(value)} ${meaning ?? ""}`).join("<br>"),
+      removalUrl ?? "",
+    ]),
+  );
+}
+
 function exitCodeTable(): string {
   return table(["exit code", ""], Object.entries(exitCodes));
 }
@@ -398,6 +411,7 @@ const tables: Record<string, () => string | Promise<string>> = {
   "request limits": requestLimitTable,
   "shaping groups": shapingTable,
   "warm-up caps": warmupTable,
+  blocklists: blocklistTable,
   scopes: scopeTable,
   endpoints: endpointTable,
   commands: commandTable,

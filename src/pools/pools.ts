@@ -12,7 +12,7 @@ import { canBind } from "./bind.ts";
 import { checkEhloName } from "./ehlo.ts";
 import { lookUpPtr } from "./ptr.ts";
 import { createWarmupCounts, type WarmupCounts } from "./warmup-counts.ts";
-import { capsOf, dayOf, isWarming, overBefore, warmupDayOf } from "./warmup.ts";
+import { dayOf, overBefore } from "./warmup.ts";
 import { problemOf, subjectOf, type PoolProblem } from "./problems.ts";
 import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
 
@@ -20,13 +20,15 @@ export interface Pools extends Service {
   /** The pool of a message: the one that it names, else the account's default; null: no pool has that name. */
   nameFor(accountKey: number, name: string | null): string | null;
   names(accountKey: number): string[];
+  /** Those of all accounts that have more than `default` without an address. */
+  all(): Pool[];
   sourcesOf(accountKey: number, pool: string): PoolSources;
   /** All addresses of an account, usable or not. */
   addressesOf(accountKey: number): string[];
   /** What the addresses that warm up have sent today. */
   warmups: WarmupCounts;
   /** null: it does not warm up. */
-  warmupOf(address: PoolAddress): WarmupView | null;
+  warmupOf: WarmupCounts["today"];
   /** False for an address that is in no pool or is not usable now. */
   mayUse(address: string): boolean;
   /** Pools with addresses that cannot be used, and those without addresses. */
@@ -53,19 +55,11 @@ export interface PoolsDeps {
   resolver: Pick<Resolver, "ptr" | "a" | "aaaa">;
   /** The EHLO name of addresses without a name of their own. */
   hostname: string;
+  /** `dnsbl.on_listing: drain` */
+  drainListed?: boolean;
   clock: Clock;
   log: Log;
   canBind?: typeof canBind;
-}
-
-/** A warm-up as it is today. */
-export interface WarmupView {
-  /** The first is 1. */
-  day: number;
-  startedAt: number;
-  /** Messages that may be sent today, and that were sent, by provider. */
-  caps: Record<string, number>;
-  sentToday: Record<string, number>;
 }
 
 interface Entry {
@@ -118,7 +112,9 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     if (pools.length === 0) accounts.delete(accountKey);
     else
       accounts.set(accountKey, {
-        byName: new Map(pools.map((pool) => [pool.name, { pool, sources: sourcesOf(pool) }] as const)),
+        byName: new Map(
+          pools.map((pool) => [pool.name, { pool, sources: sourcesOf(pool, deps.drainListed) }] as const),
+        ),
         defaultName: pools.find(({ isDefault }) => isDefault)?.name ?? defaultPool,
       });
     usable = new Set(
@@ -248,18 +244,12 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
       return name === defaultPool || account?.byName.has(name) === true ? name : null;
     },
     names: (accountKey) => [...(accounts.get(accountKey)?.byName.keys() ?? [defaultPool])],
+    all: () => [...accounts.values()].flatMap(entriesOf).map(({ pool }) => pool),
     sourcesOf: (accountKey, pool) => accounts.get(accountKey)?.byName.get(pool)?.sources ?? systemSources,
     addressesOf: (accountKey) =>
       entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),
     warmups,
-    warmupOf({ address, warmupStartedAt: startedAt }) {
-      const now = clock.now();
-      if (!isWarming(startedAt, now)) return null;
-      const day = warmupDayOf(startedAt, now);
-      const caps = capsOf(day);
-      const none = Object.fromEntries(Object.keys(caps).map((provider) => [provider, 0]));
-      return { day, startedAt, caps, sentToday: { ...none, ...warmups.sentToday(address) } };
-    },
+    warmupOf: warmups.today,
     mayUse: (address) => usable.has(address),
     problems: () =>
       [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => problemOf(pool, deps.hostname) ?? []),

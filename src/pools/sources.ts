@@ -40,6 +40,9 @@ export const systemSources: PoolSources = {
 /** Of any other pool without addresses: it may be given one of either family. */
 const emptyPool: PoolSources = { families: [4, 6], lastResort: [], usable: () => [], others: () => [] };
 
+/** An address that blocklists list; with `dnsbl.on_listing: drain` it gets mail only where no other can be used. */
+export const isListed = ({ blacklists }: PoolAddress): boolean => blacklists.length > 0;
+
 /** An address that was not checked yet counts as usable: an attempt finds out. */
 export const isUsable = ({ paused, bindable }: PoolAddress): boolean => !paused && bindable !== false;
 
@@ -47,15 +50,20 @@ export const isUsable = ({ paused, bindable }: PoolAddress): boolean => !paused 
 export const lacksReverseName = ({ address, ptrOk }: PoolAddress): boolean =>
   familyOf(address) === 6 && ptrOk === false;
 
-export function sourcesOf(pool: Pool): PoolSources {
+/** `drainListed`: new mail leaves from addresses that are not listed, while one of the family can be used. */
+export function sourcesOf(pool: Pool, drainListed = false): PoolSources {
   if (pool.addresses.length === 0) return pool.name === defaultPool ? systemSources : emptyPool;
   const usable = pool.addresses.filter(isUsable);
   const named = usable.filter((one) => !lacksReverseName(one));
   const isLastResort = (one: PoolAddress): boolean => named.length > 0 && lacksReverseName(one);
+  const chosen = (from: PoolAddress[]): Source[] => {
+    const clean = drainListed ? from.filter((one) => !isListed(one)) : from;
+    return (clean.length > 0 ? clean : from).map(sourceOf);
+  };
   const of = (family: Family, from: PoolAddress[]): Source[] =>
-    from.filter(({ address }) => familyOf(address) === family).map(sourceOf);
+    chosen(from.filter(({ address }) => familyOf(address) === family));
   const first = named.length > 0 ? named : usable;
-  const all = first.map(sourceOf);
+  const all = chosen(first);
   const others = { 4: of(4, first), 6: of(6, first) };
   const only = { 4: others[4], 6: others[6].length > 0 ? others[6] : of(6, usable) };
   const families = familiesOf(pool.addresses.filter((one) => !isLastResort(one)));

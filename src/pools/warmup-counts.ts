@@ -2,9 +2,20 @@
 // where that reached no server. The store keeps the counts of ended attempts (with their outcome, in one transaction), from
 // which a start goes on.
 import type { Clock } from "../clock.ts";
+import type { PoolAddress } from "../model/ip-pool.ts";
 import type { WarmupCount, WarmupSend } from "../model/warmup.ts";
 import type { Source } from "./sources.ts";
-import { capOf, dayOf, providerOf, warmupDayOf } from "./warmup.ts";
+import { capOf, capsOf, dayOf, isWarming, providerOf, warmupDayOf } from "./warmup.ts";
+
+/** A warm-up as it is today. */
+export interface WarmupView {
+  /** The first is 1. */
+  day: number;
+  startedAt: number;
+  /** Messages that may be sent today, and that were sent, by provider. */
+  caps: Record<string, number>;
+  sentToday: Record<string, number>;
+}
 
 /** The cap of one address at one group of MX hosts. */
 export interface WarmupCap {
@@ -19,8 +30,8 @@ export interface WarmupCounts {
   capAt(source: Source, group: string): WarmupCap | null;
   /** The attempt reached no server. */
   takeBack(send: WarmupSend): void;
-  /** By provider. */
-  sentToday(address: string): Record<string, number>;
+  /** null: the address does not warm up. */
+  today(address: Pick<PoolAddress, "address" | "warmupStartedAt">): WarmupView | null;
   /** At the start: what was counted before it. */
   load(counts: readonly WarmupCount[]): void;
 }
@@ -65,9 +76,16 @@ export function createWarmupCounts(clock: Clock): WarmupCounts {
       };
     },
     takeBack: (send) => add(send, -1),
-    sentToday(address) {
+    today({ address, warmupStartedAt: startedAt }) {
+      const now = clock.now();
+      if (!isWarming(startedAt, now)) return null;
       today();
-      return Object.fromEntries(sent.get(address) ?? []);
+      const day = warmupDayOf(startedAt, now);
+      const caps = capsOf(day);
+      const sentToday = Object.fromEntries(
+        Object.keys(caps).map((provider) => [provider, of(address, provider)]),
+      );
+      return { day, startedAt, caps, sentToday };
     },
     load(counts) {
       for (const { sent: by, ...send } of counts) add(send, by);

@@ -82,6 +82,7 @@ test("svc status names every periodic job", async () => {
     "release-held",
     "look-at-addresses",
     "end-warmups",
+    "check-blacklists",
   ]);
 });
 

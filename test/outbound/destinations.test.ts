@@ -227,6 +227,7 @@ describe("a pool with addresses", () => {
         bindable: true,
         ptr: null,
         ptrOk,
+        blacklists: [],
         createdAt: 0,
         updatedAt: 0,
       })),

@@ -18,6 +18,7 @@ const address = (ip: string, ptrOk: boolean | null = null, over: Partial<PoolAdd
   bindable: true,
   ptr: null,
   ptrOk,
+  blacklists: [],
   createdAt: 0,
   updatedAt: 0,
   ...over,

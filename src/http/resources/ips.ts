@@ -8,6 +8,7 @@ import { parseHostAddress } from "../../dns/networks.ts";
 import { parseDomain } from "../../mail/address.ts";
 import { addressStatuses, chosenAddressStatuses, type Pool, type PoolAddress } from "../../model/ip-pool.ts";
 import type { Pools } from "../../pools/pools.ts";
+import { isListed } from "../../pools/sources.ts";
 import { ipAddress, timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -38,7 +39,7 @@ export const ipSchema = z
     warmup: warmupSchema
       .nullable()
       .describe("While it warms up: what it may send today, and what it has sent; else null."),
-    blacklists: z.array(z.string()),
+    blacklists: z.array(z.string()).describe("The zones of the DNS blocklists that list it."),
     ptr: z.string().nullable().describe("The name that the DNS has for the address."),
     ptr_ok: z
       .boolean()
@@ -65,13 +66,13 @@ export const ipView = viewOf(ipSchema, {
   status(of: PoolAddress, { warmupOf }: AddressContext) {
     if (of.paused) return "paused";
     if (of.bindable === false) return "unbindable";
+    if (isListed(of)) return "listed";
     return warmupOf(of) === null ? "active" : "warming";
   },
   warmup(of: PoolAddress, { warmupOf }: AddressContext) {
     const warmup = warmupOf(of);
     return warmup && warmupView(warmup);
   },
-  blacklists: () => [],
 });
 
 const mostWeight = 1000;

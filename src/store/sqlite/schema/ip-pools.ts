@@ -35,6 +35,8 @@ export const ipAddresses = sqliteTable(
     warmupStartedAt: integer("warmup_started_at"),
     ptr: text("ptr"),
     ptrOk: integer("ptr_ok"),
+    /** JSON: the zones that list it. */
+    blacklists: text("blacklists").notNull().default("[]"),
     createdAt: integer("created_at").notNull(),
     updatedAt: integer("updated_at").notNull(),
   },
