@@ -9,6 +9,7 @@ import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Parsing } from "../parsing/parsing.ts";
 import type { Pools } from "../pools/pools.ts";
+import type { Probe } from "../model/probe.ts";
 import type { Runner } from "../queue/runner.ts";
 import type { ShapingRules } from "../queue/shaping-rules.ts";
 import type { Store } from "../store/store.ts";
@@ -31,6 +32,8 @@ export interface HttpDeps {
   pools: Pools;
   shapingRules: ShapingRules;
   queue: Pick<Runner, "waitOf">;
+  /** Mail to a mailbox, up to the reply to RCPT; null: as many probes run as may. */
+  probe(request: { accountKey: number; pool: string; rcptTo: string; domain: string }): Promise<Probe | null>;
   parsing: Pick<Parsing, "readContent">;
   clock: Clock;
   log: Log;

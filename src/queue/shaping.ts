@@ -27,6 +27,8 @@ const table: Record<string, Shape> = {
 const unshaped: ReadonlySet<string> = new Set(["sandbox", localGroup]);
 const noLimits: Shape = { ...fallback, connections: 50, perSecond: noRate };
 
+const knownMost = 10_000;
+
 const limitFields = ["connections", "perSecond", "messagesPerConnection"] as const;
 const ruleFields = [...limitFields, "tls"] as const;
 type Field = (typeof ruleFields)[number];
@@ -89,16 +91,27 @@ export function createShaping(file: unknown, set: readonly SetShapingRule[] = []
   const ruleOf = (name: string): Rule[] =>
     [running.get(name), inFile.get(name)].filter((rule) => rule !== undefined);
 
+  const limitsOf = (group: string): Shape => {
+    if (unshaped.has(group)) return noLimits;
+    const names = [...ruleNamesOf(group), defaultRule];
+    const of = <F extends keyof Shape>(field: F): number => find(field, names).value ?? fallback[field];
+    return {
+      connections: of("connections"),
+      perSecond: of("perSecond"),
+      messagesPerConnection: of("messagesPerConnection"),
+    };
+  };
+  /** Asked for with each message. */
+  const known = new Map<string, Shape>();
+
   return {
     limits(group) {
-      if (unshaped.has(group)) return noLimits;
-      const names = [...ruleNamesOf(group), defaultRule];
-      const of = <F extends keyof Shape>(field: F): number => find(field, names).value ?? fallback[field];
-      return {
-        connections: of("connections"),
-        perSecond: of("perSecond"),
-        messagesPerConnection: of("messagesPerConnection"),
-      };
+      const before = known.get(group);
+      if (before) return before;
+      if (known.size >= knownMost) known.clear();
+      const limits = limitsOf(group);
+      known.set(group, limits);
+      return limits;
     },
     groupFor(domain, mxGroup) {
       if (mxGroup === smartHostRule) return mxGroup;
@@ -119,6 +132,7 @@ export function createShaping(file: unknown, set: readonly SetShapingRule[] = []
     },
     replace(rules) {
       running = new Map(rules.map((rule) => [rule.name, rule]));
+      known.clear();
     },
   };
 }
