@@ -9,7 +9,10 @@ import type { Family, Source } from "../pools/sources.ts";
 export type Route =
   | {
       kind: "hosts";
-      /** Destinations that share limits: `google`, `microsoft`, `yahoo`, else the registered part of the first MX host; `smart-host`. */
+      /**
+       * Destinations that share limits: `google`, `microsoft`, `yahoo`, else the registered part of the first MX host;
+       * `domain/group` where the MX hosts are of several; `smart-host`.
+       */
       group: string;
       hosts: { host: string; preference: number }[];
     }

@@ -33,7 +33,7 @@ export async function findRoute(deps: RouteDeps, domain: string, owner: Owner): 
   const found = await mailHosts(deps.resolver, domain, deps.random, owner);
   switch (found.kind) {
     case "hosts":
-      return { kind: "hosts", group: groupOf(firstHost(found.hosts) ?? domain), hosts: found.hosts };
+      return { kind: "hosts", group: groupOfAll(domain, found.hosts), hosts: found.hosts };
     case "null_mx":
       return undeliverable(deps.clock, local.nullMx, `${domain} accepts no mail (null MX)`);
     case "nxdomain":
@@ -43,6 +43,16 @@ export async function findRoute(deps: RouteDeps, domain: string, owner: Owner): 
     case "failed":
       return undeliverable(deps.clock, local.dnsFailed, `the DNS lookup of ${domain} failed: ${found.why}`);
   }
+}
+
+/**
+ * The group of the first host. A domain whose hosts are of several groups has connections of its own, as `domain/group`:
+ * else one that names a provider's host before its own, which hangs, would hold the connections of the provider's mail.
+ */
+function groupOfAll(domain: string, hosts: readonly MailHost[]): string {
+  const group = groupOf(firstHost(hosts) ?? domain);
+  const one = domain === group || hosts.every(({ host }) => groupOf(host) === group);
+  return one ? group : `${domain}/${group}`;
 }
 
 /** Of the hosts of lowest preference the first by name, so that the group does not change with the order of equals. */

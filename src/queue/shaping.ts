@@ -54,7 +54,7 @@ export interface Shaping {
 
 /** `domain/group`: a domain with limits of its own, which still has its MX group's for what its rule does not say. */
 const within = (domain: string, mxGroup: string): string =>
-  domain === mxGroup ? domain : `${domain}/${mxGroup}`;
+  ruleNamesOf(mxGroup)[0] === domain ? mxGroup : `${domain}/${mxGroup}`;
 
 /** The rule names of a group, the most particular first. */
 export const ruleNamesOf = (group: string): string[] => group.split("/");
@@ -121,7 +121,7 @@ export function createShaping(file: unknown, set: readonly SetShapingRule[] = []
     tlsFor: (domain, group = domain) => find("tls", [domain, ...ruleNamesOf(group)]).value ?? undefined,
     names: () => [...new Set([...builtIn.keys(), ...inFile.keys(), ...running.keys()])],
     explain(name, mxGroup = name) {
-      const names = [...new Set([name, mxGroup])];
+      const names = [...new Set([name, ...ruleNamesOf(mxGroup)])];
       const limits = [...names, defaultRule];
       return {
         connections: find("connections", limits),

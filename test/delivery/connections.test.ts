@@ -49,6 +49,42 @@ test.each([true, false])(
   },
 );
 
+test("nor is a 421 in answer to MAIL after RSET was taken", async () => {
+  const { receiver, send } = await start();
+  await send("unknown@x.test");
+  receiver.options.reply = { mail: "421 4.7.0 too many messages on this connection" };
+  const sending = send("b@x.test");
+  await receiver.waitFor(() => receiver.commands.filter((line) => line.startsWith("MAIL")).length === 2);
+  receiver.options.reply = {};
+  expect(await sending).toMatchObject({ kind: "delivered" });
+  expect(receiver.commands).toContain("RSET");
+  expect(receiver.connections).toBe(2);
+});
+
+test.each([true, false])(
+  "a kept connection on which RSET is never answered is given up in 20 s and costs the next message nothing (pipelining: %s)",
+  async (pipelining) => {
+    const clock = new ManualClock();
+    const timeouts = {
+      connectMs: 30_000,
+      greetingMs: 300_000,
+      commandMs: 300_000,
+      dataMs: 180_000,
+      dotMs: 600_000,
+    };
+    const { receiver, send } = await start({ pipelining }, { clock, outbound: { timeouts } });
+    await send("unknown@x.test"); // leaves a transaction open
+    receiver.options.stall = "rset";
+    const sending = send("b@x.test");
+    await receiver.waitFor(() => receiver.commands.at(-1) === "RSET");
+    delete receiver.options.stall;
+    await clock.advance(20_000);
+    expect(await sending).toMatchObject({ kind: "delivered" });
+    expect(receiver.connections).toBe(2);
+    expect(receiver.mails.map((mail) => mail.rcptTo[0])).toEqual(["b@x.test"]);
+  },
+);
+
 test.each(["end", "reset"] as const)(
   "a kept connection that the server closed (%s) is replaced",
   async (how) => {

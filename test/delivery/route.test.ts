@@ -44,7 +44,21 @@ test("a domain whose equal MX are under two names has one group, whatever their 
     const route = await delivery.route("two.test", 1);
     if (route.kind === "hosts") groups.add(route.group);
   }
-  expect([...groups]).toEqual(["c.test"]);
+  expect([...groups]).toEqual(["two.test/c.test"]);
+});
+
+test("a domain whose hosts are of several groups has limits of its own, and shares none of theirs", async () => {
+  const mixed = {
+    "mixed.test": { mx: ["10 gone.google.com", "20 mx.mixed.test"] },
+    "own.test": { mx: ["10 mx.own.test", "20 backup.isp.test"] },
+    "google.test": { mx: ["10 aspmx.l.google.com", "20 aspmx2.googlemail.com"] },
+  };
+  const { delivery } = rig({ port: 1, zone: mixed });
+  const groups = Object.keys(mixed).map(async (domain) => {
+    const route = await delivery.route(domain, 1);
+    return route.kind === "hosts" ? route.group : null;
+  });
+  expect(await Promise.all(groups)).toEqual(["mixed.test/google", "own.test", "google"]);
 });
 
 test.each([
