@@ -81,7 +81,8 @@ export function createProbe(deps: ProbeDeps): RunProbe {
       attempt(request, job, route),
     ]);
     const tlsWanted = deps.tlsFor(domain, route.group);
-    return { ...found, mxGroup: route.group, mx, tlsWanted, ...endOf(outcome, clock) };
+    const mxGroup = route.group.slice(route.group.lastIndexOf("/") + 1);
+    return { ...found, mxGroup, mx, tlsWanted, ...endOf(outcome, clock) };
   };
 
   return async (request) => {

@@ -18,7 +18,7 @@ export interface ProbedHost {
 export interface Probe {
   recipient: string;
   domain: string;
-  /** Whose limits hold; null: the domain has no mail host. */
+  /** The group of its first MX host; null: the domain has no mail host. */
   mxGroup: string | null;
   /** By preference; the addresses of the first five. */
   mx: ProbedHost[];

@@ -37,7 +37,7 @@ function show(cli: Cli, json: Row): void {
     cli.out.line("");
   }
   cli.out.fields([
-    ["limits of", json["mx_group"]],
+    ["mx_group", json["mx_group"]],
     ["tls wanted", json["tls_wanted"]],
     ["sending_ip", json["sending_ip"]],
     ["host", json["host"]],

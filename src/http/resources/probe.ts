@@ -19,7 +19,7 @@ const probeSchema = z
   .strictObject({
     recipient: z.string(),
     domain: z.string(),
-    mx_group: z.string().nullable().describe("Whose limits hold; null: the domain has no mail host."),
+    mx_group: z.string().nullable().describe("The provider, or the registered domain, of its first MX host; null: it has none."),
     mx: z.array(
       z.strictObject({
         host: z.string(),
