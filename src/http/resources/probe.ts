@@ -19,7 +19,10 @@ const probeSchema = z
   .strictObject({
     recipient: z.string(),
     domain: z.string(),
-    mx_group: z.string().nullable().describe("The provider, or the registered domain, of its first MX host; null: it has none."),
+    mx_group: z
+      .string()
+      .nullable()
+      .describe("The provider, or the registered domain, of its first MX host; null: it has none."),
     mx: z.array(
       z.strictObject({
         host: z.string(),
