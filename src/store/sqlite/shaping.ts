@@ -1,6 +1,6 @@
 // Shaping rules that were set while the program ran, one row a name.
 import type { Database, Statement } from "better-sqlite3";
-import { asc, gt } from "drizzle-orm";
+import { asc, gt, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SetShapingRule, ShapingRule } from "../../model/shaping.ts";
 import { nothing } from "../changes.ts";
@@ -41,10 +41,10 @@ function createShapingLists(client: Database) {
   const all = drizzle({ client })
     .select()
     .from(table)
-    .where(gt(table.name, ""))
+    .where(gt(table.name, sql.placeholder("after")))
     .orderBy(asc(table.name))
     .prepare();
-  return { shapingRules: (_: object): SetShapingRule[] => all.all() };
+  return { shapingRules: (arg: { after: string }): SetShapingRule[] => all.all(arg) };
 }
 
 export const shaping = noun({
@@ -56,7 +56,7 @@ export const shaping = noun({
   lookups: none,
   lists: createShapingLists,
   calls: ({ write, lists }): ShapingStore => ({
-    shapingRules: () => lists.shapingRules({}),
+    shapingRules: () => lists.shapingRules({ after: "" }),
     setShapingRule: (name, change, at) => write.setShapingRule({ name, change, at }),
     unsetShapingRule: (name) => write.unsetShapingRule({ name }),
   }),
