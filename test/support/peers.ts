@@ -22,7 +22,7 @@ const smtpd = join(process.env["SVC_PEERS_DIR"] ?? "/var/tmp/svc-peers", "opensm
 
 /** What is missing for the tests with real peers; null where all is there. A missing peer in CI is a failure. */
 export function missingPeers(): string | null {
-  const needed = ["postfix", "swaks", "opendkim-testmsg", "openssl"];
+  const needed = ["postfix", "swaks", "opendkim-testmsg", "openssl", "rbldnsd"];
   const missing = needed.filter((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0);
   if (!existsSync(smtpd)) missing.push("OpenSMTPD");
   if (process.getuid?.() !== 0) missing.push("root");
@@ -263,6 +263,50 @@ match from any for domain "${options.domain}" action "keep"
   };
 }
 
+export interface Rbldnsd {
+  port: number;
+  /** Replaces the data of a file of the zones; answers come of it within a second or two. */
+  write(file: string, data: string): void;
+  stop(): Promise<void>;
+}
+
+/** A blocklist served by rbldnsd. `zones`: `bl.test:ip4set:bl4`, each with a file of `files`. */
+export async function startRbldnsd(
+  port: number,
+  zones: readonly string[],
+  files: Readonly<Record<string, string>>,
+): Promise<Rbldnsd> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-rbldnsd-"));
+  chmodSync(dir, 0o755);
+  const write = (file: string, data: string): void => writeFileSync(join(dir, file), data);
+  for (const [file, data] of Object.entries(files)) write(file, data);
+  const flags = ["-n", "-u", "nobody", "-w", dir, "-b", `127.0.0.1/${port}`, "-c", "1s", "-t", "1"];
+  const child = spawn("rbldnsd", [...flags, ...zones], { stdio: ["ignore", "pipe", "pipe"] });
+  let log = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  await eventually(
+    async () => {
+      if (child.exitCode !== null) throw new Error(`rbldnsd did not start:\n${log}`);
+      return log.includes("started");
+    },
+    15_000,
+    "rbldnsd's start",
+  );
+  return {
+    port,
+    write,
+    async stop() {
+      if (child.exitCode === null) {
+        const gone = once(child, "exit");
+        child.kill("SIGTERM");
+        await gone;
+      }
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
 function filesIn(folder: string): Buffer[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
@@ -284,6 +328,30 @@ async function answers({ address, port }: { address: string; port: number }): Pr
       socket.setTimeout(2_000, () => (socket.destroy(), done(false)));
     });
   await eventually(banner, 15_000, `a banner from ${address}:${port}`);
+}
+
+/** A resolver on loopback that asks the server at `port` about names below the zones, and `others` about all others; over UDP. */
+export async function startSplitResolver(
+  zones: readonly string[],
+  port: number,
+  others: number,
+): Promise<{ server: string; stop(): Promise<void> }> {
+  const udp = createSocket("udp4");
+  const wire = zones.map((zone) =>
+    zone.split(".").map((label) => `${String.fromCharCode(label.length)}${label}`),
+  );
+  udp.on("message", (question, from) => {
+    const text = question.toString("latin1").toLowerCase();
+    const upstream = createSocket("udp4");
+    upstream.once("message", (reply) => udp.send(reply, from.port, from.address, () => upstream.close()));
+    upstream.send(question, wire.some((zone) => text.includes(zone.join(""))) ? port : others, "127.0.0.1");
+  });
+  udp.bind(0, "127.0.0.1");
+  await once(udp, "listening");
+  return {
+    server: `127.0.0.1:${udp.address().port}`,
+    stop: () => new Promise<void>((done) => udp.close(() => done())),
+  };
 }
 
 /** The test's DNS at port 53 of a loopback address, for programs that ask no other port. */
