@@ -36,13 +36,7 @@ export interface AttemptsDeps {
   /** The leases of this boot are still its own: an attempt may send its final dot. */
   leaseValid(): boolean;
   /** What the outcome of a job changes. `warmup`: what it counts at an address that warms up. */
-  settlementOf(
-    job: Job,
-    outcome: Outcome,
-    now: number,
-    provider: string,
-    warmup: WarmupSend | null,
-  ): Settlement;
+  settlementOf(job: Job, outcome: Outcome, now: number, group: string, warmup: WarmupSend | null): Settlement;
   /** A bounce without an attempt where the recipient was suppressed since acceptance; null: try. */
   suppressedSince(job: Job): Promise<Outcome | null>;
   /** No mail of the account is tried: it is requeued, and the store holds it. */
@@ -93,13 +87,13 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       slot.limiter.throttle.slowDown(`${outcome.reply.code} ${outcome.reply.text}`);
     const reached = hasReached(outcome, slot);
     free(reached);
-    await ended(job, outcome, to.provider, reached ? slot.warmup : null);
+    await ended(job, outcome, to.group, reached ? slot.warmup : null);
   };
 
   const ended = async (
     job: Job,
     outcome: Outcome | Unsent,
-    provider: string,
+    group: string,
     warmup: WarmupSend | null,
   ): Promise<void> => {
     if (outcome.kind === "unsent") {
@@ -107,7 +101,7 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       return claims.requeue([job], now() + unsentRetryMs);
     }
     if (deps.stopping() && wasCutShort(outcome)) return claims.requeue([job], now());
-    return settle(job, outcome, now(), provider, warmup);
+    return settle(job, outcome, now(), group, warmup);
   };
 
   /** Made within the write, so that an outcome which cannot be put into words is kept too, and not sent again. */
@@ -115,13 +109,13 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
     job: Job,
     outcome: Outcome,
     at: number,
-    provider: string,
+    group: string,
     warmup: WarmupSend | null,
   ): Promise<void> => {
     let settlement: Settlement | null = null;
     return writes.add({
       call: "settle",
-      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at, provider, warmup))),
+      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at, group, warmup))),
       tried() {
         const dueAt = settlement?.nextAttemptAt ?? null;
         if (dueAt !== null) deps.onDeferred(job, dueAt);

@@ -7,7 +7,7 @@ import type { WarmupSend } from "../model/warmup.ts";
 import type { Source } from "../pools/sources.ts";
 import type { WarmupCap, WarmupCounts } from "../pools/warmup-counts.ts";
 import { createThrottle, type Throttle, type ThrottleState } from "./throttle.ts";
-import type { Shaping } from "./shaping.ts";
+import { providerOf, type Shaping } from "./shaping.ts";
 import { firstTurns, nextTurn, openTurn, shareOf, type Turn } from "./weighted-turns.ts";
 
 export interface EgressLimiter<Queue> {
@@ -52,8 +52,8 @@ export interface LimiterState extends ThrottleState {
 }
 
 export interface Egress<Queue> {
-  /** A slot at each of these addresses, for a group. `provider`: whose hosts it goes to, where the group is a domain's own. */
-  slots(sources: readonly Source[], group: string, provider: string): EgressSlot<Queue>[];
+  /** A slot at each of these addresses, for a group. */
+  slots(sources: readonly Source[], group: string): EgressSlot<Queue>[];
   /** Takes a slot and its token at the address whose turn it is; null: none may begin now. */
   take(slots: readonly EgressSlot<Queue>[]): TakenSlot<Queue> | null;
   /** The same at any address that has room, by the weights. */
@@ -101,12 +101,12 @@ export function createEgress<Queue>({ shaping, warmups, clock, random }: EgressD
     return { source, limiter, since: limiter.begunAt, warmup: cap?.count() ?? null };
   };
   return {
-    slots: (sources, group, provider) =>
+    slots: (sources, group) =>
       firstTurns(sources, random).map(({ of, ...turn }) => ({
         ...turn,
         source: of,
         limiter: limiterOf(of.address, group),
-        cap: warmups.capAt(of, provider),
+        cap: warmups.capAt(of, providerOf(group)),
       })),
     take(all) {
       const slots = eligible(all);

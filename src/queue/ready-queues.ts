@@ -16,8 +16,6 @@ export interface ReadyQueue {
   /** The account whose mail it is: the accounts share the slots. */
   account: Owner;
   group: string;
-  /** Whose hosts it goes to. */
-  provider: string;
   sources: () => readonly Source[];
   /** `slots` are those of this list. */
   known: readonly Source[];
@@ -78,7 +76,7 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
     const sources = queue.sources();
     if (sources !== queue.known) {
       queue.known = sources;
-      queue.slots = egress.slots(sources, queue.group, queue.provider);
+      queue.slots = egress.slots(sources, queue.group);
     }
     return queue.slots;
   };
@@ -144,7 +142,7 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
       });
     },
     moveTo(sources, queue, slot) {
-      const other = egress.takeAny(underCap(egress.slots(sources, queue.group, queue.provider)));
+      const other = egress.takeAny(underCap(egress.slots(sources, queue.group)));
       if (other) freeOf(queue, slot, false);
       return other;
     },
@@ -175,12 +173,11 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
   };
 }
 
-function emptyQueue({ readyQueue: name, account, group, provider, sources }: Destination): ReadyQueue {
+function emptyQueue({ readyQueue: name, account, group, sources }: Destination): ReadyQueue {
   return {
     name,
     account,
     group,
-    provider,
     sources,
     known: [],
     slots: [],

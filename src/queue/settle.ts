@@ -10,7 +10,7 @@ import type { Settlement } from "../model/settlement.ts";
 import type { WarmupSend } from "../model/warmup.ts";
 import { suppressionFor, suppresses } from "../suppressions/policy.ts";
 import { nxdomainRecheckFor } from "../suppressions/nxdomain-recheck.ts";
-import { localGroup } from "./shaping.ts";
+import { localGroup, providerOf } from "./shaping.ts";
 import { nextAttemptAt, type NextAttempt, type RetrySchedule } from "./schedule.ts";
 
 export interface SettleDeps {
@@ -58,9 +58,6 @@ export function settlementOf(
     warmup,
   };
 }
-
-/** Of a domain that has limits of its own (`domain/group`) the group that it is counted with. */
-const providerOf = (group: string): string => group.slice(group.lastIndexOf("/") + 1);
 
 function retryOf(
   deps: SettleDeps,

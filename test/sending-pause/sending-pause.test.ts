@@ -67,7 +67,6 @@ async function bench(
     store,
     destinationOf: async () => ({
       group: "x.test",
-      provider: "x.test",
       account: 1,
       readyQueue: "x",
       sources: () => systemSources.usable(null),
