@@ -31,6 +31,7 @@ import { maxMessageBytes } from "../src/mail/intake.ts";
 import { keyScopes } from "../src/model/api-key.ts";
 import { countersIn } from "../src/model/counters.ts";
 import { simulatorDomain } from "../src/model/simulator.ts";
+import { capOf, capsOf, warmupDays } from "../src/pools/warmup.ts";
 import { createShaping } from "../src/queue/shaping.ts";
 import { mostRecipients } from "../src/relay/smtp-service.ts";
 import { sandboxOutcome, simulatedNames } from "../src/sandbox/simulator.ts";
@@ -264,6 +265,17 @@ function shapingTable(): string {
   );
 }
 
+function warmupTable(): string {
+  const days = [1, 3, 5, 7, 11, 15, 21, warmupDays];
+  return table(
+    ["day of the warm-up", ...days.map(String)],
+    Object.keys(capsOf(1)).map((provider) => [
+      provider === "default" ? "all others" : code(provider),
+      ...days.map((day) => capOf(provider, day) ?? "no cap"),
+    ]),
+  );
+}
+
 // The API
 
 /** Routes are data with a handler; nothing of what they are given is called before a request comes. */
@@ -398,6 +410,7 @@ const tables: Record<string, () => string | Promise<string>> = {
   "account limits": accountLimitTable,
   "request limits": requestLimitTable,
   "shaping groups": shapingTable,
+  "warm-up caps": warmupTable,
   blocklists: blocklistTable,
   scopes: scopeTable,
   endpoints: endpointTable,

@@ -6,6 +6,7 @@ import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
 import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
+import { createProbe } from "./delivery/probe.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createDnsbl } from "./dnsbl/dnsbl.ts";
 import { createDomains } from "./domains/manage.ts";
@@ -31,6 +32,7 @@ import { createParsing } from "./parsing/parsing.ts";
 import { createPools } from "./pools/pools.ts";
 import { createQueueAdmin } from "./queue/queue-admin.ts";
 import { createQueuePauses } from "./queue/queue-pauses.ts";
+import { capWaitUntil } from "./pools/warmup.ts";
 import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
@@ -232,11 +234,14 @@ async function build({
     store,
     destinationOf: destinations.destinationOf,
     suppressedSince: destinations.suppressedSince(store),
-    settlementOf: (job, outcome, now, group) => settlementOf(settleDeps, job, outcome, now, group),
+    settlementOf: (job, outcome, now, group, warmup) =>
+      settlementOf(settleDeps, job, outcome, now, group, warmup),
     isPaused: sendingPause.isPaused,
     isQueuePaused: queuePauses.isPaused,
     onNoSource: destinations.onNoSource,
     shaping,
+    warmups: pools.warmups,
+    capWaitUntil: (queuedAt, now) => capWaitUntil(queuedAt, config.outbound.maxAgeMs, now),
     random: Math.random,
     owner,
     leaseValid: boot.leaseValid,
@@ -363,6 +368,14 @@ async function build({
     dnsbl,
     shapingRules,
     queue,
+    probe: createProbe({
+      delivery,
+      resolver,
+      sourcesOf: pools.sourcesOf,
+      tlsFor: (domain, group) => shaping.tlsFor(domain, group) ?? config.outbound.tls,
+      hostname: config.hostname,
+      clock,
+    }),
     parsing,
     maintenance,
     guard,

@@ -37,7 +37,7 @@ const table: Record<string, string> = {
   access: "clock errors ids log model service store",
   domains: "clock dns errors fairness ids mail model service store",
   events: "clock ids mail model value-schemas",
-  pools: "clock dns errors log model service store",
+  pools: "clock dns errors log mail model service store",
   dnsbl: "clock dns events log model service store unsafe-text",
   suppressions: "clock dns log mail model service store",
   stats: "clock cursor errors model service store",

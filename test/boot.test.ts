@@ -25,6 +25,7 @@ import {
 } from "./store/fixtures.ts";
 import { ManualClock, settle } from "./support/clock.ts";
 import { deferredOutcome, deliveredOutcome, makeTrace } from "./support/jobs.ts";
+import { uncapped } from "./support/warmups.ts";
 
 const minute = 60_000;
 const queueName = "x.test";
@@ -122,7 +123,6 @@ function daemon(store: Store, clock: ManualClock, node: string) {
     store,
     destinationOf: async () => ({
       group: "x.test",
-      provider: "x.test",
       account: 1,
       readyQueue: "x",
       sources: () => systemSources.usable(null),
@@ -135,6 +135,7 @@ function daemon(store: Store, clock: ManualClock, node: string) {
     isPaused: () => false,
     onNoSource: () => undefined,
     settlementOf: (job, outcome, now, group) => settlementOf(deps, job, outcome, now, group),
+    ...uncapped,
     shaping: createShaping(null),
     random: () => 0,
     owner,

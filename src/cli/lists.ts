@@ -25,6 +25,8 @@ export interface Listing {
   empty: string;
   /** Rows to show, where not all that came. */
   keep?: (row: Row) => boolean;
+  /** Said below the table of a row that needs an act; null: nothing. */
+  note?: (row: Row) => string | null;
 }
 
 export function addListOptions(command: Command, withTimes: boolean): Command {
@@ -58,6 +60,10 @@ export async function printList(cli: Cli, flags: ListFlags, listing: Listing): P
       if (cli.out.json) return;
       if (rows.length === 0 && more === null) cli.out.note(listing.empty);
       else cli.out.table(listing.columns, rows);
+      for (const row of rows) {
+        const note = listing.note?.(row) ?? null;
+        if (note !== null) cli.out.note(note);
+      }
       if (more !== null) cli.out.next(`More rows: add --all, or --cursor ${more}`);
       return;
     }

@@ -23,13 +23,21 @@ export async function explainWait(cli: Cli, message: Row): Promise<void> {
   if (waits.length > explainedMost) cli.out.note(`${waits.length - explainedMost} more recipients wait.`);
 }
 
-/** Which addresses of the pool cannot be used, where none can. */
+/** Which addresses of the pool cannot be used, where none can; and that all warm up and are at a cap of the day. */
 async function explainPool(cli: Cli, message: Row): Promise<void> {
   const { recipients, ip_pool: pool } = message;
   if (typeof pool !== "string" || !rowsOf(recipients).some(({ status }) => waiting.has(status))) return;
   const found = await orNull(cli.client.call("GET", `/v1/ip_pools/${segment(pool)}`));
   const ips = rowsOf(found?.json["ips"]);
-  if (!found || ips.some(({ status }) => status !== "unbindable" && status !== "paused")) return;
+  if (!found) return;
+  const usable = ips.filter(({ status }) => status !== "unbindable" && status !== "paused");
+  if (usable.length > 0) {
+    if (usable.every(hasReachedCap))
+      cli.out.note(
+        `Every address of the pool ${pool} warms up and has reached a cap of the day. Mail beyond it waits for the next day, and six hours at most: ${cli.program} ips warmup status`,
+      );
+    return;
+  }
   if (ips.length === 0) {
     if (pool === defaultPool) return;
     cli.out.note(`It waits: the pool ${pool} has no address.`);
@@ -41,6 +49,12 @@ async function explainPool(cli: Cli, message: Row): Promise<void> {
         ? `It waits: ${cell(address)} of the pool ${pool} is paused. To send it: ${cli.program} ips resume ${cell(address)}`
         : `It waits: ${cell(address)} of the pool ${pool} is not an address of this machine. To send it: configure the address, or add another to the pool.`,
     );
+}
+
+/** For one provider at least: which the message's receiver is, is not known before an attempt. */
+function hasReachedCap({ warmup }: Row): boolean {
+  const { caps, sent_today: sent } = (warmup ?? {}) as { caps?: Row; sent_today?: Row };
+  return Object.entries(caps ?? {}).some(([provider, cap]) => Number(sent?.[provider] ?? 0) >= Number(cap));
 }
 
 /** The same for a message of which only the id is known. */

@@ -52,6 +52,11 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         load: () => import("./commands/queue.ts"),
       },
       {
+        name: "probe",
+        about: "try the road to a mailbox, up to the reply to RCPT",
+        load: () => import("./commands/probe.ts"),
+      },
+      {
         name: "events",
         alias: "event",
         about: "list, show, tail",

@@ -21,6 +21,7 @@ import { messageWaitRoutes } from "./resources/message-waits.ts";
 import { messageRoutes } from "./resources/messages.ts";
 import { queuePauseRoutes } from "./resources/queue-pauses.ts";
 import { queueRoutes } from "./resources/queue.ts";
+import { probeRoutes } from "./resources/probe.ts";
 import { recipientRoutes } from "./resources/recipients.ts";
 import { shapingRoutes } from "./resources/shaping.ts";
 import { smtpCredentialRoutes } from "./resources/smtp-credentials.ts";
@@ -59,6 +60,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
     ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume
+    ...probeRoutes(deps), // POST /v1/probe
     ...messageWaitRoutes(deps), // GET /v1/messages/{id}/waits
     ...shapingRoutes(deps), // GET /v1/shaping, GET PATCH DELETE {name}
     ...recipientRoutes(deps), // POST /v1/recipients/forget

@@ -15,8 +15,8 @@ export interface PoolAddress {
   hostname: string | null;
   weight: number;
   paused: boolean;
-  /** As it was asked for; null: nothing was. */
-  warmup: boolean | null;
+  /** null: it does not warm up. */
+  warmupStartedAt: number | null;
   /** Whether this node's machine has it, as it was last seen; null: not looked at yet. */
   bindable: boolean | null;
   ptr: string | null;
@@ -39,9 +39,16 @@ export interface Pool {
   updatedAt: number;
 }
 
-export type NewAddress = Pick<PoolAddress, "address" | "hostname" | "weight" | "warmup" | "bindable">;
-/** `pool`: where it is moved to, with its settings. */
-export type AddressChange = Partial<Pick<PoolAddress, "hostname" | "weight" | "paused" | "warmup">> & {
+export type NewAddress = Pick<PoolAddress, "address" | "hostname" | "weight" | "bindable"> & {
+  /** Its warm-up begins. */
+  warmup: boolean | null;
+};
+/**
+ * `pool`: where it is moved to, with its settings. `warmup`: one that is under way goes on, else it begins; false or null
+ * ends it.
+ */
+export type AddressChange = Partial<Pick<PoolAddress, "hostname" | "weight" | "paused">> & {
+  warmup?: boolean | null;
   pool?: string;
 };
 export type AddressLook = Pick<PoolAddress, "address" | "bindable" | "ptr" | "ptrOk">;

@@ -3,6 +3,7 @@
 import type { AttemptRecord, SettledOutcome } from "./attempt.ts";
 import type { NewEvent } from "./event.ts";
 import type { NewSuppression, NxdomainRecheck } from "./suppression.ts";
+import type { WarmupSend } from "./warmup.ts";
 
 export interface Settlement {
   /** Recipient key of the job. */
@@ -27,4 +28,6 @@ export interface Settlement {
   nxdomainRecheck: NxdomainRecheck | null;
   /** Put a copy into the local inbox (test keys, --dev). */
   catchInInbox: boolean;
+  /** Counted at an address that warms up; null: it does not, or no server was reached. */
+  warmup: WarmupSend | null;
 }

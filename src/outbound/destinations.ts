@@ -52,7 +52,6 @@ export function createDestinations({
   /** Of mail that leaves no address of ours. */
   const here = (group: string, account: Owner, decide: (job: Job) => Outcome): Destination => ({
     group,
-    provider: group,
     account,
     readyQueue: `${group} ${account}`,
     sources: () => systemSources.usable(null),
@@ -102,8 +101,10 @@ export function createDestinations({
       if (found.kind === "outcome")
         return { ...here(localGroup, accountKey, (job) => found.decide(job, clock.now())), onlyFresh: true };
       const route = { ...found, group: shaping.groupFor(named.domain, found.group) };
-      const has = pools.sourcesOf(accountKey, ipPool).families;
-      const reached = has.length === 0 ? [] : await delivery.families(route, has, accountKey);
+      const { families: has, lastResort } = pools.sourcesOf(accountKey, ipPool);
+      let reached = has.length === 0 ? [] : await delivery.families(route, has, accountKey);
+      if (reached.length === 0 && lastResort.length > 0)
+        reached = await delivery.families(route, lastResort, accountKey);
       if (has.length > 0 && reached.length === 0)
         return {
           ...here(localGroup, accountKey, () => noFamily(named.domain, ipPool, clock.now())),
@@ -112,12 +113,11 @@ export function createDestinations({
       const family = reached.length === 1 ? (reached[0] ?? null) : null;
       return {
         group: route.group,
-        provider: found.group,
         account: accountKey,
         readyQueue: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => unpaused(pools.sourcesOf(accountKey, ipPool).usable(family)),
         prepare: messages.signAhead,
-        sourcesOf: (wanted) => unpaused(pools.sourcesOf(accountKey, ipPool).usable(wanted)),
+        sourcesOf: (wanted) => unpaused(pools.sourcesOf(accountKey, ipPool).others(wanted)),
         attempt: (job, mayFinish, source, sourceOf) => send(job, route, mayFinish, source, sourceOf),
       };
     },

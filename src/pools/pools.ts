@@ -11,6 +11,8 @@ import type { Store } from "../store/store.ts";
 import { canBind } from "./bind.ts";
 import { checkEhloName } from "./ehlo.ts";
 import { lookUpPtr } from "./ptr.ts";
+import { createWarmupCounts, type WarmupCounts } from "./warmup-counts.ts";
+import { dayOf, overBefore } from "./warmup.ts";
 import { problemOf, subjectOf, type PoolProblem } from "./problems.ts";
 import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
 
@@ -23,6 +25,10 @@ export interface Pools extends Service {
   sourcesOf(accountKey: number, pool: string): PoolSources;
   /** All addresses of an account, usable or not. */
   addressesOf(accountKey: number): string[];
+  /** What the addresses that warm up have sent today. */
+  warmups: WarmupCounts;
+  /** null: it does not warm up. */
+  warmupOf: WarmupCounts["today"];
   /** False for an address that is in no pool or is not usable now. */
   mayUse(address: string): boolean;
   /** Pools with addresses that cannot be used, and those without addresses. */
@@ -45,7 +51,7 @@ export interface Pools extends Service {
 }
 
 export interface PoolsDeps {
-  store: Pick<Store, "listPools" | "accountsWithPools" | "saveLooks">;
+  store: Pick<Store, "listPools" | "accountsWithPools" | "saveLooks" | "warmupCounts" | "endWarmups">;
   resolver: Pick<Resolver, "ptr" | "a" | "aaaa">;
   /** The EHLO name of addresses without a name of their own. */
   hostname: string;
@@ -77,6 +83,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   const { store, clock, log } = deps;
   const bindable = deps.canBind ?? canBind;
   const accounts = new Map<number, AccountPools>();
+  const warmups = createWarmupCounts(clock);
   let usable = new Set<string>();
   /** Pools without a usable address, or without one of a family, and the problem that was reported to the operator. */
   const stuck = new Map<string, string>();
@@ -122,7 +129,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   /** A pool without addresses is new; it is reported only once mail waits for it. */
   const noteState = (pool: Pool): void => {
     const key = keyOf(pool.accountKey, pool.name);
-    const problem = problemOf(pool);
+    const problem = problemOf(pool, deps.hostname);
     if (problem === null || problem.waits === null) return noteRecovery(pool, key);
     const subject = subjectOf(problem);
     if (subject === stuck.get(key) || (problem.addresses.length === 0 && !awaited.has(key))) return;
@@ -174,7 +181,8 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     askedAt.set(askedKey(of), clock.monotonic());
     const found = await lookUpPtr(deps.resolver, address, ehloName(of));
     const look = looks.get(address);
-    if (found && look) looks.set(address, { ...look, ...found });
+    // Where only the name's address could not be looked up, what was known of it stands.
+    if (found && look) looks.set(address, { ...look, ptr: found.ptr, ptrOk: found.ptrOk ?? look.ptrOk });
   };
 
   /** Writes what is not as it was; `seen` is kept up, so that nothing is written twice. */
@@ -210,9 +218,18 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     look().catch((error: unknown) => log.error({ err: error }, "checking the pools' addresses failed"));
   };
 
+  const endWarmups = async (): Promise<void> => {
+    const at = clock.now();
+    const ended = await store.endWarmups({ startedBefore: overBefore(at), day: dayOf(at), at });
+    if (ended.length === 0) return;
+    log.info({ addresses: ended }, "the warm-up of addresses has ended; they send without caps");
+    for (const accountKey of accounts.keys()) await refresh(accountKey);
+  };
+
   return {
     name: "pools",
     async start() {
+      warmups.load(await store.warmupCounts(dayOf(clock.now())));
       for (const accountKey of await store.accountsWithPools()) await refresh(accountKey);
       await lookAtBinds();
       looked = true;
@@ -231,8 +248,11 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     sourcesOf: (accountKey, pool) => accounts.get(accountKey)?.byName.get(pool)?.sources ?? systemSources,
     addressesOf: (accountKey) =>
       entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),
+    warmups,
+    warmupOf: warmups.today,
     mayUse: (address) => usable.has(address),
-    problems: () => [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => problemOf(pool) ?? []),
+    problems: () =>
+      [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => problemOf(pool, deps.hostname) ?? []),
     noteWaiting(accountKey, name) {
       const key = keyOf(accountKey, name);
       const entry = accounts.get(accountKey)?.byName.get(name);
@@ -250,7 +270,10 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     lookSoon,
     onChange: (listener) => void listeners.push(listener),
     onProblem: (listener) => void problemListeners.push(listener),
-    jobs: [{ name: "look-at-addresses", cron: "* * * * *", run: look }],
+    jobs: [
+      { name: "look-at-addresses", cron: "* * * * *", run: look },
+      { name: "end-warmups", cron: "5 * * * *", run: endWarmups },
+    ],
   };
 }
 

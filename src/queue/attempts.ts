@@ -4,6 +4,7 @@ import type { Log } from "../log.ts";
 import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Settlement } from "../model/settlement.ts";
+import type { WarmupSend } from "../model/warmup.ts";
 import type { Family, Source } from "../pools/sources.ts";
 import type { Store } from "../store/store.ts";
 import type { Claims } from "./claims.ts";
@@ -34,13 +35,13 @@ export interface AttemptsDeps {
   writes: Writes;
   /** The leases of this boot are still its own: an attempt may send its final dot. */
   leaseValid(): boolean;
-  /** What the outcome of a job changes. */
-  settlementOf(job: Job, outcome: Outcome, now: number, provider: string): Settlement;
+  /** What the outcome of a job changes. `warmup`: what it counts at an address that warms up. */
+  settlementOf(job: Job, outcome: Outcome, now: number, group: string, warmup: WarmupSend | null): Settlement;
   /** A bounce without an attempt where the recipient was suppressed since acceptance; null: try. */
   suppressedSince(job: Job): Promise<Outcome | null>;
   /** No mail of the account is tried: it is requeued, and the store holds it. */
   isPaused(accountKey: number): boolean;
-  /** Mail of the scheduled queue gets no attempt (queue-pauses.ts). `provider`: of its destination; null: not known yet. */
+  /** Mail of the scheduled queue gets no attempt (queue-pauses.ts). `provider`: or group of its destination; null: not known yet. */
   isQueuePaused(queueName: string, provider: string | null): boolean;
   /** The recipient waits in the store until `dueAt`. */
   onDeferred(job: Job, dueAt: number): void;
@@ -60,13 +61,13 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
   const run = async (attempt: Attempt): Promise<void> => {
     const { queue, job, to } = attempt;
     let { slot } = attempt;
-    const free = (): void => {
+    const free = (reached: boolean): void => {
       active -= 1;
-      ready.leave(queue, slot);
+      ready.leave(queue, slot, reached);
     };
     const startedAt = now();
-    if (deps.isPaused(job.message.accountKey) || deps.isQueuePaused(job.queueName, to.provider)) {
-      free();
+    if (deps.isPaused(job.message.accountKey) || deps.isQueuePaused(job.queueName, to.group)) {
+      free(false);
       return claims.requeue([job], startedAt);
     }
     const sourceOf = (family: Family): Source | null => {
@@ -86,25 +87,37 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
     }
     if ("classification" in outcome && outcome.classification === "rate_limited")
       slot.limiter.throttle.slowDown(`${outcome.reply.code} ${outcome.reply.text}`);
-    free();
-    await ended(job, outcome, to.provider);
+    const reached = hasReached(outcome, slot);
+    free(reached);
+    await ended(job, outcome, to.group, reached ? slot.warmup : null);
   };
 
-  const ended = async (job: Job, outcome: Outcome | Unsent, provider: string): Promise<void> => {
+  const ended = async (
+    job: Job,
+    outcome: Outcome | Unsent,
+    group: string,
+    warmup: WarmupSend | null,
+  ): Promise<void> => {
     if (outcome.kind === "unsent") {
       log.warn({ message: job.message.id, to: job.to, why: outcome.why }, "not attempted; requeued");
       return claims.requeue([job], now() + unsentRetryMs);
     }
     if (deps.stopping() && wasCutShort(outcome)) return claims.requeue([job], now());
-    return settle(job, outcome, now(), provider);
+    return settle(job, outcome, now(), group, warmup);
   };
 
   /** Made within the write, so that an outcome which cannot be put into words is kept too, and not sent again. */
-  const settle = (job: Job, outcome: Outcome, at: number, provider: string): Promise<void> => {
+  const settle = (
+    job: Job,
+    outcome: Outcome,
+    at: number,
+    group: string,
+    warmup: WarmupSend | null,
+  ): Promise<void> => {
     let settlement: Settlement | null = null;
     return writes.add({
       call: "settle",
-      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at, provider))),
+      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at, group, warmup))),
       tried() {
         const dueAt = settlement?.nextAttemptAt ?? null;
         if (dueAt !== null) deps.onDeferred(job, dueAt);
@@ -121,6 +134,11 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
     active: () => active,
     finished: () => Promise.all(running),
   };
+}
+
+/** A server was connected from the slot's address. */
+function hasReached(outcome: Outcome | Unsent, { source }: Slot): boolean {
+  return outcome.kind !== "unsent" && source.address !== null && outcome.trace.sendingIp === source.address;
 }
 
 /** A fault of ours is a deferral like any other: it is shown, tried again by the schedule, and it expires. */

@@ -7,10 +7,10 @@ import type { Source } from "../pools/sources.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { readQueueName } from "./queue-name.ts";
-import { providerOf } from "./settle.ts";
+import { providerOf } from "./shaping.ts";
 
 export interface QueuePauses extends Service {
-  /** Mail of the scheduled queue gets no attempt. `provider`: of its destination; null: not known yet. */
+  /** Mail of the scheduled queue gets no attempt. `provider`: or group of its destination; null: not known yet. */
   isPaused(queueName: string, provider: string | null): boolean;
   /** The pause that stops such mail; null: none does. */
   of(accountKey: number, ipPool: string, domain: string, provider: string | null): QueuePause | null;

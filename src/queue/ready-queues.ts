@@ -1,16 +1,15 @@
 // Ready queues: due mail of one account and pool for one group of destinations, and the slots that it sends with. A
 // slot is one of all attempts together (attempt-slots.ts) and one at an address of the pool (egress.ts). A queue that
 // finds none is noted, and run again when one is free, in turn with the others.
-import type { Clock, Timer } from "../clock.ts";
+import type { Timer } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
 import type { WaitRule } from "../model/queue.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Source } from "../pools/sources.ts";
 import { createAttemptSlots } from "./attempt-slots.ts";
-import { createEgress, freeSlots, isFull, takeSlot, tokenWaitMs } from "./egress.ts";
-import type { Egress, EgressLimiter, EgressSlot } from "./egress.ts";
+import { createEgress, eligible, freeSlots, isFull, underCap } from "./egress.ts";
+import type { Egress, EgressDeps, EgressLimiter, EgressSlot, TakenSlot } from "./egress.ts";
 import type { Destination } from "./routing.ts";
-import type { Shaping } from "./shaping.ts";
 
 export interface ReadyQueue {
   name: string;
@@ -31,23 +30,25 @@ export interface ReadyQueue {
   /** Runs it again when the throttle has a token. */
   wake: Timer | null;
 }
-export type Slot = EgressSlot<ReadyQueue>;
+export type Slot = TakenSlot<ReadyQueue>;
 
 export interface ReadyQueues extends Pick<Egress<ReadyQueue>, "states"> {
   of(to: Destination): ReadyQueue;
   all(): Iterable<ReadyQueue>;
   /** The pool has an address that can be used now. */
   hasSource(queue: ReadyQueue): boolean;
+  /** Every address of the pool has sent what its warm-up allows today. */
+  isAtCap(queue: ReadyQueue): boolean;
   /** How many attempts may start now; with 0 the queue is run when a slot is free. */
   room(queue: ReadyQueue): number;
-  /** Takes a slot where there is room; null: the throttle has no token yet. */
+  /** Takes a slot at the address whose turn it is; null: it has no room, or no token yet. */
   take(queue: ReadyQueue): Slot | null;
-  /** Runs the queue when the throttle has a token. */
-  runAtNextToken(queue: ReadyQueue): void;
+  /** Runs the queue when that address has a token, or is waited for no longer. */
+  runAtNextTurn(queue: ReadyQueue): void;
   /** Takes a slot at one of `sources` in place of `slot`; null: none has room, and `slot` stays. */
   moveTo(sources: readonly Source[], queue: ReadyQueue, slot: Slot): Slot | null;
-  /** Frees a slot and runs the queues that wait for one. */
-  leave(queue: ReadyQueue, slot: Slot): void;
+  /** Frees a slot and runs the queues that wait for one. `reached`: a server was connected. */
+  leave(queue: ReadyQueue, slot: Slot, reached: boolean): void;
   /** Which rule holds back due mail of a destination, and for how long; null: as long as others take. */
   waitOf(to: Destination): { rule: WaitRule; ms: number | null };
   /** It is claimed and has no slot yet. */
@@ -56,11 +57,7 @@ export interface ReadyQueues extends Pick<Egress<ReadyQueue>, "states"> {
   reshape(): void;
 }
 
-export interface ReadyQueuesDeps {
-  shaping: Shaping;
-  clock: Clock;
-  /** [0, 1): which of a pool's addresses. */
-  random(): number;
+export interface ReadyQueuesDeps extends EgressDeps {
   /** Starts what the queue has slots for. */
   run(queue: ReadyQueue): void;
 }
@@ -68,13 +65,14 @@ export interface ReadyQueuesDeps {
 /** From this many queues on, idle ones are forgotten. */
 const queuesMost = 10_000;
 
-export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDeps): ReadyQueues {
+export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueues {
+  const { clock } = deps;
   const queues = new Map<string, ReadyQueue>();
-  const egress = createEgress<ReadyQueue>(shaping, clock);
+  const egress = createEgress<ReadyQueue>(deps);
   const attempts = createAttemptSlots<ReadyQueue>();
   let sweptAt = queuesMost;
 
-  const slotsOf = (queue: ReadyQueue): Slot[] => {
+  const slotsOf = (queue: ReadyQueue): EgressSlot<ReadyQueue>[] => {
     const sources = queue.sources();
     if (sources !== queue.known) {
       queue.known = sources;
@@ -95,8 +93,9 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
   };
 
   /** Queues that share the limiter take turns: one that finds it full again stands behind the others. */
-  const freeOf = (own: ReadyQueue, limiter: EgressLimiter<ReadyQueue>): void => {
-    limiter.taken -= 1;
+  const freeOf = (own: ReadyQueue, slot: Slot, reached: boolean): void => {
+    const { limiter } = slot;
+    egress.leave(slot, reached);
     let served = false;
     for (const queue of limiter.waiting) {
       if (isFull(limiter)) break;
@@ -105,6 +104,10 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
       run(queue);
     }
     if (!served) run(own);
+  };
+
+  const waitForRoom = (queue: ReadyQueue): void => {
+    for (const { limiter } of eligible(slotsOf(queue))) if (isFull(limiter)) limiter.waiting.add(queue);
   };
 
   return {
@@ -119,32 +122,33 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
     },
     all: () => queues.values(),
     hasSource: (queue) => slotsOf(queue).length > 0,
+    isAtCap: (queue) => underCap(slotsOf(queue)).length === 0,
     room(queue) {
-      const slots = slotsOf(queue);
-      const free = freeSlots(slots);
+      const free = freeSlots(eligible(slotsOf(queue)));
       if (free > 0) return attempts.room(queue, free);
-      for (const { limiter } of slots) limiter.waiting.add(queue);
+      waitForRoom(queue);
       return 0;
     },
     take(queue) {
-      const slot = takeSlot(slotsOf(queue), random);
+      const slot = egress.take(slotsOf(queue));
       if (slot) attempts.take(queue);
       return slot;
     },
-    runAtNextToken(queue) {
-      queue.wake ??= clock.after(tokenWaitMs(slotsOf(queue)), () => {
+    runAtNextTurn(queue) {
+      waitForRoom(queue);
+      queue.wake ??= clock.after(egress.waitMs(slotsOf(queue)), () => {
         queue.wake = null;
         run(queue);
       });
     },
-    moveTo(sources, queue, { limiter }) {
-      const other = takeSlot(egress.slots(sources, queue.group), random);
-      if (other) freeOf(queue, limiter);
+    moveTo(sources, queue, slot) {
+      const other = egress.takeAny(underCap(egress.slots(sources, queue.group)));
+      if (other) freeOf(queue, slot, false);
       return other;
     },
-    leave(queue, { limiter }) {
+    leave(queue, slot, reached) {
       attempts.leave(queue);
-      freeOf(queue, limiter);
+      freeOf(queue, slot, reached);
       attempts.runWaiting(run);
     },
     waitOf(to) {
@@ -152,9 +156,9 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
       if (!queue) return { rule: to.sources().length === 0 ? "pool" : "turn", ms: null };
       const slots = slotsOf(queue);
       if (slots.length === 0) return { rule: "pool", ms: null };
-      if (freeSlots(slots) === 0) return { rule: "connections", ms: null };
+      if (freeSlots(eligible(slots)) === 0) return { rule: "connections", ms: null };
       if (attempts.isFull(queue)) return { rule: "attempts", ms: null };
-      const ms = tokenWaitMs(slots);
+      const ms = Math.min(...slots.map(({ limiter }) => limiter.throttle.waitMs()));
       return ms > 0 ? { rule: "rate", ms } : { rule: "turn", ms: null };
     },
     isReady: (to, is) => queues.get(to.readyQueue)?.ready.some(({ job }) => is(job)) ?? false,

@@ -15,10 +15,8 @@ import { readQueueName } from "./queue-name.ts";
 
 /** Where a scheduled queue's jobs go: a group with its limits, and how to try one job there. */
 export interface Destination {
-  /** Whose limits hold (shaping.ts). */
+  /** Whose limits hold (shaping.ts): an MX group, or `domain/group`. */
   group: string;
-  /** The group of its MX hosts, which the statistics count by. */
-  provider: string;
   /** Whose mail it is: the account, or for what no account sends a name of its own. */
   account: Owner;
   /** The name of its ready queue, which scheduled queues of one pool at one group share. */
@@ -27,7 +25,7 @@ export interface Destination {
   onlyFresh?: true;
   /** The addresses that it may leave from now, the same list until that changes; empty: none, it waits. */
   sources(): readonly Source[];
-  /** The usable addresses of the pool that are of this family, whether or not the first hosts have it. */
+  /** The addresses of the pool that an attempt of the other family may move to, whether or not the first hosts have this one. */
   sourcesOf(family: Family): readonly Source[];
   /** Begins what the first attempt needs while the message is on its way to the disk. */
   prepare(message: Unsigned, headerSection: Buffer): void;

@@ -5,6 +5,7 @@ import { forwardTime, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { WaitRule } from "../model/queue.ts";
 import type { Job } from "../model/queued-recipient.ts";
+import type { WarmupCounts } from "../pools/warmup-counts.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { createAddressWaits } from "./address-waits.ts";
@@ -28,6 +29,9 @@ export interface RunnerDeps extends Pick<
   /** Mail of the scheduled queue waits, since its pool can use no address. */
   onNoSource(queueName: string): void;
   shaping: Shaping;
+  warmups: Pick<WarmupCounts, "capAt" | "takeBack">;
+  /** Until when a message accepted then waits where every address has reached its cap; null: it goes over the cap. */
+  capWaitUntil(queuedAt: number, now: number): number | null;
   /** [0, 1): which of a pool's addresses. */
   random(): number;
   /** This boot; what an earlier one of its node held is taken back at start. */
@@ -80,7 +84,7 @@ const queuePage = 1000;
 const noSourceMs = 600_000;
 
 export function createRunner(deps: RunnerDeps): Runner {
-  const { store, clock, log, owner, shaping, random } = deps;
+  const { store, clock, log, owner } = deps;
   const now = forwardTime(clock);
   let started = false;
   let stopping = false;
@@ -94,7 +98,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const routing = createRouting(deps);
   const waits = createAddressWaits();
   const scheduled = createScheduledQueues({ clock, now, blocked, route });
-  const ready = createReadyQueues({ shaping, clock, random, run: (queue) => pump(queue) });
+  const ready = createReadyQueues({ ...deps, run: (queue) => pump(queue) });
   const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, log });
   const attempts = createAttempts({
     ...deps,
@@ -120,7 +124,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   }
 
   function enqueue(queueName: string, to: Destination): void {
-    if (deps.isQueuePaused(queueName, to.provider)) return wait(queueName);
+    if (deps.isQueuePaused(queueName, to.group)) return wait(queueName);
     const queue = ready.of(to);
     if (ready.hasSource(queue)) waits.end(queueName, now());
     queue.due.push({ queueName, to });
@@ -131,8 +135,12 @@ export function createRunner(deps: RunnerDeps): Runner {
   function pump(queue: ReadyQueue): void {
     if (!ready.hasSource(queue)) return park(queue);
     while (queue.ready.length > 0 && !blocked() && ready.room(queue) > 0) {
+      if (ready.isAtCap(queue) && waitForCap(queue)) continue;
       const slot = ready.take(queue);
-      if (!slot) return ready.runAtNextToken(queue);
+      if (!slot) {
+        ready.runAtNextTurn(queue);
+        break;
+      }
       const next = queue.ready.shift();
       if (next) attempts.start({ queue, slot, ...next, fresh: false });
     }
@@ -143,6 +151,20 @@ export function createRunner(deps: RunnerDeps): Runner {
     if (!(await claims.claim(queue, ready.room(queue)))) return;
     if (stopping) await requeue([queue]);
     else pump(queue);
+  }
+
+  /** Every address has sent what its warm-up allows today: puts off what may wait for more. False: nothing may. */
+  function waitForCap(queue: ReadyQueue): boolean {
+    const at = now();
+    const later = Map.groupBy(queue.ready, ({ job }) => deps.capWaitUntil(job.message.queuedAt, at));
+    queue.ready = later.get(null) ?? [];
+    later.delete(null);
+    for (const [until, claimed] of later)
+      void claims.requeue(
+        claimed.map(({ job }) => job),
+        until ?? at,
+      );
+    return later.size > 0;
   }
 
   /** None of the pool's addresses can be used: nothing is claimed, and what is goes back untried. */
@@ -209,17 +231,18 @@ export function createRunner(deps: RunnerDeps): Runner {
     },
     reserve(queueName) {
       const to = started && !blocked() ? routing.known(queueName) : null;
-      if (!to || deps.isQueuePaused(queueName, to.provider)) return null;
+      if (!to || deps.isQueuePaused(queueName, to.group)) return null;
       const queue = ready.of(to);
       if (queue.ready.length > 0 || queue.due.length > 0 || ready.room(queue) === 0) return null;
+      if (ready.isAtCap(queue)) return null;
       const slot = ready.take(queue);
       return slot && { leaseOwner: owner, to, slot };
     },
-    cancelReservation: ({ to, slot }) => ready.leave(ready.of(to), slot),
+    cancelReservation: ({ to, slot }) => ready.leave(ready.of(to), slot, false),
     run({ to, slot }, job) {
       const queue = ready.of(to);
       if (!stopping) return attempts.start({ queue, slot, job, to, fresh: true });
-      ready.leave(queue, slot);
+      ready.leave(queue, slot, false);
       return void claims.requeue([job], now());
     },
     note: scheduled.add,
@@ -230,7 +253,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     onPausesChanged() {
       for (const { due } of ready.all())
         for (const next of due.splice(0))
-          if (deps.isQueuePaused(next.queueName, next.to.provider)) wait(next.queueName);
+          if (deps.isQueuePaused(next.queueName, next.to.group)) wait(next.queueName);
           else due.push(next);
       reconsider();
     },
@@ -245,8 +268,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     waitOf(queueName, claimed, is) {
       const to = routing.known(queueName);
       const nowhere = { ms: null, group: null, limiters: [] };
-      if (!claimed && deps.isQueuePaused(queueName, to?.provider ?? null))
-        return { ...nowhere, rule: "pause" };
+      if (!claimed && deps.isQueuePaused(queueName, to?.group ?? null)) return { ...nowhere, rule: "pause" };
       if (!to) return { ...nowhere, rule: claimed ? "attempt" : writes.holding() ? "store" : "route" };
       const at = { group: to.group, limiters: ready.states((group) => group === to.group) };
       if (claimed && !ready.isReady(to, is)) return { ...at, rule: "attempt", ms: null };

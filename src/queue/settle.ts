@@ -7,9 +7,10 @@ import type { AttemptRecord } from "../model/attempt.ts";
 import type { NewEvent } from "../model/event.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Settlement } from "../model/settlement.ts";
+import type { WarmupSend } from "../model/warmup.ts";
 import { suppressionFor, suppresses } from "../suppressions/policy.ts";
 import { nxdomainRecheckFor } from "../suppressions/nxdomain-recheck.ts";
-import { localGroup } from "./shaping.ts";
+import { localGroup, providerOf } from "./shaping.ts";
 import { nextAttemptAt, type NextAttempt, type RetrySchedule } from "./schedule.ts";
 
 export interface SettleDeps {
@@ -23,13 +24,14 @@ export interface SettleDeps {
   isCaught(job: Job): boolean;
 }
 
-/** `now`: by the queue's clock, which never goes back. `group`: of the destination that was tried. */
+/** `now`: by the queue's clock, which never goes back. `group`: of the destination that was tried. `warmup`: what it counts there. */
 export function settlementOf(
   deps: SettleDeps,
   job: Job,
   outcome: Outcome,
   now: number,
   group: string,
+  warmup: WarmupSend | null = null,
 ): Settlement {
   const next = outcome.kind === "deferred" ? retryOf(deps, job, outcome, now) : null;
   const provider = wasTried(outcome) && group !== localGroup ? providerOf(group) : null;
@@ -53,11 +55,9 @@ export function settlementOf(
     suppression: suppressionFor(job, outcome, event.id),
     nxdomainRecheck: nxdomainRecheckFor(job, outcome, event.id, event.occurredAt),
     catchInInbox: state === "delivered" && deps.isCaught(job),
+    warmup,
   };
 }
-
-/** Of a domain that has limits of its own (`domain/group`) the group that it is counted with. */
-export const providerOf = (group: string): string => group.slice(group.lastIndexOf("/") + 1);
 
 function retryOf(
   deps: SettleDeps,

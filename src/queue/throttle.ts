@@ -25,6 +25,8 @@ export interface ThrottleState {
 }
 
 export interface Throttle {
+  /** What is left of the shape while the receiver slows us down: above 0, at most 1. */
+  factor(): number;
   /** Attempts that may run at once. */
   limit(): number;
   /** Takes the token of one attempt; false where there is none yet. */
@@ -68,6 +70,10 @@ export function createThrottle(first: Shape, clock: Clock): Throttle {
     tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / (shape.perSecond * factor));
 
   return {
+    factor() {
+      refresh();
+      return factor;
+    },
     limit() {
       refresh();
       return limit();

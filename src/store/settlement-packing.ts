@@ -3,6 +3,7 @@ import type { SettledOutcome } from "../model/attempt.ts";
 import type { NewEvent } from "../model/event.ts";
 import type { Settlement } from "../model/settlement.ts";
 import type { NewSuppression, NxdomainRecheck } from "../model/suppression.ts";
+import type { WarmupSend } from "../model/warmup.ts";
 import { packEvent } from "./event-packing.ts";
 import { storableJson, storableOrNull, withStorableText } from "./storable-text.ts";
 
@@ -42,6 +43,7 @@ export interface PackedSettlement {
   suppression: NewSuppression | null;
   nxdomainRecheck: NxdomainRecheck | null;
   catchInInbox: boolean;
+  warmup: WarmupSend | null;
 }
 
 export function packSettlement(s: Settlement): PackedSettlement {
@@ -76,5 +78,6 @@ export function packSettlement(s: Settlement): PackedSettlement {
     suppression: withStorableText(s.suppression),
     nxdomainRecheck: withStorableText(s.nxdomainRecheck),
     catchInInbox: s.catchInInbox,
+    warmup: s.warmup,
   };
 }

@@ -27,6 +27,7 @@ import type { ShapingStore } from "./interface/shaping.ts";
 import type { SmtpCredentialStore } from "./interface/smtp-credentials.ts";
 import type { StatisticsStore } from "./interface/statistics.ts";
 import type { SuppressionStore } from "./interface/suppressions.ts";
+import type { WarmupStore } from "./interface/warmups.ts";
 import type { WebhookStore } from "./interface/webhooks.ts";
 
 export interface Store
@@ -50,6 +51,7 @@ export interface Store
     WebhookStore,
     AuditStore,
     IpPoolStore,
+    WarmupStore,
     ListingStore,
     InboxStore,
     StatisticsStore,

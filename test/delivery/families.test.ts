@@ -10,8 +10,8 @@ afterEach(async () => {
   receivers = [];
 });
 
-const four: Source = { address: "127.0.0.7", hostname: "four.sender.test", weight: 1 };
-const six: Source = { address: "::1", hostname: "six.sender.test", weight: 1 };
+const four: Source = { address: "127.0.0.7", hostname: "four.sender.test", weight: 1, warmingSince: null };
+const six: Source = { address: "::1", hostname: "six.sender.test", weight: 1, warmingSince: null };
 const networks = { allowNetworks: ["127.0.0.0/8", "::1/128"] };
 const zone: Zone = {
   "x.test": { mx: ["10 mail.test"] },

@@ -89,7 +89,7 @@ export interface Sending {
 }
 
 /** The system's choice. */
-export const anySource: Source = { address: null, hostname: null, weight: 1 };
+export const anySource: Source = { address: null, hostname: null, weight: 1, warmingSince: null };
 
 export interface Rig {
   delivery: Delivery;

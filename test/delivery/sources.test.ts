@@ -15,7 +15,12 @@ const start = async (deps: NonNullable<Parameters<typeof rig>[0]["deps"]> = {}) 
   receivers.push(receiver);
   return { receiver, ...rig({ port: receiver.port, deps }) };
 };
-const from = (address: string, hostname: string | null = null): Source => ({ address, hostname, weight: 1 });
+const from = (address: string, hostname: string | null = null): Source => ({
+  address,
+  hostname,
+  weight: 1,
+  warmingSince: null,
+});
 
 test("the receiver sees the pool's address and the name that goes with it; the record shows the address", async () => {
   const { receiver, send } = await start();

@@ -1,4 +1,7 @@
 // IP pools from the outside: the built program on loopback addresses, a receiver that sees who calls.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually, type Appliance } from "../support/appliance.ts";
 import type { DnsServer } from "../support/dns-server.ts";
@@ -12,11 +15,25 @@ let receiver: Receiver;
 let svc: Appliance;
 let key: string;
 
+const files = mkdtempSync(join(tmpdir(), "svc-pools-"));
+const shaping = join(files, "shaping.yaml");
+
 beforeAll(async () => {
-  sending = await startSending("one.test", { address: "127.0.0.21", port }, { outbound: { retry: ["1s"] } });
+  writeFileSync(shaping, "groups: { two.test: { connections: 4, per_second: 60 } }\n");
+  sending = await startSending(
+    "one.test",
+    { address: "127.0.0.21", port },
+    {
+      records: { "two.test": { MX: ["10 mx.two.test"] }, "mx.two.test": { A: ["127.0.0.21"] } },
+      outbound: { retry: ["1s"], shaping_file: shaping },
+    },
+  );
   ({ dns, receiver, svc, key } = sending);
 });
-afterAll(() => sending?.stop());
+afterAll(async () => {
+  await sending?.stop();
+  rmSync(files, { recursive: true });
+});
 
 const send = async (pool?: string) =>
   svc.api(key, "POST", "/v1/messages", {
@@ -59,3 +76,24 @@ test("mail leaves from its pool's address alone, waits while that is paused, and
   await receiver.waitForMails(3);
   expect(receiver.mails[2]?.from).toBe("127.0.0.31");
 });
+
+test("the weights of a pool's addresses hold while each has more mail than it may send", async () => {
+  expect((await svc.api(key, "POST", "/v1/ip_pools", { name: "bulk" })).status).toBe(201);
+  const weights = { "127.0.0.41": 6, "127.0.0.42": 3, "127.0.0.43": 1 };
+  for (const [address, weight] of Object.entries(weights))
+    await svc.api(key, "POST", "/v1/ip_pools/bulk/ips", { ip_address: address, weight });
+  receiver.mails.length = 0;
+  for (let i = 0; i < 12; i++) {
+    const to = Array.from({ length: 50 }, (_, n) => `u${i}-${n}@two.test`);
+    const message = { from: "shop@ok.test", to, subject: "Hello", text: "Hi", ip_pool: "bulk" };
+    expect((await svc.api(key, "POST", "/v1/messages", message)).status).toBe(202);
+  }
+  await receiver.waitForMails(600, 30_000);
+  for (const [address, weight] of Object.entries(weights)) {
+    // Not only in the end: nothing is sent by one address after the others are done.
+    for (const mails of [receiver.mails, receiver.mails.slice(100, 500)]) {
+      const share = mails.filter((mail) => mail.from === address).length / mails.length;
+      expect(Math.abs(share - weight / 10)).toBeLessThan(0.05 * (weight / 10) + 0.01);
+    }
+  }
+}, 60_000);

@@ -105,6 +105,7 @@ export async function startHttp(
     dnsbl?: Partial<HttpDeps["dnsbl"]>;
     shapingRules?: Partial<ShapingRules>;
     queue?: HttpDeps["queue"];
+    probe?: HttpDeps["probe"];
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
@@ -149,7 +150,11 @@ export async function startHttp(
     submission: fake<Submission>("submission", options.submission ?? {}),
     domains: fake<Domains>("domains", options.domains ?? {}),
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
-    pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
+    pools: fake<Pools>("pools", {
+      changed: () => Promise.resolve(),
+      warmupOf: () => null,
+      ...options.pools,
+    }),
     dnsbl: fake<HttpDeps["dnsbl"]>("dnsbl", {
       listings: () => [],
       zones: () => [],
@@ -166,6 +171,7 @@ export async function startHttp(
     }),
     shapingRules: fake<ShapingRules>("shapingRules", options.shapingRules ?? {}),
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
+    probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,

@@ -198,7 +198,7 @@ describe("pools", () => {
 });
 
 describe("addresses", () => {
-  test("an address of this machine is active, and shows what it was given", async () => {
+  test("an address of this machine can be used, and shows what it was given", async () => {
     const pool = await freshPool();
     const ip = freshIp();
     own.add(ip);
@@ -215,8 +215,8 @@ describe("addresses", () => {
       ip_pool: pool,
       hostname: "out1.acme.example",
       weight: 7,
-      status: "active",
-      warmup: true,
+      status: "warming",
+      warmup: { day: 1, sent_today: { google: 0, default: 0 } },
       blacklists: [],
       ptr: null,
       ptr_ok: null,

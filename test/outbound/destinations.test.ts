@@ -61,7 +61,8 @@ function makeRig(
 
 const always = () => true;
 const nowhere = () => null;
-const [source = { address: null, hostname: null, weight: 1 }] = systemSources.usable(null);
+const [source = { address: null, hostname: null, weight: 1, warmingSince: null }] =
+  systemSources.usable(null);
 
 test("only what a receiver is to get is signed before it is stored", async () => {
   const { destinations, ahead } = makeRig();
@@ -210,7 +211,7 @@ test("a message whose content is gone bounces, since no later try could send it"
 });
 
 describe("a pool with addresses", () => {
-  const pool = (...addresses: [address: string, paused?: boolean][]): PoolSources =>
+  const pool = (...addresses: [address: string, paused?: boolean, ptrOk?: boolean][]): PoolSources =>
     sourcesOf({
       accountKey: 1,
       name: "default",
@@ -218,15 +219,15 @@ describe("a pool with addresses", () => {
       isDefault: true,
       createdAt: 0,
       updatedAt: 0,
-      addresses: addresses.map(([address, paused = false]) => ({
+      addresses: addresses.map(([address, paused = false, ptrOk = true]) => ({
         address,
         hostname: "out.test",
         weight: 1,
         paused,
-        warmup: null,
+        warmupStartedAt: null,
         bindable: true,
         ptr: null,
-        ptrOk: null,
+        ptrOk,
         blacklists: [],
         createdAt: 0,
         updatedAt: 0,
@@ -250,6 +251,16 @@ describe("a pool with addresses", () => {
     expect(await addresses()).toEqual(["2001:db8::1"]);
     rig.families = null; // the DNS cannot be asked: the attempt says so
     expect(await addresses()).toEqual(["192.0.2.1", "2001:db8::1"]);
+  });
+
+  test("uses an IPv6 address without a valid reverse name only for a receiver that nothing else reaches", async () => {
+    const { rig, destinations } = makeRig();
+    rig.sources = pool(["192.0.2.1"], ["2001:db8::1", false, false]);
+    const to = () => destinations.destinationOf("1.default/x.test");
+    expect((await to()).sources().map(({ address }) => address)).toEqual(["192.0.2.1"]);
+    expect((await to()).sourcesOf(6)).toEqual([]);
+    rig.families = [6];
+    expect((await to()).sources().map(({ address }) => address)).toEqual(["2001:db8::1"]);
   });
 
   test("waits for a paused address of the right family, and bounces only where there is none", async () => {

@@ -7,13 +7,14 @@ import { createPools } from "../../src/pools/pools.ts";
 import { subjectOf } from "../../src/pools/problems.ts";
 import { chooseByWeight, sourcesOf } from "../../src/pools/sources.ts";
 import { ManualClock } from "../support/clock.ts";
+import { noWarmups } from "../support/warmups.ts";
 
 const address = (ip: string, over: Partial<PoolAddress> = {}): PoolAddress => ({
   address: ip,
   hostname: null,
   weight: 1,
   paused: false,
-  warmup: null,
+  warmupStartedAt: null,
   bindable: true,
   ptr: null,
   ptrOk: null,
@@ -38,6 +39,7 @@ function bench(addresses: PoolAddress[], own: Set<string>, name = "default") {
   const pools = createPools({
     store: {
       listPools: (key) => Promise.resolve(key === 1 ? [pool] : []),
+      ...noWarmups,
       accountsWithPools: () => Promise.resolve([1]),
       saveLooks(looks) {
         for (const look of looks)

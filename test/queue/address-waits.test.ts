@@ -12,11 +12,12 @@ import type { Store } from "../../src/store/store.ts";
 import { accept, minute, newDirectory, newMessage, openSqlite, settlementOf } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { deferredOutcome, deliveredOutcome } from "../support/jobs.ts";
+import { uncapped } from "../support/warmups.ts";
 
 const queueName = "1.default/x.test";
 const hour = 60 * minute;
 const schedule = { retryMs: [hour], maxAgeMs: 4 * 24 * hour };
-const address: Source = { address: "192.0.2.1", hostname: null, weight: 1 };
+const address: Source = { address: "192.0.2.1", hostname: null, weight: 1, warmingSince: null };
 
 interface Bench {
   clock: ManualClock;
@@ -50,7 +51,6 @@ async function bench(
     store,
     destinationOf: async () => ({
       group: "x.test",
-      provider: "x.test",
       account: mine,
       readyQueue: "x",
       sources: () => usable,
@@ -73,6 +73,7 @@ async function bench(
       const state = kind === "deferred" && next === null ? "bounced" : kind;
       return settlementOf(job, now, { owner: "boot", outcome: state, nextAttemptAt: next?.at ?? null });
     },
+    ...uncapped,
     shaping: createShaping({
       groups: { "x.test": { connections: options.connections ?? 50, per_second: 1000 } },
     }),

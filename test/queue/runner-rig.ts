@@ -6,6 +6,8 @@ import type { Settlement } from "../../src/model/settlement.ts";
 import type { Destination } from "../../src/queue/routing.ts";
 import { createRunner, type Runner, type RunnerDeps } from "../../src/queue/runner.ts";
 import { createShaping, type Shaping } from "../../src/queue/shaping.ts";
+import { capWaitUntil } from "../../src/pools/warmup.ts";
+import { createWarmupCounts } from "../../src/pools/warmup-counts.ts";
 import { systemSources, type Family, type Source } from "../../src/pools/sources.ts";
 import { ManualClock } from "../support/clock.ts";
 import { deliveredOutcome, makeJob } from "../support/jobs.ts";
@@ -86,7 +88,12 @@ export interface Bench {
 }
 
 export const system = systemSources.usable(null);
-export const from = (address: string, weight = 1): Source => ({ address, hostname: null, weight });
+export const from = (address: string, weight = 1): Source => ({
+  address,
+  hostname: null,
+  weight,
+  warmingSince: null,
+});
 
 export function bench(
   options: {
@@ -105,6 +112,8 @@ export function bench(
     accountOf?: (queueName: string) => number;
     sources?: (queueName: string) => readonly Source[];
     unsent?: (source: Source) => boolean;
+    /** How long an attempt takes, and its outcome; at once and delivered if not given. Infinity: it hangs. */
+    takes?: (source: Source, job: Job) => { ms: number; outcome?: Outcome | undefined };
     sourcesOf?: (family: Family) => readonly Source[];
     /** Attempts that find no connection over IPv4 and ask for an address of the other family. */
     moves?: (job: Job) => boolean;
@@ -121,7 +130,6 @@ export function bench(
   const groupOf = (queueName: string) => options.groupOf?.(queueName) ?? queueName.split("/")[1] ?? queueName;
   const destination = (queueName: string): Destination => ({
     group: groupOf(queueName),
-    provider: groupOf(queueName),
     account: options.accountOf?.(queueName) ?? 1,
     readyQueue: options.readyQueueOf?.(queueName) ?? groupOf(queueName),
     sources: () => options.sources?.(queueName) ?? system,
@@ -132,6 +140,10 @@ export function bench(
       begun.push(job);
       left.push({ job, source });
       if (options.unsent?.(source)) return Promise.resolve({ kind: "unsent", why: "no such address" });
+      if (options.takes) {
+        const { ms, outcome = deliveredOutcome() } = options.takes(source, job);
+        return new Promise((end) => void (ms < Infinity && clock.after(ms, () => end(outcome))));
+      }
       if (!options.hangs?.includes(job.domain)) return Promise.resolve(deliveredOutcome());
       return new Promise((end) => open.push({ job, end }));
     },
@@ -149,15 +161,18 @@ export function bench(
       options.stopped?.has(group ?? "") === true ||
       options.stopped?.has(queueName.split("/")[1] ?? "") === true,
     onNoSource: (queueName) => void options.noSource?.push(queueName),
-    settlementOf: (job, outcome, now, group) => {
+    settlementOf: (job, outcome, now, group, warmup) => {
       options.settling?.(job);
       return {
         recipientKey: job.key,
         outcome: outcome.kind,
         provider: group,
         nextAttemptAt: outcome.kind === "deferred" ? now + 60_000 : null,
+        warmup,
       } as Settlement;
     },
+    warmups: createWarmupCounts(clock),
+    capWaitUntil: (queuedAt, now) => capWaitUntil(queuedAt, 48 * 3_600_000, now),
     shaping,
     random: options.random ?? Math.random,
     owner: "boot",

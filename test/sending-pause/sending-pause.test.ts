@@ -20,6 +20,7 @@ import {
 } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { deferredOutcome, deliveredOutcome } from "../support/jobs.ts";
+import { uncapped } from "../support/warmups.ts";
 
 const queueName = "1.default/x.test";
 
@@ -66,7 +67,6 @@ async function bench(
     store,
     destinationOf: async () => ({
       group: "x.test",
-      provider: "x.test",
       account: 1,
       readyQueue: "x",
       sources: () => systemSources.usable(null),
@@ -88,6 +88,7 @@ async function bench(
         owner: boot,
         nextAttemptAt: outcome.kind === "deferred" ? now + minute : null,
       }),
+    ...uncapped,
     shaping: createShaping({
       groups: { "x.test": { connections: options.connections ?? 50, per_second: 1000 } },
     }),

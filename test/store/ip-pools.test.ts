@@ -61,7 +61,14 @@ test("pools, addresses and what was seen of them are there after a restart", asy
     name: "news",
     isDefault: true,
     addresses: [
-      { hostname: "h.test", warmup: false, bindable: false, ptr: "p.test", ptrOk: true, updatedAt: 7 },
+      {
+        hostname: "h.test",
+        warmupStartedAt: null,
+        bindable: false,
+        ptr: "p.test",
+        ptrOk: true,
+        updatedAt: 7,
+      },
     ],
   });
 });

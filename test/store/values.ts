@@ -158,6 +158,7 @@ export function settlementOf(job: Job, at: number, wishes: Partial<Settlement> =
     }),
     suppression: null,
     nxdomainRecheck: null,
+    warmup: null,
     catchInInbox: false,
     ...wishes,
   };

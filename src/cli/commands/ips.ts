@@ -6,7 +6,8 @@ import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
-import { field } from "../output.ts";
+import { field, type Row } from "../output.ts";
+import { cell } from "../text.ts";
 import { ipColumns } from "./pools.ts";
 
 interface AddFlags {
@@ -22,6 +23,7 @@ export function register(ips: Command, cli: Cli): void {
       printList(cli, flags, {
         path: "/v1/ips",
         columns: ipColumns,
+        note: reverseNameNote,
         empty: `No addresses: the system chooses the source address. Add one: ${cli.program} ips add ADDRESS`,
       }),
   );
@@ -31,7 +33,7 @@ export function register(ips: Command, cli: Cli): void {
     .option("--pool <name>", "the pool", defaultPool)
     .option("--hostname <name>", "name for EHLO (the server's hostname)")
     .option("--weight <n>", "share of the pool's mail, 1 to 1000")
-    .option("--warmup", "record that the address is to be warmed up")
+    .option("--warmup", "warm it up: caps per provider and day, which grow for 30 days")
     .action(async (address: string, flags: AddFlags) => {
       const body = {
         ip_address: address,
@@ -76,7 +78,35 @@ export function register(ips: Command, cli: Cli): void {
       await cli.client.call("DELETE", path);
       cli.out.note(`${address} is removed`);
     });
+  registerWarmup(ips, cli);
   registerAssignments(ips, cli);
+}
+
+function registerWarmup(ips: Command, cli: Cli): void {
+  const warmup = ips.command("warmup").description("the warm-up of addresses");
+  addListOptions(
+    warmup
+      .command("status")
+      .description("show which addresses warm up, and what each may send and has sent today"),
+    false,
+  ).action((flags: ListFlags) =>
+    printList(cli, flags, {
+      path: "/v1/ips",
+      columns: warmupColumns,
+      keep: (row) => warmupOf(row) !== null,
+      empty: `No address warms up. To warm one up: ${cli.program} ips warmup start ADDRESS`,
+    }),
+  );
+  warmup
+    .command("start <address>")
+    .description(
+      "warm an address up, unless it does already: caps per provider and day, which grow for 30 days",
+    )
+    .action(async (address: string) => show(cli, await change(cli, address, { warmup: true })));
+  warmup
+    .command("stop <address>")
+    .description("end the warm-up of an address: it sends without caps")
+    .action(async (address: string) => show(cli, await change(cli, address, { warmup: false })));
 }
 
 /** Whose an address is: where several accounts send, their keys use only those that are assigned to them. */
@@ -121,6 +151,15 @@ function registerAssignments(ips: Command, cli: Cli): void {
   );
 }
 
+/** An IPv6 address without a valid reverse name is the last that a pool uses (pools/sources.ts). */
+function reverseNameNote({ ip_address: address, hostname, ptr, ptr_ok: holds }: Row): string | null {
+  if (typeof address !== "string" || !address.includes(":") || holds !== false) return null;
+  const [ip, name] = [cell(address), cell(hostname)];
+  const found = typeof ptr !== "string" ? "it has no PTR record" : `its PTR record is ${cell(ptr)}`;
+  const why = ptr === hostname ? `${name} does not resolve to it` : found;
+  return `${ip} is used only where its pool has no other: ${why}. To use it, publish a PTR record of ${ip} with ${name} and an AAAA record of ${name} with ${ip}.`;
+}
+
 async function change(cli: Cli, address: string, body: Record<string, unknown>): Promise<Answer> {
   return cli.client.call("PATCH", await pathOf(cli, address), { body });
 }
@@ -139,6 +178,25 @@ async function pathOf(cli: Cli, address: string): Promise<string> {
   }
 }
 
+function warmupOf({ warmup }: Row): Row | null {
+  return warmup !== null && typeof warmup === "object" ? (warmup as Row) : null;
+}
+
+/** `google 12/50`: sent today, and the cap. */
+function sentOfCaps(row: Row): string[] {
+  const warmup = warmupOf(row);
+  const [caps, sent] = [warmup?.["caps"], warmup?.["sent_today"]] as [Row | undefined, Row | undefined];
+  return Object.entries(caps ?? {}).map(([name, cap]) => `${name} ${cell(sent?.[name] ?? 0)}/${cell(cap)}`);
+}
+
+const warmupColumns = [
+  field("ip_address", "address"),
+  field("ip_pool", "pool"),
+  { title: "day", of: (row: Row) => warmupOf(row)?.["day"] },
+  { title: "started", of: (row: Row) => warmupOf(row)?.["started_at"] },
+  { title: "sent today", of: sentOfCaps },
+];
+
 function weightOf(text: string): number {
   if (!/^[1-9]\d{0,3}$/.test(text)) throw usage(`--weight: found "${text}", expected 1 to 1000`);
   return Number(text);
@@ -146,5 +204,7 @@ function weightOf(text: string): number {
 
 function show(cli: Cli, answer: Answer): void {
   if (cli.out.json) return cli.out.body(answer.text);
-  cli.out.fields(Object.entries(answer.json));
+  const warmup = warmupOf(answer.json);
+  const shown = warmup && [`day ${cell(warmup["day"])}`, ...sentOfCaps(answer.json)];
+  cli.out.fields(Object.entries({ ...answer.json, warmup: shown }));
 }

@@ -10,7 +10,7 @@ import { pageFields } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
 import { list } from "../view-fields.ts";
-import { ipSchema, ipView } from "./ips.ts";
+import { ipSchema, ipView, type AddressContext } from "./ips.ts";
 import { noPool, poolOf, thenRead, underBoth } from "./pool-writes.ts";
 
 const poolSchema = z
@@ -28,10 +28,9 @@ const poolSchema = z
   })
   .meta({ id: "IpPool" });
 
-/** `hostname`: what is said in EHLO from addresses that have no name of their own. */
 const poolView = viewOf(poolSchema, {
-  ips: ({ name, addresses }: Pool, hostname: string) =>
-    addresses.map((address) => ipView(address, { pool: name, hostname })),
+  ips: ({ name, addresses }: Pool, context: Omit<AddressContext, "pool">) =>
+    addresses.map((address) => ipView(address, { pool: name, ...context })),
 });
 
 const poolName = z
@@ -65,7 +64,7 @@ export function ipPoolRoutes(deps: RouteDeps): Route[] {
 }
 
 function poolRoutes({ store, pools, config, clock }: RouteDeps, base: string): Route[] {
-  const shownPool = (pool: Pool) => poolView(pool, config.hostname);
+  const shownPool = (pool: Pool) => poolView(pool, { hostname: config.hostname, warmupOf: pools.warmupOf });
   const one = { ...common, path: `${base}/{name}` };
 
   return [

@@ -7,6 +7,7 @@ import { mostOf } from "../../access/account-limits.ts";
 import { parseHostAddress } from "../../dns/networks.ts";
 import { parseDomain } from "../../mail/address.ts";
 import { addressStatuses, chosenAddressStatuses, type Pool, type PoolAddress } from "../../model/ip-pool.ts";
+import type { Pools } from "../../pools/pools.ts";
 import { isListed } from "../../pools/sources.ts";
 import { ipAddress, timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
@@ -17,6 +18,17 @@ import { json, route, type Call, type Route } from "../route.ts";
 import { list } from "../view-fields.ts";
 import { noAddress, notAssigned, poolOf, thenRead, underBoth } from "./pool-writes.ts";
 
+const byProvider = z.record(z.string(), z.int().min(0));
+const warmupSchema = z.strictObject({
+  day: z.int().describe("The first is 1."),
+  started_at: timestamp,
+  caps: byProvider.describe(
+    "Messages that it may send today, by provider; `default`: to all other receivers together.",
+  ),
+  sent_today: byProvider.describe("Messages that it has tried to send today (UTC), by provider."),
+});
+const warmupView = viewOf(warmupSchema);
+
 export const ipSchema = z
   .strictObject({
     ip_address: ipAddress,
@@ -24,7 +36,9 @@ export const ipSchema = z
     hostname: z.string().describe("The name in EHLO; the server's hostname if none was given."),
     weight: z.int().describe("Its share of the pool's mail, relative to the weights of the others."),
     status: z.enum(addressStatuses),
-    warmup: z.boolean().nullable(),
+    warmup: warmupSchema
+      .nullable()
+      .describe("While it warms up: what it may send today, and what it has sent; else null."),
     blacklists: z.array(z.string()).describe("The zones of the DNS blocklists that list it."),
     ptr: z.string().nullable().describe("The name that the DNS has for the address."),
     ptr_ok: z
@@ -38,18 +52,27 @@ export const ipSchema = z
   })
   .meta({ id: "Ip" });
 
-interface AddressContext {
+export interface AddressContext {
   pool: string;
+  /** What is said in EHLO from an address that has no name of its own. */
   hostname: string;
+  warmupOf: Pools["warmupOf"];
 }
 
-/** `hostname`: what is said in EHLO from an address that has no name of its own. */
 export const ipView = viewOf(ipSchema, {
   ip_address: ({ address }: PoolAddress) => address,
   ip_pool: (_: PoolAddress, { pool }: AddressContext) => pool,
   hostname: (of: PoolAddress, { hostname }: AddressContext) => of.hostname ?? hostname,
-  status: (of: PoolAddress) =>
-    of.paused ? "paused" : of.bindable === false ? "unbindable" : isListed(of) ? "listed" : "active",
+  status(of: PoolAddress, { warmupOf }: AddressContext) {
+    if (of.paused) return "paused";
+    if (of.bindable === false) return "unbindable";
+    if (isListed(of)) return "listed";
+    return warmupOf(of) === null ? "active" : "warming";
+  },
+  warmup(of: PoolAddress, { warmupOf }: AddressContext) {
+    const warmup = warmupOf(of);
+    return warmup && warmupView(warmup);
+  },
 });
 
 const mostWeight = 1000;
@@ -66,7 +89,10 @@ const hostname = z
   })
   .nullable()
   .describe("The name in EHLO; null: the server's hostname.");
-const warmup = z.boolean().nullable();
+const warmup = z
+  .boolean()
+  .nullable()
+  .describe("true: it warms up from now on, unless it does already; false or null: it does not.");
 export const ipAddressField = z
   .string()
   .max(100)
@@ -125,7 +151,9 @@ export function ipRoutes(deps: RouteDeps): Route[] {
         const page = namedPageOf(rows, pageRequest(query));
         return json(
           200,
-          listBody(page, ({ pool, address }) => ipView(address, { pool, hostname: deps.config.hostname })),
+          listBody(page, ({ pool, address }) =>
+            ipView(address, { pool, hostname: deps.config.hostname, warmupOf: deps.pools.warmupOf }),
+          ),
         );
       },
     }),
@@ -142,7 +170,11 @@ function routesUnder({ store, pools, config, clock }: RouteDeps, path: string): 
     throw notAssigned(account.name);
   };
   const shown = (pool: Pool, address: string) =>
-    ipView(addressIn(pool, address), { pool: pool.name, hostname: config.hostname });
+    ipView(addressIn(pool, address), {
+      pool: pool.name,
+      hostname: config.hostname,
+      warmupOf: pools.warmupOf,
+    });
   const one = { ...common, path: `${path}/{ip}` };
 
   return [

@@ -17,7 +17,7 @@ interface AddressRow {
   hostname: string | null;
   weight: number;
   paused: number;
-  warmup: number | null;
+  warmupStartedAt: number | null;
   bindable: number | null;
   ptr: string | null;
   ptrOk: number | null;
@@ -34,7 +34,7 @@ export function createPoolRows(db: Database) {
      FROM ip_pools WHERE account_key = ? ORDER BY name`,
   );
   const addresses: Statement<[string, number], AddressRow> = db.prepare(
-    `SELECT a.address, a.hostname, a.weight, a.paused, a.warmup, n.bindable, a.ptr, a.ptr_ok AS ptrOk, a.blacklists,
+    `SELECT a.address, a.hostname, a.weight, a.paused, a.warmup_started_at AS warmupStartedAt, n.bindable, a.ptr, a.ptr_ok AS ptrOk, a.blacklists,
        a.created_at AS createdAt, a.updated_at AS updatedAt
      FROM ip_addresses a LEFT JOIN node_addresses n ON n.address = a.address AND n.node = ? WHERE a.pool_key = ?`,
   );
@@ -48,10 +48,9 @@ export function createPoolRows(db: Database) {
   const addressesOf = (poolKey: number, node: string): PoolAddress[] =>
     addresses
       .all(node, poolKey)
-      .map(({ paused, warmup, bindable, ptrOk, blacklists, ...rest }) => ({
+      .map(({ paused, bindable, ptrOk, blacklists, ...rest }) => ({
         ...rest,
         paused: paused !== 0,
-        warmup: booleanOf(warmup),
         bindable: booleanOf(bindable),
         ptrOk: booleanOf(ptrOk),
         blacklists: JSON.parse(blacklists) as string[],

@@ -60,13 +60,14 @@ export function createPoolWrites(db: Database) {
     "SELECT pool_key AS poolKey FROM ip_addresses WHERE address = ?",
   );
   const insertAddress = db.prepare(
-    `INSERT INTO ip_addresses (address, pool_key, hostname, weight, paused, warmup, ptr, ptr_ok, created_at, updated_at)
-     VALUES (@address, @poolKey, @hostname, @weight, 0, @warmup, NULL, NULL, @at, @at)`,
+    `INSERT INTO ip_addresses (address, pool_key, hostname, weight, paused, warmup_started_at, ptr, ptr_ok, created_at, updated_at)
+     VALUES (@address, @poolKey, @hostname, @weight, 0, @warmupStartedAt, NULL, NULL, @at, @at)`,
   );
   const changeAddress = db.prepare(
     `UPDATE ip_addresses SET pool_key = @poolKey, weight = coalesce(@weight, weight), paused = coalesce(@paused, paused),
        hostname = iif(@newHostname, @hostname, hostname),
-       ptr_ok = iif(@newHostname, NULL, ptr_ok), warmup = iif(@newWarmup, @warmup, warmup), updated_at = @at WHERE address = @address`,
+       ptr_ok = iif(@newHostname, NULL, ptr_ok), 
+       warmup_started_at = CASE @warmup WHEN 1 THEN coalesce(warmup_started_at, @at) WHEN 0 THEN NULL ELSE warmup_started_at END, updated_at = @at WHERE address = @address`,
   );
   const removeAddress = db.prepare("DELETE FROM ip_addresses WHERE address = ?");
   const saveLook = db.prepare(
@@ -152,7 +153,7 @@ export function createPoolWrites(db: Database) {
       if (isAnothers(accountKey, address.address)) return refused("not_assigned");
       if (addressesOf(accountKey, node) >= most) return refused("too_many_addresses");
       const { bindable, warmup, ...row } = address;
-      insertAddress.run({ ...row, poolKey, at, warmup: cell(warmup) });
+      insertAddress.run({ ...row, poolKey, at, warmupStartedAt: warmup === true ? at : null });
       noteBind(node, address.address, bindable);
       assignAdded(accountKey, address.address, at);
       touch.run(at, poolKey);
@@ -174,8 +175,7 @@ export function createPoolWrites(db: Database) {
         paused: cell(change.paused ?? null),
         newHostname: Number(change.hostname !== undefined),
         hostname: change.hostname ?? null,
-        newWarmup: Number(change.warmup !== undefined),
-        warmup: cell(change.warmup ?? null),
+        warmup: change.warmup === undefined ? null : cell(change.warmup === true),
         at,
       });
       for (const key of new Set([poolKey, toKey])) touch.run(at, key);

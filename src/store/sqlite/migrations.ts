@@ -143,13 +143,18 @@ CREATE TABLE ip_pools (
 ) STRICT;
 CREATE TABLE ip_addresses (
   address TEXT NOT NULL PRIMARY KEY, pool_key INTEGER NOT NULL REFERENCES ip_pools (key) ON DELETE CASCADE,
-  hostname TEXT, weight INTEGER NOT NULL, paused INTEGER NOT NULL, warmup INTEGER, ptr TEXT, ptr_ok INTEGER,
-  blacklists TEXT NOT NULL DEFAULT '[]', created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+  hostname TEXT, weight INTEGER NOT NULL, paused INTEGER NOT NULL, warmup_started_at INTEGER, ptr TEXT,
+  ptr_ok INTEGER, blacklists TEXT NOT NULL DEFAULT '[]', created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ip_addresses_pool ON ip_addresses (pool_key);
+CREATE INDEX ip_addresses_warming ON ip_addresses (warmup_started_at) WHERE warmup_started_at IS NOT NULL;
 CREATE TABLE node_addresses (
   address TEXT NOT NULL REFERENCES ip_addresses (address) ON DELETE CASCADE, node TEXT NOT NULL,
   bindable INTEGER NOT NULL, PRIMARY KEY (address, node)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE warmup_counts (
+  address TEXT NOT NULL, provider TEXT NOT NULL, day INTEGER NOT NULL, sent INTEGER NOT NULL,
+  PRIMARY KEY (day, address, provider)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE ip_assignments (
   address TEXT NOT NULL PRIMARY KEY, account_key INTEGER NOT NULL REFERENCES accounts (key),

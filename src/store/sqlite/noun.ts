@@ -6,6 +6,7 @@ import type { Clock } from "../../clock.ts";
 import type { AuditEntry } from "../../model/audit.ts";
 import type { NewEvent } from "../../model/event.ts";
 import type { NewSuppression, NxdomainRecheck } from "../../model/suppression.ts";
+import type { WarmupSend } from "../../model/warmup.ts";
 import type { Tally } from "../batch-counters.ts";
 import type { Touches } from "../changes.ts";
 import type { StatisticsStore } from "../interface/statistics.ts";
@@ -25,6 +26,7 @@ export interface Writing {
   recordEvent(event: NewEvent): void;
   addSuppression(entry: NewSuppression, at: number): unknown;
   addNxdomainRecheck(look: NxdomainRecheck): void;
+  countWarmup(send: WarmupSend): void;
 }
 
 /** What the calls of every noun are made of. */

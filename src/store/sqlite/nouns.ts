@@ -29,6 +29,7 @@ import { shaping } from "./shaping.ts";
 import { smtpCredentials } from "./smtp-credentials.ts";
 import { statistics } from "./statistics.ts";
 import { suppressions } from "./suppressions.ts";
+import { warmups } from "./warmups.ts";
 import { webhooks } from "./webhooks.ts";
 
 const nouns = {
@@ -58,6 +59,7 @@ const nouns = {
   smtpCredentials,
   statistics,
   suppressions,
+  warmups,
   webhooks,
 };
 

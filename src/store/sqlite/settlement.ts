@@ -4,6 +4,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { NewEvent } from "../../model/event.ts";
 import type { NewSuppression, NxdomainRecheck } from "../../model/suppression.ts";
+import type { WarmupSend } from "../../model/warmup.ts";
 import type { Tally } from "../batch-counters.ts";
 import type { QueueStore } from "../interface/queue.ts";
 import { packSettlement, type PackedSettlement } from "../settlement-packing.ts";
@@ -13,6 +14,7 @@ export interface SettlementParts {
   recordEvent(event: NewEvent): void;
   addSuppression(entry: NewSuppression, at: number): unknown;
   addNxdomainRecheck(look: NxdomainRecheck): void;
+  countWarmup(send: WarmupSend): void;
 }
 
 export function createSettlementWrites(db: Database, tally: Tally, parts: SettlementParts) {
@@ -38,6 +40,7 @@ export function createSettlementWrites(db: Database, tally: Tally, parts: Settle
 
   return {
     settle(s: PackedSettlement): boolean {
+      if (s.warmup) parts.countWarmup(s.warmup); // it was sent, whatever became of the lease
       const settled = update.get(s);
       if (!settled) return false;
       if (s.dueAt === null) tally.change(s.accountKey, -1, -settled.bytes);
@@ -54,7 +57,8 @@ export function createSettlementWrites(db: Database, tally: Tally, parts: Settle
 export const settlements = noun({
   commands: (db: Database, { tally, ...parts }: Writing) => createSettlementWrites(db, tally, parts),
   touches: {
-    settle(touch, { accountKey, at, suppression, catchInInbox }, result) {
+    settle(touch, { accountKey, at, suppression, catchInInbox, warmup }, result) {
+      if (warmup) touch(accountKey, "ip_pools");
       if (result === false) return;
       touch(accountKey, "messages", at);
       touch(accountKey, "events", at);

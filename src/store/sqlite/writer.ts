@@ -12,6 +12,7 @@ import { createNxdomainRecheckWrites } from "./nxdomain-rechecks.ts";
 import { countUnsent } from "./queue-unsent.ts";
 import { createStatsGather } from "./stats-gather.ts";
 import { createSuppressionWrites } from "./suppressions.ts";
+import { createWarmupCount } from "./warmups.ts";
 
 export function createWriter(db: Database) {
   const tally = createTally(countUnsent(db));
@@ -22,6 +23,7 @@ export function createWriter(db: Database) {
   const { recordEvent } = createEventWrites(db, tally, sequences);
   const { addSuppression } = createSuppressionWrites(db);
   const { addNxdomainRecheck } = createNxdomainRecheckWrites(db, addSuppression);
+  const { countWarmup } = createWarmupCount(db);
   const commands = prepareCommands(db, {
     tally,
     sequences,
@@ -30,6 +32,7 @@ export function createWriter(db: Database) {
     recordEvent,
     addSuppression,
     addNxdomainRecheck,
+    countWarmup,
   });
   return {
     commands: { ...commands, ...createIdempotentWrite(db, tally, { answers, audit }, commands) },

@@ -20,6 +20,7 @@ import { shapingContract } from "./shaping.ts";
 import { smtpCredentialContract } from "./smtp-credentials.ts";
 import { suppressionContract } from "./suppressions.ts";
 import { textContract } from "./text.ts";
+import { warmupContract } from "./warmups.ts";
 import { webhookContract } from "./webhooks.ts";
 import type { OpenStore } from "./opened.ts";
 
@@ -43,6 +44,7 @@ const contracts = [
   smtpCredentialContract,
   suppressionContract,
   textContract,
+  warmupContract,
   webhookContract,
 ];
 

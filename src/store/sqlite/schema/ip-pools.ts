@@ -1,4 +1,5 @@
 // IP pools, the addresses in them, and whose an address is.
+import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { accounts } from "./accounts.ts";
 
@@ -30,7 +31,8 @@ export const ipAddresses = sqliteTable(
     hostname: text("hostname"),
     weight: integer("weight").notNull(),
     paused: integer("paused").notNull(),
-    warmup: integer("warmup"),
+    /** null: it does not warm up. */
+    warmupStartedAt: integer("warmup_started_at"),
     ptr: text("ptr"),
     ptrOk: integer("ptr_ok"),
     /** JSON: the zones that list it. */
@@ -38,7 +40,12 @@ export const ipAddresses = sqliteTable(
     createdAt: integer("created_at").notNull(),
     updatedAt: integer("updated_at").notNull(),
   },
-  (table) => [index("ip_addresses_pool").on(table.poolKey)],
+  (table) => [
+    index("ip_addresses_pool").on(table.poolKey),
+    index("ip_addresses_warming")
+      .on(table.warmupStartedAt)
+      .where(sql`warmup_started_at IS NOT NULL`),
+  ],
 );
 
 /** Whether the machine of a node has an address, as that node saw it last; no row: it has not looked. */
@@ -52,6 +59,18 @@ export const nodeAddresses = sqliteTable(
     bindable: integer("bindable").notNull(),
   },
   (table) => [primaryKey({ columns: [table.address, table.node] })],
+);
+
+/** What an address has sent to a provider on a day of its warm-up, in days since 1970-01-01 UTC. */
+export const warmupCounts = sqliteTable(
+  "warmup_counts",
+  {
+    address: text("address").notNull(),
+    provider: text("provider").notNull(),
+    day: integer("day").notNull(),
+    sent: integer("sent").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.day, table.address, table.provider] })],
 );
 
 /** Addresses that belong to an account, whether it has them in a pool or not. */
