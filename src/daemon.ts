@@ -6,6 +6,7 @@ import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
 import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
+import { createTrust } from "./delivery/trust.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
@@ -16,6 +17,8 @@ import { createJobs } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
 import { theNode } from "./model/node.ts";
+import { createFetch } from "./mta-sts/fetch.ts";
+import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
@@ -159,12 +162,24 @@ async function build({
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
   );
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
+  const secureContext = createTrust();
+  const { allowNetworks } = config.outbound;
+  const mtaSts = createMtaSts({
+    store,
+    resolver,
+    fetch: createFetch({ resolver, allowNetworks, secureContext, clock }),
+    clock,
+    log: log.component("mta-sts"),
+  });
   const delivery = createDelivery({
     resolver,
     outbound: config.outbound,
     hostname: config.hostname,
     isOurs: localAddresses(mailListeners),
     mailPorts: portsOf(mailListeners),
+    mtaStsOf: mtaSts.policyOf,
+    tlsFor: () => undefined,
+    secureContext,
     clock,
     log: log.component("delivery"),
     random: Math.random,
@@ -330,6 +345,7 @@ async function build({
     async start() {},
     async stop() {
       unsubscribe();
+      mtaSts.stop();
       await delivery.stop();
       await signing.stop();
       await parsing.stop();

@@ -29,7 +29,7 @@ const table: Record<string, string> = {
   config: "mail model word-list",
   // What stands on the machine.
   store: "clock cursor fairness ids log model thread",
-  dns: "clock fairness log mail",
+  dns: "clock fairness log mail model",
   tls: "clock config log service",
   signing: "log mail thread",
   parsing: "clock errors log mail thread",
@@ -40,6 +40,7 @@ const table: Record<string, string> = {
   pools: "clock dns errors log model service store",
   suppressions: "clock dns log mail model service store",
   stats: "clock cursor errors model service store",
+  "mta-sts": "clock dns fairness log model store",
   // What is done with mail.
   "sending-pause": "clock config errors log model service store",
   delivery: "clock config dns fairness log mail model pools",
@@ -64,7 +65,7 @@ const table: Record<string, string> = {
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access boot clock config delivery domains events feedback http ids jobs log mail maintenance model notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
+    "access boot clock config delivery domains events feedback http ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
   bin: "cli daemon setup",
 };
 

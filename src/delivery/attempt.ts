@@ -13,9 +13,11 @@ import { shareOf, targetOf, tryTarget } from "./target.ts";
 import type { AttemptDeps, NoSource } from "./target.ts";
 import { Dialogue } from "./dialogue.ts";
 import { Failures, weights } from "./failures.ts";
+import { hostTlsOf } from "./host-tls.ts";
 import { hostsToLookUp, LookupTime } from "./lookups.ts";
 import { local, localOutcome } from "./outcome.ts";
 import type { Target } from "./session.ts";
+import type { HostTls } from "./tls-policy.ts";
 
 /** What the walks of one attempt share. */
 interface Progress {
@@ -69,9 +71,14 @@ async function walkHosts(
       break;
     }
     progress.otherFamily ||= found.otherFamily;
-    for (const address of idleFirst(deps, request, host, found.addresses)) {
+    const tls = await hostTlsOf(deps, request, host, found, progress.time);
+    if (tls.kind === "failed" || tls.kind === "forbidden") {
+      failures.noteTls(tls);
+      continue;
+    }
+    for (const address of idleFirst(deps, request, host, found.addresses, tls)) {
       if (progress.dialled >= maxAddresses) break;
-      const target = targetOf(deps, request, host, address);
+      const target = targetOf(deps, request, host, address, tls);
       const deadMs = deps.pool.has(target.key)
         ? null
         : deps.addresses.deadSince(target.address, target.port, target.source);
@@ -135,9 +142,11 @@ function idleFirst(
   request: AttemptRequest,
   host: string,
   addresses: HostAddress[],
+  tls: HostTls,
 ): HostAddress[] {
   if (addresses.length < 2) return addresses;
-  const idle = (address: HostAddress): boolean => deps.pool.has(targetOf(deps, request, host, address).key);
+  const idle = (address: HostAddress): boolean =>
+    deps.pool.has(targetOf(deps, request, host, address, tls).key);
   const first = addresses.find(idle);
   return first ? [first, ...addresses.filter((other) => other !== first)] : addresses;
 }

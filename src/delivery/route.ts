@@ -8,6 +8,7 @@ import { mailHosts } from "../dns/mx.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import { untried } from "../mail/outcome.ts";
+import type { MtaStsPolicy } from "../model/mta-sts.ts";
 import type { Route } from "./delivery.ts";
 import { local, localOutcome } from "./outcome.ts";
 import type { LocalFailure } from "./outcome.ts";
@@ -22,6 +23,8 @@ const providers: [group: string, suffixes: string[]][] = [
 export interface RouteDeps {
   resolver: Resolver;
   smartHost: SmartHost | null;
+  /** The MTA-STS policy of a domain; null: it has none. Never rejects. */
+  mtaStsOf: (domain: string, owner: Owner) => Promise<MtaStsPolicy | null>;
   clock: Clock;
   /** [0, 1) */
   random: () => number;
@@ -35,11 +38,19 @@ export async function findRoute(deps: RouteDeps, domain: string, owner: Owner): 
       kind: "hosts",
       group: "smart-host",
       hosts: [{ host: smartHost.host.toLowerCase(), preference: 0 }],
+      authenticated: false,
+      mtaSts: null,
     };
   const found = await mailHosts(deps.resolver, domain, deps.random, owner);
   switch (found.kind) {
     case "hosts":
-      return { kind: "hosts", group: groupOf(found.hosts[0]?.host ?? domain), hosts: found.hosts };
+      return {
+        kind: "hosts",
+        group: groupOf(found.hosts[0]?.host ?? domain),
+        hosts: found.hosts,
+        authenticated: found.authenticated,
+        mtaSts: await deps.mtaStsOf(domain, owner),
+      };
     case "null_mx":
       return undeliverable(deps.clock, local.nullMx, `${domain} accepts no mail (null MX)`);
     case "nxdomain":

@@ -1,5 +1,4 @@
-// Composes the module: one connection pool, one cache of dead addresses and one trust store for all attempts.
-import { createSecureContext, getCACertificates } from "node:tls";
+// Composes the module: one connection pool and one cache of dead addresses for all attempts.
 import type { SecureContext } from "node:tls";
 import type { Clock } from "../clock.ts";
 import type { OutboundConfig } from "../config.ts";
@@ -10,9 +9,11 @@ import { runAttempt } from "./attempt.ts";
 import type { AttemptDeps } from "./target.ts";
 import type { Delivery } from "./delivery.ts";
 import { HeloHosts } from "./helo-hosts.ts";
+import type { HostTlsDeps } from "./host-tls.ts";
 import { LookupTime, maxHostsLookedUp } from "./lookups.ts";
 import { Pool } from "./pool.ts";
-import { findRoute } from "./route.ts";
+import { findRoute, type RouteDeps } from "./route.ts";
+import { TlsHosts } from "./tls-hosts.ts";
 
 export interface DeliveryDeps {
   resolver: Resolver;
@@ -23,6 +24,11 @@ export interface DeliveryDeps {
   isOurs: (address: string, port: number) => boolean;
   /** Ports that this program takes mail at. */
   mailPorts: readonly number[];
+  mtaStsOf: RouteDeps["mtaStsOf"];
+  /** The operator's rule of a recipient domain, which comes before outbound.tls. */
+  tlsFor: HostTlsDeps["tlsFor"];
+  /** Certificates that are trusted. */
+  secureContext: () => SecureContext;
   clock: Clock;
   log: Log;
   /** [0, 1): the order of equals. */
@@ -33,13 +39,11 @@ export interface DeliveryDeps {
   mayUse?: (address: string) => boolean;
   /** Called when an address of a pool is not one of this machine's. */
   onUnusable?: (address: string) => void;
-  /** PEM certificates to trust in place of the system's and NODE_EXTRA_CA_CERTS. */
-  trusted?: string[];
 }
 
 /** The SMTP client of the queue. Nothing is opened before the first attempt. */
 export function createDelivery(deps: DeliveryDeps): Delivery {
-  const { resolver, outbound, hostname, isOurs, mailPorts, clock, log, random } = deps;
+  const { resolver, outbound, hostname, isOurs, mailPorts, mtaStsOf, clock, log, random } = deps;
   const { smartHost } = outbound;
   const pool = new Pool({
     clock,
@@ -47,7 +51,6 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     mayUse: deps.mayUse ?? (() => true),
   });
   const cut = new AbortController();
-  let context: SecureContext | null = null;
   const login =
     smartHost?.user != null && smartHost.password !== null
       ? {
@@ -60,6 +63,9 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     addresses: createAddresses({ resolver, outbound, hostname, isOurs, mailPorts, clock, random }),
     pool,
     heloHosts: new HeloHosts(clock),
+    tlsHosts: new TlsHosts(clock),
+    resolver,
+    tlsFor: deps.tlsFor,
     outbound,
     random,
     onUnusable: deps.onUnusable ?? (() => undefined),
@@ -69,11 +75,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       timeouts: outbound.timeouts,
       login,
       cut: cut.signal,
-      secureContext: () => (context ??= createSecureContext({ ca: deps.trusted ?? trustStore() })),
+      secureContext: deps.secureContext,
     },
   };
   return {
-    route: (domain, owner) => findRoute({ resolver, smartHost, clock, random }, domain, owner),
+    route: (domain, owner) => findRoute({ resolver, smartHost, mtaStsOf, clock, random }, domain, owner),
     async families({ hosts }, own, owner) {
       const asked = hosts.slice(0, maxHostsLookedUp);
       const time = new LookupTime(clock);
@@ -105,15 +111,4 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     reconsider: () => pool.reconsider(),
     stop: () => pool.stop(),
   };
-}
-
-/** The system's roots and NODE_EXTRA_CA_CERTS; Node's own where the system has none. */
-function trustStore(): string[] {
-  const system = getCACertificates("system");
-  return [
-    ...new Set([
-      ...(system.length > 0 ? system : getCACertificates("bundled")),
-      ...getCACertificates("extra"),
-    ]),
-  ];
 }

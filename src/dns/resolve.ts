@@ -15,6 +15,7 @@ import type { Question, QuestionType, Reply, WireRecord } from "./message.ts";
 import type { DnsAnswer, Resolver } from "./resolver.ts";
 import { parseServer, showServer, systemServers } from "./servers.ts";
 import type { DnsServerAddress } from "./servers.ts";
+import { readTlsa } from "./tlsa.ts";
 import { createTransport } from "./transport.ts";
 import type { Exchange } from "./transport.ts";
 
@@ -153,6 +154,7 @@ function askedBy(lookup: Lookup, stop: () => void): Resolver {
     txt: (name, owner = "") => ask(name, "TXT", owner, value),
     cname: (name, owner = "") => ask(name, "CNAME", owner, value),
     ptr: (address, owner = "") => ask(reverseName(address), "PTR", owner, value),
+    tlsa: (name, owner = "") => ask(name, "TLSA", owner, (record) => readTlsa(record.value)),
     stop,
   };
 }

@@ -15,6 +15,7 @@ import type { InboxStore } from "./interface/inbox.ts";
 import type { IpPoolStore } from "./interface/ip-pools.ts";
 import type { MaintenanceStore } from "./interface/maintenance.ts";
 import type { MessageStore } from "./interface/messages.ts";
+import type { MtaStsStore } from "./interface/mta-sts.ts";
 import type { NxdomainRecheckStore } from "./interface/nxdomain-rechecks.ts";
 import type { QueueStore } from "./interface/queue.ts";
 import type { ReportStore } from "./interface/reports.ts";
@@ -36,6 +37,7 @@ export interface Store
     QueueStore,
     SendingPauseStore,
     MaintenanceStore,
+    MtaStsStore,
     ReportStore,
     EventStore,
     SuppressionStore,

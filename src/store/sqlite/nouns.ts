@@ -14,6 +14,7 @@ import { inbox } from "./inbox.ts";
 import { ipPools } from "./ip-pools.ts";
 import { maintenance } from "./maintenance.ts";
 import { messages } from "./messages.ts";
+import { mtaSts } from "./mta-sts.ts";
 import type { Parts, Writing } from "./noun.ts";
 import { nxdomainRechecks } from "./nxdomain-rechecks.ts";
 import { queue } from "./queue.ts";
@@ -40,6 +41,7 @@ const nouns = {
   ipPools,
   maintenance,
   messages,
+  mtaSts,
   nxdomainRechecks,
   queue,
   reports,

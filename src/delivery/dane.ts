@@ -1,0 +1,61 @@
+// Whether the certificate that a mail host showed matches its TLSA records (RFC 7672 §3, RFC 7671). Usage 3 is about the
+// host's own certificate, whatever names and dates stand in it; usage 2 about an authority above it, and then names and
+// dates count. Pure. A server chooses how long its chain is, so the steps up it and their signatures are few.
+import { createHash } from "node:crypto";
+import type { X509Certificate } from "node:crypto";
+import type { TlsaRecord } from "../dns/tlsa.ts";
+
+/** Of a chain that is read: longer ones are not in use. */
+const maxChain = 10;
+
+/** Why no record matches; null: one does. `names`: those that a certificate under usage 2 may be for. `now`: Unix milliseconds. */
+export function daneProblem(
+  leaf: X509Certificate,
+  records: TlsaRecord[],
+  names: string[],
+  now: number,
+): string | null {
+  if (records.some((record) => record.usage === 3 && matches(leaf, record))) return null;
+  const anchors = records.filter((record) => record.usage === 2);
+  if (anchors.length === 0) return "its certificate matches none of its TLSA records";
+  const chain = chainOf(leaf);
+  const top = chain.findIndex((certificate) => anchors.some((record) => matches(certificate, record)));
+  if (top === -1) return "neither its certificate nor one above it matches its TLSA records";
+  const problem = signatureProblem(chain.slice(0, top + 1), now);
+  if (problem !== null) return problem;
+  return names.some((name) => leaf.checkHost(name) !== undefined)
+    ? null
+    : `its certificate is not for ${names.join(" or ")}`;
+}
+
+/** The certificates as the server sent them, its own first. */
+function chainOf(leaf: X509Certificate): X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  for (let at: X509Certificate | undefined = leaf; at && chain.length < maxChain; at = at.issuerCertificate)
+    chain.push(at);
+  return chain;
+}
+
+/** Each is within its dates and signed by the next. */
+function signatureProblem(chain: X509Certificate[], now: number): string | null {
+  for (const [i, certificate] of chain.entries()) {
+    if (now < certificate.validFromDate.getTime()) return "a certificate of its chain is not valid yet";
+    if (now > certificate.validToDate.getTime()) return "a certificate of its chain has expired";
+    const issuer = chain[i + 1];
+    if (issuer === undefined) continue;
+    if (!issuer.ca || !certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey))
+      return "its certificate is not signed by the authority that its TLSA records name";
+  }
+  return null;
+}
+
+function matches(certificate: X509Certificate, { selector, matching, data }: TlsaRecord): boolean {
+  const bytes =
+    selector === 0 ? certificate.raw : certificate.publicKey.export({ type: "spki", format: "der" });
+  if (matching === 0) return bytes.toString("hex") === data;
+  return (
+    createHash(matching === 1 ? "sha256" : "sha512")
+      .update(bytes)
+      .digest("hex") === data
+  );
+}

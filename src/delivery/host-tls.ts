@@ -1,0 +1,64 @@
+// What is asked of the TLS of one host of an attempt: tls-policy.ts decides, here are the facts for it. TLSA records are
+// looked up only where the DNS vouches for the MX and the addresses that led there (RFC 7672 §2.2). A look-up that fails
+// may be an attack, so the host is left out then (RFC 7672 §2.1.1).
+import type { OutboundConfig } from "../config.ts";
+import type { Resolver } from "../dns/resolver.ts";
+import { tlsaName } from "../dns/tlsa.ts";
+import type { Owner } from "../fairness.ts";
+import type { OutboundTls } from "../model/tls.ts";
+import type { HostLookup } from "./addresses.ts";
+import type { AttemptRequest } from "./delivery.ts";
+import type { LookupTime } from "./lookups.ts";
+import { asConfigured, hostTls, type HostTls, type HostTlsa } from "./tls-policy.ts";
+
+export interface HostTlsDeps {
+  resolver: Pick<Resolver, "tlsa">;
+  outbound: Pick<OutboundConfig, "tls" | "port" | "smartHost">;
+  /** The operator's rule of a recipient domain, which comes before outbound.tls; undefined: there is none. */
+  tlsFor: (domain: string) => OutboundTls | undefined;
+}
+
+/** Why a host may not be dialled, or what its TLS must be. */
+export type HostTlsResult = HostTls | { kind: "forbidden"; why: string } | { kind: "failed"; why: string };
+
+export async function hostTlsOf(
+  { resolver, outbound, tlsFor }: HostTlsDeps,
+  { job, route }: AttemptRequest,
+  host: string,
+  { tlsaNames }: Extract<HostLookup, { kind: "addresses" }>,
+  time: LookupTime,
+): Promise<HostTlsResult> {
+  if (outbound.smartHost !== null) return asConfigured(outbound.smartHost.tls);
+  const { domain } = job;
+  const { mtaSts } = route;
+  const names = route.authenticated ? tlsaNames : [];
+  const lookUp = () => tlsaOf(resolver, names, outbound.port, job.message.accountKey);
+  const found = names.length === 0 ? noTlsa : await time.waitFor(lookUp, true);
+  if (found === null || found.kind === "failed") {
+    const why = found?.why ?? "no answer in the time of this attempt";
+    return { kind: "failed", why: `the DNS lookup of the TLSA records of ${host} failed: ${why}` };
+  }
+  const operator = tlsFor(domain) ?? outbound.tls;
+  const tls = hostTls({ domain, host, operator, tlsa: found.tlsa, mtaSts });
+  if (tls.kind !== "forbidden") return tls;
+  return { kind: "forbidden", why: `the MTA-STS policy of ${domain} does not name the MX ${host}` };
+}
+
+type Tlsa = { kind: "known"; tlsa: HostTlsa | null } | { kind: "failed"; why: string };
+const noTlsa: Tlsa = { kind: "known", tlsa: null };
+
+/** Of the first name that has records; without one that has, null. */
+async function tlsaOf(
+  resolver: Pick<Resolver, "tlsa">,
+  names: string[],
+  port: number,
+  owner: Owner,
+): Promise<Tlsa> {
+  for (const base of names) {
+    const answer = await resolver.tlsa(tlsaName(base, port), owner);
+    if (answer.kind === "failed") return answer;
+    if (answer.kind === "found" && answer.authenticated)
+      return { kind: "known", tlsa: { base, records: answer.records } };
+  }
+  return noTlsa;
+}
