@@ -48,7 +48,7 @@ const table: Record<string, string> = {
   queue: "clock config events fairness ids log mail model pools service store suppressions",
   outbound: "clock delivery fairness mail model pools queue sandbox store",
   submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
-  webhooks: "clock config dns errors events log model service store",
+  webhooks: "clock config dns errors events fairness log model service store",
   notifications: "clock config domains ids log mail model pools store submission webhooks",
   feedback: "access clock config dns events log mail model notifications store suppressions",
   // What keeps the appliance running.

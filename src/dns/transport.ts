@@ -4,16 +4,16 @@
 // repeat (draft-vixie-dnsext-dns0x20). Owners share the sockets, and a question that hangs gives way to the next.
 // Which server is asked, and again, is resolve.ts's.
 import { randomInt } from "node:crypto";
-import { createSocket } from "node:dgram";
+import { createSocket, type Socket } from "node:dgram";
 import { connect } from "node:net";
 import type { Clock, Timer } from "../clock.ts";
 import { createFairSlots } from "../fairness.ts";
 import type { Owner } from "../fairness.ts";
+import { createTurns, type Turns } from "../fairness/turns.ts";
 import type { Log } from "../log.ts";
 import { decodeReply, encodeQuery, MalformedReply, mixedCase } from "./message.ts";
 import type { Question, Reply } from "./message.ts";
 import { showServer } from "./servers.ts";
-import { createTurns, type Turns } from "./turns.ts";
 import type { DnsServerAddress } from "./servers.ts";
 
 export type Exchange =
@@ -43,6 +43,10 @@ const maxInFlight = 256;
 const patienceMs = 200;
 /** Questions in flight for longer than that, on top. */
 const maxHanging = 2048;
+/** Questions that are sent in one turn of the event loop: each takes about a tenth of a millisecond of it. */
+const sendsPerTurn = 16;
+/** A long reply takes milliseconds to read. */
+const readEveryMs = 8;
 /** Datagrams that are not our reply, before a guessing attacker is taken for one. */
 const maxStrays = 64;
 /** After a reply in another case, which may be forged, the right one is waited for. */
@@ -79,7 +83,8 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
   const slots = createFairSlots({ slots: maxInFlight, patienceMs, lingering: maxHanging, clock });
   const open = new Set<Finish>();
   const caseLostUntil = new Map<string, number>();
-  const tcp = overTcp(createTurns(clock));
+  const udp = overUdp(createTurns({ clock, pieces: sendsPerTurn, everyMs: 0 }));
+  const tcp = overTcp(createTurns({ clock, pieces: 1, everyMs: readEveryMs }));
   let running = true;
 
   const converse = (talk: Conversation, query: Omit<Query, "id">, end: AbortSignal): Promise<Heard> =>
@@ -117,7 +122,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
     const key = showServer(server);
     for (let tries = 0; tries < 2 && (caseLostUntil.get(key) ?? 0) <= clock.monotonic(); tries++) {
       const mixed = { ...question, name: mixedCase(question.name) };
-      const heard = await converse(overUdp, { ...asked, question: mixed, exact: true }, end);
+      const heard = await converse(udp, { ...asked, question: mixed, exact: true }, end);
       if (heard.kind !== "other_case") return heard;
       if (tries === 0) continue;
       caseLostUntil.set(key, clock.monotonic() + caseLostMs);
@@ -126,7 +131,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
         "a DNS server does not preserve the case of the queried name; 0x20 is not used with it",
       );
     }
-    return converse(overUdp, { ...asked, exact: false }, end);
+    return converse(udp, { ...asked, exact: false }, end);
   };
 
   const exchange = async (asked: Omit<Query, "id" | "exact">, end: AbortSignal): Promise<Exchange> => {
@@ -155,28 +160,35 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
   };
 }
 
-const overUdp: Conversation = (query, finish) => {
-  const { server, id, question, edns } = query;
-  const socket = createSocket(server.family === 6 ? "udp6" : "udp4");
-  let strays = 0;
-  let closed = false;
-  socket.on("error", (error) => finish({ kind: "failed", why: error.message }));
-  socket.on("message", (bytes) => {
-    const result = understand(bytes, query);
-    if (result) finish(result);
-    else if (++strays > maxStrays)
-      finish({ kind: "failed", why: "too many answers that were not to this question" });
-  });
-  // Without a callback a failed connect, such as without a route to an IPv6 server, is an 'error' event.
-  socket.once("connect", () => {
-    if (!closed) socket.send(encodeQuery(id, question, edns));
-  });
-  socket.connect(server.port, server.address);
-  return () => {
-    closed = true;
-    socket.close();
+/** Each question has a socket, and so a port, of its own. Hundreds that time out together are asked again by turns. */
+const overUdp =
+  (turns: Turns): Conversation =>
+  (query, finish) => {
+    const { server, id, question, edns, owner } = query;
+    let socket: Socket | null = null;
+    let strays = 0;
+    let closed = false;
+    turns(owner, () => {
+      if (closed) return;
+      socket = createSocket(server.family === 6 ? "udp6" : "udp4");
+      socket.on("error", (error) => finish({ kind: "failed", why: error.message }));
+      socket.on("message", (bytes) => {
+        const result = understand(bytes, query);
+        if (result) finish(result);
+        else if (++strays > maxStrays)
+          finish({ kind: "failed", why: "too many answers that were not to this question" });
+      });
+      // Without a callback a failed connect, such as without a route to an IPv6 server, is an 'error' event.
+      socket.once("connect", () => {
+        if (!closed) socket?.send(encodeQuery(id, question, edns));
+      });
+      socket.connect(server.port, server.address);
+    });
+    return () => {
+      closed = true;
+      socket?.close();
+    };
   };
-};
 
 /** Replies over TCP are large: they are read one by one, owners by turns. */
 const overTcp =

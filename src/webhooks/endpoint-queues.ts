@@ -122,7 +122,7 @@ export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
       const url = readEndpointUrl(endpoint.url);
       if (queue.connections?.origin === url.origin) return queue.connections.pool;
       void queue.connections?.pool.close();
-      const pool = post.open(url, queueSlots);
+      const pool = post.open(url, queueSlots, queue.accountKey);
       queue.connections = { origin: url.origin, pool };
       return pool;
     },

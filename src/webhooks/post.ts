@@ -7,6 +7,7 @@ import { createSecureContext, getCACertificates } from "node:tls";
 import { buildConnector, Pool } from "undici";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import { createTurns } from "../fairness/turns.ts";
 import type { Endpoint } from "../model/webhook.ts";
 import { answerText, longestText } from "./answer-text.ts";
 import type { SsrfFilter } from "./ssrf-filter.ts";
@@ -17,6 +18,8 @@ declare const __VERSION__: string;
 
 /** Of a longer answer the rest is not read and the connection is closed. */
 const longestAnswer = 64 * 1024;
+/** Connections that begin in a turn of the loop: each takes most of a millisecond of it, with TLS. */
+const connectsPerTurn = 4;
 
 export interface Answer {
   delivered: boolean;
@@ -30,8 +33,8 @@ export interface Answer {
 }
 
 export interface Post {
-  /** Kept connections to the endpoint's host, at most `connections`. The caller destroys it. */
-  open(url: URL, connections: number): Pool;
+  /** Kept connections to the host of an account's endpoint, at most `connections`. The caller destroys it. */
+  open(url: URL, connections: number, accountKey: number): Pool;
   /** Never rejects: where `connect` throws, that is a failed attempt too. */
   post(
     connect: () => Pool,
@@ -53,8 +56,9 @@ export function createPost(deps: {
       ? {}
       : { ca: [...getCACertificates("default"), readFileSync(config.caFile, "utf8")] };
   const secureContext = createSecureContext({ ...trust, minVersion: "TLSv1.2" });
-  /** One a pool: it keeps TLS sessions by host name. */
-  const connector = (): buildConnector.connector => {
+  const turns = createTurns({ clock, pieces: connectsPerTurn, everyMs: 0 });
+  /** One a pool: it keeps TLS sessions by host name. Accounts take turns to connect. */
+  const connector = (accountKey: number): buildConnector.connector => {
     const connect = buildConnector({
       allowH2: false,
       lookup: ssrfFilter.lookup,
@@ -63,11 +67,13 @@ export function createPost(deps: {
       timeout: config.timeoutMs,
     });
     return (options, callback) =>
-      connect(options, (...[error, socket]) => {
-        if (error !== null) return callback(error, null);
-        skipContinues(socket);
-        callback(null, socket);
-      });
+      turns(accountKey, () =>
+        connect(options, (...[error, socket]) => {
+          if (error !== null) return callback(error, null);
+          skipContinues(socket);
+          callback(null, socket);
+        }),
+      );
   };
 
   const exchange = async (
@@ -101,13 +107,13 @@ export function createPost(deps: {
   };
 
   return {
-    open: (url, connections) =>
+    open: (url, connections, accountKey) =>
       new Pool(url.origin, {
         connections,
         allowH2: false,
         headersTimeout: 0, // the one deadline of `post` rules
         bodyTimeout: 0,
-        connect: connector(),
+        connect: connector(accountKey),
       }),
     async post(connect, endpoint, event, attempt) {
       const startedAt = clock.monotonic();

@@ -72,7 +72,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     checkUrl: (url) => ssrfFilter.check(url),
     async test(endpoint, type) {
       const event = deps.recorder.test(endpoint, type === undefined ? undefined : knownType(type));
-      const pool = post.open(readEndpointUrl(endpoint.url), 1);
+      const pool = post.open(readEndpointUrl(endpoint.url), 1, endpoint.accountKey);
       try {
         const { body: _body, ...answer } = await post.post(() => pool, endpoint, event, 1);
         return { ...answer, eventId: event.id };

@@ -28,12 +28,13 @@ test("owners take queue, each one's calls in their order", () => {
   expect(queue.take(0)).toEqual([]);
 });
 
-test("a batch has what is written in ten milliseconds, or in as long as a commit takes", () => {
+test("a batch has what is written in ten milliseconds, or in as long as a commit takes, twenty at most", () => {
   const queue = waiting({ 1: 500 });
   queue.measured({ owner: 1, command: "settle" }, 0.5, 1);
   expect(queue.take(0)).toHaveLength(20);
-  expect(queue.take(50)).toHaveLength(100);
-  expect(queue.size).toBe(380);
+  expect(queue.take(15)).toHaveLength(30);
+  expect(queue.take(50)).toHaveLength(40);
+  expect(queue.size).toBe(410);
 });
 
 test("what a call costs is its owner's of that command: cheap ones beside it say nothing", () => {

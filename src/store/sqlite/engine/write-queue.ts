@@ -7,7 +7,9 @@ import { Fifo } from "../../../fairness/fifo.ts";
 
 const mostCalls = 1000;
 const mostBytes = 4 * 1024 * 1024;
-const leastBatchMs = 10;
+const batchMs = 10;
+/** On a slow disk a batch may be written for as long as its commit takes, and no longer than this: everybody waits for it. */
+const longestBatchMs = 20;
 /** However many owners there are, one has this of a batch. */
 const leastShareMs = 0.2;
 /** What a call costs whose like has not been measured. */
@@ -20,7 +22,7 @@ export const noAccount = "";
 export interface WriteQueue<T extends QueuedWrite> {
   readonly size: number;
   push(item: T): void;
-  /** The next batch. `commitMs`: what a commit takes; a batch may be written for as long. */
+  /** The next batch. `commitMs`: what a commit takes; on a slow disk a batch may be written for as long, within limits. */
   take(commitMs: number): T[];
   /** So many calls of an owner, one behind the other and of one command, were written in `ms`. */
   measured(like: Pick<QueuedWrite, "owner" | "command">, ms: number, calls: number): void;
@@ -118,7 +120,7 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
       togetherBytes += item.bytes;
     },
     take(commitMs) {
-      const mostMs = Math.max(leastBatchMs, commitMs);
+      const mostMs = Math.min(Math.max(batchMs, commitMs), longestBatchMs);
       if (together.length > 0) {
         const fits = together.length <= mostCalls && togetherBytes <= mostBytes && msOf(together) <= mostMs;
         const all = takeTogether();

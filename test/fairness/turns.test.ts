@@ -1,11 +1,11 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { createTurns } from "../../src/dns/turns.ts";
+import { createTurns } from "../../src/fairness/turns.ts";
 import { ManualClock } from "../support/clock.ts";
 
 test("pieces of work that come at once run in their order, one each eight milliseconds", async () => {
   const clock = new ManualClock();
-  const turns = createTurns(clock);
+  const turns = createTurns({ clock, pieces: 1, everyMs: 8 });
   const ran: number[] = [];
   for (let n = 0; n < 3; n++) turns(1, () => ran.push(n));
   await turn();
@@ -20,7 +20,7 @@ test("pieces of work that come at once run in their order, one each eight millis
 
 test("owners take turns, and one that comes late waits for a single piece of another's", async () => {
   const clock = new ManualClock();
-  const turns = createTurns(clock);
+  const turns = createTurns({ clock, pieces: 1, everyMs: 8 });
   const ran: string[] = [];
   for (let n = 0; n < 100; n++) turns("greedy", () => ran.push("greedy"));
   await turn();
@@ -31,7 +31,7 @@ test("owners take turns, and one that comes late waits for a single piece of ano
 
 test("work that brings more runs before it, and after a rest there is no wait", async () => {
   const clock = new ManualClock();
-  const turns = createTurns(clock);
+  const turns = createTurns({ clock, pieces: 1, everyMs: 8 });
   const ran: string[] = [];
   turns(1, () => {
     ran.push("first");
@@ -45,4 +45,17 @@ test("work that brings more runs before it, and after a rest there is no wait", 
   turns(1, () => ran.push("later"));
   await turn();
   expect(ran.at(-1)).toBe("later");
+});
+
+test("several pieces run in a turn of the loop where they may, the others in the next ones", async () => {
+  const turns = createTurns({ clock: new ManualClock(), pieces: 3, everyMs: 0 });
+  const ran: string[] = [];
+  for (let n = 0; n < 7; n++) turns("greedy", () => ran.push("greedy"));
+  await turn();
+  expect(ran).toHaveLength(3);
+  turns("other", () => ran.push("other"));
+  await turn();
+  expect(ran.slice(3)).toEqual(["greedy", "other", "greedy"]);
+  await turn();
+  expect(ran).toHaveLength(8);
 });

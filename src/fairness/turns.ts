@@ -1,15 +1,21 @@
-// Runs work that costs milliseconds one piece every few milliseconds, so that a burst does not block the event loop and
-// one owner's work does not delay others'. Owners take turns.
+// Runs pieces of work that cost the event loop a millisecond or more a few at a time, so that a burst does not block it
+// and one owner's work does not delay others'. Owners take turns.
 import type { Clock } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
-import { Fifo } from "../fairness/fifo.ts";
+import { Fifo } from "./fifo.ts";
 
 /** Runs the work in one of the next turns of the loop; an owner's own in the order in which it came. */
 export type Turns = (owner: Owner, work: () => void) => void;
 
-const everyMs = 8;
+export interface TurnsOptions {
+  clock: Pick<Clock, "monotonic" | "after">;
+  /** Pieces that run in one turn of the loop. */
+  pieces: number;
+  /** Milliseconds from one such turn to the next; 0: the very next one. */
+  everyMs: number;
+}
 
-export function createTurns(clock: Pick<Clock, "monotonic" | "after">): Turns {
+export function createTurns({ clock, pieces, everyMs }: TurnsOptions): Turns {
   /** Owners with work that waits, the next one first. */
   const waiting = new Map<Owner, Fifo<() => void>>();
   let scheduled = false;
@@ -21,15 +27,22 @@ export function createTurns(clock: Pick<Clock, "monotonic" | "after">): Turns {
     if (waitMs > 0) clock.after(waitMs, run);
     else setImmediate(run);
   };
-  const run = (): void => {
-    scheduled = false;
-    lastAt = clock.monotonic();
+  const next = (): (() => void) | undefined => {
     for (const [owner, own] of waiting) {
       const work = own.shift();
       waiting.delete(owner);
       if (own.size > 0) waiting.set(owner, own);
+      return work;
+    }
+    return undefined;
+  };
+  const run = (): void => {
+    scheduled = false;
+    lastAt = clock.monotonic();
+    for (let left = pieces; left > 0; left--) {
+      const work = next();
       schedule();
-      return work?.();
+      work?.();
     }
   };
   return (owner, work) => {
