@@ -22,6 +22,8 @@ interface ZoneEntry {
   aaaa?: string[];
   /** `3 1 1 <hex>` at port 25 or another. */
   tlsa?: string[];
+  /** The look-up of its TLSA records fails. */
+  tlsaFails?: boolean;
   /** Its answers have the AD bit. */
   secure?: boolean;
   canonical?: string;
@@ -67,6 +69,9 @@ export function zoneResolver(zone: Zone): Resolver {
     ptr: none,
     tlsa: (name) => {
       const [, host = ""] = /^_\d+\._tcp\.(.+)$/.exec(name) ?? [];
+      const entry = zone[host];
+      if (typeof entry === "object" && entry.tlsaFails === true)
+        return Promise.resolve({ kind: "failed", why: "SERVFAIL" });
       return find(host, (entry) => (entry.tlsa ?? []).map(tlsaRecord));
     },
     stop: () => undefined,
