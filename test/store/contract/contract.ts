@@ -10,6 +10,7 @@ import { domainContract } from "./domains.ts";
 import { engineContract } from "./engine.ts";
 import { eventContract } from "./events.ts";
 import { messageListContract } from "./message-lists.ts";
+import { mtaStsContract } from "./mta-sts.ts";
 import { queueContract } from "./queue.ts";
 import { reportContract } from "./reports.ts";
 import { retentionContract } from "./retention.ts";
@@ -30,6 +31,7 @@ const contracts = [
   engineContract,
   eventContract,
   messageListContract,
+  mtaStsContract,
   queueContract,
   reportContract,
   retentionContract,
