@@ -44,6 +44,7 @@ export const pages = [
   "events",
   "bounces",
   "pools",
+  "tls",
   "accounts",
   "statistics",
   "configuration",
