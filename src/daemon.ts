@@ -11,6 +11,7 @@ import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
 import { createFeedback } from "./feedback/feedback.ts";
+import { createHttps } from "./https.ts";
 import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs } from "./jobs.ts";
@@ -164,10 +165,11 @@ async function build({
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
   const secureContext = createTrust();
   const { allowNetworks } = config.outbound;
+  const https = createHttps({ resolver, allowNetworks, secureContext, clock });
   const mtaSts = createMtaSts({
     store,
     resolver,
-    fetch: createFetch({ resolver, allowNetworks, secureContext, clock }),
+    fetch: createFetch(https),
     clock,
     log: log.component("mta-sts"),
   });

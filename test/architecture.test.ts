@@ -40,7 +40,8 @@ const table: Record<string, string> = {
   pools: "clock dns errors log model service store",
   suppressions: "clock dns log mail model service store",
   stats: "clock cursor errors model service store",
-  "mta-sts": "clock dns fairness log model store",
+  https: "clock dns fairness",
+  "mta-sts": "clock dns fairness https log model store",
   // What is done with mail.
   "sending-pause": "clock config errors log model service store",
   delivery: "clock config dns fairness log mail model pools",
@@ -65,7 +66,7 @@ const table: Record<string, string> = {
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access boot clock config delivery domains events feedback http ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
+    "access boot clock config delivery domains events feedback http https ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
   bin: "cli daemon setup",
 };
 

@@ -1,7 +1,8 @@
 // Fetching a policy from hosts that behave and misbehave: what is not a whole, short answer of 200 is none.
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { createTrust } from "../../src/delivery/trust.ts";
-import { createFetch, type FetchDeps } from "../../src/mta-sts/fetch.ts";
+import { createHttps, type HttpsDeps } from "../../src/https.ts";
+import { createFetch } from "../../src/mta-sts/fetch.ts";
 import { createAuthority, type Authority } from "../support/certificates.ts";
 import { ManualClock } from "../support/clock.ts";
 import { policyText, startPolicyHost, type PolicyHost } from "../support/policy-host.ts";
@@ -27,18 +28,20 @@ const answers = (...records: string[]) => ({
 });
 const nodata = { kind: "nodata" as const };
 
-const fetching = (over: Partial<FetchDeps> = {}, domain = "x.test", signal = new AbortController().signal) =>
-  createFetch({
-    resolver: {
-      a: (name) => Promise.resolve(name.startsWith("mta-sts.") ? answers("127.0.0.1") : nodata),
-      aaaa: () => Promise.resolve(nodata),
-    },
-    allowNetworks: ["127.0.0.0/8"],
-    secureContext: createTrust([authority.cert]),
-    clock,
-    port: host.port,
-    ...over,
-  })(domain, 1, signal);
+const fetching = (over: Partial<HttpsDeps> = {}, domain = "x.test", signal = new AbortController().signal) =>
+  createFetch(
+    createHttps({
+      resolver: {
+        a: (name) => Promise.resolve(name.startsWith("mta-sts.") ? answers("127.0.0.1") : nodata),
+        aaaa: () => Promise.resolve(nodata),
+      },
+      allowNetworks: ["127.0.0.0/8"],
+      secureContext: createTrust([authority.cert]),
+      clock,
+      ...over,
+    }),
+    host.port,
+  )(domain, 1, signal);
 
 test("a policy is fetched from the policy host of the domain, by its name", async () => {
   expect(await fetching()).toBe(policyText("enforce", ["mail.x.test"]));
