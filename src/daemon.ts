@@ -17,6 +17,7 @@ import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
+import { operationsAccount } from "./model/account.ts";
 import { theNode } from "./model/node.ts";
 import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
@@ -49,6 +50,8 @@ import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 import { createNxdomainRecheck } from "./suppressions/nxdomain-recheck.ts";
 import { createSubmission } from "./submission/submit.ts";
+import { createTlsReports } from "./tls-reports/reports.ts";
+import { createTlsResults, tlsReportTest } from "./tls-reports/results.ts";
 import { openTls } from "./tls/tls.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
@@ -173,6 +176,8 @@ async function build({
     clock,
     log: log.component("mta-sts"),
   });
+  const operations = await store.accountByName(operationsAccount);
+  const tlsResults = createTlsResults({ store, clock, log: log.component("tls-reports") });
   const delivery = createDelivery({
     resolver,
     outbound: config.outbound,
@@ -181,6 +186,8 @@ async function build({
     mailPorts: portsOf(mailListeners),
     mtaStsOf: mtaSts.policyOf,
     tlsFor: () => undefined,
+    isTlsReport: tlsReportTest(operations?.key ?? null, config.operations.email),
+    onTls: tlsResults.note,
     secureContext,
     clock,
     log: log.component("delivery"),
@@ -235,6 +242,16 @@ async function build({
     mint,
     log: log.component("notices"),
   });
+  const tlsReports = createTlsReports({
+    store,
+    resolver,
+    https,
+    notices,
+    hostname: config.hostname,
+    contact: config.operations.email,
+    clock,
+    log: log.component("tls-reports"),
+  });
   const domainsLog = log.component("domains");
   domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
   pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
@@ -272,7 +289,18 @@ async function build({
     log: log.component("suppressions"),
   });
   const jobs = createJobs(
-    [domains, tls, nxdomainRecheck, retention, createStatsFold(store), guard, sendingPause, pools],
+    [
+      domains,
+      tls,
+      nxdomainRecheck,
+      retention,
+      createStatsFold(store),
+      guard,
+      sendingPause,
+      pools,
+      tlsResults,
+      tlsReports,
+    ],
     clock,
     log.component("jobs"),
   );
@@ -348,7 +376,9 @@ async function build({
     async stop() {
       unsubscribe();
       mtaSts.stop();
+      tlsReports.stop();
       await delivery.stop();
+      await tlsResults.keep();
       await signing.stop();
       await parsing.stop();
       resolver.stop();

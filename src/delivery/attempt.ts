@@ -18,6 +18,7 @@ import { hostsToLookUp, LookupTime } from "./lookups.ts";
 import { local, localOutcome } from "./outcome.ts";
 import type { Target } from "./session.ts";
 import type { HostTls } from "./tls-policy.ts";
+import { notNamed, tlsResult, type Judged, type TlsProblem } from "./tls-results.ts";
 
 /** What the walks of one attempt share. */
 interface Progress {
@@ -74,6 +75,7 @@ async function walkHosts(
     const tls = await hostTlsOf(deps, request, host, found, progress.time);
     if (tls.kind === "failed" || tls.kind === "forbidden") {
       failures.noteTls(tls);
+      noteUndialled(deps, request, host, tls);
       continue;
     }
     for (const address of idleFirst(deps, request, host, found.addresses, tls)) {
@@ -93,6 +95,18 @@ async function walkHosts(
     }
   }
   return null;
+}
+
+/** The policy of the domain or of the host let no session begin. */
+function noteUndialled(
+  { onTls }: AttemptDeps,
+  { job, route }: AttemptRequest,
+  host: string,
+  { kind, why }: { kind: "forbidden" | "failed"; why: string },
+): void {
+  const judged: Judged = { domain: job.domain, host, tls: { kind: "opportunistic" }, mtaSts: route.mtaSts };
+  const problem: TlsProblem = kind === "forbidden" ? notNamed : { type: "dnssec-invalid", reason: why };
+  onTls(tlsResult(judged, problem, { sendingIp: null, receivingIp: null }));
 }
 
 /** A source of the other family, if only connections failed and the pool has one with a free slot. */

@@ -3,13 +3,30 @@
 // dates count. Pure. A server chooses how long its chain is, so the steps up it and their signatures are few.
 import { createHash } from "node:crypto";
 import type { X509Certificate } from "node:crypto";
+import type { TLSSocket } from "node:tls";
 import type { TlsaRecord } from "../dns/tlsa.ts";
+import { safeText } from "../mail/reply.ts";
+import type { HostTls } from "./tls-policy.ts";
 
 /** Of a chain that is read: longer ones are not in use. */
 const maxChain = 10;
 
-/** Why no record matches; null: one does. `names`: those that a certificate under usage 2 may be for. `now`: Unix milliseconds. */
-export function daneProblem(
+/** Why the certificate of a session matches no record; null: it does. `now`: Unix milliseconds. */
+export function daneProblemOf(
+  tls: TLSSocket | null,
+  { records, names }: Extract<HostTls, { kind: "dane" }>,
+  now: number,
+): string | null {
+  try {
+    const leaf = tls?.getPeerX509Certificate();
+    return leaf ? daneProblem(leaf, records, names, now) : "it has no certificate";
+  } catch (error) {
+    return `its certificate cannot be read: ${safeText(String(error))}`;
+  }
+}
+
+/** `names`: those that a certificate under usage 2 may be for. */
+function daneProblem(
   leaf: X509Certificate,
   records: TlsaRecord[],
   names: string[],

@@ -2,7 +2,7 @@
 // uses neither the store nor the queue; the message is passed in.
 import type { Owner } from "../fairness.ts";
 import type { Outcome, Unsent } from "../mail/outcome.ts";
-import type { MtaStsPolicy } from "../model/mta-sts.ts";
+import type { KeptMtaStsPolicy } from "../model/mta-sts.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Family, Source } from "../pools/sources.ts";
 
@@ -16,7 +16,7 @@ export type Route =
       /** The DNS vouches for the hosts (AD bit). */
       authenticated: boolean;
       /** The MTA-STS policy of the domain; null: it has none. */
-      mtaSts: MtaStsPolicy | null;
+      mtaSts: KeptMtaStsPolicy | null;
     }
   | {
       kind: "outcome";

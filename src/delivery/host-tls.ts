@@ -5,6 +5,7 @@ import type { OutboundConfig } from "../config.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { tlsaName } from "../dns/tlsa.ts";
 import type { Owner } from "../fairness.ts";
+import type { Job } from "../model/queued-recipient.ts";
 import type { OutboundTls } from "../model/tls.ts";
 import type { HostLookup } from "./addresses.ts";
 import type { AttemptRequest } from "./delivery.ts";
@@ -16,13 +17,15 @@ export interface HostTlsDeps {
   outbound: Pick<OutboundConfig, "tls" | "port" | "smartHost">;
   /** The operator's rule of a recipient domain, which comes before outbound.tls; undefined: there is none. */
   tlsFor: (domain: string) => OutboundTls | undefined;
+  /** A TLS report: it is sent whatever the policies of its domain say, and is about no report (RFC 8460 §3). */
+  isTlsReport: (job: Job) => boolean;
 }
 
 /** Why a host may not be dialled, or what its TLS must be. */
 export type HostTlsResult = HostTls | { kind: "forbidden"; why: string } | { kind: "failed"; why: string };
 
 export async function hostTlsOf(
-  { resolver, outbound, tlsFor }: HostTlsDeps,
+  { resolver, outbound, tlsFor, isTlsReport }: HostTlsDeps,
   { job, route }: AttemptRequest,
   host: string,
   { tlsaNames }: Extract<HostLookup, { kind: "addresses" }>,
@@ -31,6 +34,8 @@ export async function hostTlsOf(
   if (outbound.smartHost !== null) return asConfigured(outbound.smartHost.tls);
   const { domain } = job;
   const { mtaSts } = route;
+  const operator = tlsFor(domain) ?? outbound.tls;
+  if (isTlsReport(job)) return asConfigured(operator);
   const names = route.authenticated ? tlsaNames : [];
   const lookUp = () => tlsaOf(resolver, names, outbound.port, job.message.accountKey);
   const found = names.length === 0 ? noTlsa : await time.waitFor(lookUp, true);
@@ -38,7 +43,6 @@ export async function hostTlsOf(
     const why = found?.why ?? "no answer in the time of this attempt";
     return { kind: "failed", why: `the DNS lookup of the TLSA records of ${host} failed: ${why}` };
   }
-  const operator = tlsFor(domain) ?? outbound.tls;
   const tls = hostTls({ domain, host, operator, tlsa: found.tlsa, mtaSts });
   if (tls.kind !== "forbidden") return tls;
   return { kind: "forbidden", why: `the MTA-STS policy of ${domain} does not name the MX ${host}` };

@@ -8,7 +8,7 @@ import { mailHosts } from "../dns/mx.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import { untried } from "../mail/outcome.ts";
-import type { MtaStsPolicy } from "../model/mta-sts.ts";
+import type { KeptMtaStsPolicy } from "../model/mta-sts.ts";
 import type { Route } from "./delivery.ts";
 import { local, localOutcome } from "./outcome.ts";
 import type { LocalFailure } from "./outcome.ts";
@@ -24,7 +24,7 @@ export interface RouteDeps {
   resolver: Resolver;
   smartHost: SmartHost | null;
   /** The MTA-STS policy of a domain; null: it has none. Never rejects. */
-  mtaStsOf: (domain: string, owner: Owner) => Promise<MtaStsPolicy | null>;
+  mtaStsOf: (domain: string, owner: Owner) => Promise<KeptMtaStsPolicy | null>;
   clock: Clock;
   /** [0, 1) */
   random: () => number;

@@ -1,19 +1,21 @@
 // Opens a session with a mail server: connect, greeting, EHLO (HELO where that is unknown), STARTTLS by
 // policy and EHLO again (RFC 3207 §4.2), AUTH for a smart host (RFC 4954). A failure is a value; attempt.ts
 // decides whether another address or clear text is tried instead.
-import type { SecureContext, TLSSocket } from "node:tls";
+import type { SecureContext } from "node:tls";
 import type { Clock } from "../clock.ts";
 import type { OutboundConfig } from "../config.ts";
 import { safeText } from "../mail/reply.ts";
 import type { Reply } from "../mail/reply.ts";
 import type { TlsSummary } from "../model/tls.ts";
+import type { TlsFailureType } from "../model/tls-result.ts";
 import { readCapabilities, type Capabilities } from "./capabilities.ts";
 import { Channel, isBroken } from "./channel.ts";
 import type { Answer, ConnectionFailure } from "./channel.ts";
-import { daneProblem } from "./dane.ts";
+import { daneProblemOf } from "./dane.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { brokenAs, local } from "./outcome.ts";
 import type { LocalFailure } from "./outcome.ts";
+import { certificateProblem, type Judged, type TlsProblem } from "./tls-results.ts";
 import { policyOf, withoutSession, type HostTls } from "./tls-policy.ts";
 
 export interface Session {
@@ -44,6 +46,8 @@ export interface Target {
   pooled: boolean;
   source: string | null;
   tls: HostTls;
+  /** What a new session's TLS is reported as held against; null: it is not reported. */
+  judged: Judged | null;
 }
 
 export interface Login {
@@ -60,6 +64,8 @@ export interface SessionDeps {
   /** Credentials; only ever sent under TLS, and with a verified certificate unless the operator allows any. */
   login: Login | null;
   secureContext: () => SecureContext;
+  /** The TLS of a new session came up, or why not. */
+  onTls: (target: Target, problem: TlsProblem | null, sendingIp: string | null) => void;
   /** Ends every session that is not past its final dot. */
   cut: AbortSignal;
 }
@@ -156,10 +162,15 @@ async function secure(
   can: Capabilities,
   dialogue: Dialogue,
 ): Promise<TlsSummary | NoSession | null> {
-  const { clock, timeouts } = deps;
-  const { commandMs } = timeouts;
+  const { commandMs } = deps.timeouts;
   const optional = target.tls.kind === "opportunistic";
-  if (!can.startTls) return optional ? null : noTls(target, "does not offer STARTTLS");
+  const sendingIp = channel.localAddress;
+  const note = (type: TlsFailureType, reason: string): void =>
+    deps.onTls(target, { type, reason: safeText(reason) }, sendingIp);
+  if (!can.startTls) {
+    note("starttls-not-supported", "STARTTLS is not offered");
+    return optional ? null : noTls(target, "does not offer STARTTLS");
+  }
   dialogue.us("STARTTLS");
   const reply = await channel.startTls(commandMs);
   if (isBroken(reply)) {
@@ -169,28 +180,31 @@ async function secure(
   dialogue.them(reply);
   if (reply.code !== 220) {
     channel.stayClear();
+    note("starttls-not-supported", `STARTTLS is refused: ${reply.code}`);
     return optional ? null : noTls(target, `refuses STARTTLS: ${reply.code} ${reply.text}`);
   }
   const host = target.tls.kind === "dane" ? (target.tls.names[0] ?? target.host) : target.host;
   const broken = await channel.upgrade({ host, context: deps.secureContext(), timeoutMs: commandMs });
   if (broken) {
     dialogue.us(`(TLS failed: ${broken.why})`);
+    note("validation-failure", broken.why);
     return { ...noTls(target, `fails at the TLS handshake: ${broken.why}`), inTls: true };
   }
-  return judged(channel, target, host, dialogue, clock.now());
+  return judged(channel, deps, target, host, dialogue);
 }
 
 /** The TLS session that is up, or what its certificate lacks for the policy. */
 function judged(
-  { tls }: Channel,
+  { tls, localAddress }: Channel,
+  { clock, onTls }: SessionDeps,
   target: Target,
   host: string,
   dialogue: Dialogue,
-  now: number,
 ): TlsSummary | NoSession {
   const { tls: wanted } = target;
   const untrusted = tls?.authorized === true ? null : safeText(String(tls?.authorizationError));
-  const problem = wanted.kind === "dane" ? certificateProblem(tls, wanted, now) : untrusted;
+  const problem = wanted.kind === "dane" ? daneProblemOf(tls, wanted, clock.now()) : untrusted;
+  onTls(target, target.judged && certificateProblem(target.judged, problem, untrusted), localAddress);
   const summary = {
     version: tls?.getProtocol() ?? "unknown",
     cipher: tls?.getCipher().name ?? "unknown",
@@ -203,19 +217,6 @@ function judged(
   if (problem === null) return summary;
   if (wanted.kind === "verified") return noTls(target, `has no certificate valid for ${host}: ${problem}`);
   return wanted.kind === "dane" ? noTls(target, `does not pass DANE: ${problem}`) : summary;
-}
-
-function certificateProblem(
-  tls: TLSSocket | null,
-  { records, names }: Extract<HostTls, { kind: "dane" }>,
-  now: number,
-): string | null {
-  try {
-    const leaf = tls?.getPeerX509Certificate();
-    return leaf ? daneProblem(leaf, records, names, now) : "it has no certificate";
-  } catch (error) {
-    return `its certificate cannot be read: ${safeText(String(error))}`;
-  }
 }
 
 /** AUTH PLAIN, or LOGIN where only that is offered; null: logged in. */

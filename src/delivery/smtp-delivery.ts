@@ -13,6 +13,7 @@ import type { HostTlsDeps } from "./host-tls.ts";
 import { LookupTime, maxHostsLookedUp } from "./lookups.ts";
 import { Pool } from "./pool.ts";
 import { findRoute, type RouteDeps } from "./route.ts";
+import { tlsResult } from "./tls-results.ts";
 import { TlsHosts } from "./tls-hosts.ts";
 
 export interface DeliveryDeps {
@@ -27,6 +28,9 @@ export interface DeliveryDeps {
   mtaStsOf: RouteDeps["mtaStsOf"];
   /** The operator's rule of a recipient domain, which comes before outbound.tls. */
   tlsFor: HostTlsDeps["tlsFor"];
+  isTlsReport: HostTlsDeps["isTlsReport"];
+  /** The TLS of a session with a mail host, or why none was begun; not of TLS reports, nor of a smart host. */
+  onTls: AttemptDeps["onTls"];
   /** Certificates that are trusted. */
   secureContext: () => SecureContext;
   clock: Clock;
@@ -66,6 +70,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     tlsHosts: new TlsHosts(clock),
     resolver,
     tlsFor: deps.tlsFor,
+    isTlsReport: deps.isTlsReport,
+    onTls: deps.onTls,
     outbound,
     random,
     onUnusable: deps.onUnusable ?? (() => undefined),
@@ -76,6 +82,9 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       login,
       cut: cut.signal,
       secureContext: deps.secureContext,
+      onTls({ judged, address: receivingIp }, problem, sendingIp) {
+        if (judged) deps.onTls(tlsResult(judged, problem, { sendingIp, receivingIp }));
+      },
     },
   };
   return {

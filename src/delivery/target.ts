@@ -3,6 +3,7 @@
 import type { OutboundConfig } from "../config.ts";
 import type { HostAddress } from "../dns/mx.ts";
 import type { Outcome } from "../mail/outcome.ts";
+import type { TlsResult } from "../model/tls-result.ts";
 import type { Source } from "../pools/sources.ts";
 import type { Addresses } from "./addresses.ts";
 import type { AttemptRequest } from "./delivery.ts";
@@ -27,6 +28,8 @@ export interface AttemptDeps extends HostTlsDeps {
   session: SessionDeps;
   outbound: OutboundConfig;
   random: () => number;
+  /** The TLS of a session, or why none was begun. */
+  onTls: (result: TlsResult) => void;
   /** Called when an address of a pool is not one of this machine's. */
   onUnusable: (address: string) => void;
 }
@@ -49,8 +52,8 @@ export function shareOf(group: string, { address }: Source): string {
 }
 
 export function targetOf(
-  { outbound, addresses, session }: AttemptDeps,
-  { route, source: from }: AttemptRequest,
+  { outbound, addresses, session, isTlsReport }: AttemptDeps,
+  { job, route, source: from }: AttemptRequest,
   host: string,
   { address, family }: HostAddress,
   tls: HostTls,
@@ -69,6 +72,8 @@ export function targetOf(
     port,
     source,
     tls,
+    judged:
+      smartHost !== null || isTlsReport(job) ? null : { domain: job.domain, host, tls, mtaSts: route.mtaSts },
   };
 }
 

@@ -1,12 +1,12 @@
 // The two texts of MTA-STS (RFC 8461 §3): the TXT record that announces a policy, the policy itself, and whether a policy
 // names an MX host. Pure; fetching and keeping policies is mta-sts/'s.
-import { mtaStsModes, type MtaStsPolicy } from "../model/mta-sts.ts";
+import { mtaStsModes, type KeptMtaStsPolicy, type MtaStsPolicy } from "../model/mta-sts.ts";
 import type { Parsed } from "../mail/address.ts";
 
-/** The most that RFC 8461 §3.2 lets a policy ask for, about a year. */
-const maxAgeSeconds = 31_557_600;
-/** No domain has more MX hosts that are used. */
-const maxPatterns = 64;
+/** A policy is kept for 90 days at most: customers choose the domains, so what is kept of them must end. */
+const maxAgeSeconds = 90 * 86_400;
+/** No more MX hosts of a domain are used. */
+const maxPatterns = 32;
 
 /** Where the record of a domain stands. */
 export function mtaStsName(domain: string): string {
@@ -45,6 +45,12 @@ export function readPolicy(text: string): Parsed<MtaStsPolicy & { maxAgeSeconds:
     return { ok: false, issue: `the policy has more than ${maxPatterns} mx fields` };
   if (mx.length === 0 && mode !== "none") return { ok: false, issue: "the policy has no mx" };
   return { ok: true, value: { mode, mx, maxAgeSeconds: Math.min(Number(age), maxAgeSeconds) } };
+}
+
+/** A policy as its text would say it. */
+export function policyLines({ mode, mx, fetchedAt, expiresAt }: KeptMtaStsPolicy): string[] {
+  const maxAge = Math.round((expiresAt - fetchedAt) / 1000);
+  return ["version: STSv1", `mode: ${mode}`, ...mx.map((host) => `mx: ${host}`), `max_age: ${maxAge}`];
 }
 
 /** Whether the policy names the MX host (RFC 8461 §4.1). */

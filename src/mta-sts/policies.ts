@@ -9,7 +9,7 @@ import { createFairMap } from "../fairness/fair-map.ts";
 import { createFairSlots } from "../fairness.ts";
 import type { Owner } from "../fairness.ts";
 import type { Log } from "../log.ts";
-import type { KeptMtaStsPolicy, MtaStsPolicy } from "../model/mta-sts.ts";
+import type { KeptMtaStsPolicy } from "../model/mta-sts.ts";
 import type { Store } from "../store/store.ts";
 import type { FetchPolicy } from "./fetch.ts";
 
@@ -22,11 +22,10 @@ const failedMs = 5 * minuteMs;
 const failuresMost = 10_000;
 /** A policy that is older, or half through its life, is fetched again while it is used, so that it does not end. */
 const freshMs = dayMs;
-const policiesMost = 100_000;
 
 export interface MtaSts {
   /** The policy that holds for mail to the domain; null: none. Never rejects; waits for a fetch where it is the first. */
-  policyOf(domain: string, owner: Owner): Promise<MtaStsPolicy | null>;
+  policyOf(domain: string, owner: Owner): Promise<KeptMtaStsPolicy | null>;
   stop(): void;
 }
 
@@ -63,7 +62,7 @@ export function createMtaSts({ store, resolver, fetch, clock, log }: MtaStsDeps)
     const now = clock.now();
     const kept = { domain, id, mode, mx, fetchedAt: now, expiresAt: now + 1000 * maxAgeSeconds };
     try {
-      await store.putMtaStsPolicy(kept, policiesMost);
+      await store.putMtaStsPolicy(kept);
     } catch (error) {
       log.error({ domain, err: error }, "the MTA-STS policy of a domain could not be kept");
     }
@@ -113,7 +112,7 @@ export function createMtaSts({ store, resolver, fetch, clock, log }: MtaStsDeps)
   const isAging = ({ fetchedAt, expiresAt }: KeptMtaStsPolicy, now: number): boolean =>
     now - fetchedAt > Math.min(freshMs, (expiresAt - fetchedAt) / 2) || now < fetchedAt;
 
-  const find = async (domain: string, owner: Owner): Promise<MtaStsPolicy | null> => {
+  const find = async (domain: string, owner: Owner): Promise<KeptMtaStsPolicy | null> => {
     const answer = await resolver.txt(mtaStsName(domain), owner);
     const id = answer.kind === "found" ? announcedId(answer.records) : null;
     const kept = await store.mtaStsPolicy(domain);

@@ -24,7 +24,10 @@ import type { SendingPauseStore } from "./interface/sending-pause.ts";
 import type { SmtpCredentialStore } from "./interface/smtp-credentials.ts";
 import type { StatisticsStore } from "./interface/statistics.ts";
 import type { SuppressionStore } from "./interface/suppressions.ts";
+import type { TlsResultStore } from "./interface/tls-results.ts";
 import type { WebhookStore } from "./interface/webhooks.ts";
+
+export type { TlsResultDay } from "./interface/tls-results.ts";
 
 export interface Store
   extends
@@ -47,6 +50,7 @@ export interface Store
     IpPoolStore,
     InboxStore,
     StatisticsStore,
+    TlsResultStore,
     ErasureStore,
     RetentionStore,
     EngineStore {

@@ -1,6 +1,6 @@
 // MTA-STS policies at work (RFC 8461 §5): which hosts and certificates are taken, and that nothing goes in clear.
 import { afterEach, beforeAll, expect, test } from "vitest";
-import type { MtaStsMode, MtaStsPolicy } from "../../src/model/mta-sts.ts";
+import type { KeptMtaStsPolicy, MtaStsMode } from "../../src/model/mta-sts.ts";
 import type { OutboundTls } from "../../src/model/tls.ts";
 import { createAuthority, type Authority, type Identity } from "../support/certificates.ts";
 import { startReceiver } from "../support/smtp-receiver.ts";
@@ -33,7 +33,14 @@ async function send(
   }: { mx?: string[]; tlsFor?: OutboundTls; zone?: Zone } = {},
 ) {
   const receiver = await startReceiver(receives);
-  const policy: MtaStsPolicy = { mode, mx };
+  const policy: KeptMtaStsPolicy = {
+    domain: "x.test",
+    id: "1",
+    mode,
+    mx,
+    fetchedAt: 0,
+    expiresAt: 86_400_000,
+  };
   const made = rig({
     port: receiver.port,
     zone: given,

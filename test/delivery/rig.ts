@@ -149,6 +149,8 @@ export function rig(options: RigOptions): Rig {
     mailPorts: [],
     mtaStsOf: () => Promise.resolve(null),
     tlsFor: () => undefined,
+    isTlsReport: () => false,
+    onTls: () => undefined,
     secureContext: createTrust(options.trusted),
     clock,
     log: silentLog,

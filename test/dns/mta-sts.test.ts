@@ -33,9 +33,9 @@ test("a policy is read: unknown fields are passed over, of one that stands twice
   expect(readPolicy("version: STSv1\nmode: none\nmax_age: 86400\n")).toMatchObject({ ok: true });
 });
 
-test("a policy lives a year at most", () => {
+test("a policy lives ninety days at most", () => {
   expect(readPolicy(policy(["max_age: 9999999999"], "max_age: 6"))).toMatchObject({
-    value: { maxAgeSeconds: 31_557_600 },
+    value: { maxAgeSeconds: 7_776_000 },
   });
 });
 
@@ -49,7 +49,7 @@ test.each<[string, string]>([
   ["no mx", policy([], "mx")],
   ["a wildcard in the middle", policy(["mx: mx.*.x.test"])],
   ["an mx with spaces", policy(["mx: a b"])],
-  ["too many mx", policy(Array.from({ length: 70 }, (_, i) => `mx: m${i}.x.test`))],
+  ["too many mx", policy(Array.from({ length: 40 }, (_, i) => `mx: m${i}.x.test`))],
   ["a web page", "<!doctype html><title>Not found</title>"],
   ["nothing", ""],
 ])("a policy with %s is none", (_what, text) => {

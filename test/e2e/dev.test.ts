@@ -81,6 +81,8 @@ test("svc status names every periodic job", async () => {
     "guard",
     "release-held",
     "look-at-addresses",
+    "keep-tls-results",
+    "send-tls-reports",
   ]);
 });
 

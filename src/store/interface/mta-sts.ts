@@ -4,6 +4,6 @@ import type { KeptMtaStsPolicy } from "../../model/mta-sts.ts";
 export interface MtaStsStore {
   /** As it was fetched last, expired or not. */
   mtaStsPolicy(domain: string): Promise<KeptMtaStsPolicy | null>;
-  /** Replaces the domain's. Expired ones of others go, and past `most` those that expire first. */
-  putMtaStsPolicy(policy: KeptMtaStsPolicy, most: number): Promise<void>;
+  /** Replaces the domain's. Expired ones of others go. */
+  putMtaStsPolicy(policy: KeptMtaStsPolicy): Promise<void>;
 }

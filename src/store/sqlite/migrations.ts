@@ -195,6 +195,10 @@ CREATE TABLE mta_sts_policies (
   fetched_at INTEGER NOT NULL, expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mta_sts_policies_expiry ON mta_sts_policies (expires_at);
+CREATE TABLE tls_results (
+  day INTEGER NOT NULL, domain TEXT NOT NULL, policy TEXT NOT NULL, failure TEXT NOT NULL, reason TEXT NOT NULL,
+  sessions INTEGER NOT NULL, PRIMARY KEY (day, domain, policy, failure)
+) STRICT, WITHOUT ROWID;
 `,
   // The appliance's own.
   `

@@ -1,4 +1,4 @@
-// MTA-STS policies. One a recipient domain; how many there may be is the caller's, since customers choose the domains.
+// MTA-STS policies, one a recipient domain. Each write takes expired ones with it.
 import type { Database, Statement } from "better-sqlite3";
 import type { KeptMtaStsPolicy } from "../../model/mta-sts.ts";
 import { nothing } from "../changes.ts";
@@ -18,16 +18,13 @@ function createMtaStsWrites(db: Database) {
   );
   const remove = db.prepare(
     `DELETE FROM mta_sts_policies WHERE domain IN
-     (SELECT domain FROM mta_sts_policies WHERE expires_at < ? AND domain <> ? ORDER BY expires_at LIMIT ?)`,
+     (SELECT domain FROM mta_sts_policies WHERE expires_at < ? ORDER BY expires_at LIMIT ?)`,
   );
-  const count: Statement<[], { rows: number }> = db.prepare("SELECT count(*) AS rows FROM mta_sts_policies");
   return {
-    putMtaStsPolicy({ policy, most }: { policy: KeptMtaStsPolicy; most: number }): void {
+    putMtaStsPolicy({ policy }: { policy: KeptMtaStsPolicy }): void {
       const { domain, id, mode, mx, fetchedAt, expiresAt } = policy;
       put.run(domain, id, mode, JSON.stringify(mx), fetchedAt, expiresAt);
-      remove.run(fetchedAt, domain, removedAtOnce);
-      const over = (count.get()?.rows ?? 0) - most;
-      if (over > 0) remove.run(Number.MAX_SAFE_INTEGER, domain, over);
+      remove.run(fetchedAt, removedAtOnce);
     },
   };
 }
@@ -50,6 +47,6 @@ export const mtaSts = noun({
   lists: none,
   calls: ({ write, lookups }): MtaStsStore => ({
     mtaStsPolicy: async (domain) => lookups.mtaStsPolicy(domain),
-    putMtaStsPolicy: (policy, most) => write.putMtaStsPolicy({ policy, most }),
+    putMtaStsPolicy: (policy) => write.putMtaStsPolicy({ policy }),
   }),
 });

@@ -26,6 +26,7 @@ import { settlements } from "./settlement.ts";
 import { smtpCredentials } from "./smtp-credentials.ts";
 import { statistics } from "./statistics.ts";
 import { suppressions } from "./suppressions.ts";
+import { tlsResults } from "./tls-results.ts";
 import { webhooks } from "./webhooks.ts";
 
 const nouns = {
@@ -52,6 +53,7 @@ const nouns = {
   smtpCredentials,
   statistics,
   suppressions,
+  tlsResults,
   webhooks,
 };
 

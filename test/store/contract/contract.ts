@@ -18,6 +18,7 @@ import { settlementContract } from "./settlement.ts";
 import { smtpCredentialContract } from "./smtp-credentials.ts";
 import { suppressionContract } from "./suppressions.ts";
 import { textContract } from "./text.ts";
+import { tlsResultContract } from "./tls-results.ts";
 import { webhookContract } from "./webhooks.ts";
 import type { OpenStore } from "./opened.ts";
 
@@ -39,6 +40,7 @@ const contracts = [
   smtpCredentialContract,
   suppressionContract,
   textContract,
+  tlsResultContract,
   webhookContract,
 ];
 

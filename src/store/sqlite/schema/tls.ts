@@ -1,5 +1,5 @@
 // What is known of the TLS of recipient domains.
-import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { MtaStsMode } from "../../../model/mta-sts.ts";
 
 /** MTA-STS policies as they were fetched last; `mx` is JSON. */
@@ -14,4 +14,18 @@ export const mtaStsPolicies = sqliteTable(
     expiresAt: integer("expires_at").notNull(),
   },
   (table) => [index("mta_sts_policies_expiry").on(table.expiresAt)],
+);
+
+/** Sessions by what their TLS came to, until they were reported; `policy` and `failure` are JSON, an empty failure is none. */
+export const tlsResults = sqliteTable(
+  "tls_results",
+  {
+    day: integer("day").notNull(),
+    domain: text("domain").notNull(),
+    policy: text("policy").notNull(),
+    failure: text("failure").notNull(),
+    reason: text("reason").notNull(),
+    sessions: integer("sessions").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.day, table.domain, table.policy, table.failure] })],
 );
