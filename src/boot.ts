@@ -19,32 +19,44 @@ export interface BootDeps {
   node: string;
   clock: Clock;
   log: Log;
+  /** Another process has ended this boot: all that it had leased is that one's. */
+  onEnded(detail: string): void;
 }
 
 const leaseMs = 600_000;
 const heartbeatMs = leaseMs / 3;
+/** A renewal that the store refused is tried again so soon: as long as none succeeds, attempts are made in vain. */
+const retryMs = 1000;
 
 /** Nothing may be leased before it is started, nor after it is stopped. */
-export function createBoot({ store, node, clock, log }: BootDeps): Boot {
+export function createBoot({ store, node, clock, log, onEnded }: BootDeps): Boot {
   const id = randomBytes(8).toString("hex");
   let validUntil = -Infinity;
   let heartbeat: Timer | null = null;
+  let running = false;
+  let failing = false;
 
   const renew = async (): Promise<void> => {
     const begun = clock.monotonic();
     try {
-      if (await store.renewBoot(id, clock.now() + leaseMs)) validUntil = begun + leaseMs;
-      else log.error({ boot: id }, "the leases of this process were ended by another one");
+      const renewed = await store.renewBoot(id, clock.now() + leaseMs);
+      if (!running) return;
+      if (!renewed) {
+        validUntil = -Infinity;
+        return onEnded("the leases of this process were ended by another one");
+      }
+      validUntil = begun + leaseMs;
+      failing = false;
     } catch (error) {
-      log.warn({ err: error }, "the leases of this process were not renewed; it is tried again");
+      if (!failing)
+        log.warn({ err: error }, "the leases of this process were not renewed; it is tried each second");
+      failing = true;
     }
+    beat();
   };
 
   const beat = (): void => {
-    heartbeat = clock.after(heartbeatMs, () => {
-      void renew();
-      beat();
-    });
+    if (running) heartbeat = clock.after(failing ? retryMs : heartbeatMs, () => void renew());
   };
 
   return {
@@ -55,9 +67,12 @@ export function createBoot({ store, node, clock, log }: BootDeps): Boot {
       const begun = clock.monotonic();
       await store.beginBoot({ id, node, leaseUntil: clock.now() + leaseMs });
       validUntil = begun + leaseMs;
+      running = true;
       beat();
     },
     async stop() {
+      running = false;
+      validUntil = -Infinity;
       heartbeat?.cancel();
       await store.endBoot(id, clock.now());
     },

@@ -42,7 +42,7 @@ import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.t
 import { createAbuseGuard } from "./sending-pause/abuse-guard.ts";
 import { createSendingPause } from "./sending-pause/sending-pause.ts";
 import type { Service } from "./service.ts";
-import { defaultAccountOf, domainConfig, endAtOnce, resolverOf } from "./setup.ts";
+import { defaultAccountOf, domainConfig, endAtOnce, endWithoutWriter, resolverOf } from "./setup.ts";
 import { createSigning } from "./signing/signing.ts";
 import { createStatsFold } from "./stats/fold.ts";
 import { createStatus } from "./status/status.ts";
@@ -91,7 +91,7 @@ export async function serve({
     log,
     mint,
     minFreeShare: config.limits.minFreeSpaceShare,
-    onLost: endAtOnce,
+    onLost: endWithoutWriter,
   });
   const started: Service[][] = [];
   try {
@@ -135,7 +135,13 @@ async function build({
   store,
   startedAt,
 }: Base): Promise<{ layers: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
-  const boot = createBoot({ store, node: theNode, clock, log: log.component("boot") });
+  const boot = createBoot({
+    store,
+    node: theNode,
+    clock,
+    log: log.component("boot"),
+    onEnded: endAtOnce,
+  });
   const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
   const tls = await openTls({ config, clock, log });

@@ -32,7 +32,7 @@ export async function initialise(options: { config: Config; log: Log; domain: st
     log,
     mint,
     minFreeShare: 0,
-    onLost: endAtOnce,
+    onLost: endWithoutWriter,
   });
   const resolver = resolverOf(config, clock, log);
   try {
@@ -90,8 +90,11 @@ export async function defaultAccountOf(store: Store) {
   return account;
 }
 
+export const endWithoutWriter = (detail: string): never =>
+  endAtOnce(`the store lost its writing thread (${detail})`);
+
 /** Continuing could acknowledge mail that is not on disk. Written to stderr directly, since the log is buffered. */
 export function endAtOnce(detail: string): never {
-  writeSync(2, `svc: the store lost its writing thread (${detail}); the program ends, start it again\n`);
+  writeSync(2, `svc: ${detail}; the program ends, start it again\n`);
   process.exit(1);
 }

@@ -37,7 +37,7 @@ test("the heartbeat renews the lease of the boot, and a stop ends it", async () 
     renewBoot: async (id: string, until: number) => calls.push([id, until]) > 0,
     endBoot: async (id: string, at: number) => void calls.push([id, at]),
   };
-  const boot = createBoot({ store, node: "n", clock, log: silentLog });
+  const boot = createBoot({ store, node: "n", clock, log: silentLog, onEnded: unexpected });
   const { id } = boot;
   const begun = clock.now();
   expect(boot.leaseValid()).toBe(false);
@@ -54,42 +54,58 @@ test("the heartbeat renews the lease of the boot, and a stop ends it", async () 
   expect(clock.pending).toBe(0);
 });
 
-test.each([
-  ["the store refuses to renew it", () => Promise.reject(new StoreUnavailable("full", "no room"))],
-  ["another process ended it", () => Promise.resolve(false)],
-])(
-  "no attempt may finish once the lease is over, where %s; a renewal makes it good",
-  async (_why, refusal) => {
-    const clock = new ManualClock();
-    let refused = false;
-    const boot = createBoot({
-      store: {
-        beginBoot: async () => undefined,
-        renewBoot: async () => (refused ? refusal() : true),
-        endBoot: async () => undefined,
-      },
-      node: "n",
-      clock,
-      log: silentLog,
-    });
-    await boot.start();
-    await clock.advance(4 * minute);
-    refused = true;
-    await clock.advance(9 * minute);
-    expect(boot.leaseValid()).toBe(true);
-    await clock.advance(minute);
-    expect(boot.leaseValid()).toBe(false);
-    refused = false;
-    await clock.advance(4 * minute);
-    expect(boot.leaseValid()).toBe(true);
-  },
-);
+const unexpected = (detail: string): never => {
+  throw new Error(detail);
+};
+
+/** A boot over a store whose renewals a test answers. */
+async function started(renewBoot: () => Promise<boolean>) {
+  const clock = new ManualClock();
+  const ended: string[] = [];
+  const boot = createBoot({
+    store: { beginBoot: async () => undefined, renewBoot, endBoot: async () => undefined },
+    node: "n",
+    clock,
+    log: silentLog,
+    onEnded: (detail) => void ended.push(detail),
+  });
+  await boot.start();
+  return { clock, boot, ended };
+}
+
+test("no attempt may finish once the store has not renewed the lease for its whole length; a second after it does they may again", async () => {
+  let refused = false;
+  const { clock, boot, ended } = await started(() =>
+    refused ? Promise.reject(new StoreUnavailable("full", "no room")) : Promise.resolve(true),
+  );
+  await clock.advance(4 * minute);
+  refused = true;
+  await clock.advance(9 * minute);
+  expect(boot.leaseValid()).toBe(true);
+  await clock.advance(minute);
+  expect(boot.leaseValid()).toBe(false);
+  refused = false;
+  await clock.advance(1000);
+  expect(boot.leaseValid()).toBe(true);
+  await boot.stop();
+  expect(boot.leaseValid()).toBe(false);
+  expect([clock.pending, ended]).toEqual([0, []]);
+});
+
+test("a boot that another process has ended says so once, at its next heartbeat, and finishes no attempt any more", async () => {
+  const { clock, boot, ended } = await started(() => Promise.resolve(false));
+  await clock.advance(4 * minute);
+  expect(boot.leaseValid()).toBe(false);
+  await clock.advance(9 * minute);
+  expect(boot.leaseValid()).toBe(false);
+  expect(ended).toEqual(["the leases of this process were ended by another one"]);
+});
 
 /** A start of the daemon as far as leases go: its attempts, of mail and of webhooks, end when the test says so. */
 function daemon(store: Store, clock: ManualClock, node: string) {
   const logged: string[] = [];
   const log: Log = { ...silentLog, warn: (_fields, text) => void logged.push(text) };
-  const boot = createBoot({ store, node, clock, log });
+  const boot = createBoot({ store, node, clock, log, onEnded: unexpected });
   const { id: owner, leaseValid } = boot;
   const mails: { job: Job; end(outcome: Outcome): void }[] = [];
   const posts: { attempt: number; end(answer: Answer): void }[] = [];

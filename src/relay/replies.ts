@@ -19,10 +19,10 @@ export class SmtpReply extends Error {
 }
 
 /** A reply in place of smtp-server's: other words, and where its code is wrong another code with its enhanced status. */
-type Mended = string | { code: number; enhanced: string; text: string };
+type Correction = string | { code: number; enhanced: string; text: string };
 
 /** What smtp-server says, with what mends it; VRFY in plain words (RFC 5321 §3.5.3). */
-const mended: Record<string, Mended> = {
+const corrections: Record<string, Correction> = {
   // Upstream's 2.1.5 says that the address is valid, which was not checked.
   "Try to send something. No promises though": {
     code: 252,
@@ -70,7 +70,11 @@ export interface CorrectedReply {
 }
 
 /** `context` as smtp-server gives it: of an unknown command, its name. */
-export function mendedReply(code: number, text: string, context: string | false | undefined): CorrectedReply {
+export function correctedReply(
+  code: number,
+  text: string,
+  context: string | false | undefined,
+): CorrectedReply {
   if (text.startsWith("Error: message exceeds fixed maximum message size"))
     return { code, enhanced: null, text: "The mail exceeds the maximum size of 26,214,400 bytes" };
   if (text === "Error: command not recognized" && typeof context === "string" && notImplemented.has(context))
@@ -79,7 +83,7 @@ export function mendedReply(code: number, text: string, context: string | false 
       enhanced: "5.5.1",
       text: `${context} is not supported; EHLO lists what is`,
     };
-  const better = mended[text] ?? text.replace(/^Error: /, "");
+  const better = corrections[text] ?? text.replace(/^Error: /, "");
   return typeof better === "string" ? { code, enhanced: null, text: better } : better;
 }
 

@@ -12,7 +12,7 @@ import type { Clock } from "../clock.ts";
 import { DataParser } from "./data-parser.ts";
 import { readPath } from "./path.ts";
 import type { PathCommand } from "./path.ts";
-import { mendedReply } from "./replies.ts";
+import { correctedReply } from "./replies.ts";
 import { Progress } from "./progress.ts";
 import type { ProgressRule } from "./progress.ts";
 import type { SessionLimiter, Slot } from "./session-limiter.ts";
@@ -278,9 +278,9 @@ export class RelayConnection extends SMTPConnection {
     if (code === 421 && typeof data === "string" && !data.startsWith("Timeout"))
       return super.send(code, `4.7.0 ${data}`, false);
     if (typeof data !== "string") return super.send(code, data, context);
-    const mended = mendedReply(code, data, context);
-    if (mended.enhanced === null) return super.send(mended.code, mended.text, context);
-    super.send(mended.code, `${mended.enhanced} ${mended.text}`, false);
+    const reply = correctedReply(code, data, context);
+    if (reply.enhanced === null) return super.send(reply.code, reply.text, context);
+    super.send(reply.code, `${reply.enhanced} ${reply.text}`, false);
   }
 }
 

@@ -142,6 +142,22 @@ test("an endpoint that brings out a fault rests for a while; the other one gets 
   expect(tried.filter(([endpoint]) => endpoint === 1)).toEqual([[1, "evt_1", 2]]);
 });
 
+test("a fault that recurs ends with the last attempt: the delivery is a dead letter, and no more is posted", async () => {
+  const { clock, store, tried, answer, letters, dispatcher } = bench();
+  const write = MemoryStore.prototype.settleDeliveries;
+  answer.status = 500;
+  store.settleDeliveries = async function (results: DeliveryResult[]) {
+    if (results.some(({ attempt }) => attempt <= 10)) throw new Error("settleDeliveries: a bug");
+    await write.call(this, results);
+  };
+  store.record(1, 1);
+  dispatcher.start();
+  for (let i = 0; i < 40; i++) await clock.advance(31_000);
+  expect(tried.map(([, , attempt]) => attempt)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  expect(store.rows.map(({ status }) => status)).toEqual(["dead_lettered"]);
+  expect(letters).toMatchObject([{ eventId: "evt_1", attempts: 10 }]);
+});
+
 test("a dead letter that cannot be reported harms no other one", async () => {
   const { store, letters, answer, hooks, dispatcher } = bench();
   answer.status = 500;

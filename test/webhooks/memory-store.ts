@@ -97,7 +97,7 @@ export class MemoryStore implements DispatchStore {
       .sort((a, b) => rank(a) - rank(b) || a.dueAt - b.dueAt || a.eventSeq - b.eventSeq)
       .slice(0, limit);
     const deliveries = due.map((row) => {
-      row.attempts++;
+      row.attempts = Math.min(row.attempts, 10) + 1;
       row.leased = true;
       return {
         accountKey: 1,

@@ -123,7 +123,7 @@ export function createPoolWrites(db: Database) {
       if (change.isDefault === false && pool.isDefault) unchoose.run(at, accountKey);
       return done(arg, name);
     },
-    /** `scheduled queues`: how the scheduled queues of the pool's mail begin. Answers the pool as it was. */
+    /** `scheduledQueues`: how the scheduled queues of the pool's mail begin. Answers the pool as it was. */
     deletePool(arg: Omit<PoolCall, "at"> & { name: string; scheduledQueues: string }): PoolWrite {
       const { accountKey, node, name, scheduledQueues } = arg;
       const pool = rows.of(accountKey, node).find((one) => one.name === name);

@@ -99,12 +99,14 @@ interface AttemptRow extends Omit<AttemptView, "tls" | "mx" | "dialogue" | "ambi
 }
 
 export function createAttemptRows(db: Database) {
+  // By time; a recipient's own by number, whatever the clock said between them.
   const ofMessage: Statement<[string, number], AttemptRow> = db.prepare(
     `SELECT a.id, r.to_address AS recipient, a.attempt, a.started_at AS startedAt, a.ended_at AS endedAt, a.sending_ip AS sendingIp,
        a.host, a.address, a.tls, a.ambiguous, a.decided_by AS decidedBy, a.outcome, a.smtp_code AS smtpCode, a.smtp_status AS smtpStatus,
        a.smtp_response AS smtpResponse, a.next_attempt_at AS nextAttemptAt, a.trace
      FROM messages m CROSS JOIN attempts a ON a.message_key = m.key CROSS JOIN recipients r ON r.key = a.recipient_key
-     WHERE m.id = ? AND m.account_key = ? ORDER BY a.ended_at, a.key`,
+     WHERE m.id = ? AND m.account_key = ?
+     ORDER BY max(a.ended_at) OVER (PARTITION BY a.recipient_key ORDER BY a.attempt), a.attempt, a.key`,
   );
   return ({ accountKey, messageId }: { accountKey: number; messageId: string }): AttemptView[] =>
     ofMessage.all(messageId, accountKey).map(({ tls, trace, ambiguous, ...rest }) => {

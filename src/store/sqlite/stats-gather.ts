@@ -1,4 +1,4 @@
-// CounterMasks on the hot path: what a batch of calls counts is summed in memory and written as a row or a few just before
+// Counting on the hot path: what a batch of calls counts is summed in memory and written as a row or a few just before
 // its COMMIT, so that it stands or falls with what was counted and costs the same whether the batch had one message
 // or a thousand. The rows wait there until they are folded into the statistics (stats-fold.ts).
 import type { Database } from "better-sqlite3";

@@ -39,8 +39,9 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
     `SELECT due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
      WHERE endpoint_key = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1`,
   );
+  // One above the last says that the last was made and came to no result: it is not made again.
   const lease: Statement<[string, number, number, number], { attempt: number }> = db.prepare(
-    `UPDATE deliveries SET attempts = min(attempts + 1, ${lastAttempt}), lease_owner = ?, due_at = NULL, last_attempt_at = ?
+    `UPDATE deliveries SET attempts = min(attempts, ${lastAttempt}) + 1, lease_owner = ?, due_at = NULL, last_attempt_at = ?
      WHERE endpoint_key = ? AND event_seq = ? RETURNING attempts AS attempt`,
   );
   const event: Statement<[number], { id: string; body: string }> = db.prepare(
@@ -48,14 +49,14 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
   );
   // Of an attempt whose lease was lost only a delivery counts.
   const settle = db.prepare(
-    `UPDATE deliveries SET status = @state, due_at = @dueAt, lease_owner = NULL, last_attempt_at = @at, last_status = @status, duration_ms = @durationMs
+    `UPDATE deliveries SET status = @state, attempts = min(attempts, ${lastAttempt}), due_at = @dueAt, lease_owner = NULL, last_attempt_at = @at, last_status = @status, duration_ms = @durationMs
      WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND ((lease_owner = @owner AND attempts = @attempt)
        OR (@state = 'delivered' AND (due_at IS NOT NULL OR lease_owner IS NOT NULL)))`,
   );
   const keepFailure = db.prepare(
     `INSERT OR REPLACE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, response_status, error,
        duration_ms, next_attempt_at, response_body)
-     VALUES (@endpointKey, @eventSeq, @startedAt, @attempt, @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
+     VALUES (@endpointKey, @eventSeq, @startedAt, min(@attempt, ${lastAttempt}), @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
   );
   // A first attempt waits with the first ones again, a later one with the retries; it was last tried when its last failure was.
   const requeue = db.prepare(
@@ -67,13 +68,15 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
     `UPDATE deliveries SET lease_owner = NULL, due_at = @dueAt
      WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND lease_owner = @owner`,
   );
+  // What the end of the program cut off is made again, the last attempt too.
   const over = `FROM deliveries INDEXED BY deliveries_leased WHERE lease_owner IN (${overBoots})`;
   const interrupted = db.prepare(
     `INSERT OR IGNORE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, error, duration_ms, next_attempt_at)
      SELECT endpoint_key, event_seq, coalesce(last_attempt_at, @now), attempts, 'failed', @error, 0, @now ${over}`,
   );
   const takeBack = db.prepare(
-    `UPDATE deliveries INDEXED BY deliveries_leased SET due_at = @now, lease_owner = NULL WHERE lease_owner IN (${overBoots})`,
+    `UPDATE deliveries INDEXED BY deliveries_leased SET attempts = min(attempts, ${lastAttempt - 1}), due_at = @now, lease_owner = NULL
+     WHERE lease_owner IN (${overBoots})`,
   );
   const dropAttempts = db.prepare(
     `DELETE FROM delivery_attempts WHERE endpoint_key = @key AND (event_seq, attempted_at, attempt) IN

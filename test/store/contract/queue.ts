@@ -178,6 +178,26 @@ export function queueContract(open: OpenStore): void {
       ]);
     });
 
+    test("a recipient's attempts are listed by their numbers, though the clock was set back between them", async () => {
+      const at = clock.now();
+      const queueName = freshDomain();
+      const input = newMessage({ accountKey: account, to: [`a@${queueName}`], at, queueName });
+      await accept(store, input);
+      await beginBoot(store, "back-0");
+      for (const [n, ended] of [at + 3 * minute, at + 2 * minute].entries()) {
+        const claim = { owner: `back-${n}`, queueName, limit: 1, now: at + 9 * minute };
+        expect((await store.claimDue(claim)).jobs).toHaveLength(1);
+        await store.endBoot(`back-${n}`, ended);
+        await beginBoot(store, `back-${n + 1}`);
+        expect(await store.takeBackLeases(`back-${n + 1}`, ended, "~")).toBe(1);
+      }
+      const attempts = await store.attempts(account, input.message.id);
+      expect(attempts.map(({ attempt, endedAt }) => [attempt, endedAt - at])).toEqual([
+        [1, 3 * minute],
+        [2, 2 * minute],
+      ]);
+    });
+
     test("a message for later is scheduled, then queued by time alone, and can be canceled once", async () => {
       const queueName = freshDomain();
       const at = clock.now();

@@ -161,6 +161,58 @@ export function webhookContract(open: OpenStore): void {
       await store.deleteEndpoint(account, endpoint.id);
     });
 
+    test("a failure or a requeue of an attempt that is over changes nothing of the next one", async () => {
+      const at = clock.now();
+      const endpoint = await store.createEndpoint(newEndpoint(account, at));
+      await record();
+      const [first] = (await claimAll(endpoint.key)).deliveries;
+      if (!first) throw new Error("nothing claimed");
+      await store.requeueDeliveries([first], at, { counted: true });
+      const [second] = (await claimAll(endpoint.key)).deliveries;
+      expect(second).toEqual({ ...first, attempt: 2 });
+      const late = { ...took, ...first, at, status: 500 };
+      await store.settleDeliveries([{ ...late, result: { kind: "retry", dueAt: at } }]);
+      await store.settleDeliveries([{ ...late, result: { kind: "dead_lettered" } }]);
+      await store.requeueDeliveries([first], at);
+      await store.requeueDeliveries([first], at, { counted: true });
+      expect((await claimAll(endpoint.key)).deliveries).toEqual([]);
+      await store.deleteEndpoint(account, endpoint.id);
+    });
+
+    test("a tenth attempt without a result is claimed as the eleventh, which ends it; one that a start takes back is the tenth again", async () => {
+      const at = clock.now();
+      const endpoint = await store.createEndpoint(newEndpoint(account, at));
+      const event = await record();
+      const claimOne = async (claimant: string) => {
+        const wanted = { owner: claimant, accountKey: account, endpointKey: endpoint.key, limit: 9, now: at };
+        const { deliveries } = await store.claimDeliveries(wanted);
+        if (!deliveries[0]) throw new Error("nothing claimed");
+        return deliveries[0];
+      };
+      await beginBoot(store, "boot-tenth");
+      let claimed = await claimOne("boot-tenth");
+      while (claimed.attempt < 10) {
+        await store.requeueDeliveries([claimed], at, { counted: true });
+        claimed = await claimOne("boot-tenth");
+      }
+      await store.endBoot("boot-tenth", at);
+      await beginBoot(store, "boot-after");
+      await store.takeBackDeliveries("boot-after", at);
+      claimed = await claimOne("boot-after");
+      expect(claimed.attempt).toBe(10);
+      for (let i = 0; i < 2; i++) {
+        await store.requeueDeliveries([claimed], at, { counted: true });
+        claimed = await claimOne("boot-after");
+        expect(claimed.attempt).toBe(11);
+      }
+      await store.settleDeliveries([
+        { ...took, ...claimed, at, status: 500, result: { kind: "dead_lettered" } },
+      ]);
+      const { rows } = await store.listEvents(account, { eventId: event.id }, { limit: 1, cursor: null });
+      expect(rows[0]?.deliveries).toMatchObject([{ status: "dead_lettered", attempts: 10 }]);
+      await store.deleteEndpoint(account, endpoint.id);
+    });
+
     test("a backlog that is discarded takes along what is in flight", async () => {
       const endpoint = await store.createEndpoint(newEndpoint(account, clock.now()));
       await record();
