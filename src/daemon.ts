@@ -175,15 +175,16 @@ async function build({
   const secureContext = createTrust();
   const { allowNetworks } = config.outbound;
   const https = createHttps({ resolver, allowNetworks, secureContext, clock });
+  const operations = await store.accountByName(operationsAccount);
+  const tlsResults = createTlsResults({ store, clock, log: log.component("tls-reports") });
   const mtaSts = createMtaSts({
     store,
     resolver,
     fetch: createFetch(https),
+    onFailed: tlsResults.note,
     clock,
     log: log.component("mta-sts"),
   });
-  const operations = await store.accountByName(operationsAccount);
-  const tlsResults = createTlsResults({ store, clock, log: log.component("tls-reports") });
   const delivery = createDelivery({
     resolver,
     outbound: config.outbound,

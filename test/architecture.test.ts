@@ -41,7 +41,7 @@ const table: Record<string, string> = {
   suppressions: "clock dns log mail model service store",
   stats: "clock cursor errors model service store",
   https: "clock dns fairness",
-  "mta-sts": "clock dns fairness https log model store",
+  "mta-sts": "clock dns fairness https log mail model store",
   // What is done with mail.
   "sending-pause": "clock config errors log model service store",
   delivery: "clock config dns fairness log mail model pools",

@@ -1,7 +1,7 @@
 // Whether the certificate that a mail host showed matches its TLSA records (RFC 7672 §3, RFC 7671). Usage 3 is about the
 // host's own certificate, whatever names and dates stand in it; usage 2 about an authority above it, and then names and
 // dates count. Pure. A server chooses how long its chain is, so the steps up it and their signatures are few.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import type { TlsaRecord } from "../dns/tlsa.ts";
@@ -32,11 +32,12 @@ function daneProblem(
   names: string[],
   now: number,
 ): string | null {
-  if (records.some((record) => record.usage === 3 && matches(leaf, record))) return null;
+  const own = matcher(leaf);
+  if (records.some((record) => record.usage === 3 && own(record))) return null;
   const anchors = records.filter((record) => record.usage === 2);
   if (anchors.length === 0) return "its certificate matches none of its TLSA records";
   const chain = chainOf(leaf);
-  const top = chain.findIndex((certificate) => anchors.some((record) => matches(certificate, record)));
+  const top = chain.findIndex((certificate) => anchors.some(matcher(certificate)));
   if (top === -1) return "neither its certificate nor one above it matches its TLSA records";
   const problem = signatureProblem(chain.slice(0, top + 1), now);
   if (problem !== null) return problem;
@@ -66,13 +67,20 @@ function signatureProblem(chain: X509Certificate[], now: number): string | null 
   return null;
 }
 
-function matches(certificate: X509Certificate, { selector, matching, data }: TlsaRecord): boolean {
+/** Whether a record is of the certificate; each digest is made once, however many records there are. */
+function matcher(certificate: X509Certificate): (record: TlsaRecord) => boolean {
+  const digests = new Map<string, string>();
+  return ({ selector, matching, data }) => {
+    const kind = `${selector} ${matching}`;
+    const digest = digests.get(kind) ?? digestOf(certificate, selector, matching);
+    digests.set(kind, digest);
+    return digest === data;
+  };
+}
+
+function digestOf(certificate: X509Certificate, selector: number, matching: number): string {
   const bytes =
     selector === 0 ? certificate.raw : certificate.publicKey.export({ type: "spki", format: "der" });
-  if (matching === 0) return bytes.toString("hex") === data;
-  return (
-    createHash(matching === 1 ? "sha256" : "sha512")
-      .update(bytes)
-      .digest("hex") === data
-  );
+  if (matching === 0) return bytes.toString("hex");
+  return hash(matching === 1 ? "sha256" : "sha512", bytes);
 }

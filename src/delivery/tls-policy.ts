@@ -17,7 +17,14 @@ export type HostTls =
   /** A certificate that is valid for the host. */
   | { kind: "verified"; policy: "verify" | "mta-sts" }
   /** A certificate that matches one of the records; `names`: what it may be for, and the first is asked for. */
-  | { kind: "dane"; policy: "dane"; records: TlsaRecord[]; names: string[] };
+  | {
+      kind: "dane";
+      policy: "dane";
+      records: TlsaRecord[];
+      names: string[];
+      /** Stands for names and records. */
+      digest: string;
+    };
 
 /** The secure TLSA answer of a host, and under which of its names the records were found. */
 export interface HostTlsa {
@@ -40,8 +47,7 @@ export interface TlsFacts {
 /** What holds for the host, or why the policy of its domain forbids it. */
 export function hostTls({ domain, host, operator, tlsa, mtaSts }: TlsFacts): HostTls | { kind: "forbidden" } {
   const usable = tlsa?.records.filter(isUsable) ?? [];
-  if (tlsa && usable.length > 0)
-    return { kind: "dane", policy: "dane", records: usable, names: [...new Set([tlsa.base, host, domain])] };
+  if (tlsa && usable.length > 0) return dane(usable, [...new Set([tlsa.base, host, domain])]);
   if (mtaSts?.mode === "enforce")
     return namesHost(mtaSts, host) ? { kind: "verified", policy: "mta-sts" } : { kind: "forbidden" };
   if (operator === "verify") return { kind: "verified", policy: "verify" };
@@ -72,11 +78,15 @@ export function withoutSession(policy: TlsPolicy): TlsSummary | null {
   return policy === "none" ? null : { version: null, cipher: null, verified: false, policy };
 }
 
+function dane(records: TlsaRecord[], names: string[]): HostTls {
+  const texts = records.map(
+    ({ usage, selector, matching, data }) => `${usage} ${selector} ${matching} ${data}`,
+  );
+  const digest = hash("sha256", [...names, ...texts.toSorted()].join(","));
+  return { kind: "dane", policy: "dane", records, names, digest };
+}
+
 /** Connections are shared by mail of the same demand alone. */
 export function tlsKey(tls: HostTls): string {
-  if (tls.kind !== "dane") return `${tls.kind} ${policyOf(tls)}`;
-  const records = tls.records.map(({ usage, selector, matching, data }) =>
-    [usage, selector, matching, data].join("."),
-  );
-  return `dane ${tls.names.join(",")} ${hash("sha256", records.toSorted().join(","))}`;
+  return tls.kind === "dane" ? `dane ${tls.digest}` : `${tls.kind} ${policyOf(tls)}`;
 }

@@ -3,7 +3,7 @@
 export const tlsPolicyTypes = ["tlsa", "sts", "no-policy-found"] as const;
 export type TlsPolicyType = (typeof tlsPolicyTypes)[number];
 
-/** RFC 8460 §4.3, those that a session can come to. */
+/** RFC 8460 §4.3: of sessions, and of policies that could not be fetched. */
 export const tlsFailureTypes = [
   "starttls-not-supported",
   "certificate-host-mismatch",
@@ -12,6 +12,9 @@ export const tlsFailureTypes = [
   "validation-failure",
   "tlsa-invalid",
   "dnssec-invalid",
+  "sts-policy-fetch-error",
+  "sts-policy-invalid",
+  "sts-webpki-invalid",
 ] as const;
 export type TlsFailureType = (typeof tlsFailureTypes)[number];
 
@@ -29,7 +32,8 @@ export interface ReportedPolicy {
 export interface TlsFailure {
   type: TlsFailureType;
   sendingIp: string | null;
-  mxHost: string;
+  /** null: no host was chosen yet. */
+  mxHost: string | null;
   receivingIp: string | null;
 }
 

@@ -9,7 +9,9 @@ import { createFairMap } from "../fairness/fair-map.ts";
 import { createFairSlots } from "../fairness.ts";
 import type { Owner } from "../fairness.ts";
 import type { Log } from "../log.ts";
+import { safeText } from "../mail/reply.ts";
 import type { KeptMtaStsPolicy } from "../model/mta-sts.ts";
+import type { TlsFailureType, TlsResult } from "../model/tls-result.ts";
 import type { Store } from "../store/store.ts";
 import type { FetchPolicy } from "./fetch.ts";
 
@@ -29,10 +31,14 @@ export interface MtaSts {
   stop(): void;
 }
 
+class PolicyInvalid extends Error {}
+
 export interface MtaStsDeps {
   store: Pick<Store, "mtaStsPolicy" | "putMtaStsPolicy">;
   resolver: Pick<Resolver, "txt">;
   fetch: FetchPolicy;
+  /** A policy is announced and could not be fetched. */
+  onFailed: (result: TlsResult) => void;
   clock: Clock;
   log: Log;
 }
@@ -43,7 +49,7 @@ interface Fetching {
   alsoFor(owner: Owner): void;
 }
 
-export function createMtaSts({ store, resolver, fetch, clock, log }: MtaStsDeps): MtaSts {
+export function createMtaSts({ store, resolver, fetch, onFailed, clock, log }: MtaStsDeps): MtaSts {
   const places = createFairSlots({ slots, patienceMs, lingering, clock });
   const failedAt = createFairMap<number>(failuresMost);
   const fetching = new Map<string, Fetching>();
@@ -57,7 +63,7 @@ export function createMtaSts({ store, resolver, fetch, clock, log }: MtaStsDeps)
     signal: AbortSignal,
   ): Promise<KeptMtaStsPolicy> => {
     const policy = readPolicy(await fetch(domain, owner, signal));
-    if (!policy.ok) throw new Error(policy.issue);
+    if (!policy.ok) throw new PolicyInvalid(policy.issue);
     const { maxAgeSeconds, mode, mx } = policy.value;
     const now = clock.now();
     const kept = { domain, id, mode, mx, fetchedAt: now, expiresAt: now + 1000 * maxAgeSeconds };
@@ -80,6 +86,7 @@ export function createMtaSts({ store, resolver, fetch, clock, log }: MtaStsDeps)
       void fetchNow(domain, id, owner, AbortSignal.any([abort.signal, stopping.signal]))
         .catch((error: unknown) => {
           failedAt.set(owner, `${domain} ${id}`, clock.monotonic());
+          if (!stopping.signal.aborted) onFailed(unfetched(domain, error));
           log.info({ domain, id, why: String(error) }, "MTA-STS policy not fetched");
           return null;
         })
@@ -135,5 +142,22 @@ export function createMtaSts({ store, resolver, fetch, clock, log }: MtaStsDeps)
       }
     },
     stop: () => stopping.abort(),
+  };
+}
+
+/** As TLS reports count it (RFC 8460 §4.3.2.2). */
+function unfetched(domain: string, error: unknown): TlsResult {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const type: TlsFailureType =
+    error instanceof PolicyInvalid
+      ? "sts-policy-invalid"
+      : /CERT|^UNABLE_TO_|^ERR_TLS|SIGNATURE/.test(code)
+        ? "sts-webpki-invalid"
+        : "sts-policy-fetch-error";
+  return {
+    domain,
+    policy: { type: "sts", strings: [], domain, mxHosts: [] },
+    failure: { type, sendingIp: null, mxHost: null, receivingIp: null },
+    reason: error instanceof Error ? safeText(error.message) : "",
   };
 }

@@ -49,7 +49,7 @@ function policyReport(counts: TlsResultCount[]): object {
   const details = failed.map(({ failure, reason, sessions }) => ({
     "result-type": failure.type,
     ...(failure.sendingIp === null ? {} : { "sending-mta-ip": failure.sendingIp }),
-    "receiving-mx-hostname": failure.mxHost,
+    ...(failure.mxHost === null ? {} : { "receiving-mx-hostname": failure.mxHost }),
     ...(failure.receivingIp === null ? {} : { "receiving-ip": failure.receivingIp }),
     "failed-session-count": sessions,
     ...(reason === "" ? {} : { "failure-reason-code": reason }),

@@ -14,7 +14,13 @@ const facts: TlsFacts = {
   tlsa: null,
   mtaSts: null,
 };
-const dane = { kind: "dane", policy: "dane", records: [usable], names: ["mx.x.test", "x.test"] };
+const dane = {
+  kind: "dane",
+  policy: "dane",
+  records: [usable],
+  names: ["mx.x.test", "x.test"],
+  digest: expect.any(String),
+};
 
 test.each<[string, Partial<TlsFacts>, object]>([
   ["nothing is known: TLS where it can be had", {}, { kind: "opportunistic" }],
@@ -63,8 +69,10 @@ test.each<[string, Partial<TlsFacts>, object]>([
 
 test("connections are shared by the same demand alone, in whatever order the records came", () => {
   const other: TlsaRecord = { ...usable, data: "cd".repeat(32) };
-  const of = (...records: TlsaRecord[]) =>
-    tlsKey({ kind: "dane", policy: "dane", records, names: ["mx.x.test"] });
+  const of = (...records: TlsaRecord[]) => {
+    const tls = hostTls({ ...facts, tlsa: tlsa(...records) });
+    return tls.kind === "forbidden" ? "" : tlsKey(tls);
+  };
   expect(of(usable, other)).toBe(of(other, usable));
   const demands: HostTls[] = [
     { kind: "none" },

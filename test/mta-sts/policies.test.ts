@@ -3,6 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { DnsAnswer } from "../../src/dns/resolver.ts";
 import { silentLog } from "../../src/log.ts";
 import type { KeptMtaStsPolicy } from "../../src/model/mta-sts.ts";
+import type { TlsResult } from "../../src/model/tls-result.ts";
 import { createMtaSts, type MtaSts } from "../../src/mta-sts/policies.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 import { policyText } from "../support/policy-host.ts";
@@ -19,6 +20,7 @@ let dnsFails: boolean;
 let answer: (domain: string, signal: AbortSignal) => Promise<string>;
 let fetches: string[];
 let storeFails: boolean;
+let reported: TlsResult[];
 
 const texts = (id: string | undefined): DnsAnswer<string> =>
   dnsFails
@@ -41,6 +43,7 @@ const made = (): MtaSts =>
       fetches.push(domain);
       return answer(domain, signal);
     },
+    onFailed: (result) => void reported.push(result),
     clock,
     log: silentLog,
   });
@@ -55,7 +58,7 @@ beforeEach(() => {
   announced = { "x.test": "1" };
   [dnsFails, storeFails] = [false, false];
   answer = () => Promise.resolve(policyText("enforce", ["mail.x.test"]));
-  fetches = [];
+  [fetches, reported] = [[], []];
   mtaSts = made();
 });
 
@@ -114,6 +117,28 @@ test("a text that is no policy counts as a fetch that failed", async () => {
   expect(await modeOf()).toBeNull();
   expect(await modeOf()).toBeNull();
   expect(fetches.length).toBe(1);
+});
+
+test.each([
+  ["the host does not answer", new Error("no whole answer within 60 s"), "sts-policy-fetch-error"],
+  [
+    "its certificate has expired",
+    Object.assign(new Error("x"), { code: "CERT_HAS_EXPIRED" }),
+    "sts-webpki-invalid",
+  ],
+  [
+    "it is for another name",
+    Object.assign(new Error("x"), { code: "ERR_TLS_CERT_ALTNAME_INVALID" }),
+    "sts-webpki-invalid",
+  ],
+  ["the text is no policy", null, "sts-policy-invalid"],
+])("a fetch that fails is reported once: %s", async (_what, error, type) => {
+  answer = () => (error === null ? Promise.resolve("") : Promise.reject(error));
+  await modeOf();
+  await modeOf();
+  expect(reported).toMatchObject([
+    { domain: "x.test", policy: { type: "sts", domain: "x.test" }, failure: { type, mxHost: null } },
+  ]);
 });
 
 test("a policy that ages is fetched again while it is used, and mail does not wait for that", async () => {

@@ -29,7 +29,8 @@ const count = (over: Partial<TlsResultCount> = {}): TlsResultCount => ({
 
 let clock: ManualClock;
 let counts: TlsResultCount[];
-let records: Record<string, string | "servfail">;
+/** By name; `servfail` fails the question. */
+let records: Record<string, string>;
 let mails: { to: string; report: Report }[];
 let posts: HttpsRequest[];
 let signed: boolean;
