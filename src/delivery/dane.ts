@@ -26,7 +26,7 @@ export function daneProblemOf(
 }
 
 /** `names`: those that a certificate under usage 2 may be for. */
-function daneProblem(
+export function daneProblem(
   leaf: X509Certificate,
   records: TlsaRecord[],
   names: string[],

@@ -18,11 +18,17 @@ export function announcedId(records: string[]): string | null {
   const announcing = records.filter((record) => /^v=STSv1[ \t]*(;|$)/.test(record));
   const [record] = announcing;
   if (record === undefined || announcing.length > 1) return null;
-  const ids = record
-    .split(";")
-    .map((field) => /^[ \t]*id[ \t]*=[ \t]*([A-Za-z0-9]{1,32})[ \t]*$/.exec(field)?.[1])
-    .filter((id) => id !== undefined);
-  return ids[0] ?? null;
+  const id = fieldOf(record, "id") ?? "";
+  return /^[A-Za-z0-9]{1,32}$/.test(id) ? id : null;
+}
+
+/** The value of a field in the records of MTA-STS and of TLS reports: `v=STSv1; id=1;`. */
+export function fieldOf(record: string, name: string): string | undefined {
+  for (const field of record.split(";")) {
+    const equals = field.indexOf("=");
+    if (equals !== -1 && field.slice(0, equals).trim() === name) return field.slice(equals + 1).trim();
+  }
+  return undefined;
 }
 
 /** Reads a policy (RFC 8461 §3.2); fields that are not known are passed over, of one that stands twice the first counts. */
@@ -30,7 +36,9 @@ export function readPolicy(text: string): Parsed<MtaStsPolicy & { maxAgeSeconds:
   const fields = new Map<string, string>();
   const mx: string[] = [];
   for (const line of text.split(/\r?\n/)) {
-    const [, key = "", value = ""] = /^([A-Za-z0-9][\w.-]{0,31})[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(line) ?? [];
+    const colon = line.indexOf(":");
+    const key = colon === -1 ? "" : line.slice(0, colon).trimEnd();
+    const value = line.slice(colon + 1).trim();
     if (key === "mx") mx.push(value.toLowerCase().replace(/\.$/, ""));
     else if (key !== "" && !fields.has(key)) fields.set(key, value);
   }

@@ -1,8 +1,10 @@
 // Where a domain wants its TLS reports (RFC 8460 §3): the TXT record at _smtp._tls. Pure.
+import { fieldOf } from "../dns/mta-sts.ts";
 import { parseAddress, type Address } from "../mail/address.ts";
 
-/** Of one domain. */
+/** Of one domain; they are looked for among its first twenty. */
 const mostAddresses = 4;
+const mostUris = 20;
 
 export type ReportTo = { kind: "mailto"; address: Address } | { kind: "https"; url: URL };
 
@@ -15,8 +17,7 @@ export function reportAddresses(records: string[]): ReportTo[] {
   const asking = records.filter((record) => /^v=TLSRPTv1[ \t]*(;|$)/.test(record));
   const [record] = asking;
   if (record === undefined || asking.length > 1) return [];
-  const fields = record.split(";").map((field) => /^[ \t]*rua[ \t]*=[ \t]*(.*?)[ \t]*$/.exec(field)?.[1]);
-  const uris = fields.find((rua) => rua !== undefined)?.split(",") ?? [];
+  const uris = fieldOf(record, "rua")?.split(",", mostUris) ?? [];
   return uris
     .map((uri) => reportTo(uri.trim()))
     .filter((to) => to !== null)

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { announcedId, namesHost, readPolicy } from "../../src/dns/mta-sts.ts";
+import { here, leastCpuMs } from "../support/cpu.ts";
 
 test.each<[string, string[], string | null]>([
   ["one record", ["v=STSv1; id=20260101T000000Z;"], "20260101T000000Z"],
@@ -66,4 +67,19 @@ test.each([
   ["*.test", "x.test", true],
 ])("the pattern %s and the host %s: %s", (pattern, host, named) => {
   expect(namesHost({ mx: [pattern] }, host)).toBe(named);
+});
+
+const spaces = " ".repeat(32_000);
+test.each<[string, () => unknown]>([
+  ["a field of spaces", () => readPolicy(`mx:${spaces}a${spaces}b`)],
+  ["a field that a line separator breaks", () => readPolicy(`mx:${spaces}\u2028${spaces}`)],
+  ["a field without a colon", () => readPolicy(`mx${spaces}${spaces}`)],
+  ["thousands of fields", () => readPolicy("mx: a\n".repeat(10_000))],
+  ["a name of many labels", () => readPolicy(`mx: ${"a.".repeat(32_000)}!`)],
+  ["a name of one label", () => readPolicy(`mx: ${"a".repeat(64_000)}`)],
+  ["a record of spaces", () => announcedId([`v=STSv1; id=${spaces}a${spaces}b`])],
+  ["a record of semicolons", () => announcedId([`v=STSv1${";".repeat(64_000)}`])],
+])("a text of 64 KB, %s, is read in less than 20 ms", (_what, read) => {
+  const enough = here(20);
+  expect(leastCpuMs(enough, read)).toBeLessThan(enough);
 });

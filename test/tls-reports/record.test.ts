@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { reportAddresses } from "../../src/tls-reports/record.ts";
+import { here, leastCpuMs } from "../support/cpu.ts";
 
 const shown = (records: string[]): string[] =>
   reportAddresses(records).map((to) => (to.kind === "mailto" ? to.address.email : to.url.href));
@@ -24,4 +25,15 @@ test.each<[string, string[], string[]]>([
   ],
 ])("where reports go: %s", (_what, records, addresses) => {
   expect(shown(records)).toEqual(addresses);
+});
+
+const spaces = " ".repeat(32_000);
+test.each([
+  ["spaces", `rua=${spaces}a${spaces}b`],
+  ["commas", `rua=${",".repeat(60_000)}`],
+  ["addresses", `rua=${"https://a.test,".repeat(4_000)}`],
+  ["no address", `rua=${"mailto:a,".repeat(6_000)}`],
+])("a record of 64 KB of %s is read in less than 20 ms", (_what, field) => {
+  const enough = here(20);
+  expect(leastCpuMs(enough, () => reportAddresses([`v=TLSRPTv1; ${field}`]))).toBeLessThan(enough);
 });
