@@ -35,6 +35,7 @@ import { createPools } from "./pools/pools.ts";
 import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
+import { createShapingRules } from "./queue/shaping-rules.ts";
 import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { createRetention } from "./retention/retention.ts";
@@ -170,6 +171,7 @@ async function build({
   });
   const shaping = createShaping(
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
+    await store.shapingRules(),
   );
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
   const secureContext = createTrust();
@@ -192,21 +194,21 @@ async function build({
     isOurs: localAddresses(mailListeners),
     mailPorts: portsOf(mailListeners),
     mtaStsOf: mtaSts.policyOf,
-    tlsFor: () => undefined,
     isTlsReport: tlsReportTest(operations?.key ?? null, config.operations.email),
     onTls: tlsResults.note,
     secureContext,
     clock,
     log: log.component("delivery"),
     random: Math.random,
-    connectionsOf: (group) => shaping(group).connections,
+    limitsOf: shaping.limits,
+    tlsFor: shaping.tlsFor,
     mayUse: pools.mayUse,
     onUnusable: pools.lookSoon,
   });
   const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
-  const destinations = createDestinations({ delivery, pools, messages, verpSecret, clock });
+  const destinations = createDestinations({ delivery, shaping, pools, messages, verpSecret, clock });
   const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
   const settleDeps = {
     recorder,
@@ -230,6 +232,14 @@ async function build({
     leaseValid: boot.leaseValid,
     clock,
     log: log.component("queue"),
+  });
+  const shapingRules = createShapingRules({
+    store,
+    shaping,
+    limiters: queue.limiters,
+    connections: delivery.connections,
+    mxGroupOf: delivery.groupOf,
+    onChange: queue.onShapingChanged,
   });
   pools.onChange(() => {
     delivery.reconsider();
@@ -357,6 +367,8 @@ async function build({
     domains,
     webhooks,
     pools,
+    shapingRules,
+    queue,
     parsing,
     maintenance,
     guard,

@@ -15,8 +15,8 @@ import { asConfigured, hostTls, type HostTls, type HostTlsa } from "./tls-policy
 export interface HostTlsDeps {
   resolver: Pick<Resolver, "tlsa">;
   outbound: Pick<OutboundConfig, "tls" | "port" | "smartHost">;
-  /** The operator's rule of a recipient domain, which comes before outbound.tls; undefined: there is none. */
-  tlsFor: (domain: string) => OutboundTls | undefined;
+  /** What the operator asks of TLS to a recipient domain in a group; undefined: `outbound.tls` holds. */
+  tlsFor: (domain: string, group: string) => OutboundTls | undefined;
   /** A TLS report: it is sent whatever the policies of its domain say, and is about no report (RFC 8460 §3). */
   isTlsReport: (job: Job) => boolean;
 }
@@ -34,7 +34,7 @@ export async function hostTlsOf(
   if (outbound.smartHost !== null) return asConfigured(outbound.smartHost.tls);
   const { domain } = job;
   const { mtaSts } = route;
-  const operator = tlsFor(domain) ?? outbound.tls;
+  const operator = tlsFor(domain, route.group) ?? outbound.tls;
   if (isTlsReport(job)) return asConfigured(operator);
   const names = route.authenticated ? tlsaNames : [];
   const lookUp = () => tlsaOf(resolver, names, outbound.port, job.message.accountKey);

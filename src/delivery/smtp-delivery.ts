@@ -6,12 +6,12 @@ import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
 import { createAddresses } from "./addresses.ts";
 import { runAttempt } from "./attempt.ts";
-import type { AttemptDeps } from "./target.ts";
+import { shareOf, type AttemptDeps } from "./target.ts";
 import type { Delivery } from "./delivery.ts";
 import { HeloHosts } from "./helo-hosts.ts";
 import type { HostTlsDeps } from "./host-tls.ts";
 import { LookupTime, maxHostsLookedUp } from "./lookups.ts";
-import { Pool } from "./pool.ts";
+import { Pool, type PoolDeps } from "./pool.ts";
 import { findRoute, type RouteDeps } from "./route.ts";
 import { tlsResult } from "./tls-results.ts";
 import { TlsHosts } from "./tls-hosts.ts";
@@ -26,7 +26,7 @@ export interface DeliveryDeps {
   /** Ports that this program takes mail at. */
   mailPorts: readonly number[];
   mtaStsOf: RouteDeps["mtaStsOf"];
-  /** The operator's rule of a recipient domain, which comes before outbound.tls. */
+  /** What the operator asks of TLS to a recipient domain; undefined: `outbound.tls` holds. */
   tlsFor: HostTlsDeps["tlsFor"];
   isTlsReport: HostTlsDeps["isTlsReport"];
   /** The TLS of a session with a mail host, or why none was begun; not of TLS reports, nor of a smart host. */
@@ -37,8 +37,8 @@ export interface DeliveryDeps {
   log: Log;
   /** [0, 1): the order of equals. */
   random: () => number;
-  /** How many connections a group may have at once, idle ones included; 10 if not given. */
-  connectionsOf?: (group: string) => number;
+  /** How many connections a group may have at once, idle ones included, and messages on each; 10 and 100 if not given. */
+  limitsOf?: PoolDeps["limitsOf"];
   /** False for an address of a pool that must no longer be used. */
   mayUse?: (address: string) => boolean;
   /** Called when an address of a pool is not one of this machine's. */
@@ -51,7 +51,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const { smartHost } = outbound;
   const pool = new Pool({
     clock,
-    connectionsOf: deps.connectionsOf ?? (() => 10),
+    limitsOf: deps.limitsOf ?? (() => ({ connections: 10, messagesPerConnection: 100 })),
     mayUse: deps.mayUse ?? (() => true),
   });
   const cut = new AbortController();
@@ -116,6 +116,12 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
         );
       return outcome;
     },
+    async groupOf(domain) {
+      const mtaSts = (): Promise<null> => Promise.resolve(null); // it is not sent there now
+      const route = await findRoute({ resolver, smartHost, mtaStsOf: mtaSts, clock, random }, domain, "");
+      return route.kind === "hosts" ? route.group : null;
+    },
+    connections: (group, address) => pool.count(shareOf(group, { address })),
     cutShort: () => cut.abort(),
     reconsider: () => pool.reconsider(),
     stop: () => pool.stop(),

@@ -47,7 +47,7 @@ const ownErrors = new Set([
 ]);
 
 /** Connections are counted for each address of a pool by itself, as its limits are. */
-export function shareOf(group: string, { address }: Source): string {
+export function shareOf(group: string, { address }: Pick<Source, "address">): string {
   return address === null ? group : `${group} ${address}`;
 }
 
@@ -188,7 +188,7 @@ async function useSession(
   dialogue: Dialogue,
 ): Promise<Outcome | LostSession> {
   try {
-    return await transact(session, request, deps.session.timeouts, dialogue);
+    return await transact(session, request, deps.session, dialogue);
   } catch (error) {
     session.channel.destroy();
     throw error;

@@ -21,6 +21,7 @@ import type { QueueStore } from "./interface/queue.ts";
 import type { ReportStore } from "./interface/reports.ts";
 import type { RetentionStore } from "./interface/retention.ts";
 import type { SendingPauseStore } from "./interface/sending-pause.ts";
+import type { ShapingStore } from "./interface/shaping.ts";
 import type { SmtpCredentialStore } from "./interface/smtp-credentials.ts";
 import type { StatisticsStore } from "./interface/statistics.ts";
 import type { SuppressionStore } from "./interface/suppressions.ts";
@@ -41,6 +42,7 @@ export interface Store
     SendingPauseStore,
     MaintenanceStore,
     MtaStsStore,
+    ShapingStore,
     ReportStore,
     EventStore,
     SuppressionStore,

@@ -56,3 +56,20 @@ test("a whole life of deferrals takes at most 48 hours and never a burst", () =>
   expect(now).toBe(48 * hour);
   expect(attempt).toBeGreaterThan(15);
 });
+
+test.each([1_000, 61_000, 300_000])(
+  "a delay of %d ms that the receiver names each time is obeyed five times, and then only where it is longer than the schedule's",
+  (delayMs) => {
+    const gaps: number[] = [];
+    let now = 0;
+    for (let attempt = 1; ; attempt++) {
+      const next = nextAttemptAt(schedule, attempt, 0, now, { delayMs, random: 0 });
+      if (next === null) break;
+      gaps.push(next.at - now);
+      expect(next.decidedBy).toBe(attempt <= 5 ? "receiver" : "schedule");
+      now = next.at;
+    }
+    expect(gaps.slice(0, 7)).toEqual([...Array<number>(5).fill(delayMs), 2 * hour, 4 * hour]);
+    expect(gaps.length).toBeLessThan(25);
+  },
+);

@@ -23,6 +23,7 @@ import { retention } from "./retention.ts";
 import { secrets } from "./secrets.ts";
 import { sendingPause } from "./sending-pause.ts";
 import { settlements } from "./settlement.ts";
+import { shaping } from "./shaping.ts";
 import { smtpCredentials } from "./smtp-credentials.ts";
 import { statistics } from "./statistics.ts";
 import { suppressions } from "./suppressions.ts";
@@ -50,6 +51,7 @@ const nouns = {
   secrets,
   sendingPause,
   settlements,
+  shaping,
   smtpCredentials,
   statistics,
   suppressions,
