@@ -12,6 +12,7 @@ import { erasure } from "./erasure.ts";
 import { events } from "./events.ts";
 import { inbox } from "./inbox.ts";
 import { ipPools } from "./ip-pools.ts";
+import { listings } from "./listings.ts";
 import { maintenance } from "./maintenance.ts";
 import { messages } from "./messages.ts";
 import { mtaSts } from "./mta-sts.ts";
@@ -41,6 +42,7 @@ const nouns = {
   events,
   inbox,
   ipPools,
+  listings,
   maintenance,
   messages,
   mtaSts,
