@@ -5,10 +5,9 @@ import type { OutboundConfig } from "../config.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { tlsaName } from "../dns/tlsa.ts";
 import type { Owner } from "../fairness.ts";
-import type { Job } from "../model/queued-recipient.ts";
 import type { OutboundTls } from "../model/tls.ts";
 import type { HostLookup } from "./addresses.ts";
-import type { AttemptRequest } from "./delivery.ts";
+import type { AttemptJob, AttemptRequest } from "./delivery.ts";
 import type { LookupTime } from "./lookups.ts";
 import { asConfigured, hostTls, type HostTls, type HostTlsa } from "./tls-policy.ts";
 
@@ -18,7 +17,7 @@ export interface HostTlsDeps {
   /** What the operator asks of TLS to a recipient domain in a group; undefined: `outbound.tls` holds. */
   tlsFor: (domain: string, group: string) => OutboundTls | undefined;
   /** A TLS report: it is sent whatever the policies of its domain say, and is about no report (RFC 8460 §3). */
-  isTlsReport: (job: Job) => boolean;
+  isTlsReport: (job: AttemptJob) => boolean;
 }
 
 /** Why a host may not be dialled, or what its TLS must be. */

@@ -3,7 +3,7 @@
 // are left out, and what a crash loses is a minute of counts.
 import { dayMs, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
-import { canonicalAddress, parseAddress } from "../mail/address.ts";
+import { parseAddress, rcptTo } from "../mail/address.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { TlsResult, TlsResultCount } from "../model/tls-result.ts";
 import type { HasJobs } from "../service.ts";
@@ -29,10 +29,10 @@ export interface TlsResults extends HasJobs {
 export function tlsReportTest(
   operations: number | null,
   operator: string | null,
-): (job: Pick<Job, "canonical"> & { message: Pick<Job["message"], "accountKey"> }) => boolean {
+): (job: Pick<Job, "rcptTo"> & { message: Pick<Job["message"], "accountKey"> }) => boolean {
   const parsed = operator === null ? null : parseAddress(operator);
-  const own = parsed?.ok ? canonicalAddress(parsed.value) : null;
-  return ({ message, canonical }) => message.accountKey === operations && canonical !== own;
+  const own = parsed?.ok ? rcptTo(parsed.value) : null;
+  return (job) => job.message.accountKey === operations && job.rcptTo !== own;
 }
 
 export function createTlsResults({

@@ -56,8 +56,8 @@ test("results of any number of kinds take bounded memory, and a store that fails
 });
 
 test("a TLS report is the operations account's mail to anyone but the operator", () => {
-  const isReport = tlsReportTest(5, "Ops@Svc.test");
-  const job = (accountKey: number, canonical: string) => ({ message: { accountKey }, canonical });
+  const isReport = tlsReportTest(5, "ops@Svc.test");
+  const job = (accountKey: number, rcptTo: string) => ({ message: { accountKey }, rcptTo });
   expect(isReport(job(5, "tls@x.test"))).toBe(true);
   expect(isReport(job(5, "ops@svc.test"))).toBe(false);
   expect(isReport(job(1, "tls@x.test"))).toBe(false);
