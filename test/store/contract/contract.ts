@@ -11,6 +11,7 @@ import { engineContract } from "./engine.ts";
 import { eventContract } from "./events.ts";
 import { listingContract } from "./listings.ts";
 import { messageListContract } from "./message-lists.ts";
+import { mtaStsContract } from "./mta-sts.ts";
 import { queueContract } from "./queue.ts";
 import { reportContract } from "./reports.ts";
 import { retentionContract } from "./retention.ts";
@@ -19,6 +20,7 @@ import { shapingContract } from "./shaping.ts";
 import { smtpCredentialContract } from "./smtp-credentials.ts";
 import { suppressionContract } from "./suppressions.ts";
 import { textContract } from "./text.ts";
+import { tlsResultContract } from "./tls-results.ts";
 import { warmupContract } from "./warmups.ts";
 import { webhookContract } from "./webhooks.ts";
 import type { OpenStore } from "./opened.ts";
@@ -34,6 +36,7 @@ const contracts = [
   eventContract,
   listingContract,
   messageListContract,
+  mtaStsContract,
   queueContract,
   reportContract,
   retentionContract,
@@ -42,6 +45,7 @@ const contracts = [
   smtpCredentialContract,
   suppressionContract,
   textContract,
+  tlsResultContract,
   warmupContract,
   webhookContract,
 ];
