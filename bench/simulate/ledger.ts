@@ -1,0 +1,168 @@
+// What is counted while a day is played, for each provider and for the tail together.
+import { hourMs, minuteMs } from "../../src/clock.ts";
+import { providerNames, type Answer } from "./receivers.ts";
+
+export const rowNames = [...providerNames, "others"] as const;
+/** The row of a domain of traffic.ts. */
+export const rowOf = (domain: number): number => Math.min(domain, providerNames.length);
+
+export const sampleMs = 5 * minuteMs;
+
+export interface Row {
+  accepted: number;
+  delivered: number;
+  bounced: number;
+  expired: number;
+  /** Not done when the simulation ended. */
+  left: number;
+  /** Attempts by what was answered. */
+  attempts: Record<Answer, number>;
+  retries: number;
+  /** Messages that are accepted and not done, each `sampleMs` from midnight. */
+  backlog: number[];
+  /** Of these, those that are due and wait for a slot. */
+  due: number[];
+  /** Milliseconds from midnight until less than a thousandth of what can be delivered waits, for good. */
+  drainedAt: number;
+  /** Milliseconds from acceptance to delivery, the 50th, 95th and 99th of a hundred. */
+  delays: { p50: number; p95: number; p99: number };
+}
+
+interface Counts extends Omit<Row, "delays" | "left"> {
+  waiting: number;
+  /** Of these, those that can be delivered. */
+  deliverable: number;
+  dueNow: number;
+  histogram: Uint32Array;
+}
+
+export interface Ledger {
+  accepted(domain: number, deliverable: boolean): void;
+  /** By how much the messages that are due and wait for a slot became more. */
+  due(domain: number, by: number): void;
+  attempted(domain: number, attempt: number, answer: Answer): void;
+  done(domain: number, how: "delivered" | "bounced" | "expired", deliverable: boolean, delayMs: number, now: number): void;
+  /** Takes the samples up to `now`. */
+  sampleUntil(now: number): void;
+  rows(): Row[];
+}
+
+/** Buckets of a histogram by a fortieth of a decade: a quantile is right within 6 %. */
+const bucketsADecade = 40;
+const bucketOf = (ms: number): number => Math.round(Math.log10(1 + ms) * bucketsADecade);
+const bucketMs = (bucket: number): number => 10 ** (bucket / bucketsADecade) - 1;
+
+export function createLedger(): Ledger {
+  const all = rowNames.map(newCounts);
+  const of = (domain: number): Counts => all[rowOf(domain)] ?? newCounts();
+  let sampledAt = 0;
+  return {
+    accepted(domain, deliverable) {
+      const row = of(domain);
+      row.accepted += 1;
+      row.waiting += 1;
+      if (deliverable) row.deliverable += 1;
+    },
+    due(domain, by) {
+      of(domain).dueNow += by;
+    },
+    attempted(domain, attempt, answer) {
+      const row = of(domain);
+      row.attempts[answer] += 1;
+      if (attempt > 1) row.retries += 1;
+    },
+    done(domain, how, deliverable, delayMs, now) {
+      const row = of(domain);
+      row[how] += 1;
+      row.waiting -= 1;
+      if (how === "delivered") count(row.histogram, bucketOf(delayMs));
+      if (!deliverable) return;
+      row.deliverable -= 1;
+      if (row.deliverable * 1000 >= row.accepted) row.drainedAt = now;
+    },
+    sampleUntil(now) {
+      for (; sampledAt <= now; sampledAt += sampleMs)
+        for (const row of all) {
+          row.backlog.push(row.waiting);
+          row.due.push(row.dueNow);
+        }
+    },
+    rows: () =>
+      all.map(({ waiting, deliverable: _, dueNow: __, histogram, ...row }) => ({
+        ...row,
+        left: waiting,
+        delays: {
+          p50: quantile(histogram, 0.5),
+          p95: quantile(histogram, 0.95),
+          p99: quantile(histogram, 0.99),
+        },
+      })),
+  };
+}
+
+function newCounts(): Counts {
+  return {
+    accepted: 0,
+    delivered: 0,
+    bounced: 0,
+    expired: 0,
+    attempts: {
+      delivered: 0,
+      unknown_user: 0,
+      unknown_domain: 0,
+      mailbox_full: 0,
+      greylisted: 0,
+      rate_limited: 0,
+      timed_out: 0,
+      trouble: 0,
+    },
+    retries: 0,
+    backlog: [],
+    due: [],
+    drainedAt: 0,
+    waiting: 0,
+    deliverable: 0,
+    dueNow: 0,
+    histogram: new Uint32Array(bucketOf(1_000 * hourMs) + 1),
+  };
+}
+
+function count(histogram: Uint32Array, bucket: number): void {
+  const last = Math.min(bucket, histogram.length - 1);
+  histogram[last] = (histogram[last] ?? 0) + 1;
+}
+
+function quantile(histogram: Uint32Array, share: number): number {
+  const all = histogram.reduce((sum, here) => sum + here, 0);
+  let below = 0;
+  for (const [bucket, here] of histogram.entries()) {
+    below += here;
+    if (below > 0 && below >= share * all) return bucketMs(bucket);
+  }
+  return 0;
+}
+
+export const attemptsOf = ({ attempts }: Row): number => Object.values(attempts).reduce((sum, some) => sum + some, 0);
+
+/** All rows as one; its delays and its draining are those of the slowest. */
+export function totalOf(rows: readonly Row[]): Row {
+  const sum = newCounts();
+  for (const row of rows) {
+    for (const field of ["accepted", "delivered", "bounced", "expired", "retries"] as const) sum[field] += row[field];
+    for (const answer of Object.keys(row.attempts) as Answer[]) sum.attempts[answer] += row.attempts[answer];
+    for (const field of ["backlog", "due"] as const)
+      for (const [i, here] of row[field].entries()) sum[field][i] = (sum[field][i] ?? 0) + here;
+  }
+  const slowest = (of: (row: Row) => number): number => Math.max(...rows.map(of));
+  const { waiting: _, deliverable: __, dueNow: ___, histogram: ____, ...total } = sum;
+  return {
+    ...total,
+    left: rows.reduce((left, row) => left + row.left, 0),
+    drainedAt: slowest((row) => row.drainedAt),
+    delays: {
+      p50: slowest((row) => row.delays.p50),
+      p95: slowest((row) => row.delays.p95),
+      p99: slowest((row) => row.delays.p99),
+    },
+  };
+}
