@@ -4,5 +4,9 @@
 import type { Source } from "../../src/pools/sources.ts";
 
 export function addressesOf(count: number): readonly Source[] {
-  return Array.from({ length: count }, (_, i) => ({ address: `192.0.2.${i + 1}`, hostname: null, weight: 1 }));
+  return Array.from({ length: count }, (_, i) => ({
+    address: `192.0.2.${i + 1}`,
+    hostname: null,
+    weight: 1,
+  }));
 }

@@ -8,7 +8,7 @@ import { nextAttemptAt, type RetrySchedule } from "../../src/queue/schedule.ts";
 import { createShaping, localGroup } from "../../src/queue/shaping.ts";
 import { addressesOf } from "./addresses.ts";
 import { createSimulatedTime, EventHeap } from "./events.ts";
-import { createLedger, type Row } from "./ledger.ts";
+import { createLedger, type Day, type Done } from "./ledger.ts";
 import { fates, Messages, none } from "./messages.ts";
 import { createRandom } from "./random.ts";
 import { createReceivers, type Receiver, type Reply } from "./receivers.ts";
@@ -49,7 +49,7 @@ interface Attempt {
 /** The classes that RFC 5321 calls permanent. */
 const permanent: ReadonlySet<string> = new Set(["unknown_user", "unknown_domain"]);
 
-export function playDay(options: DayOptions): Row[] {
+export function playDay(options: DayOptions): Day {
   const { schedule, seed } = options;
   const { clock, moveTo, nextTimerAt, runTimer } = createSimulatedTime();
   const receivers = createReceivers(seed + 1, options.caps);
@@ -59,20 +59,24 @@ export function playDay(options: DayOptions): Row[] {
   const messages = new Messages();
   const due = new EventHeap();
   const ends = new EventHeap();
-  const running: (Attempt | null)[] = [];
+  const running: Attempt[] = [];
   const unused: number[] = [];
-  const domains = new Map<number, Domain>();
+  const domains: (Domain | undefined)[] = [];
   const byQueue = new Map<string, Domain>();
-  const ready = createReadyQueues({ shaping: createShaping(options.shapingFile), clock, random, run: (queue) => pump(queue) });
+  const ready = createReadyQueues({
+    shaping: createShaping(options.shapingFile),
+    clock,
+    random,
+    run: (queue) => pump(queue),
+  });
 
   const domainOf = (id: number): Domain => {
-    let domain = domains.get(id);
-    if (!domain) {
-      const receiver = receivers.of(id);
-      domain = { id, receiver, to: destinationOf(receiver, sources), first: none, last: none };
-      domains.set(id, domain);
-      byQueue.set(domain.to.readyQueue, domain);
-    }
+    const known = domains[id];
+    if (known) return known;
+    const receiver = receivers.create(id);
+    const domain = { id, receiver, to: destinationOf(receiver, sources), first: none, last: none };
+    domains[id] = domain;
+    byQueue.set(domain.to.readyQueue, domain);
     return domain;
   };
   const isDeliverable = (message: number, { receiver }: Domain): boolean =>
@@ -108,11 +112,8 @@ export function playDay(options: DayOptions): Row[] {
   const begin = (message: number, domain: Domain, queue: ReadyQueue, slot: Slot): void => {
     const now = clock.now();
     const number = messages.beginAttempt(message, now);
-    const reply = receivers.reached(domain.receiver, slot.source.address, {
-      fate: messages.fate(message),
-      firstTriedAt: messages.firstTriedAt(message),
-      now,
-    });
+    const age = now - messages.firstTriedAt(message);
+    const reply = receivers.reached(domain.receiver, slot.source.address, messages.fate(message), age, now);
     ledger.due(domain.id, -1);
     ledger.attempted(domain.id, number, reply.answer);
     const place = unused.pop() ?? running.length;
@@ -123,7 +124,6 @@ export function playDay(options: DayOptions): Row[] {
   /** As queue/attempts.ts and queue/settle.ts do it. */
   const end = (place: number): void => {
     const attempt = running[place];
-    running[place] = null;
     unused.push(place);
     if (!attempt) return;
     const { domain, slot, queue, reply } = attempt;
@@ -136,20 +136,20 @@ export function playDay(options: DayOptions): Row[] {
   const settle = ({ message, number, domain, reply }: Attempt): void => {
     const now = clock.now();
     const queuedAt = messages.queuedAt(message);
-    const done = (how: "delivered" | "bounced" | "expired"): void => {
-      ledger.done(domain.id, how, isDeliverable(message, domain), now - queuedAt, now);
-      messages.remove(message);
-    };
-    if (reply.answer === "delivered") return done("delivered");
-    if (permanent.has(reply.answer)) return done("bounced");
-    const named = { delayMs: reply.namedMs, random: random() };
-    const next = nextAttemptAt(schedule, number, queuedAt, now, named);
-    if (next) due.push(next.at, message);
-    else done("expired");
+    let how: Done = "expired";
+    if (reply.answer === "delivered") how = "delivered";
+    else if (permanent.has(reply.answer)) how = "bounced";
+    else {
+      const named = { delayMs: reply.namedMs, random: random() };
+      const next = nextAttemptAt(schedule, number, queuedAt, now, named);
+      if (next) return due.push(next.at, message);
+    }
+    ledger.done(domain.id, how, isDeliverable(message, domain), now - queuedAt, now);
+    messages.remove(message);
   };
 
   const traffic = trafficOf(options.messages, createRandom(seed));
-  for (let arrival = traffic.next(); ; ) {
+  for (let arrival = traffic.next(); ;) {
     const arrivesAt = arrival.done === true ? Number.POSITIVE_INFINITY : arrival.value.at;
     const [dueAt, endsAt, timerAt] = [due.nextAt(), ends.nextAt(), nextTimerAt()];
     const at = Math.min(arrivesAt, dueAt, endsAt, timerAt);
@@ -167,7 +167,7 @@ export function playDay(options: DayOptions): Row[] {
       arrival = traffic.next();
     }
   }
-  return ledger.rows();
+  return ledger.day();
 }
 
 function destinationOf(receiver: Receiver, sources: readonly Source[]): Destination {

@@ -28,6 +28,14 @@ export interface Row {
   delays: { p50: number; p95: number; p99: number };
 }
 
+export type Done = "delivered" | "bounced" | "expired";
+
+/** The rows by name, and all of them together. */
+export interface Day {
+  rows: { name: string; row: Row }[];
+  total: Row;
+}
+
 interface Counts extends Omit<Row, "delays" | "left"> {
   waiting: number;
   /** Of these, those that can be delivered. */
@@ -41,10 +49,10 @@ export interface Ledger {
   /** By how much the messages that are due and wait for a slot became more. */
   due(domain: number, by: number): void;
   attempted(domain: number, attempt: number, answer: Answer): void;
-  done(domain: number, how: "delivered" | "bounced" | "expired", deliverable: boolean, delayMs: number, now: number): void;
+  done(domain: number, how: Done, deliverable: boolean, delayMs: number, now: number): void;
   /** Takes the samples up to `now`. */
   sampleUntil(now: number): void;
-  rows(): Row[];
+  day(): Day;
 }
 
 /** Buckets of a histogram by a fortieth of a decade: a quantile is right within 6 %. */
@@ -87,18 +95,31 @@ export function createLedger(): Ledger {
           row.due.push(row.dueNow);
         }
     },
-    rows: () =>
-      all.map(({ waiting, deliverable: _, dueNow: __, histogram, ...row }) => ({
-        ...row,
-        left: waiting,
-        delays: {
-          p50: quantile(histogram, 0.5),
-          p95: quantile(histogram, 0.95),
-          p99: quantile(histogram, 0.99),
-        },
-      })),
+    day: () => ({
+      rows: rowNames.map((name, i) => ({ name, row: rowOfCounts(all[i] ?? newCounts()) })),
+      total: rowOfCounts(sumOf(all)),
+    }),
   };
 }
+
+function rowOfCounts({ waiting, deliverable: _, dueNow: __, histogram, ...row }: Counts): Row {
+  const [p50, p95, p99] = [0.5, 0.95, 0.99].map((share) => quantile(histogram, share));
+  return { ...row, left: waiting, delays: { p50: p50 ?? 0, p95: p95 ?? 0, p99: p99 ?? 0 } };
+}
+
+function sumOf(all: readonly Counts[]): Counts {
+  const sum = newCounts();
+  for (const row of all) {
+    for (const field of summed) sum[field] += row[field];
+    for (const answer of Object.keys(row.attempts) as Answer[]) sum.attempts[answer] += row.attempts[answer];
+    for (const field of ["backlog", "due", "histogram"] as const)
+      for (const [i, here] of row[field].entries()) sum[field][i] = (sum[field][i] ?? 0) + here;
+    sum.drainedAt = Math.max(sum.drainedAt, row.drainedAt);
+  }
+  return sum;
+}
+
+const summed = ["accepted", "delivered", "bounced", "expired", "retries", "waiting"] as const;
 
 function newCounts(): Counts {
   return {
@@ -142,27 +163,5 @@ function quantile(histogram: Uint32Array, share: number): number {
   return 0;
 }
 
-export const attemptsOf = ({ attempts }: Row): number => Object.values(attempts).reduce((sum, some) => sum + some, 0);
-
-/** All rows as one; its delays and its draining are those of the slowest. */
-export function totalOf(rows: readonly Row[]): Row {
-  const sum = newCounts();
-  for (const row of rows) {
-    for (const field of ["accepted", "delivered", "bounced", "expired", "retries"] as const) sum[field] += row[field];
-    for (const answer of Object.keys(row.attempts) as Answer[]) sum.attempts[answer] += row.attempts[answer];
-    for (const field of ["backlog", "due"] as const)
-      for (const [i, here] of row[field].entries()) sum[field][i] = (sum[field][i] ?? 0) + here;
-  }
-  const slowest = (of: (row: Row) => number): number => Math.max(...rows.map(of));
-  const { waiting: _, deliverable: __, dueNow: ___, histogram: ____, ...total } = sum;
-  return {
-    ...total,
-    left: rows.reduce((left, row) => left + row.left, 0),
-    drainedAt: slowest((row) => row.drainedAt),
-    delays: {
-      p50: slowest((row) => row.delays.p50),
-      p95: slowest((row) => row.delays.p95),
-      p99: slowest((row) => row.delays.p99),
-    },
-  };
-}
+export const attemptsOf = ({ attempts }: Row): number =>
+  Object.values(attempts).reduce((sum, some) => sum + some, 0);

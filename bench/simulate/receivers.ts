@@ -26,7 +26,13 @@ const providerCaps: Record<ProviderName, Caps> = {
   // Published: the 421 4.7.28 alone, no figure. All assumed.
   google: { connections: 50, perSecond: 20, refusesMs: minuteMs, perConnection: 100, transactionMs: 400 },
   // Published: 500 connections. Assumed: the rate, and five minutes after "Server busy".
-  microsoft: { connections: 500, perSecond: 10, refusesMs: 5 * minuteMs, perConnection: 100, transactionMs: 700 },
+  microsoft: {
+    connections: 500,
+    perSecond: 10,
+    refusesMs: 5 * minuteMs,
+    perConnection: 100,
+    transactionMs: 700,
+  },
   // Published: 20 messages a connection, and that connections are not counted by a fixed figure. Assumed: the rest.
   yahoo: { connections: 20, perSecond: 6, refusesMs: 5 * minuteMs, perConnection: 20, transactionMs: 500 },
   // Published: nothing. All assumed.
@@ -42,6 +48,8 @@ const tailCaps: Caps = {
 };
 const strictCaps: Caps = { ...tailCaps, connections: 5, perSecond: 1 };
 
+/** The name servers say that there is no such domain. */
+const lookupMs = 30;
 /** TCP, EHLO, STARTTLS and EHLO again. */
 const setupMs = 300;
 /** A 421 instead of the greeting. */
@@ -97,40 +105,42 @@ export interface Receiver {
   clients: Map<string | null, Client>;
 }
 
-export interface Attempted {
-  fate: number;
-  firstTriedAt: number;
-  now: number;
-}
-
 export interface Receivers {
-  of(domain: number): Receiver;
-  /** An attempt begins; it ends by `leave` after the reply's `tookMs`. */
-  reached(receiver: Receiver, address: string | null, attempted: Attempted): Reply;
+  /** The receiver of a domain of traffic.ts. */
+  create(domain: number): Receiver;
+  /**
+   * An attempt begins at `now`, the first for this message `age` milliseconds ago; it ends by `leave` after the reply's
+   * `tookMs`.
+   */
+  reached(receiver: Receiver, address: string | null, fate: number, age: number, now: number): Reply;
   leave(receiver: Receiver, address: string | null): void;
 }
 
 /** `caps`: times the assumed rates and connections. */
 export function createReceivers(seed: number, caps: number): Receivers {
   const random = createRandom(seed);
-  const receivers = new Map<number, Receiver>();
   const scaled = (of: Caps): Caps => ({
     ...of,
     connections: Math.max(1, Math.round(of.connections * caps)),
     perSecond: of.perSecond * caps,
   });
-  const receiverOf = (domain: number): Receiver => {
-    const name = providerNames[domain];
-    if (name === undefined) return tailReceiver(domain - providerNames.length, seed, scaled);
-    return { group: name, dead: null, caps: scaled(providerCaps[name]), greylist: null, clients: new Map() };
-  };
   return {
-    of(domain) {
-      let receiver = receivers.get(domain);
-      if (!receiver) receivers.set(domain, (receiver = receiverOf(domain)));
-      return receiver;
+    create(domain) {
+      const name = providerNames[domain];
+      if (name === undefined) return tailReceiver(domain - providerNames.length, seed, scaled);
+      return {
+        group: name,
+        dead: null,
+        caps: scaled(providerCaps[name]),
+        greylist: null,
+        clients: new Map(),
+      };
     },
-    reached: (receiver, address, attempted) => answerOf(receiver, clientOf(receiver, address, attempted.now), attempted, random),
+    reached(receiver, address, fate, age, now) {
+      const client = clientOf(receiver, address, now);
+      client.open += 1;
+      return withoutMailbox(receiver, client, now, random) ?? ofMailbox(receiver, fate, age, random);
+    },
     leave(receiver, address) {
       const client = receiver.clients.get(address);
       if (client) client.open -= 1;
@@ -167,27 +177,38 @@ function clientOf({ clients, caps }: Receiver, address: string | null, now: numb
   return client;
 }
 
-function answerOf(receiver: Receiver, client: Client, attempted: Attempted, random: Random): Reply {
-  const { caps, dead } = receiver;
-  const { now, fate } = attempted;
-  const reply = (answer: Answer, tookMs: number, namedMs: number | null = null): Reply => ({ answer, tookMs, namedMs });
-  client.open += 1;
-  if (dead === "unknown_domain") return reply("unknown_domain", around(30, random));
-  const out = receiver.group === outage.provider && now >= outage.from && now < outage.until;
-  if (dead === "silent" || out) return reply("timed_out", timeoutMs);
+const replyOf = (answer: Answer, tookMs: number, namedMs: number | null = null): Reply => ({
+  answer,
+  tookMs,
+  namedMs,
+});
+
+/** What the domain, the outage or the caps answer; null: the mailbox is asked. */
+function withoutMailbox(
+  { group, caps, dead }: Receiver,
+  client: Client,
+  now: number,
+  random: Random,
+): Reply | null {
+  if (dead === "unknown_domain") return replyOf("unknown_domain", around(lookupMs, random));
+  const out = group === outage.provider && now >= outage.from && now < outage.until;
+  if (dead === "silent" || out) return replyOf("timed_out", timeoutMs);
   if (client.open > caps.connections || !takesMore(client, caps, now))
-    return reply("rate_limited", around(refusalMs, random));
+    return replyOf("rate_limited", around(refusalMs, random));
+  return null;
+}
+
+function ofMailbox({ caps, greylist: grey }: Receiver, fate: number, age: number, random: Random): Reply {
   const opens = caps.perConnection === 1 || random() < 1 / caps.perConnection;
   const tookMs = around(caps.transactionMs, random) + (opens ? setupMs : 0);
-  if (random() < troubleShare) return reply("trouble", tookMs);
-  if (fate === fates.unknownUser) return reply("unknown_user", tookMs);
-  if (fate === fates.mailboxFull) return reply("mailbox_full", tookMs);
-  const grey = receiver.greylist;
+  if (random() < troubleShare) return replyOf("trouble", tookMs);
+  if (fate === fates.unknownUser) return replyOf("unknown_user", tookMs);
+  if (fate === fates.mailboxFull) return replyOf("mailbox_full", tookMs);
   if (grey && grey.passed < greylist.passes) {
-    if (now - attempted.firstTriedAt < grey.delayMs) return reply("greylisted", tookMs, grey.named ? grey.delayMs : null);
+    if (age < grey.delayMs) return replyOf("greylisted", tookMs, grey.named ? grey.delayMs : null);
     grey.passed += 1;
   }
-  return reply("delivered", tookMs);
+  return replyOf("delivered", tookMs);
 }
 
 function takesMore(client: Client, caps: Caps, now: number): boolean {
