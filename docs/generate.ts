@@ -249,10 +249,15 @@ function requestLimitTable(): string {
 function shapingTable(): string {
   const shaping = createShaping(null);
   return table(
-    ["group", "connections", "messages a second"],
-    ["google", "microsoft", "yahoo", "smart-host", "default"].map((group) => {
-      const { connections, perSecond } = shaping(group);
-      return [code(group), connections, Number.isFinite(perSecond) ? perSecond : "no limit"];
+    ["for", "connections", "messages a second", "messages per connection"],
+    shaping.names().map((name) => {
+      const { connections, perSecond, messagesPerConnection } = shaping.limits(name);
+      return [
+        code(name),
+        connections,
+        Number.isFinite(perSecond) ? perSecond : "no limit",
+        messagesPerConnection,
+      ];
     }),
   );
 }

@@ -30,6 +30,7 @@ import { createPools } from "./pools/pools.ts";
 import { createRunner } from "./queue/runner.ts";
 import { settlementOf } from "./queue/settle.ts";
 import { createShaping } from "./queue/shaping.ts";
+import { createShapingRules } from "./queue/shaping-rules.ts";
 import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { createRetention } from "./retention/retention.ts";
@@ -163,6 +164,7 @@ async function build({
   });
   const shaping = createShaping(
     config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
+    await store.shapingRules(),
   );
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
   const delivery = createDelivery({
@@ -174,14 +176,15 @@ async function build({
     clock,
     log: log.component("delivery"),
     random: Math.random,
-    connectionsOf: (group) => shaping(group).connections,
+    limitsOf: shaping.limits,
+    tlsFor: shaping.tlsFor,
     mayUse: pools.mayUse,
     onUnusable: pools.lookSoon,
   });
   const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
-  const destinations = createDestinations({ delivery, pools, messages, verpSecret, clock });
+  const destinations = createDestinations({ delivery, shaping, pools, messages, verpSecret, clock });
   const schedule = { retryMs: config.outbound.retryMs, maxAgeMs: config.outbound.maxAgeMs };
   const settleDeps = {
     recorder,
@@ -205,6 +208,14 @@ async function build({
     leaseValid: boot.leaseValid,
     clock,
     log: log.component("queue"),
+  });
+  const shapingRules = createShapingRules({
+    store,
+    shaping,
+    limiters: queue.limiters,
+    connections: delivery.connections,
+    mxGroupOf: delivery.groupOf,
+    onChange: queue.onShapingChanged,
   });
   pools.onChange(() => {
     delivery.reconsider();
@@ -311,6 +322,8 @@ async function build({
     domains,
     webhooks,
     pools,
+    shapingRules,
+    queue,
     parsing,
     maintenance,
     guard,

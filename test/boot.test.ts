@@ -121,7 +121,8 @@ function daemon(store: Store, clock: ManualClock, node: string) {
   const runner = createRunner({
     store,
     destinationOf: async () => ({
-      group: "x",
+      group: "x.test",
+      provider: "x.test",
       account: 1,
       readyQueue: "x",
       sources: () => systemSources.usable(null),

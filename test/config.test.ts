@@ -264,7 +264,7 @@ test("the operator may allow the password under a certificate that is not verifi
 test("the content of a shaping file is judged with the configuration, every fault of it", () => {
   const judge = (text: string): string =>
     faults("outbound: {shaping_file: /shaping.yaml}", {}, { "/shaping.yaml": text }).join("\n");
-  const wrong = judge("groups: {google: {connections: 0, foo: 1, per_second: many}, x: 5}\nzz: 1");
+  const wrong = judge("groups: {google: {connections: 0, foo: 1, per_second: many}, x.test: 5}\nzz: 1");
   expect(wrong).toContain(`${user}:1: outbound.shaping_file: found `);
   expect(wrong).toContain(
     "found 0 at groups.google.connections of /shaping.yaml, expected a whole number from 1 to 1000",
@@ -273,8 +273,18 @@ test("the content of a shaping file is judged with the configuration, every faul
     'found "many" at groups.google.per_second of /shaping.yaml, expected a number above 0, to 100000',
   );
   expect(wrong).toContain("found the unknown key foo at groups.google of /shaping.yaml, expected ");
-  expect(wrong).toContain("found 5 at groups.x of /shaping.yaml, expected ");
+  expect(wrong).toContain("found 5 at groups.x.test of /shaping.yaml, expected ");
   expect(wrong).toContain("found the unknown key zz of /shaping.yaml, expected ");
+  expect(judge("groups: {gogle: {connections: 5}}")).toContain(
+    'found the name "gogle" at groups of /shaping.yaml, expected a domain, or one of google, microsoft, ',
+  );
+  expect(judge("groups: {x.test: {tls: always, messages_per_connection: 0.5}}")).toContain(
+    'found "always" at groups.x.test.tls of /shaping.yaml, expected one of opportunistic, require, verify',
+  );
+  expect(judge("groups: {default: {tls: require}}")).toContain(
+    'found "require" at groups.default.tls of /shaping.yaml, expected no tls here: outbound.tls is for all',
+  );
+  expect(judge("groups: {x.test: {tls: verify, messages_per_connection: 5}, Bücher.example: {}}")).toBe("");
   expect(judge("- a")).toContain('found ["a"] of /shaping.yaml, expected ');
   expect(judge("groups: {google: {connections: 5}, default: {per_second: 0.5}}")).toBe("");
 });

@@ -142,6 +142,12 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         about: "sending IP addresses: list, add, move, pause, resume, remove, assign, unassign",
         load: () => import("./commands/ips.ts"),
       },
+      {
+        name: "limits",
+        alias: "limit",
+        about: "limits of providers and domains while the server runs: list, show, set, unset",
+        load: () => import("./commands/limits.ts"),
+      },
     ],
   },
 ];

@@ -9,7 +9,10 @@ import type { Family, Source } from "../pools/sources.ts";
 export type Route =
   | {
       kind: "hosts";
-      /** Destinations that share limits: `google`, `microsoft`, `yahoo`, else the registered part of the first MX host; `smart-host`. */
+      /**
+       * Destinations that share limits: `google`, `microsoft`, `yahoo`, else the registered part of the first MX host;
+       * `domain/group` where the MX hosts are of several; `smart-host`.
+       */
       group: string;
       hosts: { host: string; preference: number }[];
     }
@@ -57,6 +60,10 @@ export interface Delivery {
   families(route: Extract<Route, { kind: "hosts" }>, own: readonly Family[], owner: Owner): Promise<Family[]>;
   /** Never throws for anything that a network or a receiver does. */
   attempt(request: AttemptRequest): Promise<Outcome | Unsent>;
+  /** The group of a domain's MX hosts; null: it has none, or the DNS does not say. */
+  groupOf(domain: string): Promise<string | null>;
+  /** Open connections to a group from an address, idle ones included; null: the system chooses the address. */
+  connections(group: string, address: string | null): number;
   /** Call when the usable addresses have changed: closes idle connections from addresses that are no longer usable. */
   reconsider(): void;
   /** Ends every attempt that has not sent its final dot, and all later ones, at once as deferred. */

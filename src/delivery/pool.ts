@@ -1,20 +1,20 @@
 // The connection pool: busy connections are counted, idle ones kept for the next message to the same host, address,
 // port, TLS policy and source. An idle one is closed with QUIT after 10 s (receivers close at 300 s; a short idle time
-// leaves their slots to others), after 100 messages, or when its group would pass its limit; one that the server closes
+// leaves their slots to others), after as many messages as its group allows, or when its group would pass its limit; one that the server closes
 // or that receives an unsolicited reply is dropped at once.
 import type { Clock, Timer } from "../clock.ts";
+import type { Shape } from "../model/shaping.ts";
 import type { Session } from "./session.ts";
 
 const idleMs = 10_000;
-const messagesPerConnection = 100;
 /** Of all destinations together. */
 const maxIdle = 500;
 const quitGraceMs = 2_000;
 
 export interface PoolDeps {
   clock: Clock;
-  /** How many connections a group may have from one address, idle ones included. */
-  connectionsOf: (group: string) => number;
+  /** How many connections a group may have from one address, idle ones included, and how many messages each may carry. */
+  limitsOf: (group: string) => Pick<Shape, "connections" | "messagesPerConnection">;
   /** False for an address of a pool that must no longer be used. */
   mayUse: (address: string) => boolean;
 }
@@ -63,7 +63,10 @@ export class Pool {
     return this.#open.get(host === undefined ? group : `${group} ${host}`) ?? 0;
   }
   full(group: string): boolean {
-    return this.count(group) >= this.#deps.connectionsOf(group.split(" ", 1)[0] ?? group);
+    return this.count(group) >= this.#limitsOf(group).connections;
+  }
+  #limitsOf(share: string): ReturnType<PoolDeps["limitsOf"]> {
+    return this.#deps.limitsOf(share.split(" ", 1)[0] ?? share);
   }
 
   /** Counts a connection that is about to be made; if the group is full, closes an idle one of it. */
@@ -84,7 +87,7 @@ export class Pool {
       mayStay &&
       this.#maySend(target) &&
       channel.quiet &&
-      session.messages < messagesPerConnection &&
+      session.messages < this.#limitsOf(target.group).messagesPerConnection &&
       !this.#stopped;
     if (!keep || this.#idleCount >= maxIdle) return this.#quit(session);
     const idle: Idle = { session, since: this.#deps.clock.monotonic() };

@@ -4,20 +4,14 @@
 import { getDomain } from "tldts";
 import type { Clock } from "../clock.ts";
 import type { SmartHost } from "../config.ts";
-import { mailHosts } from "../dns/mx.ts";
+import { mailHosts, type MailHost } from "../dns/mx.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import { untried } from "../mail/outcome.ts";
+import { providers } from "../mail/providers.ts";
 import type { Route } from "./delivery.ts";
 import { local, localOutcome } from "./outcome.ts";
 import type { LocalFailure } from "./outcome.ts";
-
-/** MX hosts of the large providers, by how their names end. */
-const providers: [group: string, suffixes: string[]][] = [
-  ["google", ["google.com", "googlemail.com", "psmtp.com"]],
-  ["microsoft", ["outlook.com", "hotmail.com", "office365.us", "mx.microsoft"]],
-  ["yahoo", ["yahoodns.net"]],
-];
 
 export interface RouteDeps {
   resolver: Resolver;
@@ -39,7 +33,7 @@ export async function findRoute(deps: RouteDeps, domain: string, owner: Owner): 
   const found = await mailHosts(deps.resolver, domain, deps.random, owner);
   switch (found.kind) {
     case "hosts":
-      return { kind: "hosts", group: groupOf(found.hosts[0]?.host ?? domain), hosts: found.hosts };
+      return { kind: "hosts", group: groupOfAll(domain, found.hosts), hosts: found.hosts };
     case "null_mx":
       return undeliverable(deps.clock, local.nullMx, `${domain} accepts no mail (null MX)`);
     case "nxdomain":
@@ -51,11 +45,27 @@ export async function findRoute(deps: RouteDeps, domain: string, owner: Owner): 
   }
 }
 
+/**
+ * The group of the first host. A domain whose hosts are of several groups has connections of its own, as `domain/group`:
+ * else one that names a provider's host before its own, which hangs, would hold the connections of the provider's mail.
+ */
+function groupOfAll(domain: string, hosts: readonly MailHost[]): string {
+  const group = groupOf(firstHost(hosts) ?? domain);
+  const one = domain === group || hosts.every(({ host }) => groupOf(host) === group);
+  return one ? group : `${domain}/${group}`;
+}
+
+/** Of the hosts of lowest preference the first by name, so that the group does not change with the order of equals. */
+function firstHost(hosts: readonly MailHost[]): string | undefined {
+  const lowest = Math.min(...hosts.map(({ preference }) => preference));
+  const equals = hosts.filter(({ preference }) => preference === lowest);
+  return equals.map(({ host }) => host).toSorted()[0];
+}
+
 /** Destinations that share limits: a provider, else the registered domain of the host (`mail.shop.co.uk`: `shop.co.uk`). */
 export function groupOf(host: string): string {
   const ends = (suffix: string): boolean => host === suffix || host.endsWith(`.${suffix}`);
-  const provider = providers.find(([, suffixes]) => suffixes.some(ends));
-  return provider?.[0] ?? getDomain(host) ?? host;
+  return providers.find(({ hosts }) => hosts.some(ends))?.name ?? getDomain(host) ?? host;
 }
 
 function undeliverable(clock: Clock, failure: LocalFailure, why: string): Route {

@@ -7,11 +7,11 @@ import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
 import { createAddresses } from "./addresses.ts";
 import { runAttempt } from "./attempt.ts";
-import type { AttemptDeps } from "./target.ts";
+import { shareOf, type AttemptDeps } from "./target.ts";
 import type { Delivery } from "./delivery.ts";
 import { HeloHosts } from "./helo-hosts.ts";
 import { LookupTime, maxHostsLookedUp } from "./lookups.ts";
-import { Pool } from "./pool.ts";
+import { Pool, type PoolDeps } from "./pool.ts";
 import { findRoute } from "./route.ts";
 
 export interface DeliveryDeps {
@@ -27,8 +27,10 @@ export interface DeliveryDeps {
   log: Log;
   /** [0, 1): the order of equals. */
   random: () => number;
-  /** How many connections a group may have at once, idle ones included; 10 if not given. */
-  connectionsOf?: (group: string) => number;
+  /** How many connections a group may have at once, idle ones included, and messages on each; 10 and 100 if not given. */
+  limitsOf?: PoolDeps["limitsOf"];
+  /** What the operator asks of TLS to a recipient domain; undefined: `outbound.tls` holds. */
+  tlsFor?: AttemptDeps["tlsFor"];
   /** False for an address of a pool that must no longer be used. */
   mayUse?: (address: string) => boolean;
   /** Called when an address of a pool is not one of this machine's. */
@@ -43,7 +45,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const { smartHost } = outbound;
   const pool = new Pool({
     clock,
-    connectionsOf: deps.connectionsOf ?? (() => 10),
+    limitsOf: deps.limitsOf ?? (() => ({ connections: 10, messagesPerConnection: 100 })),
     mayUse: deps.mayUse ?? (() => true),
   });
   const cut = new AbortController();
@@ -61,6 +63,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     pool,
     heloHosts: new HeloHosts(clock),
     outbound,
+    tlsFor: deps.tlsFor ?? (() => undefined),
     random,
     onUnusable: deps.onUnusable ?? (() => undefined),
     session: {
@@ -101,6 +104,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
         );
       return outcome;
     },
+    async groupOf(domain) {
+      const route = await findRoute({ resolver, smartHost, clock, random }, domain, "");
+      return route.kind === "hosts" ? route.group : null;
+    },
+    connections: (group, address) => pool.count(shareOf(group, { address })),
     cutShort: () => cut.abort(),
     reconsider: () => pool.reconsider(),
     stop: () => pool.stop(),

@@ -3,6 +3,7 @@
 import type { OutboundConfig } from "../config.ts";
 import type { HostAddress } from "../dns/mx.ts";
 import type { Outcome } from "../mail/outcome.ts";
+import type { OutboundTls } from "../model/tls.ts";
 import type { Source } from "../pools/sources.ts";
 import type { Addresses } from "./addresses.ts";
 import type { AttemptRequest } from "./delivery.ts";
@@ -22,6 +23,8 @@ export interface AttemptDeps {
   heloHosts: HeloHosts;
   session: SessionDeps;
   outbound: OutboundConfig;
+  /** What the operator asks of TLS to a recipient domain; undefined: `outbound.tls` holds. */
+  tlsFor: (domain: string, group: string) => OutboundTls | undefined;
   random: () => number;
   /** Called when an address of a pool is not one of this machine's. */
   onUnusable: (address: string) => void;
@@ -40,18 +43,18 @@ const ownErrors = new Set([
 ]);
 
 /** Connections are counted for each address of a pool by itself, as its limits are. */
-export function shareOf(group: string, { address }: Source): string {
+export function shareOf(group: string, { address }: Pick<Source, "address">): string {
   return address === null ? group : `${group} ${address}`;
 }
 
 export function targetOf(
-  { outbound, addresses, session }: AttemptDeps,
-  { route, source: from }: AttemptRequest,
+  { outbound, tlsFor, addresses, session }: AttemptDeps,
+  { job, route, source: from }: AttemptRequest,
   host: string,
   { address, family }: HostAddress,
 ): Target {
   const { smartHost } = outbound;
-  const policy: TlsPolicy = smartHost?.tls ?? outbound.tls;
+  const policy: TlsPolicy = smartHost?.tls ?? tlsFor(job.domain, route.group) ?? outbound.tls;
   const port = smartHost?.port ?? outbound.port;
   const source = addresses.sourceFor(family, from) ?? null;
   const helo = from.hostname ?? session.hostname;

@@ -17,8 +17,6 @@ import { createStuffer } from "./dot-stuffing.ts";
 export interface LostSession {
   kind: "lost";
   broken: ConnectionFailure;
-  /** The server had taken part in this transaction before. */
-  answered: boolean;
 }
 
 type Timeouts = SessionDeps["timeouts"];
@@ -27,6 +25,8 @@ interface Refusal {
   subject: Subject;
 }
 
+/** RSET does nothing that takes time: a server that is silent after it has given up on the connection. */
+const rsetMs = 20_000;
 /** Up to here a message goes out in one write with its dot. */
 const oneWriteBytes = 128 * 1024;
 
@@ -108,18 +108,22 @@ async function sendEnvelope(
     for (const command of commands) dialogue.us(command);
   }
   let refusal: Refusal | null = null;
+  /** The server has taken part in this transaction: RSET ends the one before. */
   let answered = false;
   for (const command of commands) {
     if (!can.pipelining) {
       if (refusal !== null) break;
       dialogue.us(command);
     }
-    const reply = await (can.pipelining ? channel.next(commandMs) : channel.ask(command, commandMs));
-    if (isBroken(reply))
-      return refusal ? decided(session, refusal, dialogue) : { kind: "lost", broken: reply, answered };
+    const withinMs = command === "RSET" ? Math.min(commandMs, rsetMs) : commandMs;
+    const reply = await (can.pipelining ? channel.next(withinMs) : channel.ask(command, withinMs));
+    if (isBroken(reply)) {
+      if (command === "RSET") return staleSession(session, `no reply to RSET: ${reply.why}`, reply.unasked);
+      return refusal ? decided(session, refusal, dialogue) : { kind: "lost", broken: reply };
+    }
     if (!answered && (command === "RSET" ? reply.code >= 300 : session.messages > 1 && reply.code === 421))
-      return staleSession(session, reply);
-    answered = true;
+      return staleSession(session, `${reply.code} ${reply.text}`, reply);
+    answered = command !== "RSET";
     dialogue.them(reply);
     if (reply.code === 421) {
       channel.destroy();
@@ -171,15 +175,9 @@ function isAboutSession(reply: Reply): boolean {
 }
 
 /** The server had given up on the kept connection before we spoke (RFC 5321 §3.8). */
-function staleSession(session: Session, reply: Reply): LostSession {
-  session.channel.destroy();
-  const broken: ConnectionFailure = {
-    broken: "closed",
-    why: `${reply.code} ${reply.text}`,
-    errno: null,
-    unasked: reply,
-  };
-  return { kind: "lost", broken, answered: false };
+function staleSession({ channel }: Session, why: string, unasked: Reply | null): LostSession {
+  channel.destroy();
+  return { kind: "lost", broken: { broken: "closed", why, errno: null, unasked } };
 }
 
 /** 354 although no recipient was accepted: an empty message ends it, and its reply is ignored (RFC 2920 §3.1). */
@@ -207,7 +205,7 @@ async function sendMessage(
   }
   if (sent !== "sent") {
     const early = sent.unasked;
-    if (early === null || early.code < 400) return { kind: "lost", broken: sent, answered: true };
+    if (early === null || early.code < 400) return { kind: "lost", broken: sent };
     dialogue.them(early);
     return decided(session, { reply: early, subject: "message" }, dialogue);
   }

@@ -9,6 +9,8 @@ import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Parsing } from "../parsing/parsing.ts";
 import type { Pools } from "../pools/pools.ts";
+import type { Runner } from "../queue/runner.ts";
+import type { ShapingRules } from "../queue/shaping-rules.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
@@ -27,6 +29,8 @@ export interface HttpDeps {
   maintenance: Maintenance;
   guard: Pick<AbuseGuard, "resume">;
   pools: Pools;
+  shapingRules: ShapingRules;
+  queue: Pick<Runner, "waitOf">;
   parsing: Pick<Parsing, "readContent">;
   clock: Clock;
   log: Log;

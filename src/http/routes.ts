@@ -16,8 +16,10 @@ import { ipRoutes } from "./resources/ips.ts";
 import { keyRoutes } from "./resources/keys.ts";
 import { maintenanceRoutes } from "./resources/maintenance.ts";
 import { messageContentRoutes } from "./resources/message-content.ts";
+import { messageWaitRoutes } from "./resources/message-waits.ts";
 import { messageRoutes } from "./resources/messages.ts";
 import { recipientRoutes } from "./resources/recipients.ts";
+import { shapingRoutes } from "./resources/shaping.ts";
 import { smtpCredentialRoutes } from "./resources/smtp-credentials.ts";
 import { sendingRoutes } from "./resources/sending.ts";
 import { statsRoutes } from "./resources/stats.ts";
@@ -51,6 +53,8 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
+    ...messageWaitRoutes(deps), // GET /v1/messages/{id}/waits
+    ...shapingRoutes(deps), // GET /v1/shaping, GET PATCH DELETE {name}
     ...recipientRoutes(deps), // POST /v1/recipients/forget
   ];
   return [...routes, ...descriptionRoutes(deps, routes)]; // GET /openapi.json, /docs

@@ -71,7 +71,12 @@ export const exact: readonly Row<string>[] = [
 export const wording: readonly Row<RegExp>[] = [
   [/s2017062302/, "invalid_recipient", "Outlook.com: its mark of a mailbox that does not exist"],
   [/\[tss?\d\d\]/, "rate_limited", "Yahoo: deferred for volume or complaints"],
-  [/\b(?:s[37]150|s77719|s844)\b|part of their network/, "reputation_block", "Outlook.com: block list"],
+  [
+    /\bs77719\b|\brp-00[1-3]\b|exceeded the (?:rate|connection) limit/,
+    "rate_limited",
+    "Microsoft: more mail or connections than it takes from this address now",
+  ],
+  [/\b(?:s[37]150|s844)\b|part of their network/, "reputation_block", "Outlook.com: block list"],
   [/\bsc-00\d\b|messages from \S{1,60} weren't sent/, "reputation_block", "Outlook.com: our address"],
   [
     /ask your postmaster for help or to contact \S{0,100}@/,
@@ -115,7 +120,16 @@ export const wording: readonly Row<RegExp>[] = [
     "authentication_failed",
     "Gmail, Microsoft",
   ],
-  [/too many (?:messages|connections|concurrent|e?mails|sessions|recipients)/, "rate_limited", "a count"],
+  [
+    /too many (?:messages|connections|concurrent|simultaneous|e?mails|sessions|recipients)/,
+    "rate_limited",
+    "a count",
+  ],
+  [
+    /\b(?:concurren\w{1,4}|simultaneous)\b.{0,60}(?:limit|maximum|exceed|reach)|\bconnections? (?:count |frequency )?limit|\b(?:limit|max|maximum)\b.{0,30}\b(?:connections|sessions)\b.{0,40}(?:exceed|reach)|exceed\w{0,3} .{0,40}(?:limit|maximum|number) (?:(?:of|on|for) )?(?:\w{1,12} ){0,3}(?:connections|sessions)\b/,
+    "rate_limited",
+    "a count of connections",
+  ],
   [
     /(?:frequency|relay quota|daily \S{0,20} ?quota).{0,20}(?:limit|exceed)|reached your daily/,
     "rate_limited",

@@ -11,3 +11,24 @@ export interface Wait {
   from: number;
   until: number;
 }
+
+/**
+ * What a recipient that is not final waits for: `send_at`, its time; `retry`, its next attempt's time; `account`, whose
+ * sending is paused; `store`, which takes no writes; `route`, the DNS's answer; `pool`, an address of its pool;
+ * `connections`, as many attempts run as may; `rate`, the next message in its turn; `attempts`, a slot of all attempts
+ * together; `turn`, mail before it; `attempt`, the end of its attempt, which runs.
+ */
+export const waitRules = [
+  "send_at",
+  "retry",
+  "account",
+  "store",
+  "route",
+  "pool",
+  "connections",
+  "rate",
+  "attempts",
+  "turn",
+  "attempt",
+] as const;
+export type WaitRule = (typeof waitRules)[number];

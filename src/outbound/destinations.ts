@@ -14,7 +14,7 @@ import type { Pools } from "../pools/pools.ts";
 import { systemSources, type Family, type Source } from "../pools/sources.ts";
 import { readQueueName, sandboxQueue } from "../queue/queue-name.ts";
 import type { Destination } from "../queue/routing.ts";
-import { localGroup } from "../queue/shaping.ts";
+import { localGroup, type Shaping } from "../queue/shaping.ts";
 import type { SignedMessages } from "./signed-message.ts";
 
 export interface Destinations {
@@ -29,6 +29,7 @@ export interface Destinations {
 
 export interface DestinationsDeps {
   delivery: Pick<Delivery, "route" | "families" | "attempt">;
+  shaping: Pick<Shaping, "groupFor">;
   pools: Pick<Pools, "sourcesOf" | "noteWaiting">;
   messages: SignedMessages;
   /** Signs VERP return paths, 32 bytes. */
@@ -38,6 +39,7 @@ export interface DestinationsDeps {
 
 export function createDestinations({
   delivery,
+  shaping,
   pools,
   messages,
   verpSecret,
@@ -47,6 +49,7 @@ export function createDestinations({
   /** Of mail that leaves no address of ours. */
   const here = (group: string, account: Owner, decide: (job: Job) => Outcome): Destination => ({
     group,
+    provider: group,
     account,
     readyQueue: `${group} ${account}`,
     sources: () => systemSources.usable(null),
@@ -92,9 +95,10 @@ export function createDestinations({
       const named = readQueueName(queueName);
       if (named === null) return sandbox;
       const { accountKey, ipPool } = named;
-      const route = await delivery.route(named.domain, accountKey);
-      if (route.kind === "outcome")
-        return { ...here(localGroup, accountKey, (job) => route.decide(job, clock.now())), onlyFresh: true };
+      const found = await delivery.route(named.domain, accountKey);
+      if (found.kind === "outcome")
+        return { ...here(localGroup, accountKey, (job) => found.decide(job, clock.now())), onlyFresh: true };
+      const route = { ...found, group: shaping.groupFor(named.domain, found.group) };
       const has = pools.sourcesOf(accountKey, ipPool).families;
       const reached = has.length === 0 ? [] : await delivery.families(route, has, accountKey);
       if (has.length > 0 && reached.length === 0)
@@ -105,6 +109,7 @@ export function createDestinations({
       const family = reached.length === 1 ? (reached[0] ?? null) : null;
       return {
         group: route.group,
+        provider: found.group,
         account: accountKey,
         readyQueue: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),

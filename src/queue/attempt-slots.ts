@@ -18,6 +18,8 @@ export interface AttemptSlots<User extends SlotUser> {
   /** How many more the user may begin now, at most `wanted`; with 0 it is noted, and run when slots are free. */
   room(user: User, wanted: number): number;
   take(user: User): void;
+  /** The user may begin none now. */
+  isFull(user: User): boolean;
   /** Frees a slot. */
   leave(user: User): void;
   /** Runs those that were noted, accounts by turns, as far as there are slots. */
@@ -62,6 +64,7 @@ export function createAttemptSlots<User extends SlotUser>(most = attemptsMost): 
       if (room <= 0) note(user);
       return Math.max(0, room);
     },
+    isFull: (user) => !mayTake(user.account) || (taken > most / 2 && user.taken >= shareWhenCrowded),
     take(user) {
       user.taken += 1;
       taken += 1;

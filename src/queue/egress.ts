@@ -3,10 +3,13 @@
 // several addresses takes a slot where there is room, by the addresses' weights.
 import type { Clock } from "../clock.ts";
 import { chooseByWeight, type Source } from "../pools/sources.ts";
-import { createThrottle, type Throttle } from "./throttle.ts";
+import { createThrottle, type Throttle, type ThrottleState } from "./throttle.ts";
 import type { Shaping } from "./shaping.ts";
 
 export interface EgressLimiter<Queue> {
+  group: string;
+  /** null: the system chooses it. */
+  address: string | null;
   throttle: Throttle;
   /** Attempts that run through it, and slots promised to acceptances. */
   taken: number;
@@ -21,9 +24,21 @@ export interface EgressSlot<Queue> {
   limiter: EgressLimiter<Queue>;
 }
 
+/** What one address may do at a group now. */
+export interface LimiterState extends ThrottleState {
+  group: string;
+  address: string | null;
+  /** Attempts that run through it, and slots promised to acceptances. */
+  taken: number;
+}
+
 export interface Egress<Queue> {
   /** A slot at each of these addresses, for a group. */
   slots(sources: readonly Source[], group: string): EgressSlot<Queue>[];
+  /** The limits are others from now on. */
+  reshape(): void;
+  /** The limiters of the groups that `of` chooses. */
+  states(of: (group: string) => boolean): LimiterState[];
   readonly size: number;
   /** Forgets the unused limiters that a new one would equal. */
   forget(used: ReadonlySet<EgressLimiter<Queue>>): void;
@@ -35,7 +50,8 @@ export function createEgress<Queue>(shaping: Shaping, clock: Clock): Egress<Queu
     const key = address === null ? group : `${group} ${address}`;
     let limiter = limiters.get(key);
     if (!limiter) {
-      limiter = { throttle: createThrottle(shaping(group), clock), taken: 0, waiting: new Set() };
+      const throttle = createThrottle(shaping.limits(group), clock);
+      limiter = { group, address, throttle, taken: 0, waiting: new Set() };
       limiters.set(key, limiter);
     }
     return limiter;
@@ -43,6 +59,13 @@ export function createEgress<Queue>(shaping: Shaping, clock: Clock): Egress<Queu
   return {
     slots: (sources, group) =>
       sources.map((source) => ({ source, weight: source.weight, limiter: limiterOf(source.address, group) })),
+    reshape() {
+      for (const { throttle, group } of limiters.values()) throttle.reshape(shaping.limits(group));
+    },
+    states: (of) =>
+      [...limiters.values()]
+        .filter(({ group }) => of(group))
+        .map(({ group, address, taken, throttle }) => ({ group, address, taken, ...throttle.state() })),
     get size() {
       return limiters.size;
     },

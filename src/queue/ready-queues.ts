@@ -3,11 +3,12 @@
 // finds none is noted, and run again when one is free, in turn with the others.
 import type { Clock, Timer } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
+import type { WaitRule } from "../model/queue.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Source } from "../pools/sources.ts";
 import { createAttemptSlots } from "./attempt-slots.ts";
 import { createEgress, freeSlots, isFull, takeSlot, tokenWaitMs } from "./egress.ts";
-import type { EgressLimiter, EgressSlot } from "./egress.ts";
+import type { Egress, EgressLimiter, EgressSlot } from "./egress.ts";
 import type { Destination } from "./routing.ts";
 import type { Shaping } from "./shaping.ts";
 
@@ -32,7 +33,7 @@ export interface ReadyQueue {
 }
 export type Slot = EgressSlot<ReadyQueue>;
 
-export interface ReadyQueues {
+export interface ReadyQueues extends Pick<Egress<ReadyQueue>, "states"> {
   of(to: Destination): ReadyQueue;
   all(): Iterable<ReadyQueue>;
   /** The pool has an address that can be used now. */
@@ -47,6 +48,12 @@ export interface ReadyQueues {
   moveTo(sources: readonly Source[], queue: ReadyQueue, slot: Slot): Slot | null;
   /** Frees a slot and runs the queues that wait for one. */
   leave(queue: ReadyQueue, slot: Slot): void;
+  /** Which rule holds back due mail of a destination, and for how long; null: as long as others take. */
+  waitOf(to: Destination): { rule: WaitRule; ms: number | null };
+  /** It is claimed and has no slot yet. */
+  isReady(to: Destination, is: (job: Job) => boolean): boolean;
+  /** The limits are others from now on: the queues are to be run. */
+  reshape(): void;
 }
 
 export interface ReadyQueuesDeps {
@@ -140,6 +147,25 @@ export function createReadyQueues({ shaping, clock, random, run }: ReadyQueuesDe
       freeOf(queue, limiter);
       attempts.runWaiting(run);
     },
+    waitOf(to) {
+      const queue = queues.get(to.readyQueue);
+      if (!queue) return { rule: to.sources().length === 0 ? "pool" : "turn", ms: null };
+      const slots = slotsOf(queue);
+      if (slots.length === 0) return { rule: "pool", ms: null };
+      if (freeSlots(slots) === 0) return { rule: "connections", ms: null };
+      if (attempts.isFull(queue)) return { rule: "attempts", ms: null };
+      const ms = tokenWaitMs(slots);
+      return ms > 0 ? { rule: "rate", ms } : { rule: "turn", ms: null };
+    },
+    isReady: (to, is) => queues.get(to.readyQueue)?.ready.some(({ job }) => is(job)) ?? false,
+    reshape() {
+      egress.reshape();
+      for (const queue of queues.values()) {
+        queue.wake?.cancel();
+        queue.wake = null;
+      }
+    },
+    states: egress.states,
   };
 }
 

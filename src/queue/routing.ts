@@ -1,6 +1,8 @@
-// Where scheduled queues go, as it was last found out. A scheduled queue whose destination is known never waits for a name server: what was
-// known up to a minute ago serves while it is asked for again. Scheduled queues that are not known wait their turn, the accounts
-// sharing the places (fairness.ts), so that one account's silent name servers delay no other account's mail.
+// Where scheduled queues go, as it was last found out. New mail and a backlog of a known destination never wait for a name
+// server: what was known up to a minute ago serves while it is asked for again. A queue that comes due, as a retry does, is
+// asked for where that was longer ago than a moment, so that it never goes by an MX list whose TTL has ended. Scheduled queues
+// that are asked for wait their turn, the accounts sharing the places (fairness.ts), so that one account's silent name servers
+// delay no other account's mail.
 import type { Clock } from "../clock.ts";
 import { createFairMap } from "../fairness/fair-map.ts";
 import { createFairSlots } from "../fairness.ts";
@@ -13,7 +15,10 @@ import { readQueueName } from "./queue-name.ts";
 
 /** Where a scheduled queue's jobs go: a group with its limits, and how to try one job there. */
 export interface Destination {
+  /** Whose limits hold (shaping.ts). */
   group: string;
+  /** The group of its MX hosts, which the statistics count by. */
+  provider: string;
   /** Whose mail it is: the account, or for what no account sends a name of its own. */
   account: Owner;
   /** The name of its ready queue, which scheduled queues of one pool at one group share. */
@@ -39,8 +44,10 @@ export interface Destination {
 }
 
 export interface Routing {
-  /** The destination as it is known; null: it must be asked for. */
+  /** The destination as it is known, up to a minute old; null: it must be asked for. */
   known(queueName: string): Destination | null;
+  /** The destination as it was found out a moment ago; null: it must be asked for. */
+  fresh(queueName: string): Destination | null;
   /** Asks, once at a time for each scheduled queue; null after a fault of this program. */
   ask(queueName: string): Promise<Destination | null>;
   /** Nothing that was found out, or is being asked for, counts any more. */
@@ -106,6 +113,10 @@ export function createRouting({ destinationOf, most = destinationsMost, clock, l
 
   return {
     ask,
+    fresh(queueName) {
+      const entry = destinations.get(queueName);
+      return entry && clock.monotonic() < entry.until ? entry.to : null;
+    },
     known(queueName) {
       const entry = destinations.get(queueName);
       if (!entry) return null;

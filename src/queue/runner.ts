@@ -3,6 +3,7 @@
 // written (writes.ts), nothing new is claimed.
 import { forwardTime, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import type { WaitRule } from "../model/queue.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
@@ -10,6 +11,7 @@ import { createAddressWaits } from "./address-waits.ts";
 import { createAttempts, type AttemptsDeps } from "./attempts.ts";
 import { createClaims, faultRetryMs } from "./claims.ts";
 import { sandboxQueue } from "./queue-name.ts";
+import type { LimiterState } from "./egress.ts";
 import { createReadyQueues, type ReadyQueue, type Slot } from "./ready-queues.ts";
 import { createRouting, type Destination } from "./routing.ts";
 import { createScheduledQueues } from "./scheduled-queues.ts";
@@ -52,8 +54,23 @@ export interface Runner extends Service {
   note(queueName: string, dueAt: number): void;
   /** The usable addresses of a pool changed: mail that waited for one is routed again. */
   onSourcesChanged(): void;
+  /** The limits are others from now on: what is due is routed again, and goes by them. */
+  onShapingChanged(): void;
+  /** What holds back a recipient of a scheduled queue that is due, or `claimed`; `is` tells its job. */
+  waitOf(queueName: string, claimed: boolean, is: (job: Job) => boolean): QueueWait;
+  /** What each address may do now at the groups that `of` chooses. */
+  limiters(of: (group: string) => boolean): LimiterState[];
   /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
+}
+
+/** The rule, for how long it holds as far as that is known, milliseconds, and whose limits they are. */
+export interface QueueWait {
+  rule: WaitRule;
+  ms: number | null;
+  group: string | null;
+  /** What each address may do there now. */
+  limiters: LimiterState[];
 }
 
 const queuePage = 1000;
@@ -74,7 +91,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const blocked = (): boolean => stopping || writes.holding();
   const routing = createRouting(deps);
   const waits = createAddressWaits();
-  const scheduled = createScheduledQueues({ clock, now, blocked, route: (queueName) => route(queueName) });
+  const scheduled = createScheduledQueues({ clock, now, blocked, route });
   const ready = createReadyQueues({ shaping, clock, random, run: (queue) => pump(queue) });
   const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, log });
   const attempts = createAttempts({
@@ -87,8 +104,8 @@ export function createRunner(deps: RunnerDeps): Runner {
     now,
   });
 
-  function route(queueName: string): void {
-    const to = routing.known(queueName);
+  function route(queueName: string, goesOn: boolean): void {
+    const to = goesOn ? routing.known(queueName) : routing.fresh(queueName);
     if (to) enqueue(queueName, to);
     else void ask(queueName);
   }
@@ -198,6 +215,23 @@ export function createRunner(deps: RunnerDeps): Runner {
       for (const queue of ready.all()) pump(queue);
       for (const queueName of waits.changed(now())) scheduled.add(queueName, now());
     },
+    onShapingChanged() {
+      routing.forget(); // which limits a domain's mail counts towards is a part of it
+      ready.reshape();
+      for (const queue of ready.all()) {
+        for (const { queueName } of queue.due.splice(0)) route(queueName, false);
+        pump(queue);
+      }
+    },
+    waitOf(queueName, claimed, is) {
+      const to = routing.known(queueName);
+      const nowhere = { ms: null, group: null, limiters: [] };
+      if (!to) return { ...nowhere, rule: claimed ? "attempt" : writes.holding() ? "store" : "route" };
+      const at = { group: to.group, limiters: ready.states((group) => group === to.group) };
+      if (claimed && !ready.isReady(to, is)) return { ...at, rule: "attempt", ms: null };
+      return writes.holding() ? { ...at, rule: "store", ms: null } : { ...at, ...ready.waitOf(to) };
+    },
+    limiters: ready.states,
     counts: () => ({ active: attempts.active(), unwritten: writes.kept() }),
   };
 }

@@ -5,6 +5,8 @@ import type { AttemptDecision } from "../model/attempt.ts";
 
 /** Added to each delay, so that what failed together does not come back together; never less than the delay. */
 const spread = 0.2;
+/** After so many attempts a delay that the receiver names counts only where it is longer than the schedule's. */
+const attemptsByReceiver = 5;
 
 export interface RetrySchedule {
   /** Delays after the first, second, … failed attempt, milliseconds; the last is repeated. */
@@ -21,6 +23,8 @@ export interface NextAttempt {
 /**
  * The next attempt after failed attempt number `attempt` (1 for the first) at `now`; null: give up, it has expired.
  * The last attempt falls on the expiry itself, so that none is given up untried in its last hours.
+ * A delay that the receiver names is obeyed as it is, up to an hour, but never to be tried more often than the first
+ * delay of the schedule, nor for ever: a receiver that names a second each time costs few attempts more.
  */
 export function nextAttemptAt(
   schedule: RetrySchedule,
@@ -31,11 +35,13 @@ export function nextAttemptAt(
 ): NextAttempt | null {
   const expiresAt = queuedAt + schedule.maxAgeMs;
   if (now >= expiresAt) return null;
-  if (named.delayMs !== null) {
-    const at = now + Math.min(named.delayMs, longestNamedDelayMs);
-    return { at: Math.min(at, expiresAt), decidedBy: "receiver" };
-  }
-  const delay = schedule.retryMs[Math.min(attempt, schedule.retryMs.length) - 1] ?? 60_000;
-  const at = now + Math.round(delay * (1 + spread * named.random));
-  return { at: Math.min(at, expiresAt), decidedBy: "schedule" };
+  const spreadOut = (delayMs: number): number => Math.round(delayMs * (1 + spread * named.random));
+  const first = schedule.retryMs[0] ?? 60_000;
+  const own = schedule.retryMs[Math.min(attempt, schedule.retryMs.length) - 1] ?? first;
+  if (named.delayMs === null) return { at: Math.min(now + spreadOut(own), expiresAt), decidedBy: "schedule" };
+  const wanted = Math.min(named.delayMs, longestNamedDelayMs);
+  const shortest = attempt <= attemptsByReceiver ? first : own;
+  return wanted >= shortest
+    ? { at: Math.min(now + wanted, expiresAt), decidedBy: "receiver" }
+    : { at: Math.min(now + spreadOut(shortest), expiresAt), decidedBy: "schedule" };
 }

@@ -21,8 +21,8 @@ export interface ScheduledQueuesDeps {
   now(): number;
   /** Nothing is routed now. */
   blocked(): boolean;
-  /** Takes a queue that is due; `comesBack` or `goesOn` ends it. */
-  route(queueName: string): void;
+  /** Takes a queue that is due; `comesBack` or `goesOn` ends it. `goesOn`: the last claim left more that was due. */
+  route(queueName: string, goesOn: boolean): void;
 }
 
 /** Queues that become due in one turn of the event loop. */
@@ -49,9 +49,9 @@ export function createScheduledQueues({ clock, now, blocked, route }: ScheduledQ
     alarm = { at: next, timer };
   };
 
-  const begin = (queueName: string): void => {
+  const begin = (queueName: string, goesOn: boolean): void => {
     busy.set(queueName, false);
-    route(queueName);
+    route(queueName, goesOn);
   };
 
   const routeDue = (): void => {
@@ -59,7 +59,7 @@ export function createScheduledQueues({ clock, now, blocked, route }: ScheduledQ
       const queueName = waiting.popDue(now());
       if (queueName === null) break;
       if (busy.has(queueName)) busy.set(queueName, true);
-      else begin(queueName);
+      else begin(queueName, false);
     }
     arm();
   };
@@ -76,7 +76,7 @@ export function createScheduledQueues({ clock, now, blocked, route }: ScheduledQ
       if (dueAt !== null) waiting.push(queueName, dueAt);
       arm();
     },
-    goesOn: begin,
+    goesOn: (queueName) => begin(queueName, true),
     run() {
       started = true;
       routeDue();

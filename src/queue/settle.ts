@@ -32,7 +32,7 @@ export function settlementOf(
   group: string,
 ): Settlement {
   const next = outcome.kind === "deferred" ? retryOf(deps, job, outcome, now) : null;
-  const provider = wasTried(outcome) && group !== localGroup ? group : null;
+  const provider = wasTried(outcome) && group !== localGroup ? providerOf(group) : null;
   const event = eventOf(deps.recorder, job, outcome, next, provider);
   const state = outcome.kind === "deferred" ? (next ? "deferred" : "bounced") : outcome.kind;
   return {
@@ -55,6 +55,9 @@ export function settlementOf(
     catchInInbox: state === "delivered" && deps.isCaught(job),
   };
 }
+
+/** Of a domain that has limits of its own (`domain/group`) the group that it is counted with. */
+const providerOf = (group: string): string => group.slice(group.lastIndexOf("/") + 1);
 
 function retryOf(
   deps: SettleDeps,

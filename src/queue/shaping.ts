@@ -1,43 +1,124 @@
-// How hard a destination may be pushed. One table: limits for each group of MX hosts that
-// share them (delivery's Route names the group). `outbound.shaping_file` overrides rows of it.
-import { shapingFile } from "../config/shaping-file.ts";
-
-export interface Shape {
-  /** Connections at once, from one sending address. */
-  connections: number;
-  /** Messages that are begun in a second. */
-  perSecond: number;
-}
+// How hard a destination may be pushed: the limits of each group of MX hosts that share them (mail/providers.ts), and of
+// each recipient domain that has limits of its own. A field comes from the rule that was set while the program ran
+// (`svc limits set`), else from `outbound.shaping_file`, else from the table here; what a rule does not say comes from the
+// group of the domain's MX hosts, and then from `default`, in the same order.
+import { defaultRule, shapingFile, smartHostRule } from "../config/shaping-file.ts";
+import { providers } from "../mail/providers.ts";
+import type { SetShapingRule, Shape, ShapingOrigin, ShapingRule } from "../model/shaping.ts";
+import type { OutboundTls } from "../model/tls.ts";
 
 /** The group of answers that need no receiver. */
 export const localGroup = "local";
 
-/** The rows; `default` serves every group without one. Large providers ask for less than strangers stand. */
+const noRate = Number.POSITIVE_INFINITY;
+const fallback: Shape = { connections: 10, perSecond: 100, messagesPerConnection: 100 };
 const table: Record<string, Shape> = {
-  default: { connections: 10, perSecond: 100 },
-  google: { connections: 10, perSecond: 50 },
-  microsoft: { connections: 8, perSecond: 30 },
-  yahoo: { connections: 5, perSecond: 20 },
+  [defaultRule]: fallback,
+  ...Object.fromEntries(
+    providers.map(({ name, connections, perSecond, messagesPerConnection }) => [
+      name,
+      { connections, perSecond, messagesPerConnection },
+    ]),
+  ),
   // A smart host is the operator's own and is not shaped unless a rule names it.
-  "smart-host": { connections: 50, perSecond: Number.POSITIVE_INFINITY },
-  // Mail of test keys and of --dev, which never leaves the machine.
-  sandbox: { connections: 50, perSecond: Number.POSITIVE_INFINITY },
-  // No such domain, null MX, a failed look-up.
-  [localGroup]: { connections: 50, perSecond: Number.POSITIVE_INFINITY },
+  [smartHostRule]: { ...fallback, connections: 50, perSecond: noRate },
 };
+/** What never leaves the machine has no rule: mail of test keys and of --dev; no such domain, null MX, a failed look-up. */
+const unshaped: ReadonlySet<string> = new Set(["sandbox", localGroup]);
+const noLimits: Shape = { ...fallback, connections: 50, perSecond: noRate };
 
-export type Shaping = (group: string) => Shape;
+const limitFields = ["connections", "perSecond", "messagesPerConnection"] as const;
+const ruleFields = [...limitFields, "tls"] as const;
+type Field = (typeof ruleFields)[number];
+type Rule = Partial<{ [F in Field]: ShapingRule[F] }>;
 
-/** The table with the rows of a shaping file over it. Throws ZodError for a file of another form. */
-export function createShaping(file: unknown): Shaping {
-  const rows = new Map(Object.entries(table));
-  for (const [group, row] of Object.entries(file === null ? {} : shapingFile.parse(file).groups)) {
-    const base = rows.get(group) ?? table["default"];
-    rows.set(group, {
-      connections: row.connections ?? base?.connections ?? 1,
-      perSecond: row.per_second ?? base?.perSecond ?? 1,
-    });
-  }
-  const fallback = rows.get("default") ?? { connections: 10, perSecond: 100 };
-  return (group) => rows.get(group) ?? fallback;
+/** A field's value, and the rule that it comes from: its name and where that is written. `value` null: nothing says it. */
+export type Explained = { [F in Field]: { value: ShapingRule[F]; rule: string; origin: ShapingOrigin } };
+
+export interface Shaping {
+  /** The limits of a group of `groupFor`. */
+  limits(group: string): Shape;
+  /** Whose limits mail to a domain counts towards: its own where a rule gives it some, else those of its MX group. */
+  groupFor(domain: string, mxGroup: string): string;
+  /** What the rule of a recipient domain asks for, else that of its MX group; undefined: outbound.tls holds. */
+  tlsFor(domain: string, group?: string): OutboundTls | undefined;
+  /** Every rule's name, those of the table first. */
+  names(): string[];
+  /** What holds for a name, and why. `mxGroup`: of a domain, where it is known. */
+  explain(name: string, mxGroup?: string): Explained;
+  /** The rules that are set while the program runs, in place of those before. */
+  replace(rules: readonly SetShapingRule[]): void;
+}
+
+/** `domain/group`: a domain with limits of its own, which still has its MX group's for what its rule does not say. */
+const within = (domain: string, mxGroup: string): string =>
+  domain === mxGroup ? domain : `${domain}/${mxGroup}`;
+
+/** The rule names of a group, the most particular first. */
+export const ruleNamesOf = (group: string): string[] => group.split("/");
+
+/** `file`: the content of the shaping file; null: none. Throws ZodError for a file of another form. */
+export function createShaping(file: unknown, set: readonly SetShapingRule[] = []): Shaping {
+  const inFile = new Map<string, Rule>(
+    Object.entries(file === null ? {} : shapingFile.parse(file).groups).map(([name, row]) => [
+      name,
+      {
+        connections: row.connections ?? null,
+        perSecond: row.per_second ?? null,
+        messagesPerConnection: row.messages_per_connection ?? null,
+        tls: row.tls ?? null,
+      },
+    ]),
+  );
+  const builtIn = new Map<string, Rule>(Object.entries(table));
+  let running = new Map<string, Rule>(set.map((rule) => [rule.name, rule]));
+
+  const find = <F extends Field>(field: F, names: readonly string[]): Explained[F] => {
+    const layers = [
+      ["set", running],
+      ["shaping_file", inFile],
+      ["built_in", builtIn],
+    ] as const;
+    for (const rule of names)
+      for (const [origin, rules] of layers) {
+        const value = rules.get(rule)?.[field] ?? null;
+        if (value !== null) return { value, rule, origin } as Explained[F];
+      }
+    return { value: null, rule: defaultRule, origin: "built_in" } as Explained[F];
+  };
+  const ruleOf = (name: string): Rule[] =>
+    [running.get(name), inFile.get(name)].filter((rule) => rule !== undefined);
+
+  return {
+    limits(group) {
+      if (unshaped.has(group)) return noLimits;
+      const names = [...ruleNamesOf(group), defaultRule];
+      const of = <F extends keyof Shape>(field: F): number => find(field, names).value ?? fallback[field];
+      return {
+        connections: of("connections"),
+        perSecond: of("perSecond"),
+        messagesPerConnection: of("messagesPerConnection"),
+      };
+    },
+    groupFor(domain, mxGroup) {
+      if (mxGroup === smartHostRule) return mxGroup;
+      const limited = ruleOf(domain).some((rule) => limitFields.some((field) => rule[field] != null));
+      return limited ? within(domain, mxGroup) : mxGroup;
+    },
+    tlsFor: (domain, group = domain) => find("tls", [domain, ...ruleNamesOf(group)]).value ?? undefined,
+    names: () => [...new Set([...builtIn.keys(), ...inFile.keys(), ...running.keys()])],
+    explain(name, mxGroup = name) {
+      const names = [...new Set([name, mxGroup])];
+      const limits = [...names, defaultRule];
+      return {
+        connections: find("connections", limits),
+        perSecond: find("perSecond", limits),
+        messagesPerConnection: find("messagesPerConnection", limits),
+        tls: find("tls", names),
+      };
+    },
+    replace(rules) {
+      running = new Map(rules.map((rule) => [rule.name, rule]));
+    },
+  };
 }

@@ -1,12 +1,28 @@
 // The throttle of one group of destinations: how many attempts may run at once and begin in a
 // second. It is halved when the receiver says that we are too fast and comes back by a tenth a minute.
 import type { Clock } from "../clock.ts";
-import type { Shape } from "./shaping.ts";
+import type { Shape } from "../model/shaping.ts";
 
 const lowest = 0.05;
 const recoveryPerMs = 0.1 / 60_000;
 /** Refusals of one burst count once. */
 const refusalWindowMs = 5_000;
+/** A reply that slowed it down is kept up to this many characters. */
+const replyMost = 300;
+
+/** What a throttle does now. */
+export interface ThrottleState {
+  /** 1: all that its shape allows; a half after a refusal. */
+  factor: number;
+  /** Attempts that may run at once. */
+  limit: number;
+  /** Messages that may begin in a second; Infinity: no limit. */
+  perSecond: number;
+  /** Milliseconds until the next token. */
+  waitMs: number;
+  /** Since when it is below its shape, and the last reply that made it so; null: it is not. */
+  slowed: { since: number; at: number; reply: string } | null;
+}
 
 export interface Throttle {
   /** Attempts that may run at once. */
@@ -15,17 +31,22 @@ export interface Throttle {
   take(): boolean;
   /** Milliseconds until the next token, 0 where there is one. */
   waitMs(): number;
-  /** The receiver said that we are too fast. */
-  slowDown(): void;
+  /** The receiver said that we are too fast, in these words. */
+  slowDown(reply: string): void;
+  /** Its group has other limits from now on; how far it is slowed stays. */
+  reshape(shape: Shape): void;
+  state(): ThrottleState;
   /** Nothing is left of what went before: a new throttle would be the same. */
   isIdle(): boolean;
 }
 
 /** A continuously refilled bucket of one second's messages over the group's shape. */
-export function createThrottle(shape: Shape, clock: Clock): Throttle {
+export function createThrottle(first: Shape, clock: Clock): Throttle {
+  let shape = first;
   /** Its rate is not limited: only the number of concurrent attempts slows it down. */
-  const unlimited = shape.perSecond === Number.POSITIVE_INFINITY;
+  let unlimited = shape.perSecond === Number.POSITIVE_INFINITY;
   let factor = 1;
+  let slowed: ThrottleState["slowed"] = null;
   let tokens = Math.max(1, shape.perSecond);
   let seen = clock.monotonic();
   let slowedAt = Number.NEGATIVE_INFINITY;
@@ -35,16 +56,21 @@ export function createThrottle(shape: Shape, clock: Clock): Throttle {
     const passed = now - seen;
     seen = now;
     factor = Math.min(1, factor + passed * recoveryPerMs);
+    if (factor === 1) slowed = null;
     if (!unlimited) {
       const rate = shape.perSecond * factor;
       tokens = Math.min(Math.max(1, rate), tokens + (passed * rate) / 1000);
     }
   };
 
+  const limit = (): number => Math.max(1, Math.floor(shape.connections * factor));
+  const waitMs = (): number =>
+    tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / (shape.perSecond * factor));
+
   return {
     limit() {
       refresh();
-      return Math.max(1, Math.floor(shape.connections * factor));
+      return limit();
     },
     take() {
       refresh();
@@ -54,14 +80,28 @@ export function createThrottle(shape: Shape, clock: Clock): Throttle {
     },
     waitMs() {
       refresh();
-      return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / (shape.perSecond * factor));
+      return waitMs();
     },
-    slowDown() {
+    slowDown(reply) {
       refresh();
       if (seen - slowedAt < refusalWindowMs) return;
       slowedAt = seen;
+      const at = clock.now();
+      slowed = { since: slowed?.since ?? at, at, reply: reply.slice(0, replyMost) };
       factor = Math.max(lowest, factor / 2);
       if (!unlimited) tokens = Math.min(tokens, 1);
+    },
+    reshape(next) {
+      refresh();
+      const wasUnlimited = unlimited;
+      shape = next;
+      unlimited = shape.perSecond === Number.POSITIVE_INFINITY;
+      if (unlimited || wasUnlimited) tokens = Math.max(1, shape.perSecond);
+      tokens = Math.min(tokens, Math.max(1, shape.perSecond * factor));
+    },
+    state() {
+      refresh();
+      return { factor, limit: limit(), perSecond: shape.perSecond * factor, waitMs: waitMs(), slowed };
     },
     isIdle() {
       refresh();

@@ -20,6 +20,7 @@ import type { QueueStore } from "./interface/queue.ts";
 import type { ReportStore } from "./interface/reports.ts";
 import type { RetentionStore } from "./interface/retention.ts";
 import type { SendingPauseStore } from "./interface/sending-pause.ts";
+import type { ShapingStore } from "./interface/shaping.ts";
 import type { SmtpCredentialStore } from "./interface/smtp-credentials.ts";
 import type { StatisticsStore } from "./interface/statistics.ts";
 import type { SuppressionStore } from "./interface/suppressions.ts";
@@ -36,6 +37,7 @@ export interface Store
     QueueStore,
     SendingPauseStore,
     MaintenanceStore,
+    ShapingStore,
     ReportStore,
     EventStore,
     SuppressionStore,

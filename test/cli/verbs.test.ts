@@ -4,6 +4,7 @@ import { z } from "zod";
 import * as accounts from "../../src/cli/commands/accounts.ts";
 import * as inbox from "../../src/cli/commands/inbox.ts";
 import * as keys from "../../src/cli/commands/keys.ts";
+import * as limits from "../../src/cli/commands/limits.ts";
 import * as maintenance from "../../src/cli/commands/maintenance.ts";
 import * as pools from "../../src/cli/commands/pools.ts";
 import * as credentials from "../../src/cli/commands/smtp-credentials.ts";
@@ -17,6 +18,7 @@ const nouns: Record<string, { verbs: readonly Verb[] }> = {
   accounts,
   inbox,
   keys,
+  limits,
   maintenance,
   pools,
   "smtp-credentials": credentials,

@@ -49,6 +49,42 @@ test.each([true, false])(
   },
 );
 
+test("nor is a 421 in answer to MAIL after RSET was taken", async () => {
+  const { receiver, send } = await start();
+  await send("unknown@x.test");
+  receiver.options.reply = { mail: "421 4.7.0 too many messages on this connection" };
+  const sending = send("b@x.test");
+  await receiver.waitFor(() => receiver.commands.filter((line) => line.startsWith("MAIL")).length === 2);
+  receiver.options.reply = {};
+  expect(await sending).toMatchObject({ kind: "delivered" });
+  expect(receiver.commands).toContain("RSET");
+  expect(receiver.connections).toBe(2);
+});
+
+test.each([true, false])(
+  "a kept connection on which RSET is never answered is given up in 20 s and costs the next message nothing (pipelining: %s)",
+  async (pipelining) => {
+    const clock = new ManualClock();
+    const timeouts = {
+      connectMs: 30_000,
+      greetingMs: 300_000,
+      commandMs: 300_000,
+      dataMs: 180_000,
+      dotMs: 600_000,
+    };
+    const { receiver, send } = await start({ pipelining }, { clock, outbound: { timeouts } });
+    await send("unknown@x.test"); // leaves a transaction open
+    receiver.options.stall = "rset";
+    const sending = send("b@x.test");
+    await receiver.waitFor(() => receiver.commands.at(-1) === "RSET");
+    delete receiver.options.stall;
+    await clock.advance(20_000);
+    expect(await sending).toMatchObject({ kind: "delivered" });
+    expect(receiver.connections).toBe(2);
+    expect(receiver.mails.map((mail) => mail.rcptTo[0])).toEqual(["b@x.test"]);
+  },
+);
+
 test.each(["end", "reset"] as const)(
   "a kept connection that the server closed (%s) is replaced",
   async (how) => {
@@ -102,6 +138,17 @@ test("a connection carries a hundred messages at most", { timeout: ms }, async (
   await delivery.stop();
 });
 
+test("a connection carries no more messages than its group allows", async () => {
+  const limitsOf = (group: string) => ({
+    connections: 10,
+    messagesPerConnection: group === "mail.test" ? 2 : 9,
+  });
+  const { receiver, send, delivery } = await start({}, { deps: { limitsOf } });
+  for (let i = 0; i < 5; i++) await send(`r${i}@x.test`);
+  expect(receiver.mails.map(({ connection }) => connection)).toEqual([1, 1, 2, 2, 3]);
+  await delivery.stop();
+});
+
 test("a group never has more connections than its limit: an idle one makes room", async () => {
   const zone = {
     "x.test": { mx: ["10 mx1.x.test"] },
@@ -109,7 +156,10 @@ test("a group never has more connections than its limit: an idle one makes room"
     "mx1.x.test": { a: ["127.0.0.1"] },
     "mx2.x.test": { a: ["127.0.0.1"] },
   };
-  const { receiver, send, delivery } = await start({}, { zone, deps: { connectionsOf: () => 1 } });
+  const { receiver, send, delivery } = await start(
+    {},
+    { zone, deps: { limitsOf: () => ({ connections: 1, messagesPerConnection: 100 }) } },
+  );
   await send("a@x.test");
   await send("a@y.test");
   await receiver.waitFor(() => receiver.open === 1);

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "vitest";
+import { startBlackHole } from "../support/black-hole.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startReceiver } from "../support/smtp-receiver.ts";
 import type { Receiver, ReceiverOptions } from "../support/smtp-receiver.ts";
@@ -46,6 +47,36 @@ test("a first MX that refuses connections costs nothing: the second takes the ma
     },
   });
   expect(outcome.trace.dialogue.map((line) => line.text).join("\n")).toContain("ECONNREFUSED");
+});
+
+test("a first MX that resets the connection costs nothing: the second takes the mail in the same attempt", async () => {
+  const second = await receive({ address: "127.0.0.12" });
+  const first = await receive({ address: "127.0.0.11", port: second.port, stall: "banner" });
+  const { send } = start({ port: second.port, zone: twoHosts, clock: new ManualClock() });
+  const sending = send("a@x.test");
+  await first.waitFor(() => first.open === 1);
+  first.hangUp("reset");
+  const outcome = await sending;
+  expect(outcome).toMatchObject({ kind: "delivered", trace: { host: "mx2.x.test" } });
+  expect(outcome.trace.dialogue.map((line) => line.text).join("\n")).toContain("ECONNRESET");
+});
+
+test("a first MX that swallows connections costs one message 30 s, and those after it nothing", async () => {
+  const second = await receive({ address: "127.0.0.12" });
+  open.push(await startBlackHole("127.0.0.11", second.port));
+  const clock = new ManualClock();
+  const timeouts = { ...impatient, connectMs: 30_000 };
+  const { send } = start({ port: second.port, zone: twoHosts, clock, outbound: { timeouts } });
+  const sending = send("a@x.test");
+  await clock.advance(29_999);
+  expect(second.connections).toBe(0);
+  await clock.advance(1);
+  expect(await sending).toMatchObject({ kind: "delivered", trace: { host: "mx2.x.test" } });
+  for (const to of ["b@x.test", "c@x.test"]) {
+    const { kind, trace } = await send(to);
+    expect(kind).toBe("delivered");
+    expect(trace.dialogue[0]?.text).toBe("(127.0.0.11 skipped: no connection 0 s ago)");
+  }
 });
 
 test.each([

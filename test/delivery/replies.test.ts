@@ -163,6 +163,52 @@ test("a 3xx to the dot is a protocol error whose effect is unknown", async () =>
   });
 });
 
+test.each(["2501 what", "25", "hello", "150 wait", "999 what", "250\tok", "250-" + "x".repeat(70_000)])(
+  "a reply to the dot that is none (%.12s) is no delivery, and its effect is unknown",
+  async (dot) => {
+    const { receiver, send } = await start({ reply: { dot } });
+    const outcome = await send("a@x.test");
+    expect(outcome).toMatchObject({
+      kind: "deferred",
+      reply: { code: 451, status: "4.5.0" },
+      classification: "protocol_error",
+      trace: { ambiguous: true },
+    });
+    expect(outcome.reply.text).toContain("may have the message");
+    await receiver.waitFor(() => receiver.open === 0);
+  },
+);
+
+test.each(["banner", "ehlo", "mail", "rcpt", "data", "dot"] as const)(
+  "a line of 10 MB in the reply at %s is cut off with the connection",
+  async (stage) => {
+    const { receiver, send } = await start({ reply: { [stage]: `250 ${"x".repeat(10_000_000)}` } });
+    expect(await send("a@x.test")).toMatchObject({ kind: "deferred", classification: "protocol_error" });
+    await receiver.waitFor(() => receiver.open === 0);
+  },
+);
+
+test.each([
+  ["mail", true],
+  ["mail", false],
+  ["rcpt", true],
+  ["rcpt", false],
+  ["data", true],
+  ["data", false],
+] as const)(
+  "two replies to %s (pipelining: %s) deliver nothing, to this recipient or the next",
+  async (stage, pipelining) => {
+    const { receiver, send } = await start({ pipelining });
+    expect(await send("a@x.test")).toMatchObject({ kind: "delivered" });
+    const twice = stage === "data" ? "354 go\r\n354 go" : "250 ok\r\n250 ok";
+    receiver.options.reply = { [stage]: twice };
+    expect(await send("b@x.test")).toMatchObject({ kind: "deferred", reply: { status: "4.5.0" } });
+    receiver.options.reply = {};
+    expect(await send("unknown@x.test")).toMatchObject({ kind: "bounced", reply: { code: 550 } });
+    expect(receiver.mails.map((mail) => mail.rcptTo[0])).toEqual(["a@x.test"]);
+  },
+);
+
 test("the last code of a reply with several counts", async () => {
   const { send } = await start({ reply: { rcpt: "550-5.1.1 no\r\n450 4.2.1 or later" } });
   expect(await send("a@x.test")).toMatchObject({ kind: "deferred", reply: { code: 450, status: "4.2.1" } });
@@ -191,6 +237,17 @@ test("a refusal in the middle of a long message is honoured, and the rest is not
   const outcome = await send("a@x.test", { chunks: Array<Buffer>(400).fill(Buffer.alloc(65_536, "x\r\n")) });
   expect(outcome).toMatchObject({ kind: "bounced", reply: { code: 550, status: "5.7.1" } });
   expect(receiver.mails).toEqual([]);
+});
+
+test("a refusal right behind 354 is honoured though the server reads on", async () => {
+  const { receiver, send } = await start({
+    reply: { data: "354 go on\r\n550 5.7.1 enough" },
+    onData: () => "250 2.0.0 taken",
+  });
+  for (const pipelining of [true, false]) {
+    receiver.options.pipelining = pipelining;
+    expect(await send("a@x.test")).toMatchObject({ kind: "bounced", reply: { code: 550, status: "5.7.1" } });
+  }
 });
 
 test("a 250 before our dot is not a delivery", async () => {

@@ -36,6 +36,31 @@ test("a domain without MX is its own mail host, and MX hosts come lowest prefere
   });
 });
 
+test("a domain whose equal MX are under two names has one group, whatever their order", async () => {
+  const two = { "two.test": { mx: ["10 mx.b.test", "10 mx.a.test", "5 mx.d.test", "5 mx.c.test"] } };
+  const { delivery } = rig({ port: 1, zone: two });
+  const groups = new Set<string>();
+  for (let i = 0; i < 40; i++) {
+    const route = await delivery.route("two.test", 1);
+    if (route.kind === "hosts") groups.add(route.group);
+  }
+  expect([...groups]).toEqual(["two.test/c.test"]);
+});
+
+test("a domain whose hosts are of several groups has limits of its own, and shares none of theirs", async () => {
+  const mixed = {
+    "mixed.test": { mx: ["10 gone.google.com", "20 mx.mixed.test"] },
+    "own.test": { mx: ["10 mx.own.test", "20 backup.isp.test"] },
+    "google.test": { mx: ["10 aspmx.l.google.com", "20 aspmx2.googlemail.com"] },
+  };
+  const { delivery } = rig({ port: 1, zone: mixed });
+  const groups = Object.keys(mixed).map(async (domain) => {
+    const route = await delivery.route(domain, 1);
+    return route.kind === "hosts" ? route.group : null;
+  });
+  expect(await Promise.all(groups)).toEqual(["mixed.test/google", "own.test", "google"]);
+});
+
 test.each([
   ["aspmx.l.google.com", "google"],
   ["alt1.gmr-smtp-in.l.googlemail.com", "google"],

@@ -133,6 +133,49 @@ test("a reply that drips in byte by byte does not extend its deadline", async ()
   expect(await sending).toMatchObject({ kind: "deferred", reply: { status: "4.4.1" } });
 });
 
+test.each<[Stage, number]>([
+  ["banner", 300_000],
+  ["ehlo", 290_000],
+  ["mail", 290_000],
+  ["rcpt", 290_000],
+  ["data", 290_000],
+  ["dot", 600_000],
+])("a reply at %s of lines that never end, one each twenty seconds, has %d ms in all", async (stage, ms) => {
+  const clock = new ManualClock();
+  const receiver = await startReceiver({ stall: stage });
+  open.push(() => receiver.stop());
+  const timeouts = {
+    connectMs: 30_000,
+    greetingMs: 300_000,
+    commandMs: 290_000,
+    dataMs: 180_000,
+    dotMs: 600_000,
+  };
+  const { send } = rig({ port: receiver.port, clock, outbound: { timeouts } });
+  let ended = false;
+  const sending = send("a@x.test").finally(() => (ended = true));
+  const reached = {
+    banner: () => receiver.open === 1,
+    dot: () => receiver.mails.length === 1,
+  }[stage as "banner" | "dot"];
+  await receiver.waitFor(
+    reached ?? (() => receiver.commands.some((line) => line.startsWith(stage.toUpperCase()))),
+  );
+  const more = (): void => {
+    receiver.say("250-and more\r\n");
+    clock.after(20_000, more);
+  };
+  more();
+  await clock.advance(ms - 10_000);
+  expect(ended).toBe(false);
+  await clock.advance(10_000);
+  expect(await sending).toMatchObject({
+    kind: "deferred",
+    reply: { code: 421, text: expect.stringContaining(`nothing within ${ms / 1000} s`) },
+    trace: { ambiguous: stage === "dot" },
+  });
+});
+
 test("the dot has its own, longer time, of which the commands before it used up nothing", async () => {
   const clock = new ManualClock();
   const receiver = await startReceiver();
@@ -156,26 +199,32 @@ test("the dot has its own, longer time, of which the commands before it used up 
   expect(await lost).toMatchObject({ kind: "deferred", trace: { ambiguous: true } });
 });
 
-test("fifty stalled sessions do not slow down a healthy host", async () => {
-  const stalled = await startReceiver({ address: "127.0.0.21", stall: "mail" });
-  const healthy = await startReceiver({ address: "127.0.0.22", port: stalled.port });
-  open.push(
-    () => stalled.stop(),
-    () => healthy.stop(),
-  );
-  const zone = { "dead.test": { a: ["127.0.0.21"] }, "well.test": { a: ["127.0.0.22"] } };
-  const timeouts = { ...impatient, commandMs: 3_000 };
-  const { send, delivery } = rig({
-    port: stalled.port,
-    zone,
-    outbound: { timeouts },
-    deps: { connectionsOf: () => 50 },
-  });
-  const hanging = Array.from({ length: 50 }, (_, i) => send(`r${i}@dead.test`));
-  await stalled.waitFor(() => stalled.connections === 50);
-  for (let i = 0; i < 100; i++) expect((await send(`r${i}@well.test`)).kind).toBe("delivered");
-  expect(stalled.open).toBe(50);
-  stalled.hangUp();
-  expect((await Promise.all(hanging)).every((outcome) => outcome.kind === "deferred")).toBe(true);
-  await delivery.stop();
-});
+test.each<Stage>(["banner", "ehlo", "starttls", "handshake", "mail", "rcpt", "data", "block", "dot"])(
+  "fifty sessions that stall at %s do not slow down a healthy host",
+  async (stage) => {
+    const tls = stage === "starttls" || stage === "handshake" ? { tls: tlsFixture } : {};
+    const stalled = await startReceiver({ address: "127.0.0.21", stall: stage, ...tls });
+    const healthy = await startReceiver({ address: "127.0.0.22", port: stalled.port });
+    open.push(
+      () => stalled.stop(),
+      () => healthy.stop(),
+    );
+    const zone = { "dead.test": { a: ["127.0.0.21"] }, "well.test": { a: ["127.0.0.22"] } };
+    const { send, delivery } = rig({
+      port: stalled.port,
+      zone,
+      deps: { limitsOf: () => ({ connections: 50, messagesPerConnection: 100 }) },
+      clock: new ManualClock(), // on which no stage ever takes too long
+    });
+    const body = stage === "block" ? { chunks: long } : {};
+    const hanging = Array.from({ length: 50 }, (_, i) => send(`r${i}@dead.test`, body));
+    await stalled.waitFor(() => stalled.connections === 50);
+    for (let i = 0; i < 100; i++) expect((await send(`r${i}@well.test`)).kind).toBe("delivered");
+    expect(healthy.connections).toBe(1);
+    expect([stalled.open, stalled.connections]).toEqual([50, 50]);
+    delivery.cutShort();
+    if (stage === "dot") stalled.hangUp(); // the one stage that is waited for at a stop
+    expect((await Promise.all(hanging)).every((outcome) => outcome.kind === "deferred")).toBe(true);
+    await delivery.stop();
+  },
+);

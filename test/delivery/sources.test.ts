@@ -49,7 +49,9 @@ test("a kept connection serves the address that it was made from, under the name
 });
 
 test("a group's connections are counted for each address by itself", async () => {
-  const { receiver, send } = await start({ connectionsOf: () => 1 });
+  const { receiver, send } = await start({
+    limitsOf: () => ({ connections: 1, messagesPerConnection: 100 }),
+  });
   for (const source of [from("127.0.0.7"), from("127.0.0.8"), from("127.0.0.7"), from("127.0.0.8")])
     await send("a@x.test", { source });
   expect([receiver.connections, receiver.open]).toEqual([2, 2]);

@@ -40,6 +40,26 @@ test("mail goes over TLS where it is offered, and says truthfully what the certi
   expect(trusted.receiver.connections).toBe(1);
 });
 
+test("a domain of which the operator asks TLS gets no mail in clear, another one does", async () => {
+  const receiver = await startReceiver({});
+  const zone = {
+    "x.test": { mx: ["10 mail.test"] },
+    "y.test": { mx: ["10 mail.test"] },
+    "mail.test": { a: ["127.0.0.1"] },
+  };
+  const { send, delivery } = rig({
+    port: receiver.port,
+    zone,
+    deps: { tlsFor: (domain) => (domain === "x.test" ? "require" : undefined) },
+  });
+  open.push(
+    () => receiver.stop(),
+    () => delivery.stop(),
+  );
+  expect(await send("a@y.test")).toMatchObject({ kind: "delivered" });
+  expect(await send("a@x.test")).toMatchObject({ kind: "deferred", classification: "tls_failure" });
+});
+
 test("after the handshake only a new EHLO counts", async () => {
   const { receiver, send } = await start({});
   await send("a@x.test");

@@ -69,6 +69,23 @@ test("an attempt that a kill -9 cut off behind the final dot is listed as interr
   ]);
 });
 
+test("a recipient that bounced is not attempted again, however often the program starts", async () => {
+  const receiver = world.receiver("one.test");
+  const { json } = await world.send({ to: "permfail@one.test" });
+  const events = async () => (await world.svc.admin("GET", `/v1/events?message_id=${json.id}`)).json.data;
+  await eventually(async () => (await events()).length === 1, undefined, "the bounce");
+  const attempts = () => receiver.commands.filter((line) => line === "RCPT TO:<permfail@one.test>").length;
+  for (const signal of ["SIGKILL", "SIGTERM", "SIGKILL"] as const) {
+    await world.svc.kill(signal);
+    await world.svc.restart();
+    const before = receiver.mails.length;
+    await world.send({ to: `after-${signal}@one.test` });
+    await receiver.waitForMails(before + 1);
+  }
+  expect(attempts()).toBe(1);
+  expect(await events()).toMatchObject([{ event: "message.bounced" }]);
+});
+
 test("a webhook that a kill -9 interrupts is delivered again: same event, same bytes, a higher attempt", async () => {
   const { svc, key } = world;
   const { json: endpoint } = await svc.api(key, "POST", "/v1/webhooks", { url: hook.url });

@@ -23,6 +23,7 @@ import type { Account } from "../../src/model/account.ts";
 import type { ApiKey, Scope } from "../../src/model/api-key.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Acceptance, SendAnswer, Submission } from "../../src/submission/submission.ts";
+import type { ShapingRules } from "../../src/queue/shaping-rules.ts";
 import type { Pools } from "../../src/pools/pools.ts";
 import { createParsing } from "../../src/parsing/parsing.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
@@ -98,6 +99,8 @@ export async function startHttp(
     submission?: Partial<Submission>;
     webhooks?: Partial<Webhooks>;
     pools?: Partial<Pools>;
+    shapingRules?: Partial<ShapingRules>;
+    queue?: HttpDeps["queue"];
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
@@ -142,6 +145,8 @@ export async function startHttp(
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
     pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
     maintenance: createMaintenance({ store, clock }),
+    shapingRules: fake<ShapingRules>("shapingRules", options.shapingRules ?? {}),
+    queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
     parsing,
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdtempSync, statSync, writeFileSync } from "node:fs";
 import { request as httpsRequest } from "node:https";
 import { connect, createServer } from "node:net";
@@ -9,6 +10,7 @@ import { systemClock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
 import { keepSelfSigned } from "../../src/tls/self-signed.ts";
 import { settle } from "../support/clock.ts";
+import { largeClientHello, octetByOctet, renegotiations } from "../support/hostile-tls.ts";
 import { list, send, startHttp, text, type Harness } from "./harness.ts";
 
 let http: Harness | null = null;
@@ -346,4 +348,20 @@ test("an operator's act is in the log with his name", async () => {
     path: "/v1/keys",
     status: 201,
   });
+});
+
+test("a client that renegotiates again and again, or whose ClientHello is of 16 MB, is cut off", async () => {
+  const { port } = (await withTls()).http;
+  expect(await renegotiations(port)).toBeLessThan(5);
+  await largeClientHello(port);
+  expect(await handshake(port, {})).toMatchObject({ protocol: "TLSv1.3" });
+});
+
+test("a request in TLS records of one octet is answered", async () => {
+  const { socket, send } = await octetByOctet((await withTls()).http.port);
+  let heard = "";
+  socket.on("data", (chunk: Buffer) => (heard += chunk.toString()));
+  send("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  await once(socket, "close");
+  expect(heard).toMatch(/^HTTP\/1\.1 200 /);
 });

@@ -121,6 +121,36 @@ test("a permanent block is a block, whatever rate it names; the same for now is 
 });
 
 test.each([
+  [451, "4.7.500", "Server busy. Please try again later from [192.0.2.1]. (S77719)"],
+  [421, null, "Service not available: the client has exceeded the rate limit allowed. (S77719)"],
+  [421, "4.7.0", "The maximum number of concurrent server connections has exceeded a limit (S77719)"],
+  [
+    421,
+    "4.3.2",
+    "The maximum number of concurrent connections has exceeded a limit, closing transmission channel",
+  ],
+  [421, null, "The maximum number of concurrent server connections has exceeded a limit"],
+  [421, null, "RP-001 (COL004-MC5F18) Unfortunately, some messages from 192.0.2.1 weren't sent."],
+  [421, null, "RP-003 The mail server IP has exceeded the connection limit allowed."],
+  [432, "4.3.2", "Concurrent connections limit exceeded."],
+  [421, "4.4.5", "Service unavailable, concurrency limit reached"],
+  [421, null, "Too many simultaneous connections from 192.0.2.1"],
+  [421, null, "MAX connections exceeded: try again later"],
+  [450, "4.7.1", "You have exceeded the number of allowed connections"],
+])("a temporary reply that names a rate or connections is rate_limited: %i %s %s", (code, status, text) => {
+  expect(classify(code, status, text)).toBe("rate_limited");
+});
+
+test.each([
+  [550, "5.7.1", "Unfortunately, messages from [192.0.2.1] weren't sent. (S3150)", "reputation_block"],
+  [550, "5.7.1", "Access denied, traffic from this address is refused (S77719)", "reputation_block"],
+  [421, "4.4.2", "Connection time limit exceeded", "connection_failed"],
+  [552, "5.3.4", "Message size exceeds fixed maximum message size", "message_too_large"],
+])("words of a block or of a size are no rate: %i %s %s is %s", (code, status, text, classification) => {
+  expect(classify(code, status, text)).toBe(classification);
+});
+
+test.each([
   ["<spam@far.test>: user unknown", "invalid_recipient"],
   ["<spam@far.test>... User unknown", "invalid_recipient"],
   ["a@barracuda.test user unknown", "invalid_recipient"],

@@ -4,6 +4,7 @@ import { readReturnPathLocal } from "../../src/mail/return-path.ts";
 import { sourcesOf, systemSources, type Family, type PoolSources } from "../../src/pools/sources.ts";
 import { createDestinations } from "../../src/outbound/destinations.ts";
 import { sandboxQueue } from "../../src/queue/queue-name.ts";
+import { createShaping } from "../../src/queue/shaping.ts";
 import { ContentGone } from "../../src/store/store.ts";
 import { makeSuppression } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
@@ -11,7 +12,10 @@ import { bouncedOutcome, deliveredOutcome, makeJob, makeMessage } from "../suppo
 
 const secret = new Uint8Array(32).fill(7);
 
-function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")) {
+function makeRig(
+  signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n"),
+  shaping = createShaping(null),
+) {
   const clock = new ManualClock();
   const attempts: AttemptRequest[] = [];
   const ahead: string[] = [];
@@ -35,6 +39,7 @@ function makeRig(signature: Buffer | null = Buffer.from("DKIM-Signature: x\r\n")
         return deliveredOutcome();
       },
     },
+    shaping,
     messages: {
       signatureOf: async () => signature,
       signAhead: ({ id }) => void ahead.push(id),

@@ -49,7 +49,8 @@ async function bench(
   const runner: Runner = createRunner({
     store,
     destinationOf: async () => ({
-      group: "x",
+      group: "x.test",
+      provider: "x.test",
       account: mine,
       readyQueue: "x",
       sources: () => usable,
@@ -71,7 +72,9 @@ async function bench(
       const state = kind === "deferred" && next === null ? "bounced" : kind;
       return settlementOf(job, now, { owner: "boot", outcome: state, nextAttemptAt: next?.at ?? null });
     },
-    shaping: createShaping({ groups: { x: { connections: options.connections ?? 50, per_second: 1000 } } }),
+    shaping: createShaping({
+      groups: { "x.test": { connections: options.connections ?? 50, per_second: 1000 } },
+    }),
     owner: "boot",
     leaseValid: () => true,
     clock,

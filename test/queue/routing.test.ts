@@ -8,6 +8,7 @@ import { ManualClock, settle } from "../support/clock.ts";
 
 const to = (queueName: string, over: Partial<Destination> = {}): Destination => ({
   group: queueName,
+  provider: queueName,
   account: 1,
   readyQueue: queueName,
   sources: () => systemSources.usable(null),
@@ -47,6 +48,17 @@ test("what was known a minute ago serves while it is asked for again, once", asy
   expect(asked).toHaveLength(2);
   await clock.advance(1);
   expect(routing.known(queueName)).toBeNull();
+});
+
+test("a retry goes by what was found out a moment ago, and is asked for after that", async () => {
+  const { clock, routing } = bench((queueName) => Promise.resolve(to(queueName)));
+  const queueName = queueNameOf(1, "default", "a.test");
+  expect(routing.fresh(queueName)).toBeNull();
+  await routing.ask(queueName);
+  await clock.advance(4_999);
+  expect(routing.fresh(queueName)?.readyQueue).toBe(queueName);
+  await clock.advance(1);
+  expect(routing.fresh(queueName)).toBeNull();
 });
 
 test("what was decided here without a receiver is asked for again at once when it is no longer fresh", async () => {

@@ -5,7 +5,7 @@ import type { Job } from "../../src/model/queued-recipient.ts";
 import type { Settlement } from "../../src/model/settlement.ts";
 import type { Destination } from "../../src/queue/routing.ts";
 import { createRunner, type Runner, type RunnerDeps } from "../../src/queue/runner.ts";
-import { createShaping } from "../../src/queue/shaping.ts";
+import { createShaping, type Shaping } from "../../src/queue/shaping.ts";
 import { systemSources, type Family, type Source } from "../../src/pools/sources.ts";
 import { ManualClock } from "../support/clock.ts";
 import { deliveredOutcome, makeJob } from "../support/jobs.ts";
@@ -75,6 +75,7 @@ export interface Bench {
   queue: FakeQueue;
   clock: ManualClock;
   runner: Runner;
+  shaping: Shaping;
   /** Attempts that were begun, in order. */
   begun: Job[];
   /** The same, with the address that each left from. */
@@ -118,6 +119,7 @@ export function bench(
   const groupOf = (queueName: string) => options.groupOf?.(queueName) ?? queueName.split("/")[1] ?? queueName;
   const destination = (queueName: string): Destination => ({
     group: groupOf(queueName),
+    provider: groupOf(queueName),
     account: options.accountOf?.(queueName) ?? 1,
     readyQueue: options.readyQueueOf?.(queueName) ?? groupOf(queueName),
     sources: () => options.sources?.(queueName) ?? system,
@@ -132,6 +134,7 @@ export function bench(
       return new Promise((end) => open.push({ job, end }));
     },
   });
+  const shaping = createShaping(options.shaping ?? null);
   const runner = createRunner({
     store: queue.store(),
     destinationOf: async (queueName) => {
@@ -141,15 +144,16 @@ export function bench(
     suppressedSince: async (job) => options.suppressed?.(job) ?? null,
     isPaused: (accountKey) => options.paused?.has(accountKey) ?? false,
     onNoSource: (queueName) => void options.noSource?.push(queueName),
-    settlementOf: (job, outcome, now) => {
+    settlementOf: (job, outcome, now, group) => {
       options.settling?.(job);
       return {
         recipientKey: job.key,
         outcome: outcome.kind,
+        provider: group,
         nextAttemptAt: outcome.kind === "deferred" ? now + 60_000 : null,
       } as Settlement;
     },
-    shaping: createShaping(options.shaping ?? null),
+    shaping,
     random: options.random ?? Math.random,
     owner: "boot",
     leaseValid: () => true,
@@ -160,6 +164,7 @@ export function bench(
     queue,
     clock,
     runner,
+    shaping,
     begun,
     left,
     finish(domain, outcome = deliveredOutcome()) {

@@ -38,6 +38,24 @@ describe("scheduledQueues", () => {
     expect(begun.map(({ attempt }) => attempt)).toEqual([1, 2]);
   });
 
+  test("a retry is routed anew, as the MX may have changed since", async () => {
+    const routed: string[] = [];
+    const { queue, clock, runner, begun, finish } = bench({
+      hangs: ["slow.test"],
+      routing: async (queueName) => void routed.push(queueName),
+      groupOf: () => `mx${routed.length}.test`,
+    });
+    queue.add(makeJob(1, { domain: "slow.test" }), clock.now());
+    await runner.start();
+    await clock.advance(5);
+    finish("slow.test", deferredOutcome());
+    await clock.advance(61_000);
+    finish("slow.test");
+    await clock.advance(5);
+    expect(begun).toHaveLength(2);
+    expect(queue.settled.map(({ provider }) => provider)).toEqual(["mx1.test", "mx2.test"]);
+  });
+
   test("a wall clock that is set back two hours delays no retry", async () => {
     const { queue, clock, runner, begun, finish } = bench({ hangs: ["slow.test"] });
     queue.add(makeJob(1, { domain: "slow.test" }), clock.now());
@@ -79,6 +97,39 @@ describe("slots", () => {
     await clock.advance(0);
     expect(running("slow.test")).toBe(10);
     expect(begun).toHaveLength(15);
+  });
+
+  test("other limits hold at once for what waits, and for what was due under another group", async () => {
+    let group = "a.test";
+    const { queue, clock, runner, begun, shaping } = bench({
+      shaping: { groups: { "a.test": { connections: 2, per_second: 0.001 } } },
+      groupOf: () => group,
+    });
+    for (const job of jobsOf("x.test", 1, 30)) queue.add(job, clock.now());
+    await runner.start();
+    await clock.advance(5_000);
+    expect(begun).toHaveLength(1);
+    group = "b.test";
+    shaping.replace([]);
+    runner.onShapingChanged();
+    await clock.advance(1_000);
+    expect(begun.length, "what was not claimed before goes by the other group").toBeGreaterThan(20);
+    const before = begun.length;
+    shaping.replace([
+      {
+        name: "a.test",
+        connections: 5,
+        perSecond: 100,
+        messagesPerConnection: null,
+        tls: null,
+        updatedAt: 0,
+      },
+    ]);
+    runner.onShapingChanged();
+    await clock.advance(1_000);
+    expect([before < 30, begun.length]).toEqual([true, 30]);
+    const [state] = runner.limiters((of) => of === "a.test");
+    expect(state).toMatchObject({ group: "a.test", address: null, taken: 0, factor: 1, limit: 5 });
   });
 
   test("begins no more in a second than the shaping allows", async () => {
@@ -233,8 +284,8 @@ describe("faults", () => {
   test("a scheduled queue whose name server hangs does not delay the other scheduled queues of its group", async () => {
     let hung = false;
     const { queue, clock, runner, begun } = bench({
-      groupOf: () => "provider",
-      shaping: { groups: { provider: { connections: 2, per_second: 1 } } },
+      groupOf: () => "provider.test",
+      shaping: { groups: { "provider.test": { connections: 2, per_second: 1 } } },
       routing: (queueName) =>
         hung && queueName.endsWith("a.test") ? new Promise(() => undefined) : Promise.resolve(),
     });

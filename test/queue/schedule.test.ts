@@ -56,3 +56,24 @@ test("a whole life of deferrals takes at most 48 hours and never a burst", () =>
   expect(now).toBe(48 * hour);
   expect(attempt).toBeGreaterThan(15);
 });
+
+test.each([1_000, 61_000, 300_000])(
+  "a receiver that names %d ms each time is tried no sooner than after the first delay, and after five attempts by the schedule",
+  (delayMs) => {
+    const gaps: number[] = [];
+    let now = 0;
+    for (let attempt = 1; ; attempt++) {
+      const next = nextAttemptAt(schedule, attempt, 0, now, { delayMs, random: 0 });
+      if (next === null) break;
+      gaps.push(next.at - now);
+      expect(next.decidedBy).toBe(attempt <= 5 && delayMs >= minute ? "receiver" : "schedule");
+      now = next.at;
+    }
+    expect(gaps.slice(0, 7)).toEqual([
+      ...Array<number>(5).fill(Math.max(minute, delayMs)),
+      2 * hour,
+      4 * hour,
+    ]);
+    expect(gaps.length).toBeLessThan(25);
+  },
+);

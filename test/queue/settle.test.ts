@@ -75,6 +75,10 @@ test("what is decided here counts for no provider", () => {
   ]);
 });
 
+test("mail to a domain with limits of its own counts for the provider of its hosts", () => {
+  expect(settle(jobOf(), deliveredOutcome(), {}, "own.test/google").settlement.provider).toBe("google");
+});
+
 test("the attempt is kept as it went", () => {
   const tls = { version: "TLSv1.3", cipher: "x", verified: true, policy: "none" } as const;
   const dialogue = [{ at_ms: 1, from: "us", text: "EHLO" } as const];

@@ -3,7 +3,8 @@ import { createThrottle } from "../../src/queue/throttle.ts";
 import { createShaping } from "../../src/queue/shaping.ts";
 import { ManualClock } from "../support/clock.ts";
 
-const shape = { connections: 10, perSecond: 100 };
+const shape = { connections: 10, perSecond: 100, messagesPerConnection: 100 };
+const reply = "421 4.7.28 too fast";
 
 test("lets a second's worth begin at once and then as many as the rate allows", async () => {
   const clock = new ManualClock();
@@ -20,7 +21,7 @@ test("lets a second's worth begin at once and then as many as the rate allows", 
 test("halves when the receiver throttles and recovers by a tenth a minute", async () => {
   const clock = new ManualClock();
   const throttle = createThrottle(shape, clock);
-  throttle.slowDown();
+  throttle.slowDown(reply);
   expect(throttle.limit()).toBe(5);
   await clock.advance(10 * 60_000);
   expect(throttle.limit()).toBe(10);
@@ -34,7 +35,7 @@ test("is at rest once its tokens and its rate are back", async () => {
   expect(throttle.isIdle()).toBe(false);
   await clock.advance(10);
   expect(throttle.isIdle()).toBe(true);
-  throttle.slowDown();
+  throttle.slowDown(reply);
   await clock.advance(60_000);
   expect(throttle.isIdle()).toBe(false);
   await clock.advance(240_000);
@@ -44,17 +45,17 @@ test("is at rest once its tokens and its rate are back", async () => {
 test("a burst of refusals counts once, a later one again", async () => {
   const clock = new ManualClock();
   const throttle = createThrottle(shape, clock);
-  for (let i = 0; i < 50; i++) throttle.slowDown();
+  for (let i = 0; i < 50; i++) throttle.slowDown(reply);
   expect(throttle.limit()).toBe(5);
   await clock.advance(6_000);
-  throttle.slowDown();
+  throttle.slowDown(reply);
   expect(throttle.limit()).toBe(2);
 });
 
 test("a group of no rate, as a smart host is, that is throttled runs fewer at once and never stands still", async () => {
   const clock = new ManualClock();
-  const throttle = createThrottle(createShaping(null)("smart-host"), clock);
-  throttle.slowDown();
+  const throttle = createThrottle(createShaping(null).limits("smart-host"), clock);
+  throttle.slowDown(reply);
   expect(throttle.limit()).toBe(25);
   for (let i = 0; i < 100; i++) expect([throttle.waitMs(), throttle.take()]).toEqual([0, true]);
   await clock.advance(10 * 60_000);
@@ -65,7 +66,7 @@ test("never falls below one attempt at a time", async () => {
   const clock = new ManualClock();
   const throttle = createThrottle(shape, clock);
   for (let i = 0; i < 40; i++) {
-    throttle.slowDown();
+    throttle.slowDown(reply);
     await clock.advance(5_001);
   }
   expect(throttle.limit()).toBe(1);
@@ -82,17 +83,45 @@ test("a wall clock that jumps gives no burst and no stall", async () => {
   expect(throttle.take()).toBe(true);
 });
 
-test("a shaping file overrides rows of the table and leaves the others", () => {
-  const shaping = createShaping({
-    groups: { google: { connections: 2 }, "big.example": { per_second: 1000 } },
-  });
-  expect(shaping("google")).toEqual({ connections: 2, perSecond: 50 });
-  expect(shaping("big.example")).toEqual({ connections: 10, perSecond: 1000 });
-  expect(shaping("other.example")).toEqual({ connections: 10, perSecond: 100 });
-  expect(shaping("smart-host").perSecond).toBe(Number.POSITIVE_INFINITY);
+test("says how far it is slowed, since when and by which reply, until it is back", async () => {
+  const clock = new ManualClock();
+  const throttle = createThrottle(shape, clock);
+  expect(throttle.state()).toEqual({ factor: 1, limit: 10, perSecond: 100, waitMs: 0, slowed: null });
+  const since = clock.now();
+  throttle.slowDown(reply);
+  await clock.advance(6_000);
+  throttle.slowDown(`421 4.7.28 ${"x".repeat(70_000)}`);
+  const { slowed, factor } = throttle.state();
+  expect(factor).toBeCloseTo(0.255);
+  expect(slowed).toMatchObject({ since, at: since + 6_000 });
+  expect(slowed?.reply).toHaveLength(300);
+  await clock.advance(8 * 60_000);
+  expect(throttle.state()).toMatchObject({ factor: 1, slowed: null });
 });
 
-test("a shaping file of another form is refused", () => {
-  expect(() => createShaping({ groups: { google: { connections: 0 } } })).toThrow();
-  expect(() => createShaping({ groups: { google: { conections: 3 } } })).toThrow();
+test("other limits hold at once, and do not undo what the receiver said", async () => {
+  const clock = new ManualClock();
+  const throttle = createThrottle(shape, clock);
+  throttle.slowDown(reply);
+  throttle.reshape({ connections: 4, perSecond: 2, messagesPerConnection: 100 });
+  expect([throttle.limit(), throttle.take(), throttle.take(), throttle.waitMs()]).toEqual([
+    2,
+    true,
+    false,
+    1000,
+  ]);
+  throttle.reshape({ connections: 40, perSecond: 2000, messagesPerConnection: 100 });
+  expect([throttle.limit(), throttle.waitMs()]).toEqual([20, 1]);
+});
+
+test("a rate that is taken away and set again is a rate", async () => {
+  const clock = new ManualClock();
+  const throttle = createThrottle(shape, clock);
+  while (throttle.take());
+  throttle.reshape({ ...shape, perSecond: Number.POSITIVE_INFINITY });
+  for (let i = 0; i < 1000; i++) expect(throttle.take()).toBe(true);
+  throttle.reshape({ ...shape, perSecond: 3 });
+  let begun = 0;
+  while (throttle.take()) begun += 1;
+  expect(begun).toBe(3);
 });

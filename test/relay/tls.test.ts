@@ -1,6 +1,8 @@
 import { once } from "node:events";
+import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { expect, test } from "vitest";
+import { largeClientHello, octetByOctet, renegotiations } from "../support/hostile-tls.ts";
 import { plainToken, renewedCertificate, startRelay } from "../support/relay.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 
@@ -108,4 +110,38 @@ test("a reset in the handshake, on both kinds of port, leaves the relay at work"
     direct.reset();
   }
   expect((await (await house.loggedIn()).command("NOOP")).code).toBe(250);
+});
+
+test("clear text on the port under TLS ends the connection at once, without a reply in clear", async () => {
+  await using house = await startRelay();
+  const socket = connect(house.ports.tls, "127.0.0.1");
+  let heard = "";
+  socket.on("error", () => undefined).on("data", (chunk: Buffer) => (heard += chunk.toString("latin1")));
+  socket.write("EHLO client.test\r\n");
+  await once(socket, "close");
+  expect(heard).not.toMatch(/220|250/);
+});
+
+test("a renegotiation is refused", async () => {
+  await using house = await startRelay();
+  expect(await renegotiations(house.ports.tls)).toBe(0);
+  expect((await (await house.loggedIn()).command("NOOP")).code).toBe(250);
+});
+
+test("a ClientHello of 16 MB is cut off at its beginning", async () => {
+  await using house = await startRelay();
+  await largeClientHello(house.ports.tls);
+  expect((await (await house.loggedIn()).command("NOOP")).code).toBe(250);
+});
+
+test("records of one octet are read as any others", async () => {
+  await using house = await startRelay();
+  const { socket, send } = await octetByOctet(house.ports.tls);
+  let heard = "";
+  socket.on("data", (chunk: Buffer) => (heard += chunk.toString()));
+  await once(socket, "data"); // the greeting
+  send(`EHLO client.test\r\n${"NOOP\r\n".repeat(20)}QUIT\r\n`);
+  await once(socket, "close");
+  expect(heard.match(/^250 2\.0\.0/gm)).toHaveLength(20);
+  expect(heard).toMatch(/^221 /m);
 });

@@ -65,7 +65,8 @@ async function bench(
   const runner = createRunner({
     store,
     destinationOf: async () => ({
-      group: "x",
+      group: "x.test",
+      provider: "x.test",
       account: 1,
       readyQueue: "x",
       sources: () => systemSources.usable(null),
@@ -86,7 +87,9 @@ async function bench(
         owner: boot,
         nextAttemptAt: outcome.kind === "deferred" ? now + minute : null,
       }),
-    shaping: createShaping({ groups: { x: { connections: options.connections ?? 50, per_second: 1000 } } }),
+    shaping: createShaping({
+      groups: { "x.test": { connections: options.connections ?? 50, per_second: 1000 } },
+    }),
     owner: boot,
     leaseValid: () => true,
     clock,

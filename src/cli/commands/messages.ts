@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { segment, type Cli } from "../cli.ts";
 import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
-import { explainWait, explainWaitOf } from "../pool-wait.ts";
+import { explainWait, explainWaitOf } from "../message-wait.ts";
 import { cell } from "../text.ts";
 
 interface FilterFlags extends ListFlags {

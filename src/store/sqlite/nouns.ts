@@ -22,6 +22,7 @@ import { retention } from "./retention.ts";
 import { secrets } from "./secrets.ts";
 import { sendingPause } from "./sending-pause.ts";
 import { settlements } from "./settlement.ts";
+import { shaping } from "./shaping.ts";
 import { smtpCredentials } from "./smtp-credentials.ts";
 import { statistics } from "./statistics.ts";
 import { suppressions } from "./suppressions.ts";
@@ -47,6 +48,7 @@ const nouns = {
   secrets,
   sendingPause,
   settlements,
+  shaping,
   smtpCredentials,
   statistics,
   suppressions,

@@ -14,6 +14,7 @@ import { queueContract } from "./queue.ts";
 import { reportContract } from "./reports.ts";
 import { retentionContract } from "./retention.ts";
 import { settlementContract } from "./settlement.ts";
+import { shapingContract } from "./shaping.ts";
 import { smtpCredentialContract } from "./smtp-credentials.ts";
 import { suppressionContract } from "./suppressions.ts";
 import { textContract } from "./text.ts";
@@ -34,6 +35,7 @@ const contracts = [
   reportContract,
   retentionContract,
   settlementContract,
+  shapingContract,
   smtpCredentialContract,
   suppressionContract,
   textContract,

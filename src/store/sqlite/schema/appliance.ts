@@ -1,7 +1,17 @@
 // The appliance's own: audit log, boots, maintenance, sequences, secrets, how far retention has come.
 import { sql } from "drizzle-orm";
-import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import {
+  blob,
+  index,
+  integer,
+  primaryKey,
+  real,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 import type { AuditEntry } from "../../../model/audit.ts";
+import type { OutboundTls } from "../../../model/tls.ts";
 import type { SequenceName } from "../sequences.ts";
 
 /** Who did what, from where; `detail` is JSON. */
@@ -42,6 +52,16 @@ export const maintenance = sqliteTable("maintenance", {
   key: integer("key").primaryKey(),
   since: integer("since").notNull(),
   until: integer("until"),
+});
+
+/** Limits of destinations that were set while the program ran; null: the rule says nothing of it. */
+export const shapingRules = sqliteTable("shaping_rules", {
+  name: text("name").primaryKey(),
+  connections: integer("connections"),
+  perSecond: real("per_second"),
+  messagesPerConnection: integer("messages_per_connection"),
+  tls: text("tls").$type<OutboundTls>(),
+  updatedAt: integer("updated_at").notNull(),
 });
 
 /** The last number of each sequence (sequences.ts). */

@@ -1,5 +1,5 @@
-// For `svc messages show` and `trace`: explains that a message waits because no address of its pool can be used. If the
-// pool cannot be read (a key without that scope), the explanation is left out.
+// For `svc messages show` and `trace`: explains which rule holds back each recipient that waits, and where no address of
+// its pool can be used, which and what to do. What cannot be read (with a key in place of the socket) is left out.
 import { defaultPool } from "../model/ip-pool.ts";
 import { segment, type Cli } from "./cli.ts";
 import { CliFault } from "./fault.ts";
@@ -7,9 +7,24 @@ import type { Row } from "./output.ts";
 import { cell } from "./text.ts";
 
 const waiting = new Set<unknown>(["queued", "deferred"]);
+const unfinished = new Set<unknown>([...waiting, "scheduled", "sending"]);
 
-/** Says on stderr which addresses of the pool cannot be used, where none can. */
+/** Recipients that are explained one by one. */
+const explainedMost = 10;
+
+/** Says on stderr what its recipients wait for. */
 export async function explainWait(cli: Cli, message: Row): Promise<void> {
+  await explainPool(cli, message);
+  if (!rowsOf(message["recipients"]).some(({ status }) => unfinished.has(status))) return;
+  const found = await orNull(cli.client.call("GET", `/v1/messages/${segment(String(message["id"]))}/waits`));
+  const waits = rowsOf(found?.json["data"]).filter(({ rule }) => rule !== "pool");
+  for (const { recipient, why } of waits.slice(0, explainedMost))
+    cli.out.note(`${cell(recipient)}: ${cell(why)}`);
+  if (waits.length > explainedMost) cli.out.note(`${waits.length - explainedMost} more recipients wait.`);
+}
+
+/** Which addresses of the pool cannot be used, where none can. */
+async function explainPool(cli: Cli, message: Row): Promise<void> {
   const { recipients, ip_pool: pool } = message;
   if (typeof pool !== "string" || !rowsOf(recipients).some(({ status }) => waiting.has(status))) return;
   const found = await orNull(cli.client.call("GET", `/v1/ip_pools/${segment(pool)}`));
