@@ -128,7 +128,7 @@ export function playDay(options: DayOptions): Day {
     if (!attempt) return;
     const { domain, slot, queue, reply } = attempt;
     receivers.leave(domain.receiver, slot.source.address);
-    if (reply.answer === "rate_limited") slot.limiter.throttle.slowDown();
+    if (reply.answer === "rate_limited") slot.limiter.throttle.slowDown("421 slow down");
     settle(attempt);
     ready.leave(queue, slot);
   };
@@ -175,6 +175,7 @@ function destinationOf(receiver: Receiver, sources: readonly Source[]): Destinat
   const from = local ? systemSources.usable(null) : sources;
   return {
     group: local ? localGroup : receiver.group,
+    provider: receiver.group,
     account: 1,
     readyQueue: receiver.group,
     sources: () => from,
