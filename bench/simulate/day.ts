@@ -167,6 +167,7 @@ export function playDay(options: DayOptions): Day {
       arrival = traffic.next();
     }
   }
+  ledger.sampleUntil(options.endMs);
   return ledger.day();
 }
 
