@@ -176,7 +176,7 @@ async function useSession(
   dialogue: Dialogue,
 ): Promise<Outcome | LostSession> {
   try {
-    return await transact(session, request, deps.session.timeouts, dialogue);
+    return await transact(session, request, deps.session, dialogue);
   } catch (error) {
     session.channel.destroy();
     throw error;

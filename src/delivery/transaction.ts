@@ -19,7 +19,7 @@ export interface LostSession {
   broken: ConnectionFailure;
 }
 
-type Timeouts = SessionDeps["timeouts"];
+type Timing = Pick<SessionDeps, "timeouts" | "clock">;
 interface Refusal {
   reply: Reply;
   subject: Subject;
@@ -27,6 +27,7 @@ interface Refusal {
 
 /** RSET does nothing that takes time: a server that is silent after it has given up on the connection. */
 const rsetMs = 20_000;
+const slowestBytesPerSecond = 1024;
 /** Up to here a message goes out in one write with its dot. */
 const oneWriteBytes = 128 * 1024;
 
@@ -34,15 +35,15 @@ const oneWriteBytes = 128 * 1024;
 export async function transact(
   session: Session,
   wanted: AttemptRequest,
-  timeouts: Timeouts,
+  timing: Timing,
   dialogue: Dialogue,
 ): Promise<Outcome | LostSession> {
   const request = await inItsWords(session, wanted);
   const unable = cannotTake(session, request);
   if (unable) return localOutcome(unable.failure, unable.why, dialogue.trace(false));
-  const refused = await sendEnvelope(session, request, timeouts.commandMs, dialogue);
+  const refused = await sendEnvelope(session, request, timing.timeouts.commandMs, dialogue);
   if (refused !== null) return refused;
-  return sendMessage(session, request, timeouts, dialogue);
+  return sendMessage(session, request, timing, dialogue);
 }
 
 /** The mail in ASCII where the server takes nothing else and the mail has such a form (RFC 6152 §3, RFC 6531 §3.2). */
@@ -190,14 +191,14 @@ async function loneDot(session: Session, commandMs: number, dialogue: Dialogue):
 async function sendMessage(
   session: Session,
   request: AttemptRequest,
-  timeouts: Timeouts,
+  timing: Timing,
   dialogue: Dialogue,
 ): Promise<Outcome | LostSession> {
   const { channel, target } = session;
   const { wire } = request;
   const size = wire.sizeBytes + wire.signature.length;
   dialogue.us(`(message, ${size} bytes)`);
-  const sent = await (size <= oneWriteBytes ? sendWhole : sendStreaming)(session, request, timeouts.dataMs);
+  const sent = await (size <= oneWriteBytes ? sendWhole : sendStreaming)(session, request, timing);
   if (sent === "abandoned") {
     channel.destroy();
     const why = "the attempt was ended before the final dot: this process no longer holds the recipient";
@@ -210,7 +211,7 @@ async function sendMessage(
     return decided(session, { reply: early, subject: "message" }, dialogue);
   }
   dialogue.us(".");
-  const reply = await channel.next(timeouts.dotMs);
+  const reply = await channel.next(timing.timeouts.dotMs);
   if (isBroken(reply)) {
     const why = `no reply of ${target.host} to the final dot (${reply.why}): it may have the message, which is sent again`;
     return localOutcome(brokenAs(reply, true), why, dialogue.trace(true));
@@ -240,19 +241,37 @@ async function sendWhole({ channel }: Session, request: AttemptRequest): Promise
   return "sent";
 }
 
-/** As fast as the server reads; each stop of it has `blockMs` (RFC 5321 §4.5.3.2.5). */
-async function sendStreaming({ channel }: Session, request: AttemptRequest, blockMs: number): Promise<Sent> {
+/**
+ * As fast as the server reads: each stop of it has `dataMs` (RFC 5321 §4.5.3.2.5), and all of them together no longer than
+ * a kilobyte a second takes, so that a server which reads now and then cannot hold a connection for days.
+ */
+async function sendStreaming(
+  { channel }: Session,
+  request: AttemptRequest,
+  { timeouts: { dataMs }, clock }: Timing,
+): Promise<Sent> {
   const { wire } = request;
   const stuffer = createStuffer();
   const signature: Buffer[] = [];
   stuffer.push(wire.signature, signature);
   channel.writePieces(signature, 0);
+  const begun = clock.monotonic();
+  let sentBytes = 0;
   for await (const chunk of wire.open()) {
     const pieces: Buffer[] = [];
     stuffer.push(chunk, pieces);
     channel.writePieces(pieces, 0);
-    const broken = await channel.drained(blockMs);
+    sentBytes += chunk.length;
+    const broken = await channel.drained(dataMs);
     if (broken) return broken;
+    if (clock.monotonic() - begun <= dataMs + (1000 * sentBytes) / slowestBytesPerSecond) continue;
+    channel.destroy();
+    return {
+      broken: "timeout",
+      why: "it reads less than a kilobyte a second",
+      errno: null,
+      unasked: null,
+    };
   }
   if (!request.mayFinish()) return "abandoned";
   channel.commit([stuffer.end()]);

@@ -23,8 +23,8 @@ export interface NextAttempt {
 /**
  * The next attempt after failed attempt number `attempt` (1 for the first) at `now`; null: give up, it has expired.
  * The last attempt falls on the expiry itself, so that none is given up untried in its last hours.
- * A delay that the receiver names is obeyed as it is, up to an hour, but never to be tried more often than the first
- * delay of the schedule, nor for ever: a receiver that names a second each time costs few attempts more.
+ * A delay that the receiver names is obeyed as it is, up to an hour, and not for ever: a receiver that names a second each
+ * time costs five attempts more.
  */
 export function nextAttemptAt(
   schedule: RetrySchedule,
@@ -36,12 +36,10 @@ export function nextAttemptAt(
   const expiresAt = queuedAt + schedule.maxAgeMs;
   if (now >= expiresAt) return null;
   const spreadOut = (delayMs: number): number => Math.round(delayMs * (1 + spread * named.random));
-  const first = schedule.retryMs[0] ?? 60_000;
-  const own = schedule.retryMs[Math.min(attempt, schedule.retryMs.length) - 1] ?? first;
+  const own = schedule.retryMs[Math.min(attempt, schedule.retryMs.length) - 1] ?? 60_000;
   if (named.delayMs === null) return { at: Math.min(now + spreadOut(own), expiresAt), decidedBy: "schedule" };
   const wanted = Math.min(named.delayMs, longestNamedDelayMs);
-  const shortest = attempt <= attemptsByReceiver ? first : own;
-  return wanted >= shortest
+  return attempt <= attemptsByReceiver || wanted >= own
     ? { at: Math.min(now + wanted, expiresAt), decidedBy: "receiver" }
-    : { at: Math.min(now + spreadOut(shortest), expiresAt), decidedBy: "schedule" };
+    : { at: Math.min(now + spreadOut(own), expiresAt), decidedBy: "schedule" };
 }

@@ -176,6 +176,43 @@ test.each<[Stage, number]>([
   });
 });
 
+test.each([
+  ["less than a kilobyte a second is not waited for", 0.8, "deferred"],
+  ["more than a kilobyte a second is waited for", 1.2, "delivered"],
+] as const)("a server that reads a long message on, but %s", async (_what, kilobytesPerSecond, kind) => {
+  const clock = new ManualClock();
+  const receiver = await startReceiver({ slowData: true, size: 0 });
+  open.push(() => receiver.stop());
+  const timeouts = { ...impatient, commandMs: 300_000, dataMs: 10_000_000, dotMs: 600_000 };
+  const { send } = rig({ port: receiver.port, clock, outbound: { timeouts } });
+  let taken = 0;
+  const chunks = Array<Buffer>(1_600).fill(Buffer.alloc(65_536, "x\r\n"));
+  const whole = chunks.values();
+  chunks[Symbol.iterator] = function* () {
+    for (const chunk of whole) {
+      taken++;
+      yield chunk;
+    }
+    return undefined;
+  };
+  let ended = false;
+  const sending = send("a@x.test", { chunks }).finally(() => (ended = true));
+  await receiver.waitFor(() => receiver.commands.includes("DATA"));
+  // The systems' buffers lie between the two, so a look at what was taken from the message is what tells.
+  for (let before = 0; !ended && taken < 1_600; before = taken) {
+    receiver.readOn(true);
+    while (!ended && taken === before) await new Promise((resolve) => setImmediate(resolve));
+    if (taken === 1_600) break; // the end has its own time
+    receiver.readOn(false);
+    await clock.advance(((taken - before) * 65_536) / 1.024 / kilobytesPerSecond);
+  }
+  receiver.readOn(true);
+  const outcome = await sending;
+  expect(outcome).toMatchObject({ kind, trace: { ambiguous: false } });
+  if (kind === "deferred") expect(outcome.reply.text).toMatch(/less than a kilobyte a second/);
+  expect(receiver.mails).toHaveLength(kind === "delivered" ? 1 : 0);
+});
+
 test("the dot has its own, longer time, of which the commands before it used up nothing", async () => {
   const clock = new ManualClock();
   const receiver = await startReceiver();

@@ -81,6 +81,8 @@ export interface ReceiverOptions {
   dataWithoutRecipient?: boolean;
   stall?: Stage;
   drop?: Stage;
+  /** Does not read after 354 until `readOn` is called. */
+  slowData?: boolean;
 }
 
 export interface Receiver {
@@ -108,6 +110,8 @@ export interface Receiver {
   release(): void;
   /** Writes text to every open connection, whatever it is doing. */
   say(text: string): void;
+  /** Goes on reading on every connection, or stops: for `slowData`. */
+  readOn(yes: boolean): void;
   /** Ends (FIN) or resets every open connection. */
   hangUp(how?: "end" | "reset"): void;
   stop(): Promise<void>;
@@ -171,6 +175,10 @@ class Session {
     const { lineEnd = "\r\n" } = this.#server.options;
     if (!this.#socket.destroyed && this.#socket.writable)
       this.#socket.write(text.replaceAll("\r\n", lineEnd));
+  }
+  readOn(yes: boolean): void {
+    if (yes) this.#socket.resume();
+    else this.#socket.pause();
   }
   hangUp(how: "end" | "reset"): void {
     if (how === "end") this.#socket.end();
@@ -356,10 +364,8 @@ class Session {
     const scripted = options.reply?.data;
     if (scripted === undefined || scripted.startsWith("3")) this.#mode = "data";
     this.#say("data", "354 end with a dot");
-    if (options.stall === "block") {
-      this.#mode = "deaf";
-      this.#socket.pause();
-    }
+    if (options.stall === "block") this.#mode = "deaf";
+    if (options.stall === "block" || options.slowData) this.#socket.pause();
   }
 
   #message(): boolean {
@@ -506,6 +512,9 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     },
     say: (text) => {
       for (const session of sessions.values()) session.write(text);
+    },
+    readOn: (yes) => {
+      for (const session of sessions.values()) session.readOn(yes);
     },
     hangUp: (how = "end") => {
       for (const session of sessions.values()) session.hangUp(how);
