@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the real peers that test/peers talks to, from Debian's packages, as root: Postfix, the mail clients and
+# Installs the real peers that test/peers talks to, from Debian's packages, as root: Postfix, rbldnsd, the mail clients and
 # the tools beside them, and the languages of examples/; OpenSMTPD and Exim unpacked into a folder, since Debian's mail
-# servers exclude one another. Prints that folder.
+# servers exclude one another; Haraka from npm into that folder. Prints that folder.
 set -euo pipefail
 peers=${SVC_PEERS_DIR:-/var/tmp/svc-peers}
-wanted=(systemd postfix swaks libnet-ssleay-perl opendkim-tools openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium)
+wanted=(systemd postfix postgrey swaks libnet-ssleay-perl opendkim-tools libmail-dkim-perl python3-dkim python3-nacl openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium rbldnsd)
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
@@ -32,6 +32,7 @@ unpack() {
 }
 [ -x "$peers/opensmtpd/usr/sbin/smtpd" ] || unpack opensmtpd opensmtpd
 [ -x "$peers/exim/usr/sbin/exim4" ] || unpack exim4-daemon-light exim
+bash "$(dirname "$0")/haraka.sh" "$peers/haraka" --omit=optional
 # What the packages would have made. Exim: its user, and the place of its configuration, on which tests mount theirs.
 mkdir -p /etc/exim4
 getent passwd Debian-exim >/dev/null || useradd --system --no-create-home --home-dir /var/spool/exim4 --shell /usr/sbin/nologin Debian-exim

@@ -3,7 +3,6 @@
 # gcc and perf from Debian, Haraka from npm into a folder outside of the repository. Haraka runs on the Node.js 26 that runs
 # the bench. Prints the folder.
 set -euo pipefail
-haraka=3.3.4
 folder=${SVC_BENCH_DIR:-/var/tmp/svc-bench}
 wanted=(postfix opendkim openssl gcc libc6-dev linux-perf)
 missing=()
@@ -21,8 +20,5 @@ if [ ${#missing[@]} -gt 0 ]; then
   echo 'postfix postfix/main_mailer_type select No configuration' | debconf-set-selections
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
-mkdir -p "$folder/haraka"
-if [ "$(node -p "require('$folder/haraka/node_modules/haraka/package.json').version" 2>/dev/null)" != "$haraka" ]; then
-  (cd "$folder/haraka" && { [ -f package.json ] || npm init -y; } >/dev/null && npm install --no-audit --no-fund "haraka@$haraka" >&2)
-fi
+bash "$(dirname "$0")/../.ci/haraka.sh" "$folder/haraka"
 echo "$folder"

@@ -16,6 +16,7 @@ import { placesOf } from "../src/config/places.ts";
 import { errorCatalog } from "../src/errors.ts";
 import { eventCatalog, eventTypes, type EventType } from "../src/events/catalog.ts";
 import type { EventEntry } from "../src/events/entry.ts";
+import { builtInZones } from "../src/dnsbl/zones.ts";
 import { envelopeSchema } from "../src/events/envelope.ts";
 import { sampleJob } from "../src/events/sample.ts";
 import type { RouteDeps } from "../src/http/deps.ts";
@@ -44,6 +45,7 @@ export const pages = [
   "events",
   "bounces",
   "pools",
+  "blocklists",
   "accounts",
   "statistics",
   "configuration",
@@ -367,6 +369,17 @@ async function commandReference(): Promise<string> {
   return sections.join("\n\n");
 }
 
+function blocklistTable(): string {
+  return table(
+    ["zone", "codes that count", "removal"],
+    builtInZones.map(({ zone, name, codes, removalUrl, ipv6 }) => [
+      `${code(zone)} (${name}${ipv6 === true ? ", IPv6 too" : ""})`,
+      codes.map(({ code: value, meaning }) => `${code(value)} ${meaning ?? ""}`).join("<br>"),
+      removalUrl ?? "",
+    ]),
+  );
+}
+
 function exitCodeTable(): string {
   return table(["exit code", ""], Object.entries(exitCodes));
 }
@@ -385,6 +398,7 @@ const tables: Record<string, () => string | Promise<string>> = {
   "account limits": accountLimitTable,
   "request limits": requestLimitTable,
   "shaping groups": shapingTable,
+  blocklists: blocklistTable,
   scopes: scopeTable,
   endpoints: endpointTable,
   commands: commandTable,

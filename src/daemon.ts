@@ -7,6 +7,7 @@ import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
 import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
+import { createDnsbl } from "./dnsbl/dnsbl.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
 import { createFeedback } from "./feedback/feedback.ts";
@@ -19,6 +20,7 @@ import { theNode } from "./model/node.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
+import { notifyListings } from "./notifications/listing-notice.ts";
 import { createNotices } from "./notifications/notices.ts";
 import { notifyAccountPaused } from "./notifications/pause-notice.ts";
 import { notifyPoolProblem } from "./notifications/pool-notice.ts";
@@ -38,7 +40,14 @@ import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.t
 import { createAbuseGuard } from "./sending-pause/abuse-guard.ts";
 import { createSendingPause } from "./sending-pause/sending-pause.ts";
 import type { Service } from "./service.ts";
-import { defaultAccountOf, domainConfig, endAtOnce, endWithoutWriter, resolverOf } from "./setup.ts";
+import {
+  defaultAccountOf,
+  domainConfig,
+  endAtOnce,
+  endWithoutWriter,
+  resolverOf,
+  systemChoiceOf,
+} from "./setup.ts";
 import { createSigning } from "./signing/signing.ts";
 import { createStatsFold } from "./stats/fold.ts";
 import { createStatus } from "./status/status.ts";
@@ -151,8 +160,21 @@ async function build({
     store,
     resolver: resolver.uncached,
     hostname: config.hostname,
+    drainListed: config.dnsbl.onListing === "drain",
     clock,
     log: log.component("pools"),
+  });
+  const dnsbl = createDnsbl({
+    store,
+    pools: pools.all,
+    resolver: resolver.uncached,
+    recorder,
+    config: config.dnsbl,
+    system: await systemChoiceOf(config, store),
+    onShown: pools.changed,
+    clock,
+    log: log.component("dnsbl"),
+    random: Math.random,
   });
   const domains = createDomains({
     store,
@@ -238,6 +260,7 @@ async function build({
   const domainsLog = log.component("domains");
   domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
   pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
+  dnsbl.onChanges((changes) => void notifyListings(notices, changes, config.dnsbl.onListing === "drain"));
   const guard = createAbuseGuard({
     store,
     pauses: sendingPause,
@@ -272,7 +295,7 @@ async function build({
     log: log.component("suppressions"),
   });
   const jobs = createJobs(
-    [domains, tls, nxdomainRecheck, retention, createStatsFold(store), guard, sendingPause, pools],
+    [domains, tls, nxdomainRecheck, retention, createStatsFold(store), guard, sendingPause, pools, dnsbl],
     clock,
     log.component("jobs"),
   );
@@ -322,6 +345,7 @@ async function build({
     domains,
     webhooks,
     pools,
+    dnsbl,
     shapingRules,
     queue,
     parsing,
@@ -338,6 +362,7 @@ async function build({
       version: __VERSION__,
       startedAt,
       poolProblems: pools.problems,
+      dnsbl,
       listeners: addresses,
       jobs: jobs.states,
     }),
@@ -357,7 +382,7 @@ async function build({
   };
   return {
     layers: [
-      [boot, outside, pools, access.security],
+      [boot, outside, pools, dnsbl, access.security],
       [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {

@@ -93,6 +93,12 @@ export async function defaultAccountOf(store: Store) {
 export const endWithoutWriter = (detail: string): never =>
   endAtOnce(`the store lost its writing thread (${detail})`);
 
+/** The addresses that mail leaves from without a pool's; null: none is ours, with a smart host and in `serve --dev`. */
+export async function systemChoiceOf({ hostname, outbound, dev }: Config, store: Store) {
+  if (dev || outbound.smartHost !== null) return null;
+  return { hostname, sources: outbound.source, accountKey: (await defaultAccountOf(store)).key };
+}
+
 /** Continuing could acknowledge mail that is not on disk. Written to stderr directly, since the log is buffered. */
 export function endAtOnce(detail: string): never {
   writeSync(2, `svc: ${detail}; the program ends, start it again\n`);

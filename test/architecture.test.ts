@@ -38,6 +38,7 @@ const table: Record<string, string> = {
   domains: "clock dns errors fairness ids mail model service store",
   events: "clock ids mail model value-schemas",
   pools: "clock dns errors log model service store",
+  dnsbl: "clock dns events log model service store unsafe-text",
   suppressions: "clock dns log mail model service store",
   stats: "clock cursor errors model service store",
   // What is done with mail.
@@ -48,14 +49,14 @@ const table: Record<string, string> = {
   outbound: "clock delivery fairness mail model pools queue sandbox store",
   submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
   webhooks: "clock config dns errors events fairness log model service store",
-  notifications: "clock config domains ids log mail model pools store submission webhooks",
+  notifications: "clock config dnsbl domains ids log mail model pools store submission webhooks",
   feedback: "access clock config dns events log mail model notifications store suppressions",
   // What keeps the appliance running.
   retention: "clock config log model service store",
   maintenance: "clock errors model store",
-  status: "clock config maintenance model pools queue store",
+  status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
-  http: "access clock config csv dns domains errors events feedback ids log mail maintenance model parsing pools queue sandbox sending-pause service stats store submission tls value-schemas webhooks word-list",
+  http: "access clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model parsing pools queue sandbox sending-pause service stats store submission tls value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access clock config csv log mail model suppressions unsafe-text word-list",
@@ -64,7 +65,7 @@ const table: Record<string, string> = {
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access boot clock config delivery domains events feedback http ids jobs log mail maintenance model notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
+    "access boot clock config delivery dnsbl domains events feedback http ids jobs log mail maintenance model notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
   bin: "cli daemon setup",
 };
 

@@ -129,6 +129,20 @@ test("variables give lists with commas and structures in YAML, and empty ones co
   expect(config.dns.tries).toBe(2);
 });
 
+test("a blocklist is a name or a zone with what the program does not know of it", () => {
+  const zen = { zone: "zen.spamhaus.org", name: null, codes: null, removalUrl: null };
+  const own = { zone: "bl.test", name: "Own", codes: ["127.0.0.2", "127.0.0.4-127.0.0.9"], removalUrl: null };
+  const yaml =
+    "dnsbl: {zones: [ZEN.spamhaus.org, {zone: bl.test, name: Own, codes: [127.0.0.2, 127.0.0.4-127.0.0.9]}]}";
+  expect(load({ [user]: yaml }).dnsbl).toEqual({
+    intervalMs: 3_600_000,
+    zones: [zen, own],
+    onListing: "none",
+  });
+  const env = { SVC_DNSBL_ZONES: "[zen.spamhaus.org]", SVC_DNSBL_ON_LISTING: "drain" };
+  expect(load({}, { env }).dnsbl).toMatchObject({ zones: [zen], onListing: "drain" });
+});
+
 test("every option has a variable of its own", () => {
   expect(new Set(optionPaths.map(environmentName)).size).toBe(optionPaths.length);
 });
@@ -206,7 +220,11 @@ test.each([
     "tls: {acme: {email: a@x.example}}",
     "tls.acme: found a key that is not available in this version yet, expected no such key",
   ],
-  ["dnsbl: {interval: 1h}", "dnsbl: found a key that is not available in this version yet"],
+  ["metrics: {keep: 7}", "metrics: found a key that is not available in this version yet"],
+  ["dnsbl: {zones: [{zone: bl.test, codes: [10.0.0.1]}]}", "dnsbl.zones[0]"],
+  ["dnsbl: {zones: [{zone: bl.test, removal_url: nowhere}]}", "dnsbl.zones[0]"],
+  ["dnsbl: {zones: [{name: Test}]}", "dnsbl.zones[0]"],
+  ["dnsbl: {on_listing: pause}", 'dnsbl.on_listing: found "pause", expected one of none, drain'],
   ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
   ["tls: {mode: off}", "expected files or self-signed, or http.listen on loopback only (now [::]:8443)"],
   [

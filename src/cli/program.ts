@@ -143,6 +143,12 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         load: () => import("./commands/ips.ts"),
       },
       {
+        name: "blacklists",
+        alias: "blacklist",
+        about: "DNS blocklists: check, list, zones list, zones add, zones remove, zones test",
+        load: () => import("./commands/blacklists.ts"),
+      },
+      {
         name: "limits",
         alias: "limit",
         about: "limits of providers and domains while the server runs: list, show, set, unset",

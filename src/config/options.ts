@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { feedbackLoopDomains } from "../mail/feedback-loops.ts";
 import { defaultAccount } from "../model/account.ts";
+import { listingActions } from "../model/listing.ts";
 import { logLevels } from "../model/log-level.ts";
 import { listenerTlsModes, outboundTlsModes, smartHostTlsModes } from "../model/tls.ts";
 import { orList } from "../word-list.ts";
@@ -164,6 +165,21 @@ export const options = {
     "waits between attempts; after the last the event is dead-lettered",
   ),
   "webhooks.timeout": option(kind.span("1s", "1m"), "10s", "wait for an endpoint's answer"),
+  "dnsbl.interval": option(
+    kind.span("1s", "7d"),
+    "1h",
+    "how often each sending address is looked up at each blocklist; a job looks each minute",
+  ),
+  "dnsbl.zones": option(
+    kind.zones,
+    [],
+    "blocklists to ask: names or {zone, name, codes, removal_url}; none: the built-in ones",
+  ),
+  "dnsbl.on_listing": option(
+    kind.oneOf(...listingActions),
+    "none",
+    "drain: no new mail leaves from a listed address while another of its pool can be used",
+  ),
   "limits.max_queue": option(kind.whole(1, 1_000_000_000), 5_000_000, "recipients that wait at a time"),
   "limits.min_free_space": option(
     kind.percent,
@@ -194,7 +210,7 @@ export const options = {
   ),
   "operations.email": optional(
     kind.mailAddress,
-    "who gets mail about dead letters, failing domains, paused accounts and unusable addresses",
+    "who gets mail about dead letters, failing domains, paused accounts, unusable addresses and blocklists",
   ),
   "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
   "log.level": option(
@@ -217,10 +233,11 @@ export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>([
   "relay.trusted",
   "limits.rates",
   "guard",
+  "dnsbl.zones",
 ]);
 
 /** Keys of coming versions: a file with one is refused, so that no operator relies on what does not work yet. */
-export const notYet: readonly string[] = ["tls.acme", "tracking", "dnsbl", "backup", "metrics", "log.format"];
+export const notYet: readonly string[] = ["tls.acme", "tracking", "backup", "metrics", "log.format"];
 
 export function environmentName(path: string): string {
   return `SVC_${path.replaceAll(".", "_").toUpperCase()}`;

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { parseAddress } from "../mail/address.ts";
 import { defaultAccount } from "../model/account.ts";
 import { bucketNames } from "../model/limits.ts";
+import { codeRangePattern, type NamedZone } from "../model/listing.ts";
 import { listenerTlsModes } from "../model/tls.ts";
 import { parseSpan } from "./span.ts";
 
@@ -208,6 +209,39 @@ export const rates: Kind<Record<string, { burst: number; perSecond: number }>> =
   ),
   "",
 );
+
+const codeRange = textKind("a code such as 127.0.0.2, or a range 127.0.0.2-127.0.0.9", (text) =>
+  codeRangePattern.test(text) ? text : undefined,
+);
+const httpUrl = textKind("an http or https address", (text) =>
+  URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text : undefined,
+);
+const zoneName = textKind("a name of 1 to 100 characters", (text) =>
+  /^\P{Cc}{1,100}$/u.test(text) ? text : undefined,
+);
+const namedZoneFields = z.strictObject({
+  zone: hostName,
+  name: zoneName.optional(),
+  codes: list(codeRange, { min: 1, max: 64 }).optional(),
+  removal_url: httpUrl.optional(),
+});
+const zoneWords = "a zone such as zen.spamhaus.org, or {zone, name, codes, removal_url}";
+const namedZone = z.union(
+  [
+    hostName.transform((zone): NamedZone => ({ zone, name: null, codes: null, removalUrl: null })),
+    namedZoneFields.transform(
+      ({ zone, name = null, codes = null, removal_url: removalUrl = null }): NamedZone => ({
+        zone,
+        name,
+        codes,
+        removalUrl,
+      }),
+    ),
+  ],
+  zoneWords,
+);
+/** Blocklists; what is left out of one is as the program knows it. */
+export const zones: Kind<NamedZone[]> = list(inUnit(namedZone, ""), { max: 50 });
 
 const guardShares = "false, or two shares such as {hard_bounce: 10%, complaint: 0.3%}";
 /** Shares past which an account is paused; false: none is. */

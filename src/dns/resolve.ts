@@ -2,8 +2,6 @@
 // aliases are followed (RFC 1034 §3.6.2), answers and failures kept in the cache, the same question of the same owner
 // asked once at a time: an owner never waits for another's questions.
 // Only "name error" and a clean "no data" are negative answers; refusal, silence, noise and loops are "failed".
-import { isIP } from "node:net";
-import ipaddr from "ipaddr.js";
 import type { Clock } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
 import type { Log } from "../log.ts";
@@ -13,6 +11,7 @@ import { createCache } from "./cache.ts";
 import { plainName, queryableName } from "./message.ts";
 import type { Question, QuestionType, Reply, WireRecord } from "./message.ts";
 import type { DnsAnswer, Resolver } from "./resolver.ts";
+import { reversedAddress } from "./reverse.ts";
 import { parseServer, showServer, systemServers } from "./servers.ts";
 import type { DnsServerAddress } from "./servers.ts";
 import { createTransport } from "./transport.ts";
@@ -168,14 +167,10 @@ function refusal(reply: Reply): string | null {
   return reply.referral ? "answered with a referral: it does not offer recursion" : null;
 }
 
-/** `4.3.2.1.in-addr.arpa` (RFC 1035 §3.5) or the nibbles under ip6.arpa (RFC 3596 §2.5); empty if it is not an address. */
+/** The name of an address's PTR record; empty if it is not an address. */
 function reverseName(address: string): string {
-  if (isIP(address) === 0) return "";
-  const parsed = ipaddr.process(address);
-  const bytes = parsed.toByteArray();
-  if (parsed.kind() === "ipv4") return `${bytes.toReversed().join(".")}.in-addr.arpa`;
-  const nibbles = Buffer.from(bytes).toString("hex").split("");
-  return `${nibbles.toReversed().join(".")}.ip6.arpa`;
+  const reversed = reversedAddress(address);
+  return reversed === null ? "" : `${reversed.labels}.${reversed.family === 4 ? "in-addr" : "ip6"}.arpa`;
 }
 
 function configured(text: string): DnsServerAddress {

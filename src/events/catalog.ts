@@ -136,8 +136,8 @@ export const eventCatalog = {
       ...listing,
       listing_reason: z.string(),
       detected_at: timestamp,
-      return_code: z.string(),
-      removal_url: z.string(),
+      return_code: z.string().describe("The codes that the list answered with, separated by commas."),
+      removal_url: z.string().nullable().describe("The page where a removal is asked for; null: not known."),
     },
     sample: (now) => ({
       ...sampleListing,

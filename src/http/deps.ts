@@ -4,6 +4,7 @@ import type { AbuseGuard } from "../sending-pause/abuse-guard.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { Domains } from "../domains/domains.ts";
 import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
@@ -29,6 +30,7 @@ export interface HttpDeps {
   maintenance: Maintenance;
   guard: Pick<AbuseGuard, "resume">;
   pools: Pools;
+  dnsbl: Pick<Dnsbl, "listings" | "zones" | "check" | "test" | "zonesChanged">;
   shapingRules: ShapingRules;
   queue: Pick<Runner, "waitOf">;
   parsing: Pick<Parsing, "readContent">;

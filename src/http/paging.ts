@@ -23,7 +23,7 @@ export function namedPageOf<T extends { name: string }>(
   rows: readonly T[],
   { limit, cursor }: PageRequest,
 ): Page<T> {
-  if (cursor !== null && !/^[0-9a-z_.:-]{1,64}$/.test(cursor)) throw noCursor();
+  if (cursor !== null && !/^[0-9a-z_.:-]{1,253}$/.test(cursor)) throw noCursor();
   const rest = rows
     .filter(({ name }) => cursor === null || name > cursor)
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));

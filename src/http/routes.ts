@@ -3,6 +3,7 @@ import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { attemptRoutes } from "./resources/attempts.ts";
 import { auditRoutes } from "./resources/audit.ts";
+import { blacklistRoutes } from "./resources/blacklists.ts";
 import { accountRoutes } from "./resources/accounts.ts";
 import { descriptionRoutes } from "./resources/description.ts";
 import { domainRoutes } from "./resources/domains.ts";
@@ -47,6 +48,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     // The operator's own, on the socket only:
     ...accountRoutes(deps), // GET POST /v1/accounts, GET PATCH DELETE {account}, POST {account}/suspend, resume
     ...ipAssignmentRoutes(deps), // GET POST /v1/ip_assignments, DELETE {ip}
+    ...blacklistRoutes(deps), // GET /v1/blacklists, POST check, GET POST zones, DELETE zones/{zone}, POST zones/{zone}/test
     ...keyRoutes(deps), // GET POST /v1/keys, GET PATCH {id}, POST {id}/revoke, disable, enable, rotate
     ...smtpCredentialRoutes(deps), // GET POST /v1/smtp_credentials, POST {id}/rotate, revoke
     ...auditRoutes(deps), // GET /v1/audit

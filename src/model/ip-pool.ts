@@ -22,6 +22,8 @@ export interface PoolAddress {
   ptr: string | null;
   /** The PTR is the name said in EHLO, and that name has the address; null: the DNS did not tell yet. */
   ptrOk: boolean | null;
+  /** Zones of blocklists that list it. */
+  blacklists: string[];
   createdAt: number;
   updatedAt: number;
 }

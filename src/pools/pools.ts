@@ -18,6 +18,8 @@ export interface Pools extends Service {
   /** The pool of a message: the one that it names, else the account's default; null: no pool has that name. */
   nameFor(accountKey: number, name: string | null): string | null;
   names(accountKey: number): string[];
+  /** Those of all accounts that have more than `default` without an address. */
+  all(): Pool[];
   sourcesOf(accountKey: number, pool: string): PoolSources;
   /** All addresses of an account, usable or not. */
   addressesOf(accountKey: number): string[];
@@ -47,6 +49,8 @@ export interface PoolsDeps {
   resolver: Pick<Resolver, "ptr" | "a" | "aaaa">;
   /** The EHLO name of addresses without a name of their own. */
   hostname: string;
+  /** `dnsbl.on_listing: drain` */
+  drainListed?: boolean;
   clock: Clock;
   log: Log;
   canBind?: typeof canBind;
@@ -101,7 +105,9 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     if (pools.length === 0) accounts.delete(accountKey);
     else
       accounts.set(accountKey, {
-        byName: new Map(pools.map((pool) => [pool.name, { pool, sources: sourcesOf(pool) }] as const)),
+        byName: new Map(
+          pools.map((pool) => [pool.name, { pool, sources: sourcesOf(pool, deps.drainListed) }] as const),
+        ),
         defaultName: pools.find(({ isDefault }) => isDefault)?.name ?? defaultPool,
       });
     usable = new Set(
@@ -221,6 +227,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
       return name === defaultPool || account?.byName.has(name) === true ? name : null;
     },
     names: (accountKey) => [...(accounts.get(accountKey)?.byName.keys() ?? [defaultPool])],
+    all: () => [...accounts.values()].flatMap(entriesOf).map(({ pool }) => pool),
     sourcesOf: (accountKey, pool) => accounts.get(accountKey)?.byName.get(pool)?.sources ?? systemSources,
     addressesOf: (accountKey) =>
       entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),

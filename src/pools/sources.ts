@@ -28,18 +28,27 @@ export const systemSources: PoolSources = { families: [], usable: () => system }
 /** Of any other pool without addresses: it may be given one of either family. */
 const emptyPool: PoolSources = { families: [4, 6], usable: () => [] };
 
+/** An address that blocklists list; with `dnsbl.on_listing: drain` it gets mail only where no other can be used. */
+export const isListed = ({ blacklists }: PoolAddress): boolean => blacklists.length > 0;
+
 /** An address that was not checked yet counts as usable: an attempt finds out. */
 export const isUsable = ({ paused, bindable }: PoolAddress): boolean => !paused && bindable !== false;
 
-export function sourcesOf(pool: Pool): PoolSources {
+/** `drainListed`: new mail leaves from addresses that are not listed, while one of the family can be used. */
+export function sourcesOf(pool: Pool, drainListed = false): PoolSources {
   if (pool.addresses.length === 0) return pool.name === defaultPool ? systemSources : emptyPool;
   const familyOf = (address: string): Family => (isIP(address) === 6 ? 6 : 4);
-  const all: Source[] = pool.addresses
-    .filter(isUsable)
-    .map(({ address, hostname, weight }) => ({ address, hostname, weight }));
-  const of = (family: Family): Source[] =>
-    all.filter(({ address }) => address !== null && familyOf(address) === family);
-  const [four, six] = [of(4), of(6)];
+  const addresses = pool.addresses.filter(isUsable);
+  const of = (...families: Family[]): Source[] => {
+    const usable = addresses.filter(({ address }) => families.includes(familyOf(address)));
+    const clean = drainListed ? usable.filter((one) => !isListed(one)) : usable;
+    return (clean.length > 0 ? clean : usable).map(({ address, hostname, weight }) => ({
+      address,
+      hostname,
+      weight,
+    }));
+  };
+  const [all, four, six] = [of(4, 6), of(4), of(6)];
   return {
     families: [...new Set(pool.addresses.map(({ address }) => familyOf(address)))],
     usable: (family) => (family === null ? all : family === 4 ? four : six),

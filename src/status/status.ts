@@ -2,6 +2,7 @@
 // process at one time, in the API's spelling. Its `ready` decides GET /readyz.
 import { isoTime, isoTimeOrNull, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import { defaultAccount } from "../model/account.ts";
 import { queuePrefixOf } from "../queue/queue-name.ts";
@@ -16,6 +17,7 @@ export interface StatusDeps {
   startedAt: number;
   maintenance: Pick<Maintenance, "window">;
   poolProblems(): PoolProblem[];
+  dnsbl: Pick<Dnsbl, "summary" | "zones">;
   listeners(): { name: string; address: string }[];
   jobs(): object[];
 }
@@ -44,6 +46,7 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
         pause_reason: pauseReason,
       })),
       pool_problems: pools,
+      blacklists: blacklistsOf(deps.dnsbl),
       queue: {
         scheduled: queue.scheduled,
         queued: queue.queued,
@@ -63,6 +66,29 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
       jobs: deps.jobs(),
       memory_bytes: process.memoryUsage.rss(),
     };
+  };
+}
+
+/** How many addresses are looked up at how many blocklists, which list them, and which blocklists cannot be used. */
+function blacklistsOf(dnsbl: StatusDeps["dnsbl"]): object {
+  const { addresses, listed } = dnsbl.summary();
+  const zones = dnsbl.zones();
+  const zoneOf = new Map(zones.map(({ zone }) => [zone.zone, zone]));
+  return {
+    ip_addresses: addresses,
+    zones: zones.length,
+    listed: listed.map(({ address, zone, listedAt }) => ({
+      ip_address: address,
+      blacklist_name: zoneOf.get(zone)?.name ?? zone,
+      blacklist_zone: zone,
+      listed_at: isoTimeOrNull(listedAt),
+      removal_url: zoneOf.get(zone)?.removalUrl ?? null,
+    })),
+    unusable_zones: zones.flatMap(({ zone, tested }) =>
+      tested === null || tested.health.status === "ok"
+        ? []
+        : [{ zone: zone.zone, health: tested.health.status, detail: tested.health.detail }],
+    ),
   };
 }
 

@@ -13,6 +13,7 @@ import type { ErasureStore } from "./interface/erasure.ts";
 import type { EventStore } from "./interface/events.ts";
 import type { InboxStore } from "./interface/inbox.ts";
 import type { IpPoolStore } from "./interface/ip-pools.ts";
+import type { ListingStore } from "./interface/listings.ts";
 import type { MaintenanceStore } from "./interface/maintenance.ts";
 import type { MessageStore } from "./interface/messages.ts";
 import type { NxdomainRecheckStore } from "./interface/nxdomain-rechecks.ts";
@@ -45,6 +46,7 @@ export interface Store
     WebhookStore,
     AuditStore,
     IpPoolStore,
+    ListingStore,
     InboxStore,
     StatisticsStore,
     ErasureStore,

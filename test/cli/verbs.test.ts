@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import * as accounts from "../../src/cli/commands/accounts.ts";
+import * as blacklists from "../../src/cli/commands/blacklists.ts";
 import * as inbox from "../../src/cli/commands/inbox.ts";
 import * as keys from "../../src/cli/commands/keys.ts";
 import * as limits from "../../src/cli/commands/limits.ts";
@@ -16,6 +17,7 @@ import { fakeDaemon, svc } from "./world.ts";
 
 const nouns: Record<string, { verbs: readonly Verb[] }> = {
   accounts,
+  "blacklists zones": blacklists,
   inbox,
   keys,
   limits,

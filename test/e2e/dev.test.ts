@@ -81,6 +81,7 @@ test("svc status names every periodic job", async () => {
     "guard",
     "release-held",
     "look-at-addresses",
+    "check-blacklists",
   ]);
 });
 

@@ -81,6 +81,8 @@ const asks = (): Record<string, string> => ({
   "/v1/status": "/v1/status",
   "/v1/accounts": "/v1/accounts",
   "/v1/audit": "/v1/audit",
+  "/v1/blacklists": "/v1/blacklists",
+  "/v1/blacklists/zones": "/v1/blacklists/zones",
   "/v1/accounts/{account}": "/v1/accounts/default",
   "/v1/maintenance": "/v1/maintenance",
   "/v1/shaping": "/v1/shaping",

@@ -99,6 +99,7 @@ export async function startHttp(
     submission?: Partial<Submission>;
     webhooks?: Partial<Webhooks>;
     pools?: Partial<Pools>;
+    dnsbl?: Partial<HttpDeps["dnsbl"]>;
     shapingRules?: Partial<ShapingRules>;
     queue?: HttpDeps["queue"];
     domains?: Partial<Domains>;
@@ -127,11 +128,13 @@ export async function startHttp(
     });
   const socket = join(mkdtempSync(join(tmpdir(), "svc-http-")), "admin.sock");
   const access = createAccess({ store, clock, log, mint });
+  const dnsbl: Config["dnsbl"] = { intervalMs: 3_600_000, zones: [], onListing: "none" };
   const config = {
     publicUrl: options.config?.publicUrl ?? "https://mail.acme.example",
     socket,
     hostname: "mail.acme.example",
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
+    dnsbl,
     limits: { maxQueue: 0, minFreeSpaceShare: 0, rates: options.config?.rates ?? {} },
   };
   const parsing = createParsing({ clock, log });
@@ -144,6 +147,12 @@ export async function startHttp(
     domains: fake<Domains>("domains", options.domains ?? {}),
     webhooks: fake<Webhooks>("webhooks", options.webhooks ?? {}),
     pools: fake<Pools>("pools", { changed: () => Promise.resolve(), ...options.pools }),
+    dnsbl: fake<HttpDeps["dnsbl"]>("dnsbl", {
+      listings: () => [],
+      zones: () => [],
+      zonesChanged: () => Promise.resolve(),
+      ...options.dnsbl,
+    }),
     maintenance: createMaintenance({ store, clock }),
     shapingRules: fake<ShapingRules>("shapingRules", options.shapingRules ?? {}),
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),

@@ -4,6 +4,9 @@ import { notifyDeadLetter } from "../../src/notifications/dead-letter-notice.ts"
 import { notifyForwardedMail } from "../../src/notifications/forwarded-mail.ts";
 import type { Notices } from "../../src/notifications/notices.ts";
 import { notifyAccountPaused } from "../../src/notifications/pause-notice.ts";
+import { notifyListings } from "../../src/notifications/listing-notice.ts";
+import type { ListingChange } from "../../src/dnsbl/changes.ts";
+import { zonesOf } from "../../src/dnsbl/zones.ts";
 import { notifyPoolProblem } from "../../src/notifications/pool-notice.ts";
 import { newEndpoint } from "../store/fixtures.ts";
 
@@ -85,4 +88,53 @@ test("forwarded mail carries its header and its text; the same mail twice is one
   expect(first.subject).toBe("mail to abuse@mail.a.test");
   expect(first.text).toBe("From: a@x.test\nSubject: Hi\n\nHello\n");
   expect([again.cause === first.cause, other.cause === first.cause]).toEqual([true, false]);
+});
+
+/** Of an address at Spamhaus ZEN; `delistedAt` where it is off again. */
+function listingChange(address: string, delistedAt: number | null = null): ListingChange {
+  const zone = zonesOf([], []).find((one) => one.zone === "zen.spamhaus.org");
+  if (!zone) throw new Error("no zone");
+  return {
+    zone,
+    watched: { address, pools: [{ accountKey: 1, name: "news" }], usable: true },
+    listing: {
+      address,
+      zone: zone.zone,
+      answer: "listed",
+      detail: null,
+      lookedAt: 0,
+      codes: ["127.0.0.2", "127.0.0.4"],
+      reason: "https://example.net/q",
+      listedAt: 0,
+      changedAt: null,
+    },
+    listedAt: 0,
+    delistedAt,
+  };
+}
+
+test("a listing names codes and their meaning, the list's reason, the page for the removal and what mail does", async () => {
+  const send = (drains: boolean) =>
+    mailOf((notices) => notifyListings(notices, [listingChange("11.22.33.44")], drains));
+  const { subject, text } = await send(true);
+  expect(subject).toBe("11.22.33.44 is on the blocklist Spamhaus ZEN");
+  expect(text).toContain("pools: news\n");
+  expect(text).toContain("127.0.0.2 (SBL: sends or supports spam), 127.0.0.4 (XBL:");
+  expect(text).toContain("reason: https://example.net/q\n");
+  expect(text).toContain("ask for the removal: https://check.spamhaus.org/\n");
+  expect(text).toContain("New mail leaves from the pool's other addresses");
+  expect((await send(false)).text).toContain("Mail leaves from the address as before");
+});
+
+test("all listings of a run are one mail of bounded length, and other ones another cause", async () => {
+  const many = Array.from({ length: 200 }, (_, i) => listingChange(`11.22.33.${i}`));
+  const mail = await mailOf((notices) => notifyListings(notices, many, false));
+  expect(mail.subject).toBe("11.22.33.0 is on the blocklist Spamhaus ZEN (and 199 more)");
+  expect(mail.text.length).toBeLessThan(30_000);
+  expect(mail.text).toContain("150 more.\n");
+  const again = await mailOf((notices) => notifyListings(notices, many.toReversed(), false));
+  const off = await mailOf((notices) => notifyListings(notices, [listingChange("11.22.33.0", 5)], false));
+  expect([again.cause === mail.cause, off.cause === mail.cause]).toEqual([true, false]);
+  expect(off.subject).toBe("11.22.33.0 is no longer on the blocklist Spamhaus ZEN");
+  expect(off.text).not.toContain("Mail leaves");
 });

@@ -226,6 +226,7 @@ describe("a pool with addresses", () => {
         bindable: true,
         ptr: null,
         ptrOk: null,
+        blacklists: [],
         createdAt: 0,
         updatedAt: 0,
       })),

@@ -5,7 +5,7 @@ import type { Pool, PoolAddress } from "../../src/model/ip-pool.ts";
 import { canBind } from "../../src/pools/bind.ts";
 import { createPools } from "../../src/pools/pools.ts";
 import { subjectOf } from "../../src/pools/problems.ts";
-import { chooseByWeight } from "../../src/pools/sources.ts";
+import { chooseByWeight, sourcesOf } from "../../src/pools/sources.ts";
 import { ManualClock } from "../support/clock.ts";
 
 const address = (ip: string, over: Partial<PoolAddress> = {}): PoolAddress => ({
@@ -17,6 +17,7 @@ const address = (ip: string, over: Partial<PoolAddress> = {}): PoolAddress => ({
   bindable: true,
   ptr: null,
   ptrOk: null,
+  blacklists: [],
   createdAt: 0,
   updatedAt: 0,
   ...over,
@@ -48,6 +49,7 @@ function bench(addresses: PoolAddress[], own: Set<string>, name = "default") {
     },
     resolver: { ptr: failed, a: failed, aaaa: failed },
     hostname: "mail.test",
+    drainListed: true,
     clock: new ManualClock(),
     log: silentLog,
     canBind: (ip) => Promise.resolve(own.has(ip)),
@@ -226,4 +228,32 @@ test("a pool that is given its address right after it was made is not news", asy
   await pools.changed(1);
   await pools.look();
   expect(told).toEqual([]);
+});
+
+const on = (ip: string): PoolAddress => address(ip, { blacklists: ["bl.test"] });
+const usableOf = (addresses: PoolAddress[], drainListed: boolean, family: 4 | 6 | null = null) =>
+  sourcesOf(
+    {
+      accountKey: 1,
+      name: "default",
+      description: null,
+      isDefault: true,
+      addresses,
+      createdAt: 0,
+      updatedAt: 0,
+    },
+    drainListed,
+  )
+    .usable(family)
+    .map((source) => source.address);
+
+test("a drained listing leaves new mail to the other addresses, and to itself where there is none", () => {
+  const pool = [on("192.0.2.1"), address("192.0.2.2"), on("2001:db8::1")];
+  expect(usableOf(pool, true)).toEqual(["192.0.2.2"]);
+  expect(usableOf(pool, true, 4)).toEqual(["192.0.2.2"]);
+  expect(usableOf(pool, true, 6)).toEqual(["2001:db8::1"]);
+  expect(usableOf([on("192.0.2.1"), on("192.0.2.2")], true)).toEqual(["192.0.2.1", "192.0.2.2"]);
+  const others = [address("192.0.2.2", { paused: true }), address("192.0.2.3", { bindable: false })];
+  expect(usableOf([on("192.0.2.1"), ...others], true)).toEqual(["192.0.2.1"]);
+  expect(usableOf(pool, false)).toHaveLength(3);
 });

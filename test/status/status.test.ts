@@ -1,6 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createMaintenance } from "../../src/maintenance/maintenance.ts";
 import { createStatus } from "../../src/status/status.ts";
+import type { Dnsbl } from "../../src/dnsbl/dnsbl.ts";
+import { zonesOf } from "../../src/dnsbl/zones.ts";
 import type { PoolProblem } from "../../src/pools/problems.ts";
 import { queueNameOf } from "../../src/queue/queue-name.ts";
 import { accept, minute, newDirectory, newMessage, openSqlite } from "../store/fixtures.ts";
@@ -12,6 +14,10 @@ async function bench() {
   onTestFinished(() => store.close());
   const maintenance = createMaintenance({ store, clock });
   const problems: PoolProblem[] = [];
+  const dnsbl: { summary: Dnsbl["summary"]; zones: Dnsbl["zones"] } = {
+    summary: () => ({ addresses: 0, listed: [] }),
+    zones: () => [],
+  };
   const status = createStatus({
     store,
     config: { hostname: "mail.svc.test", dev: false },
@@ -20,11 +26,12 @@ async function bench() {
     startedAt: clock.now(),
     maintenance,
     poolProblems: () => problems,
+    dnsbl: { summary: () => dnsbl.summary(), zones: () => dnsbl.zones() },
     listeners: () => [],
     jobs: () => [],
   });
   const { key } = (await store.accountByName("default")) ?? { key: 0 };
-  return { clock, store, maintenance, problems, status, key };
+  return { clock, store, maintenance, problems, dnsbl, status, key };
 }
 
 test("the status shows held mail and paused accounts, pools that cannot send and why, and is not ready in maintenance", async () => {
@@ -75,5 +82,34 @@ test("a pool without addresses is a problem while mail waits for it, and not whe
   await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test"], queueName }));
   expect(await status()).toMatchObject({
     pool_problems: [{ ip_pool: "news", mail_waits: true, problem: "the pool news has no address" }],
+  });
+});
+
+test("the status names the listings of sending addresses, and the blocklists that cannot be used", async () => {
+  const { dnsbl, status } = await bench();
+  expect(await status()).toMatchObject({
+    blacklists: { ip_addresses: 0, zones: 0, listed: [], unusable_zones: [] },
+  });
+  const [zone] = zonesOf([], []).filter((one) => one.zone === "zen.spamhaus.org");
+  if (!zone) throw new Error("no zone");
+  const listing = { address: "11.22.33.44", zone: zone.zone, answer: "listed" as const, detail: null };
+  const since = { lookedAt: 0, codes: ["127.0.0.2"], reason: null, listedAt: 0, changedAt: null };
+  dnsbl.summary = () => ({ addresses: 3, listed: [{ ...listing, ...since }] });
+  dnsbl.zones = () => [{ zone, tested: { health: { status: "broken", detail: "lists all" }, testedAt: 0 } }];
+  expect(await status()).toMatchObject({
+    blacklists: {
+      ip_addresses: 3,
+      zones: 1,
+      listed: [
+        {
+          ip_address: "11.22.33.44",
+          blacklist_name: "Spamhaus ZEN",
+          blacklist_zone: "zen.spamhaus.org",
+          listed_at: "1970-01-01T00:00:00.000Z",
+          removal_url: "https://check.spamhaus.org/",
+        },
+      ],
+      unusable_zones: [{ zone: "zen.spamhaus.org", health: "broken", detail: "lists all" }],
+    },
   });
 });

@@ -13,6 +13,7 @@ import * as accounts from "../../src/store/sqlite/schema/accounts.ts";
 import * as appliance from "../../src/store/sqlite/schema/appliance.ts";
 import * as events from "../../src/store/sqlite/schema/events.ts";
 import * as ipPools from "../../src/store/sqlite/schema/ip-pools.ts";
+import * as listings from "../../src/store/sqlite/schema/listings.ts";
 import * as messages from "../../src/store/sqlite/schema/messages.ts";
 import * as statistics from "../../src/store/sqlite/schema/statistics.ts";
 import * as suppressions from "../../src/store/sqlite/schema/suppressions.ts";
@@ -23,6 +24,7 @@ const tables: SQLiteTable[] = [
   appliance,
   events,
   ipPools,
+  listings,
   messages,
   statistics,
   suppressions,

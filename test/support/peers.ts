@@ -1,5 +1,6 @@
 // Real mail servers as receivers, each with a configuration and a spool of its own in a temporary folder:
-// Postfix from Debian's package, OpenSMTPD unpacked beside it by .ci/peers.sh. They need root.
+// Postfix and postgrey from Debian's packages, OpenSMTPD unpacked beside them by .ci/peers.sh. Exim and Haraka: exim.ts,
+// haraka.ts. They need root.
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import {
   chmodSync,
@@ -16,15 +17,24 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
-import { eventually } from "./appliance.ts";
+import { eventually, freePorts } from "./appliance.ts";
 
-const smtpd = join(process.env["SVC_PEERS_DIR"] ?? "/var/tmp/svc-peers", "opensmtpd/usr/sbin/smtpd");
+/** Where .ci/peers.sh puts what is not installed as a package. */
+export const peersFolder = process.env["SVC_PEERS_DIR"] ?? "/var/tmp/svc-peers";
+const smtpd = join(peersFolder, "opensmtpd/usr/sbin/smtpd");
+const inPeersFolder: Record<string, string> = {
+  OpenSMTPD: smtpd,
+  Exim: join(peersFolder, "exim/usr/sbin/exim4"),
+  Haraka: join(peersFolder, "haraka/node_modules/haraka/bin/haraka"),
+};
 
 /** What is missing for the tests with real peers; null where all is there. A missing peer in CI is a failure. */
 export function missingPeers(): string | null {
-  const needed = ["postfix", "swaks", "opendkim-testmsg", "openssl"];
+  const needed = ["postfix", "postgrey", "swaks", "opendkim-testmsg", "openssl", "rbldnsd"];
   const missing = needed.filter((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0);
-  if (!existsSync(smtpd)) missing.push("OpenSMTPD");
+  for (const [name, file] of Object.entries(inPeersFolder)) if (!existsSync(file)) missing.push(name);
+  if (spawnSync("perl", ["-MMail::DKIM::Verifier", "-e", "1"]).status !== 0) missing.push("Mail::DKIM");
+  if (spawnSync("/usr/bin/python3", ["-c", "import dkim, nacl"]).status !== 0) missing.push("dkimpy");
   if (process.getuid?.() !== 0) missing.push("root");
   if (missing.length === 0) return null;
   const text = `no ${missing.join(", no ")}: run .ci/peers.sh as root`;
@@ -48,6 +58,10 @@ export interface MailServerOptions {
   hostname: string;
   /** Postfix: keywords that its EHLO does not offer. */
   without?: string[];
+  /** Postfix: smtpd_tls_security_level; "may" if not given. */
+  tls?: "may" | "encrypt";
+  /** Postfix: a policy server that is asked about each recipient, after the rules. */
+  policy?: { port: number };
 }
 
 /** A self-signed certificate made by openssl: [certificate file, key file]. RSA: OpenSMTPD 6.8 cannot use EC keys with OpenSSL 3. */
@@ -108,7 +122,10 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
     spawnSync("postfix", ["-c", etc, command], { env: { ...process.env, MAIL_CONFIG: etc } });
   const started = postfix("start");
   if (started.status !== 0) throw new Error(`postfix did not start: ${started.stderr.toString()}`);
-  await answers(options);
+  await answers(options).catch((error: unknown) => {
+    postfix("abort");
+    throw new Error(`Postfix did not start:\n${readIfThere(join(dir, "mail.log"))}`, { cause: error });
+  });
   return {
     ...options,
     mails: () => filesIn(join(box, "all", "new")),
@@ -123,6 +140,49 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** postgrey, which greylists a client, sender and recipient that it sees for the first time, and says for how long. */
+export async function startPostgrey(options: {
+  delaySeconds: number;
+}): Promise<{ port: number; stop(): Promise<void> }> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-postgrey-"));
+  execFileSync("chown", ["postgrey:postgrey", dir]);
+  const [port = 0] = await freePorts(1);
+  const child = spawn(
+    "postgrey",
+    [
+      `--inet=127.0.0.1:${port}`,
+      `--dbdir=${dir}`,
+      `--delay=${options.delaySeconds}`,
+      "--greylist-text=Greylisted, try again in %s seconds",
+    ],
+    { stdio: "ignore" },
+  );
+  await eventually(() => accepts(port), 120_000, "postgrey listening");
+  return {
+    port,
+    async stop() {
+      await ended(child);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect({ host: "127.0.0.1", port });
+    socket.once("connect", () => (socket.destroy(), done(true)));
+    socket.once("error", () => done(false));
+  });
+}
+
+/** Sends SIGTERM and waits for the end. */
+export async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "exit");
+  child.kill("SIGTERM");
+  await gone;
 }
 
 /** Postfix's policy delegation: attributes a line each, an empty line, then the action to take. */
@@ -164,6 +224,7 @@ function mainCf(
     gid: string;
   },
 ): string {
+  const policies = [o.policyPort, ...(o.policy ? [o.policy.port] : [])];
   return `compatibility_level = 3.6
 queue_directory = ${o.dir}/spool
 data_directory = ${o.dir}/data
@@ -186,10 +247,10 @@ virtual_uid_maps = static:${o.uid}
 virtual_gid_maps = static:${o.gid}
 virtual_minimum_uid = 1
 smtpd_relay_restrictions = reject_unauth_destination
-smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:${o.policyPort}
+smtpd_recipient_restrictions = ${policies.map((at) => `check_policy_service inet:127.0.0.1:${at}`).join(", ")}
 smtpd_peername_lookup = no
 smtpd_discard_ehlo_keywords = ${(o.without ?? []).join(", ")}
-smtpd_tls_security_level = may
+smtpd_tls_security_level = ${o.tls ?? "may"}
 smtpd_tls_cert_file = ${o.cert}
 smtpd_tls_key_file = ${o.key}
 maillog_file = ${o.dir}/mail.log
@@ -224,12 +285,6 @@ export async function startOpenSmtpd(options: MailServerOptions): Promise<MailSe
   mkdirSync(box);
   chmodSync(box, 0o777);
   const [cert, key] = makeCertificate(dir, options.hostname);
-  const keep = join(dir, "keep.sh");
-  writeFileSync(
-    keep,
-    `#!/bin/sh\nf=$(mktemp ${box}/.XXXXXXXX) && cat > "$f" && chmod 644 "$f" && mv "$f" "$f.eml" && mv "$f.eml" ${box}/$(basename "$f" | tr -d .).eml\n`,
-  );
-  chmodSync(keep, 0o755);
   const config = join(dir, "smtpd.conf");
   writeFileSync(
     config,
@@ -237,7 +292,7 @@ export async function startOpenSmtpd(options: MailServerOptions): Promise<MailSe
 pki ${options.hostname} key "${key}"
 table catchall { "@" = "nobody" }
 listen on ${options.address} port ${options.port} hostname ${options.hostname} tls pki ${options.hostname}
-action "keep" mda "${keep}" virtual <catchall> user nobody
+action "keep" maildir "${box}" virtual <catchall> user nobody
 match from any for domain "${options.domain}" action "keep"
 `,
   );
@@ -245,13 +300,54 @@ match from any for domain "${options.domain}" action "keep"
   const child: ChildProcess = spawn(smtpd, ["-d", "-f", config], { stdio: ["ignore", "pipe", "pipe"] });
   for (const stream of [child.stdout, child.stderr])
     stream?.on("data", (chunk: Buffer) => (log += chunk.toString()));
-  await answers(options).catch((error: unknown) => {
+  await answers(options).catch(async (error: unknown) => {
+    await ended(child);
     throw new Error(`OpenSMTPD did not start:\n${log}`, { cause: error });
   });
   return {
     ...options,
-    mails: () => filesIn(box),
+    mails: () => filesIn(join(box, "new")),
     log: () => log,
+    async stop() {
+      await ended(child);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Rbldnsd {
+  port: number;
+  /** Replaces the data of a file of the zones; answers come of it within a second or two. */
+  write(file: string, data: string): void;
+  stop(): Promise<void>;
+}
+
+/** A blocklist served by rbldnsd. `zones`: `bl.test:ip4set:bl4`, each with a file of `files`. */
+export async function startRbldnsd(
+  port: number,
+  zones: readonly string[],
+  files: Readonly<Record<string, string>>,
+): Promise<Rbldnsd> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-rbldnsd-"));
+  chmodSync(dir, 0o755);
+  const write = (file: string, data: string): void => writeFileSync(join(dir, file), data);
+  for (const [file, data] of Object.entries(files)) write(file, data);
+  const flags = ["-n", "-u", "nobody", "-w", dir, "-b", `127.0.0.1/${port}`, "-c", "1s", "-t", "1"];
+  const child = spawn("rbldnsd", [...flags, ...zones], { stdio: ["ignore", "pipe", "pipe"] });
+  let log = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  await eventually(
+    async () => {
+      if (child.exitCode !== null) throw new Error(`rbldnsd did not start:\n${log}`);
+      return log.includes("started");
+    },
+    15_000,
+    "rbldnsd's start",
+  );
+  return {
+    port,
+    write,
     async stop() {
       if (child.exitCode === null) {
         const gone = once(child, "exit");
@@ -263,27 +359,52 @@ match from any for domain "${options.domain}" action "keep"
   };
 }
 
-function filesIn(folder: string): Buffer[] {
+export function filesIn(folder: string): Buffer[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((name) => !name.startsWith("."))
     .map((name) => readFileSync(join(folder, name)));
 }
 
-function readIfThere(file: string): string {
+export function readIfThere(file: string): string {
   return existsSync(file) ? readFileSync(file, "utf8") : "";
 }
 
 /** Resolves once a banner comes from the port. */
-async function answers({ address, port }: { address: string; port: number }): Promise<void> {
+export async function answers({ address, port }: { address: string; port: number }): Promise<void> {
   const banner = () =>
     new Promise<boolean>((done) => {
       const socket = connect({ host: address, port });
       socket.once("data", () => (socket.destroy(), done(true)));
       socket.once("error", () => done(false));
-      socket.setTimeout(2_000, () => (socket.destroy(), done(false)));
+      socket.once("close", () => done(false));
+      socket.setTimeout(2_000, () => socket.destroy());
     });
-  await eventually(banner, 15_000, `a banner from ${address}:${port}`);
+  await eventually(banner, 120_000, `a banner from ${address}:${port}`);
+}
+
+/** A resolver on loopback that asks the server at `port` about names below the zones, and `others` about all others; over UDP. */
+export async function startSplitResolver(
+  zones: readonly string[],
+  port: number,
+  others: number,
+): Promise<{ server: string; stop(): Promise<void> }> {
+  const udp = createSocket("udp4");
+  const wire = zones.map((zone) =>
+    zone.split(".").map((label) => `${String.fromCharCode(label.length)}${label}`),
+  );
+  udp.on("message", (question, from) => {
+    const text = question.toString("latin1").toLowerCase();
+    const upstream = createSocket("udp4");
+    upstream.once("message", (reply) => udp.send(reply, from.port, from.address, () => upstream.close()));
+    upstream.send(question, wire.some((zone) => text.includes(zone.join(""))) ? port : others, "127.0.0.1");
+  });
+  udp.bind(0, "127.0.0.1");
+  await once(udp, "listening");
+  return {
+    server: `127.0.0.1:${udp.address().port}`,
+    stop: () => new Promise<void>((done) => udp.close(() => done())),
+  };
 }
 
 /** The test's DNS at port 53 of a loopback address, for programs that ask no other port. */

@@ -88,4 +88,5 @@ export const ipColumns = [
   field("status"),
   field("ptr"),
   field("ptr_ok"),
+  field("blacklists", "listed by"),
 ];

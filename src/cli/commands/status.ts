@@ -14,6 +14,7 @@ export function register(status: Command, cli: Cli): void {
     const queue = rowOf(answer.json["queue"]);
     const store = rowOf(answer.json["store"]);
     const maintenance = rowOf(answer.json["maintenance"]);
+    const blacklists = rowOf(answer.json["blacklists"]);
     cli.out.fields([
       ["version", `${String(version)}${dev === true ? ", --dev: no mail leaves this machine" : ""}`],
       ["host name", hostname],
@@ -28,6 +29,7 @@ export function register(status: Command, cli: Cli): void {
       ],
       ["free", sizeOf(store["free_bytes"])],
       ["write-ahead log", sizeOf(store["wal_bytes"])],
+      ["blocklists", blocklistsText(blacklists)],
     ]);
     if (typeof maintenance["since"] === "string")
       cli.out.note(`In maintenance since ${maintenance["since"]}: clients are refused.`);
@@ -40,6 +42,12 @@ export function register(status: Command, cli: Cli): void {
       for (const line of Array.isArray(advice) ? advice : [])
         cli.out.note(`  ${asCalled(String(line), cli.program)}`);
     }
+    for (const listed of rowsOf(blacklists["listed"]).slice(0, mostListings))
+      cli.out.note(
+        `${cell(listed["ip_address"])} is on the blocklist ${cell(listed["blacklist_name"])} since ${cell(listed["listed_at"])}. Details: ${cli.program} blacklists list`,
+      );
+    for (const { zone, health, detail } of rowsOf(blacklists["unusable_zones"]))
+      cli.out.note(`The blocklist ${cell(zone)} is not used (${cell(health)}): ${cell(detail)}`);
     if (store["writable"] === false || store["full"] === true)
       cli.out.note("New mail is refused: the store cannot be written, or the disk is too full.");
     cli.out.line("");
@@ -58,6 +66,15 @@ export function register(status: Command, cli: Cli): void {
       );
     }
   });
+}
+
+/** Of listings named; `blacklists list` shows all. */
+const mostListings = 5;
+
+function blocklistsText({ ip_addresses: addresses, zones, listed }: Row): string {
+  if (addresses === 0) return "no public address to look up yet";
+  const at = rowsOf(listed).length;
+  return `${cell(addresses)} addresses looked up at ${cell(zones)} blocklists, ${at === 0 ? "no listing" : `${at} listings`}`;
 }
 
 function rowOf(value: unknown): Row {

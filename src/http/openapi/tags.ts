@@ -9,7 +9,9 @@ const tags: Record<string, string> = {
   ip_pools: "Pools of the IP addresses that mail is sent from.",
   ips: "The IP addresses of all pools.",
   ip_assignments: "The assignment of the machine's IP addresses to accounts.",
-  shaping: "How hard mailbox providers and domains are pushed: connections, rate, messages per connection, TLS.",
+  blacklists: "What DNS blocklists say of the sending addresses, and which are asked.",
+  shaping:
+    "How hard mailbox providers and domains are pushed: connections, rate, messages per connection, TLS.",
   service: "Health of the server, and the description of the API. No API key is required.",
   accounts: "Accounts.",
   keys: "API keys.",

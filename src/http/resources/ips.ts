@@ -7,6 +7,7 @@ import { mostOf } from "../../access/account-limits.ts";
 import { parseHostAddress } from "../../dns/networks.ts";
 import { parseDomain } from "../../mail/address.ts";
 import { addressStatuses, chosenAddressStatuses, type Pool, type PoolAddress } from "../../model/ip-pool.ts";
+import { isListed } from "../../pools/sources.ts";
 import { ipAddress, timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -24,7 +25,7 @@ export const ipSchema = z
     weight: z.int().describe("Its share of the pool's mail, relative to the weights of the others."),
     status: z.enum(addressStatuses),
     warmup: z.boolean().nullable(),
-    blacklists: z.array(z.string()),
+    blacklists: z.array(z.string()).describe("The zones of the DNS blocklists that list it."),
     ptr: z.string().nullable().describe("The name that the DNS has for the address."),
     ptr_ok: z
       .boolean()
@@ -47,9 +48,8 @@ export const ipView = viewOf(ipSchema, {
   ip_address: ({ address }: PoolAddress) => address,
   ip_pool: (_: PoolAddress, { pool }: AddressContext) => pool,
   hostname: (of: PoolAddress, { hostname }: AddressContext) => of.hostname ?? hostname,
-  status: ({ paused, bindable }: PoolAddress) =>
-    paused ? "paused" : bindable === false ? "unbindable" : "active",
-  blacklists: () => [],
+  status: (of: PoolAddress) =>
+    of.paused ? "paused" : of.bindable === false ? "unbindable" : isListed(of) ? "listed" : "active",
 });
 
 const mostWeight = 1000;

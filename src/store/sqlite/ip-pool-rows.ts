@@ -21,6 +21,7 @@ interface AddressRow {
   bindable: number | null;
   ptr: string | null;
   ptrOk: number | null;
+  blacklists: string;
   createdAt: number;
   updatedAt: number;
 }
@@ -33,8 +34,8 @@ export function createPoolRows(db: Database) {
      FROM ip_pools WHERE account_key = ? ORDER BY name`,
   );
   const addresses: Statement<[string, number], AddressRow> = db.prepare(
-    `SELECT a.address, a.hostname, a.weight, a.paused, a.warmup, n.bindable, a.ptr, a.ptr_ok AS ptrOk, a.created_at AS createdAt,
-       a.updated_at AS updatedAt
+    `SELECT a.address, a.hostname, a.weight, a.paused, a.warmup, n.bindable, a.ptr, a.ptr_ok AS ptrOk, a.blacklists,
+       a.created_at AS createdAt, a.updated_at AS updatedAt
      FROM ip_addresses a LEFT JOIN node_addresses n ON n.address = a.address AND n.node = ? WHERE a.pool_key = ?`,
   );
   const made: Statement<[number], { createdAt: number }> = db.prepare(
@@ -47,12 +48,13 @@ export function createPoolRows(db: Database) {
   const addressesOf = (poolKey: number, node: string): PoolAddress[] =>
     addresses
       .all(node, poolKey)
-      .map(({ paused, warmup, bindable, ptrOk, ...rest }) => ({
+      .map(({ paused, warmup, bindable, ptrOk, blacklists, ...rest }) => ({
         ...rest,
         paused: paused !== 0,
         warmup: booleanOf(warmup),
         bindable: booleanOf(bindable),
         ptrOk: booleanOf(ptrOk),
+        blacklists: JSON.parse(blacklists) as string[],
       }))
       .toSorted((a, b) => (a.address < b.address ? -1 : 1));
 

@@ -144,7 +144,7 @@ CREATE TABLE ip_pools (
 CREATE TABLE ip_addresses (
   address TEXT NOT NULL PRIMARY KEY, pool_key INTEGER NOT NULL REFERENCES ip_pools (key) ON DELETE CASCADE,
   hostname TEXT, weight INTEGER NOT NULL, paused INTEGER NOT NULL, warmup INTEGER, ptr TEXT, ptr_ok INTEGER,
-  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+  blacklists TEXT NOT NULL DEFAULT '[]', created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ip_addresses_pool ON ip_addresses (pool_key);
 CREATE TABLE node_addresses (
@@ -156,6 +156,16 @@ CREATE TABLE ip_assignments (
   assigned_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ip_assignments_account ON ip_assignments (account_key);
+`,
+  // What blocklists say of addresses, and the zones that the operator added or removed.
+  `
+CREATE TABLE dnsbl_listings (
+  address TEXT NOT NULL, zone TEXT NOT NULL, answer TEXT NOT NULL, detail TEXT, looked_at INTEGER NOT NULL,
+  codes TEXT NOT NULL, reason TEXT, listed_at INTEGER, changed_at INTEGER, PRIMARY KEY (address, zone)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE dnsbl_zones (
+  zone TEXT NOT NULL PRIMARY KEY, watched INTEGER NOT NULL, name TEXT, codes TEXT, removal_url TEXT
+) STRICT, WITHOUT ROWID;
 `,
   // Statistics. What a day counted is together, so that a fold writes few pages and retention takes a stretch; the quarters
   // of an hour are one text a row and day: most have little, and one reading gives the edge of any time zone's day.

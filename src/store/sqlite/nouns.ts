@@ -12,6 +12,7 @@ import { erasure } from "./erasure.ts";
 import { events } from "./events.ts";
 import { inbox } from "./inbox.ts";
 import { ipPools } from "./ip-pools.ts";
+import { listings } from "./listings.ts";
 import { maintenance } from "./maintenance.ts";
 import { messages } from "./messages.ts";
 import type { Parts, Writing } from "./noun.ts";
@@ -39,6 +40,7 @@ const nouns = {
   events,
   inbox,
   ipPools,
+  listings,
   maintenance,
   messages,
   nxdomainRechecks,

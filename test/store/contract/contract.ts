@@ -9,6 +9,7 @@ import { contentContract } from "./content.ts";
 import { domainContract } from "./domains.ts";
 import { engineContract } from "./engine.ts";
 import { eventContract } from "./events.ts";
+import { listingContract } from "./listings.ts";
 import { messageListContract } from "./message-lists.ts";
 import { queueContract } from "./queue.ts";
 import { reportContract } from "./reports.ts";
@@ -30,6 +31,7 @@ const contracts = [
   domainContract,
   engineContract,
   eventContract,
+  listingContract,
   messageListContract,
   queueContract,
   reportContract,

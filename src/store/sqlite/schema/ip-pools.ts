@@ -33,6 +33,8 @@ export const ipAddresses = sqliteTable(
     warmup: integer("warmup"),
     ptr: text("ptr"),
     ptrOk: integer("ptr_ok"),
+    /** JSON: the zones that list it. */
+    blacklists: text("blacklists").notNull().default("[]"),
     createdAt: integer("created_at").notNull(),
     updatedAt: integer("updated_at").notNull(),
   },
