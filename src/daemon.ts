@@ -6,6 +6,7 @@ import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
 import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
+import { createProbe } from "./delivery/probe.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createDnsbl } from "./dnsbl/dnsbl.ts";
 import { createDomains } from "./domains/manage.ts";
@@ -348,6 +349,14 @@ async function build({
     dnsbl,
     shapingRules,
     queue,
+    probe: createProbe({
+      delivery,
+      resolver,
+      sourcesOf: pools.sourcesOf,
+      tlsFor: (domain, group) => shaping.tlsFor(domain, group) ?? config.outbound.tls,
+      hostname: config.hostname,
+      clock,
+    }),
     parsing,
     maintenance,
     guard,

@@ -122,7 +122,6 @@ function daemon(store: Store, clock: ManualClock, node: string) {
     store,
     destinationOf: async () => ({
       group: "x.test",
-      provider: "x.test",
       account: 1,
       readyQueue: "x",
       sources: () => systemSources.usable(null),

@@ -47,6 +47,11 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         load: () => import("./commands/messages.ts"),
       },
       {
+        name: "probe",
+        about: "try the road to a mailbox, up to the reply to RCPT",
+        load: () => import("./commands/probe.ts"),
+      },
+      {
         name: "events",
         alias: "event",
         about: "list, show, tail",

@@ -19,7 +19,7 @@ export type Route =
   | {
       kind: "outcome";
       /** Null MX, no such domain, a DNS failure, an MX that is us. */ decide: (
-        job: Job,
+        job: AttemptJob,
         startedAt: number,
       ) => Outcome;
     };
@@ -34,8 +34,15 @@ export interface WireMessage {
   open(): AsyncIterable<Buffer>;
 }
 
+/** What an attempt is told of the recipient and its message. */
+export type AttemptJob = Pick<Job, "key" | "rcptTo" | "domain"> & {
+  message: Pick<Job["message"], "id" | "accountKey" | "eightBit" | "smtpUtf8">;
+};
+
 export interface AttemptRequest {
-  job: Job;
+  job: AttemptJob;
+  /** The recipient is asked for, and nothing is sent: the outcome is the reply to RCPT. */
+  probe?: true;
   route: Extract<Route, { kind: "hosts" }>;
   /** VERP return path, `local@domain`. */
   mailFrom: string;

@@ -95,7 +95,7 @@ function wantsSmtpUtf8(job: AttemptRequest["job"]): boolean {
   return job.message.smtpUtf8 || /[^ -~]/.test(job.rcptTo);
 }
 
-/** Null: the server waits for the message. */
+/** Null: the server waits for the message. Of a probe the outcome is the last reply. */
 async function sendEnvelope(
   session: Session,
   request: AttemptRequest,
@@ -111,6 +111,7 @@ async function sendEnvelope(
   let refusal: Refusal | null = null;
   /** The server has taken part in this transaction: RSET ends the one before. */
   let answered = false;
+  let last: Reply | null = null;
   for (const command of commands) {
     if (!can.pipelining) {
       if (refusal !== null) break;
@@ -125,6 +126,7 @@ async function sendEnvelope(
     if (!answered && (command === "RSET" ? reply.code >= 300 : session.messages > 1 && reply.code === 421))
       return staleSession(session, `${reply.code} ${reply.text}`, reply);
     answered = command !== "RSET";
+    last = reply;
     dialogue.them(reply);
     if (reply.code === 421) {
       channel.destroy();
@@ -139,21 +141,23 @@ async function sendEnvelope(
       return localOutcome(local.notSmtp, why, dialogue.trace(false));
     }
   }
-  return refusal && decided(session, refusal, dialogue);
+  if (refusal !== null) return decided(session, refusal, dialogue);
+  return request.probe && last ? decided(session, { reply: last, subject: "recipient" }, dialogue) : null;
 }
 
 /** Marks the session as used. Parameters only as they were offered (RFC 5321 §4.1.1.11). */
-function envelopeCommands(session: Session, { job, mailFrom, wire }: AttemptRequest): string[] {
+function envelopeCommands(session: Session, { job, mailFrom, wire, probe }: AttemptRequest): string[] {
   const { can } = session;
   if (/[\r\n\0]/.test(mailFrom) || /[\r\n\0]/.test(job.rcptTo))
     throw new Error("a line end in an envelope address");
   const reset = session.dirty ? ["RSET"] : [];
   session.messages++;
   session.dirty = true;
-  const size = can.size === null ? "" : ` SIZE=${wire.sizeBytes + wire.signature.length}`;
+  const size = can.size === null || probe ? "" : ` SIZE=${wire.sizeBytes + wire.signature.length}`;
   const body = job.message.eightBit ? " BODY=8BITMIME" : "";
   const utf8 = wantsSmtpUtf8(job) ? " SMTPUTF8" : "";
-  return [...reset, `MAIL FROM:<${mailFrom}>${size}${body}${utf8}`, `RCPT TO:<${job.rcptTo}>`, "DATA"];
+  const envelope = [`MAIL FROM:<${mailFrom}>${size}${body}${utf8}`, `RCPT TO:<${job.rcptTo}>`];
+  return [...reset, ...envelope, ...(probe ? [] : ["DATA"])];
 }
 
 function subjectOf(command: string): Subject {

@@ -10,6 +10,7 @@ import type { IdMint } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Parsing } from "../parsing/parsing.ts";
 import type { Pools } from "../pools/pools.ts";
+import type { Probe } from "../model/probe.ts";
 import type { Runner } from "../queue/runner.ts";
 import type { ShapingRules } from "../queue/shaping-rules.ts";
 import type { Store } from "../store/store.ts";
@@ -33,6 +34,8 @@ export interface HttpDeps {
   dnsbl: Pick<Dnsbl, "listings" | "zones" | "check" | "test" | "zonesChanged">;
   shapingRules: ShapingRules;
   queue: Pick<Runner, "waitOf">;
+  /** Mail to a mailbox, up to the reply to RCPT; null: as many probes run as may. */
+  probe(request: { accountKey: number; pool: string; rcptTo: string; domain: string }): Promise<Probe | null>;
   parsing: Pick<Parsing, "readContent">;
   clock: Clock;
   log: Log;

@@ -19,6 +19,7 @@ import { maintenanceRoutes } from "./resources/maintenance.ts";
 import { messageContentRoutes } from "./resources/message-content.ts";
 import { messageWaitRoutes } from "./resources/message-waits.ts";
 import { messageRoutes } from "./resources/messages.ts";
+import { probeRoutes } from "./resources/probe.ts";
 import { recipientRoutes } from "./resources/recipients.ts";
 import { shapingRoutes } from "./resources/shaping.ts";
 import { smtpCredentialRoutes } from "./resources/smtp-credentials.ts";
@@ -55,6 +56,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
+    ...probeRoutes(deps), // POST /v1/probe
     ...messageWaitRoutes(deps), // GET /v1/messages/{id}/waits
     ...shapingRoutes(deps), // GET /v1/shaping, GET PATCH DELETE {name}
     ...recipientRoutes(deps), // POST /v1/recipients/forget

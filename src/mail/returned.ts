@@ -82,7 +82,7 @@ function addressOf(from: string): string {
   return (/<([^<>\s]{1,320})>\s*$/.exec(text)?.[1] ?? text.trim()).toLowerCase();
 }
 
-const returnPath = /\b(b-[a-z2-7]{18,60})@/gi;
+const returnPath = /\b(b\+[a-z2-7]{18,60})@/gi;
 const token = new RegExp(messageTokenForm.source, "gi");
 const maxFound = 20;
 

@@ -49,7 +49,6 @@ export function createDestinations({
   /** Of mail that leaves no address of ours. */
   const here = (group: string, account: Owner, decide: (job: Job) => Outcome): Destination => ({
     group,
-    provider: group,
     account,
     readyQueue: `${group} ${account}`,
     sources: () => systemSources.usable(null),
@@ -109,7 +108,6 @@ export function createDestinations({
       const family = reached.length === 1 ? (reached[0] ?? null) : null;
       return {
         group: route.group,
-        provider: found.group,
         account: accountKey,
         readyQueue: `${route.group} ${accountKey}.${ipPool} ${family ?? ""}`,
         sources: () => pools.sourcesOf(accountKey, ipPool).usable(family),

@@ -35,7 +35,7 @@ export interface AttemptsDeps {
   /** The leases of this boot are still its own: an attempt may send its final dot. */
   leaseValid(): boolean;
   /** What the outcome of a job changes. */
-  settlementOf(job: Job, outcome: Outcome, now: number, provider: string): Settlement;
+  settlementOf(job: Job, outcome: Outcome, now: number, group: string): Settlement;
   /** A bounce without an attempt where the recipient was suppressed since acceptance; null: try. */
   suppressedSince(job: Job): Promise<Outcome | null>;
   /** No mail of the account is tried: it is requeued, and the store holds it. */
@@ -85,24 +85,24 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
     if ("classification" in outcome && outcome.classification === "rate_limited")
       slot.limiter.throttle.slowDown(`${outcome.reply.code} ${outcome.reply.text}`);
     free();
-    await ended(job, outcome, to.provider);
+    await ended(job, outcome, to.group);
   };
 
-  const ended = async (job: Job, outcome: Outcome | Unsent, provider: string): Promise<void> => {
+  const ended = async (job: Job, outcome: Outcome | Unsent, group: string): Promise<void> => {
     if (outcome.kind === "unsent") {
       log.warn({ message: job.message.id, to: job.to, why: outcome.why }, "not attempted; requeued");
       return claims.requeue([job], now() + unsentRetryMs);
     }
     if (deps.stopping() && wasCutShort(outcome)) return claims.requeue([job], now());
-    return settle(job, outcome, now(), provider);
+    return settle(job, outcome, now(), group);
   };
 
   /** Made within the write, so that an outcome which cannot be put into words is kept too, and not sent again. */
-  const settle = (job: Job, outcome: Outcome, at: number, provider: string): Promise<void> => {
+  const settle = (job: Job, outcome: Outcome, at: number, group: string): Promise<void> => {
     let settlement: Settlement | null = null;
     return writes.add({
       call: "settle",
-      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at, provider))),
+      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at, group))),
       tried() {
         const dueAt = settlement?.nextAttemptAt ?? null;
         if (dueAt !== null) deps.onDeferred(job, dueAt);

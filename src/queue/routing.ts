@@ -15,10 +15,8 @@ import { readQueueName } from "./queue-name.ts";
 
 /** Where a scheduled queue's jobs go: a group with its limits, and how to try one job there. */
 export interface Destination {
-  /** Whose limits hold (shaping.ts). */
+  /** Whose limits hold (shaping.ts): an MX group, or `domain/group`. */
   group: string;
-  /** The group of its MX hosts, which the statistics count by. */
-  provider: string;
   /** Whose mail it is: the account, or for what no account sends a name of its own. */
   account: Owner;
   /** The name of its ready queue, which scheduled queues of one pool at one group share. */

@@ -74,7 +74,7 @@ export function createShapingRules(deps: ShapingRulesDeps): ShapingRules {
       );
       return {
         name,
-        mxGroup,
+        mxGroup: mxGroup === null ? null : (ruleNamesOf(mxGroup).at(-1) ?? mxGroup),
         // A smart host takes the mail of every domain, within its own limits.
         limits: own === smartHostRule ? shaping.explain(own) : shaping.explain(name, mxGroup ?? name),
         slowed: states.filter(({ slowed }) => slowed).length,

@@ -27,6 +27,8 @@ const table: Record<string, Shape> = {
 const unshaped: ReadonlySet<string> = new Set(["sandbox", localGroup]);
 const noLimits: Shape = { ...fallback, connections: 50, perSecond: noRate };
 
+const knownMost = 10_000;
+
 const limitFields = ["connections", "perSecond", "messagesPerConnection"] as const;
 const ruleFields = [...limitFields, "tls"] as const;
 type Field = (typeof ruleFields)[number];
@@ -52,7 +54,7 @@ export interface Shaping {
 
 /** `domain/group`: a domain with limits of its own, which still has its MX group's for what its rule does not say. */
 const within = (domain: string, mxGroup: string): string =>
-  domain === mxGroup ? domain : `${domain}/${mxGroup}`;
+  ruleNamesOf(mxGroup)[0] === domain ? mxGroup : `${domain}/${mxGroup}`;
 
 /** The rule names of a group, the most particular first. */
 export const ruleNamesOf = (group: string): string[] => group.split("/");
@@ -89,16 +91,27 @@ export function createShaping(file: unknown, set: readonly SetShapingRule[] = []
   const ruleOf = (name: string): Rule[] =>
     [running.get(name), inFile.get(name)].filter((rule) => rule !== undefined);
 
+  const limitsOf = (group: string): Shape => {
+    if (unshaped.has(group)) return noLimits;
+    const names = [...ruleNamesOf(group), defaultRule];
+    const of = <F extends keyof Shape>(field: F): number => find(field, names).value ?? fallback[field];
+    return {
+      connections: of("connections"),
+      perSecond: of("perSecond"),
+      messagesPerConnection: of("messagesPerConnection"),
+    };
+  };
+  /** Asked for with each message. */
+  const known = new Map<string, Shape>();
+
   return {
     limits(group) {
-      if (unshaped.has(group)) return noLimits;
-      const names = [...ruleNamesOf(group), defaultRule];
-      const of = <F extends keyof Shape>(field: F): number => find(field, names).value ?? fallback[field];
-      return {
-        connections: of("connections"),
-        perSecond: of("perSecond"),
-        messagesPerConnection: of("messagesPerConnection"),
-      };
+      const before = known.get(group);
+      if (before) return before;
+      if (known.size >= knownMost) known.clear();
+      const limits = limitsOf(group);
+      known.set(group, limits);
+      return limits;
     },
     groupFor(domain, mxGroup) {
       if (mxGroup === smartHostRule) return mxGroup;
@@ -108,7 +121,7 @@ export function createShaping(file: unknown, set: readonly SetShapingRule[] = []
     tlsFor: (domain, group = domain) => find("tls", [domain, ...ruleNamesOf(group)]).value ?? undefined,
     names: () => [...new Set([...builtIn.keys(), ...inFile.keys(), ...running.keys()])],
     explain(name, mxGroup = name) {
-      const names = [...new Set([name, mxGroup])];
+      const names = [...new Set([name, ...ruleNamesOf(mxGroup)])];
       const limits = [...names, defaultRule];
       return {
         connections: find("connections", limits),
@@ -119,6 +132,7 @@ export function createShaping(file: unknown, set: readonly SetShapingRule[] = []
     },
     replace(rules) {
       running = new Map(rules.map((rule) => [rule.name, rule]));
+      known.clear();
     },
   };
 }

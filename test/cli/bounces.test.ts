@@ -47,7 +47,7 @@ test("commands are named by the name that the program was called by", async () =
 
 test("a returned mail is explained, with the rule that decided", async () => {
   const file = join(scratch(), "bounce.eml");
-  writeFileSync(file, dsnMail({ to: "b-x@rp.test", recipient: "ann@far.test", status: "5.2.2" }));
+  writeFileSync(file, dsnMail({ to: "b+x@rp.test", recipient: "ann@far.test", status: "5.2.2" }));
   const { code, out } = await svc(["bounces", "explain", "--file", file], nowhere);
   expect(code).toBe(0);
   expect(out).toMatch(/recipient +ann@far\.test/);

@@ -87,6 +87,22 @@ test("mail for a domain that is to go over TLS waits while its server has none",
   await receiver("clear.test").waitForMails(1);
 });
 
+test("a probe takes the road of mail up to RCPT, and ends with 7 where the recipient is not accepted", async () => {
+  const { receiver, svc } = world;
+  const before = receiver("slow.test").mails.length;
+  const taken = await svc.cli("probe", "ann@slow.test");
+  expect([taken.code, taken.stdout.includes("mx.slow.test"), taken.stdout.includes("127.0.0.61")]).toEqual([
+    0,
+    true,
+    true,
+  ]);
+  expect(taken.stdout).toContain("RCPT TO:<ann@slow.test>");
+  expect(receiver("slow.test").mails).toHaveLength(before);
+  const refused = await svc.cli("probe", "permfail@slow.test");
+  expect([refused.code, refused.stdout.includes("refused")]).toEqual([7, true]);
+  expect((await svc.cli("probe", "not an address")).code).toBe(1);
+});
+
 test("what was set holds after a restart; what is wrong says what would be right", async () => {
   const { svc } = world;
   expect((await svc.cli("limits", "set", "google", "--per-second", "5")).code).toBe(0);

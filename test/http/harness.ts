@@ -102,6 +102,7 @@ export async function startHttp(
     dnsbl?: Partial<HttpDeps["dnsbl"]>;
     shapingRules?: Partial<ShapingRules>;
     queue?: HttpDeps["queue"];
+    probe?: HttpDeps["probe"];
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
@@ -156,6 +157,7 @@ export async function startHttp(
     maintenance: createMaintenance({ store, clock }),
     shapingRules: fake<ShapingRules>("shapingRules", options.shapingRules ?? {}),
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
+    probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,

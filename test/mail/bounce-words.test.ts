@@ -7,7 +7,7 @@ import { failureSuppresses } from "../../src/suppressions/policy.ts";
 import { here, leastCpuMs } from "../support/cpu.ts";
 import { dsnMail, plainMail, reportMail } from "../support/reports.ts";
 
-const to = "b-x@rp.test";
+const to = "b+x@rp.test";
 const home: ReturnContext = { nullSender: true, ownReturnPath: true, subjects: [] };
 
 function read(mail: string, came: Partial<ReturnContext> = home) {

@@ -21,7 +21,7 @@ function bounce(mail: string) {
     suppresses: failureSuppresses(failure),
   }));
 }
-const to = "b-x@rp.test";
+const to = "b+x@rp.test";
 const daemon = (subject: string, body: string, more: Record<string, string> = {}): string =>
   plainMail({ From: "MAILER-DAEMON@mx.far.test", To: to, Subject: subject, ...more }, body);
 
@@ -268,7 +268,7 @@ test.each([
 });
 
 test("a report's proofs are collected as they stand: return paths, message tokens, who sent it", () => {
-  const local = `b-${"a2".repeat(12)}`;
+  const local = `b+${"a2".repeat(12)}`;
   const token = `01kb3x5n8e7qv2w4y6z8a0b2c4.${"a2".repeat(8)}`;
   const mail = arfMail({
     to: "fbl@mail.test",

@@ -204,5 +204,8 @@ describe.skipIf(missing !== null)("real receivers", () => {
     const { data } = (await svc.admin("GET", `/v1/messages/${json.id}/attempts`)).json;
     expect(data.map((attempt: { decided_by: string }) => attempt.decided_by)).toEqual(["receiver", "final"]);
     expect(await holding(greylisting, json.id.slice(4), 1)).toHaveLength(1);
+    // The token of a return path is an extension to postgrey: it knows the sender now.
+    const [next] = await eventsOf((await send({ to: "ann@four.test" })).json.id, 1);
+    expect(next).toMatchObject({ event: "message.delivered", data: { attempt: 1 } });
   });
 });

@@ -50,7 +50,6 @@ async function bench(
     store,
     destinationOf: async () => ({
       group: "x.test",
-      provider: "x.test",
       account: mine,
       readyQueue: "x",
       sources: () => usable,

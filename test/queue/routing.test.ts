@@ -8,7 +8,6 @@ import { ManualClock, settle } from "../support/clock.ts";
 
 const to = (queueName: string, over: Partial<Destination> = {}): Destination => ({
   group: queueName,
-  provider: queueName,
   account: 1,
   readyQueue: queueName,
   sources: () => systemSources.usable(null),

@@ -119,7 +119,6 @@ export function bench(
   const groupOf = (queueName: string) => options.groupOf?.(queueName) ?? queueName.split("/")[1] ?? queueName;
   const destination = (queueName: string): Destination => ({
     group: groupOf(queueName),
-    provider: groupOf(queueName),
     account: options.accountOf?.(queueName) ?? 1,
     readyQueue: options.readyQueueOf?.(queueName) ?? groupOf(queueName),
     sources: () => options.sources?.(queueName) ?? system,

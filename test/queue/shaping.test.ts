@@ -60,6 +60,18 @@ test("a domain with limits of its own has its MX group's for the rest; one witho
   });
 });
 
+test("a domain whose MX are of several groups has a group of its own already, and its rule is the rule of that", () => {
+  const shaping = createShaping({ groups: { "two.example": { per_second: 1 } } });
+  expect(shaping.groupFor("two.example", "two.example/yahoo")).toBe("two.example/yahoo");
+  expect(shaping.groupFor("other.example", "other.example/yahoo")).toBe("other.example/yahoo");
+  expect(shaping.limits("two.example/yahoo")).toMatchObject({ connections: 5, perSecond: 1 });
+  expect(shaping.limits("other.example/yahoo")).toMatchObject({ connections: 5, perSecond: 20 });
+  expect(shaping.explain("two.example", "two.example/yahoo")).toMatchObject({
+    connections: { rule: "yahoo" },
+    perSecond: { rule: "two.example" },
+  });
+});
+
 test("default is for every group that says nothing of a field, also where it is set later", () => {
   const shaping = createShaping({ groups: { "big.example": { per_second: 1000 } } });
   shaping.replace([rule("default", { connections: 3 })]);

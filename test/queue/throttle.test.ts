@@ -125,3 +125,24 @@ test("a rate that is taken away and set again is a rate", async () => {
   while (throttle.take()) begun += 1;
   expect(begun).toBe(3);
 });
+
+test("a receiver that takes five connections refuses less than one attempt in a hundred after two minutes", async () => {
+  const clock = new ManualClock();
+  const throttle = createThrottle(shape, clock);
+  const counted = { begun: 0, refused: 0 };
+  for (let tenths = 0; tenths < 20 * 600; tenths++) {
+    // Each attempt takes a tenth of a second; as many begin as may.
+    const wanted = throttle.limit();
+    let running = 0;
+    while (running < wanted && throttle.take()) {
+      running += 1;
+      if (tenths >= 1_200) counted.begun += 1;
+      if (running <= 5) continue;
+      throttle.slowDown("421 4.7.28 too many connections");
+      if (tenths >= 1_200) counted.refused += 1;
+    }
+    await clock.advance(100);
+  }
+  expect(counted.begun).toBeGreaterThan(20_000);
+  expect(counted.refused / counted.begun).toBeLessThan(0.01);
+});

@@ -30,7 +30,7 @@ async function start(options: { tls?: boolean; full?: boolean; closed?: boolean 
         : { current: () => pair, onChange: () => () => undefined, reload: async () => null },
     feedback: {
       mailboxOf: async (address) =>
-        address.startsWith("b-")
+        address.startsWith("b+")
           ? { kind: "return_path", messageKey: 1, recipientKey: address.length }
           : null,
       async take(mail, mailboxes) {
@@ -72,7 +72,7 @@ test("a report from the null sender is taken whole, and 250 is said after it is 
   const smtp = await client();
   await smtp.text("EHLO mx.far.test");
   expect(await smtp.text("MAIL FROM:<>")).toMatch(/^250 /);
-  expect(await smtp.text("RCPT TO:<b-aa@rp.test>")).toMatch(/^250 /);
+  expect(await smtp.text("RCPT TO:<b+aa@rp.test>")).toMatch(/^250 /);
   expect(await smtp.text("DATA")).toMatch(/^354/);
   steps.push(await smtp.text("Subject: x\r\n\r\n..dot\r\nbye\r\n."));
   expect(steps).toEqual(["stored", "250 2.0.0 Taken"]);
@@ -117,7 +117,7 @@ test("of a report that returns a large message the first 256 KB are kept", async
   const smtp = await client();
   await smtp.text("EHLO mx.far.test");
   await smtp.text("MAIL FROM:<>");
-  await smtp.text("RCPT TO:<b-aa@rp.test>");
+  await smtp.text("RCPT TO:<b+aa@rp.test>");
   await smtp.text("DATA");
   const line = `${"x".repeat(998)}\r\n`;
   expect(await smtp.text(`Subject: x\r\n\r\n${line.repeat(5_000)}.`)).toMatch(/^250 /);
@@ -131,7 +131,7 @@ test("a report larger than any is refused, by its announced size and by its real
   await smtp.text("EHLO mx.far.test");
   expect(await smtp.text(`MAIL FROM:<> SIZE=${maxReportBytes + 1}`)).toMatch(/^552 5\.3\.4/);
   await smtp.text("MAIL FROM:<>");
-  await smtp.text("RCPT TO:<b-aa@rp.test>");
+  await smtp.text("RCPT TO:<b+aa@rp.test>");
   await smtp.text("DATA");
   const megabyte = `${"x".repeat(998)}\r\n`.repeat(1_000);
   for (let sent = 0; sent <= maxReportBytes; sent += megabyte.length) smtp.send(megabyte);
@@ -150,7 +150,7 @@ test.each([
   const smtp = await client();
   await smtp.text("EHLO mx.far.test");
   await smtp.text("MAIL FROM:<>");
-  await smtp.text("RCPT TO:<b-aa@rp.test>");
+  await smtp.text("RCPT TO:<b+aa@rp.test>");
   await smtp.text("DATA");
   expect(await smtp.text("Subject: x\r\n\r\nbye\r\n.")).toMatch(reply);
   expect(await smtp.text("NOOP")).toMatch(/^250 /);
@@ -187,7 +187,7 @@ test("a peer that brings no mail within five minutes is let go, whatever it says
     }
   };
   await pass();
-  expect((await sender.submit("", ["b-1@mail.test"], "Subject: x\r\n\r\nhi\r\n.\r\n")).code).toBe(250);
+  expect((await sender.submit("", ["b+1@mail.test"], "Subject: x\r\n\r\nhi\r\n.\r\n")).code).toBe(250);
   await clock.advance(5_000);
   expect((await idle.answer()).text).toMatch(/^421 4\.7\.0 No mail within five minutes/);
   await idle.closed;
@@ -219,7 +219,7 @@ test("500 sessions that bring nothing do not shut out one who has a report", asy
   const sender = await dial();
   expect((await sender.answer()).code).toBe(220);
   await sender.command("EHLO mx.x.test");
-  expect((await sender.submit("", ["b-1@mail.test"], "Subject: x\r\n\r\nhi\r\n.\r\n")).code).toBe(250);
+  expect((await sender.submit("", ["b+1@mail.test"], "Subject: x\r\n\r\nhi\r\n.\r\n")).code).toBe(250);
   expect((await held[0]?.answer())?.text).toBe("421 4.7.0 Too many sessions; try again later");
   for (const peer of [...held, sender]) peer.end();
 });
@@ -230,7 +230,7 @@ test("at shutdown a report that is being stored gets its 250 first", async () =>
   on.take = async () => (begun.resolve(), await stored.promise, "taken");
   const sender = await client();
   await sender.command("EHLO mx.x.test");
-  const answer = sender.submit("", ["b-1@mail.test"], "Subject: x\r\n\r\nhi\r\n.\r\n");
+  const answer = sender.submit("", ["b+1@mail.test"], "Subject: x\r\n\r\nhi\r\n.\r\n");
   await begun.promise;
   void inbound.stop();
   stored.resolve();

@@ -66,7 +66,6 @@ async function bench(
     store,
     destinationOf: async () => ({
       group: "x.test",
-      provider: "x.test",
       account: 1,
       readyQueue: "x",
       sources: () => systemSources.usable(null),

@@ -106,7 +106,7 @@ const slowMails = (): Buffer[] => {
     `From: mailer-daemon@far.test\r\nSubject: Undeliverable\r\n\r\n${fill("\r\n")}`,
     `From: mailer-daemon@far.test\r\nContent-Type: text/html\r\n\r\n${fill("<a <b <!-- &amp;\r\n")}`,
     `From: x@far.test\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n${fill("=3D=3D=3D=3D =\r\n")}`,
-    `From: x@far.test\r\n\r\n${fill("b-aaaaaaaaaaaaaaaaaaaaaaaaaaaa@x msg_00000000000000000000000000\r\n")}`,
+    `From: x@far.test\r\n\r\n${fill("b+aaaaaaaaaaaaaaaaaaaaaaaaaaaa@x msg_00000000000000000000000000\r\n")}`,
   ].map((text) => Buffer.from(`${text}\r\n.\r\n`));
 };
 

@@ -9,6 +9,7 @@ const tags: Record<string, string> = {
   ip_pools: "Pools of the IP addresses that mail is sent from.",
   ips: "The IP addresses of all pools.",
   ip_assignments: "The assignment of the machine's IP addresses to accounts.",
+  probe: "The road of mail to a mailbox.",
   blacklists: "What DNS blocklists say of the sending addresses, and which are asked.",
   shaping:
     "How hard mailbox providers and domains are pushed: connections, rate, messages per connection, TLS.",

@@ -1,6 +1,6 @@
 // Shaping rules that were set while the program ran, one row a name.
 import type { Database, Statement } from "better-sqlite3";
-import { asc } from "drizzle-orm";
+import { asc, gt, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SetShapingRule, ShapingRule } from "../../model/shaping.ts";
 import { nothing } from "../changes.ts";
@@ -37,9 +37,14 @@ function createShapingWrites(db: Database) {
   };
 }
 
-function createShapingLookups(client: Database) {
-  const all = drizzle({ client }).select().from(table).orderBy(asc(table.name)).prepare();
-  return { shapingRules: (): SetShapingRule[] => all.all() };
+function createShapingLists(client: Database) {
+  const all = drizzle({ client })
+    .select()
+    .from(table)
+    .where(gt(table.name, sql.placeholder("after")))
+    .orderBy(asc(table.name))
+    .prepare();
+  return { shapingRules: (arg: { after: string }): SetShapingRule[] => all.all(arg) };
 }
 
 export const shaping = noun({
@@ -48,10 +53,10 @@ export const shaping = noun({
     setShapingRule: nothing, // its answers are composed on each request
     unsetShapingRule: nothing,
   },
-  lookups: createShapingLookups,
-  lists: none,
-  calls: ({ write, lookups }): ShapingStore => ({
-    shapingRules: async () => lookups.shapingRules(),
+  lookups: none,
+  lists: createShapingLists,
+  calls: ({ write, lists }): ShapingStore => ({
+    shapingRules: () => lists.shapingRules({ after: "" }),
     setShapingRule: (name, change, at) => write.setShapingRule({ name, change, at }),
     unsetShapingRule: (name) => write.unsetShapingRule({ name }),
   }),
