@@ -176,7 +176,6 @@ function destinationOf(receiver: Receiver, sources: readonly Source[]): Destinat
   const from = local ? systemSources.usable(null) : sources;
   return {
     group: local ? localGroup : receiver.group,
-    provider: receiver.group,
     account: 1,
     readyQueue: receiver.group,
     sources: () => from,
