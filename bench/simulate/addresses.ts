@@ -8,5 +8,6 @@ export function addressesOf(count: number): readonly Source[] {
     address: `192.0.2.${i + 1}`,
     hostname: null,
     weight: 1,
+    warmingSince: null,
   }));
 }

@@ -65,6 +65,7 @@ export function playDay(options: DayOptions): Day {
   const byQueue = new Map<string, Domain>();
   const ready = createReadyQueues({
     shaping: createShaping(options.shapingFile),
+    warmups: { capAt: () => null, takeBack: () => undefined },
     clock,
     random,
     run: (queue) => pump(queue),
@@ -101,7 +102,7 @@ export function playDay(options: DayOptions): Day {
     if (!domain) return;
     while (domain.first !== none && ready.room(queue) > 0) {
       const slot = ready.take(queue);
-      if (!slot) return ready.runAtNextToken(queue);
+      if (!slot) return ready.runAtNextTurn(queue);
       const message = domain.first;
       domain.first = messages.next(message);
       if (domain.first === none) queue.due.length = 0;
@@ -130,7 +131,7 @@ export function playDay(options: DayOptions): Day {
     receivers.leave(domain.receiver, slot.source.address);
     if (reply.answer === "rate_limited") slot.limiter.throttle.slowDown("421 slow down");
     settle(attempt);
-    ready.leave(queue, slot);
+    ready.leave(queue, slot, true);
   };
 
   const settle = ({ message, number, domain, reply }: Attempt): void => {
