@@ -46,6 +46,7 @@ export const pages = [
   "events",
   "bounces",
   "pools",
+  "tls",
   "blocklists",
   "accounts",
   "statistics",

@@ -6,18 +6,23 @@ import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
 import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
+import { createTrust } from "./delivery/trust.ts";
 import { createProbe } from "./delivery/probe.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
 import { createDnsbl } from "./dnsbl/dnsbl.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
 import { createFeedback } from "./feedback/feedback.ts";
+import { createHttps } from "./https.ts";
 import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
+import { operationsAccount } from "./model/account.ts";
 import { theNode } from "./model/node.ts";
+import { createFetch } from "./mta-sts/fetch.ts";
+import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
@@ -59,6 +64,8 @@ import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 import { createNxdomainRecheck } from "./suppressions/nxdomain-recheck.ts";
 import { createSubmission } from "./submission/submit.ts";
+import { createTlsReports } from "./tls-reports/reports.ts";
+import { createTlsResults, tlsReportTest } from "./tls-reports/results.ts";
 import { openTls } from "./tls/tls.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
@@ -193,12 +200,29 @@ async function build({
     await store.shapingRules(),
   );
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
+  const secureContext = createTrust();
+  const { allowNetworks } = config.outbound;
+  const https = createHttps({ resolver, allowNetworks, secureContext, clock });
+  const operations = await store.accountByName(operationsAccount);
+  const tlsResults = createTlsResults({ store, clock, log: log.component("tls-reports") });
+  const mtaSts = createMtaSts({
+    store,
+    resolver,
+    fetch: createFetch(https),
+    onFailed: tlsResults.note,
+    clock,
+    log: log.component("mta-sts"),
+  });
   const delivery = createDelivery({
     resolver,
     outbound: config.outbound,
     hostname: config.hostname,
     isOurs: localAddresses(mailListeners),
     mailPorts: portsOf(mailListeners),
+    mtaStsOf: mtaSts.policyOf,
+    isTlsReport: tlsReportTest(operations?.key ?? null, config.operations.email),
+    onTls: tlsResults.note,
+    secureContext,
     clock,
     log: log.component("delivery"),
     random: Math.random,
@@ -275,6 +299,16 @@ async function build({
     mint,
     log: log.component("notices"),
   });
+  const tlsReports = createTlsReports({
+    store,
+    resolver,
+    https,
+    notices,
+    hostname: config.hostname,
+    contact: config.operations.email,
+    clock,
+    log: log.component("tls-reports"),
+  });
   const domainsLog = log.component("domains");
   domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
   pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
@@ -313,7 +347,19 @@ async function build({
     log: log.component("suppressions"),
   });
   const jobs = createJobs(
-    [domains, tls, nxdomainRecheck, retention, createStatsFold(store), guard, sendingPause, pools, dnsbl],
+    [
+      domains,
+      tls,
+      nxdomainRecheck,
+      retention,
+      createStatsFold(store),
+      guard,
+      sendingPause,
+      pools,
+      dnsbl,
+      tlsResults,
+      tlsReports,
+    ],
     clock,
     log.component("jobs"),
   );
@@ -402,7 +448,10 @@ async function build({
     async start() {},
     async stop() {
       unsubscribe();
+      mtaSts.stop();
+      tlsReports.stop();
       await delivery.stop();
+      await tlsResults.keep();
       await signing.stop();
       await parsing.stop();
       resolver.stop();

@@ -43,11 +43,18 @@ export const smtpStatus = z
   .regex(/^[245]\.[0-9]{1,3}\.[0-9]{1,3}$/)
   .meta({ examples: ["5.1.1"] });
 
-/** The TLS session of an attempt; null in clear. */
+/** The TLS session of an attempt, and what required it; null in clear. */
 export const tlsSchema = z
   .strictObject({
-    version: z.string().meta({ examples: ["TLSv1.3"] }),
-    cipher: z.string(),
+    version: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          "null where the policy required TLS and the attempt ended before it was up, as `cipher`.",
+        examples: ["TLSv1.3"],
+      }),
+    cipher: z.string().nullable(),
     verified: z.boolean().meta({
       description: "The certificate is valid for the MX host, or matched a TLSA record.",
     }),

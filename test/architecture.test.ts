@@ -29,7 +29,7 @@ const table: Record<string, string> = {
   config: "mail model word-list",
   // What stands on the machine.
   store: "clock cursor fairness ids log model thread",
-  dns: "clock fairness log mail",
+  dns: "clock fairness log mail model",
   tls: "clock config log service",
   signing: "log mail thread",
   parsing: "clock errors log mail thread",
@@ -41,6 +41,8 @@ const table: Record<string, string> = {
   dnsbl: "clock dns events log model service store unsafe-text",
   suppressions: "clock dns log mail model service store",
   stats: "clock cursor errors model service store",
+  https: "clock dns fairness",
+  "mta-sts": "clock dns fairness https log mail model store",
   // What is done with mail.
   "sending-pause": "clock config errors log model service store",
   delivery: "clock config dns fairness log mail model pools",
@@ -50,6 +52,7 @@ const table: Record<string, string> = {
   submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
   webhooks: "clock config dns errors events fairness log model service store",
   notifications: "clock config dnsbl domains ids log mail model pools store submission webhooks",
+  "tls-reports": "clock dns https log mail model notifications service store",
   feedback: "access clock config dns events log mail model notifications store suppressions",
   // What keeps the appliance running.
   retention: "clock config log model service store",
@@ -65,7 +68,7 @@ const table: Record<string, string> = {
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access boot clock config delivery dnsbl domains events feedback http ids jobs log mail maintenance model notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls webhooks",
+    "access boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports webhooks",
   bin: "cli daemon setup",
 };
 

@@ -212,7 +212,10 @@ export const options = {
     kind.mailAddress,
     "who gets mail about dead letters, failing domains, paused accounts, unusable addresses and blocklists",
   ),
-  "operations.from": optional(kind.mailAddress, "sender of these mails; else postmaster@<hostname>"),
+  "operations.from": optional(
+    kind.mailAddress,
+    "sender of these mails and of TLS reports; else postmaster@<hostname>",
+  ),
   "log.level": option(
     kind.oneOf(...logLevels),
     ({ dev }: DefaultContext) => (dev ? "warn" : "info"),

@@ -32,7 +32,13 @@ export interface AddressDeps {
 
 export type HostLookup =
   /** Dial these, in this order. `otherFamily`: it has others, of a family that the source is not. */
-  | { kind: "addresses"; addresses: HostAddress[]; otherFamily: boolean }
+  | {
+      kind: "addresses";
+      addresses: HostAddress[];
+      otherFamily: boolean;
+      /** Where TLSA records of the host may stand, in this order; none where the DNS does not vouch for the addresses. */
+      tlsaNames: string[];
+    }
   /** This host and all after it are not to be used: it is this program (RFC 5321 §5.1). */
   | { kind: "ours"; why: string }
   | { kind: "forbidden"; why: string }
@@ -122,6 +128,11 @@ export function createAddresses(deps: AddressDeps): Addresses {
         kind: "addresses",
         addresses: interleaved(sourced, deps.random),
         otherFamily: sourced.length < dialled.length,
+        tlsaNames: !found.authenticated
+          ? []
+          : found.canonical === undefined
+            ? [host]
+            : [found.canonical, host],
       };
     },
     deadSince(address, port, source) {
@@ -149,7 +160,8 @@ async function smartHostAddresses(
 ): ReturnType<typeof hostAddresses> {
   const literal = host === "localhost" ? "127.0.0.1" : host;
   const family = isIP(literal);
-  if (family === 4 || family === 6) return { kind: "addresses", addresses: [{ address: literal, family }] };
+  if (family === 4 || family === 6)
+    return { kind: "addresses", addresses: [{ address: literal, family }], authenticated: false };
   return hostAddresses(resolver, host, owner);
 }
 

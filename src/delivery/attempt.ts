@@ -13,9 +13,12 @@ import { shareOf, targetOf, tryTarget } from "./target.ts";
 import type { AttemptDeps, NoSource } from "./target.ts";
 import { Dialogue } from "./dialogue.ts";
 import { Failures, weights } from "./failures.ts";
+import { hostTlsOf } from "./host-tls.ts";
 import { hostsToLookUp, LookupTime } from "./lookups.ts";
 import { local, localOutcome } from "./outcome.ts";
 import type { Target } from "./session.ts";
+import type { HostTls } from "./tls-policy.ts";
+import { notNamed, tlsResult, type Judged, type TlsProblem } from "./tls-results.ts";
 
 /** What the walks of one attempt share. */
 interface Progress {
@@ -69,9 +72,15 @@ async function walkHosts(
       break;
     }
     progress.otherFamily ||= found.otherFamily;
-    for (const address of idleFirst(deps, request, host, found.addresses)) {
+    const tls = await hostTlsOf(deps, request, host, found, progress.time);
+    if (tls.kind === "failed" || tls.kind === "forbidden") {
+      failures.noteTls(tls);
+      noteUndialled(deps, request, host, tls);
+      continue;
+    }
+    for (const address of idleFirst(deps, request, host, found.addresses, tls)) {
       if (progress.dialled >= maxAddresses) break;
-      const target = targetOf(deps, request, host, address);
+      const target = targetOf(deps, request, host, address, tls);
       const deadMs = deps.pool.has(target.key)
         ? null
         : deps.addresses.deadSince(target.address, target.port, target.source);
@@ -86,6 +95,18 @@ async function walkHosts(
     }
   }
   return null;
+}
+
+/** The policy of the domain or of the host let no session begin. */
+function noteUndialled(
+  { onTls }: AttemptDeps,
+  { job, route }: AttemptRequest,
+  host: string,
+  { kind, why }: { kind: "forbidden" | "failed"; why: string },
+): void {
+  const judged: Judged = { domain: job.domain, host, tls: { kind: "opportunistic" }, mtaSts: route.mtaSts };
+  const problem: TlsProblem = kind === "forbidden" ? notNamed : { type: "dnssec-invalid", reason: why };
+  onTls(tlsResult(judged, problem, { sendingIp: null, receivingIp: null }));
 }
 
 /** A source of the other family, if only connections failed and the pool has one with a free slot. */
@@ -135,9 +156,11 @@ function idleFirst(
   request: AttemptRequest,
   host: string,
   addresses: HostAddress[],
+  tls: HostTls,
 ): HostAddress[] {
   if (addresses.length < 2) return addresses;
-  const idle = (address: HostAddress): boolean => deps.pool.has(targetOf(deps, request, host, address).key);
+  const idle = (address: HostAddress): boolean =>
+    deps.pool.has(targetOf(deps, request, host, address, tls).key);
   const first = addresses.find(idle);
   return first ? [first, ...addresses.filter((other) => other !== first)] : addresses;
 }

@@ -2,6 +2,7 @@
 // uses neither the store nor the queue; the message is passed in.
 import type { Owner } from "../fairness.ts";
 import type { Outcome, Unsent } from "../mail/outcome.ts";
+import type { KeptMtaStsPolicy } from "../model/mta-sts.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { Family, Source } from "../pools/sources.ts";
 
@@ -15,6 +16,10 @@ export type Route =
        */
       group: string;
       hosts: { host: string; preference: number }[];
+      /** The DNS vouches for the hosts (AD bit). */
+      authenticated: boolean;
+      /** The MTA-STS policy of the domain; null: it has none. */
+      mtaSts: KeptMtaStsPolicy | null;
     }
   | {
       kind: "outcome";

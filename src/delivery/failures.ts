@@ -5,6 +5,7 @@ import type { Outcome, Unsent } from "../mail/outcome.ts";
 import type { HostLookup } from "./addresses.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { local, localOutcome } from "./outcome.ts";
+import { withoutSession } from "./tls-policy.ts";
 
 /** A host-level failure, kept until no address is left; the most severe one decides the outcome of the attempt. */
 export interface Failure {
@@ -58,6 +59,20 @@ export class Failures {
       case "failed":
         return this.note(weights.dns, localOutcome(local.dnsFailed, found.why, trace));
     }
+  }
+
+  /** A host that was not dialled for want of TLS as it is asked for. */
+  noteTls(found: { kind: "forbidden" | "failed"; why: string }): void {
+    this.#dialogue.us(`(${found.why})`);
+    if (found.kind === "failed")
+      return this.note(weights.dns, localOutcome(local.dnsFailed, found.why, this.#dialogue.trace(false)));
+    const trace = {
+      ...this.#dialogue.trace(false),
+      host: null,
+      address: null,
+      tls: withoutSession("mta-sts"),
+    };
+    this.note(weights.tls, localOutcome(local.noTls, found.why, trace));
   }
 
   /** `unseen`: the number of hosts, if only some of them were looked up. */

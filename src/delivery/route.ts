@@ -9,6 +9,7 @@ import type { Resolver } from "../dns/resolver.ts";
 import type { Owner } from "../fairness.ts";
 import { untried } from "../mail/outcome.ts";
 import { providers } from "../mail/providers.ts";
+import type { KeptMtaStsPolicy } from "../model/mta-sts.ts";
 import type { Route } from "./delivery.ts";
 import { local, localOutcome } from "./outcome.ts";
 import type { LocalFailure } from "./outcome.ts";
@@ -16,6 +17,8 @@ import type { LocalFailure } from "./outcome.ts";
 export interface RouteDeps {
   resolver: Resolver;
   smartHost: SmartHost | null;
+  /** The MTA-STS policy of a domain; null: it has none. Never rejects. */
+  mtaStsOf: (domain: string, owner: Owner) => Promise<KeptMtaStsPolicy | null>;
   clock: Clock;
   /** [0, 1) */
   random: () => number;
@@ -29,11 +32,19 @@ export async function findRoute(deps: RouteDeps, domain: string, owner: Owner): 
       kind: "hosts",
       group: "smart-host",
       hosts: [{ host: smartHost.host.toLowerCase(), preference: 0 }],
+      authenticated: false,
+      mtaSts: null,
     };
   const found = await mailHosts(deps.resolver, domain, deps.random, owner);
   switch (found.kind) {
     case "hosts":
-      return { kind: "hosts", group: groupOfAll(domain, found.hosts), hosts: found.hosts };
+      return {
+        kind: "hosts",
+        group: groupOfAll(domain, found.hosts),
+        hosts: found.hosts,
+        authenticated: found.authenticated,
+        mtaSts: await deps.mtaStsOf(domain, owner),
+      };
     case "null_mx":
       return undeliverable(deps.clock, local.nullMx, `${domain} accepts no mail (null MX)`);
     case "nxdomain":

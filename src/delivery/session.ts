@@ -3,28 +3,20 @@
 // decides whether another address or clear text is tried instead.
 import type { SecureContext } from "node:tls";
 import type { Clock } from "../clock.ts";
-import type { OutboundConfig, SmartHost } from "../config.ts";
+import type { OutboundConfig } from "../config.ts";
 import { safeText } from "../mail/reply.ts";
 import type { Reply } from "../mail/reply.ts";
 import type { TlsSummary } from "../model/tls.ts";
+import type { TlsFailureType } from "../model/tls-result.ts";
+import { readCapabilities, type Capabilities } from "./capabilities.ts";
 import { Channel, isBroken } from "./channel.ts";
 import type { Answer, ConnectionFailure } from "./channel.ts";
+import { daneProblemOf } from "./dane.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { brokenAs, local } from "./outcome.ts";
 import type { LocalFailure } from "./outcome.ts";
-
-export type TlsPolicy = SmartHost["tls"];
-
-/** What the server offered after its last EHLO (RFC 5321 §4.1.1.1). */
-export interface Capabilities {
-  pipelining: boolean;
-  eightBit: boolean;
-  smtpUtf8: boolean;
-  /** The keyword was there; `limit` 0: no fixed maximum (RFC 1870 §4). */
-  size: { limit: number } | null;
-  startTls: boolean;
-  auth: string[];
-}
+import { certificateProblem, type Judged, type TlsProblem } from "./tls-results.ts";
+import { policyOf, withoutSession, type HostTls } from "./tls-policy.ts";
 
 export interface Session {
   readonly channel: Channel;
@@ -41,7 +33,7 @@ export interface Session {
 }
 
 export interface Target {
-  /** Names what may share a connection: host, address, port, policy, source. */
+  /** Names what may share a connection: host, address, port, what is asked of TLS, source. */
   key: string;
   /** Whose limits it counts towards: a group of destinations, from one address of a pool. */
   group: string;
@@ -53,7 +45,9 @@ export interface Target {
   /** The source is an address of a pool. */
   pooled: boolean;
   source: string | null;
-  policy: TlsPolicy;
+  tls: HostTls;
+  /** What a new session's TLS is reported as held against; null: it is not reported. */
+  judged: Judged | null;
 }
 
 export interface Login {
@@ -70,6 +64,8 @@ export interface SessionDeps {
   /** Credentials; only ever sent under TLS, and with a verified certificate unless the operator allows any. */
   login: Login | null;
   secureContext: () => SecureContext;
+  /** The TLS of a new session came up, or why not. */
+  onTls: (target: Target, problem: TlsProblem | null, sendingIp: string | null) => void;
   /** Ends every session that is not past its final dot. */
   cut: AbortSignal;
 }
@@ -102,10 +98,11 @@ export async function openSession(
   dialogue: Dialogue,
   without: DisabledFeatures = {},
 ): Promise<Session | NoSession> {
-  const { host, address, port, source: localAddress, policy } = target;
+  const { host, address, port, source: localAddress } = target;
   const { connectMs: timeoutMs, greetingMs, commandMs } = deps.timeouts;
   const { clock, cut } = deps;
   dialogue.at(host, address);
+  dialogue.tls = withoutSession(policyOf(target.tls));
   dialogue.us(`(connect to ${address} port ${port})`);
   const channel = await Channel.dial(clock, { address, port, localAddress, timeoutMs, cut });
   if (!(channel instanceof Channel)) return broke(channel, target, false);
@@ -123,7 +120,7 @@ export async function openSession(
   const plain = await hello(channel, deps, dialogue, target, without.ehlo ? ["HELO"] : ["EHLO", "HELO"]);
   if ("kind" in plain) return fail(plain);
 
-  const wanted = policy !== "none" && !without.tls;
+  const wanted = target.tls.kind !== "none" && !without.tls;
   const secured = wanted ? await secure(channel, deps, target, plain, dialogue) : null;
   if (secured && "kind" in secured) return fail(secured);
   const can = secured ? await hello(channel, deps, dialogue, target, ["EHLO", "HELO"]) : plain;
@@ -151,29 +148,10 @@ async function hello(
       const atEhlo = verb === "EHLO" && !deps.cut.aborted && gone.kind === "local" && closedOn(gone);
       return gone.kind === "local" ? { ...gone, atEhlo } : gone;
     }
-    if (reply.code === 250) return capabilities(verb === "EHLO" ? reply.lines.slice(1) : []);
+    if (reply.code === 250) return readCapabilities(verb === "EHLO" ? reply.lines.slice(1) : []);
     if (verb === "HELO" || reply.code < 500) return refused(reply, target);
   }
   throw new Error("unreachable: HELO has the last word");
-}
-
-function capabilities(lines: string[]): Capabilities {
-  const offered = new Map(
-    lines.map((line) => {
-      const [keyword = "", ...parameters] = line.toUpperCase().split(/[ =]+/, 20);
-      return [keyword, parameters] as const;
-    }),
-  );
-  const size = offered.get("SIZE");
-  const limit = Number(size?.[0] ?? 0);
-  return {
-    pipelining: offered.has("PIPELINING"),
-    eightBit: offered.has("8BITMIME"),
-    smtpUtf8: offered.has("SMTPUTF8"),
-    size: size ? { limit: Number.isSafeInteger(limit) && limit > 0 ? limit : 0 } : null,
-    startTls: offered.has("STARTTLS"),
-    auth: offered.get("AUTH") ?? [],
-  };
 }
 
 /** TLS as the policy has it; null: the session stays in clear and may. */
@@ -184,10 +162,15 @@ async function secure(
   can: Capabilities,
   dialogue: Dialogue,
 ): Promise<TlsSummary | NoSession | null> {
-  const { host, policy } = target;
   const { commandMs } = deps.timeouts;
-  const optional = policy === "opportunistic";
-  if (!can.startTls) return optional ? null : noTls(target, "does not offer STARTTLS");
+  const optional = target.tls.kind === "opportunistic";
+  const sendingIp = channel.localAddress;
+  const note = (type: TlsFailureType, reason: string): void =>
+    deps.onTls(target, { type, reason: safeText(reason) }, sendingIp);
+  if (!can.startTls) {
+    note("starttls-not-supported", "STARTTLS is not offered");
+    return optional ? null : noTls(target, "does not offer STARTTLS");
+  }
   dialogue.us("STARTTLS");
   const reply = await channel.startTls(commandMs);
   if (isBroken(reply)) {
@@ -197,27 +180,43 @@ async function secure(
   dialogue.them(reply);
   if (reply.code !== 220) {
     channel.stayClear();
+    note("starttls-not-supported", `STARTTLS is refused: ${reply.code}`);
     return optional ? null : noTls(target, `refuses STARTTLS: ${reply.code} ${reply.text}`);
   }
+  const host = target.tls.kind === "dane" ? (target.tls.names[0] ?? target.host) : target.host;
   const broken = await channel.upgrade({ host, context: deps.secureContext(), timeoutMs: commandMs });
   if (broken) {
     dialogue.us(`(TLS failed: ${broken.why})`);
+    note("validation-failure", broken.why);
     return { ...noTls(target, `fails at the TLS handshake: ${broken.why}`), inTls: true };
   }
-  const { tls } = channel;
-  const verified = tls?.authorized === true;
-  const summary: TlsSummary = {
+  return judged(channel, deps, target, host, dialogue);
+}
+
+/** The TLS session that is up, or what its certificate lacks for the policy. */
+function judged(
+  { tls, localAddress }: Channel,
+  { clock, onTls }: SessionDeps,
+  target: Target,
+  host: string,
+  dialogue: Dialogue,
+): TlsSummary | NoSession {
+  const { tls: wanted } = target;
+  const untrusted = tls?.authorized === true ? null : safeText(String(tls?.authorizationError));
+  const problem = wanted.kind === "dane" ? daneProblemOf(tls, wanted, clock.now()) : untrusted;
+  onTls(target, target.judged && certificateProblem(target.judged, problem, untrusted), localAddress);
+  const summary = {
     version: tls?.getProtocol() ?? "unknown",
     cipher: tls?.getCipher().name ?? "unknown",
-    verified,
-    policy: policy === "require" || policy === "verify" ? policy : "none",
+    verified: problem === null,
+    policy: policyOf(wanted),
   };
-  const problem = verified ? null : safeText(String(tls?.authorizationError));
+  const valid = wanted.kind === "dane" ? "matches a TLSA record" : `valid for ${host}`;
   dialogue.tls = summary;
-  dialogue.us(`(${summary.version} ${summary.cipher}, certificate ${problem ?? `valid for ${host}`})`);
-  if (policy === "verify" && problem !== null)
-    return noTls(target, `has no certificate valid for ${host}: ${problem}`);
-  return summary;
+  dialogue.us(`(${summary.version} ${summary.cipher}, certificate ${problem ?? valid})`);
+  if (problem === null) return summary;
+  if (wanted.kind === "verified") return noTls(target, `has no certificate valid for ${host}: ${problem}`);
+  return wanted.kind === "dane" ? noTls(target, `does not pass DANE: ${problem}`) : summary;
 }
 
 /** AUTH PLAIN, or LOGIN where only that is offered; null: logged in. */
@@ -273,7 +272,14 @@ function mishap(failure: LocalFailure, why: string, broken: ConnectionFailure | 
 }
 
 function noTls(target: Target, why: string): Mishap {
-  return mishap(local.noTls, `${named(target)} ${why}`);
+  return mishap(local.noTls, `${named(target)} ${why}${demandOf(target.tls)}`);
+}
+
+/** Whose policy it is, where the operator has not made it. */
+function demandOf(tls: HostTls): string {
+  const policy = policyOf(tls);
+  if (policy === "mta-sts") return " (the domain's MTA-STS policy is enforced)";
+  return policy === "dane" ? " (the host has TLSA records)" : "";
 }
 
 /** A refusal with the server's reply; a reply that is not valid at this point is a protocol error. */

@@ -1,5 +1,4 @@
-// Composes the module: one connection pool, one cache of dead addresses and one trust store for all attempts.
-import { createSecureContext, getCACertificates } from "node:tls";
+// Composes the module: one connection pool and one cache of dead addresses for all attempts.
 import type { SecureContext } from "node:tls";
 import type { Clock } from "../clock.ts";
 import type { OutboundConfig } from "../config.ts";
@@ -10,9 +9,12 @@ import { runAttempt } from "./attempt.ts";
 import { shareOf, type AttemptDeps } from "./target.ts";
 import type { Delivery } from "./delivery.ts";
 import { HeloHosts } from "./helo-hosts.ts";
+import type { HostTlsDeps } from "./host-tls.ts";
 import { LookupTime, maxHostsLookedUp } from "./lookups.ts";
 import { Pool, type PoolDeps } from "./pool.ts";
-import { findRoute } from "./route.ts";
+import { findRoute, type RouteDeps } from "./route.ts";
+import { tlsResult } from "./tls-results.ts";
+import { TlsHosts } from "./tls-hosts.ts";
 
 export interface DeliveryDeps {
   resolver: Resolver;
@@ -23,25 +25,29 @@ export interface DeliveryDeps {
   isOurs: (address: string, port: number) => boolean;
   /** Ports that this program takes mail at. */
   mailPorts: readonly number[];
+  mtaStsOf: RouteDeps["mtaStsOf"];
+  /** What the operator asks of TLS to a recipient domain; undefined: `outbound.tls` holds. */
+  tlsFor: HostTlsDeps["tlsFor"];
+  isTlsReport: HostTlsDeps["isTlsReport"];
+  /** The TLS of a session with a mail host, or why none was begun; not of TLS reports, nor of a smart host. */
+  onTls: AttemptDeps["onTls"];
+  /** Certificates that are trusted. */
+  secureContext: () => SecureContext;
   clock: Clock;
   log: Log;
   /** [0, 1): the order of equals. */
   random: () => number;
   /** How many connections a group may have at once, idle ones included, and messages on each; 10 and 100 if not given. */
   limitsOf?: PoolDeps["limitsOf"];
-  /** What the operator asks of TLS to a recipient domain; undefined: `outbound.tls` holds. */
-  tlsFor?: AttemptDeps["tlsFor"];
   /** False for an address of a pool that must no longer be used. */
   mayUse?: (address: string) => boolean;
   /** Called when an address of a pool is not one of this machine's. */
   onUnusable?: (address: string) => void;
-  /** PEM certificates to trust in place of the system's and NODE_EXTRA_CA_CERTS. */
-  trusted?: string[];
 }
 
 /** The SMTP client of the queue. Nothing is opened before the first attempt. */
 export function createDelivery(deps: DeliveryDeps): Delivery {
-  const { resolver, outbound, hostname, isOurs, mailPorts, clock, log, random } = deps;
+  const { resolver, outbound, hostname, isOurs, mailPorts, mtaStsOf, clock, log, random } = deps;
   const { smartHost } = outbound;
   const pool = new Pool({
     clock,
@@ -49,7 +55,6 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     mayUse: deps.mayUse ?? (() => true),
   });
   const cut = new AbortController();
-  let context: SecureContext | null = null;
   const login =
     smartHost?.user != null && smartHost.password !== null
       ? {
@@ -62,8 +67,12 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     addresses: createAddresses({ resolver, outbound, hostname, isOurs, mailPorts, clock, random }),
     pool,
     heloHosts: new HeloHosts(clock),
+    tlsHosts: new TlsHosts(clock),
+    resolver,
+    tlsFor: deps.tlsFor,
+    isTlsReport: deps.isTlsReport,
+    onTls: deps.onTls,
     outbound,
-    tlsFor: deps.tlsFor ?? (() => undefined),
     random,
     onUnusable: deps.onUnusable ?? (() => undefined),
     session: {
@@ -72,11 +81,14 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       timeouts: outbound.timeouts,
       login,
       cut: cut.signal,
-      secureContext: () => (context ??= createSecureContext({ ca: deps.trusted ?? trustStore() })),
+      secureContext: deps.secureContext,
+      onTls({ judged, address: receivingIp }, problem, sendingIp) {
+        if (judged) deps.onTls(tlsResult(judged, problem, { sendingIp, receivingIp }));
+      },
     },
   };
   return {
-    route: (domain, owner) => findRoute({ resolver, smartHost, clock, random }, domain, owner),
+    route: (domain, owner) => findRoute({ resolver, smartHost, mtaStsOf, clock, random }, domain, owner),
     async families({ hosts }, own, owner) {
       const asked = hosts.slice(0, maxHostsLookedUp);
       const time = new LookupTime(clock);
@@ -105,7 +117,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       return outcome;
     },
     async groupOf(domain) {
-      const route = await findRoute({ resolver, smartHost, clock, random }, domain, "");
+      const mtaSts = (): Promise<null> => Promise.resolve(null); // it is not sent there now
+      const route = await findRoute({ resolver, smartHost, mtaStsOf: mtaSts, clock, random }, domain, "");
       return route.kind === "hosts" ? route.group : null;
     },
     connections: (group, address) => pool.count(shareOf(group, { address })),
@@ -113,15 +126,4 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     reconsider: () => pool.reconsider(),
     stop: () => pool.stop(),
   };
-}
-
-/** The system's roots and NODE_EXTRA_CA_CERTS; Node's own where the system has none. */
-function trustStore(): string[] {
-  const system = getCACertificates("system");
-  return [
-    ...new Set([
-      ...(system.length > 0 ? system : getCACertificates("bundled")),
-      ...getCACertificates("extra"),
-    ]),
-  ];
 }

@@ -3,29 +3,33 @@
 import type { OutboundConfig } from "../config.ts";
 import type { HostAddress } from "../dns/mx.ts";
 import type { Outcome } from "../mail/outcome.ts";
-import type { OutboundTls } from "../model/tls.ts";
+import type { TlsResult } from "../model/tls-result.ts";
 import type { Source } from "../pools/sources.ts";
 import type { Addresses } from "./addresses.ts";
 import type { AttemptRequest } from "./delivery.ts";
 import { Dialogue } from "./dialogue.ts";
 import { weights, type Failure } from "./failures.ts";
 import type { HeloHosts } from "./helo-hosts.ts";
+import type { HostTlsDeps } from "./host-tls.ts";
 import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
 import type { Pool } from "./pool.ts";
 import { openSession } from "./session.ts";
-import type { NoSession, Session, SessionDeps, Target, TlsPolicy } from "./session.ts";
+import type { DisabledFeatures, NoSession, Session, SessionDeps, Target } from "./session.ts";
+import type { TlsHosts } from "./tls-hosts.ts";
+import { policyOf, tlsKey, type HostTls } from "./tls-policy.ts";
 import { needsExtensions, transact } from "./transaction.ts";
 import type { LostSession } from "./transaction.ts";
 
-export interface AttemptDeps {
+export interface AttemptDeps extends HostTlsDeps {
   addresses: Addresses;
   pool: Pool;
   heloHosts: HeloHosts;
+  tlsHosts: TlsHosts;
   session: SessionDeps;
   outbound: OutboundConfig;
-  /** What the operator asks of TLS to a recipient domain; undefined: `outbound.tls` holds. */
-  tlsFor: (domain: string, group: string) => OutboundTls | undefined;
   random: () => number;
+  /** The TLS of a session, or why none was begun. */
+  onTls: (result: TlsResult) => void;
   /** Called when an address of a pool is not one of this machine's. */
   onUnusable: (address: string) => void;
 }
@@ -48,18 +52,18 @@ export function shareOf(group: string, { address }: Pick<Source, "address">): st
 }
 
 export function targetOf(
-  { outbound, tlsFor, addresses, session }: AttemptDeps,
+  { outbound, addresses, session, isTlsReport }: AttemptDeps,
   { job, route, source: from }: AttemptRequest,
   host: string,
   { address, family }: HostAddress,
+  tls: HostTls,
 ): Target {
   const { smartHost } = outbound;
-  const policy: TlsPolicy = smartHost?.tls ?? tlsFor(job.domain, route.group) ?? outbound.tls;
   const port = smartHost?.port ?? outbound.port;
   const source = addresses.sourceFor(family, from) ?? null;
   const helo = from.hostname ?? session.hostname;
   return {
-    key: `${host} ${address} ${port} ${policy} ${source} ${helo}`,
+    key: `${host} ${address} ${port} ${tlsKey(tls)} ${source} ${helo}`,
     group: shareOf(route.group, from),
     helo,
     pooled: from.address !== null,
@@ -67,7 +71,9 @@ export function targetOf(
     address,
     port,
     source,
-    policy,
+    tls,
+    judged:
+      smartHost !== null || isTlsReport(job) ? null : { domain: job.domain, host, tls, mtaSts: route.mtaSts },
   };
 }
 
@@ -132,12 +138,17 @@ async function freshSession(
   request: AttemptRequest,
   dialogue: Dialogue,
 ): Promise<Session | NoSession> {
-  const { pool } = deps;
+  const { pool, tlsHosts } = deps;
   pool.begin(target.group, target.host);
-  let session = await greeted(deps, target, request, dialogue);
-  if ("kind" in session && session.kind === "local" && session.inTls && target.policy === "opportunistic") {
+  const optional = target.tls.kind === "opportunistic";
+  const failedAgoMs = optional ? tlsHosts.failedSince(target) : null;
+  if (failedAgoMs !== null)
+    dialogue.us(`(in clear: TLS failed here ${Math.round(failedAgoMs / 1000)} s ago)`);
+  let session = await greeted(deps, target, request, dialogue, { tls: failedAgoMs !== null });
+  if ("kind" in session && session.kind === "local" && session.inTls && optional) {
     dialogue.us("(again, in clear)");
     session = await openSession(deps.session, target, dialogue, { tls: true });
+    if (!("kind" in session)) tlsHosts.failed(target);
   }
   if ("kind" in session) pool.ended(target.group, target.host);
   return session;
@@ -152,19 +163,20 @@ async function greeted(
   target: Target,
   request: AttemptRequest,
   dialogue: Dialogue,
+  without: DisabledFeatures,
 ): Promise<Session | NoSession> {
-  const plain = deps.login === null && (target.policy === "opportunistic" || target.policy === "none");
+  const plain = deps.login === null && policyOf(target.tls) === "none";
   if (plain && heloHosts.heloFirst(target) && !(await needsExtensions(request))) {
-    const session = await openSession(deps, target, dialogue, { ehlo: true });
+    const session = await openSession(deps, target, dialogue, { ...without, ehlo: true });
     if ("kind" in session) heloHosts.forget(target);
     return session;
   }
-  const first = await openSession(deps, target, dialogue);
+  const first = await openSession(deps, target, dialogue, without);
   if (!("kind" in first) || (first.kind === "local" && first.inTls)) heloHosts.ehloAnswered(target);
   const dropped = "kind" in first && first.kind === "local" && first.atEhlo;
   if (!dropped || !plain || !heloHosts.mayTryHelo(target) || (await needsExtensions(request))) return first;
   dialogue.us("(again, with HELO)");
-  const second = await openSession(deps, target, dialogue, { ehlo: true });
+  const second = await openSession(deps, target, dialogue, { ...without, ehlo: true });
   heloHosts.heloTried(target, !("kind" in second));
   return "kind" in second && second.kind === "local" ? first : second;
 }

@@ -10,7 +10,8 @@ import type { AttemptRequest } from "./delivery.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { brokenAs, local, localOutcome, replyOutcome } from "./outcome.ts";
 import type { Subject } from "./outcome.ts";
-import type { Capabilities, Session, SessionDeps } from "./session.ts";
+import type { Capabilities } from "./capabilities.ts";
+import type { Session, SessionDeps } from "./session.ts";
 import { createStuffer } from "./dot-stuffing.ts";
 
 /** The session ended before the final dot was sent, so nothing was delivered. */

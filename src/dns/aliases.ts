@@ -45,7 +45,13 @@ export function follow(chain: AliasChain, reply: Reply, type: QuestionType): Set
         ...records.map((record) => record.ttlSeconds),
       );
       return {
-        answer: { kind: "found", records, ttlSeconds, authenticated: chain.authenticated },
+        answer: {
+          kind: "found",
+          records,
+          ttlSeconds,
+          authenticated: chain.authenticated,
+          ...(chain.name === chain.start ? {} : { canonical: chain.name }),
+        },
         ttlSeconds,
       };
     }

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { Packet } from "dns2";
 import type { Reader, Resource } from "dns2";
 
-export const typeCodes = { A: 1, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28 } as const;
+export const typeCodes = { A: 1, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, TLSA: 52 } as const;
 export type QuestionType = Exclude<keyof typeof typeCodes, "SOA">;
 
 export interface Question {
@@ -19,7 +19,7 @@ export interface WireRecord {
   name: string;
   type: number;
   ttlSeconds: number;
-  /** Address, target name (lower case, no final dot) or joined text. */
+  /** Address, target name (lower case, no final dot), joined text, or of a TLSA its data in hexadecimal. */
   value: string;
   /** Of an MX; else 0. */
   preference: number;
@@ -135,6 +135,8 @@ function wireRecord(record: Resource): WireRecord {
       return { ...base, value: plainName(record.exchange ?? ""), preference: record.priority ?? 0 };
     case typeCodes.TXT:
       return { ...base, value: Array.isArray(record.data) ? record.data.join("") : "" };
+    case typeCodes.TLSA: // dns2 does not know it, and so keeps its data as it came
+      return { ...base, value: Buffer.isBuffer(record.data) ? record.data.toString("hex") : "" };
     default:
       return { ...base, value: "" };
   }

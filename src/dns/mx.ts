@@ -18,7 +18,13 @@ export interface MailHost {
 
 export type MailHosts =
   /** Lowest preference first, equal ones shuffled; never empty. `implicit`: the domain itself, for want of any MX. */
-  | { kind: "hosts"; hosts: MailHost[]; implicit: boolean; authenticated: boolean }
+  | {
+      kind: "hosts";
+      hosts: MailHost[];
+      implicit: boolean;
+      /** AD bit of the MX answer; of an implicit host of its addresses, which are of the same zone. */
+      authenticated: boolean;
+    }
   /** The domain says that it takes no mail (RFC 7505). */
   | { kind: "null_mx" }
   | { kind: "nxdomain" }
@@ -32,8 +38,16 @@ export interface HostAddress {
 }
 
 export type HostAddresses =
-  /** `missing`: why it is unknown whether the host has addresses of the other family too. */
-  | { kind: "addresses"; addresses: HostAddress[]; missing?: string }
+  | {
+      kind: "addresses";
+      addresses: HostAddress[];
+      /** The AD bit of every answer that brought some. */
+      authenticated: boolean;
+      /** The host's name where `host` is an alias (CNAME) of it. */
+      canonical?: string;
+      /** Why it is unknown whether the host has addresses of the other family too. */
+      missing?: string;
+    }
   | { kind: "none" }
   | { kind: "failed"; why: string };
 
@@ -90,7 +104,7 @@ async function implicitHost(
         kind: "hosts",
         hosts: [{ host: domain, preference: 0 }],
         implicit: true,
-        authenticated: false,
+        authenticated: found.authenticated,
       };
     case "none":
       return { kind: "no_mail_host", why: `${domain} has neither MX nor A nor AAAA records` };
@@ -107,8 +121,17 @@ export async function hostAddresses(resolver: Resolver, host: string, owner?: Ow
     ...recordsOf(six).map((address) => ({ address, family: 6 as const })),
   ];
   const failed = [four, six].find((answer) => answer.kind === "failed");
-  if (addresses.length > 0)
-    return { kind: "addresses", addresses, ...(failed ? { missing: failed.why } : {}) };
+  if (addresses.length > 0) {
+    const found = [four, six].filter((answer) => answer.kind === "found");
+    const canonical = found.find((answer) => answer.canonical !== undefined)?.canonical;
+    return {
+      kind: "addresses",
+      addresses,
+      authenticated: found.every((answer) => answer.authenticated),
+      ...(canonical === undefined ? {} : { canonical }),
+      ...(failed ? { missing: failed.why } : {}),
+    };
+  }
   if (four.kind === "failed") return four;
   if (six.kind === "failed") return six;
   return { kind: "none" };

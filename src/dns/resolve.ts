@@ -14,6 +14,7 @@ import type { DnsAnswer, Resolver } from "./resolver.ts";
 import { reversedAddress } from "./reverse.ts";
 import { parseServer, showServer, systemServers } from "./servers.ts";
 import type { DnsServerAddress } from "./servers.ts";
+import { readTlsa } from "./tlsa.ts";
 import { createTransport } from "./transport.ts";
 import type { Exchange } from "./transport.ts";
 
@@ -152,6 +153,7 @@ function askedBy(lookup: Lookup, stop: () => void): Resolver {
     txt: (name, owner = "") => ask(name, "TXT", owner, value),
     cname: (name, owner = "") => ask(name, "CNAME", owner, value),
     ptr: (address, owner = "") => ask(reverseName(address), "PTR", owner, value),
+    tlsa: (name, owner = "") => ask(name, "TLSA", owner, (record) => readTlsa(record.value)),
     stop,
   };
 }

@@ -1,6 +1,7 @@
 // The DNS queries of this program, and their four answers: found, no such data, no such name (NXDOMAIN), and a failed
 // look-up, which is never treated as one of the others (RFC 5321 §5.1).
 import type { Owner } from "../fairness.ts";
+import type { TlsaRecord } from "./tlsa.ts";
 
 export type DnsAnswer<T> =
   | {
@@ -8,6 +9,8 @@ export type DnsAnswer<T> =
       records: T[];
       ttlSeconds: number;
       /** AD bit of the configured resolver. */ authenticated: boolean;
+      /** The name that has the records, where the one asked for is an alias (CNAME) of it. */
+      canonical?: string;
     }
   | { kind: "nodata" }
   | { kind: "nxdomain" }
@@ -28,5 +31,6 @@ export interface Resolver {
   txt(name: string, owner?: Owner): Promise<DnsAnswer<string>>;
   cname(name: string, owner?: Owner): Promise<DnsAnswer<string>>;
   ptr(address: string, owner?: Owner): Promise<DnsAnswer<string>>;
+  tlsa(name: string, owner?: Owner): Promise<DnsAnswer<TlsaRecord>>;
   stop(): void;
 }

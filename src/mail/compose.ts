@@ -42,6 +42,8 @@ export interface ComposeInput {
   /** In this order; each must pass headerFits and not reservedHeader. */
   headers: [string, string][];
   attachments: ComposeAttachment[];
+  /** Of a report for a program to read (RFC 6522): text and attachments are then multipart/report of this type. */
+  reportType?: string;
   /** With its angle brackets. */
   messageId: string;
   /** Milliseconds since 1970-01-01 UTC. */
@@ -118,7 +120,8 @@ function contentTree(input: ComposeInput): Part {
   }
   const [only = textPart("plain", "")] = texts;
   const body = texts.length === 1 ? only : multipart("alternative", boundaries(), texts);
-  return mixed.length === 0 ? body : multipart("mixed", boundaries(), [body, ...mixed.map(attachmentPart)]);
+  const kind = input.reportType === undefined ? "mixed" : `report; report-type="${input.reportType}"`;
+  return mixed.length === 0 ? body : multipart(kind, boundaries(), [body, ...mixed.map(attachmentPart)]);
 }
 
 /** `=_` is neither in quoted-printable nor in base64, so no encoded part can contain a boundary (RFC 2045 §6.7). */

@@ -16,10 +16,12 @@ export type SmartHostTls = (typeof smartHostTlsModes)[number];
 export const tlsPolicies = ["none", "require", "verify", "mta-sts", "dane"] as const;
 export type TlsPolicy = (typeof tlsPolicies)[number];
 
-/** The TLS session of an attempt. */
+/** The TLS session of an attempt, and what required it. */
 export interface TlsSummary {
-  version: string;
-  cipher: string;
+  /** null where a policy required TLS, and the attempt ended before it was up. */
+  version: string | null;
+  /** null as `version`. */
+  cipher: string | null;
   /** The certificate is valid for the MX host (or matched a TLSA record). */
   verified: boolean;
   policy: TlsPolicy;

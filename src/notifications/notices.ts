@@ -1,5 +1,5 @@
 // Sends mail to the operator (operations.email): at most one a cause and hour, and every one is logged. What each mail
-// says stands in the files beside this one. A notice is a message of the account `operations`, which has no webhooks, so
+// says stands in the files beside this one. Reports to others, signed, are sent the same way. A notice is a message of the account `operations`, which has no webhooks, so
 // that a notice which cannot be delivered causes no further one. It is sent from operations.from and signed where that
 // domain is a verified one of the default account, else from postmaster of this host, unsigned.
 import { hourMs, type Clock } from "../clock.ts";
@@ -20,6 +20,17 @@ import { accept, type AcceptDeps } from "../submission/accept.ts";
 export interface Notices {
   /** `cause` identifies what is sent once an hour at most, e.g. `dead_letter:whk_…`. Never throws; false: the mail could not be queued. */
   notify(cause: string, subject: string, text: string): Promise<boolean>;
+  /** Never throws; false: the mail could not be signed, or not be queued. */
+  report(to: Address, report: Report): Promise<boolean>;
+}
+
+/** A mail for a program to read (RFC 6522). */
+export interface Report {
+  subject: string;
+  text: string;
+  headers: [string, string][];
+  reportType: string;
+  file: { filename: string; contentType: string; bytes: Buffer };
 }
 
 export interface NoticesDeps {
@@ -34,6 +45,14 @@ export interface NoticesDeps {
   mint: IdMint;
   log: Log;
 }
+
+interface Author {
+  from: Address;
+  /** null: the mail is not signed. */
+  domain: SenderDomain | null;
+}
+
+type Mail = Pick<Report, "subject" | "text"> & Partial<Report>;
 
 const quietMs = hourMs;
 const causesKept = 1000;
@@ -61,9 +80,9 @@ export function createNotices(deps: NoticesDeps): Notices {
     return account;
   };
 
-  const send = async (to: Address, subject: string, text: string): Promise<void> => {
+  const send = async (to: Address, { from, domain }: Author, mail: Mail): Promise<void> => {
     const account = await accountOf(operationsAccount);
-    const { from, domain } = await author();
+    const { subject, text, file, headers = [], reportType } = mail;
     const now = clock.now();
     const id = mint("msg", now);
     const messageId = `<${deps.tokens.of(id)}@${config.hostname}>`;
@@ -72,11 +91,12 @@ export function createNotices(deps: NoticesDeps): Notices {
       replyTo: [],
       to: [{ name: null, address: to }],
       cc: [],
-      subject: `[svc] ${subject}`,
+      subject,
       text: text.replace(/\r\n|\r|\n/g, "\r\n"),
       html: null,
-      headers: [["Auto-Submitted", "auto-generated"]],
-      attachments: [],
+      headers: [["Auto-Submitted", "auto-generated"], ...headers],
+      attachments: file ? [{ ...file, contentId: null, disposition: "attachment" }] : [],
+      ...(reportType === undefined ? {} : { reportType }),
       messageId,
       date: now,
       boundarySeed: id,
@@ -93,7 +113,7 @@ export function createNotices(deps: NoticesDeps): Notices {
         // Signed here, since the domain belongs to another account.
         signingDomain: null,
         returnPathDomain: config.hostname,
-        subject: `[svc] ${subject}`,
+        subject,
         tagsJson: "[]",
         metadataJson: "{}",
         messageIdHeader: messageId,
@@ -116,7 +136,7 @@ export function createNotices(deps: NoticesDeps): Notices {
     });
   };
 
-  const author = async (): Promise<{ from: Address; domain: SenderDomain | null }> => {
+  const author = async (): Promise<Author> => {
     const wanted = config.operations.from === null ? null : parseAddress(config.operations.from);
     const domain = wanted?.ok ? await verifiedDomain(wanted.value.ascii) : null;
     if (wanted?.ok && domain) return { from: wanted.value, domain };
@@ -154,11 +174,22 @@ export function createNotices(deps: NoticesDeps): Notices {
       const to = config.operations.email === null ? null : parseAddress(config.operations.email);
       if (!to?.ok || recently(cause)) return true;
       try {
-        await send(to.value, subject, text);
+        await send(to.value, await author(), { subject: `[svc] ${subject}`, text });
         return true;
       } catch (error) {
         notifiedAt.delete(cause);
         log.error({ cause, err: error }, "the notice could not be queued");
+        return false;
+      }
+    },
+    async report(to, report) {
+      try {
+        const from = await author();
+        if (from.domain === null || !config.outbound.sign) return false;
+        await send(to, from, report);
+        return true;
+      } catch (error) {
+        log.error({ to: to.email, err: error }, "the report could not be queued");
         return false;
       }
     },

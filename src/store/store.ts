@@ -16,6 +16,7 @@ import type { IpPoolStore } from "./interface/ip-pools.ts";
 import type { ListingStore } from "./interface/listings.ts";
 import type { MaintenanceStore } from "./interface/maintenance.ts";
 import type { MessageStore } from "./interface/messages.ts";
+import type { MtaStsStore } from "./interface/mta-sts.ts";
 import type { NxdomainRecheckStore } from "./interface/nxdomain-rechecks.ts";
 import type { QueueStore } from "./interface/queue.ts";
 import type { QueueEntryStore } from "./interface/queue-entries.ts";
@@ -27,8 +28,11 @@ import type { ShapingStore } from "./interface/shaping.ts";
 import type { SmtpCredentialStore } from "./interface/smtp-credentials.ts";
 import type { StatisticsStore } from "./interface/statistics.ts";
 import type { SuppressionStore } from "./interface/suppressions.ts";
+import type { TlsResultStore } from "./interface/tls-results.ts";
 import type { WarmupStore } from "./interface/warmups.ts";
 import type { WebhookStore } from "./interface/webhooks.ts";
+
+export type { TlsResultDay } from "./interface/tls-results.ts";
 
 export interface Store
   extends
@@ -43,6 +47,7 @@ export interface Store
     QueuePauseStore,
     SendingPauseStore,
     MaintenanceStore,
+    MtaStsStore,
     ShapingStore,
     ReportStore,
     EventStore,
@@ -55,6 +60,7 @@ export interface Store
     ListingStore,
     InboxStore,
     StatisticsStore,
+    TlsResultStore,
     ErasureStore,
     RetentionStore,
     EngineStore {

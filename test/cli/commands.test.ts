@@ -361,6 +361,27 @@ test("a trace shows every line of the dialogue and what comes next", async () =>
   ]);
 });
 
+test.each([
+  [null, "mx.x.example 192.0.2.1, in clear"],
+  [{ version: "TLSv1.3", policy: "none" }, "mx.x.example 192.0.2.1, TLSv1.3"],
+  [{ version: "TLSv1.3", policy: "dane" }, "mx.x.example 192.0.2.1, TLSv1.3, policy dane"],
+  [{ version: null, policy: "mta-sts" }, "mx.x.example 192.0.2.1, no TLS, policy mta-sts"],
+])("a trace shows the TLS of an attempt and what asked for it: %j", async (tls, shown) => {
+  const attempt = {
+    recipient: "a@x.example",
+    attempt: 1,
+    started_at: "2026-11-27T09:00:00.000Z",
+    host: "mx.x.example",
+    address: "192.0.2.1",
+    tls,
+    outcome: "deferred",
+    dialogue: [],
+  };
+  const { socket } = await fakeDaemon({ "GET /v1/messages/msg_1/attempts": { json: { data: [attempt] } } });
+  const { out } = await svc(["messages", "trace", "msg_1"], { socket });
+  expect(out.split("\n")[0]).toMatch(new RegExp(`deferred  ${shown.replaceAll(".", "[.]")}$`));
+});
+
 test("the status of the service fits one screen, and says when new mail is refused", async () => {
   const { socket } = await fakeDaemon({
     "GET /v1/status": {

@@ -7,18 +7,33 @@ import type { AttemptRequest, Delivery, Route } from "../../src/delivery/deliver
 import { createDelivery } from "../../src/delivery/smtp-delivery.ts";
 import type { DeliveryDeps } from "../../src/delivery/smtp-delivery.ts";
 import type { DnsAnswer, MxRecord, Resolver } from "../../src/dns/resolver.ts";
+import type { TlsaRecord } from "../../src/dns/tlsa.ts";
 import { silentLog } from "../../src/log.ts";
+import { createTrust } from "../../src/delivery/trust.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
 import type { Job } from "../../src/model/queued-recipient.ts";
 import type { Source } from "../../src/pools/sources.ts";
 import { idleClock } from "../support/idle-clock.ts";
 import { makeJob, makeMessage } from "../support/jobs.ts";
 
+interface ZoneEntry {
+  mx?: string[];
+  a?: string[];
+  aaaa?: string[];
+  /** `3 1 1 <hex>` at port 25 or another. */
+  tlsa?: string[];
+  /** The look-up of its TLSA records fails. */
+  tlsaFails?: boolean;
+  /** Its answers have the AD bit. */
+  secure?: boolean;
+  canonical?: string;
+}
+
 /** `{ "x.test": { mx: ["10 mx.x.test"] }, "mx.x.test": { a: ["127.0.0.1"] } }`; "servfail" fails every question. */
-export type Zone = Record<string, { mx?: string[]; a?: string[]; aaaa?: string[] } | "servfail">;
+export type Zone = Record<string, ZoneEntry | "servfail">;
 
 export function zoneResolver(zone: Zone): Resolver {
-  const find = <T>(name: string, read: (entry: { mx?: string[]; a?: string[]; aaaa?: string[] }) => T[]) => {
+  const find = <T>(name: string, read: (entry: ZoneEntry) => T[]) => {
     const entry = zone[name];
     const answer = (): DnsAnswer<T> => {
       if (entry === undefined) return { kind: "nxdomain" };
@@ -26,11 +41,21 @@ export function zoneResolver(zone: Zone): Resolver {
       const records = read(entry);
       return records.length === 0
         ? { kind: "nodata" }
-        : { kind: "found", records, ttlSeconds: 0, authenticated: false };
+        : {
+            kind: "found",
+            records,
+            ttlSeconds: 0,
+            authenticated: entry.secure === true,
+            ...(entry.canonical === undefined ? {} : { canonical: entry.canonical }),
+          };
     };
     return Promise.resolve(answer());
   };
   const none = (): Promise<DnsAnswer<string>> => Promise.resolve({ kind: "nodata" });
+  const tlsaRecord = (text: string): TlsaRecord => {
+    const [usage, selector, matching, data = ""] = text.split(" ");
+    return { usage: Number(usage), selector: Number(selector), matching: Number(matching), data };
+  };
   const mxRecord = (text: string): MxRecord => {
     const [preference, exchange] = text.split(" ");
     return { preference: Number(preference), exchange: exchange === "." ? "" : (exchange ?? "") };
@@ -42,6 +67,13 @@ export function zoneResolver(zone: Zone): Resolver {
     txt: none,
     cname: none,
     ptr: none,
+    tlsa: (name) => {
+      const [, host = ""] = /^_\d+\._tcp\.(.+)$/.exec(name) ?? [];
+      const entry = zone[host];
+      if (typeof entry === "object" && entry.tlsaFails === true)
+        return Promise.resolve({ kind: "failed", why: "SERVFAIL" });
+      return find(host, (entry) => (entry.tlsa ?? []).map(tlsaRecord));
+    },
     stop: () => undefined,
   };
 }
@@ -103,6 +135,8 @@ export interface RigOptions {
   outbound?: Partial<OutboundConfig>;
   clock?: Clock;
   deps?: Partial<DeliveryDeps>;
+  /** Certificates that are trusted in place of the system's. */
+  trusted?: string[];
 }
 
 export function rig(options: RigOptions): Rig {
@@ -113,6 +147,11 @@ export function rig(options: RigOptions): Rig {
     hostname: "mail.sender.test",
     isOurs: () => false,
     mailPorts: [],
+    mtaStsOf: () => Promise.resolve(null),
+    tlsFor: () => undefined,
+    isTlsReport: () => false,
+    onTls: () => undefined,
+    secureContext: createTrust(options.trusted),
     clock,
     log: silentLog,
     random: Math.random,

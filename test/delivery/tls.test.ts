@@ -18,7 +18,7 @@ async function start(
   const made = rig({
     port: receiver.port,
     outbound: { timeouts: { ...impatient, commandMs: 1000 }, ...outbound },
-    deps: { trusted },
+    trusted,
   });
   open.push(
     () => receiver.stop(),
@@ -134,7 +134,7 @@ test("verify wants a certificate for the MX host's name, not just a trusted one"
     port: receiver.port,
     zone,
     outbound: { tls: "verify" },
-    deps: { trusted: [tlsFixture.cert] },
+    trusted: [tlsFixture.cert],
   });
   const outcome = await wrong.send("a@x.test");
   expect(outcome).toMatchObject({ kind: "deferred", reply: { status: "4.7.5" } });
@@ -159,7 +159,7 @@ test.each(["PLAIN LOGIN", "LOGIN"])(
     const made = rig({
       port: 1,
       outbound: { smartHost: smartHost(receiver.port, "verify") },
-      deps: { trusted: [tlsFixture.cert] },
+      trusted: [tlsFixture.cert],
     });
     open.push(() => made.delivery.stop());
     const outcome = await made.send("a@anywhere.test");

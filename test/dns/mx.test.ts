@@ -28,6 +28,7 @@ function resolverOf(answers: {
     txt: none,
     cname: none,
     ptr: none,
+    tlsa: () => Promise.resolve(nodata),
     stop: () => undefined,
   };
 }
@@ -134,6 +135,7 @@ test("both families of addresses are found; one that failed does not hide the ot
       { address: "192.0.2.1", family: 4 },
       { address: "2001:db8::1", family: 6 },
     ],
+    authenticated: false,
   });
   expect(await hostAddresses(resolverOf({ a: failed, aaaa: found("2001:db8::1") }), "h.test")).toMatchObject({
     kind: "addresses",

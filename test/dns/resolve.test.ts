@@ -42,6 +42,25 @@ afterEach(async () => {
   await dns.stop();
 });
 
+test("finds TLSA records with their data as bytes, and says what the configured server vouches for", async () => {
+  const hash = "ab".repeat(32);
+  dns.set("_25._tcp.mx1.a.test", "TLSA", [`3 1 1 ${hash}`, "2 0 0 00ff"]);
+  dns.authenticate(true);
+  expect(await resolver.tlsa("_25._tcp.MX1.a.test")).toEqual({
+    kind: "found",
+    ttlSeconds: 0,
+    authenticated: true,
+    records: [
+      { usage: 3, selector: 1, matching: 1, data: hash },
+      { usage: 2, selector: 0, matching: 0, data: "00ff" },
+    ],
+  });
+  expect(await resolver.a("alias.test")).toMatchObject({ authenticated: true, canonical: "mx1.a.test" });
+  expect(await resolver.tlsa("_25._tcp.none.test")).toEqual({ kind: "nxdomain" });
+  dns.fail("_25._tcp.mx1.a.test", "servfail");
+  expect(await resolverOf([dns.server]).tlsa("_25._tcp.mx1.a.test")).toMatchObject({ kind: "failed" });
+});
+
 test("finds records of every type, names in lower case without the final dot", async () => {
   expect(await resolver.mx("A.Test.")).toMatchObject({
     kind: "found",

@@ -83,6 +83,8 @@ test("svc status names every periodic job", async () => {
     "look-at-addresses",
     "end-warmups",
     "check-blacklists",
+    "keep-tls-results",
+    "send-tls-reports",
   ]);
 });
 

@@ -134,6 +134,39 @@ describe("a notice", () => {
   });
 });
 
+describe("a report to another", () => {
+  const report = {
+    subject: "Report Domain: x.test",
+    text: "Hello\n",
+    headers: [["TLS-Report-Domain", "x.test"]] as [string, string][],
+    reportType: "tlsrpt",
+    file: { filename: "r.json.gz", contentType: "application/tlsrpt+gzip", bytes: Buffer.from("gz") },
+  };
+  const to = { local: "tls", domain: "x.test", ascii: "x.test", email: "tls@x.test" };
+
+  test("is signed multipart/report mail of the operations account", async () => {
+    const key = await generateDkimKey("ed25519-sha256");
+    const domain = makeDomain("ok.test", { dkimKeys: [makeDkimKey({ privatePem: key.privatePem })] });
+    const { store, notices } = makeRig({ from: "svc@ok.test", domain, email: null });
+    expect(await notices.report(to, report)).toBe(true);
+    expect(store.last()).toMatchObject({
+      message: { accountKey: 5, from: "svc@ok.test", subject: "Report Domain: x.test" },
+      recipients: [{ to: "tls@x.test" }],
+    });
+    const text = store.bytes().toString();
+    expect(text).toMatch(/^DKIM-Signature:/);
+    expect(text).toContain('\r\nContent-Type: multipart/report; report-type="tlsrpt";\r\n boundary=');
+    expect(text).toContain("\r\nContent-Type: application/tlsrpt+gzip\r\n");
+    expect(text).toContain("\r\nTLS-Report-Domain: x.test\r\n");
+  });
+
+  test("is not sent where it could not be signed", async () => {
+    const { store, notices } = makeRig({ from: "svc@other.test", domain: makeDomain("ok.test") });
+    expect(await notices.report(to, report)).toBe(false);
+    expect(store.accepted).toEqual([]);
+  });
+});
+
 describe("the operator gets a notice", () => {
   test("once a cause and hour, and again after it", async () => {
     const { store, clock, notices } = makeRig();

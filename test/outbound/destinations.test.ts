@@ -24,7 +24,13 @@ function makeRig(
   const rig: { route: Route; gone?: boolean; families: Family[] | null; sources: PoolSources } = {
     families: [4, 6],
     sources: systemSources,
-    route: { kind: "hosts", group: "x.test", hosts: [{ host: "mx.x.test", preference: 10 }] },
+    route: {
+      kind: "hosts",
+      group: "x.test",
+      hosts: [{ host: "mx.x.test", preference: 10 }],
+      authenticated: false,
+      mtaSts: null,
+    },
   };
   const destinations = createDestinations({
     delivery: {

@@ -17,6 +17,7 @@ import * as listings from "../../src/store/sqlite/schema/listings.ts";
 import * as messages from "../../src/store/sqlite/schema/messages.ts";
 import * as statistics from "../../src/store/sqlite/schema/statistics.ts";
 import * as suppressions from "../../src/store/sqlite/schema/suppressions.ts";
+import * as tls from "../../src/store/sqlite/schema/tls.ts";
 import { newDirectory } from "./fixtures.ts";
 
 const tables: SQLiteTable[] = [
@@ -28,6 +29,7 @@ const tables: SQLiteTable[] = [
   messages,
   statistics,
   suppressions,
+  tls,
 ].flatMap((file) => Object.values(file));
 
 let dataDir: string;

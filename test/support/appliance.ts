@@ -63,6 +63,8 @@ export interface ApplianceOptions {
   config?: Record<string, unknown>;
   /** Where the data lives; by default a folder of the test's own. */
   dataDir?: string;
+  /** Of its process. */
+  env?: Record<string, string>;
 }
 
 /** Below the ports that a kernel gives to connections, which could take one while the appliance that it is for is down. */
@@ -120,7 +122,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
     const args = ["-c", 'ulimit -c 0; exec "$0" "$@"', program, "serve", "--config", configFile];
     child = spawn("/bin/sh", [...args, "--socket", socket], {
       stdio: ["ignore", "ignore", "pipe"],
-      env: { ...process.env, SVC_LOG_LEVEL: "info" },
+      env: { ...process.env, SVC_LOG_LEVEL: "info", ...options.env },
     });
     child.stderr?.on("data", (chunk: Buffer) => (log = (log + chunk.toString()).slice(-200_000)));
     await ready(child, socket, () => log);

@@ -9,9 +9,9 @@ import type { Server, Socket as TcpSocket } from "node:net";
 import { Packet } from "dns2";
 import type { Question, Resource } from "dns2";
 
-export type RecordType = "MX" | "A" | "AAAA" | "TXT" | "CNAME" | "PTR";
+export type RecordType = "MX" | "A" | "AAAA" | "TXT" | "CNAME" | "PTR" | "TLSA";
 
-/** `{ "a.test": { MX: ["10 mx.a.test"], A: ["127.0.0.1"] } }`; a null MX is `"0 ."`. */
+/** `{ "a.test": { MX: ["10 mx.a.test"], A: ["127.0.0.1"] } }`; a null MX is `"0 ."`, a TLSA `"3 1 1 <hex>"`. */
 export type Records = Record<string, Partial<Record<RecordType, string[]>>>;
 
 export type Failure =
@@ -128,7 +128,9 @@ export async function startDnsServer(records: Records = {}): Promise<DnsServer> 
   };
 }
 
-const recordTypes: readonly RecordType[] = ["MX", "A", "AAAA", "TXT", "CNAME", "PTR"];
+const recordTypes: readonly RecordType[] = ["MX", "A", "AAAA", "TXT", "CNAME", "PTR", "TLSA"];
+/** dns2 does not know TLSA, and takes its data as bytes. */
+const codeOf = (type: RecordType): number => (type === "TLSA" ? 52 : Packet.TYPE[type]);
 const closed: Buffer[] = [];
 
 /** Both transports on one port: UDP takes any, TCP the same, again where that one is taken. */
@@ -209,7 +211,7 @@ function answer(
 /** Answers as a recursive resolver does: the chain of aliases, then what its end has; else the SOA of a negative answer. */
 function fill(zone: Zone, reply: Packet, question: Question): void {
   if (zone.authenticated) Object.assign(reply.header, { ad: 1 });
-  const wanted = recordTypes.find((type) => Packet.TYPE[type] === question.type);
+  const wanted = recordTypes.find((type) => codeOf(type) === question.type);
   let name = clean(question.name);
   for (let hops = 0; hops < 20; hops++) {
     const types = zone.names.get(name);
@@ -232,7 +234,7 @@ function fill(zone: Zone, reply: Packet, question: Question): void {
 }
 
 function resource(name: string, type: RecordType, value: string, ttl: number): Resource {
-  const base = { name, type: Packet.TYPE[type], class: Packet.CLASS.IN, ttl };
+  const base = { name, type: codeOf(type), class: Packet.CLASS.IN, ttl };
   switch (type) {
     case "A":
     case "AAAA":
@@ -242,6 +244,11 @@ function resource(name: string, type: RecordType, value: string, ttl: number): R
       return new Packet.Resource({ ...base, domain: value });
     case "TXT":
       return new Packet.Resource({ ...base, data: value.match(/[^]{1,255}/g) ?? [""] });
+    case "TLSA": {
+      const [usage, selector, matching, data = ""] = value.split(/\s+/, 4);
+      const head = Buffer.from([Number(usage), Number(selector), Number(matching)]);
+      return new Packet.Resource({ ...base, data: Buffer.concat([head, Buffer.from(data, "hex")]) });
+    }
     case "MX": {
       const [preference, exchange] = value.split(/\s+/, 2);
       return new Packet.Resource({ ...base, priority: Number(preference), exchange: exchange ?? "" });
@@ -282,7 +289,7 @@ function forge(
   const forged = Packet.createResponseFromRequest(query);
   Object.assign(forged.header, { ra: 1, ...header });
   forged.questions = [new Packet.Question(question)];
-  const type = recordTypes.find((each) => Packet.TYPE[each] === question.type) ?? "A";
+  const type = recordTypes.find((each) => codeOf(each) === question.type) ?? "A";
   const lies: Record<RecordType, string> = {
     MX: "0 evil.test",
     A: "192.0.2.66",
@@ -290,6 +297,7 @@ function forge(
     TXT: "evil",
     CNAME: "evil.test",
     PTR: "evil.test",
+    TLSA: "3 1 1 00",
   };
   forged.answers.push(resource(clean(question.name), type, lies[type], 3600));
   return forged.toBuffer();

@@ -27,9 +27,17 @@ export interface WorldOptions {
   domains: Record<string, string>;
   config?: Record<string, unknown>;
   dataDir?: string;
+  /** Of the appliance's process. */
+  env?: Record<string, string>;
 }
 
-export async function startWorld({ port, domains, config = {}, dataDir }: WorldOptions): Promise<World> {
+export async function startWorld({
+  port,
+  domains,
+  config = {},
+  dataDir,
+  env = {},
+}: WorldOptions): Promise<World> {
   const dns = await startDnsServer();
   const receivers: Record<string, Receiver> = {};
   for (const [domain, address] of Object.entries(domains)) {
@@ -39,6 +47,7 @@ export async function startWorld({ port, domains, config = {}, dataDir }: WorldO
   }
   const outbound = { port, allow_networks: ["127.0.0.0/8"], retry: ["1s"], ...asObject(config["outbound"]) };
   const svc = await startAppliance({
+    env,
     config: { dns: { servers: [dns.server] }, ...config, outbound },
     ...(dataDir === undefined ? {} : { dataDir }),
   });

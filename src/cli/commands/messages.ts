@@ -143,15 +143,19 @@ function recipientsOf(message: Row): Row[] {
   return Array.isArray(recipients) ? (recipients as Row[]) : [];
 }
 
+function shownTls(tls: unknown): string {
+  if (tls === null || typeof tls !== "object") return "in clear";
+  const { version, policy } = tls as Row;
+  const session = typeof version === "string" ? version : "no TLS";
+  return typeof policy === "string" && policy !== "none" ? `${session}, policy ${policy}` : session;
+}
+
 function showAttempt(cli: Cli, attempt: Row): void {
   const road = [attempt["host"], attempt["address"]].filter((part) => typeof part === "string").join(" ");
-  const tls =
-    attempt["tls"] === null || typeof attempt["tls"] !== "object"
-      ? "in clear"
-      : cell((attempt["tls"] as Row)["version"]);
+  const tls = shownTls(attempt["tls"]);
   cli.out.line(
     `${cell(attempt["started_at"])}  ${cell(attempt["recipient"])}  attempt ${cell(attempt["attempt"])}: ${cell(attempt["outcome"])}` +
-      (road === "" ? "" : `  ${road}, ${tls}`),
+      (road === "" && tls === "in clear" ? "" : `  ${[road, tls].filter((part) => part !== "").join(", ")}`),
   );
   const dialogue = Array.isArray(attempt["dialogue"]) ? (attempt["dialogue"] as Row[]) : [];
   for (const { at_ms: ms, from, text } of dialogue)

@@ -46,7 +46,7 @@ function show(cli: Cli, json: Row): void {
       "tls",
       tls === null
         ? null
-        : `${cell(tls["version"])}, ${tls["verified"] === true ? "verified" : "not verified"}, policy ${cell(tls["policy"])}`,
+        : `${tls["version"] === null ? "no TLS" : cell(tls["version"])}, ${tls["verified"] === true ? "verified" : "not verified"}, policy ${cell(tls["policy"])}`,
     ],
     ["outcome", json["outcome"]],
     ["classification", json["classification"]],

@@ -210,6 +210,18 @@ CREATE TABLE audit (
 CREATE INDEX audit_time ON audit (at);
 CREATE UNIQUE INDEX audit_uses ON audit (actor, source_ip, at / 86400000) WHERE action IN ('keys.used', 'smtp_credentials.used');
 `,
+  // What is known of the TLS of recipient domains.
+  `
+CREATE TABLE mta_sts_policies (
+  domain TEXT NOT NULL PRIMARY KEY, id TEXT NOT NULL, mode TEXT NOT NULL, mx TEXT NOT NULL,
+  fetched_at INTEGER NOT NULL, expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX mta_sts_policies_expiry ON mta_sts_policies (expires_at);
+CREATE TABLE tls_results (
+  day INTEGER NOT NULL, domain TEXT NOT NULL, policy TEXT NOT NULL, failure TEXT NOT NULL, reason TEXT NOT NULL,
+  sessions INTEGER NOT NULL, PRIMARY KEY (day, domain, policy, failure)
+) STRICT, WITHOUT ROWID;
+`,
   // The appliance's own.
   `
 CREATE TABLE boots (

@@ -15,6 +15,7 @@ import { ipPools } from "./ip-pools.ts";
 import { listings } from "./listings.ts";
 import { maintenance } from "./maintenance.ts";
 import { messages } from "./messages.ts";
+import { mtaSts } from "./mta-sts.ts";
 import type { Parts, Writing } from "./noun.ts";
 import { nxdomainRechecks } from "./nxdomain-rechecks.ts";
 import { queue } from "./queue.ts";
@@ -29,6 +30,7 @@ import { shaping } from "./shaping.ts";
 import { smtpCredentials } from "./smtp-credentials.ts";
 import { statistics } from "./statistics.ts";
 import { suppressions } from "./suppressions.ts";
+import { tlsResults } from "./tls-results.ts";
 import { warmups } from "./warmups.ts";
 import { webhooks } from "./webhooks.ts";
 
@@ -46,6 +48,7 @@ const nouns = {
   listings,
   maintenance,
   messages,
+  mtaSts,
   nxdomainRechecks,
   queue,
   queueEntries,
@@ -59,6 +62,7 @@ const nouns = {
   smtpCredentials,
   statistics,
   suppressions,
+  tlsResults,
   warmups,
   webhooks,
 };

@@ -11,6 +11,7 @@ import { engineContract } from "./engine.ts";
 import { eventContract } from "./events.ts";
 import { listingContract } from "./listings.ts";
 import { messageListContract } from "./message-lists.ts";
+import { mtaStsContract } from "./mta-sts.ts";
 import { queueContract } from "./queue.ts";
 import { queueEntryContract } from "./queue-entries.ts";
 import { reportContract } from "./reports.ts";
@@ -20,6 +21,7 @@ import { shapingContract } from "./shaping.ts";
 import { smtpCredentialContract } from "./smtp-credentials.ts";
 import { suppressionContract } from "./suppressions.ts";
 import { textContract } from "./text.ts";
+import { tlsResultContract } from "./tls-results.ts";
 import { warmupContract } from "./warmups.ts";
 import { webhookContract } from "./webhooks.ts";
 import type { OpenStore } from "./opened.ts";
@@ -35,6 +37,7 @@ const contracts = [
   eventContract,
   listingContract,
   messageListContract,
+  mtaStsContract,
   queueContract,
   queueEntryContract,
   reportContract,
@@ -44,6 +47,7 @@ const contracts = [
   smtpCredentialContract,
   suppressionContract,
   textContract,
+  tlsResultContract,
   warmupContract,
   webhookContract,
 ];

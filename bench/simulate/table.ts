@@ -1,0 +1,99 @@
+// The days as Markdown tables, and the backlog over time as lines of characters.
+import { hourMs, minuteMs } from "../../src/clock.ts";
+import { attemptsOf, sampleMs, type Day, type Row } from "./ledger.ts";
+import { dayEndMs } from "./traffic.ts";
+
+export interface Played {
+  addresses: number;
+  day: Day;
+}
+
+interface Column {
+  head: string;
+  value(row: Row): string;
+}
+
+const whole = (value: number): string => Math.round(value).toLocaleString("en-US");
+const percent = (part: number, all: number): string =>
+  all === 0 ? "-" : `${((100 * part) / all).toFixed(1)} %`;
+
+/** Two figures: `40 s`, `12 min`, `3.4 h`. */
+export function spanOf(ms: number): string {
+  if (ms < minuteMs) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  if (ms < 2 * hourMs) return `${Math.round(ms / minuteMs)} min`;
+  return `${(ms / hourMs).toFixed(1)} h`;
+}
+
+export const countOf = (addresses: number): string =>
+  addresses === 1 ? "1 address" : `${addresses} addresses`;
+
+const timeOfDay = (ms: number): string => {
+  const minutes = Math.round(ms / minuteMs);
+  const day = minutes >= 24 * 60 ? `+${Math.floor(minutes / (24 * 60))}d ` : "";
+  return `${day}${String(Math.floor(minutes / 60) % 24).padStart(2, "0")}:${String(minutes % 60).padStart(2, "0")}`;
+};
+
+function drained(row: Row): string {
+  if (row.left > 0) return "not";
+  return row.drainedAt <= dayEndMs ? "in the day" : `+ ${spanOf(row.drainedAt - dayEndMs)}`;
+}
+
+function peakOf(samples: readonly number[]): { most: number; at: number } {
+  let [most, at] = [0, 0];
+  for (const [i, here] of samples.entries()) if (here > most) [most, at] = [here, i * sampleMs];
+  return { most, at };
+}
+
+const columns: Column[] = [
+  { head: "accepted", value: (row) => whole(row.accepted) },
+  { head: "bounced", value: (row) => whole(row.bounced) },
+  { head: "expired", value: (row) => whole(row.expired) },
+  { head: "retries", value: (row) => whole(row.retries) },
+  { head: "greylisted", value: (row) => whole(row.attempts.greylisted) },
+  { head: "timed out", value: (row) => whole(row.attempts.timed_out) },
+  { head: "refused", value: (row) => whole(row.attempts.rate_limited) },
+  { head: "of attempts", value: (row) => percent(row.attempts.rate_limited, attemptsOf(row)) },
+  { head: "most backlog", value: (row) => whole(peakOf(row.backlog).most) },
+  { head: "at", value: (row) => timeOfDay(peakOf(row.backlog).at) },
+  { head: "p50", value: (row) => spanOf(row.delays.p50) },
+  { head: "p95", value: (row) => spanOf(row.delays.p95) },
+  { head: "p99", value: (row) => spanOf(row.delays.p99) },
+  { head: "drained", value: drained },
+];
+
+/** A table of one day, a line a provider. */
+export function tableOf({ addresses, day }: Played): string {
+  const named = [...day.rows, { name: "**all**", row: day.total }];
+  const lines = named.map(({ name, row }) => [name, ...columns.map(({ value }) => value(row))]);
+  const head = ["", ...columns.map((column) => column.head)];
+  const widths = head.map((cell, i) => Math.max(cell.length, ...lines.map((line) => line[i]?.length ?? 0)));
+  const lineOf = (cells: string[]): string =>
+    `| ${cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join(" | ")} |`;
+  const rule = `| ${widths.map((width, i) => (i === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
+  return [`### ${countOf(addresses)}`, "", lineOf(head), rule, ...lines.map(lineOf)].join("\n");
+}
+
+const levels = [..."▁▂▃▄▅▆▇█"];
+
+/** The backlog of each provider, a character an hour, each line to its own scale. */
+export function linesOf({ addresses, day }: Played): string {
+  const hours = Math.min(96, Math.ceil(lastWaiting(day) / hourMs) + 1);
+  const perHour = hourMs / sampleMs;
+  const lines = [...day.rows, { name: "all", row: day.total }].map(({ name, row }) => {
+    const { most } = peakOf(row.backlog);
+    const marks = Array.from({ length: hours }, (_, hour) => {
+      const here = Math.max(0, ...row.backlog.slice(hour * perHour, (hour + 1) * perHour));
+      return here === 0 ? " " : levels[Math.min(7, Math.floor((8 * here) / (most + 1)))];
+    });
+    return `  ${name.padEnd(10)} ${marks.join("")} ${whole(most)}`;
+  });
+  return [`Backlog by the hour, ${countOf(addresses)}; the most of each line at its end:`, ...lines].join(
+    "\n",
+  );
+}
+
+/** The last time at which a hundredth of the day's mail waits, at least the day's end; milliseconds from midnight. */
+export function lastWaiting({ total }: Day): number {
+  const last = total.backlog.findLastIndex((here) => here * 100 >= total.accepted);
+  return Math.max(dayEndMs, (last + 1) * sampleMs);
+}

@@ -1,0 +1,31 @@
+// What is known of the TLS of recipient domains.
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { MtaStsMode } from "../../../model/mta-sts.ts";
+
+/** MTA-STS policies as they were fetched last; `mx` is JSON. */
+export const mtaStsPolicies = sqliteTable(
+  "mta_sts_policies",
+  {
+    domain: text("domain").primaryKey(),
+    id: text("id").notNull(),
+    mode: text("mode").$type<MtaStsMode>().notNull(),
+    mx: text("mx").notNull(),
+    fetchedAt: integer("fetched_at").notNull(),
+    expiresAt: integer("expires_at").notNull(),
+  },
+  (table) => [index("mta_sts_policies_expiry").on(table.expiresAt)],
+);
+
+/** Sessions by what their TLS came to, until they were reported; `policy` and `failure` are JSON, an empty failure is none. */
+export const tlsResults = sqliteTable(
+  "tls_results",
+  {
+    day: integer("day").notNull(),
+    domain: text("domain").notNull(),
+    policy: text("policy").notNull(),
+    failure: text("failure").notNull(),
+    reason: text("reason").notNull(),
+    sessions: integer("sessions").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.day, table.domain, table.policy, table.failure] })],
+);
