@@ -1,7 +1,8 @@
 // One HTTPS request to a host that a recipient domain names: an MTA-STS policy, a TLS report. The domain is a customer's
 // choice and its DNS says where we connect, so only addresses are dialled that mail may be sent to (public ones and
 // outbound.allow_networks), as they were looked up; the certificate must be valid for the host; redirects are not followed;
-// the answer is at most 64 KB, and the whole takes at most a minute. Webhooks have a client of their own (webhooks/post.ts).
+// the answer is at most 64 KB, and the whole takes at most a minute. Answers that announce another one (1xx) are few; a
+// switch to another protocol is none. Webhooks have a client of their own (webhooks/post.ts).
 import { isIP } from "node:net";
 import type { LookupFunction } from "node:net";
 import { request } from "node:https";
@@ -16,6 +17,8 @@ const longestBytes = 64 * 1024;
 const timeoutMs = 60_000;
 /** Of the host; the others are not tried. */
 const maxAddresses = 4;
+/** Answers of 1xx before the answer: a server may send any number, and each costs the loop a moment. */
+const maxInformational = 10;
 
 export interface HttpsDeps {
   resolver: Pick<Resolver, "a" | "aaaa">;
@@ -72,17 +75,28 @@ export function createHttps({ resolver, allowNetworks, secureContext, clock }: H
     };
     const { promise, resolve, reject } = Promise.withResolvers<HttpsAnswer>();
     const sent = request({ ...asked, host, lookup, agent: false, ...tls });
-    const deadline = clock.after(timeoutMs, () =>
-      sent.destroy(new Error(`no whole answer within ${timeoutMs / 1000} s`)),
-    );
+    const giveUp = (why: string): void => {
+      const error = new Error(why);
+      reject(error); // a request whose socket is gone says nothing of its own
+      sent.destroy(error);
+    };
+    const deadline = clock.after(timeoutMs, () => giveUp(`no whole answer within ${timeoutMs / 1000} s`));
+    let informational = 0;
     sent.on("error", reject);
+    sent.on("upgrade", (_answer, socket) => {
+      socket.destroy();
+      giveUp("the answer switches to another protocol");
+    });
+    sent.on("information", () => {
+      if (++informational > maxInformational) giveUp("too many answers of 1xx");
+    });
     sent.on("response", (answer) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
       answer.on("error", reject);
       answer.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > longestBytes) sent.destroy(new Error(`the answer is longer than ${longestBytes} bytes`));
+        if (bytes > longestBytes) giveUp(`the answer is longer than ${longestBytes} bytes`);
         else chunks.push(chunk);
       });
       answer.on("end", () =>

@@ -100,6 +100,26 @@ test.each([
   await failed;
 });
 
+test("a host that switches to another protocol has no policy, and does not leave the fetch open", async () => {
+  host.answer((response) =>
+    response.socket?.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+  );
+  await expect(fetching()).rejects.toThrow("switches to another protocol");
+  expect(clock.pending).toBe(0);
+});
+
+test("a few answers of 1xx may come first, and no more", async () => {
+  const hints = (count: number): void =>
+    host.answer((response) => {
+      for (let i = 0; i < count; i++) response.socket?.write("HTTP/1.1 103 Early Hints\r\n\r\n");
+      response.end("plain");
+    });
+  hints(10);
+  expect(await fetching()).toBe("plain");
+  hints(11);
+  await expect(fetching()).rejects.toThrow("too many answers of 1xx");
+});
+
 test("it ends at once where it is given up", async () => {
   const abort = new AbortController();
   let asked = (): void => undefined;
