@@ -1,8 +1,11 @@
-// The report of one UTC day to one domain (RFC 8460 §4.4): JSON, gzip. Pure.
-import { gzipSync } from "node:zlib";
+// The report of one UTC day to one domain (RFC 8460 §4.4): JSON, gzip, which runs outside of the event loop.
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { dayMs } from "../clock.ts";
 import type { ReportedPolicy, TlsResultCount } from "../model/tls-result.ts";
 import type { TlsResultDay } from "../store/store.ts";
+
+const compressed = promisify(gzip);
 
 export interface TlsReport {
   id: string;
@@ -12,11 +15,11 @@ export interface TlsReport {
 }
 
 /** `hostname`: ours, as submitter; `contact`: an address of the operator. */
-export function tlsReport(
+export async function tlsReport(
   { day, domain }: TlsResultDay,
   counts: TlsResultCount[],
   { hostname, contact }: { hostname: string; contact: string },
-): TlsReport {
+): Promise<TlsReport> {
   const start = day * dayMs;
   const end = start + dayMs - 1000;
   const time = (ms: number): string => new Date(ms).toISOString().replace(".000", "");
@@ -31,7 +34,7 @@ export function tlsReport(
   return {
     id,
     filename: `${hostname}!${domain}!${start / 1000}!${end / 1000}.json.gz`,
-    gzip: gzipSync(JSON.stringify(body)),
+    gzip: await compressed(JSON.stringify(body)),
   };
 }
 

@@ -72,7 +72,7 @@ export function createTlsReports(deps: TlsReportsDeps): TlsReports {
     if (answer.kind === "failed") return false;
     const addresses = answer.kind === "found" ? reportAddresses(answer.records) : [];
     if (addresses.length === 0) return true;
-    const report = tlsReport(of, await store.tlsResults(of), { hostname, contact });
+    const report = await tlsReport(of, await store.tlsResults(of), { hostname, contact });
     let taken = false;
     for (const to of addresses) {
       const key = to.kind === "mailto" ? to.address.email.toLowerCase() : to.url.host;

@@ -5,7 +5,7 @@ import { dayMs, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { parseAddress, rcptTo } from "../mail/address.ts";
 import type { Job } from "../model/queued-recipient.ts";
-import type { TlsResult, TlsResultCount } from "../model/tls-result.ts";
+import type { ReportedPolicy, TlsResult, TlsResultCount } from "../model/tls-result.ts";
 import type { HasJobs } from "../service.ts";
 import type { Store } from "../store/store.ts";
 
@@ -15,6 +15,8 @@ const mostOfDomain = 200;
 /** Of one write. */
 const mostRows = 500;
 const longestReason = 300;
+/** Of a policy's lines or TLSA records, and of its MX hosts: domains choose how long those are. */
+const longestList = 4_096;
 
 export interface TlsResults extends HasJobs {
   note(result: TlsResult): void;
@@ -66,14 +68,26 @@ export function createTlsResults({
     keep,
     note(result) {
       const day = Math.floor(clock.now() / dayMs);
-      const { domain, policy, failure } = result;
+      const { domain, failure } = result;
+      const policy = bounded(result.policy);
       const key = `${day} ${domain} ${JSON.stringify([policy, failure])}`;
       const known = counts.get(key);
       if (known) return void (known.sessions += 1);
       if (bytes + 2 * key.length > mostBytes) return void (leftOut += 1);
       bytes += 2 * key.length;
-      counts.set(key, { ...result, reason: result.reason.slice(0, longestReason), day, sessions: 1 });
+      counts.set(key, { ...result, policy, reason: result.reason.slice(0, longestReason), day, sessions: 1 });
     },
     jobs: [{ name: "keep-tls-results", cron: "* * * * *", run: keep }],
   };
+}
+
+function bounded(policy: ReportedPolicy): ReportedPolicy {
+  return { ...policy, strings: first(policy.strings), mxHosts: first(policy.mxHosts) };
+}
+
+/** The first of them, as many as `longestList` characters hold. */
+function first(texts: string[]): string[] {
+  let left = longestList;
+  const end = texts.findIndex((text) => (left -= text.length) < 0);
+  return end === -1 ? texts : texts.slice(0, end);
 }

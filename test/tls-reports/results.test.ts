@@ -55,6 +55,19 @@ test("results of any number of kinds take bounded memory, and a store that fails
   expect(rows).toBe(1501);
 });
 
+test("of a policy as long as its domain likes only the first lines are kept", async () => {
+  const written: TlsResultCount[] = [];
+  const { results } = made(async (counts) => void written.push(...counts));
+  const long = Array.from({ length: 1000 }, (_, i) => `mx: ${i}.${"a".repeat(60)}.test`);
+  results.note(result({ policy: { type: "sts", strings: long, domain: "x.test", mxHosts: long } }));
+  results.note(
+    result({ policy: { type: "tlsa", strings: ["f".repeat(9_000)], domain: "x.test", mxHosts: [] } }),
+  );
+  await results.keep();
+  expect(written.map(({ policy }) => policy.strings.length)).toEqual([57, 0]);
+  expect(Math.max(...written.map(({ policy }) => JSON.stringify(policy).length))).toBeLessThan(9_000);
+});
+
 test("a TLS report is the operations account's mail to anyone but the operator", () => {
   const isReport = tlsReportTest(5, "ops@Svc.test");
   const job = (accountKey: number, rcptTo: string) => ({ message: { accountKey }, rcptTo });
