@@ -7,6 +7,8 @@ import type { Parsed } from "../mail/address.ts";
 const maxAgeSeconds = 90 * 86_400;
 /** No more MX hosts of a domain are used. */
 const maxPatterns = 32;
+/** As long as the name of a host can be (RFC 1035 §2.3.4), with the `*.`. */
+const longestPattern = 255;
 
 /** Where the record of a domain stands. */
 export function mtaStsName(domain: string): string {
@@ -47,7 +49,12 @@ export function readPolicy(text: string): Parsed<MtaStsPolicy & { maxAgeSeconds:
   if (mode === undefined) return { ok: false, issue: "the policy has no mode that is known" };
   const age = fields.get("max_age") ?? "";
   if (!/^\d{1,10}$/.test(age)) return { ok: false, issue: "the policy has no max_age" };
-  if (mx.some((pattern) => !/^(\*\.)?([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}$/.test(pattern)))
+  if (
+    mx.some(
+      (pattern) =>
+        pattern.length > longestPattern || !/^(\*\.)?([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}$/.test(pattern),
+    )
+  )
     return { ok: false, issue: "the policy has an mx that is not a name" };
   if (mx.length > maxPatterns)
     return { ok: false, issue: `the policy has more than ${maxPatterns} mx fields` };

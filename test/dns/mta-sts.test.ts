@@ -51,6 +51,7 @@ test.each<[string, string]>([
   ["a wildcard in the middle", policy(["mx: mx.*.x.test"])],
   ["an mx with spaces", policy(["mx: a b"])],
   ["too many mx", policy(Array.from({ length: 40 }, (_, i) => `mx: m${i}.x.test`))],
+  ["an mx longer than a name", policy([`mx: ${"a.".repeat(127)}test`])],
   ["a web page", "<!doctype html><title>Not found</title>"],
   ["nothing", ""],
 ])("a policy with %s is none", (_what, text) => {
