@@ -204,12 +204,14 @@ async function build({
   const { allowNetworks } = config.outbound;
   const https = createHttps({ resolver, allowNetworks, secureContext, clock });
   const operations = await store.accountByName(operationsAccount);
+  // TLS reports are about no mail of our own: else the report to a domain would be about the report before it.
+  const isOwn = (account: number | string): boolean => account === operations?.key;
   const tlsResults = createTlsResults({ store, clock, log: log.component("tls-reports") });
   const mtaSts = createMtaSts({
     store,
     resolver,
     fetch: createFetch(https),
-    onFailed: tlsResults.note,
+    onFailed: (result, owner) => void (isOwn(owner) || tlsResults.note(result)),
     clock,
     log: log.component("mta-sts"),
   });
@@ -221,6 +223,7 @@ async function build({
     mailPorts: portsOf(mailListeners),
     mtaStsOf: mtaSts.policyOf,
     isTlsReport: tlsReportTest(operations?.key ?? null, config.operations.email),
+    isCounted: ({ message }) => !isOwn(message.accountKey),
     onTls: tlsResults.note,
     secureContext,
     clock,

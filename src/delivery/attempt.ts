@@ -99,11 +99,12 @@ async function walkHosts(
 
 /** The policy of the domain or of the host let no session begin. */
 function noteUndialled(
-  { onTls }: AttemptDeps,
+  { onTls, isCounted }: AttemptDeps,
   { job, route }: AttemptRequest,
   host: string,
   { kind, why }: { kind: "forbidden" | "failed"; why: string },
 ): void {
+  if (!isCounted(job)) return;
   const judged: Judged = { domain: job.domain, host, tls: { kind: "opportunistic" }, mtaSts: route.mtaSts };
   const problem: TlsProblem = kind === "forbidden" ? notNamed : { type: "dnssec-invalid", reason: why };
   onTls(tlsResult(judged, problem, { sendingIp: null, receivingIp: null }));

@@ -16,7 +16,7 @@ export interface HostTlsDeps {
   outbound: Pick<OutboundConfig, "tls" | "port" | "smartHost">;
   /** What the operator asks of TLS to a recipient domain in a group; undefined: `outbound.tls` holds. */
   tlsFor: (domain: string, group: string) => OutboundTls | undefined;
-  /** A TLS report: it is sent whatever the policies of its domain say, and is about no report (RFC 8460 §3). */
+  /** A TLS report: it is sent whatever the policies of its domain say (RFC 8460 §3). */
   isTlsReport: (job: AttemptJob) => boolean;
 }
 

@@ -29,7 +29,9 @@ export interface DeliveryDeps {
   /** What the operator asks of TLS to a recipient domain; undefined: `outbound.tls` holds. */
   tlsFor: HostTlsDeps["tlsFor"];
   isTlsReport: HostTlsDeps["isTlsReport"];
-  /** The TLS of a session with a mail host, or why none was begun; not of TLS reports, nor of a smart host. */
+  /** False: `onTls` is not called for its sessions. */
+  isCounted: AttemptDeps["isCounted"];
+  /** The TLS of a session with a mail host, or why none was begun; not of a smart host. */
   onTls: AttemptDeps["onTls"];
   /** Certificates that are trusted. */
   secureContext: () => SecureContext;
@@ -71,6 +73,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     resolver,
     tlsFor: deps.tlsFor,
     isTlsReport: deps.isTlsReport,
+    isCounted: deps.isCounted,
     onTls: deps.onTls,
     outbound,
     random,

@@ -6,7 +6,7 @@ import type { Outcome } from "../mail/outcome.ts";
 import type { TlsResult } from "../model/tls-result.ts";
 import type { Source } from "../pools/sources.ts";
 import type { Addresses } from "./addresses.ts";
-import type { AttemptRequest } from "./delivery.ts";
+import type { AttemptJob, AttemptRequest } from "./delivery.ts";
 import { Dialogue } from "./dialogue.ts";
 import { weights, type Failure } from "./failures.ts";
 import type { HeloHosts } from "./helo-hosts.ts";
@@ -28,6 +28,8 @@ export interface AttemptDeps extends HostTlsDeps {
   session: SessionDeps;
   outbound: OutboundConfig;
   random: () => number;
+  /** False: the TLS of its sessions is not reported. */
+  isCounted: (job: AttemptJob) => boolean;
   /** The TLS of a session, or why none was begun. */
   onTls: (result: TlsResult) => void;
   /** Called when an address of a pool is not one of this machine's. */
@@ -52,7 +54,7 @@ export function shareOf(group: string, { address }: Pick<Source, "address">): st
 }
 
 export function targetOf(
-  { outbound, addresses, session, isTlsReport }: AttemptDeps,
+  { outbound, addresses, session, isCounted }: AttemptDeps,
   { job, route, source: from }: AttemptRequest,
   host: string,
   { address, family }: HostAddress,
@@ -73,7 +75,7 @@ export function targetOf(
     source,
     tls,
     judged:
-      smartHost !== null || isTlsReport(job) ? null : { domain: job.domain, host, tls, mtaSts: route.mtaSts },
+      smartHost !== null || !isCounted(job) ? null : { domain: job.domain, host, tls, mtaSts: route.mtaSts },
   };
 }
 

@@ -37,8 +37,8 @@ export interface MtaStsDeps {
   store: Pick<Store, "mtaStsPolicy" | "putMtaStsPolicy">;
   resolver: Pick<Resolver, "txt">;
   fetch: FetchPolicy;
-  /** A policy is announced and could not be fetched. */
-  onFailed: (result: TlsResult) => void;
+  /** A policy is announced and could not be fetched for mail of the owner. */
+  onFailed: (result: TlsResult, owner: Owner) => void;
   clock: Clock;
   log: Log;
 }
@@ -86,7 +86,7 @@ export function createMtaSts({ store, resolver, fetch, onFailed, clock, log }: M
       void fetchNow(domain, id, owner, AbortSignal.any([abort.signal, stopping.signal]))
         .catch((error: unknown) => {
           failedAt.set(owner, `${domain} ${id}`, clock.monotonic());
-          if (!stopping.signal.aborted) onFailed(unfetched(domain, error));
+          if (!stopping.signal.aborted) onFailed(unfetched(domain, error), owner);
           log.info({ domain, id, why: String(error) }, "MTA-STS policy not fetched");
           return null;
         })

@@ -150,6 +150,7 @@ export function rig(options: RigOptions): Rig {
     mtaStsOf: () => Promise.resolve(null),
     tlsFor: () => undefined,
     isTlsReport: () => false,
+    isCounted: () => true,
     onTls: () => undefined,
     secureContext: createTrust(options.trusted),
     clock,

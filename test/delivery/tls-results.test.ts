@@ -33,7 +33,8 @@ async function results(
     mtaSts = null,
     zone = oneHost,
     report = false,
-  }: { mtaSts?: KeptMtaStsPolicy | null; zone?: Zone; report?: boolean } = {},
+    counted = true,
+  }: { mtaSts?: KeptMtaStsPolicy | null; zone?: Zone; report?: boolean; counted?: boolean } = {},
 ) {
   const receiver = await startReceiver(receives);
   const seen: TlsResult[] = [];
@@ -44,6 +45,7 @@ async function results(
     deps: {
       mtaStsOf: () => Promise.resolve(mtaSts),
       isTlsReport: () => report,
+      isCounted: () => counted,
       onTls: (result) => void seen.push(result),
     },
   });
@@ -150,6 +152,13 @@ test("DANE is reported with the records, and what was wrong with them", async ()
 });
 
 test("a TLS report is sent whatever the policies say, and nothing is reported about that", async () => {
-  const { seen, kind } = await results({}, { mtaSts: policy("enforce", "o.test"), report: true });
+  const mtaSts = policy("enforce", "o.test");
+  const { seen, kind } = await results({}, { mtaSts, report: true, counted: false });
   expect([kind, seen]).toEqual(["delivered", []]);
+});
+
+test("mail that is not counted keeps to the policies, and nothing is reported about it", async () => {
+  const mtaSts = policy("enforce", "o.test");
+  const { seen, kind } = await results({ tls: right }, { mtaSts, counted: false });
+  expect([kind, seen]).toEqual(["deferred", []]);
 });

@@ -1,5 +1,6 @@
 // When policies are fetched, how long they hold, and that one account's silent policy hosts delay no other's mail.
 import { beforeEach, expect, test } from "vitest";
+import type { Owner } from "../../src/fairness.ts";
 import type { DnsAnswer } from "../../src/dns/resolver.ts";
 import { silentLog } from "../../src/log.ts";
 import type { KeptMtaStsPolicy } from "../../src/model/mta-sts.ts";
@@ -21,6 +22,7 @@ let answer: (domain: string, signal: AbortSignal) => Promise<string>;
 let fetches: string[];
 let storeFails: boolean;
 let reported: TlsResult[];
+let reportedFor: Owner[];
 
 const texts = (id: string | undefined): DnsAnswer<string> =>
   dnsFails
@@ -43,7 +45,10 @@ const made = (): MtaSts =>
       fetches.push(domain);
       return answer(domain, signal);
     },
-    onFailed: (result) => void reported.push(result),
+    onFailed(result, owner) {
+      reported.push(result);
+      reportedFor.push(owner);
+    },
     clock,
     log: silentLog,
   });
@@ -58,7 +63,7 @@ beforeEach(() => {
   announced = { "x.test": "1" };
   [dnsFails, storeFails] = [false, false];
   answer = () => Promise.resolve(policyText("enforce", ["mail.x.test"]));
-  [fetches, reported] = [[], []];
+  [fetches, reported, reportedFor] = [[], [], []];
   mtaSts = made();
 });
 
@@ -136,6 +141,7 @@ test.each([
   answer = () => (error === null ? Promise.resolve("") : Promise.reject(error));
   await modeOf();
   await modeOf();
+  expect(reportedFor).toEqual([1]);
   expect(reported).toMatchObject([
     { domain: "x.test", policy: { type: "sts", domain: "x.test" }, failure: { type, mxHost: null } },
   ]);

@@ -64,3 +64,30 @@ test("a domain that asks for it gets the report of the day before, once, and non
   expect(receiver.mails.length).toBe(2);
   expect(program.failures).toEqual([]);
 });
+
+test("a report to a domain whose MTA-STS policy cannot be fetched causes no further report", async () => {
+  program.dns.set("y.test", "MX", ["10 mail.test"]);
+  program.dns.set("_mta-sts.y.test", "TXT", ["v=STSv1; id=1;"]);
+  program.dns.set("_smtp._tls.y.test", "TXT", ["v=TLSRPTv1; rua=mailto:tls@y.test"]);
+  const count = receiver.mails.length;
+  await program.admin("POST", "/v1/messages", {
+    from: "a@ok.test",
+    to: "ann@y.test",
+    subject: "x",
+    text: "x",
+  });
+  await receiver.waitForMails(count + 1);
+  const dayLater = async (): Promise<void> => {
+    const before = [await lastRun("keep-tls-results"), await lastRun("send-tls-reports")];
+    clock.skip(61_000);
+    await eventually(async () => (await lastRun("keep-tls-results")) !== before[0]);
+    clock.skip(25 * 3_600_000);
+    await eventually(async () => (await lastRun("send-tls-reports")) !== before[1]);
+  };
+  await dayLater();
+  await receiver.waitForMails(count + 2);
+  expect(receiver.mails.at(-1)?.rcptTo).toEqual(["tls@y.test"]);
+  await dayLater();
+  await dayLater();
+  expect(receiver.mails.length).toBe(count + 2);
+});
