@@ -71,6 +71,7 @@ export interface DnsblDeps {
 /** A check asks nothing again that is not as old as this. */
 const checkAgainMs = minuteMs;
 const runMs = 20_000;
+const nothing: Walked = { listings: [], changes: [] };
 
 export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
   const { store, resolver, clock, log, config, system } = deps;
@@ -109,9 +110,12 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
       .map((one) => ({ watched: one, before: listings.at(one.address, zone.zone) }))
       .filter(({ watched: { address }, before }) => isDue(before, address));
     const health = due.length === 0 ? null : await tests.health(zone);
-    if (health?.status !== "ok") return { listings: [], changes: [] };
+    if (health?.status !== "ok") return nothing;
     const taken = due.filter(({ watched: { address } }) => takes(zone, health, address));
-    return walkZone({ resolver, clock, isOver }, zone, taken);
+    const walked = await walkZone({ resolver, clock, isOver }, zone, taken);
+    if (walked.changes.every(({ delistedAt }) => delistedAt !== null)) return walked;
+    // A blocklist that closes may list every address from one hour to the next.
+    return (await tests.test(zone)).status === "ok" ? walked : nothing;
   };
 
   /** What is no longer watched; nothing while it is not known what is. */

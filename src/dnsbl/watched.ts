@@ -2,7 +2,7 @@
 // Behind NAT a pool has private addresses: receivers see the public addresses that the EHLO name has in the DNS, which it
 // must have there anyway (RFC 5321 §4.1.1.1). The same holds for the system's choice, by the server's hostname.
 import { isIP } from "node:net";
-import type { Clock } from "../clock.ts";
+import { minuteMs, type Clock } from "../clock.ts";
 import { isPublicAddress, parseHostAddress } from "../dns/networks.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { defaultPool, type Pool, type PoolAddress } from "../model/ip-pool.ts";
@@ -36,10 +36,12 @@ export interface Names {
 
 const mostAddressesOfName = 8;
 const namesAtOnce = 10;
+const failedAgainMs = 5 * minuteMs;
 
-/** `keptMs`: how often a name is looked up. A failed look-up changes nothing. */
+/** `keptMs`: how often a name is looked up. A failed look-up changes nothing, and is tried again sooner. */
 export function createNames(resolver: Pick<Resolver, "a" | "aaaa">, clock: Clock, keptMs: number): Names {
-  const known = new Map<string, { addresses: string[] | null; at: number }>();
+  /** `until`: on the monotonic clock. */
+  const known = new Map<string, { addresses: string[] | null; until: number }>();
   const keyOf = (name: string, family: 4 | 6): string => `${family} ${name.toLowerCase()}`;
 
   const look = async (name: string, family: 4 | 6): Promise<void> => {
@@ -53,7 +55,11 @@ export function createNames(resolver: Pick<Resolver, "a" | "aaaa">, clock: Clock
       })
       .slice(0, mostAddressesOfName);
     const before = known.get(key)?.addresses ?? null;
-    known.set(key, { addresses: answer.kind === "failed" ? before : addresses, at: clock.monotonic() });
+    const failed = answer.kind === "failed";
+    known.set(key, {
+      addresses: failed ? before : addresses,
+      until: clock.monotonic() + (failed ? Math.min(failedAgainMs, keptMs) : keptMs),
+    });
   };
 
   return {
@@ -62,8 +68,8 @@ export function createNames(resolver: Pick<Resolver, "a" | "aaaa">, clock: Clock
       const wanted = new Map(names.map(({ name, family }) => [keyOf(name, family), { name, family }]));
       for (const key of known.keys()) if (!wanted.has(key)) known.delete(key);
       const due = [...wanted].filter(([key]) => {
-        const at = known.get(key)?.at;
-        return at === undefined || clock.monotonic() - at >= keptMs;
+        const until = known.get(key)?.until;
+        return until === undefined || clock.monotonic() >= until;
       });
       for (let from = 0; from < due.length && !isOver(); from += namesAtOnce)
         await Promise.all(

@@ -392,3 +392,29 @@ test("the job runs at a second of its own", async () => {
   const b = await bench();
   expect((await b.start()).jobs).toMatchObject([{ name: "check-blacklists", cron: "30 * * * * *" }]);
 });
+
+test("a zone that closes and lists every address makes no event", async () => {
+  const b = await bench();
+  await b.add("11.22.33.44");
+  const dnsbl = await b.start();
+  await runOf(dnsbl);
+  b.records.set("1.0.0.127.bl.test", ["127.0.0.2"]);
+  b.records.set("44.33.22.11.bl.test", ["127.0.0.2"]);
+  for (let i = 0; i < 30; i++) {
+    await b.clock.advance(hour);
+    await runOf(dnsbl);
+  }
+  expect([await b.events(), (await addressIn(b))?.blacklists]).toEqual([[], []]);
+  expect(dnsbl.zones()[0]?.tested?.health.status).toBe("broken");
+});
+
+test("a host name that cannot be looked up at the start is asked for again soon", async () => {
+  const b = await bench();
+  b.records.set("mail.test", "silent");
+  const dnsbl = await b.start();
+  await runOf(dnsbl);
+  b.records.set("mail.test", ["11.22.33.44"]);
+  await b.clock.advance(5 * 60_000);
+  await runOf(dnsbl);
+  expect(dnsbl.listings().map(({ address }) => address)).toEqual(["11.22.33.44"]);
+});
