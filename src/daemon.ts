@@ -452,12 +452,13 @@ async function build({
     async stop() {
       unsubscribe();
       mtaSts.stop();
-      tlsReports.stop();
+      const reported = tlsReports.stop();
       await delivery.stop();
       await tlsResults.keep();
       await signing.stop();
       await parsing.stop();
       resolver.stop();
+      await reported;
     },
   };
   return {

@@ -2,6 +2,7 @@
 // looked up only where the DNS vouches for the MX and the addresses that led there (RFC 7672 §2.2). A look-up that fails
 // may be an attack, so the host is left out then (RFC 7672 §2.1.1).
 import type { OutboundConfig } from "../config.ts";
+import { queryableName } from "../dns/message.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { tlsaName } from "../dns/tlsa.ts";
 import type { Owner } from "../fairness.ts";
@@ -58,7 +59,9 @@ async function tlsaOf(
   owner: Owner,
 ): Promise<Tlsa> {
   for (const base of names) {
-    const answer = await resolver.tlsa(tlsaName(base, port), owner);
+    const name = tlsaName(base, port);
+    if (!queryableName(name)) continue; // too long to have records
+    const answer = await resolver.tlsa(name, owner);
     if (answer.kind === "failed") return answer;
     if (answer.kind === "found" && answer.authenticated)
       return { kind: "known", tlsa: { base, records: answer.records } };

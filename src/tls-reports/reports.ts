@@ -23,7 +23,8 @@ const givenUpDays = 3;
 export interface TlsReports extends HasJobs {
   /** Reports of the days that are over. */
   run(): Promise<void>;
-  stop(): void;
+  /** Ends the run under way; resolves once what it has handed over is noted. */
+  stop(): Promise<void>;
 }
 
 export interface TlsReportsDeps {
@@ -85,7 +86,7 @@ export function createTlsReports(deps: TlsReportsDeps): TlsReports {
     return taken;
   };
 
-  const run = async (): Promise<void> => {
+  const runOnce = async (): Promise<void> => {
     const today = Math.floor(clock.now() / dayMs);
     const sent = new Map<string, number>();
     let after: TlsResultDay | null = null;
@@ -104,9 +105,15 @@ export function createTlsReports(deps: TlsReportsDeps): TlsReports {
     }
   };
 
+  let running = Promise.resolve();
+  const run = (): Promise<void> => (running = runOnce());
+
   return {
     run,
-    stop: () => stopping.abort(),
+    async stop() {
+      stopping.abort();
+      await running.catch(() => undefined); // thrown to the job
+    },
     jobs: [{ name: "send-tls-reports", cron: "23 * * * *", run }],
   };
 }

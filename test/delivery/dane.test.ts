@@ -196,3 +196,16 @@ test("a kept connection serves the next mail to the host, and none once its reco
   zone["mail.test"] = { a: ["127.0.0.1"], secure: true, tlsa: [tlsaOf(another.cert, 3)] };
   expect(await made.send("c@x.test")).toMatchObject(refused);
 });
+
+test("a host whose name leaves no room for that of its TLSA records has none", async () => {
+  const long = `${`${"a".repeat(60)}.`.repeat(4)}test`;
+  const receiver = await startReceiver({ tls: own });
+  open.push(() => receiver.stop());
+  const zone: Zone = {
+    "x.test": { mx: [`10 ${long}`], secure: true },
+    [long]: { a: ["127.0.0.1"], secure: true, tlsaFails: true },
+  };
+  const made = rig({ port: receiver.port, zone });
+  open.push(() => made.delivery.stop());
+  expect(await made.send("a@x.test")).toMatchObject({ kind: "delivered" });
+});

@@ -35,6 +35,8 @@ let mails: { to: string; report: Report }[];
 let posts: HttpsRequest[];
 let signed: boolean;
 let status: number;
+/** The store removes nothing before it. */
+let written: Promise<void>;
 let reports: TlsReports;
 
 const before = (a: TlsResultDay, b: TlsResultDay): boolean =>
@@ -45,6 +47,7 @@ beforeEach(() => {
   counts = [];
   records = {};
   [mails, posts, signed, status] = [[], [], true, 200];
+  written = Promise.resolve();
   reports = createTlsReports({
     store: {
       tlsResultDays: async (end, after, limit) => {
@@ -54,6 +57,7 @@ beforeEach(() => {
       },
       tlsResults: async (of) => counts.filter((one) => one.day === of.day && one.domain === of.domain),
       removeTlsResults: async (days) => {
+        await written;
         counts = counts.filter((one) => !days.some((of) => one.day === of.day && one.domain === of.domain));
       },
     },
@@ -204,4 +208,17 @@ test("domains that name one stranger's address send him a hundred reports at mos
   await reports.run();
   expect(mails.length).toBe(100);
   expect(counts).toEqual([]);
+});
+
+test("a stop waits until it is noted what was sent, so that the next start does not send it again", async () => {
+  records["_smtp._tls.x.test"] = "v=TLSRPTv1; rua=mailto:tls@x.test";
+  counts = [count()];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  written = promise;
+  const run = reports.run();
+  await expect.poll(() => mails.length).toBe(1);
+  const stopped = reports.stop().then(() => counts);
+  resolve();
+  expect(await stopped).toEqual([]);
+  await run;
 });
