@@ -102,7 +102,13 @@ export function createLedger(): Ledger {
   };
 }
 
-function rowOfCounts({ waiting, deliverable: _, dueNow: __, histogram, ...row }: Counts): Row {
+function rowOfCounts({
+  waiting,
+  deliverable: _deliverable,
+  dueNow: _dueNow,
+  histogram,
+  ...row
+}: Counts): Row {
   const [p50, p95, p99] = [0.5, 0.95, 0.99].map((share) => quantile(histogram, share));
   return { ...row, left: waiting, delays: { p50: p50 ?? 0, p95: p95 ?? 0, p99: p99 ?? 0 } };
 }

@@ -73,7 +73,7 @@ export function tableOf({ addresses, day }: Played): string {
   return [`### ${countOf(addresses)}`, "", lineOf(head), rule, ...lines.map(lineOf)].join("\n");
 }
 
-const levels = [..."▁▂▃▄▅▆▇█"];
+const levels = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
 /** The backlog of each provider, a character an hour, each line to its own scale. */
 export function linesOf({ addresses, day }: Played): string {
