@@ -63,7 +63,8 @@ async function walkHosts(
   const { dialogue, failures, looked } = progress;
   for (const [i, { host }] of looked.hosts.entries()) {
     if (progress.dialled >= maxAddresses) break;
-    const found = await lookUp(deps, request, host, progress.time, i === looked.hosts.length - 1);
+    const last = i === looked.hosts.length - 1;
+    const found = await lookUp(deps, request, host, progress.time, last);
     if (found.kind !== "addresses") {
       failures.noteHost(found);
       progress.otherFamily ||= found.kind === "unsourced";
@@ -72,7 +73,7 @@ async function walkHosts(
       break;
     }
     progress.otherFamily ||= found.otherFamily;
-    const tls = await hostTlsOf(deps, request, host, found, progress.time);
+    const tls = await hostTlsOf(deps, request, host, found, progress.time, last);
     if (tls.kind === "failed" || tls.kind === "forbidden") {
       failures.noteTls(tls);
       noteUndialled(deps, request, host, tls);

@@ -30,6 +30,7 @@ export async function hostTlsOf(
   host: string,
   { tlsaNames }: Extract<HostLookup, { kind: "addresses" }>,
   time: LookupTime,
+  last: boolean,
 ): Promise<HostTlsResult> {
   if (outbound.smartHost !== null) return asConfigured(outbound.smartHost.tls);
   const { domain } = job;
@@ -38,7 +39,7 @@ export async function hostTlsOf(
   if (isTlsReport(job)) return asConfigured(operator);
   const names = route.authenticated ? tlsaNames : [];
   const lookUp = () => tlsaOf(resolver, names, outbound.port, job.message.accountKey);
-  const found = names.length === 0 ? noTlsa : await time.waitFor(lookUp, true);
+  const found = names.length === 0 ? noTlsa : await time.waitFor(lookUp, last);
   if (found === null || found.kind === "failed") {
     const why = found?.why ?? "no answer in the time of this attempt";
     return { kind: "failed", why: `the DNS lookup of the TLSA records of ${host} failed: ${why}` };

@@ -4,7 +4,8 @@ import type { OutboundConfig } from "../../src/config.ts";
 import { createAuthority, tlsaOf, type Authority, type Identity } from "../support/certificates.ts";
 import { startReceiver } from "../support/smtp-receiver.ts";
 import type { ReceiverOptions } from "../support/smtp-receiver.ts";
-import { rig, type Zone } from "./rig.ts";
+import { ManualClock } from "../support/clock.ts";
+import { rig, zoneResolver, type Zone } from "./rig.ts";
 
 let authority: Authority;
 let own: Identity;
@@ -208,4 +209,31 @@ test("a host whose name leaves no room for that of its TLSA records has none", a
   const made = rig({ port: receiver.port, zone });
   open.push(() => made.delivery.stop());
   expect(await made.send("a@x.test")).toMatchObject({ kind: "delivered" });
+});
+
+test("a host whose TLSA records nobody answers for leaves time to look up the next one", async () => {
+  const receiver = await startReceiver({ tls: own });
+  const zone: Zone = {
+    ...secure([]),
+    "x.test": { mx: ["10 slow.test", "20 mail.test"], secure: true },
+    "slow.test": { a: ["127.0.0.1"], secure: true },
+  };
+  const resolver = zoneResolver(zone);
+  const clock = new ManualClock();
+  let asked = (): void => undefined;
+  const came = new Promise<void>((resolve) => (asked = resolve));
+  const silent: typeof resolver.tlsa = (name, owner) => {
+    if (!name.endsWith("slow.test")) return resolver.tlsa(name, owner);
+    asked();
+    return new Promise(() => undefined);
+  };
+  const made = rig({ port: receiver.port, zone, clock, deps: { resolver: { ...resolver, tlsa: silent } } });
+  open.push(
+    () => receiver.stop(),
+    () => made.delivery.stop(),
+  );
+  const outcome = made.send("a@x.test");
+  await came;
+  await clock.advance(6_000);
+  expect(await outcome).toMatchObject({ kind: "delivered", trace: { host: "mail.test" } });
 });
