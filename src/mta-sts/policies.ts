@@ -26,7 +26,10 @@ const failuresMost = 10_000;
 const freshMs = dayMs;
 
 export interface MtaSts {
-  /** The policy that holds for mail to the domain; null: none. Never rejects; waits for a fetch where it is the first. */
+  /**
+   * The policy that holds for mail to the domain; null: none. Waits for a fetch where it is the first. Rejects where the
+   * store cannot be read: a policy that is not known must not be taken for none.
+   */
   policyOf(domain: string, owner: Owner): Promise<KeptMtaStsPolicy | null>;
   stop(): void;
 }
@@ -133,13 +136,8 @@ export function createMtaSts({ store, resolver, fetch, onFailed, clock, log }: M
 
   return {
     async policyOf(domain, owner) {
-      try {
-        const policy = await find(domain, owner);
-        return policy?.mode === "none" ? null : policy;
-      } catch (error) {
-        log.error({ domain, err: error }, "the MTA-STS policy of a domain could not be found out");
-        return null;
-      }
+      const policy = await find(domain, owner);
+      return policy?.mode === "none" ? null : policy;
     },
     stop: () => stopping.abort(),
   };

@@ -50,7 +50,10 @@ export const isUsable = ({ paused, bindable }: PoolAddress): boolean => !paused 
 export const lacksReverseName = ({ address, ptrOk }: PoolAddress): boolean =>
   familyOf(address) === 6 && ptrOk === false;
 
-/** `drainListed`: new mail leaves from addresses that are not listed, while one of the family can be used. */
+/**
+ * `drainListed`: new mail leaves from addresses that are not listed, while one of the family can be used that does not warm
+ * up: mail that waits for a warm-up's cap is worse off than mail from a listed address.
+ */
 export function sourcesOf(pool: Pool, drainListed = false): PoolSources {
   if (pool.addresses.length === 0) return pool.name === defaultPool ? systemSources : emptyPool;
   const usable = pool.addresses.filter(isUsable);
@@ -58,7 +61,7 @@ export function sourcesOf(pool: Pool, drainListed = false): PoolSources {
   const isLastResort = (one: PoolAddress): boolean => named.length > 0 && lacksReverseName(one);
   const chosen = (from: PoolAddress[]): Source[] => {
     const clean = drainListed ? from.filter((one) => !isListed(one)) : from;
-    return (clean.length > 0 ? clean : from).map(sourceOf);
+    return (clean.some((one) => one.warmupStartedAt === null) ? clean : from).map(sourceOf);
   };
   const of = (family: Family, from: PoolAddress[]): Source[] =>
     chosen(from.filter(({ address }) => familyOf(address) === family));

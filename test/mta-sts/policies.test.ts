@@ -21,6 +21,7 @@ let dnsFails: boolean;
 let answer: (domain: string, signal: AbortSignal) => Promise<string>;
 let fetches: string[];
 let storeFails: boolean;
+let unreadable = false;
 let reported: TlsResult[];
 let reportedFor: Owner[];
 
@@ -34,7 +35,10 @@ const texts = (id: string | undefined): DnsAnswer<string> =>
 const made = (): MtaSts =>
   createMtaSts({
     store: {
-      mtaStsPolicy: (domain) => Promise.resolve(kept.get(domain) ?? null),
+      async mtaStsPolicy(domain) {
+        if (unreadable) throw new Error("the disk cannot be read");
+        return kept.get(domain) ?? null;
+      },
       putMtaStsPolicy: async (policy) => {
         if (storeFails) throw new Error("the disk is full");
         kept.set(policy.domain, policy);
@@ -215,4 +219,10 @@ test("silent policy hosts in any number end, each given up in its turn", async (
   expect(over).toBeGreaterThan(300);
   mtaSts.stop();
   expect(await Promise.all(asked)).toEqual(asked.map(() => null));
+});
+
+test("a policy that cannot be read is not taken for none", async () => {
+  unreadable = true;
+  await expect(mtaSts.policyOf("a.test", 1)).rejects.toThrow("the disk cannot be read");
+  unreadable = false;
 });

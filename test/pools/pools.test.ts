@@ -258,4 +258,6 @@ test("a drained listing leaves new mail to the other addresses, and to itself wh
   const others = [address("192.0.2.2", { paused: true }), address("192.0.2.3", { bindable: false })];
   expect(usableOf([on("192.0.2.1"), ...others], true)).toEqual(["192.0.2.1"]);
   expect(usableOf(pool, false)).toHaveLength(3);
+  const warming = address("192.0.2.4", { warmupStartedAt: 1 });
+  expect(usableOf([on("192.0.2.1"), warming], true)).toEqual(["192.0.2.1", "192.0.2.4"]);
 });
