@@ -105,7 +105,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   /** The listeners hear of all accounts at once: each looks at the whole queue. */
   const refresh = async (accountKeys: Iterable<number>): Promise<void> => {
     try {
-      for (const accountKey of [...accountKeys]) await reread(accountKey);
+      for (const accountKey of accountKeys) await reread(accountKey);
     } finally {
       const now = addresses().filter(isUsable);
       usable = new Set(now.map(({ address }) => address));
