@@ -102,7 +102,18 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   const addresses = (): PoolAddress[] =>
     [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => pool.addresses);
 
-  const refresh = async (accountKey: number): Promise<void> => {
+  /** The listeners hear of all accounts at once: each looks at the whole queue. */
+  const refresh = async (accountKeys: Iterable<number>): Promise<void> => {
+    try {
+      for (const accountKey of accountKeys) await reread(accountKey);
+    } finally {
+      const now = addresses().filter(isUsable);
+      usable = new Set(now.map(({ address }) => address));
+      for (const listener of listeners) listener();
+    }
+  };
+
+  const reread = async (accountKey: number): Promise<void> => {
     const pools = await store.listPools(accountKey);
     for (const { pool } of entriesOf(accounts.get(accountKey)))
       if (!pools.some(({ name }) => name === pool.name)) {
@@ -117,13 +128,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
         ),
         defaultName: pools.find(({ isDefault }) => isDefault)?.name ?? defaultPool,
       });
-    usable = new Set(
-      addresses()
-        .filter(isUsable)
-        .map(({ address }) => address),
-    );
     if (looked) for (const pool of pools) noteState(pool);
-    for (const listener of listeners) listener();
   };
 
   /** A pool without addresses is new; it is reported only once mail waits for it. */
@@ -197,7 +202,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
       const was = seen.get(look.address);
       if (was) seen.set(look.address, { ...was, ...look });
     }
-    for (const accountKey of accounts.keys()) await refresh(accountKey);
+    await refresh(accounts.keys());
   };
 
   const look = (): Promise<void> => {
@@ -223,14 +228,14 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     const ended = await store.endWarmups({ startedBefore: overBefore(at), day: dayOf(at), at });
     if (ended.length === 0) return;
     log.info({ addresses: ended }, "the warm-up of addresses has ended; they send without caps");
-    for (const accountKey of accounts.keys()) await refresh(accountKey);
+    await refresh(accounts.keys());
   };
 
   return {
     name: "pools",
     async start() {
       warmups.load(await store.warmupCounts(dayOf(clock.now())));
-      for (const accountKey of await store.accountsWithPools()) await refresh(accountKey);
+      await refresh(await store.accountsWithPools());
       await lookAtBinds();
       looked = true;
       for (const { pool } of [...accounts.values()].flatMap(entriesOf)) noteState(pool);
@@ -263,7 +268,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     canBind: bindable,
     checkEhloName: (name, address) => checkEhloName(deps, name, address),
     async changed(accountKey) {
-      await refresh(accountKey);
+      await refresh([accountKey]);
       lookSoon();
     },
     look,

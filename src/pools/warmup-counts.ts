@@ -40,10 +40,13 @@ export function createWarmupCounts(clock: Clock): WarmupCounts {
   const sent = new Map<string, Map<string, number>>();
   let day = 0;
 
-  /** The counts of yesterday are dropped; a clock that is set back goes on with those of the later day. */
+  /**
+   * The counts of yesterday are dropped. A clock that is set back goes on with those of the later day, unless it was days
+   * ahead: the caps would not begin anew until that day.
+   */
   const today = (): number => {
     const now = dayOf(clock.now());
-    if (now > day) {
+    if (now > day || now < day - 1) {
       day = now;
       sent.clear();
     }

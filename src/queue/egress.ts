@@ -19,6 +19,8 @@ export interface EgressLimiter<Queue> {
   taken: number;
   /** Ready queues that found it full. */
   waiting: Set<Queue>;
+  /** Ready queues that wait for a token of it, in the order in which they get one. */
+  late: Set<Queue>;
   /** When the last attempt was begun, on the monotonic clock. */
   begunAt: number;
   /** How long an attempt takes there, milliseconds, the last ones counting most; null: none has ended. */
@@ -89,7 +91,16 @@ export function createEgress<Queue>({ shaping, warmups, clock, random }: EgressD
     let limiter = limiters.get(key);
     if (!limiter) {
       const throttle = createThrottle(shaping.limits(group), clock);
-      limiter = { group, address, throttle, taken: 0, waiting: new Set(), begunAt: 0, attemptMs: null };
+      limiter = {
+        group,
+        address,
+        throttle,
+        taken: 0,
+        waiting: new Set(),
+        late: new Set(),
+        begunAt: 0,
+        attemptMs: null,
+      };
       limiters.set(key, limiter);
     }
     return limiter;

@@ -103,7 +103,25 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
       served ||= queue === own;
       run(queue);
     }
+    if (!served) runLate(own);
+  };
+
+  /** The same for its tokens: the queue that got the last one stands behind the others. */
+  const runLate = (own: ReadyQueue): void => {
+    let served = false;
+    for (const { limiter } of own.slots)
+      for (const queue of limiter.late) {
+        if (isFull(limiter) || limiter.throttle.waitMs() > 0) break;
+        limiter.late.delete(queue);
+        served ||= queue === own;
+        run(queue);
+      }
     if (!served) run(own);
+  };
+
+  const waitForToken = (queue: ReadyQueue): void => {
+    for (const { limiter } of eligible(slotsOf(queue)))
+      if (!isFull(limiter) && limiter.throttle.waitMs() > 0) limiter.late.add(queue);
   };
 
   const waitForRoom = (queue: ReadyQueue): void => {
@@ -131,14 +149,17 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
     },
     take(queue) {
       const slot = egress.take(slotsOf(queue));
-      if (slot) attempts.take(queue);
+      if (!slot) return null;
+      slot.limiter.late.delete(queue);
+      attempts.take(queue);
       return slot;
     },
     runAtNextTurn(queue) {
       waitForRoom(queue);
+      waitForToken(queue);
       queue.wake ??= clock.after(egress.waitMs(slotsOf(queue)), () => {
         queue.wake = null;
-        run(queue);
+        runLate(queue);
       });
     },
     moveTo(sources, queue, slot) {

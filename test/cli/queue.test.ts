@@ -28,6 +28,17 @@ test("without a terminal an act says how many recipients it is about and which f
   expect(seen.map(({ query }) => query)).toEqual([{ pool: "bulk", by: "status" }]);
 });
 
+test("a pause of more than a pool says that it is every account's, and whose mail the count is", async () => {
+  const counted = { by: "status", recipients: 3, held: 0, groups: [], complete: true };
+  const { socket } = await fakeDaemon({ "GET /v1/queue/count": { json: counted } });
+  const asked = async (...scope: string[]) => (await svc(["queue", "pause", ...scope], { socket })).err;
+  expect(await asked("--domain", "a.test")).toContain(
+    "3 recipients of this account. Pause the domain a.test, of every account?",
+  );
+  expect(await asked("--provider", "google")).toContain("3 recipients of this account last tried there.");
+  expect(await asked("--pool", "bulk")).toContain("3 recipients. Pause the pool bulk?");
+});
+
 test("an act without a filter needs --all; a pause needs exactly one thing", async () => {
   const { socket, seen } = await fakeDaemon({});
   for (const args of [

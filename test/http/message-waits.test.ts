@@ -86,3 +86,19 @@ test("mail for later waits for its time, and a deferred recipient for its next a
     { rule: "retry", status: "deferred", until, why: `its next attempt is due at ${until}` },
   ]);
 });
+
+test("mail whose time has come and that was put off since waits for its next attempt", async () => {
+  const sendAt = clock.now() + 60_000;
+  const queueName = `${http.account.key}.default/later.test`;
+  const id = await made({ to: ["ann@later.test"], queueName, sendAt });
+  expect((await waits(id))[0]).toMatchObject({ rule: "send_at", until: new Date(sendAt).toISOString() });
+  await clock.advance(60_000);
+  const { jobs } = await store.claimDue({ owner, queueName, limit: 1, now: clock.now() });
+  const until = clock.now() + 3_600_000; // as where every address has reached its cap
+  await store.release(
+    owner,
+    jobs.map(({ key }) => key),
+    until,
+  );
+  expect((await waits(id))[0]).toMatchObject({ rule: "retry", until: new Date(until).toISOString() });
+});

@@ -24,6 +24,9 @@ const address = (ip: string, over: Partial<PoolAddress> = {}): PoolAddress => ({
   ...over,
 });
 
+const failed = () => Promise.resolve({ kind: "failed" as const, why: "no server" });
+const noAnswer = { ptr: failed, a: failed, aaaa: failed };
+
 function bench(addresses: PoolAddress[], own: Set<string>, name = "default") {
   const pool: Pool = {
     accountKey: 1,
@@ -35,7 +38,6 @@ function bench(addresses: PoolAddress[], own: Set<string>, name = "default") {
     updatedAt: 0,
   };
   const told: string[] = [];
-  const failed = () => Promise.resolve({ kind: "failed" as const, why: "no server" });
   const pools = createPools({
     store: {
       listPools: (key) => Promise.resolve(key === 1 ? [pool] : []),
@@ -49,7 +51,7 @@ function bench(addresses: PoolAddress[], own: Set<string>, name = "default") {
         return Promise.resolve();
       },
     },
-    resolver: { ptr: failed, a: failed, aaaa: failed },
+    resolver: noAnswer,
     hostname: "mail.test",
     drainListed: true,
     clock: new ManualClock(),
@@ -132,6 +134,38 @@ test("a pool without addresses, and one that nobody made, leave the choice to th
     "default",
     null,
   ]);
+});
+
+test("what changes for several accounts at once is told once", async () => {
+  const looks: string[] = [];
+  const pools = createPools({
+    store: {
+      ...noWarmups,
+      accountsWithPools: () => Promise.resolve([1, 2, 3]),
+      listPools: (accountKey) =>
+        Promise.resolve([
+          {
+            accountKey,
+            name: "default",
+            description: null,
+            isDefault: true,
+            addresses: [address(`192.0.2.${accountKey}`)],
+            createdAt: 0,
+            updatedAt: 0,
+          },
+        ]),
+      saveLooks: async (saved) => void looks.push(...saved.map((look) => look.address)),
+    },
+    resolver: noAnswer,
+    hostname: "mail.test",
+    clock: new ManualClock(),
+    log: silentLog,
+    canBind: () => Promise.resolve(false),
+  });
+  let changes = 0;
+  pools.onChange(() => void changes++);
+  await pools.start();
+  expect([looks.length, changes]).toEqual([3, 2]); // read, and read again after the look
 });
 
 test("a failed look-up of the name changes nothing that was seen before", async () => {

@@ -3,6 +3,8 @@ import { describe, expect, test } from "vitest";
 import { dayMs, hourMs } from "../../src/clock.ts";
 import type { Source } from "../../src/pools/sources.ts";
 import { deferredOutcome, deliveredOutcome, makeJob, makeTrace } from "../support/jobs.ts";
+import { createWarmupCounts } from "../../src/pools/warmup-counts.ts";
+import { ManualClock } from "../support/clock.ts";
 import { bench, from, type Bench } from "./runner-rig.ts";
 
 const start = new Date("2026-11-29T00:00:00Z").getTime();
@@ -130,4 +132,24 @@ test("a long backlog at its cap is looked at once an hour, and none of it is los
   expect(rig.queue.claims.length - claims).toBeLessThan(5);
   await rig.clock.advance(2 * dayMs);
   expect(rig.queue.settled).toHaveLength(3000);
+});
+
+test("a clock that was days ahead for a moment does not end the counting by days", () => {
+  const clock = new ManualClock(start);
+  const counts = createWarmupCounts(clock);
+  const cap = counts.capAt(cold, "google");
+  const sentAll = (): number => {
+    let sent = 0;
+    for (; cap?.isReached() === false && sent < 1000; sent++) cap.count();
+    return sent;
+  };
+  expect(sentAll()).toBe(50);
+  clock.jump(-1000);
+  expect(sentAll(), "back over midnight").toBe(0);
+  clock.jump(10 * dayMs);
+  expect(cap?.isReached()).toBe(false);
+  clock.jump(1000 - 9 * dayMs);
+  expect([sentAll(), sentAll()]).toEqual([71, 0]);
+  clock.jump(dayMs);
+  expect(sentAll()).toBe(100);
 });

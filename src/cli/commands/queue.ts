@@ -121,7 +121,9 @@ function addPauses(queue: Command, cli: Cli): void {
         const query = { [scope]: name, by: "status" };
         const { json } = await cli.client.call("GET", "/v1/queue/count", { query });
         const known = scope === "provider" || scope === "ip" ? " last tried there" : "";
-        await agree(cli, `${totalOf(json, known)} Pause the ${scope} ${name}?`, false);
+        // Only a pool is one account's; what the others have is not counted.
+        const [whose, ofAll] = scope === "pool" ? ["", ""] : [" of this account", ", of every account"];
+        await agree(cli, `${totalOf(json, `${whose}${known}`)} Pause the ${scope} ${name}${ofAll}?`, false);
       }
       const answer = await cli.client.call("POST", "/v1/queue/pause", { body: { scope, name, ...until } });
       if (cli.out.json) return cli.out.body(answer.text);

@@ -39,9 +39,10 @@ export function messageWaitRoutes({ store, queue, config, clock }: RouteDeps): R
     const now = clock.now();
     const { state, nextAttemptAt, to } = recipient;
     const none = { ms: null, group: null, limiters: [] };
-    const due = state === "scheduled" ? message.sendAt : nextAttemptAt;
-    if (due !== null && due > now)
-      return { ...none, rule: state === "scheduled" ? "send_at" : "retry", until: due };
+    if (nextAttemptAt !== null && nextAttemptAt > now) {
+      const before = state === "scheduled" && (message.sendAt ?? 0) > now;
+      return { ...none, rule: before ? "send_at" : "retry", until: nextAttemptAt };
+    }
     const claimed = state === "sending";
     if (account.pausedAt !== null && !claimed) return { ...none, rule: "account", until: null };
     if (nextAttemptAt === null && !claimed) return { ...none, rule: "hold", until: null };

@@ -7,6 +7,7 @@ import {
   type QueueFilter,
   type QueueGroup,
   type QueueGrouping,
+  type QueuePart,
 } from "../../model/queue-entry.ts";
 import type { Cell } from "../message-packing.ts";
 import { walkLimit, type PageAt, type PageFound } from "../cursor.ts";
@@ -77,22 +78,52 @@ export function createQueueLists(db: Database) {
     );
     const from = `FROM recipients r INDEXED BY ${index}`;
     const joined = `${from} CROSS JOIN messages m ON m.key = r.message_key`;
-    const where = `${range} AND (${order}) > (${at})`;
-    const upTo = `(${order}) <= (${at.replaceAll("@", "@end_")})`;
+    const equal = `${range} AND (${order}) = (${at}) AND r.key > @key`;
+    const behindEqual = `${range} AND (${order}) > (${at})`;
+    const all = <Row>(sql: string, given: Params): Row[] =>
+      db.prepare<[Params], Row>(sql).all({ ...bind, ...given });
     return {
       others,
       /** The last of the next `most` rows; undefined: there are fewer. */
-      endOf: (place: Place, most: number) =>
-        db
-          .prepare<[Params], Place>(
-            `SELECT ${placeColumns} ${from} WHERE ${where} ORDER BY ${order} LIMIT 1 OFFSET @most`,
-          )
-          .get({ ...bind, ...place, most: most - 1 }),
-      rows<Row>(select: string, tail: string, place: Place, end: Place | undefined, limit: number): Row[] {
+      endOf(place: Place, most: number): Place | undefined {
+        const nth = (where: string, n: number): Place | undefined =>
+          all<Place>(
+            `SELECT ${placeColumns} ${from} WHERE ${where} ORDER BY ${order}, r.key LIMIT 1 OFFSET @n`,
+            { ...place, n },
+          )[0];
+        const end = nth(equal, most - 1);
+        if (end) return end;
+        const counted = `SELECT count(*) AS n ${from} WHERE ${equal}`;
+        return nth(behindEqual, most - 1 - (all<{ n: number }>(counted, { ...place })[0]?.n ?? 0));
+      },
+      /** `most` null: all. */
+      rows<Row>(
+        select: string,
+        group: string,
+        place: Place,
+        end: Place | undefined,
+        most: number | null,
+      ): Row[] {
         const needsMessage = /\bm\./.test([select, ...others].join(" "));
-        const all = [where, ...(end ? [upTo] : []), ...others].join(" AND ");
-        const sql = `SELECT ${select} ${needsMessage ? joined : from} WHERE ${all} ${tail.replace("@order", order)}`;
-        return db.prepare<[Params], Row>(sql).all({ ...bind, ...place, ...endParams(end), limit });
+        const read = (where: string, upTo: string | null, limit: number | null): Row[] => {
+          const conditions = [where, ...(end && upTo !== null ? [upTo] : []), ...others].join(" AND ");
+          const tail = limit === null ? group : `ORDER BY ${order}, r.key LIMIT @limit`;
+          return all<Row>(`SELECT ${select} ${needsMessage ? joined : from} WHERE ${conditions} ${tail}`, {
+            ...place,
+            ...endParams(end),
+            ...(limit === null ? {} : { limit }),
+          });
+        };
+        const endsHere = end !== undefined && areEqual(stretch.part, place, end);
+        const rows = read(equal, endsHere ? "r.key <= @end_key" : null, most);
+        if (endsHere || (most !== null && rows.length >= most)) return rows;
+        const upTo = `(${order}, r.key) <= (${`${at}, @key`.replaceAll("@", "@end_")})`;
+        const left = read(
+          behindEqual,
+          upTo.replaceAll("@end_accountKey", "@accountKey"),
+          most === null ? null : most - rows.length,
+        );
+        return [...rows, ...left];
       },
     };
   };
@@ -110,7 +141,7 @@ export function createQueueLists(db: Database) {
         const read = reading(look, stretch);
         const end = read.others.length > 0 ? read.endOf(from, walkLimit) : undefined;
         const room = page.limit - found.length;
-        const rows = read.rows<EntryRow>(columns, "ORDER BY @order LIMIT @limit", from, end, room + 1);
+        const rows = read.rows<EntryRow>(columns, "", from, end, room + 1);
         found.push(...rows.slice(0, room).map(entryOf));
         const last = rows.length > room ? (rows[room - 1] ?? from) : end;
         if (last) return { rows: found, next: positionOf(stretch.part, last), hasMore: true };
@@ -127,7 +158,7 @@ export function createQueueLists(db: Database) {
       const read = reading(look, stretch);
       const end = read.endOf(from, countLimit);
       const sums = `${groupings[by]} AS value, count(*) AS recipients, ${stretch.part.endsWith("_hold") ? "count(*)" : "0"} AS held, min(r.due_at) AS nextAttemptAt`;
-      const groups = read.rows<QueueGroup>(sums, "GROUP BY 1", from, end, 0);
+      const groups = read.rows<QueueGroup>(sums, "GROUP BY 1", from, end, null);
       const next = end ? positionOf(stretch.part, end) : behind(stretch);
       return { groups, next: leftOf(look, next).length > 0 ? next : null };
     },
@@ -165,6 +196,13 @@ function bound(filter: QueueFilter): Params {
     ...(tag === undefined ? {} : { tag }),
     ...(wanted === undefined ? {} : { status: wanted }),
   };
+}
+
+/** In the columns of the part's index. */
+function areEqual(part: QueuePart, a: Place, b: Place): boolean {
+  if (part === "sending") return true;
+  const held = a.time === b.time && a.bytes === b.bytes;
+  return part === "waiting" ? held && a.queueName === b.queueName && a.state === b.state : held;
 }
 
 function endParams(end: Place | undefined): Params {

@@ -16,16 +16,19 @@ export interface Stretch {
 
 const held = {
   range: "r.lease_owner = @holder",
-  order: "r.held_since, r.share_bytes, r.key",
-  at: "@time, @bytes, @key",
+  order: "r.held_since, r.share_bytes",
+  at: "@time, @bytes",
 };
-/** `order` are the columns of the index, `at` the same of a place (Place). */
+/**
+ * `order` are the columns of the index, behind which the row id is the order, and `at` the same of a place (Place). Rows that
+ * are equal in the columns are walked apart from those behind them: no seek is by the columns and the row id at once.
+ */
 export const parts: Record<QueuePart, { index: string; range: string; order: string; at: string }> = {
   waiting: {
     index: "recipients_waiting",
     range: "r.due_at IS NOT NULL AND r.queue_name < @behind",
-    order: "r.queue_name, r.due_at, r.state, r.share_bytes, r.key",
-    at: "@queueName, @time, @state, @bytes, @key",
+    order: "r.queue_name, r.due_at, r.state, r.share_bytes",
+    at: "@queueName, @time, @state, @bytes",
   },
   account_hold: { index: "recipients_leased", ...held },
   operator_hold: { index: "recipients_leased", ...held },
@@ -33,8 +36,8 @@ export const parts: Record<QueuePart, { index: string; range: string; order: str
   sending: {
     index: "recipients_leased",
     range: `r.lease_owner < '${firstHolder}' AND r.account_key = @accountKey`,
-    order: "r.key",
-    at: "@key",
+    order: "r.account_key",
+    at: "@accountKey",
   },
 };
 
