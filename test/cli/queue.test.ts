@@ -28,6 +28,14 @@ test("without a terminal an act says how many recipients it is about and which f
   expect(seen.map(({ query }) => query)).toEqual([{ pool: "bulk", by: "status" }]);
 });
 
+test("where nothing matches an act asks nothing and changes nothing", async () => {
+  const counted = { by: "status", recipients: 0, held: 0, groups: [], complete: true };
+  const { socket, seen } = await fakeDaemon({ "GET /v1/queue/count": { json: counted } });
+  const ran = await svc(["queue", "delete", "--pool", "bulk"], { socket });
+  expect(ran).toMatchObject({ code: 0, out: "0 recipients; nothing to do\n" });
+  expect(seen).toHaveLength(1);
+});
+
 test("a pause of more than a pool says that it is every account's, and whose mail the count is", async () => {
   const counted = { by: "status", recipients: 3, held: 0, groups: [], complete: true };
   const { socket } = await fakeDaemon({ "GET /v1/queue/count": { json: counted } });

@@ -193,9 +193,11 @@ function addAct(queue: Command, cli: Cli, { name, about, verb, done, warning = "
           `To see what there is: ${cli.program} queue count`,
         );
       if (flags.yes !== true) {
-        const { json } = await cli.client.call("GET", "/v1/queue/count", {
+        const { json, text } = await cli.client.call("GET", "/v1/queue/count", {
           query: { ...body, by: "status" },
         });
+        if (Number(json["recipients"]) === 0 && json["complete"] !== false)
+          return cli.out.json ? cli.out.body(text) : cli.out.line("0 recipients; nothing to do");
         await agree(cli, `${totalOf(json)} ${verb} them?${warning}`, false);
       }
       let recipients = 0;
