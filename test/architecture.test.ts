@@ -17,6 +17,7 @@ const table: Record<string, string> = {
   errors: "",
   ids: "",
   model: "",
+  "open-files": "",
   service: "",
   thread: "",
   "unsafe-text": "",
@@ -45,7 +46,7 @@ const table: Record<string, string> = {
   "mta-sts": "clock dns fairness https log mail model store",
   // What is done with mail.
   "sending-pause": "clock config errors log model service store",
-  delivery: "clock config dns fairness log mail model pools",
+  delivery: "clock config dns fairness log mail model open-files pools",
   sandbox: "access clock domains mail model store",
   queue: "clock config events fairness ids log mail model pools service store suppressions",
   outbound: "clock delivery fairness mail model pools queue sandbox store",
@@ -59,7 +60,7 @@ const table: Record<string, string> = {
   maintenance: "clock errors model store",
   status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
-  http: "access clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model parsing pools queue sandbox sending-pause service stats store submission tls value-schemas webhooks word-list",
+  http: "access clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access clock config csv log mail model suppressions unsafe-text word-list",

@@ -9,6 +9,7 @@ import type { SecureContext, TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../clock.ts";
 import { ReplyParser, safeText } from "../mail/reply.ts";
 import type { Reply } from "../mail/reply.ts";
+import type { CutOff } from "./cut-off.ts";
 
 /** Why a connection cannot be used any more. */
 export interface ConnectionFailure {
@@ -33,7 +34,7 @@ export interface DialTo {
   localAddress: string | null;
   timeoutMs: number;
   /** Ends the connection, but never between the final dot and its reply. */
-  cut: AbortSignal;
+  cutOff: CutOff;
 }
 
 export interface TlsTo {
@@ -57,7 +58,7 @@ export class Channel {
   #broken: ConnectionFailure | null = null;
   #waiter: ((answer: Answer) => void) | null = null;
   #drainWaiter: ((broken: ConnectionFailure | null) => void) | null = null;
-  readonly #cut: AbortSignal;
+  readonly #cutOff: CutOff;
   /** The final dot was sent: only its reply says whether the message was delivered. */
   #committed = false;
   /** The next reply is the last in clear text; bytes after it are discarded. */
@@ -70,19 +71,19 @@ export class Channel {
   /** Called once when the connection breaks while no reply is awaited. */
   onIdleBreak: (() => void) | null = null;
 
-  private constructor(clock: Clock, socket: Socket, cut: AbortSignal) {
+  private constructor(clock: Clock, socket: Socket, cutOff: CutOff) {
     this.#clock = clock;
     this.#socket = socket;
-    this.#cut = cut;
-    cut.addEventListener("abort", this.#onCut);
+    this.#cutOff = cutOff;
+    cutOff.add(this.#onCut);
   }
 
   /** Opens a connection; a failure is a value. */
   static dial(clock: Clock, to: DialTo): Promise<Channel | ConnectionFailure> {
-    const { address: host, port, localAddress, cut } = to;
-    if (cut.aborted) return Promise.resolve({ broken: "closed", why: stopping, errno: null, unasked: null });
+    const { address: host, port, localAddress, cutOff } = to;
+    if (cutOff.cut) return Promise.resolve({ broken: "closed", why: stopping, errno: null, unasked: null });
     const socket = connect({ host, port, noDelay: true, ...(localAddress === null ? {} : { localAddress }) });
-    const channel = new Channel(clock, socket, cut);
+    const channel = new Channel(clock, socket, cutOff);
     return new Promise((resolve) => {
       channel.#drainWaiter = (broken) => resolve(broken ? { ...broken, broken: "connect" } : channel);
       socket.once("connect", () => channel.#settleDrain(null));
@@ -271,7 +272,7 @@ export class Channel {
   #breakWith(broken: ConnectionFailure, destroy: boolean): void {
     if (this.#broken) return;
     this.#broken = broken;
-    this.#cut.removeEventListener("abort", this.#onCut);
+    this.#cutOff.remove(this.#onCut);
     this.#deadlineAt = 0;
     this.#timer?.cancel();
     this.#timer = null;

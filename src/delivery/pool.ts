@@ -4,11 +4,12 @@
 // or that receives an unsolicited reply is dropped at once.
 import type { Clock, Timer } from "../clock.ts";
 import type { Shape } from "../model/shaping.ts";
+import { IdleSessions, type Idle } from "./idle-sessions.ts";
 import type { Session } from "./session.ts";
 
 const idleMs = 10_000;
-/** Of all destinations together. */
-const maxIdle = 500;
+/** Those that have been idle for long enough are closed once in so many milliseconds. */
+const sweepMs = 1_000;
 const quitGraceMs = 2_000;
 
 export interface PoolDeps {
@@ -17,35 +18,28 @@ export interface PoolDeps {
   limitsOf: (group: string) => Pick<Shape, "connections" | "messagesPerConnection">;
   /** False for an address of a pool that must no longer be used. */
   mayUse: (address: string) => boolean;
-}
-
-interface Idle {
-  session: Session;
-  since: number;
+  /** How many idle connections are kept, of all destinations together. */
+  mostIdle: number;
 }
 
 export class Pool {
   readonly #deps: PoolDeps;
-  /** Idle sessions, longest idle first, by target key; a Map keeps the order of keys only, hence the lists. */
-  readonly #idle = new Map<string, Idle[]>();
+  readonly #idle: IdleSessions;
   /** Open connections, busy and idle, by group and by `group host`. */
   readonly #open = new Map<string, number>();
   readonly #leaving = new Set<Promise<void>>();
-  #idleCount = 0;
   #sweep: Timer | null = null;
   #stopped = false;
 
   constructor(deps: PoolDeps) {
     this.#deps = deps;
+    this.#idle = new IdleSessions(deps.mostIdle);
   }
 
   /** The idle session of this target that was used last; it is the caller's until `put`. */
   take(key: string): Session | null {
-    const session = this.#idle.get(key)?.pop()?.session;
-    if (!session) return null;
-    if (this.#idle.get(key)?.length === 0) this.#idle.delete(key);
-    this.#idleCount--;
-    session.channel.onIdleBreak = null;
+    const session = this.#idle.take(key);
+    if (session) session.channel.onIdleBreak = null;
     return session;
   }
 
@@ -53,10 +47,7 @@ export class Pool {
     return this.#idle.has(key);
   }
   hasIdle(group: string, host: string): boolean {
-    for (const [idle] of this.#idle.values()) {
-      if (idle?.session.target.group === group && idle.session.target.host === host) return true;
-    }
-    return false;
+    return this.#idle.hasHost(group, host);
   }
   /** Connections of a group that are open, or of one host of it. */
   count(group: string, host?: string): number {
@@ -89,26 +80,19 @@ export class Pool {
       channel.quiet &&
       session.messages < this.#limitsOf(target.group).messagesPerConnection &&
       !this.#stopped;
-    if (!keep || this.#idleCount >= maxIdle) return this.#quit(session);
-    const idle: Idle = { session, since: this.#deps.clock.monotonic() };
-    const list = this.#idle.get(target.key);
-    if (list) list.push(idle);
-    else this.#idle.set(target.key, [idle]);
-    this.#idleCount++;
+    if (!keep) return this.#quit(session);
+    const { idle, leaves } = this.#idle.add(session, this.#deps.clock.monotonic());
     channel.onIdleBreak = () => {
-      this.#forget(idle);
+      this.#idle.remove(idle);
       this.ended(target.group, target.host);
     };
+    if (leaves) this.#quit(leaves);
     this.#sweep ??= this.#deps.clock.after(idleMs, () => this.#letOldGo());
   }
 
   /** Closes idle connections from addresses that must no longer be used. */
   reconsider(): void {
-    for (const idle of [...this.#idle.values()].flat()) {
-      if (this.#maySend(idle.session.target)) continue;
-      this.#forget(idle);
-      this.#quit(idle.session);
-    }
+    for (const idle of this.#idle) if (!this.#maySend(idle.session.target)) this.#close(idle);
   }
 
   #maySend({ pooled, source }: Session["target"]): boolean {
@@ -118,8 +102,7 @@ export class Pool {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#sweep?.cancel();
-    for (const list of this.#idle.values()) for (const { session } of list) this.#quit(session);
-    this.#idle.clear();
+    for (const idle of this.#idle) this.#close(idle);
     await Promise.all(this.#leaving);
   }
 
@@ -132,41 +115,27 @@ export class Pool {
   }
 
   #quit(session: Session): void {
+    session.channel.onIdleBreak = null;
     this.ended(session.target.group, session.target.host);
     const leaving = session.channel.quit(quitGraceMs).finally(() => this.#leaving.delete(leaving));
     this.#leaving.add(leaving);
   }
 
-  #forget(idle: Idle): void {
-    const { key } = idle.session.target;
-    const list = this.#idle.get(key)?.filter((other) => other !== idle) ?? [];
-    if (list.length > 0) this.#idle.set(key, list);
-    else this.#idle.delete(key);
-    this.#idleCount--;
+  #close(idle: Idle): void {
+    this.#idle.remove(idle);
+    this.#quit(idle.session);
   }
 
   #letOldGo(): void {
-    const now = this.#deps.clock.monotonic();
-    let oldest = Infinity;
-    for (const list of this.#idle.values()) {
-      for (const idle of list) {
-        if (now - idle.since < idleMs) oldest = Math.min(oldest, idle.since);
-        else {
-          this.#forget(idle);
-          this.#quit(idle.session);
-        }
-      }
-    }
+    const before = this.#deps.clock.monotonic() - idleMs;
+    let oldest = this.#idle.longest();
+    for (; oldest && oldest.since <= before; oldest = this.#idle.longest()) this.#close(oldest);
     this.#sweep =
-      oldest === Infinity ? null : this.#deps.clock.after(oldest + idleMs - now, () => this.#letOldGo());
+      oldest && this.#deps.clock.after(Math.max(oldest.since - before, sweepMs), () => this.#letOldGo());
   }
 
   #retire(group: string): void {
-    for (const list of this.#idle.values()) {
-      const idle = list[0];
-      if (idle?.session.target.group !== group) continue;
-      this.#forget(idle);
-      return this.#quit(idle.session);
-    }
+    const idle = this.#idle.longest(group);
+    if (idle) this.#close(idle);
   }
 }

@@ -11,6 +11,7 @@ import type { TlsFailureType } from "../model/tls-result.ts";
 import { readCapabilities, type Capabilities } from "./capabilities.ts";
 import { Channel, isBroken } from "./channel.ts";
 import type { Answer, ConnectionFailure } from "./channel.ts";
+import type { CutOff } from "./cut-off.ts";
 import { daneProblemOf } from "./dane.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { brokenAs, local } from "./outcome.ts";
@@ -67,7 +68,7 @@ export interface SessionDeps {
   /** The TLS of a new session came up, or why not. */
   onTls: (target: Target, problem: TlsProblem | null, sendingIp: string | null) => void;
   /** Ends every session that is not past its final dot. */
-  cut: AbortSignal;
+  cutOff: CutOff;
 }
 
 /** Why there is no session: the server's reply, or our description. */
@@ -100,11 +101,11 @@ export async function openSession(
 ): Promise<Session | NoSession> {
   const { host, address, port, source: localAddress } = target;
   const { connectMs: timeoutMs, greetingMs, commandMs } = deps.timeouts;
-  const { clock, cut } = deps;
+  const { clock, cutOff } = deps;
   dialogue.at(host, address);
   dialogue.tls = withoutSession(policyOf(target.tls));
   dialogue.us(`(connect to ${address} port ${port})`);
-  const channel = await Channel.dial(clock, { address, port, localAddress, timeoutMs, cut });
+  const channel = await Channel.dial(clock, { address, port, localAddress, timeoutMs, cutOff });
   if (!(channel instanceof Channel)) return broke(channel, target, false);
   const sendingIp = channel.localAddress;
   dialogue.sendingIp = sendingIp;
@@ -145,7 +146,7 @@ async function hello(
     const reply = await say(channel, `${verb} ${target.helo}`, deps.timeouts.commandMs, dialogue);
     if (isBroken(reply)) {
       const gone = broke(reply, target, true);
-      const atEhlo = verb === "EHLO" && !deps.cut.aborted && gone.kind === "local" && closedOn(gone);
+      const atEhlo = verb === "EHLO" && !deps.cutOff.cut && gone.kind === "local" && closedOn(gone);
       return gone.kind === "local" ? { ...gone, atEhlo } : gone;
     }
     if (reply.code === 250) return readCapabilities(verb === "EHLO" ? reply.lines.slice(1) : []);

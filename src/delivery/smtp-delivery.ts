@@ -4,9 +4,11 @@ import type { Clock } from "../clock.ts";
 import type { OutboundConfig } from "../config.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
+import { affordableConnections } from "../open-files.ts";
 import { createAddresses } from "./addresses.ts";
 import { runAttempt } from "./attempt.ts";
 import { shareOf, type AttemptDeps } from "./target.ts";
+import { CutOff } from "./cut-off.ts";
 import type { Delivery } from "./delivery.ts";
 import { HeloHosts } from "./helo-hosts.ts";
 import type { HostTlsDeps } from "./host-tls.ts";
@@ -47,6 +49,9 @@ export interface DeliveryDeps {
   onUnusable?: (address: string) => void;
 }
 
+/** Connections kept idle, where a quarter of the open files allows so many: one each for 2,000 destinations. */
+const idleConnections = 2000;
+
 /** The SMTP client of the queue. Nothing is opened before the first attempt. */
 export function createDelivery(deps: DeliveryDeps): Delivery {
   const { resolver, outbound, hostname, isOurs, mailPorts, mtaStsOf, clock, log, random } = deps;
@@ -55,8 +60,9 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     clock,
     limitsOf: deps.limitsOf ?? (() => ({ connections: 10, messagesPerConnection: 100 })),
     mayUse: deps.mayUse ?? (() => true),
+    mostIdle: affordableConnections(idleConnections, 1 / 4),
   });
-  const cut = new AbortController();
+  const cutOff = new CutOff();
   const login =
     smartHost?.user != null && smartHost.password !== null
       ? {
@@ -83,7 +89,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       hostname,
       timeouts: outbound.timeouts,
       login,
-      cut: cut.signal,
+      cutOff,
       secureContext: deps.secureContext,
       onTls({ judged, address: receivingIp }, problem, sendingIp) {
         if (judged) deps.onTls(tlsResult(judged, problem, { sendingIp, receivingIp }));
@@ -125,7 +131,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       return route.kind === "hosts" ? route.group : null;
     },
     connections: (group, address) => pool.count(shareOf(group, { address })),
-    cutShort: () => cut.abort(),
+    cutShort: () => cutOff.now(),
     reconsider: () => pool.reconsider(),
     stop: () => pool.stop(),
   };

@@ -14,7 +14,7 @@ import { connectionRule, createConnections } from "./connections.ts";
 import { createInFlight } from "./idempotency.ts";
 import { emptyBucket } from "./middleware/rates.ts";
 import { apiVersion } from "./middleware/request.ts";
-import { affordableConnections } from "./open-files.ts";
+import { affordableConnections } from "../open-files.ts";
 import { renderProblem } from "./problem.ts";
 import { allRoutes } from "./routes.ts";
 import { listen, rawResponse, type Listener, type ListenerDeps } from "./listener.ts";
@@ -34,7 +34,7 @@ export function createHttp(deps: HttpDeps): Http {
     clock,
     log,
     isProxy: (ip) => ip === "" || trustedProxies.has(ip),
-    rule: { ...connectionRule, total: affordableConnections(connectionRule.total) },
+    rule: { ...connectionRule, total: affordableConnections(connectionRule.total, 1 / 2) },
   });
   const largeBodies = createLargeBodies({ clock, log });
   let listeners: { name: string; listener: Listener }[] = [];

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { connectionRule, createConnections, type ConnectionLimit } from "../../src/http/connections.ts";
-import { affordableConnections } from "../../src/http/open-files.ts";
+import { affordableConnections } from "../../src/open-files.ts";
 import { silentLog } from "../../src/log.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 import { startHttp, type Harness } from "./harness.ts";
@@ -158,7 +158,7 @@ test.each([
   ["Max open files            unlimited            unlimited            files", 10_000],
   ["", 512],
 ])("of the open files, half is for HTTP connections: %s", (limits, most) => {
-  expect(affordableConnections(10_000, limits)).toBe(most);
+  expect(affordableConnections(10_000, 1 / 2, limits)).toBe(most);
 });
 
 const opened = (socket: Socket): Promise<void> =>

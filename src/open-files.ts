@@ -5,11 +5,11 @@ import { readFileSync } from "node:fs";
 /** Where the system does not say: what most systems begin with. */
 const usualLimit = 1024;
 
-/** At most `wanted`, at most half of the open files that the process may have. */
-export function affordableConnections(wanted: number, limits = readLimits()): number {
+/** At most `wanted`, at most `share` (0 to 1) of the open files that the process may have. */
+export function affordableConnections(wanted: number, share: number, limits = readLimits()): number {
   const [, soft = ""] = /^Max open files\s+(\S+)/m.exec(limits) ?? [];
   const files = soft === "unlimited" ? Infinity : Number.parseInt(soft, 10);
-  return Math.min(wanted, Math.floor((Number.isNaN(files) ? usualLimit : files) / 2));
+  return Math.min(wanted, Math.floor((Number.isNaN(files) ? usualLimit : files) * share));
 }
 
 function readLimits(): string {
