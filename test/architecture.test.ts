@@ -33,7 +33,7 @@ const table: Record<string, string> = {
   dns: "clock fairness log mail model",
   tls: "clock config log service",
   signing: "log mail thread",
-  parsing: "clock errors log mail thread",
+  parsing: "clock errors fairness log mail model thread",
   // What is known of an account's things.
   access: "clock errors ids log model service store",
   domains: "clock dns errors fairness ids mail model service store",

@@ -107,13 +107,15 @@ export interface Heard {
   bytes: number;
 }
 
-/** Asks and reads answers with a Content-Length, one after the other, on a kept connection; null: it was closed. */
+const lastChunk = "\r\n0\r\n\r\n";
+
+/** Asks and reads answers to their end, one after the other, on a kept connection; null: it was closed. */
 export function asker(socket: Socket): (request: string | Buffer) => Promise<Heard | null> {
-  let [head, bytes, length] = ["", 0, -1];
+  let [head, bytes, length, tail] = ["", 0, -1, ""];
   let done: ((heard: Heard | null) => void) | null = null;
   const finish = (heard: Heard | null): void => {
     const tell = done;
-    [head, bytes, length, done] = ["", 0, -1, null];
+    [head, bytes, length, tail, done] = ["", 0, -1, "", null];
     tell?.(heard);
   };
   socket.on("data", (chunk: Buffer) => {
@@ -121,10 +123,13 @@ export function asker(socket: Socket): (request: string | Buffer) => Promise<Hea
     if (head.length < 65_536) head += chunk.toString("latin1");
     const end = length < 0 ? head.indexOf("\r\n\r\n") : -1;
     if (end >= 0) {
-      length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
+      const chunked = /\r\ntransfer-encoding: *chunked/i.test(head);
+      length = chunked ? Infinity : Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
       bytes = head.length - end - 4;
     }
-    if (length >= 0 && bytes >= length) finish({ status: Number(head.slice(9, 12)), text: head, bytes });
+    tail = (tail + chunk.subarray(-lastChunk.length).toString("latin1")).slice(-lastChunk.length);
+    if (length >= 0 && (bytes >= length || (length === Infinity && tail === lastChunk)))
+      finish({ status: Number(head.slice(9, 12)), text: head, bytes });
   });
   socket.on("close", () => finish(null)).on("error", () => finish(null));
   return (request) =>

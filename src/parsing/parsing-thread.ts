@@ -1,39 +1,38 @@
-// The code of a parsing thread: takes pieces of mail, returns their parts (mail/). It handles one call at a time and in
-// order, each a piece of at most the size that the store reads, so that no mail delays another for long.
+// The code of a parsing thread: reads mail, returns its parts (mail/). It handles one call at a time and in order; a call
+// takes a few milliseconds, so that no mail delays another for long.
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { ContentLimit, ContentReader, type ContentPlan } from "../mail/content-reader.ts";
 import { ContentText } from "../mail/content-text.ts";
+import type { OpenedContent } from "../model/content.ts";
 import { readNotice, type Notice } from "../mail/notice.ts";
 import { readReturned, type ReturnContext, type Returned } from "../mail/returned.ts";
-
-/** Octets of the mail from `start` up to `end`. */
-export interface Span {
-  start: number;
-  end: number;
-}
-
-/** Where the text is; null where the mail has none. */
-export interface TextSpans {
-  text: Span[] | null;
-  html: Span[] | null;
-}
+import { openedMail, type OpenedMail } from "./opened-mail.ts";
 
 export type ParsingCall =
-  /** `first`: the mail begins; a reading that the thread does not know was lost with the thread before it. */
-  | { kind: "scan"; reading: number; first: boolean; bytes: Uint8Array }
+  | { kind: "open"; reading: number; content: OpenedContent }
+  | { kind: "scan"; reading: number }
   | { kind: "plan"; reading: number }
-  | { kind: "show"; reading: number; part: "text" | "html"; offset: number; bytes: Uint8Array }
+  | { kind: "show"; reading: number; part: "text" | "html" }
   | { kind: "list"; reading: number; from: number }
   | { kind: "drop"; reading: number }
   | { kind: "returned"; mail: Uint8Array; came: ReturnContext }
   | { kind: "notice"; mail: Uint8Array };
 
+/** A part of the work. */
+export interface Step {
+  done: boolean;
+  /** Processor time, milliseconds. */
+  tookMs: number;
+}
+
 export interface ParsingAnswers {
-  scan: null;
-  plan: TextSpans;
+  open: null;
+  scan: Step;
+  /** Whether the mail has them. */
+  plan: { text: boolean; html: boolean };
   /** JSON text. */
-  show: Uint8Array;
+  show: Step & { bytes: Uint8Array };
   /** JSON text; `next` is where to go on, null at the end. */
   list: { bytes: Uint8Array; next: number | null };
   drop: null;
@@ -45,11 +44,29 @@ export interface ParsingAnswers {
 export type ParsingReport = { value: unknown } | { limit: string } | { error: string };
 
 interface Reading {
+  mail: OpenedMail;
   reader: ContentReader;
+  /** How far it was scanned, octets. */
+  scanned: number;
   plan: ContentPlan | null;
-  shown: Partial<Record<"text" | "html", ContentText>>;
+  shown: Partial<Record<"text" | "html", Shown>>;
 }
 
+/** Octets of the mail from `start` up to `end`. */
+interface Span {
+  start: number;
+  end: number;
+}
+
+/** A text that is on its way. */
+interface Shown {
+  text: ContentText;
+  /** What is still to be read, the next place first. */
+  spans: Span[];
+}
+
+/** How long a step reads on, milliseconds of processor time. */
+const stepMs = 10;
 /** Places that are nearer to each other are read in one go: opening a file costs more than reading on. */
 const nearBytes = 256 * 1024;
 /** Rows of a list that are put into JSON in one call. */
@@ -77,14 +94,51 @@ function planOf(id: number): ContentPlan {
   return (reading.plan ??= reading.reader.end());
 }
 
-function spansOf(places: readonly Span[]): Span[] | null {
+function spansOf(places: readonly Span[]): Span[] {
   const spans: Span[] = [];
   for (const { start, end } of places) {
     const last = spans.at(-1);
     if (last && start - last.end < nearBytes) last.end = end;
     else spans.push({ start, end });
   }
-  return spans.length > 0 ? spans : null;
+  return spans;
+}
+
+/** Works on until it is done, has something to send or has used up its time. */
+function stepOf(work: () => "done" | "more" | "send"): Step {
+  const began = process.threadCpuUsage();
+  for (;;) {
+    const state = work();
+    const { user, system } = process.threadCpuUsage(began);
+    const tookMs = (user + system) / 1000;
+    if (state !== "more" || tookMs >= stepMs) return { done: state === "done", tookMs };
+  }
+}
+
+function scan(reading: Reading): Step {
+  return stepOf(() => {
+    const piece = reading.mail.piece(reading.scanned);
+    if (piece.length === 0) return "done";
+    reading.scanned += piece.length;
+    reading.reader.push(piece);
+    return "more";
+  });
+}
+
+function show(reading: Reading, plan: ContentPlan, part: "text" | "html"): ParsingAnswers["show"] {
+  const places = plan[part];
+  const { text, spans } = (reading.shown[part] ??= { text: new ContentText(places), spans: spansOf(places) });
+  let bytes: Uint8Array = Buffer.alloc(0);
+  const step = stepOf(() => {
+    const [span] = spans;
+    if (!span) return "done";
+    const piece = reading.mail.piece(span.start).subarray(0, span.end - span.start);
+    bytes = text.push(piece, span.start);
+    span.start += piece.length;
+    if (piece.length === 0 || span.start >= span.end) spans.shift();
+    return bytes.length > 0 ? "send" : "more";
+  });
+  return { ...step, bytes };
 }
 
 /** The rows of both lists from the one numbered `from` on: `"headers":[…],"attachments":[…]`. */
@@ -107,19 +161,23 @@ function listFrom({ headers, attachments }: ContentPlan, from: number): ParsingA
 
 function answer(call: ParsingCall): ParsingAnswers[ParsingCall["kind"]] {
   switch (call.kind) {
-    case "scan":
-      if (call.first) readings.set(call.reading, { reader: new ContentReader(), plan: null, shown: {} });
-      readingOf(call.reading).reader.push(bufferOf(call.bytes));
+    case "open":
+      readings.set(call.reading, {
+        mail: openedMail(call.content),
+        reader: new ContentReader(),
+        scanned: 0,
+        plan: null,
+        shown: {},
+      });
       return null;
+    case "scan":
+      return scan(readingOf(call.reading));
     case "plan": {
       const { text, html } = planOf(call.reading);
-      return { text: spansOf(text), html: spansOf(html) };
+      return { text: text.length > 0, html: html.length > 0 };
     }
-    case "show": {
-      const plan = planOf(call.reading);
-      const shown = (readingOf(call.reading).shown[call.part] ??= new ContentText(plan[call.part]));
-      return shown.push(bufferOf(call.bytes), call.offset);
-    }
+    case "show":
+      return show(readingOf(call.reading), planOf(call.reading), call.part);
     case "list":
       return listFrom(planOf(call.reading), call.from);
     case "drop":
@@ -141,13 +199,11 @@ function reportOf(call: ParsingCall): ParsingReport {
   }
 }
 
-function bufferOf(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
-
 /** Large ones are handed over, not copied; small ones may be views of a buffer that others use. */
 function handedOver(report: ParsingReport): ArrayBuffer[] {
-  const value = "value" in report ? report.value : null;
+  const answered = "value" in report ? report.value : null;
+  const value =
+    answered !== null && typeof answered === "object" && "bytes" in answered ? answered.bytes : null;
   if (!(value instanceof Uint8Array) || !(value.buffer instanceof ArrayBuffer)) return [];
   return value.byteLength === value.buffer.byteLength ? [value.buffer] : [];
 }

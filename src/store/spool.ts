@@ -21,6 +21,8 @@ export interface Spool {
   drop(content: PutContent): Promise<void>;
   /** The file's bytes from `offset` on. Throws ContentGone. */
   open(name: string, offset: number): AsyncIterable<Buffer>;
+  /** The file itself, open for reading; the caller closes it. Throws ContentGone. */
+  openFile(name: string): Promise<FileHandle>;
   /** True if it has no file at all. */
   empty(): boolean;
   /** Removes every file that `named` does not know; answers how many. Before anything is put. */
@@ -66,6 +68,12 @@ export function createSpool(directory: string, onRefusal: (why: "full" | "failed
     }
   };
 
+  const openFile = (name: string): Promise<FileHandle> =>
+    open(pathOf(name), "r").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") throw new ContentGone(`the content ${name} was removed`);
+      throw error;
+    });
+
   return {
     async put(bytes) {
       const iterator = bytes[Symbol.asyncIterator]();
@@ -91,10 +99,7 @@ export function createSpool(directory: string, onRefusal: (why: "full" | "failed
       });
     },
     async *open(name, offset) {
-      const file = await open(pathOf(name), "r").catch((error: NodeJS.ErrnoException) => {
-        if (error.code === "ENOENT") throw new ContentGone(`the content ${name} was removed`);
-        throw error;
-      });
+      const file = await openFile(name);
       try {
         let position = offset;
         for (;;) {
@@ -112,6 +117,7 @@ export function createSpool(directory: string, onRefusal: (why: "full" | "failed
         await file.close();
       }
     },
+    openFile: async (name) => openFile(name),
     empty() {
       if (!existsSync(directory)) return true;
       const folders = readdirSync(directory).filter((folder) => spoolFolder.test(folder));

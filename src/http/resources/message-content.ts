@@ -90,7 +90,7 @@ async function partsOf(
   try {
     const { chunks, release } = await parsing.readContent({
       accountKey: account.key,
-      open: (offset) => store.openContent(content, offset),
+      open: () => store.openContentForThread(content),
       goOn() {
         if (gone) throw new ClientGone();
       },

@@ -2,7 +2,7 @@
 // record are one transaction; content is on disk before a message names it.
 import type { AcceptResult, BatchAcceptResult, NewMessage } from "../../model/acceptance.ts";
 import type { AttemptView } from "../../model/attempt.ts";
-import type { ContentRef, PutContent } from "../../model/content.ts";
+import type { ContentRef, OpenedContent, PutContent } from "../../model/content.ts";
 import type { BatchAnswer } from "../../model/idempotency.ts";
 import type { Quota } from "../../model/limits.ts";
 import type { MessageFilter, MessageRecord } from "../../model/message.ts";
@@ -15,6 +15,8 @@ export interface MessageStore {
   dropContent(content: PutContent): Promise<void>;
   /** The bytes from `offset` on, in chunks. Throws ContentGone where retention removed it. */
   openContent(ref: ContentRef, offset?: number): AsyncIterable<Buffer>;
+  /** For a thread that reads it by itself, until `close`, to be called once nobody reads any more. Throws ContentGone. */
+  openContentForThread(ref: ContentRef): Promise<{ content: OpenedContent; close(): Promise<void> }>;
   /** The first of the quotas that is used up on the day of `at`; null: none is. */
   spentQuota(quotas: Quota[], at: number): Promise<Quota | null>;
   acceptMessage(message: NewMessage): Promise<AcceptResult>;

@@ -22,13 +22,22 @@ export const content = noun({
     spool,
     lookups,
     content: kept,
-  }): Pick<MessageStore, "putContent" | "dropContent" | "openContent"> => ({
+  }): Pick<MessageStore, "putContent" | "dropContent" | "openContent" | "openContentForThread"> => ({
     putContent: (bytes) => spool.put(bytes),
     dropContent: (dropped) => spool.drop(dropped),
     openContent: (ref, offset = 0) =>
       ref.kind === "spool"
         ? spool.open(ref.name, offset)
         : openInline(kept.find(ref.id) ?? lookups.content(ref.id), ref, offset),
+    async openContentForThread(ref) {
+      if (ref.kind === "spool") {
+        const file = await spool.openFile(ref.name);
+        return { content: { kind: "file", fd: file.fd }, close: () => file.close() };
+      }
+      const bytes = kept.find(ref.id) ?? lookups.content(ref.id);
+      if (!bytes) throw gone(ref);
+      return { content: { kind: "bytes", bytes }, close: () => Promise.resolve() };
+    },
   }),
 });
 
@@ -38,9 +47,12 @@ async function* openInline(
   ref: Extract<ContentRef, { kind: "inline" }>,
   offset: number,
 ): AsyncIterable<Buffer> {
-  if (!bytes) throw new ContentGone(`the content of message ${ref.id} was removed`);
+  if (!bytes) throw gone(ref);
   if (offset < bytes.byteLength) yield bytes.subarray(offset);
 }
+
+const gone = ({ id }: { id: number }): ContentGone =>
+  new ContentGone(`the content of message ${id} was removed`);
 
 /** All of them, whatever one says; what stays is an orphan, swept at the next start. */
 export async function unlinkAll(spool: Spool, names: string[]): Promise<void> {

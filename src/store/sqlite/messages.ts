@@ -97,7 +97,7 @@ export const messages = noun({
     clock,
     space,
     content,
-  }): Omit<MessageStore, "putContent" | "dropContent" | "openContent"> => ({
+  }): Omit<MessageStore, "putContent" | "dropContent" | "openContent" | "openContentForThread"> => ({
     spentQuota: async (quotas, at) => lookups.spentQuota(quotas, at),
     async acceptMessage(message) {
       const { packed, blobs } = packMessage(message, space.room());
