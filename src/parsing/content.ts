@@ -2,6 +2,7 @@
 // reads the mail by itself: first all of it, to find where things are or to refuse it; then its text again, as the
 // client takes it. What passes the event loop is the JSON, a piece at a time.
 import type { OpenedContent } from "../model/content.ts";
+import { sendingMs } from "./processor-time.ts";
 import type { ParsingWorker } from "./worker.ts";
 
 export interface ReadingCall {
@@ -55,7 +56,7 @@ async function* shown(
   for (let done = false; !done;) {
     await turn();
     const step = await worker.call({ kind: "show", reading, part });
-    spent(step.tookMs);
+    spent(step.tookMs + sendingMs(step.bytes.length));
     if (step.bytes.length > 0) yield step.bytes;
     done = step.done;
   }

@@ -1,9 +1,13 @@
-// How much processor time an account's readings may take of the parsing thread. A burst is free, so that nobody who reads
-// a few large messages waits; an account that reads them in a loop gets its share of one processor.
+// How much processor time an account's readings may take: of the parsing thread, and of the event loop, which encrypts and
+// sends what they show. A burst is free, so that nobody who reads a few large messages waits; an account that reads
+// them in a loop gets its share of one processor.
 import type { Clock } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
 
 export const processorTime = { burstMs: 1_000, share: 1 / 4 };
+
+/** What the event loop needs to send so many octets, its garbage included, milliseconds. */
+export const sendingMs = (octets: number): number => octets / 50_000;
 
 export interface ProcessorTime {
   /** Resolves once the account has time left. */

@@ -53,6 +53,13 @@ test("the one call of an owner is in the next batch, however much another has wa
   expect(namesOf(queue.take(0))).toContain("2.0");
 });
 
+test("where owners wait for one another a batch has five milliseconds, so that nobody waits long for another's", () => {
+  const queue = waiting({ 1: 500, 2: 500 });
+  for (const owner of [1, 2]) queue.measured({ owner, command: "settle" }, 0.5, 1);
+  expect(queue.take(0)).toHaveLength(10);
+  expect(queue.take(15)).toHaveLength(30);
+});
+
 test("a call that takes longer than a batch may goes alone", () => {
   const queue = waiting({ 1: 2 });
   queue.measured({ owner: 1, command: "settle" }, 400, 1);
@@ -74,10 +81,11 @@ test("one costly call does not end a batch: the others' go on, and its turn come
 
 test("what is of no account has half of the time beside many busy accounts", () => {
   const queue = createWriteQueue<Call>();
+  queue.measured({ owner: "", command: "claim" }, 0.125, 1);
   for (let n = 0; n < 100; n++) queue.push({ owner: "", command: "claim", bytes: 0, name: `none.${n}` });
   for (let owner = 1; owner <= 200; owner++) for (let n = 0; n < 50; n++) queue.push(call(owner, n));
   const first = namesOf(queue.take(0));
-  expect(first.filter((name) => name.startsWith("none."))).toHaveLength(50);
+  expect(first.filter((name) => name.startsWith("none."))).toHaveLength(20);
 });
 
 test("a large call that no longer fits is the first of the next batch", () => {

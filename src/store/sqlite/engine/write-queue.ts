@@ -1,13 +1,15 @@
 // Which of the calls that wait go to the writer next. An owner's calls keep their order, and owners share the writer's
 // time, so that an account that writes much waits for itself. One batch is at the writer at a time and what comes meanwhile
-// waits for it: a batch has what is written in about ten milliseconds, as the writer has measured each owner's calls
-// of each command.
+// waits for it: a batch has what is written in about ten milliseconds, five where owners wait for one another, as the
+// writer has measured each owner's calls of each command.
 import type { Owner } from "../../../fairness.ts";
 import { Fifo } from "../../../fairness/fifo.ts";
 
 const mostCalls = 1000;
 const mostBytes = 4 * 1024 * 1024;
 const batchMs = 10;
+/** Where several owners wait: each waits for the batch at the writer and for its own. */
+const sharedBatchMs = 5;
 /** On a slow disk a batch may be written for as long as its commit takes, and no longer than this: everybody waits for it. */
 const longestBatchMs = 20;
 /** However many owners there are, one has this of a batch. */
@@ -120,9 +122,10 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
       togetherBytes += item.bytes;
     },
     take(commitMs) {
-      const mostMs = Math.min(Math.max(batchMs, commitMs), longestBatchMs);
+      const within = (ms: number): number => Math.min(Math.max(ms, commitMs), longestBatchMs);
       if (together.length > 0) {
-        const fits = together.length <= mostCalls && togetherBytes <= mostBytes && msOf(together) <= mostMs;
+        const fits =
+          together.length <= mostCalls && togetherBytes <= mostBytes && msOf(together) <= within(batchMs);
         const all = takeTogether();
         if (fits) {
           size = 0;
@@ -130,7 +133,7 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
         }
         all.forEach(queue);
       }
-      return takeByOwner(mostMs);
+      return takeByOwner(within(queues.size > 1 ? sharedBatchMs : batchMs));
     },
     measured: costs.measured,
   };
