@@ -26,6 +26,8 @@ export interface RunningProduct extends Running {
   child: ChildProcess;
   pid: number;
   dataDir: string;
+  /** What it asks. */
+  dns: DnsServer;
 }
 
 export interface ProductOptions {
@@ -91,6 +93,7 @@ export async function startProduct(
     child,
     pid: child.pid ?? 0,
     dataDir: join(home, "data"),
+    dns,
     async stop() {
       await group.end();
       await dns.stop();

@@ -1,10 +1,17 @@
 // The concurrency slots of all attempts together. Accounts share them (fairness.ts), so that one account whose receivers
-// or name servers hang leaves slots to the others. Past half of all, a ready queue holds at most two, so that a few
-// destinations that hang leave slots to the rest. Ready queues that find no slot are noted and run again by turns.
+// or name servers hang leaves slots to the others. Past half of all, a ready queue holds at most two, so that destinations
+// that hang leave slots to the rest; one whose server has just taken or refused mail may have as many as it wants, up to
+// five eighths of all. Ready queues that find no slot are noted and run again by turns.
+import type { Clock } from "../clock.ts";
 import { hasShare, type Owner } from "../fairness.ts";
 
 export const attemptsMost = 2000;
 const shareWhenCrowded = 2;
+/** Shares of all slots. */
+const crowdedFrom = 1 / 2;
+const crowdedForAllFrom = 5 / 8;
+/** A queue whose last attempt ended at a server longer ago may hang. */
+const movesForMs = 2_000;
 /** Ready queues of one account that are run again for a freed slot; the next freed slot goes on behind them. */
 const turnsMost = 16;
 
@@ -12,6 +19,8 @@ const turnsMost = 16;
 export interface SlotUser {
   readonly account: Owner;
   taken: number;
+  /** When an attempt last ended that had reached a server, monotonic milliseconds; null: none has. */
+  movedAt: number | null;
 }
 
 export interface AttemptSlots<User extends SlotUser> {
@@ -20,18 +29,27 @@ export interface AttemptSlots<User extends SlotUser> {
   take(user: User): void;
   /** The user may begin none now. */
   isFull(user: User): boolean;
-  /** Frees a slot. */
-  leave(user: User): void;
+  /** Frees a slot. `reached`: a server was connected. */
+  leave(user: User, reached: boolean): void;
   /** Runs those that were noted, accounts by turns, as far as there are slots. */
   runWaiting(run: (user: User) => void): void;
 }
 
-export function createAttemptSlots<User extends SlotUser>(most = attemptsMost): AttemptSlots<User> {
+export function createAttemptSlots<User extends SlotUser>(
+  clock: Pick<Clock, "monotonic">,
+  most = attemptsMost,
+): AttemptSlots<User> {
   const held = new Map<Owner, number>();
   const waiting = new Map<Owner, Set<User>>();
   let taken = 0;
 
   const mayTake = (account: Owner): boolean => taken < most && hasShare(held.get(account) ?? 0, taken, most);
+
+  /** It may hold no more than its share when the slots are crowded. */
+  const isCrowded = ({ movedAt }: User): boolean => {
+    const moves = movedAt !== null && clock.monotonic() - movedAt < movesForMs;
+    return taken > most * (moves ? crowdedForAllFrom : crowdedFrom);
+  };
 
   const note = (user: User): void => {
     const own = waiting.get(user.account);
@@ -58,19 +76,19 @@ export function createAttemptSlots<User extends SlotUser>(most = attemptsMost): 
 
   return {
     room(user, wanted) {
-      const crowded = taken > most / 2;
-      const share = crowded ? Math.min(wanted, shareWhenCrowded - user.taken) : wanted;
+      const share = isCrowded(user) ? Math.min(wanted, shareWhenCrowded - user.taken) : wanted;
       const room = mayTake(user.account) ? Math.min(share, most - taken) : 0;
       if (room <= 0) note(user);
       return Math.max(0, room);
     },
-    isFull: (user) => !mayTake(user.account) || (taken > most / 2 && user.taken >= shareWhenCrowded),
+    isFull: (user) => !mayTake(user.account) || (isCrowded(user) && user.taken >= shareWhenCrowded),
     take(user) {
       user.taken += 1;
       taken += 1;
       held.set(user.account, (held.get(user.account) ?? 0) + 1);
     },
-    leave(user) {
+    leave(user, reached) {
+      if (reached) user.movedAt = clock.monotonic();
       user.taken -= 1;
       taken -= 1;
       const left = (held.get(user.account) ?? 1) - 1;

@@ -22,6 +22,7 @@ export interface ReadyQueue {
   slots: EgressSlot<ReadyQueue>[];
   /** Attempts that run, and slots promised to acceptances. */
   taken: number;
+  movedAt: number | null;
   /** Claimed and waiting for a slot. */
   ready: { job: Job; to: Destination }[];
   /** Scheduled queues with due recipients, served in turn. */
@@ -69,7 +70,7 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
   const { clock } = deps;
   const queues = new Map<string, ReadyQueue>();
   const egress = createEgress<ReadyQueue>(deps);
-  const attempts = createAttemptSlots<ReadyQueue>();
+  const attempts = createAttemptSlots<ReadyQueue>(clock);
   let sweptAt = queuesMost;
 
   const slotsOf = (queue: ReadyQueue): EgressSlot<ReadyQueue>[] => {
@@ -168,7 +169,7 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
       return other;
     },
     leave(queue, slot, reached) {
-      attempts.leave(queue);
+      attempts.leave(queue, reached);
       freeOf(queue, slot, reached);
       attempts.runWaiting(run);
     },
@@ -203,6 +204,7 @@ function emptyQueue({ readyQueue: name, account, group, sources }: Destination):
     known: [],
     slots: [],
     taken: 0,
+    movedAt: null,
     ready: [],
     due: [],
     claiming: false,
