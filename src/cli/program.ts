@@ -33,6 +33,16 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         about: "maintenance mode, which refuses clients: on, off",
         load: () => import("./commands/maintenance.ts"),
       },
+      {
+        name: "drain",
+        about: "refuse new mail and wait until all that is due was sent",
+        load: () => import("./commands/drain.ts"),
+      },
+      {
+        name: "config",
+        about: "svc.yaml: check, set, unset",
+        load: () => import("./commands/config.ts"),
+      },
       { name: "audit", about: "audit log: list", load: () => import("./commands/audit.ts") },
     ],
   },
