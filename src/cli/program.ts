@@ -176,6 +176,19 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       },
     ],
   },
+  {
+    heading: "Learn more:",
+    nouns: [
+      {
+        name: "completion",
+        about: "print the completion script of a shell: bash, zsh, fish",
+        load: async () => {
+          const { registerCompletion } = await import("./commands/completion.ts");
+          return { register: (completion, cli) => registerCompletion(completion, cli, () => nouns) };
+        },
+      },
+    ],
+  },
 ];
 
 export const nouns: Noun[] = groups.flatMap((group) => group.nouns);
