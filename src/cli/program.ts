@@ -33,6 +33,16 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         about: "maintenance mode, which refuses clients: on, off",
         load: () => import("./commands/maintenance.ts"),
       },
+      {
+        name: "drain",
+        about: "refuse new mail and wait until all that is due was sent",
+        load: () => import("./commands/drain.ts"),
+      },
+      {
+        name: "config",
+        about: "svc.yaml: check, set, unset",
+        load: () => import("./commands/config.ts"),
+      },
       { name: "audit", about: "audit log: list", load: () => import("./commands/audit.ts") },
     ],
   },
@@ -163,6 +173,19 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         alias: "limit",
         about: "limits of providers and domains while the server runs: list, show, set, unset",
         load: () => import("./commands/limits.ts"),
+      },
+    ],
+  },
+  {
+    heading: "Learn more:",
+    nouns: [
+      {
+        name: "completion",
+        about: "print the completion script of a shell: bash, zsh, fish",
+        load: async () => {
+          const { registerCompletion } = await import("./commands/completion.ts");
+          return { register: (completion, cli) => registerCompletion(completion, cli, () => nouns) };
+        },
       },
     ],
   },

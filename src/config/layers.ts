@@ -137,7 +137,8 @@ export function shown(value: unknown): string {
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }
 
-function fromText(path: OptionPath, text: string): unknown {
+/** A value as it stands in a flag or a variable: lists take commas, structures YAML's flow form. */
+export function fromText(path: OptionPath, text: string): unknown {
   if (structured.has(path)) {
     try {
       return parse(text, { maxAliasCount: 0 }) as unknown;

@@ -1,0 +1,101 @@
+// `svc config`: checks svc.yaml, and changes one option of it. What would be a fault is not written.
+import { chmodSync, chownSync, existsSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import type { Command } from "commander";
+import { placesOf } from "../../config/places.ts";
+import type { Cli } from "../cli.ts";
+import { CliFault, usage } from "../fault.ts";
+import { nearest } from "../nearest.ts";
+
+interface ConfigFlags {
+  config?: string;
+}
+
+export function register(config: Command, cli: Cli): void {
+  const file = ["--config <file>", "this svc.yaml instead of the default one (SVC_CONFIG)"] as const;
+  config
+    .command("check")
+    .description("check the configuration that serve would run with")
+    .option(...file)
+    .action((flags: ConfigFlags) => check(cli, flags));
+  config
+    .command("set <option> <value>")
+    .description("set an option in svc.yaml, such as outbound.max_age 24h; comments stay, lists take commas")
+    .option(...file)
+    .action((path: string, value: string, flags: ConfigFlags) => change(cli, path, value, flags));
+  config
+    .command("unset <option>")
+    .description("remove an option from svc.yaml, so that its default holds")
+    .option(...file)
+    .action((path: string, flags: ConfigFlags) => change(cli, path, null, flags));
+}
+
+const named = ({ io }: Cli, { config }: ConfigFlags): string | undefined => {
+  const given = config ?? io.env["SVC_CONFIG"];
+  return given === undefined ? undefined : resolve(io.cwd, given);
+};
+
+async function check(cli: Cli, flags: ConfigFlags): Promise<void> {
+  const { faultText, loadConfig } = await import("../../config.ts");
+  const only = named(cli, flags);
+  const result = loadConfig({ ...cli.io, flags: only === undefined ? {} : { config: only } });
+  if ("faults" in result)
+    throw new CliFault(78, "the configuration has faults:", result.faults.map(faultText));
+  cli.out.line(`The configuration is valid (${result.files.join(", ") || "no file, defaults only"}).`);
+}
+
+async function change(cli: Cli, path: string, value: string | null, flags: ConfigFlags): Promise<void> {
+  const { faultText, loadConfig } = await import("../../config.ts");
+  const { withOption } = await import("../../config/edit.ts");
+  const { readTextFile } = await import("../../config/files.ts");
+  const { isOption } = await import("../../config/layers.ts");
+  const { optionPaths } = await import("../../config/options.ts");
+  if (!isOption(path)) {
+    const near = nearest(path, optionPaths);
+    throw usage(`${path} is not an option`, ...(near === null ? [] : [`Did you mean ${near}?`]));
+  }
+  const places = placesOf(cli.io);
+  const only = named(cli, flags);
+  const file = only ?? places.userConfig ?? places.systemConfig;
+  const text = edited(file, () => withOption(readTextFile(file) ?? "", path, value));
+  const result = loadConfig({
+    ...cli.io,
+    flags: only === undefined ? {} : { config: only },
+    readFile: (name) => (name === file ? text : readTextFile(name)),
+  });
+  if ("faults" in result)
+    throw new CliFault(78, `${file} is not changed: it would have faults:`, result.faults.map(faultText));
+  write(file, text);
+  cli.out.line(value === null ? `${path} is no longer set in ${file}` : `${path} is set in ${file}`);
+  cli.out.next("It takes effect when the service is started again.");
+}
+
+function edited(file: string, edit: () => string): string {
+  try {
+    return edit();
+  } catch (error) {
+    throw new CliFault(
+      78,
+      `${file} cannot be changed: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+/** Whole or not at all; mode and owner stay. */
+function write(file: string, text: string): void {
+  const next = `${file}.new`;
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
+    const before = existsSync(file) ? statSync(file) : null;
+    writeFileSync(next, text, { mode: 0o600, flush: true });
+    if (before) chownSync(next, before.uid, before.gid);
+    chmodSync(next, before ? before.mode & 0o777 : 0o644);
+    renameSync(next, file);
+  } catch (error) {
+    throw new CliFault(
+      4,
+      `${file} cannot be written: ${error instanceof Error ? error.message : String(error)}`,
+      ["Run it with sudo, or choose another file with --config."],
+    );
+  }
+}

@@ -1,0 +1,61 @@
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { scratch, svc } from "./world.ts";
+
+const before = `# The mail server.
+hostname: mail.acme.example # as in the DNS
+
+outbound:
+  # Two days are too long for us.
+  max_age: 48h
+limits:
+`;
+
+function fileWith(text: string): { file: string; config: (...args: string[]) => ReturnType<typeof svc> } {
+  const file = join(scratch(), "svc.yaml");
+  writeFileSync(file, text);
+  return { file, config: (...args) => svc(["config", ...args, "--config", file], { home: scratch() }) };
+}
+
+test("an option is set and unset in svc.yaml; comments, order, mode and all else stay", async () => {
+  const { file, config } = fileWith(before);
+  chmodSync(file, 0o640);
+  const ran = await config("set", "outbound.max_age", "24h");
+  expect([ran.code, ran.out]).toEqual([0, `outbound.max_age is set in ${file}\n`]);
+  expect(readFileSync(file, "utf8")).toBe(before.replace("48h", "24h"));
+  expect(statSync(file).mode & 0o777).toBe(0o640);
+  expect((await config("set", "limits.max_queue", "1000")).code).toBe(0);
+  expect((await config("set", "outbound.retry", "1m,5m")).code).toBe(0);
+  expect((await config("set", "guard", "{hard_bounce: 5%, complaint: 0.1%}")).code).toBe(0);
+  const text = readFileSync(file, "utf8");
+  expect(text).toContain("# as in the DNS");
+  expect(text).toContain("# Two days are too long for us.");
+  expect((await config("check")).out).toBe(`The configuration is valid (${file}).\n`);
+  expect((await config("unset", "outbound.max_age")).code).toBe(0);
+  expect(readFileSync(file, "utf8")).not.toContain("max_age");
+  expect(readdirSync(join(file, ".."))).toEqual(["svc.yaml"]);
+});
+
+test("a file that is not there is made", async () => {
+  const file = join(scratch(), "svc", "svc.yaml");
+  expect((await svc(["config", "set", "hostname", "mail.acme.example", "--config", file])).code).toBe(0);
+  expect(readFileSync(file, "utf8")).toBe("hostname: mail.acme.example\n");
+});
+
+test("what would be a fault is not written, and a misspelt option is named", async () => {
+  const { file, config } = fileWith(before);
+  const wrong = await config("set", "outbound.max_age", "soon");
+  expect(wrong.code).toBe(78);
+  expect(wrong.err).toContain("is not changed");
+  expect(wrong.err).toContain("outbound.max_age");
+  const misspelt = await config("set", "outbound.max_aeg", "1h");
+  expect(misspelt.code).toBe(2);
+  expect(misspelt.err).toContain("Did you mean outbound.max_age?");
+  expect(readFileSync(file, "utf8")).toBe(before);
+  const broken = fileWith("hostname: [\n");
+  expect((await broken.config("set", "hostname", "mail.acme.example")).code).toBe(78);
+  expect(readFileSync(broken.file, "utf8")).toBe("hostname: [\n");
+  const flat = fileWith("hostname: mail.acme.example\noutbound: 3\n");
+  expect((await flat.config("set", "outbound.max_age", "1h")).err).toContain("outbound is not a section");
+});
