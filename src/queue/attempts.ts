@@ -138,7 +138,8 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
 
 /** A server was connected from the slot's address. */
 function hasReached(outcome: Outcome | Unsent, { source }: Slot): boolean {
-  return outcome.kind !== "unsent" && source.address !== null && outcome.trace.sendingIp === source.address;
+  if (outcome.kind === "unsent" || outcome.trace.sendingIp === null) return false;
+  return source.address === null || outcome.trace.sendingIp === source.address;
 }
 
 /** A fault of ours is a deferral like any other: it is shown, tried again by the schedule, and it expires. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Outcome } from "../../src/mail/outcome.ts";
+import { untried, type Outcome } from "../../src/mail/outcome.ts";
 import { queueNameOf } from "../../src/queue/queue-name.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { deferredOutcome, makeJob, makeTrace } from "../support/jobs.ts";
@@ -326,7 +326,7 @@ describe("faults", () => {
   });
 
   test("a recipient that was suppressed after acceptance is not attempted", async () => {
-    const suppressed = { kind: "bounced", classification: "suppressed" } as Outcome;
+    const suppressed = { kind: "bounced", classification: "suppressed", trace: untried(0) } as Outcome;
     const { queue, clock, runner, begun } = bench({ suppressed: () => suppressed });
     queue.add(makeJob(1), clock.now());
     await runner.start();
