@@ -1,7 +1,7 @@
 // Slots that owners share, so that one owner's hanging work does not delay another's: an owner holds at most three times
 // as many slots as are free, so that one is left for an owner without any; waiting owners take turns. Of an owner's
-// waiting work the newest is served every other time, so that it does not wait behind thousands that hang, and in between
-// the oldest and the retries. Work that lasts longer than `patienceMs` gives its slot to the next and lingers
+// waiting work the newest is served every other time, where much of it hangs seven times of eight, so that it does not wait
+// behind thousands that hang, and in between the oldest and the retries. Work that lasts longer than `patienceMs` gives its slot to the next and lingers
 // outside of the slots, in places that are shared by the same rule.
 import type { Clock, Timer } from "./clock.ts";
 import { Fifo } from "./fairness/fifo.ts";
@@ -36,6 +36,9 @@ const timesTheFree = 3;
 const steps = 16;
 /** Where much of an owner's work lingers, what is tried again has so many times the patience at least, more by quarters. */
 const crowdedPatience = 2;
+
+/** Where more of an owner's work lingers than there are slots, what waits longest hangs as well: the newest goes first so many times. */
+const newestOfHanging = 7;
 
 /** Whether an owner that holds `own` of `total` may hold one more while `taken` are taken by all. */
 export function hasShare(own: number, taken: number, total: number): boolean {
@@ -106,7 +109,7 @@ export function createFairSlots({ slots, patienceMs, lingering, clock }: FairSlo
       if (taken >= slots) return;
       if (!hasShare(share.held, taken, slots)) continue;
       turns.delete(share);
-      const next = share.waiting.take();
+      const next = share.waiting.take(share.lingering.size > slots ? newestOfHanging : 1);
       if (share.waiting.size > 0) turns.add(share);
       if (next) start(share, next);
     }
@@ -169,10 +172,11 @@ class Waiting {
     (entry.again ? this.#again : this.#fresh).push(entry);
   }
 
-  /** The newest, the oldest, the newest, the oldest of those that are tried again. */
-  take(): Entry | undefined {
-    this.#turn = (this.#turn + 1) % 4;
-    if (this.#turn % 2 === 1) return this.#fresh.pop() ?? this.#again.shift();
+  /** The newest so many times, the oldest; the newest so many times, the oldest of those that are tried again. */
+  take(newest: number): Entry | undefined {
+    const half = newest + 1;
+    this.#turn = (this.#turn + 1) % (2 * half);
+    if (this.#turn % half !== 0) return this.#fresh.pop() ?? this.#again.shift();
     return this.#turn === 0
       ? (this.#again.shift() ?? this.#fresh.shift())
       : (this.#fresh.shift() ?? this.#again.shift());

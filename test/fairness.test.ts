@@ -82,6 +82,26 @@ test("of an owner's own the newest and the oldest are served by turns, and neith
   expect(served(["a0", "a1!", "a2!", "a3!", "a4", "a5", "a6", "a7"])).toBe("a0 a4 a7 a1! a6 a5 a2! a3!");
 });
 
+test("where more of an owner's work hangs than there are slots, its newest goes first seven times of eight", async () => {
+  const clock = new ManualClock();
+  const places = createFairSlots({ slots: 4, patienceMs: 200, lingering: 1000, clock });
+  for (let i = 0; i < 100; i++) places.enter("a", () => undefined);
+  await clock.advance(1_000);
+  let quick = 0;
+  let [before, done] = [0, 0];
+  const hang = (): void => void before++;
+  for (let i = 0; i < 100; i++) places.enter("a", hang);
+  for (let i = 0; i < 70; i++)
+    places.enter("a", (leave) => {
+      quick++;
+      leave();
+      done = before;
+    });
+  await clock.advance(2_000);
+  expect(quick).toBe(70);
+  expect(done).toBeLessThan(16);
+});
+
 test("work that lasts gives its slot to the next", async () => {
   const made = bench(4, 100);
   made.enter("a", 9);
