@@ -34,6 +34,7 @@ test("what is not run says why, and is no more than this", () => {
     "README.md: npm ci && npm test",
     "README.md: it installs a program on this machine",
     "docs/install.md: it installs a program on this machine",
+    "docs/install.md: it writes into the shell's own directory",
     "docs/install.md: it needs root and systemd",
     "docs/install.md: it needs root and systemd",
   ]);
