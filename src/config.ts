@@ -66,7 +66,9 @@ export interface ConfigRequest {
   machineName?: string;
 }
 
-export type ConfigResult = { config: Config; files: string[] } | { faults: ConfigFault[] };
+/** `sourceOf`: the file that gives an option, `environment`, `command line`; null: its default holds. */
+export type ConfigResult =
+  { config: Config; files: string[]; sourceOf(path: OptionPath): string | null } | { faults: ConfigFault[] };
 
 /** The configuration that `serve` runs with. */
 export function loadConfig(request: ConfigRequest): ConfigResult {
@@ -146,6 +148,7 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
   return {
     config: assemble(all, { socket: socket.path, password: login, dev: sources.dev }),
     files: sources.files,
+    sourceOf: (path) => given(path)?.source ?? null,
   };
 }
 

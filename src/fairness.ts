@@ -1,8 +1,8 @@
 // Slots that owners share, so that one owner's hanging work does not delay another's: an owner holds at most three times
 // as many slots as are free, so that one is left for an owner without any; waiting owners take turns. Of an owner's
-// waiting work the newest is served every other time, where much of it hangs seven times of eight, so that it does not wait
-// behind thousands that hang, and in between the oldest and the retries. Work that lasts longer than `patienceMs` gives its slot to the next and lingers
-// outside of the slots, in places that are shared by the same rule.
+// waiting work the newest is served every other time, or seven times of eight where much of it hangs, so that it does not
+// wait behind thousands that hang; in between come the oldest and the retries. Work that lasts longer than `patienceMs`
+// gives its slot to the next and lingers outside of the slots, in places that are shared by the same rule.
 import type { Clock, Timer } from "./clock.ts";
 import { Fifo } from "./fairness/fifo.ts";
 

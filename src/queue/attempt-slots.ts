@@ -1,6 +1,6 @@
 // The concurrency slots of all attempts together. Accounts share them (fairness.ts), so that one account whose receivers
 // or name servers hang leaves slots to the others. Past half of all, a ready queue holds at most two, so that destinations
-// that hang leave slots to the rest; one whose server has just taken or refused mail may have as many as it wants, up to
+// that hang leave slots to the rest; one of whose attempts has just ended at a server may have as many as it wants, up to
 // five eighths of all. Ready queues that find no slot are noted and run again by turns.
 import type { Clock } from "../clock.ts";
 import { hasShare, type Owner } from "../fairness.ts";

@@ -22,6 +22,7 @@ export interface ReadyQueue {
   slots: EgressSlot<ReadyQueue>[];
   /** Attempts that run, and slots promised to acceptances. */
   taken: number;
+  /** When an attempt last ended at a server, monotonic milliseconds; null: none has. */
   movedAt: number | null;
   /** Claimed and waiting for a slot. */
   ready: { job: Job; to: Destination }[];

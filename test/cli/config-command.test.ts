@@ -1,4 +1,12 @@
-import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratch, svc } from "./world.ts";
@@ -58,4 +66,30 @@ test("what would be a fault is not written, and a misspelt option is named", asy
   expect(readFileSync(broken.file, "utf8")).toBe("hostname: [\n");
   const flat = fileWith("hostname: mail.acme.example\noutbound: 3\n");
   expect((await flat.config("set", "outbound.max_age", "1h")).err).toContain("outbound is not a section");
+});
+
+test("a link stays a link, and the file that it leads to is changed", async () => {
+  const { file } = fileWith(before);
+  const link = join(scratch(), "link.yaml");
+  symlinkSync(file, link);
+  expect((await svc(["config", "set", "outbound.max_age", "24h", "--config", link])).code).toBe(0);
+  expect(lstatSync(link).isSymbolicLink()).toBe(true);
+  expect(readFileSync(file, "utf8")).toBe(before.replace("48h", "24h"));
+});
+
+test("an option that the environment gives as well is set, and said to have no effect", async () => {
+  const { file } = fileWith(before);
+  const ran = await svc(["config", "set", "outbound.max_age", "24h", "--config", file], {
+    env: { SVC_OUTBOUND_MAX_AGE: "12h" },
+  });
+  expect(ran.code).toBe(0);
+  expect(ran.err).toContain("It has no effect: outbound.max_age is given by environment");
+  expect(ran.err).not.toContain("started again");
+  expect(readFileSync(file, "utf8")).toContain("24h");
+});
+
+test("a part of an option that is set as a whole is not taken for one", async () => {
+  const { config } = fileWith(before);
+  const ran = await config("set", "limits.rates.messages-write", "5");
+  expect([ran.code, ran.err]).toEqual([2, expect.stringContaining("limits.rates is, and is set as a whole")]);
 });

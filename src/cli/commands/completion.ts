@@ -23,7 +23,7 @@ export function registerCompletion(completion: Command, cli: Cli, nouns: () => r
     .addHelpText("after", "\nbash: svc completion bash > /etc/bash_completion.d/svc")
     .action(async (shell: string) => {
       const script = Object.hasOwn(shells, shell) ? shells[shell] : undefined;
-      if (!script) throw usage(`found "${shell}", expected ${Object.keys(shells).join(", ")}`);
+      if (!script) throw usage(`shell: found "${shell}", expected ${Object.keys(shells).join(", ")}`);
       cli.io.stdout.write(script(await treeOf(cli, nouns())));
     });
 }

@@ -1,5 +1,15 @@
 // `svc config`: checks svc.yaml, and changes one option of it. What would be a fault is not written.
-import { chmodSync, chownSync, existsSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { placesOf } from "../../config/places.ts";
@@ -51,8 +61,16 @@ async function change(cli: Cli, path: string, value: string | null, flags: Confi
   const { isOption } = await import("../../config/layers.ts");
   const { optionPaths } = await import("../../config/options.ts");
   if (!isOption(path)) {
+    const whole = optionPaths.find((option) => path.startsWith(`${option}.`));
     const near = nearest(path, optionPaths);
-    throw usage(`${path} is not an option`, ...(near === null ? [] : [`Did you mean ${near}?`]));
+    throw usage(
+      `${path} is not an option`,
+      ...(whole !== undefined
+        ? [`${whole} is, and is set as a whole`]
+        : near !== null
+          ? [`Did you mean ${near}?`]
+          : []),
+    );
   }
   const places = placesOf(cli.io);
   const only = named(cli, flags);
@@ -67,6 +85,11 @@ async function change(cli: Cli, path: string, value: string | null, flags: Confi
     throw new CliFault(78, `${file} is not changed: it would have faults:`, result.faults.map(faultText));
   write(file, text);
   cli.out.line(value === null ? `${path} is no longer set in ${file}` : `${path} is set in ${file}`);
+  const source = result.sourceOf(path);
+  if (value === null && source !== null)
+    return cli.out.note(`Its default does not hold: ${path} is given by ${source}.`);
+  if (value !== null && source !== file)
+    return cli.out.note(`It has no effect: ${path} is given by ${source}, which stands above.`);
   cli.out.next("It takes effect when the service is started again.");
 }
 
@@ -81,8 +104,9 @@ function edited(file: string, edit: () => string): string {
   }
 }
 
-/** Whole or not at all; mode and owner stay. */
-function write(file: string, text: string): void {
+/** Whole or not at all; mode and owner stay, and a link to the file. */
+function write(link: string, text: string): void {
+  const file = existsSync(link) ? realpathSync(link) : link;
   const next = `${file}.new`;
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
@@ -92,6 +116,7 @@ function write(file: string, text: string): void {
     chmodSync(next, before ? before.mode & 0o777 : 0o644);
     renameSync(next, file);
   } catch (error) {
+    rmSync(next, { force: true });
     throw new CliFault(
       4,
       `${file} cannot be written: ${error instanceof Error ? error.message : String(error)}`,
