@@ -21,6 +21,7 @@ import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
 import { operationsAccount } from "./model/account.ts";
 import { theNode } from "./model/node.ts";
+import { createMetrics } from "./metrics/metrics.ts";
 import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
@@ -401,6 +402,15 @@ async function build({
     clock,
     log: log.component("inbound"),
   });
+  const metrics = createMetrics({
+    store,
+    clock,
+    version: __VERSION__,
+    inMaintenance: () => maintenance.window() !== null,
+    poolProblems: pools.problems,
+    listings: () => dnsbl.summary().listed,
+    certificate: () => certificates?.current().cert ?? null,
+  });
   const listeners: Pick<RunningDaemon, "addresses">[] = [];
   const addresses: RunningDaemon["addresses"] = () => listeners.flatMap((one) => one.addresses());
   const http = createHttp({
@@ -443,6 +453,7 @@ async function build({
       listeners: addresses,
       jobs: jobs.states,
     }),
+    metrics: metrics.text,
   });
   listeners.push(http, ...(relay ? [relay] : []), inbound);
 
@@ -451,6 +462,7 @@ async function build({
     async start() {},
     async stop() {
       unsubscribe();
+      metrics.stop();
       mtaSts.stop();
       const reported = tlsReports.stop();
       await delivery.stop();
