@@ -406,10 +406,12 @@ async function build({
     store,
     clock,
     version: __VERSION__,
-    inMaintenance: () => maintenance.window() !== null,
-    poolProblems: pools.problems,
-    listings: () => dnsbl.summary().listed,
-    certificate: () => certificates?.current().cert ?? null,
+    others: () => ({
+      maintenance: maintenance.window() !== null,
+      poolProblems: pools.problems().length,
+      listings: dnsbl.summary().listed.length,
+      certificate: certificates?.current().cert ?? null,
+    }),
   });
   const listeners: Pick<RunningDaemon, "addresses">[] = [];
   const addresses: RunningDaemon["addresses"] = () => listeners.flatMap((one) => one.addresses());

@@ -3,17 +3,14 @@
 import type { Clock } from "../clock.ts";
 import { counterNames } from "../model/counters.ts";
 import type { Store } from "../store/store.ts";
+import type { Facts } from "./catalog.ts";
 
 export interface MetricsDeps {
   store: Pick<Store, "onCommit" | "queueCounts" | "pausedAccounts" | "health">;
   clock: Clock;
   version: string;
-  /** New mail is refused meanwhile. */
-  inMaintenance(): boolean;
-  poolProblems(): readonly unknown[];
-  listings(): readonly unknown[];
-  /** The listeners' chain, PEM; null: they have none. */
-  certificate(): string | null;
+  /** What else the gauges show. */
+  others(): Pick<Facts, "maintenance" | "poolProblems" | "listings" | "certificate">;
 }
 
 export interface Metrics {
@@ -22,16 +19,24 @@ export interface Metrics {
   stop(): void;
 }
 
-export function createMetrics(deps: MetricsDeps): Metrics {
+export function createMetrics({ store, clock, version, others }: MetricsDeps): Metrics {
   const sums = counterNames.map(() => 0);
-  const stop = deps.store.onCommit(({ counted }) => {
+  const stop = store.onCommit(({ counted }) => {
     counted?.forEach((by, place) => (sums[place] = (sums[place] ?? 0) + by));
   });
+  const facts = async (): Promise<Facts> => {
+    const [queue, paused, health] = await Promise.all([
+      store.queueCounts(),
+      store.pausedAccounts(),
+      store.health(),
+    ]);
+    return { ...others(), version, now: clock.now(), queue, health, pausedAccounts: paused.length };
+  };
   let page: (() => Promise<string>) | null = null;
   return {
     async text() {
       const { createPage } = await import("./page.ts");
-      page ??= createPage(deps, sums);
+      page ??= createPage(facts, sums);
       return page();
     },
     stop,

@@ -175,7 +175,7 @@ export async function startHttp(
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
     probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
-    metrics: options.metrics ?? fake<HttpDeps>("deps", {}).metrics,
+    metrics: options.metrics ?? (() => Promise.resolve("")),
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
     log,
