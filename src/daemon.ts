@@ -76,7 +76,7 @@ export interface RunningDaemon {
   addresses(): { name: string; address: string }[];
   /** For `serve --dev`: a fresh key and SMTP login of a verified domain example.test. */
   devCredentials(): Promise<DevCredentials>;
-  /** Reads the certificates again; an unusable one is logged and the old one stays. */
+  /** Reads the certificates and the shaping file again; an unusable one is logged and what was read before stays. */
   reload(): Promise<void>;
   /** Finishes what is in flight, at most `drainMs`. */
   stop(): Promise<void>;
@@ -196,10 +196,9 @@ async function build({
     clock,
     mint,
   });
-  const shaping = createShaping(
-    config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
-    await store.shapingRules(),
-  );
+  const shapingFile = readShapingFile(config.outbound.shapingFile);
+  if ("faults" in shapingFile) throw new Error(shapingFile.faults.join("\n"));
+  const shaping = createShaping(shapingFile.content, await store.shapingRules());
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
   const secureContext = createTrust();
   const { allowNetworks } = config.outbound;
@@ -283,6 +282,9 @@ async function build({
     connections: delivery.connections,
     mxGroupOf: delivery.groupOf,
     onChange: queue.onShapingChanged,
+    readFile: () =>
+      config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
+    log: log.component("shaping"),
   });
   pools.onChange(() => {
     delivery.reconsider();
@@ -482,7 +484,10 @@ async function build({
     ],
     daemon: {
       addresses,
-      reload: tls.reload,
+      reload() {
+        shapingRules.reloadFile();
+        return tls.reload();
+      },
       devCredentials: async () =>
         makeDevCredentials({ store, domains, access, clock }, await defaultAccountOf(store)),
     },

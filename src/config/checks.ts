@@ -170,23 +170,27 @@ const named = [
 function files(read: Read, readFile: ReadFile): Violation[] {
   return named.flatMap((path): Violation[] => {
     const file = read[path];
-    if (typeof file !== "string") return [];
-    try {
-      const text = readFile(file);
-      if (text === null)
-        return [{ path, found: `${file}, where there is no file`, expected: "the path of a file" }];
-      if (text.trim() === "")
-        return [{ path, found: `${file}, which is empty`, expected: "a file with content" }];
-      return path === "outbound.shaping_file"
-        ? shapingFaults(parse(text)).map(({ found, expected }) => ({
-            path,
-            found: `${found} of ${file}`,
-            expected,
-          }))
-        : [];
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      return [{ path, found: `${file}, which cannot be read (${why})`, expected: "a file that can be" }];
-    }
+    return typeof file === "string" ? fileFaults(path, file, readFile) : [];
   });
+}
+
+/** What is wrong with the file that an option names. */
+export function fileFaults(path: (typeof named)[number], file: string, readFile: ReadFile): Violation[] {
+  try {
+    const text = readFile(file);
+    if (text === null)
+      return [{ path, found: `${file}, where there is no file`, expected: "the path of a file" }];
+    if (text.trim() === "")
+      return [{ path, found: `${file}, which is empty`, expected: "a file with content" }];
+    return path === "outbound.shaping_file"
+      ? shapingFaults(parse(text)).map(({ found, expected }) => ({
+          path,
+          found: `${found} of ${file}`,
+          expected,
+        }))
+      : [];
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return [{ path, found: `${file}, which cannot be read (${why})`, expected: "a file that can be" }];
+  }
 }

@@ -141,6 +141,7 @@ export async function startHttp(
     metrics: { listen: [] as Config["metrics"]["listen"] },
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     dnsbl,
+    outbound: { maxAgeMs: 172_800_000 },
     limits: { maxQueue: 0, minFreeSpaceShare: 0, rates: options.config?.rates ?? {} },
   };
   const parsing = createParsing({ clock, log });
