@@ -21,6 +21,7 @@ import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
 import { operationsAccount } from "./model/account.ts";
 import { theNode } from "./model/node.ts";
+import { createMetrics } from "./metrics/metrics.ts";
 import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
@@ -403,6 +404,17 @@ async function build({
     clock,
     log: log.component("inbound"),
   });
+  const metrics = createMetrics({
+    store,
+    clock,
+    version: __VERSION__,
+    others: () => ({
+      maintenance: maintenance.window() !== null,
+      poolProblems: pools.problems().length,
+      listings: dnsbl.summary().listed.length,
+      certificate: certificates?.current().cert ?? null,
+    }),
+  });
   const listeners: Pick<RunningDaemon, "addresses">[] = [];
   const addresses: RunningDaemon["addresses"] = () => listeners.flatMap((one) => one.addresses());
   const http = createHttp({
@@ -445,6 +457,7 @@ async function build({
       listeners: addresses,
       jobs: jobs.states,
     }),
+    metrics: metrics.text,
   });
   listeners.push(http, ...(relay ? [relay] : []), inbound);
 
@@ -453,6 +466,7 @@ async function build({
     async start() {},
     async stop() {
       unsubscribe();
+      metrics.stop();
       mtaSts.stop();
       const reported = tlsReports.stop();
       await delivery.stop();

@@ -125,10 +125,18 @@ function passwordNeeds(tls: Exclude<SmartHostTls, "verify">): string {
     : `${verify}; outbound.smart_host.allow_unverified_password: true sends it under any certificate`;
 }
 
+const listening = [
+  "http.listen",
+  "relay.starttls",
+  "relay.implicit_tls",
+  "inbound.listen",
+  "metrics.listen",
+] as const;
+
 function listeners(read: Read): Violation[] {
   const seen = new Map<string, OptionPath>();
   const wrong: Violation[] = [];
-  for (const path of ["http.listen", "relay.starttls", "relay.implicit_tls", "inbound.listen"] as const)
+  for (const path of listening)
     for (const listen of read[path] ?? []) {
       const text = listenText(listen);
       const before = seen.get(text);
@@ -140,15 +148,14 @@ function listeners(read: Read): Violation[] {
 }
 
 function devStaysLocal(read: Read): Violation[] {
-  return (["http.listen", "relay.starttls", "relay.implicit_tls", "inbound.listen"] as const).flatMap(
-    (path) =>
-      (read[path] ?? [])
-        .filter((listen) => !isLoopback(listen))
-        .map((listen) => ({
-          path,
-          found: listenText(listen),
-          expected: "a loopback address: --dev is for this machine alone",
-        })),
+  return listening.flatMap((path) =>
+    (read[path] ?? [])
+      .filter((listen) => !isLoopback(listen))
+      .map((listen) => ({
+        path,
+        found: listenText(listen),
+        expected: "a loopback address: --dev is for this machine alone",
+      })),
   );
 }
 

@@ -110,6 +110,7 @@ export async function startHttp(
     guard?: HttpDeps["guard"];
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
+    metrics?: HttpDeps["metrics"];
     certificates?: HttpDeps["certificates"];
   } = {},
 ): Promise<Harness> {
@@ -137,6 +138,7 @@ export async function startHttp(
     publicUrl: options.config?.publicUrl ?? "https://mail.acme.example",
     socket,
     hostname: "mail.acme.example",
+    metrics: { listen: [] as Config["metrics"]["listen"] },
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     dnsbl,
     outbound: { maxAgeMs: 172_800_000 },
@@ -174,6 +176,7 @@ export async function startHttp(
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
     probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
+    metrics: options.metrics ?? (() => Promise.resolve("")),
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
     log,
