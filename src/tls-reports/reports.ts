@@ -78,7 +78,7 @@ export function createTlsReports(deps: TlsReportsDeps): TlsReports {
     const addresses = answer.kind === "found" ? reportAddresses(answer.records) : [];
     if (addresses.length === 0) return true;
     const report = await tlsReport(of, await store.tlsResults(of), { hostname, contact });
-    const taken = addresses.map((to): boolean | Promise<boolean> => {
+    const taken = addresses.map(async (to): Promise<boolean> => {
       const key = to.kind === "mailto" ? to.address.email.toLowerCase() : to.url.host;
       const before = sent.get(key) ?? 0;
       sent.set(key, before + 1);
