@@ -2,6 +2,7 @@
 // that imports all modules, and has no rule and no text of theirs. Where two modules need each other, one offers a hook
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
 import { createAccess } from "./access/access.ts";
+import { createBackups } from "./backup/backup.ts";
 import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
@@ -24,6 +25,7 @@ import { theNode } from "./model/node.ts";
 import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
+import { notifyBackupFailed } from "./notifications/backup-notice.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
 import { notifyListings } from "./notifications/listing-notice.ts";
@@ -343,6 +345,14 @@ async function build({
     clock,
     log: log.component("retention"),
   });
+  const backups = createBackups({
+    store,
+    config,
+    version: __VERSION__,
+    onFailed: (error) => void notifyBackupFailed(notices, error),
+    clock,
+    log: log.component("backup"),
+  });
   const nxdomainRecheck = createNxdomainRecheck({
     store,
     resolver: resolver.uncached,
@@ -355,6 +365,7 @@ async function build({
       tls,
       nxdomainRecheck,
       retention,
+      backups,
       createStatsFold(store),
       guard,
       sendingPause,
@@ -427,6 +438,7 @@ async function build({
     }),
     parsing,
     maintenance,
+    backups,
     guard,
     clock,
     log: log.component("http"),
@@ -464,7 +476,7 @@ async function build({
   return {
     layers: [
       [boot, outside, pools, dnsbl, queuePauses, access.security],
-      [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
+      [webhooks, sendingPause, runner, retention, backups, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {
       addresses,

@@ -53,6 +53,8 @@ function fake(over: { start?: () => void; stop?: () => Promise<void> } = {}): Fa
       calls.push(`initialise ${domain}`);
       return { adminKey: "svc_live_ADMIN", smtp: { username: "smtp_1", password: "PASS" }, domain: null };
     },
+    backupOffline: () => Promise.reject(new Error("no backup here")),
+    restore: () => Promise.reject(new Error("no restore here")),
   };
   return { module, configs, calls, up };
 }
