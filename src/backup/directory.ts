@@ -48,6 +48,7 @@ export async function makeBackup(
   const partial = join(to, `.${name}-${randomBytes(4).toString("hex")}.partial`);
   await mkdir(partial, { mode: 0o700 });
   try {
+    signal.throwIfAborted();
     const copy = await parts.copyInto({ directory: partial, content, onProgress, signal });
     const { version, hostname } = parts;
     const files: BackupFile[] = [

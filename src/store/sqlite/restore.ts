@@ -98,6 +98,7 @@ function prepare(path: string, { now, createdAt }: RestoreRequest): Pick<Restore
 /** Attempts that were under way are recorded as interrupted, as after a crash. Held mail keeps when it would be due. */
 function holdUnsent(db: Database, now: number): void {
   endFormerBoots(db, now);
+  db.prepare("UPDATE boots SET node = ?").run(theNode);
   const owner = "restore";
   db.prepare("INSERT INTO boots (id, node, lease_until, ended_at) VALUES (?, ?, ?, ?)").run(
     owner,
