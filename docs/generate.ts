@@ -55,6 +55,7 @@ export const pages = [
   "errors",
   "retention",
   "operations",
+  "backup",
   "moving-in",
 ] as const;
 

@@ -43,7 +43,7 @@ export async function makeBackup(
 ): Promise<Backup> {
   await mkdir(to, { recursive: true, mode: 0o700 });
   await removeAbandoned(to, createdAt);
-  const name = `svc-${stampOf(createdAt)}`;
+  const name = await freeName(to, createdAt);
   const path = join(to, name);
   const partial = join(to, `.${name}-${randomBytes(4).toString("hex")}.partial`);
   await mkdir(partial, { mode: 0o700 });
@@ -89,6 +89,15 @@ export async function removeOld(to: string, keep: number): Promise<string[]> {
   const old = (await listBackups(to)).filter(({ scheduled }) => scheduled).slice(keep);
   for (const { path } of old) await rm(path, { recursive: true });
   return old.map(({ path }) => path);
+}
+
+/** Of its second, or of the next one that has no backup. */
+async function freeName(to: string, createdAt: number): Promise<string> {
+  const taken = new Set(await readdir(to));
+  for (let at = createdAt; ; at += 1000) {
+    const name = `svc-${stampOf(at)}`;
+    if (!taken.has(name)) return name;
+  }
 }
 
 /** What a process that was killed left. */
