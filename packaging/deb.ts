@@ -48,7 +48,7 @@ function build(architecture: string): void {
   control(tree, architecture);
   setModes(tree);
   const file = join(out, `svc-mail_${manifest.version}_${architecture}.deb`);
-  execFileSync("dpkg-deb", ["--root-owner-group", "-Zxz", "-z3", "--build", tree, file], {
+  execFileSync("dpkg-deb", ["--root-owner-group", "-Zzstd", "-z9", "--build", tree, file], {
     stdio: "inherit",
   });
   rmSync(tree, { recursive: true });

@@ -18,6 +18,7 @@ const table: Record<string, string> = {
   ids: "",
   model: "",
   "open-files": "",
+  owner: "",
   service: "",
   thread: "",
   "unsafe-text": "",
@@ -29,7 +30,7 @@ const table: Record<string, string> = {
   mail: "model",
   config: "mail model word-list",
   // What stands on the machine.
-  store: "clock cursor fairness ids log model thread",
+  store: "clock cursor fairness ids log model owner thread",
   dns: "clock fairness log mail model",
   tls: "clock config log service",
   signing: "log mail thread",
@@ -68,7 +69,7 @@ const table: Record<string, string> = {
   // The composition.
   boot: "clock log service store",
   jobs: "clock log service",
-  setup: "access clock config dns domains ids log model store",
+  setup: "access clock config dns domains ids log model owner pools store",
   offline: "backup clock config ids log model setup store",
   daemon:
     "access backup boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports webhooks",

@@ -24,12 +24,19 @@ export interface Initialised {
   adminKey: string;
   smtp: { username: string; password: string };
   domain: SenderDomain | null;
+  /** What of the host name's DNS records is to be mended. */
+  remarks: string[];
 }
 
 export interface DaemonModule {
   serve(options: { config: Config; log: Log }): Promise<RunningDaemon>;
   /** Makes the database, the first admin key and SMTP login, and a sender domain where one is named. */
-  initialise(options: { config: Config; log: Log; domain: string | null }): Promise<Initialised>;
+  initialise(options: {
+    config: Config;
+    log: Log;
+    domain: string | null;
+    checkNetwork: boolean;
+  }): Promise<Initialised>;
   /** A backup of a stopped service. Throws StoreLocked where it runs. */
   backupOffline(options: {
     config: Config;

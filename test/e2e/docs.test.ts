@@ -120,7 +120,7 @@ test.skipIf(missing !== null).concurrent.each(docs.filter((page) => shellBlocks(
     const world = await startDocumentedWorld(join(scratch, page.file));
     stops.push(() => world.stop());
     const { svc, reader, publish } = world;
-    const own = await ownServer(reader);
+    const own = await ownServer(world);
     if (!withoutConfig.includes(page.file))
       writeFileSync(own.env["SVC_CONFIG"] ?? "", "hostname: mail.acme.example\n");
     if (!withoutDomain.includes(page.file)) {

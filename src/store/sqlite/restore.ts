@@ -2,21 +2,12 @@
 // before anything of the directory is moved, and what stood there is kept in it under another name. All mail that was still
 // to be sent is held for the operator: some of it may have been sent after the backup. The numbers of messages and events go
 // on far above those that were given after the backup, so that no cursor and no return path means two things.
-import {
-  copyFileSync,
-  existsSync,
-  lchownSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
 import type { HeldOf, RestoreRequest, Restored } from "../../model/backup.ts";
 import { theNode } from "../../model/node.ts";
+import { handToOwner, isRoot } from "../../owner.ts";
 import { copyWhole, linkOrCopy, syncPath } from "./backup-files.ts";
 import { endFormerBoots } from "./boots.ts";
 import { asDamage } from "./engine/corruption.ts";
@@ -177,19 +168,3 @@ function moveAside(dataDir: string, names: string[], folder: string): string | n
   syncPath(aside);
   return aside;
 }
-
-/** Run as root, it leaves what it made to the directory's owner, as whom the service runs. */
-function handToOwner(dataDir: string, made: string[]): void {
-  if (!isRoot()) return;
-  const { uid, gid } = statSync(dataDir);
-  const hand = (path: string): void => {
-    if (!existsSync(path)) return;
-    const kind = lstatSync(path);
-    if (kind.isFile() && kind.nlink > 1) return; // not one of ours: whose else it is, is not known
-    lchownSync(path, uid, gid);
-    if (kind.isDirectory()) for (const name of readdirSync(path)) hand(join(path, name));
-  };
-  for (const path of made) hand(path);
-}
-
-const isRoot = (): boolean => process.getuid?.() === 0;
