@@ -36,6 +36,7 @@ test("what is not run says why, and is no more than this", () => {
     "docs/backup.md: it needs a stopped service",
     "docs/backup.md: it needs a restored service",
     "docs/install.md: it installs a program on this machine",
+    "docs/install.md: it installs a program on this machine",
     "docs/install.md: it writes into the shell's own directory",
     "docs/install.md: it needs root and systemd",
     "docs/install.md: it needs root and systemd",
