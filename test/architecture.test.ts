@@ -60,6 +60,7 @@ const table: Record<string, string> = {
   retention: "clock config log model service store",
   maintenance: "clock errors model store",
   backup: "clock config errors log model service store",
+  metrics: "clock model store",
   status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
   http: "access backup clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls value-schemas webhooks word-list",
@@ -72,7 +73,7 @@ const table: Record<string, string> = {
   setup: "access clock config dns domains ids log model owner pools store",
   offline: "backup clock config ids log model setup store",
   daemon:
-    "access backup boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports webhooks",
+    "access backup boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports webhooks",
   bin: "cli daemon offline setup",
 };
 
@@ -89,6 +90,7 @@ const owners: Record<string, string[]> = {
   undici: ["webhooks"],
   commander: ["cli"],
   "node-cron": ["jobs"],
+  "prom-client": ["metrics"],
   pino: ["log"],
   yaml: ["config"],
   "ipaddr.js": ["dns"],

@@ -111,6 +111,7 @@ export async function startHttp(
     backups?: Partial<HttpDeps["backups"]>;
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
+    metrics?: HttpDeps["metrics"];
     certificates?: HttpDeps["certificates"];
   } = {},
 ): Promise<Harness> {
@@ -138,8 +139,10 @@ export async function startHttp(
     publicUrl: options.config?.publicUrl ?? "https://mail.acme.example",
     socket,
     hostname: "mail.acme.example",
+    metrics: { listen: [] as Config["metrics"]["listen"] },
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     dnsbl,
+    outbound: { maxAgeMs: 172_800_000 },
     limits: { maxQueue: 0, minFreeSpaceShare: 0, rates: options.config?.rates ?? {} },
   };
   const parsing = createParsing({ clock, log });
@@ -180,6 +183,7 @@ export async function startHttp(
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
     probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
+    metrics: options.metrics ?? (() => Promise.resolve("")),
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
     log,

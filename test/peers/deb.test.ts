@@ -153,16 +153,14 @@ test.runIf(runs)("installed, set up, used, backed up, purged, installed again an
 
   const [http = 0, starttls = 0] = ports;
   const mail = { from: "a@ok.test", to: "ann@one.test", subject: "by REST", text: "Hello" };
-  execFileSync("curl", [
-    ...["-sk", "--fail-with-body", `https://127.0.0.1:${http}/v1/messages`],
-    ...["-H", `authorization: Bearer ${made.admin_key}`, "-H", "content-type: application/json"],
-    ...["-d", JSON.stringify(mail)],
-  ]);
-  const login = ["--auth", "PLAIN", "--auth-user", made.smtp.username, "--auth-password", made.smtp.password];
-  execFileSync("swaks", [
-    ...["--server", "127.0.0.1", "--port", String(starttls), "--tls", ...login],
-    ...["--from", "a@ok.test", "--to", "bob@one.test", "--header", "Subject: by SMTP"],
-  ]);
+  const key = `authorization: Bearer ${made.admin_key}`;
+  const rest = ["-sk", "--fail-with-body", "-H", key, "-H", "content-type: application/json"];
+  execFileSync("curl", [...rest, "-d", JSON.stringify(mail), `https://127.0.0.1:${http}/v1/messages`]);
+  const { username, password } = made.smtp as { username: string; password: string };
+  const login = ["--auth", "PLAIN", "--auth-user", username, "--auth-password", password];
+  const server = ["--server", "127.0.0.1", "--port", String(starttls), "--tls", ...login];
+  const bob = ["--from", "a@ok.test", "--to", "bob@one.test", "--header", "Subject: by SMTP"];
+  execFileSync("swaks", [...server, ...bob]);
   await receiver.waitForMails(2);
   receiver.options.reply = { rcpt: "451 4.7.1 later" };
   await admin("POST", "/v1/messages", { ...mail, to: "eve@one.test", subject: "unsent" });

@@ -63,8 +63,8 @@ export interface ApplianceOptions {
   config?: Record<string, unknown>;
   /** Where the data lives; by default a folder of the test's own. */
   dataDir?: string;
-  /** Of its process. */
-  env?: Record<string, string>;
+  /** Of its process; a function is asked at each start. */
+  env?: Record<string, string> | (() => Record<string, string>);
 }
 
 /** Below the ports that a kernel gives to connections, which could take one while the appliance that it is for is down. */
@@ -132,9 +132,10 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   const start = async (): Promise<void> => {
     // An abort leaves no core behind.
     const args = ["-c", 'ulimit -c 0; exec "$0" "$@"', program, "serve", "--config", configFile];
+    const env = typeof options.env === "function" ? options.env() : options.env;
     child = spawn("/bin/sh", [...args, "--socket", socket], {
       stdio: ["ignore", "ignore", "pipe"],
-      env: { ...process.env, SVC_LOG_LEVEL: "info", ...options.env },
+      env: { ...process.env, SVC_LOG_LEVEL: "info", ...env },
     });
     child.stderr?.on("data", (chunk: Buffer) => (log = (log + chunk.toString()).slice(-200_000)));
     await ready(child, socket, () => log);
