@@ -9,6 +9,8 @@ import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
 import { createTrust } from "./delivery/trust.ts";
 import { createProbe } from "./delivery/probe.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
+import { createDoctor } from "./doctor/doctor.ts";
+import { createWorld } from "./doctor/world.ts";
 import { createDnsbl } from "./dnsbl/dnsbl.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
@@ -29,6 +31,7 @@ import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
 import { notifyListings } from "./notifications/listing-notice.ts";
 import { createNotices } from "./notifications/notices.ts";
+import { notifyDoctor } from "./notifications/doctor-notice.ts";
 import { notifyAccountPaused } from "./notifications/pause-notice.ts";
 import { notifyPoolProblem } from "./notifications/pool-notice.ts";
 import { createDestinations } from "./outbound/destinations.ts";
@@ -352,6 +355,21 @@ async function build({
     clock,
     log: log.component("suppressions"),
   });
+  const doctor = createDoctor({
+    world: createWorld({
+      config,
+      store,
+      resolver: resolver.uncached,
+      pools,
+      dnsbl,
+      certificate: () => certificates?.current().cert ?? null,
+      lastBackupAt: async () => null,
+      clock,
+    }),
+    onChanged: (changed) => void notifyDoctor(notices, changed),
+    clock,
+    log: log.component("doctor"),
+  });
   const jobs = createJobs(
     [
       domains,
@@ -365,6 +383,7 @@ async function build({
       dnsbl,
       tlsResults,
       tlsReports,
+      doctor,
     ],
     clock,
     log.component("jobs"),
@@ -457,6 +476,7 @@ async function build({
       listeners: addresses,
       jobs: jobs.states,
     }),
+    doctor,
     metrics: metrics.text,
   });
   listeners.push(http, ...(relay ? [relay] : []), inbound);

@@ -4,6 +4,7 @@ import type { AbuseGuard } from "../sending-pause/abuse-guard.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Doctor } from "../doctor/doctor.ts";
 import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { Domains } from "../domains/domains.ts";
 import type { IdMint } from "../ids.ts";
@@ -46,6 +47,7 @@ export interface HttpDeps {
   mint: IdMint;
   /** What GET /v1/status shows; its `ready` decides /readyz. */
   status(): Promise<object>;
+  doctor: Pick<Doctor, "run">;
   /** What Prometheus reads. */
   metrics(): Promise<string>;
 }
