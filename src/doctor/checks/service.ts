@@ -1,5 +1,6 @@
 // Checks of the service itself: certificate, listeners, queue, webhooks, database, backups, and who may send without a login.
 import { X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
 import { dayMs, hourMs, isoTime, minuteMs } from "../../clock.ts";
 import { isPublicAddress } from "../../dns/networks.ts";
 import { recordsOf } from "../../pools/ptr.ts";
@@ -27,7 +28,7 @@ export const serviceChecks: readonly Check[] = [
       const ends = leaf.validToDate.getTime();
       const host = new URL(publicUrl).hostname;
       const unnamed = [...new Set([hostname, host])].filter(
-        (name) => leaf.checkHost(name) === undefined && leaf.checkIP(name) === undefined,
+        (name) => (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) === undefined,
       );
       if (ends <= now)
         return fail(
