@@ -57,6 +57,7 @@ export const pages = [
   "retention",
   "operations",
   "metrics",
+  "backup",
   "moving-in",
 ] as const;
 

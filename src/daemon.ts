@@ -2,6 +2,7 @@
 // that imports all modules, and has no rule and no text of theirs. Where two modules need each other, one offers a hook
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
 import { createAccess } from "./access/access.ts";
+import { createBackups } from "./backup/backup.ts";
 import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
@@ -27,6 +28,7 @@ import { createMetrics } from "./metrics/metrics.ts";
 import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
+import { notifyBackupFailed } from "./notifications/backup-notice.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
 import { notifyListings } from "./notifications/listing-notice.ts";
@@ -349,6 +351,14 @@ async function build({
     clock,
     log: log.component("retention"),
   });
+  const backups = createBackups({
+    store,
+    config,
+    version: __VERSION__,
+    onFailed: (error) => void notifyBackupFailed(notices, error),
+    clock,
+    log: log.component("backup"),
+  });
   const nxdomainRecheck = createNxdomainRecheck({
     store,
     resolver: resolver.uncached,
@@ -376,6 +386,7 @@ async function build({
       tls,
       nxdomainRecheck,
       retention,
+      backups,
       createStatsFold(store),
       guard,
       sendingPause,
@@ -460,6 +471,7 @@ async function build({
     }),
     parsing,
     maintenance,
+    backups,
     guard,
     clock,
     log: log.component("http"),
@@ -500,7 +512,7 @@ async function build({
   return {
     layers: [
       [boot, outside, pools, dnsbl, queuePauses, access.security],
-      [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
+      [webhooks, sendingPause, runner, retention, backups, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {
       addresses,

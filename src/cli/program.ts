@@ -44,6 +44,16 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         load: () => import("./commands/drain.ts"),
       },
       {
+        name: "backup",
+        about: "back up the database, mail, keys and configuration while the service runs",
+        load: () => import("./commands/backup.ts"),
+      },
+      {
+        name: "restore",
+        about: "put a backup in the place of the data directory of a stopped service",
+        load: () => import("./commands/restore.ts"),
+      },
+      {
         name: "config",
         about: "svc.yaml: check, set, unset",
         load: () => import("./commands/config.ts"),

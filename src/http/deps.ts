@@ -2,6 +2,7 @@
 import type { Access } from "../access/access.ts";
 import type { AbuseGuard } from "../sending-pause/abuse-guard.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
+import type { Backups } from "../backup/backup.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Doctor } from "../doctor/doctor.ts";
@@ -32,6 +33,7 @@ export interface HttpDeps {
   domains: Domains;
   webhooks: Webhooks;
   maintenance: Maintenance;
+  backups: Pick<Backups, "begin" | "running" | "last" | "list">;
   guard: Pick<AbuseGuard, "resume">;
   pools: Pools;
   queueAdmin: QueueAdmin;

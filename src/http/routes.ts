@@ -3,6 +3,7 @@ import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { attemptRoutes } from "./resources/attempts.ts";
 import { auditRoutes } from "./resources/audit.ts";
+import { backupRoutes } from "./resources/backups.ts";
 import { blacklistRoutes } from "./resources/blacklists.ts";
 import { accountRoutes } from "./resources/accounts.ts";
 import { descriptionRoutes } from "./resources/description.ts";
@@ -61,6 +62,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...auditRoutes(deps), // GET /v1/audit
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
+    ...backupRoutes(deps), // GET POST /v1/backups
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
     ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume

@@ -108,6 +108,7 @@ export async function startHttp(
     probe?: HttpDeps["probe"];
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
+    backups?: Partial<HttpDeps["backups"]>;
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
     metrics?: HttpDeps["metrics"];
@@ -165,6 +166,12 @@ export async function startHttp(
       ...options.dnsbl,
     }),
     maintenance: createMaintenance({ store, clock }),
+    backups: fake<HttpDeps["backups"]>("backups", {
+      running: () => null,
+      last: () => null,
+      list: () => Promise.resolve([]),
+      ...options.backups,
+    }),
     queuePauses: createQueuePauses({ store, clock }),
     queueAdmin: createQueueAdmin({
       store,
