@@ -373,7 +373,10 @@ async function build({
       pools,
       dnsbl,
       certificate: () => certificates?.current().cert ?? null,
-      lastBackupAt: async () => null,
+      lastBackupAt: async () => {
+        const [newest] = await backups.list();
+        return newest === undefined ? null : Date.parse(newest.created_at);
+      },
       clock,
     }),
     onChanged: (changed) => void notifyDoctor(notices, changed),

@@ -96,7 +96,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
         const { engine, writable, full } = await store.health();
         return {
           journalMode: String(engine["journal_mode"]),
-          synchronous: String(engine["synchronous"]),
+          synchronous: synchronousNames[Number(engine["synchronous"])] ?? String(engine["synchronous"]),
           walBytes: Number(engine["wal_bytes"] ?? 0),
           writable,
           full,
@@ -134,6 +134,9 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
     };
   };
 }
+
+/** Of PRAGMA synchronous, by number. */
+const synchronousNames = ["OFF", "NORMAL", "FULL", "EXTRA"];
 
 async function allAccounts(store: Pick<Store, "listAccounts">): Promise<Account[]> {
   const { rows } = await store.listAccounts({ limit: accountsMost, cursor: null });

@@ -111,6 +111,7 @@ export async function startHttp(
     backups?: Partial<HttpDeps["backups"]>;
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
+    doctor?: HttpDeps["doctor"];
     metrics?: HttpDeps["metrics"];
     certificates?: HttpDeps["certificates"];
   } = {},
@@ -183,6 +184,7 @@ export async function startHttp(
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
     probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
+    doctor: options.doctor ?? fake<HttpDeps["doctor"]>("doctor", {}),
     metrics: options.metrics ?? (() => Promise.resolve("")),
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,

@@ -133,7 +133,7 @@ export const serviceChecks: readonly Check[] = [
           "no mail is taken",
           "free space on the disk of the data directory; svc status shows the store",
         );
-      if (!/full/i.test(synchronous) && synchronous !== "2")
+      if (synchronous !== "FULL" && synchronous !== "EXTRA")
         return fail(saw, "a power failure may lose what was acknowledged", "restart the service");
       if (walBytes > largeLogBytes)
         return warn(
