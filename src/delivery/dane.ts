@@ -12,7 +12,7 @@ import type { HostTls } from "./tls-policy.ts";
 /** Certificates of a server that are read: more are not in use. */
 const maxSent = 10;
 /** Signatures that are checked: each certificate's by its issuer, and a few by others of the same name. */
-const maxSignatures = 20;
+const maxSignatures = 12;
 
 /** Why the certificate of a session matches no record; null: it does. `now`: Unix milliseconds. */
 export function daneProblemOf(
