@@ -54,6 +54,7 @@ const table: Record<string, string> = {
   webhooks: "clock config dns errors events fairness log model service store",
   notifications: "clock config dnsbl domains ids log mail model pools store submission webhooks",
   "tls-reports": "clock dns https log mail model notifications service store",
+  tracking: "clock ids mail model service store",
   feedback: "access clock config dns events log mail model notifications store suppressions",
   // What keeps the appliance running.
   retention: "clock config log model service store",

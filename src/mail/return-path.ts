@@ -4,6 +4,7 @@
 // case of a local part, and fits its 64 octets (RFC 5321 §4.5.3.1.1) for any pair of keys.
 import { createHmac, timingSafeEqual, type KeyObject } from "node:crypto";
 import { base32, fromBase32 } from "./base32.ts";
+import { readVarint, writeVarint } from "./varint.ts";
 
 /** With a plus: greylists take what follows it for an extension, so that a sender they know is known by every token. */
 const prefix = "b+";
@@ -19,8 +20,8 @@ export function returnPathLocal(
   recipientKey: number,
 ): string {
   const keys: number[] = [];
-  writeKey(keys, messageKey);
-  writeKey(keys, recipientKey);
+  writeVarint(keys, messageKey);
+  writeVarint(keys, recipientKey);
   const payload = Uint8Array.from(keys);
   const mac = createHmac("sha256", secret).update("return-path\0").update(payload).digest();
   return prefix + base32(Buffer.concat([payload, mac.subarray(0, macBytes)]));
@@ -35,34 +36,12 @@ export function readReturnPathLocal(
   const given = local.toLowerCase();
   const bytes = given.startsWith(prefix) ? fromBase32(given.slice(prefix.length)) : null;
   if (bytes === null || bytes.length < macBytes + 2) return null;
-  const message = readKey(bytes, 0);
-  const recipient = message && readKey(bytes, message.next);
+  const message = readVarint(bytes, 0);
+  const recipient = message && readVarint(bytes, message.next);
   if (!recipient || recipient.next !== bytes.length - macBytes) return null;
   // One spelling per pair: the whole address is generated again and compared, so no other encoding passes.
-  const made = Buffer.from(returnPathLocal(secret, message.key, recipient.key));
+  const made = Buffer.from(returnPathLocal(secret, message.value, recipient.value));
   const seen = Buffer.from(given);
   if (made.length !== seen.length || !timingSafeEqual(made, seen)) return null;
-  return { messageKey: message.key, recipientKey: recipient.key };
-}
-
-/** Seven bits a byte, the lowest first, the eighth bit says that more follow. */
-function writeKey(into: number[], key: number): void {
-  if (!Number.isSafeInteger(key) || key < 0) throw new Error(`no store key: ${key}`);
-  let rest = key;
-  while (rest >= 128) {
-    into.push((rest % 128) + 128);
-    rest = Math.floor(rest / 128);
-  }
-  into.push(rest);
-}
-
-function readKey(bytes: Uint8Array, from: number): { key: number; next: number } | null {
-  let key = 0;
-  for (let i = 0; i < 8; i++) {
-    const byte = bytes[from + i];
-    if (byte === undefined) return null;
-    key += (byte & 127) * 128 ** i;
-    if (byte < 128) return Number.isSafeInteger(key) ? { key, next: from + i + 1 } : null;
-  }
-  return null;
+  return { messageKey: message.value, recipientKey: recipient.value };
 }

@@ -91,6 +91,14 @@ export const recipients = sqliteTable(
     provider: text("provider"),
     /** Its part of the message's content. */
     shareBytes: integer("share_bytes").notNull().default(0),
+    /** The first and the number of opens and clicks, without those by machines. */
+    openedAt: integer("opened_at"),
+    openCount: integer("open_count").notNull().default(0),
+    clickedAt: integer("clicked_at"),
+    clickCount: integer("click_count").notNull().default(0),
+    unsubscribedAt: integer("unsubscribed_at"),
+    /** 1: a machine has opened the message, 2: one has followed a link; or their sum. */
+    machineVisits: integer("machine_visits").notNull().default(0),
   },
   (table) => [
     index("recipients_message").on(table.messageKey),

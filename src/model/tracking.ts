@@ -1,0 +1,23 @@
+// What recipients do with their mail: opens, clicks, unsubscribes. And the keys of the tokens that prove them.
+
+/** One that signs, or has signed, the tokens of tracked mail. */
+export interface TrackingKey {
+  /** 0 to 255, in the order in which they were made. */
+  number: number;
+  /** 32 bytes. */
+  secret: Uint8Array;
+  createdAt: number;
+}
+
+/** The recipient that a token names. */
+export interface TokenRecipient {
+  accountKey: number;
+  /** `msg_…` */
+  messageId: string;
+  /** Row id of the recipient in the store. */
+  recipientKey: number;
+  /** The address as the sender wrote it. */
+  email: string;
+  /** The message is of a test key. */
+  test: boolean;
+}
