@@ -67,6 +67,8 @@ import { createSubmission } from "./submission/submit.ts";
 import { createTlsReports } from "./tls-reports/reports.ts";
 import { createTlsResults, tlsReportTest } from "./tls-reports/results.ts";
 import { openTls } from "./tls/tls.ts";
+import { openTrackingKeys } from "./tracking/keys.ts";
+import { createTrackingTokens } from "./tracking/tokens.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 declare const __VERSION__: string;
@@ -234,7 +236,16 @@ async function build({
     mayUse: pools.mayUse,
     onUnusable: pools.lookSoon,
   });
-  const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
+  const trackingKeys = await openTrackingKeys({ store, clock });
+  const messages = createSignedMessages({
+    store,
+    signHeader,
+    clock,
+    sign: config.outbound.sign,
+    tokens: createTrackingTokens(trackingKeys),
+    publicUrl: config.publicUrl,
+    log: log.component("outbound"),
+  });
   const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
   const queuePauses = createQueuePauses({ store, clock });
@@ -362,6 +373,7 @@ async function build({
       dnsbl,
       tlsResults,
       tlsReports,
+      trackingKeys,
     ],
     clock,
     log.component("jobs"),

@@ -49,12 +49,12 @@ const table: Record<string, string> = {
   delivery: "clock config dns fairness log mail model open-files pools",
   sandbox: "access clock domains mail model store",
   queue: "clock config events fairness ids log mail model pools service store suppressions",
-  outbound: "clock delivery fairness mail model pools queue sandbox store",
+  tracking: "clock ids mail model service store",
+  outbound: "clock delivery fairness log mail model parsing pools queue sandbox store tracking",
   submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
   webhooks: "clock config dns errors events fairness log model service store",
   notifications: "clock config dnsbl domains ids log mail model pools store submission webhooks",
   "tls-reports": "clock dns https log mail model notifications service store",
-  tracking: "clock ids mail model service store",
   feedback: "access clock config dns events log mail model notifications store suppressions",
   // What keeps the appliance running.
   retention: "clock config log model service store",
@@ -70,7 +70,7 @@ const table: Record<string, string> = {
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports webhooks",
+    "access boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
   bin: "cli daemon setup",
 };
 

@@ -9,6 +9,21 @@ export interface TrackingKey {
   createdAt: number;
 }
 
+/** What makes each recipient's copy of a message its own. */
+export interface MessageTracking {
+  /** A pixel is put into its HTML. */
+  opens: boolean;
+  /** The links of its HTML lead through our host. */
+  clicks: boolean;
+  /** List-Unsubscribe names our page. */
+  unsubscribe: boolean;
+}
+
+/** Null where the copies are all the same. */
+export function trackingOf(opens: boolean, clicks: boolean, unsubscribe: boolean): MessageTracking | null {
+  return opens || clicks || unsubscribe ? { opens, clicks, unsubscribe } : null;
+}
+
 /** The recipient that a token names. */
 export interface TokenRecipient {
   accountKey: number;
