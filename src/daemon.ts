@@ -67,6 +67,10 @@ import { createSubmission } from "./submission/submit.ts";
 import { createTlsReports } from "./tls-reports/reports.ts";
 import { createTlsResults, tlsReportTest } from "./tls-reports/results.ts";
 import { openTls } from "./tls/tls.ts";
+import { openTrackingKeys } from "./tracking/keys.ts";
+import { createTrackingTokens } from "./tracking/tokens.ts";
+import { createUnsubscribes } from "./tracking/unsubscribes.ts";
+import { createVisits } from "./tracking/visits.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 declare const __VERSION__: string;
@@ -149,6 +153,7 @@ async function build({
   store,
   startedAt,
 }: Base): Promise<{ layers: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
+  const trackingKeys = await openTrackingKeys({ store, clock });
   const boot = createBoot({
     store,
     node: theNode,
@@ -337,6 +342,9 @@ async function build({
   const unsubscribe = store.onCommit(({ events }) => {
     if (events) webhooks.kick();
   });
+  const reactions = { store, recorder, clock, log: log.component("tracking") };
+  const visits = createVisits(reactions);
+  const unsubscribes = createUnsubscribes(reactions);
   const retention = createRetention({
     store,
     retention: config.retention,
@@ -362,6 +370,7 @@ async function build({
       dnsbl,
       tlsResults,
       tlsReports,
+      trackingKeys,
     ],
     clock,
     log.component("jobs"),
@@ -426,6 +435,7 @@ async function build({
       clock,
     }),
     parsing,
+    tracking: { tokens: createTrackingTokens(trackingKeys), visits, unsubscribes },
     maintenance,
     guard,
     clock,
@@ -463,7 +473,7 @@ async function build({
   };
   return {
     layers: [
-      [boot, outside, pools, dnsbl, queuePauses, access.security],
+      [boot, outside, pools, dnsbl, queuePauses, access.security, visits],
       [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {

@@ -54,14 +54,14 @@ const table: Record<string, string> = {
   webhooks: "clock config dns errors events fairness log model service store",
   notifications: "clock config dnsbl domains ids log mail model pools store submission webhooks",
   "tls-reports": "clock dns https log mail model notifications service store",
-  tracking: "clock ids mail model service store",
+  tracking: "access clock events fairness ids log mail model service store suppressions",
   feedback: "access clock config dns events log mail model notifications store suppressions",
   // What keeps the appliance running.
   retention: "clock config log model service store",
   maintenance: "clock errors model store",
   status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
-  http: "access clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls value-schemas webhooks word-list",
+  http: "access clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access clock config csv log mail model suppressions unsafe-text word-list",
@@ -70,7 +70,7 @@ const table: Record<string, string> = {
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports webhooks",
+    "access boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
   bin: "cli daemon setup",
 };
 
