@@ -393,6 +393,7 @@ async function build({
     recorder,
     verpSecret,
     tokens,
+    unsubscribes,
     resolver,
     readReturned: parsing.readReturned,
     readNotice: parsing.readNotice,

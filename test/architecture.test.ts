@@ -55,7 +55,7 @@ const table: Record<string, string> = {
   notifications: "clock config dnsbl domains ids log mail model pools store submission webhooks",
   "tls-reports": "clock dns https log mail model notifications service store",
   tracking: "access clock events fairness ids log mail model service store suppressions",
-  feedback: "access clock config dns events log mail model notifications store suppressions",
+  feedback: "access clock config dns events log mail model notifications store suppressions tracking",
   // What keeps the appliance running.
   retention: "clock config log model service store",
   maintenance: "clock errors model store",
