@@ -46,6 +46,7 @@ import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { createRetention } from "./retention/retention.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
+import { createReactions } from "./sandbox/reactions.ts";
 import { createAbuseGuard } from "./sending-pause/abuse-guard.ts";
 import { createSendingPause } from "./sending-pause/sending-pause.ts";
 import type { Service } from "./service.ts";
@@ -261,6 +262,9 @@ async function build({
     random: Math.random,
     isCaught: destinations.isCaught,
   };
+  const reactions = { store, recorder, clock, log: log.component("tracking") };
+  const visits = createVisits(reactions);
+  const unsubscribes = createUnsubscribes(reactions);
   const sendingPause = createSendingPause({ store, clock, log: log.component("sending-pause") });
   const queue = createRunner({
     store,
@@ -268,6 +272,7 @@ async function build({
     suppressedSince: destinations.suppressedSince(store),
     settlementOf: (job, outcome, now, group, warmup) =>
       settlementOf(settleDeps, job, outcome, now, group, warmup),
+    onDelivered: createReactions({ ...reactions, visits, unsubscribes }),
     isPaused: sendingPause.isPaused,
     isQueuePaused: queuePauses.isPaused,
     onNoSource: destinations.onNoSource,
@@ -342,9 +347,6 @@ async function build({
   const unsubscribe = store.onCommit(({ events }) => {
     if (events) webhooks.kick();
   });
-  const reactions = { store, recorder, clock, log: log.component("tracking") };
-  const visits = createVisits(reactions);
-  const unsubscribes = createUnsubscribes(reactions);
   const retention = createRetention({
     store,
     retention: config.retention,

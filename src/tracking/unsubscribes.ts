@@ -1,13 +1,13 @@
 // A recipient that wants no more mail, by the page, by one click (RFC 8058) or by mail (RFC 2369): the suppression, and once
 // a recipient the event, in one transaction. The address of a link stands in its token, so that it works when the message
-// is gone. Mail of a test key suppresses nobody.
+// is gone. Mail of a test key, and to a simulated recipient, suppresses nobody.
 import type { Clock } from "../clock.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { NewUnsubscribe, ReactingRecipient, UnsubscribeMethod } from "../model/tracking.ts";
 import type { Store } from "../store/store.ts";
-import { unsubscribeSuppression } from "../suppressions/policy.ts";
+import { isSimulated, unsubscribeSuppression } from "../suppressions/policy.ts";
 import type { TokenContent } from "./tokens.ts";
 
 export interface Unsubscribes {
@@ -40,7 +40,7 @@ export function createUnsubscribes({ store, recorder, clock, log }: Unsubscribes
       {
         at,
         recipient: { recipientKey: key, messageKey: message.key, event },
-        suppression: message.test
+        suppression: isSimulated(job)
           ? null
           : unsubscribeSuppression({
               accountKey: message.accountKey,
