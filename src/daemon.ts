@@ -154,7 +154,6 @@ async function build({
   store,
   startedAt,
 }: Base): Promise<{ layers: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
-  const trackingKeys = await openTrackingKeys({ store, clock });
   const boot = createBoot({
     store,
     node: theNode,
@@ -240,7 +239,17 @@ async function build({
     mayUse: pools.mayUse,
     onUnusable: pools.lookSoon,
   });
-  const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
+  const trackingKeys = await openTrackingKeys({ store, clock });
+  const trackingTokens = createTrackingTokens(trackingKeys);
+  const messages = createSignedMessages({
+    store,
+    signHeader,
+    clock,
+    sign: config.outbound.sign,
+    tokens: trackingTokens,
+    publicUrl: config.publicUrl,
+    log: log.component("outbound"),
+  });
   const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
   const queuePauses = createQueuePauses({ store, clock });
@@ -438,7 +447,7 @@ async function build({
       clock,
     }),
     parsing,
-    tracking: { tokens: createTrackingTokens(trackingKeys), visits, unsubscribes },
+    tracking: { tokens: trackingTokens, visits, unsubscribes },
     maintenance,
     guard,
     clock,

@@ -50,7 +50,7 @@ const table: Record<string, string> = {
   delivery: "clock config dns fairness log mail model open-files pools",
   sandbox: "access clock domains events log mail model store tracking",
   queue: "clock config events fairness ids log mail model pools service store suppressions",
-  outbound: "clock delivery fairness mail model pools queue sandbox store",
+  outbound: "clock delivery fairness log mail model parsing pools queue sandbox store tracking",
   submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
   webhooks: "clock config dns errors events fairness log model service store",
   notifications: "clock config dnsbl domains ids log mail model pools store submission webhooks",

@@ -3,7 +3,7 @@
 // never affects any other recipient. Parsing is done in a thread (MailReaders), since any host may send a mail that is
 // expensive to parse. No mail is ever answered.
 import { createSecretKey } from "node:crypto";
-import type { ReactingRecipient } from "../model/tracking.ts";
+import type { ReactingRecipient } from "../model/reaction.ts";
 import { parseAddress } from "../mail/address.ts";
 import type { Returned } from "../mail/returned.ts";
 import { readReturnPathLocal, readUnsubscribeLocal, type RecipientKeys } from "../mail/return-path.ts";

@@ -1,7 +1,4 @@
-// What recipients do with their mail: opens, clicks, unsubscribes. And the keys of the tokens that prove them.
-import type { NewEvent } from "./event.ts";
-import type { SentRecipient } from "./report.ts";
-import type { NewSuppression } from "./suppression.ts";
+// How a message is tracked, and what proves a visit: the keys of tokens, and the recipient that a token names.
 
 /** One that signs, or has signed, the tokens of tracked mail. */
 export interface TrackingKey {
@@ -10,6 +7,21 @@ export interface TrackingKey {
   /** 32 bytes. */
   secret: Uint8Array;
   createdAt: number;
+}
+
+/** What makes each recipient's copy of a message its own. */
+export interface MessageTracking {
+  /** A pixel is put into its HTML. */
+  opens: boolean;
+  /** The links of its HTML lead through our host. */
+  clicks: boolean;
+  /** List-Unsubscribe names our page. */
+  unsubscribe: boolean;
+}
+
+/** Null where the copies are all the same. */
+export function trackingOf(opens: boolean, clicks: boolean, unsubscribe: boolean): MessageTracking | null {
+  return opens || clicks || unsubscribe ? { opens, clicks, unsubscribe } : null;
 }
 
 /** The recipient that a token names. */
@@ -23,38 +35,4 @@ export interface TokenRecipient {
   email: string;
   /** The message is of a test key. */
   test: boolean;
-}
-
-/** What machines have done with a message, as a sum: `recipients.machine_visits`. */
-export const machineVisit = { opened: 1, clicked: 2 } as const;
-export type VisitKind = keyof typeof machineVisit;
-
-export const unsubscribeMethods = ["one_click", "link", "mailto"] as const;
-export type UnsubscribeMethod = (typeof unsubscribeMethods)[number];
-
-/** A recipient of a message that went out, and what it did before. */
-export interface ReactingRecipient extends SentRecipient {
-  openedAt: number | null;
-  clickedAt: number | null;
-  unsubscribedAt: number | null;
-  machineVisits: number;
-}
-
-/** An open or a click, to be written. One by a machine has its event, and neither time nor count at the recipient. */
-export interface NewVisit {
-  kind: VisitKind;
-  machine: boolean;
-  recipientKey: number;
-  messageKey: number;
-  at: number;
-  event: NewEvent;
-}
-
-/** An unsubscribe, to be written. */
-export interface NewUnsubscribe {
-  at: number;
-  /** Null: the message is gone. Of one that is still there, the first unsubscribe is recorded. */
-  recipient: { recipientKey: number; messageKey: number; event: NewEvent } | null;
-  /** Null for mail of a test key. It names the event once that is recorded. */
-  suppression: NewSuppression | null;
 }

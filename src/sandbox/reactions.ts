@@ -4,7 +4,7 @@ import type { Clock } from "../clock.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import type { Job } from "../model/queued-recipient.ts";
-import type { ReactingRecipient } from "../model/tracking.ts";
+import type { ReactingRecipient } from "../model/reaction.ts";
 import type { Store } from "../store/store.ts";
 import type { Unsubscribes } from "../tracking/unsubscribes.ts";
 import type { Visits } from "../tracking/visits.ts";

@@ -10,7 +10,7 @@ import type { Pools } from "../pools/pools.ts";
 import { isSimulated, simulatedNames } from "../sandbox/simulator.ts";
 import type { Store } from "../store/store.ts";
 import { refuseProblems, sound, suppressedProblems, type Checked } from "./refusals.ts";
-import type { RecipientRequest } from "./shape.ts";
+import type { RecipientRequest, TrackingRequest } from "./shape.ts";
 import type { Sender } from "./submission.ts";
 
 export interface CheckDeps {
@@ -143,4 +143,15 @@ export function checkPool(
   const shown = pools.names(sender.account.key).slice(0, poolsShown).join(", ");
   const issue = `no pool of that name; this account has: ${shown}`;
   return { problems: [{ field: "ip_pool", code: "ip_pool_not_found", issue }], extras: {}, pool };
+}
+
+/** Whether the domain allows it. */
+export function checkTracking(domain: SenderDomain, { opens, clicks }: TrackingRequest): Checked {
+  if (domain.trackingEnabled) return sound;
+  const problems = [opens, clicks].flatMap((wanted): Problem[] => {
+    if (!wanted?.on) return [];
+    const issue = `tracking is not enabled for ${domain.name}; run: svc domains update ${domain.name} --tracking on`;
+    return [{ field: wanted.field, code: "tracking_disabled", issue }];
+  });
+  return problems.length === 0 ? sound : { problems, extras: {} };
 }

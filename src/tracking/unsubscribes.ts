@@ -5,7 +5,7 @@ import type { Clock } from "../clock.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
-import type { NewUnsubscribe, ReactingRecipient, UnsubscribeMethod } from "../model/tracking.ts";
+import type { NewUnsubscribe, ReactingRecipient, UnsubscribeMethod } from "../model/reaction.ts";
 import type { Store } from "../store/store.ts";
 import { isSimulated, unsubscribeSuppression } from "../suppressions/policy.ts";
 import type { TokenContent } from "./tokens.ts";

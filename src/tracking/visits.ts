@@ -6,7 +6,7 @@ import type { Clock } from "../clock.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import type { Job } from "../model/queued-recipient.ts";
-import { machineVisit, type NewVisit, type VisitKind } from "../model/tracking.ts";
+import { machineVisit, type NewVisit, type VisitKind } from "../model/reaction.ts";
 import type { Service } from "../service.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
 import { createClickBursts, isMachine, type Visitor } from "./machine.ts";

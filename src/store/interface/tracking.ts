@@ -1,5 +1,6 @@
 // The calls of tracking: the keys of its tokens, and what recipients did with their mail.
-import type { NewUnsubscribe, NewVisit, ReactingRecipient, TrackingKey } from "../../model/tracking.ts";
+import type { NewUnsubscribe, NewVisit, ReactingRecipient } from "../../model/reaction.ts";
+import type { TrackingKey } from "../../model/tracking.ts";
 
 export interface TrackingStore {
   /** Every key that there was, the oldest first: none is ever removed, so that old links go on working. */

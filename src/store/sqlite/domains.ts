@@ -58,6 +58,7 @@ function rowOf<T extends Omit<SenderDomain, "key">>(domain: T) {
     ...domain,
     records: JSON.stringify(domain.records),
     dkimKeys: JSON.stringify(domain.dkimKeys),
+    trackingEnabled: domain.trackingEnabled ? 1 : 0,
     trackOpens: domain.trackOpens ? 1 : 0,
     trackClicks: domain.trackClicks ? 1 : 0,
     allowSubdomains: domain.allowSubdomains ? 1 : 0,

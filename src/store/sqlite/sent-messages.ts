@@ -4,7 +4,7 @@ import type { Database, Statement } from "better-sqlite3";
 import type { RecipientState } from "../../model/recipient.ts";
 import type { QueuedMessage } from "../../model/queued-recipient.ts";
 import type { SentRecipient } from "../../model/report.ts";
-import type { ReactingRecipient } from "../../model/tracking.ts";
+import type { ReactingRecipient } from "../../model/reaction.ts";
 import { shownState } from "./message-rows.ts";
 import { messageForAttempt, queuedMessageOf } from "./queue.ts";
 import type { ClaimedMessage } from "./queue.ts";

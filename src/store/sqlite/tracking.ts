@@ -2,8 +2,9 @@
 // recipient and its event; an unsubscribe is recorded once, and suppresses each time.
 import { randomBytes } from "node:crypto";
 import type { Database, Statement } from "better-sqlite3";
-import type { NewUnsubscribe, NewVisit, TrackingKey } from "../../model/tracking.ts";
-import { machineVisit } from "../../model/tracking.ts";
+import type { NewUnsubscribe, NewVisit } from "../../model/reaction.ts";
+import type { TrackingKey } from "../../model/tracking.ts";
+import { machineVisit } from "../../model/reaction.ts";
 import { packEvent } from "../event-packing.ts";
 import { nothing } from "../changes.ts";
 import type { TrackingStore } from "../interface/tracking.ts";

@@ -108,6 +108,7 @@ export const domains = sqliteTable(
     trackingDomain: text("tracking_domain"),
     allowSubdomains: integer("allow_subdomains", { mode: "boolean" }).notNull().default(true),
     revision: integer("revision").notNull().default(0),
+    trackingEnabled: integer("tracking_enabled", { mode: "boolean" }).notNull().default(false),
   },
   (table) => [
     unique().on(table.accountKey, table.name),

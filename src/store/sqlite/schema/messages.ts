@@ -37,6 +37,10 @@ export const messages = sqliteTable(
     /** Where the bytes are; null once retention has removed them. `inline`: the row of `content` with the message's key. */
     contentKind: text("content_kind").$type<ContentRef["kind"]>(),
     contentName: text("content_name"),
+    trackOpens: integer("track_opens").notNull().default(0),
+    trackClicks: integer("track_clicks").notNull().default(0),
+    /** List-Unsubscribe of each recipient names our page. */
+    hostedUnsubscribe: integer("hosted_unsubscribe").notNull().default(0),
   },
   (table) => [
     index("messages_time").on(table.accountKey, table.createdAt),
