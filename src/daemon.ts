@@ -46,6 +46,7 @@ import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { createRetention } from "./retention/retention.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
+import { createReactions } from "./sandbox/reactions.ts";
 import { createAbuseGuard } from "./sending-pause/abuse-guard.ts";
 import { createSendingPause } from "./sending-pause/sending-pause.ts";
 import type { Service } from "./service.ts";
@@ -69,6 +70,8 @@ import { createTlsResults, tlsReportTest } from "./tls-reports/results.ts";
 import { openTls } from "./tls/tls.ts";
 import { openTrackingKeys } from "./tracking/keys.ts";
 import { createTrackingTokens } from "./tracking/tokens.ts";
+import { createUnsubscribes } from "./tracking/unsubscribes.ts";
+import { createVisits } from "./tracking/visits.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 declare const __VERSION__: string;
@@ -237,12 +240,13 @@ async function build({
     onUnusable: pools.lookSoon,
   });
   const trackingKeys = await openTrackingKeys({ store, clock });
+  const trackingTokens = createTrackingTokens(trackingKeys);
   const messages = createSignedMessages({
     store,
     signHeader,
     clock,
     sign: config.outbound.sign,
-    tokens: createTrackingTokens(trackingKeys),
+    tokens: trackingTokens,
     publicUrl: config.publicUrl,
     log: log.component("outbound"),
   });
@@ -267,6 +271,9 @@ async function build({
     random: Math.random,
     isCaught: destinations.isCaught,
   };
+  const reactions = { store, recorder, clock, log: log.component("tracking") };
+  const visits = createVisits(reactions);
+  const unsubscribes = createUnsubscribes(reactions);
   const sendingPause = createSendingPause({ store, clock, log: log.component("sending-pause") });
   const queue = createRunner({
     store,
@@ -274,6 +281,7 @@ async function build({
     suppressedSince: destinations.suppressedSince(store),
     settlementOf: (job, outcome, now, group, warmup) =>
       settlementOf(settleDeps, job, outcome, now, group, warmup),
+    onDelivered: createReactions({ ...reactions, visits, unsubscribes }),
     isPaused: sendingPause.isPaused,
     isQueuePaused: queuePauses.isPaused,
     onNoSource: destinations.onNoSource,
@@ -396,6 +404,7 @@ async function build({
     recorder,
     verpSecret,
     tokens,
+    unsubscribes,
     resolver,
     readReturned: parsing.readReturned,
     readNotice: parsing.readNotice,
@@ -438,6 +447,7 @@ async function build({
       clock,
     }),
     parsing,
+    tracking: { tokens: trackingTokens, visits, unsubscribes },
     maintenance,
     guard,
     clock,
@@ -475,7 +485,7 @@ async function build({
   };
   return {
     layers: [
-      [boot, outside, pools, dnsbl, queuePauses, access.security],
+      [boot, outside, pools, dnsbl, queuePauses, access.security, visits],
       [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {

@@ -44,24 +44,24 @@ const table: Record<string, string> = {
   stats: "clock cursor errors model service store",
   https: "clock dns fairness",
   "mta-sts": "clock dns fairness https log mail model store",
+  tracking: "access clock events fairness ids log mail model service store suppressions",
   // What is done with mail.
   "sending-pause": "clock config errors log model service store",
   delivery: "clock config dns fairness log mail model open-files pools",
-  sandbox: "access clock domains mail model store",
+  sandbox: "access clock domains events log mail model store tracking",
   queue: "clock config events fairness ids log mail model pools service store suppressions",
-  tracking: "clock ids mail model service store",
   outbound: "clock delivery fairness log mail model parsing pools queue sandbox store tracking",
   submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
   webhooks: "clock config dns errors events fairness log model service store",
   notifications: "clock config dnsbl domains ids log mail model pools store submission webhooks",
   "tls-reports": "clock dns https log mail model notifications service store",
-  feedback: "access clock config dns events log mail model notifications store suppressions",
+  feedback: "access clock config dns events log mail model notifications store suppressions tracking",
   // What keeps the appliance running.
   retention: "clock config log model service store",
   maintenance: "clock errors model store",
   status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
-  http: "access clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls value-schemas webhooks word-list",
+  http: "access clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access clock config csv log mail model suppressions unsafe-text word-list",

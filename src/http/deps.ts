@@ -20,6 +20,7 @@ import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Streams } from "./streams.ts";
+import type { TrackingParts } from "./tracking.ts";
 
 export interface HttpDeps {
   config: Config;
@@ -41,6 +42,7 @@ export interface HttpDeps {
   /** Mail to a mailbox, up to the reply to RCPT; null: as many probes run as may. */
   probe(request: { accountKey: number; pool: string; rcptTo: string; domain: string }): Promise<Probe | null>;
   parsing: Pick<Parsing, "readContent">;
+  tracking: TrackingParts;
   clock: Clock;
   log: Log;
   mint: IdMint;

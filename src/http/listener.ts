@@ -20,6 +20,7 @@ import type { Certificates } from "../tls/certificates.ts";
 import { createWriteWatch } from "./answers.ts";
 import type { Connections } from "./connections.ts";
 import { createPipelines } from "./pipelines.ts";
+import type { TrackingEndpoints } from "./tracking.ts";
 
 export interface Listener {
   /** Port or path as bound. */
@@ -33,6 +34,8 @@ export interface ListenerDeps {
   clock: Clock;
   /** null on the operator's socket, whose file mode is its limit. */
   connections: Connections | null;
+  /** Answers what is no request to the API; null on the operator's socket. */
+  tracking: TrackingEndpoints | null;
   /** A whole HTTP/1.1 response for a request that never became one. */
   malformed(status: number, ip: string): string;
 }
@@ -66,6 +69,9 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
     if (server instanceof HttpsServer)
       server.setSecureContext({ minVersion: tlsOptions.minVersion, ...certificates.current() });
   });
+  const serve = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    if (!deps.tracking || !(await deps.tracking(req, res))) await handler(req, res);
+  };
   const pipelines = createPipelines();
   const writes = createWriteWatch(clock);
   const leaving = new Set<Socket>();
@@ -104,7 +110,7 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
       if (stopping) setImmediate(() => server.closeIdleConnections());
     });
     pipelines.enter(req, res, () => {
-      void Promise.resolve(handler(req, res)).catch(() => res.destroy());
+      void serve(req, res).catch(() => res.destroy());
     });
   };
   server.on("request", onRequest);

@@ -19,6 +19,7 @@ import { renderProblem } from "./problem.ts";
 import { allRoutes } from "./routes.ts";
 import { listen, rawResponse, type Listener, type ListenerDeps } from "./listener.ts";
 import { createStreams } from "./streams.ts";
+import { createTrackingEndpoints } from "./tracking.ts";
 
 export interface Http extends Service {
   /** Where it listens, as bound: `http` for each public listener, `admin` for the socket. */
@@ -40,6 +41,17 @@ export function createHttp(deps: HttpDeps): Http {
   let listeners: { name: string; listener: Listener }[] = [];
   let draining = false;
 
+  const transport = certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local";
+  const tracking = createTrackingEndpoints({
+    ...deps.tracking,
+    store,
+    apiHosts: new Set([new URL(config.publicUrl).hostname, config.hostname.toLowerCase(), "localhost"]),
+    trustedProxies,
+    transport,
+    clock,
+    log,
+  });
+
   const appDeps: AppDeps = {
     store,
     access: deps.access,
@@ -53,7 +65,7 @@ export function createHttp(deps: HttpDeps): Http {
     mint: deps.mint,
     publicUrl: config.publicUrl,
     trustedProxies,
-    transport: certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local",
+    transport,
     draining: () => draining,
     maintenance: deps.maintenance,
   };
@@ -98,12 +110,15 @@ export function createHttp(deps: HttpDeps): Http {
     addresses: () => listeners.map(({ name, listener }) => ({ name, address: listener.address() })),
     async start() {
       const routes = allRoutes({ ...deps, streams });
-      const base: Omit<ListenerDeps, "app" | "certificates" | "connections"> = { clock, malformed };
+      const base: Omit<ListenerDeps, "app" | "certificates" | "connections" | "tracking"> = {
+        clock,
+        malformed,
+      };
       const app = createApp("public", routes, appDeps);
       draining = false;
       try {
         for (const address of config.http.listen) {
-          const own = { ...base, app, certificates, connections };
+          const own = { ...base, app, certificates, connections, tracking };
           const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
           listeners.push({ name: "http", listener: await bound });
         }
@@ -115,6 +130,7 @@ export function createHttp(deps: HttpDeps): Http {
             app: admin,
             certificates: null,
             connections: null,
+            tracking: null,
           }),
         });
       } catch (error) {

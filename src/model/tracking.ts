@@ -1,4 +1,4 @@
-// What recipients do with their mail: opens, clicks, unsubscribes. And the keys of the tokens that prove them.
+// How a message is tracked, and what proves a visit: the keys of tokens, and the recipient that a token names.
 
 /** One that signs, or has signed, the tokens of tracked mail. */
 export interface TrackingKey {

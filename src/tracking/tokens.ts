@@ -1,7 +1,7 @@
 // The tokens of tracked links: what a request at /o/, /c/ or /u/ is about, signed, so that a link needs no row of its own
 // and nobody can make one. The target of a click is in the token, never in a query. Content: the number of the key, flags,
-// the message's id (16 bytes), the recipient's row id; then of a click its target, of an unsubscribe the account and the address, so
-// that it works when the message is gone. Then 16 bytes of HMAC-SHA256 over purpose, NUL and content, all of it base64url
+// the message's id (16 bytes), the row ids of the account and of the recipient; then of a click its target, of an unsubscribe
+// the address, so that it works when the message is gone. Then 16 bytes of HMAC-SHA256 over purpose, NUL and content, all of it base64url
 // (RFC 4648 §5) in its one canonical spelling.
 import { createHmac, timingSafeEqual, type KeyObject } from "node:crypto";
 import { idBytes, idOfBytes } from "../ids.ts";
@@ -13,13 +13,13 @@ export type TokenPurpose = "open" | "click" | "unsubscribe";
 
 /** What a token says. */
 export interface TokenContent {
+  accountKey: number;
   messageId: string;
   recipientKey: number;
   test: boolean;
   /** Of a click: the exact Location. */
   target: string;
-  /** Of an unsubscribe. */
-  accountKey: number;
+  /** Of an unsubscribe: the address as the sender wrote it. */
   email: string;
 }
 
@@ -38,20 +38,16 @@ export const maxTarget = 4_096;
 const macBytes = 16;
 const idEnd = 2 + 16;
 /** The longest token: a click's target, and what stands around it. */
-const maxTokenLength = Math.ceil(((maxTarget + idEnd + 8 + macBytes) * 4) / 3);
+const maxTokenLength = Math.ceil(((maxTarget + idEnd + 16 + macBytes) * 4) / 3);
 const testFlag = 1;
 
 /** A token costs about as much as one HMAC. */
 export function createTrackingTokens(keys: Pick<TrackingKeys, "newest" | "find">): TrackingTokens {
-  const make = (
-    purpose: TokenPurpose,
-    recipient: TokenRecipient,
-    numbers: readonly number[],
-    text: string,
-  ): string => {
+  const make = (purpose: TokenPurpose, recipient: TokenRecipient, text: string): string => {
     const { number, key } = keys.newest();
     const varints: number[] = [];
-    for (const value of numbers) writeVarint(varints, value);
+    writeVarint(varints, recipient.accountKey);
+    writeVarint(varints, recipient.recipientKey);
     const textAt = idEnd + varints.length;
     const length = textAt + Buffer.byteLength(text);
     const bytes = Buffer.allocUnsafe(length + macBytes);
@@ -78,10 +74,9 @@ export function createTrackingTokens(keys: Pick<TrackingKeys, "newest" | "find">
   };
 
   return {
-    open: (recipient) => make("open", recipient, [recipient.recipientKey], ""),
-    click: (recipient, target) => make("click", recipient, [recipient.recipientKey], target),
-    unsubscribe: (recipient) =>
-      make("unsubscribe", recipient, [recipient.recipientKey, recipient.accountKey], recipient.email),
+    open: (recipient) => make("open", recipient, ""),
+    click: (recipient, target) => make("click", recipient, target),
+    unsubscribe: (recipient) => make("unsubscribe", recipient, recipient.email),
     read,
   };
 }
@@ -92,18 +87,16 @@ function macOf(key: KeyObject, purpose: TokenPurpose, content: Uint8Array): Buff
 
 /** Of content whose MAC is right, so that we wrote it. */
 function contentOf(purpose: TokenPurpose, content: Buffer): TokenContent | null {
-  const recipient = readVarint(content, idEnd);
-  const account =
-    recipient &&
-    (purpose === "unsubscribe" ? readVarint(content, recipient.next) : { value: 0, next: recipient.next });
-  if (!recipient || !account) return null;
-  const text = content.toString("utf8", account.next);
+  const account = readVarint(content, idEnd);
+  const recipient = account && readVarint(content, account.next);
+  if (!recipient) return null;
+  const text = content.toString("utf8", recipient.next);
   return {
+    accountKey: account.value,
     messageId: idOfBytes("msg", content.subarray(2, idEnd)),
     recipientKey: recipient.value,
     test: ((content[1] ?? 0) & testFlag) !== 0,
     target: purpose === "click" ? text : "",
-    accountKey: account.value,
     email: purpose === "unsubscribe" ? text : "",
   };
 }

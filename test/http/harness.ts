@@ -111,6 +111,7 @@ export async function startHttp(
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
     certificates?: HttpDeps["certificates"];
+    tracking?: Partial<HttpDeps["tracking"]>;
   } = {},
 ): Promise<Harness> {
   const clock = options.opened?.clock ?? new ManualClock();
@@ -123,6 +124,7 @@ export async function startHttp(
     options.opened?.store ??
     fake<Store>("store", {
       ...memoryKeys(account),
+      isTrackingName: async () => false,
       async withIdempotency(_request, effect, answer) {
         const result = await effect(store);
         answer(result);
@@ -173,6 +175,12 @@ export async function startHttp(
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
     probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
+    tracking: {
+      tokens: { read: () => null },
+      visits: fake<HttpDeps["tracking"]["visits"]>("visits", {}),
+      unsubscribes: fake<HttpDeps["tracking"]["unsubscribes"]>("unsubscribes", {}),
+      ...options.tracking,
+    },
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
     log,

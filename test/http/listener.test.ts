@@ -249,6 +249,7 @@ test("a socket file that a dead process left is replaced, a living one's is not"
     app: new H3(),
     certificates: null,
     connections: null,
+    tracking: null,
     clock: first.clock,
     malformed: () => "",
   };

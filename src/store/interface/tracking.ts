@@ -1,4 +1,5 @@
 // The calls of tracking: the keys of its tokens, and what recipients did with their mail.
+import type { NewUnsubscribe, NewVisit, ReactingRecipient } from "../../model/reaction.ts";
 import type { TrackingKey } from "../../model/tracking.ts";
 
 export interface TrackingStore {
@@ -6,4 +7,13 @@ export interface TrackingStore {
   trackingKeys(): Promise<TrackingKey[]>;
   /** Makes the key of the next number; null: all numbers (0 to 255) are used. */
   addTrackingKey(at: number): Promise<TrackingKey | null>;
+  /** The recipient that a token or an unsubscribe address names; null: it is gone. */
+  reactingRecipient(
+    message: { key: number } | { id: string },
+    recipientKey: number,
+  ): Promise<ReactingRecipient | null>;
+  /** Opens and clicks with their events, in one transaction. Of a recipient that is gone nothing is written. */
+  recordVisits(visits: NewVisit[]): Promise<void>;
+  /** The suppression, and the event where it is the recipient's first, in one transaction. */
+  recordUnsubscribe(unsubscribe: NewUnsubscribe): Promise<"recorded" | "already">;
 }

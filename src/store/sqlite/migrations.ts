@@ -253,6 +253,7 @@ ALTER TABLE recipients ADD COLUMN clicked_at INTEGER;
 ALTER TABLE recipients ADD COLUMN click_count INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE recipients ADD COLUMN unsubscribed_at INTEGER;
 ALTER TABLE recipients ADD COLUMN machine_visits INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX domains_tracking ON domains (tracking_domain) WHERE tracking_domain IS NOT NULL;
 `;
 
 // What a message is tracked by, and whether a domain may be.
