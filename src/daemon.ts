@@ -1,6 +1,7 @@
 // The composition root: creates each module, starts the services in order and stops them in reverse. It is the only file
 // that imports all modules, and has no rule and no text of theirs. Where two modules need each other, one offers a hook
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
+import { createSecretKey } from "node:crypto";
 import { createAccess } from "./access/access.ts";
 import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
@@ -19,6 +20,7 @@ import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
+import { unsubscribeLocal } from "./mail/return-path.ts";
 import { operationsAccount } from "./model/account.ts";
 import { theNode } from "./model/node.ts";
 import { createFetch } from "./mta-sts/fetch.ts";
@@ -239,6 +241,8 @@ async function build({
     mayUse: pools.mayUse,
     onUnusable: pools.lookSoon,
   });
+  const verpSecret = await store.secret("verp");
+  const verpKey = createSecretKey(verpSecret);
   const trackingKeys = await openTrackingKeys({ store, clock });
   const trackingTokens = createTrackingTokens(trackingKeys);
   const messages = createSignedMessages({
@@ -247,10 +251,11 @@ async function build({
     clock,
     sign: config.outbound.sign,
     tokens: trackingTokens,
+    unsubscribeAddress: (messageKey, recipientKey) =>
+      `${unsubscribeLocal(verpKey, messageKey, recipientKey)}@${config.hostname}`,
     publicUrl: config.publicUrl,
     log: log.component("outbound"),
   });
-  const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
   const queuePauses = createQueuePauses({ store, clock });
   const destinations = createDestinations({

@@ -29,6 +29,8 @@ export interface TrackedCopiesDeps {
   sign(message: Unsigned, headerSection: Buffer, bodyHash: Uint8Array): Promise<Buffer | null>;
   sectionOf(message: QueuedMessage): Promise<Buffer>;
   tokens: Pick<TrackingTokens, "open" | "click" | "unsubscribe">;
+  /** The address to which a recipient writes to unsubscribe. */
+  unsubscribeAddress(messageKey: number, recipientKey: number): string;
   clock: Clock;
   log: Pick<Log, "info">;
 }
@@ -129,7 +131,10 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
       pixel: pixelMarkup(`${base}/o/${tokens.open(recipient)}`),
     };
     const fields = tracking.unsubscribe
-      ? listUnsubscribe({ url: `${base}/u/${tokens.unsubscribe(recipient)}`, mailto: null })
+      ? listUnsubscribe({
+          url: `${base}/u/${tokens.unsubscribe(recipient)}`,
+          mailto: `mailto:${deps.unsubscribeAddress(message.key, job.key)}`,
+        })
       : [];
     const section = withFieldsAtEnd(
       copySection(source.section, found, fills),
