@@ -70,7 +70,7 @@ import { createTlsResults, tlsReportTest } from "./tls-reports/results.ts";
 import { openTls } from "./tls/tls.ts";
 import { openTrackingKeys } from "./tracking/keys.ts";
 import { createTrackingTokens } from "./tracking/tokens.ts";
-import { createUnsubscribes } from "./tracking/unsubscribes.ts";
+import { createUnsubscribes, unsubscribeMailtos } from "./tracking/unsubscribes.ts";
 import { createVisits } from "./tracking/visits.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
@@ -163,7 +163,7 @@ async function build({
   });
   const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
-  const tls = await openTls({ config, clock, log });
+  const tls = await openTls({ config, isTrackingName: store.isTrackingName, clock, log });
   const { certificates } = tls;
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
@@ -241,16 +241,20 @@ async function build({
   });
   const trackingKeys = await openTrackingKeys({ store, clock });
   const trackingTokens = createTrackingTokens(trackingKeys);
+  const verpSecret = await store.secret("verp");
   const messages = createSignedMessages({
     store,
     signHeader,
     clock,
     sign: config.outbound.sign,
     tokens: trackingTokens,
+    unsubscribeMailto: unsubscribeMailtos(
+      verpSecret,
+      config.inbound.listen.length > 0 ? config.hostname : null,
+    ),
     publicUrl: config.publicUrl,
     log: log.component("outbound"),
   });
-  const verpSecret = await store.secret("verp");
   const tokens = createMessageTokens(verpSecret);
   const queuePauses = createQueuePauses({ store, clock });
   const destinations = createDestinations({
@@ -427,6 +431,7 @@ async function build({
   const http = createHttp({
     config,
     certificates,
+    trackingCertificates: tls.tracking,
     store,
     access,
     submission,

@@ -110,7 +110,7 @@ export function createHttp(deps: HttpDeps): Http {
     addresses: () => listeners.map(({ name, listener }) => ({ name, address: listener.address() })),
     async start() {
       const routes = allRoutes({ ...deps, streams });
-      const base: Omit<ListenerDeps, "app" | "certificates" | "connections" | "tracking"> = {
+      const base: Omit<ListenerDeps, "app" | "certificates" | "names" | "connections" | "tracking"> = {
         clock,
         malformed,
       };
@@ -118,7 +118,7 @@ export function createHttp(deps: HttpDeps): Http {
       draining = false;
       try {
         for (const address of config.http.listen) {
-          const own = { ...base, app, certificates, connections, tracking };
+          const own = { ...base, app, certificates, names: deps.trackingCertificates, connections, tracking };
           const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
           listeners.push({ name: "http", listener: await bound });
         }
@@ -129,6 +129,7 @@ export function createHttp(deps: HttpDeps): Http {
             ...base,
             app: admin,
             certificates: null,
+            names: null,
             connections: null,
             tracking: null,
           }),

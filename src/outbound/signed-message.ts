@@ -33,6 +33,7 @@ export interface SignedMessagesDeps {
   /** False: nothing is signed here, a smart host does it. */
   sign: boolean;
   tokens: TrackedCopiesDeps["tokens"];
+  unsubscribeMailto: TrackedCopiesDeps["unsubscribeMailto"];
   /** Where tracked links lead for a domain without a tracking name. */
   publicUrl: string;
   log: TrackedCopiesDeps["log"];
@@ -49,6 +50,7 @@ export function createSignedMessages({
   clock,
   sign: signs,
   tokens,
+  unsubscribeMailto,
   publicUrl,
   log,
 }: SignedMessagesDeps): SignedMessages {
@@ -67,7 +69,16 @@ export function createSignedMessages({
   };
   const sectionOf = ({ content, headerLength }: QueuedMessage): Promise<Buffer> =>
     firstBytes(store.openContent(content), headerLength);
-  const copies = createTrackedCopies({ store, domainOf, sign, sectionOf, tokens, clock, log });
+  const copies = createTrackedCopies({
+    store,
+    domainOf,
+    sign,
+    sectionOf,
+    tokens,
+    unsubscribeMailto,
+    clock,
+    log,
+  });
 
   let ahead = 0;
   const signatures = createKept<Buffer>(clock, signaturesKept);

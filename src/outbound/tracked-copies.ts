@@ -29,6 +29,8 @@ export interface TrackedCopiesDeps {
   sign(message: Unsigned, headerSection: Buffer, bodyHash: Uint8Array): Promise<Buffer | null>;
   sectionOf(message: QueuedMessage): Promise<Buffer>;
   tokens: Pick<TrackingTokens, "open" | "click" | "unsubscribe">;
+  /** The `mailto:` by which this recipient unsubscribes; null where nothing takes its mail. */
+  unsubscribeMailto(job: Pick<Job, "key" | "message">): string | null;
   clock: Clock;
   log: Pick<Log, "info">;
 }
@@ -129,7 +131,10 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
       pixel: pixelMarkup(`${base}/o/${tokens.open(recipient)}`),
     };
     const fields = tracking.unsubscribe
-      ? listUnsubscribe({ url: `${base}/u/${tokens.unsubscribe(recipient)}`, mailto: null })
+      ? listUnsubscribe({
+          url: `${base}/u/${tokens.unsubscribe(recipient)}`,
+          mailto: deps.unsubscribeMailto(job),
+        })
       : [];
     const section = withFieldsAtEnd(
       copySection(source.section, found, fills),

@@ -111,6 +111,7 @@ export async function startHttp(
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
     certificates?: HttpDeps["certificates"];
+    trackingCertificates?: HttpDeps["trackingCertificates"];
     tracking?: Partial<HttpDeps["tracking"]>;
   } = {},
 ): Promise<Harness> {
@@ -147,6 +148,7 @@ export async function startHttp(
   const deps: HttpDeps = {
     config: config as Config,
     certificates: options.certificates ?? null,
+    trackingCertificates: options.trackingCertificates ?? null,
     store,
     access,
     submission: fake<Submission>("submission", options.submission ?? {}),

@@ -24,6 +24,7 @@ const unasked = (): never => {
 };
 const untracked = {
   tokens: { open: unasked, click: unasked, unsubscribe: unasked },
+  unsubscribeMailto: unasked,
   publicUrl: "https://mail.svc.test",
   log: { info: () => undefined },
 };
