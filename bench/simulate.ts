@@ -9,7 +9,7 @@ import { hourMs } from "../src/clock.ts";
 import { optionNotes, options } from "../src/config/options.ts";
 import { playDay } from "./simulate/day.ts";
 import { svgOf } from "./simulate/plot.ts";
-import { linesOf, tableOf, type Played } from "./simulate/table.ts";
+import { linesOf, tableOf, warmupTableOf, type Played } from "./simulate/table.ts";
 
 const { values: wanted } = parseArgs({
   options: {
@@ -19,6 +19,7 @@ const { values: wanted } = parseArgs({
     caps: { type: "string", default: "1" },
     "shaping-file": { type: "string" },
     hours: { type: "string", default: "96" },
+    warmup: { type: "string", default: "" },
     help: { type: "boolean", default: false },
   },
 });
@@ -28,6 +29,7 @@ const help = `npm run bench:simulate -- [--messages 10000000] [--addresses 1,2,4
   --seed          of all chance: the same one plays the same day
   --caps          times the connections and rates that receivers are assumed to stand, such as 0.5
   --shaping-file  JSON as outbound.shaping_file reads it, in place of the built-in limits
+  --warmup        the addresses warm up, and this is the day of it, such as 1,8,15; a day each, as one table
   --hours         the simulation ends there, from midnight of the day; what is not done then is left
 Tables and plots go to standard output, an SVG and JSON to bench/results/.
 `;
@@ -48,11 +50,25 @@ function main(): void {
     },
     shapingFile: file === undefined ? null : (JSON.parse(readFileSync(file, "utf8")) as unknown),
   };
+  const counts = wanted.addresses.split(",").map(Number);
+  if (!counts.every((count) => Number.isInteger(count) && count >= 1 && count <= 200))
+    throw fault("addresses");
+  const warmupDays = wanted.warmup === "" ? [] : wanted.warmup.split(",").map(Number);
+  if (!warmupDays.every((day) => Number.isInteger(day) && day >= 1 && day <= 31)) throw fault("warmup");
+  if (warmupDays.length > 0) {
+    const played = counts.flatMap((addresses) =>
+      warmupDays.map((warmupDay) => ({
+        addresses,
+        warmupDay,
+        day: playDay({ ...base, addresses, warmupDay }),
+      })),
+    );
+    return void process.stdout.write(`${warmupTableOf(played)}\n`);
+  }
   const all: Played[] = [];
-  for (const addresses of wanted.addresses.split(",").map(Number)) {
-    if (!Number.isInteger(addresses) || addresses < 1 || addresses > 200) throw fault("addresses");
+  for (const addresses of counts) {
     const began = process.cpuUsage();
-    const played = { addresses, day: playDay({ ...base, addresses }) };
+    const played = { addresses, warmupDay: null, day: playDay({ ...base, addresses, warmupDay: null }) };
     const { user, system } = process.cpuUsage(began);
     all.push(played);
     process.stdout.write(`${tableOf(played)}\n\n${linesOf(played)}\n\n`);
@@ -75,7 +91,7 @@ function numberOf(name: "messages" | "seed" | "caps" | "hours"): number {
   return value;
 }
 
-const fault = (name: string): Error => new Error(`--${name} is a number above 0`);
+const fault = (name: string): Error => new Error(`--${name} is a number above 0, see --help`);
 
 /** An option's default, as the product reads it. */
 function standard<T>(option: z.ZodType<T | undefined>, none: T): T {

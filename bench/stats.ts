@@ -66,7 +66,11 @@ await opened.close();
 
 const runner = createBatchRunner(join(dataDir, databaseName), clock, createWriter);
 const call = (command: "count" | "foldStats", arg: unknown): unknown => {
-  const done = runner.run({ calls: [{ command, arg, at: 0, lengths: [] }], bytes: new Uint8Array(0) });
+  const done = runner.run({
+    calls: [{ command, arg, at: 0, lengths: [] }],
+    bytes: new Uint8Array(0),
+    withinMs: 1000,
+  });
   if (done.kind !== "committed") throw new Error(done.detail);
   runner.tidy();
   return done.results[0];

@@ -29,6 +29,7 @@ import { bounceCategories, type Classification } from "../src/model/classificati
 import { feedbackLoopDomains } from "../src/mail/feedback-loops.ts";
 import { maxMessageBytes } from "../src/mail/intake.ts";
 import { keyScopes } from "../src/model/api-key.ts";
+import { counterEntries, gaugeEntries, type Facts } from "../src/metrics/catalog.ts";
 import { countersIn } from "../src/model/counters.ts";
 import { simulatorDomain } from "../src/model/simulator.ts";
 import { capOf, capsOf, warmupDays } from "../src/pools/warmup.ts";
@@ -55,6 +56,7 @@ export const pages = [
   "errors",
   "retention",
   "operations",
+  "metrics",
   "moving-in",
 ] as const;
 
@@ -189,6 +191,46 @@ function simulatorTable(): string {
 
 function feedbackLoopList(): string {
   return `${codes([...feedbackLoopDomains].toSorted())}`;
+}
+
+// Metrics
+
+/** Labels of gauges are read off a sample. */
+const sampleFacts: Facts = {
+  version: "",
+  now: 0,
+  queue: { scheduled: 0, queued: 0, deferred: 0, sending: 0, held: 0, oldestDueAt: null },
+  health: { schemaVersion: 0, freeBytes: 0, writable: true, full: false, engine: {} },
+  maintenance: false,
+  pausedAccounts: 0,
+  poolProblems: 0,
+  listings: 0,
+  certificate: null,
+};
+
+function metricTable(): string {
+  const labelled = (values: readonly Record<string, string>[]): string => {
+    const [name] = Object.keys(values[0] ?? {});
+    if (name === undefined) return "";
+    const each = values.map((labels) => labels[name] ?? "").filter((value) => value !== "");
+    return `${code(name)}${each.length === 0 ? "" : `: ${codes(each)}`}`;
+  };
+  const counters = Map.groupBy(counterEntries, ({ name }) => name);
+  return table(
+    ["metric", "type", "label", "meaning"],
+    [
+      ...Array.from(counters, ([name, own]): Row => [
+        code(name),
+        "counter",
+        labelled(own.map(({ labels = {} }) => labels)),
+        own[0]?.help ?? "",
+      ]),
+      ...gaugeEntries.map(({ name, help, read }): Row => {
+        const labels = read(sampleFacts).map((sample) => sample.labels ?? {});
+        return [code(name), "gauge", labelled(labels), help];
+      }),
+    ],
+  );
 }
 
 // Errors and limits
@@ -418,6 +460,7 @@ const tables: Record<string, () => string | Promise<string>> = {
   "shaping groups": shapingTable,
   "warm-up caps": warmupTable,
   blocklists: blocklistTable,
+  metrics: metricTable,
   scopes: scopeTable,
   endpoints: endpointTable,
   commands: commandTable,

@@ -4,7 +4,7 @@
 // Every fault is reported at once; a configuration with a fault is not used.
 import { hostname as systemName } from "node:os";
 import { parse as parseYaml } from "yaml";
-import { crossChecks, type Read } from "./config/checks.ts";
+import { crossChecks, fileFaults, type Read } from "./config/checks.ts";
 import { derive, type Derived } from "./config/derived.ts";
 import { fileLayers, readTextFile, type ReadFile } from "./config/files.ts";
 import {
@@ -85,9 +85,15 @@ export function devConfig(request: ConfigRequest): ConfigResult {
   return resolve(request, { places: placesOf(request), layers: [], files: [], faults: [], dev: true });
 }
 
-/** The content of outbound.shaping_file; queue/shaping.ts validates it. Throws if it is not YAML. */
-export function readShapingFile(path: string): unknown {
-  return parseYaml(readTextFile(path) ?? "");
+/** The content of outbound.shaping_file, null where none is named; or every fault of it, as a configuration's are told. */
+export function readShapingFile(file: string | null): { content: unknown } | { faults: string[] } {
+  if (file === null) return { content: null };
+  const path = "outbound.shaping_file";
+  // Read once: what is judged is what is used.
+  let text: string | null = null;
+  const faults = fileFaults(path, file, (name) => (text = readTextFile(name)));
+  if (faults.length === 0) return { content: parseYaml(text ?? "") };
+  return { faults: faults.map((fault) => faultText({ ...fault, source: file, line: null })) };
 }
 
 /** One line a fault: where, what was found, what would be right. */

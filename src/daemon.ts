@@ -21,6 +21,7 @@ import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
 import { operationsAccount } from "./model/account.ts";
 import { theNode } from "./model/node.ts";
+import { createMetrics } from "./metrics/metrics.ts";
 import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
@@ -80,7 +81,7 @@ export interface RunningDaemon {
   addresses(): { name: string; address: string }[];
   /** For `serve --dev`: a fresh key and SMTP login of a verified domain example.test. */
   devCredentials(): Promise<DevCredentials>;
-  /** Reads the certificates again; an unusable one is logged and the old one stays. */
+  /** Reads the certificates and the shaping file again; an unusable one is logged and what was read before stays. */
   reload(): Promise<void>;
   /** Finishes what is in flight, at most `drainMs`. */
   stop(): Promise<void>;
@@ -200,10 +201,9 @@ async function build({
     clock,
     mint,
   });
-  const shaping = createShaping(
-    config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
-    await store.shapingRules(),
-  );
+  const shapingFile = readShapingFile(config.outbound.shapingFile);
+  if ("faults" in shapingFile) throw new Error(shapingFile.faults.join("\n"));
+  const shaping = createShaping(shapingFile.content, await store.shapingRules());
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
   const secureContext = createTrust();
   const { allowNetworks } = config.outbound;
@@ -305,6 +305,9 @@ async function build({
     connections: delivery.connections,
     mxGroupOf: delivery.groupOf,
     onChange: queue.onShapingChanged,
+    readFile: () =>
+      config.outbound.shapingFile === null ? null : readShapingFile(config.outbound.shapingFile),
+    log: log.component("shaping"),
   });
   pools.onChange(() => {
     delivery.reconsider();
@@ -426,6 +429,17 @@ async function build({
     clock,
     log: log.component("inbound"),
   });
+  const metrics = createMetrics({
+    store,
+    clock,
+    version: __VERSION__,
+    others: () => ({
+      maintenance: maintenance.window() !== null,
+      poolProblems: pools.problems().length,
+      listings: dnsbl.summary().listed.length,
+      certificate: certificates?.current().cert ?? null,
+    }),
+  });
   const listeners: Pick<RunningDaemon, "addresses">[] = [];
   const addresses: RunningDaemon["addresses"] = () => listeners.flatMap((one) => one.addresses());
   const http = createHttp({
@@ -470,6 +484,7 @@ async function build({
       listeners: addresses,
       jobs: jobs.states,
     }),
+    metrics: metrics.text,
   });
   listeners.push(http, ...(relay ? [relay] : []), inbound);
 
@@ -478,6 +493,7 @@ async function build({
     async start() {},
     async stop() {
       unsubscribe();
+      metrics.stop();
       mtaSts.stop();
       const reported = tlsReports.stop();
       await delivery.stop();
@@ -495,7 +511,10 @@ async function build({
     ],
     daemon: {
       addresses,
-      reload: tls.reload,
+      reload() {
+        shapingRules.reloadFile();
+        return tls.reload();
+      },
       devCredentials: async () =>
         makeDevCredentials({ store, domains, access, clock }, await defaultAccountOf(store)),
     },

@@ -59,6 +59,7 @@ const table: Record<string, string> = {
   // What keeps the appliance running.
   retention: "clock config log model service store",
   maintenance: "clock errors model store",
+  metrics: "clock model store",
   status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
   http: "access clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
@@ -70,7 +71,7 @@ const table: Record<string, string> = {
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model store",
   daemon:
-    "access boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
+    "access boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
   bin: "cli daemon setup",
 };
 
@@ -87,6 +88,7 @@ const owners: Record<string, string[]> = {
   undici: ["webhooks"],
   commander: ["cli"],
   "node-cron": ["jobs"],
+  "prom-client": ["metrics"],
   pino: ["log"],
   yaml: ["config"],
   "ipaddr.js": ["dns"],

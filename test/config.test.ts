@@ -220,7 +220,7 @@ test.each([
     "tls: {acme: {email: a@x.example}}",
     "tls.acme: found a key that is not available in this version yet, expected no such key",
   ],
-  ["metrics: {keep: 7}", "metrics: found a key that is not available in this version yet"],
+  ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
   ["dnsbl: {zones: [{zone: bl.test, codes: [10.0.0.1]}]}", "dnsbl.zones[0]"],
   ["dnsbl: {zones: [{zone: bl.test, removal_url: nowhere}]}", "dnsbl.zones[0]"],
   ["dnsbl: {zones: [{name: Test}]}", "dnsbl.zones[0]"],
@@ -309,7 +309,7 @@ test("the content of a shaping file is judged with the configuration, every faul
 
 test("all faults are reported at once, in the order of the file", () => {
   const said = faults("hostnam: x\noutbound: {port: x, sign: false}\ntls: {mode: files}\nbackup: {at: 1}", {
-    env: { SVC_RELAY_MAX_CONECTIONS: "1", SVC_ACCOUNT: "default", SVC_METRICS_LISTEN: "x" },
+    env: { SVC_RELAY_MAX_CONECTIONS: "1", SVC_ACCOUNT: "default", SVC_BACKUP_AT: "x" },
     machineName: "laptop",
   });
   expect(said).toEqual([
@@ -321,7 +321,7 @@ test("all faults are reported at once, in the order of the file", () => {
     `${user}:2: outbound.sign: found false, expected true, unless outbound.smart_host signs`,
     `${user}:4: backup: found a key that is not available in this version yet, expected no such key`,
     "environment: SVC_RELAY_MAX_CONECTIONS: found a variable that svc does not know; did you mean SVC_RELAY_MAX_CONNECTIONS?",
-    "environment: SVC_METRICS_LISTEN: found a variable that is not available in this version yet, expected no such variable",
+    "environment: SVC_BACKUP_AT: found a variable that is not available in this version yet, expected no such variable",
   ]);
 });
 

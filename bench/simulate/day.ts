@@ -2,6 +2,8 @@
 // and the retry schedule (queue/schedule.ts) decide when a message is tried and from where; receivers.ts answers. Each
 // message is played by itself. Left out: the store, the name servers and this program's own time, as if they took none.
 import { systemSources, type Source } from "../../src/pools/sources.ts";
+import { createWarmupCounts } from "../../src/pools/warmup-counts.ts";
+import { capWaitUntil } from "../../src/pools/warmup.ts";
 import { createReadyQueues, type ReadyQueue, type Slot } from "../../src/queue/ready-queues.ts";
 import type { Destination } from "../../src/queue/routing.ts";
 import { nextAttemptAt, type RetrySchedule } from "../../src/queue/schedule.ts";
@@ -17,6 +19,8 @@ import { trafficOf } from "./traffic.ts";
 export interface DayOptions {
   messages: number;
   addresses: number;
+  /** The day of their warm-up; null: they are warm. */
+  warmupDay: number | null;
   seed: number;
   /** Times the receivers' assumed rates and connections. */
   caps: number;
@@ -54,7 +58,7 @@ export function playDay(options: DayOptions): Day {
   const { clock, moveTo, nextTimerAt, runTimer } = createSimulatedTime();
   const receivers = createReceivers(seed + 1, options.caps);
   const random = createRandom(seed + 2);
-  const sources = addressesOf(options.addresses);
+  const sources = addressesOf(options.addresses, options.warmupDay);
   const ledger = createLedger();
   const messages = new Messages();
   const due = new EventHeap();
@@ -65,7 +69,7 @@ export function playDay(options: DayOptions): Day {
   const byQueue = new Map<string, Domain>();
   const ready = createReadyQueues({
     shaping: createShaping(options.shapingFile),
-    warmups: { capAt: () => null, takeBack: () => undefined },
+    warmups: createWarmupCounts(clock),
     clock,
     random,
     run: (queue) => pump(queue),
@@ -101,14 +105,32 @@ export function playDay(options: DayOptions): Day {
     const domain = byQueue.get(queue.name);
     if (!domain) return;
     while (domain.first !== none && ready.room(queue) > 0) {
+      const isOver = ready.isAtCap(queue);
+      if (isOver && waitsForCap(domain, queue)) continue;
       const slot = ready.take(queue);
       if (!slot) return ready.runAtNextTurn(queue);
-      const message = domain.first;
-      domain.first = messages.next(message);
-      if (domain.first === none) queue.due.length = 0;
+      const message = takeFirst(domain, queue);
+      if (isOver) ledger.overCap(domain.id);
       begin(message, domain, queue, slot);
     }
   }
+
+  const takeFirst = (domain: Domain, queue: ReadyQueue): number => {
+    const message = domain.first;
+    domain.first = messages.next(message);
+    if (domain.first === none) queue.due.length = 0;
+    return message;
+  };
+
+  /** As queue/runner.ts does it; the oldest is first, and goes over the cap before the others. */
+  const waitsForCap = (domain: Domain, queue: ReadyQueue): boolean => {
+    const queuedAt = messages.queuedAt(domain.first);
+    const until = capWaitUntil(queuedAt, schedule.maxAgeMs, clock.now());
+    if (until === null) return false;
+    ledger.due(domain.id, -1);
+    due.push(until, takeFirst(domain, queue));
+    return true;
+  };
 
   const begin = (message: number, domain: Domain, queue: ReadyQueue, slot: Slot): void => {
     const now = clock.now();

@@ -18,6 +18,8 @@ export interface Row {
   /** Attempts by what was answered. */
   attempts: Record<Answer, number>;
   retries: number;
+  /** Attempts from addresses of which all had sent what their warm-up allows. */
+  overCap: number;
   /** Messages that are accepted and not done, each `sampleMs` from midnight. */
   backlog: number[];
   /** Of these, those that are due and wait for a slot. */
@@ -48,6 +50,7 @@ export interface Ledger {
   accepted(domain: number, deliverable: boolean): void;
   /** By how much the messages that are due and wait for a slot became more. */
   due(domain: number, by: number): void;
+  overCap(domain: number): void;
   attempted(domain: number, attempt: number, answer: Answer): void;
   done(domain: number, how: Done, deliverable: boolean, delayMs: number, now: number): void;
   /** Takes the samples up to `now`. */
@@ -73,6 +76,9 @@ export function createLedger(): Ledger {
     },
     due(domain, by) {
       of(domain).dueNow += by;
+    },
+    overCap(domain) {
+      of(domain).overCap += 1;
     },
     attempted(domain, attempt, answer) {
       const row = of(domain);
@@ -125,7 +131,7 @@ function sumOf(all: readonly Counts[]): Counts {
   return sum;
 }
 
-const summed = ["accepted", "delivered", "bounced", "expired", "retries", "waiting"] as const;
+const summed = ["accepted", "delivered", "bounced", "expired", "retries", "overCap", "waiting"] as const;
 
 function newCounts(): Counts {
   return {
@@ -144,6 +150,7 @@ function newCounts(): Counts {
       trouble: 0,
     },
     retries: 0,
+    overCap: 0,
     backlog: [],
     due: [],
     drainedAt: 0,

@@ -5,12 +5,13 @@ import { dayEndMs } from "./traffic.ts";
 
 export interface Played {
   addresses: number;
+  warmupDay: number | null;
   day: Day;
 }
 
-interface Column {
+interface Column<Of> {
   head: string;
-  value(row: Row): string;
+  value(of: Of): string;
 }
 
 const whole = (value: number): string => Math.round(value).toLocaleString("en-US");
@@ -44,7 +45,7 @@ function peakOf(samples: readonly number[]): { most: number; at: number } {
   return { most, at };
 }
 
-const columns: Column[] = [
+const columns: Column<Row>[] = [
   { head: "accepted", value: (row) => whole(row.accepted) },
   { head: "bounced", value: (row) => whole(row.bounced) },
   { head: "expired", value: (row) => whole(row.expired) },
@@ -65,12 +66,42 @@ const columns: Column[] = [
 export function tableOf({ addresses, day }: Played): string {
   const named = [...day.rows, { name: "**all**", row: day.total }];
   const lines = named.map(({ name, row }) => [name, ...columns.map(({ value }) => value(row))]);
-  const head = ["", ...columns.map((column) => column.head)];
+  return [`### ${countOf(addresses)}`, "", markdown(["", ...columns.map(({ head }) => head)], lines)].join(
+    "\n",
+  );
+}
+
+/** A cap is a provider's. */
+const slowestP95 = ({ rows }: Day): number => Math.max(...rows.map(({ row }) => row.delays.p95));
+
+const warmupColumns: Column<Played>[] = [
+  { head: "addresses", value: ({ addresses }) => whole(addresses) },
+  { head: "day of the warm-up", value: ({ warmupDay }) => (warmupDay === null ? "warm" : whole(warmupDay)) },
+  { head: "accepted", value: ({ day }) => whole(day.total.accepted) },
+  { head: "over the cap", value: ({ day }) => whole(day.total.overCap) },
+  { head: "of attempts", value: ({ day }) => percent(day.total.overCap, attemptsOf(day.total)) },
+  { head: "most backlog", value: ({ day }) => whole(peakOf(day.total.backlog).most) },
+  { head: "p50", value: ({ day }) => spanOf(day.total.delays.p50) },
+  { head: "p95", value: ({ day }) => spanOf(day.total.delays.p95) },
+  { head: "p95 of the slowest provider", value: ({ day }) => spanOf(slowestP95(day)) },
+  { head: "expired", value: ({ day }) => whole(day.total.expired) },
+];
+
+/** A table of warm-ups, a line a day. */
+export function warmupTableOf(all: readonly Played[]): string {
+  const lines = all.map((played) => warmupColumns.map(({ value }) => value(played)));
+  return markdown(
+    warmupColumns.map(({ head }) => head),
+    lines,
+  );
+}
+
+function markdown(head: readonly string[], lines: readonly string[][]): string {
   const widths = head.map((cell, i) => Math.max(cell.length, ...lines.map((line) => line[i]?.length ?? 0)));
-  const lineOf = (cells: string[]): string =>
+  const lineOf = (cells: readonly string[]): string =>
     `| ${cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join(" | ")} |`;
   const rule = `| ${widths.map((width, i) => (i === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
-  return [`### ${countOf(addresses)}`, "", lineOf(head), rule, ...lines.map(lineOf)].join("\n");
+  return [lineOf(head), rule, ...lines.map(lineOf)].join("\n");
 }
 
 const levels = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];

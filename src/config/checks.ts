@@ -125,10 +125,18 @@ function passwordNeeds(tls: Exclude<SmartHostTls, "verify">): string {
     : `${verify}; outbound.smart_host.allow_unverified_password: true sends it under any certificate`;
 }
 
+const listening = [
+  "http.listen",
+  "relay.starttls",
+  "relay.implicit_tls",
+  "inbound.listen",
+  "metrics.listen",
+] as const;
+
 function listeners(read: Read): Violation[] {
   const seen = new Map<string, OptionPath>();
   const wrong: Violation[] = [];
-  for (const path of ["http.listen", "relay.starttls", "relay.implicit_tls", "inbound.listen"] as const)
+  for (const path of listening)
     for (const listen of read[path] ?? []) {
       const text = listenText(listen);
       const before = seen.get(text);
@@ -140,15 +148,14 @@ function listeners(read: Read): Violation[] {
 }
 
 function devStaysLocal(read: Read): Violation[] {
-  return (["http.listen", "relay.starttls", "relay.implicit_tls", "inbound.listen"] as const).flatMap(
-    (path) =>
-      (read[path] ?? [])
-        .filter((listen) => !isLoopback(listen))
-        .map((listen) => ({
-          path,
-          found: listenText(listen),
-          expected: "a loopback address: --dev is for this machine alone",
-        })),
+  return listening.flatMap((path) =>
+    (read[path] ?? [])
+      .filter((listen) => !isLoopback(listen))
+      .map((listen) => ({
+        path,
+        found: listenText(listen),
+        expected: "a loopback address: --dev is for this machine alone",
+      })),
   );
 }
 
@@ -163,23 +170,27 @@ const named = [
 function files(read: Read, readFile: ReadFile): Violation[] {
   return named.flatMap((path): Violation[] => {
     const file = read[path];
-    if (typeof file !== "string") return [];
-    try {
-      const text = readFile(file);
-      if (text === null)
-        return [{ path, found: `${file}, where there is no file`, expected: "the path of a file" }];
-      if (text.trim() === "")
-        return [{ path, found: `${file}, which is empty`, expected: "a file with content" }];
-      return path === "outbound.shaping_file"
-        ? shapingFaults(parse(text)).map(({ found, expected }) => ({
-            path,
-            found: `${found} of ${file}`,
-            expected,
-          }))
-        : [];
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      return [{ path, found: `${file}, which cannot be read (${why})`, expected: "a file that can be" }];
-    }
+    return typeof file === "string" ? fileFaults(path, file, readFile) : [];
   });
+}
+
+/** What is wrong with the file that an option names. */
+export function fileFaults(path: (typeof named)[number], file: string, readFile: ReadFile): Violation[] {
+  try {
+    const text = readFile(file);
+    if (text === null)
+      return [{ path, found: `${file}, where there is no file`, expected: "the path of a file" }];
+    if (text.trim() === "")
+      return [{ path, found: `${file}, which is empty`, expected: "a file with content" }];
+    return path === "outbound.shaping_file"
+      ? shapingFaults(parse(text)).map(({ found, expected }) => ({
+          path,
+          found: `${found} of ${file}`,
+          expected,
+        }))
+      : [];
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return [{ path, found: `${file}, which cannot be read (${why})`, expected: "a file that can be" }];
+  }
 }

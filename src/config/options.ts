@@ -220,6 +220,11 @@ export const options = {
     kind.mailAddress,
     "sender of these mails and of TLS reports; else postmaster@<hostname>",
   ),
+  "metrics.listen": option(
+    listeners,
+    [],
+    "where Prometheus reads GET /metrics, over plain HTTP and without a key: 127.0.0.1:9090, or a path for a Unix socket",
+  ),
   "log.level": option(
     kind.oneOf(...logLevels),
     ({ dev }: DefaultContext) => (dev ? "warn" : "info"),
@@ -244,7 +249,7 @@ export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>([
 ]);
 
 /** Keys of coming versions: a file with one is refused, so that no operator relies on what does not work yet. */
-export const notYet: readonly string[] = ["tls.acme", "tracking", "backup", "metrics", "log.format"];
+export const notYet: readonly string[] = ["tls.acme", "tracking", "backup", "log.format"];
 
 export function environmentName(path: string): string {
   return `SVC_${path.replaceAll(".", "_").toUpperCase()}`;

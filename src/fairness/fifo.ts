@@ -16,6 +16,12 @@ export class Fifo<T> {
     this.#items.push(item);
   }
 
+  /** Puts one back that was taken: it is the next again. */
+  unshift(item: T): void {
+    if (this.#head === 0) this.#items.unshift(item);
+    else this.#items[--this.#head] = item;
+  }
+
   shift(): T | undefined {
     const item = this.#items[this.#head];
     if (this.size === 0) return undefined;

@@ -51,6 +51,8 @@ export interface HttpDeps {
   mint: IdMint;
   /** What GET /v1/status shows; its `ready` decides /readyz. */
   status(): Promise<object>;
+  /** What Prometheus reads. */
+  metrics(): Promise<string>;
 }
 
 export interface RouteDeps extends HttpDeps {

@@ -16,6 +16,7 @@ import { ipPoolRoutes } from "./resources/ip-pools.ts";
 import { ipRoutes } from "./resources/ips.ts";
 import { keyRoutes } from "./resources/keys.ts";
 import { maintenanceRoutes } from "./resources/maintenance.ts";
+import { metricsRoutes } from "./resources/metrics.ts";
 import { messageContentRoutes } from "./resources/message-content.ts";
 import { messageWaitRoutes } from "./resources/message-waits.ts";
 import { messageRoutes } from "./resources/messages.ts";
@@ -49,6 +50,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...errorRoutes(), // GET /errors/{code}
     ...healthRoutes(deps), // /healthz, /readyz; on the socket GET /v1/status
     // The operator's own, on the socket only:
+    ...metricsRoutes(deps), // GET /metrics; on metrics.listen too
     ...accountRoutes(deps), // GET POST /v1/accounts, GET PATCH DELETE {account}, POST {account}/suspend, resume
     ...ipAssignmentRoutes(deps), // GET POST /v1/ip_assignments, DELETE {ip}
     ...blacklistRoutes(deps), // GET /v1/blacklists, POST check, GET POST zones, DELETE zones/{zone}, POST zones/{zone}/test

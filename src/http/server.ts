@@ -16,13 +16,17 @@ import { emptyBucket } from "./middleware/rates.ts";
 import { apiVersion } from "./middleware/request.ts";
 import { affordableConnections } from "../open-files.ts";
 import { renderProblem } from "./problem.ts";
+import { metricsRoutes } from "./resources/metrics.ts";
 import { allRoutes } from "./routes.ts";
 import { listen, rawResponse, type Listener, type ListenerDeps } from "./listener.ts";
 import { createStreams } from "./streams.ts";
 import { createTrackingEndpoints } from "./tracking.ts";
 
+/** Connections to metrics.listen: a few Prometheus servers ask, and each keeps one. */
+const mostScrapers = 50;
+
 export interface Http extends Service {
-  /** Where it listens, as bound: `http` for each public listener, `admin` for the socket. */
+  /** Where it listens, as bound: `http` for each public listener, `admin` for the socket, `metrics` for those of metrics.listen. */
   addresses(): { name: string; address: string }[];
 }
 
@@ -36,6 +40,12 @@ export function createHttp(deps: HttpDeps): Http {
     log,
     isProxy: (ip) => ip === "" || trustedProxies.has(ip),
     rule: { ...connectionRule, total: affordableConnections(connectionRule.total, 1 / 2) },
+  });
+  const metricsConnections = createConnections({
+    clock,
+    log,
+    isProxy: () => false,
+    rule: { ...connectionRule, total: mostScrapers },
   });
   const largeBodies = createLargeBodies({ clock, log });
   let listeners: { name: string; listener: Listener }[] = [];
@@ -134,6 +144,12 @@ export function createHttp(deps: HttpDeps): Http {
             tracking: null,
           }),
         });
+        const metrics = createApp("admin", metricsRoutes(deps), appDeps);
+        for (const address of config.metrics.listen) {
+          const own = { ...base, app: metrics, certificates: null, connections: metricsConnections };
+          const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
+          listeners.push({ name: "metrics", listener: await bound });
+        }
       } catch (error) {
         await stop();
         throw error;

@@ -22,6 +22,8 @@ export function mailFacts(f: MailFacts): string {
   return `${f.accountKey}\n${f.test ? 1 : 0}\n\n${f.recipientDomain}\n${f.domain ?? ""}\n${f.pool ?? ""}\n${f.ip ?? ""}\n${f.provider ?? ""}\n${f.classification ?? ""}\n${f.tagsJson}`;
 }
 
+export const isTest = (facts: string): boolean => facts.charAt(facts.indexOf("\n") + 1) === "1";
+
 export function webhookFacts(accountKey: number, test: boolean, endpointId: string): string {
   return `${accountKey}\n${test ? 1 : 0}\n${endpointId}`;
 }

@@ -13,14 +13,17 @@ export interface Wait {
 }
 
 /**
- * What a recipient that is not final waits for: `send_at`, its time; `retry`, its next attempt's time; `account`, whose
- * sending is paused; `hold`, its release by the operator; `pause`, the end of the pause of its domain, provider or pool; `store`, which takes no writes; `route`, the DNS's answer; `pool`, an address of its pool;
- * `connections`, as many attempts run as may; `rate`, the next message in its turn; `attempts`, a slot of all attempts
- * together; `turn`, mail before it; `attempt`, the end of its attempt, which runs.
+ * What a recipient that is not final waits for: `send_at`, its time; `retry`, its next attempt's time; `warmup`, the next
+ * look at its pool, of which every address has sent what its warm-up allows today; `account`, whose sending is paused;
+ * `hold`, its release by the operator; `pause`, the end of the pause of its domain, provider or pool; `store`, which takes
+ * no writes; `route`, the DNS's answer; `pool`, an address of its pool; `connections`, as many attempts run as may; `rate`,
+ * the next message in its turn; `attempts`, a slot of all attempts together; `turn`, mail before it; `attempt`, the end of
+ * its attempt, which runs.
  */
 export const waitRules = [
   "send_at",
   "retry",
+  "warmup",
   "account",
   "hold",
   "pause",

@@ -47,13 +47,16 @@ export function capsOf(day: number): Record<string, number> {
 /** A warm-up that began before is over. */
 export const overBefore = (at: number): number => (dayOf(at) - warmupDays + 1) * dayMs;
 
+/** A message waits for a cap no longer than this, six hours after it was accepted, or a quarter of the time that it is tried. */
+export const capWaitEnd = (queuedAt: number, maxAgeMs: number): number =>
+  queuedAt + Math.min(longestWaitMs, maxAgeMs / 4);
+
 /**
  * Until when a message waits where every address of its pool has reached its cap: for the next day, looked at again each
- * hour. null: it waits no longer and goes over the cap, six hours after it was accepted, or a quarter of the time after
- * which mail is given up if that is less.
+ * hour. null: it waits no longer and goes over the cap.
  */
 export function capWaitUntil(queuedAt: number, maxAgeMs: number, now: number): number | null {
-  const overAt = queuedAt + Math.min(longestWaitMs, maxAgeMs / 4);
+  const overAt = capWaitEnd(queuedAt, maxAgeMs);
   if (overAt <= now) return null;
   const until = Math.min(overAt, (dayOf(now) + 1) * dayMs, now + lookAgainMs);
   return Math.ceil(until / minuteMs) * minuteMs; // mail of one minute goes back in one write

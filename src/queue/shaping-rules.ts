@@ -1,6 +1,7 @@
 // What `svc limits` shows and changes: the limits that hold for a provider or a domain, where each comes from, and what
 // the addresses may do there now. The rules that are set are the store's (`shaping_rules`); they hold from the moment that
 // they are written, also for mail that waits.
+import type { Log } from "../log.ts";
 import type { ShapingOrigin } from "../model/shaping.ts";
 import type { Store } from "../store/store.ts";
 import type { LimiterState } from "./egress.ts";
@@ -31,6 +32,8 @@ export interface ShapingRules {
   show(name: string): Promise<RuleNow>;
   /** Reads the rules that are set, and goes by them: at the start, and after each write. */
   reload(): Promise<void>;
+  /** Reads the shaping file again. One with a fault is logged, and the rules of the one before stay. */
+  reloadFile(): void;
 }
 
 export interface ShapingRulesDeps {
@@ -42,12 +45,15 @@ export interface ShapingRulesDeps {
   /** The group of a domain's MX hosts; null: it has none, or the DNS does not say. */
   mxGroupOf(domain: string): Promise<string | null>;
   onChange(): void;
+  /** null: none is named. */
+  readFile(): { content: unknown } | { faults: string[] } | null;
+  log: Log;
 }
 
 const shownMost = 100;
 
 export function createShapingRules(deps: ShapingRulesDeps): ShapingRules {
-  const { store, shaping, limiters } = deps;
+  const { store, shaping, limiters, log } = deps;
   /** The rule that a group goes by: its most particular one. */
   const ruleFor = (names: ReadonlySet<string>) => (group: string) =>
     ruleNamesOf(group).find((name) => names.has(name)) ?? defaultRule;
@@ -87,6 +93,18 @@ export function createShapingRules(deps: ShapingRulesDeps): ShapingRules {
     async reload() {
       shaping.replace(await store.shapingRules());
       deps.onChange();
+    },
+    reloadFile() {
+      const read = deps.readFile();
+      if (read === null) return;
+      if ("faults" in read)
+        return log.error(
+          { faults: read.faults },
+          "the shaping file is unusable; the rules of the one before stay",
+        );
+      shaping.replaceFile(read.content);
+      deps.onChange();
+      log.info({}, "reloaded the shaping file");
     },
   };
 }

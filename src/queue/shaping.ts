@@ -50,6 +50,8 @@ export interface Shaping {
   explain(name: string, mxGroup?: string): Explained;
   /** The rules that are set while the program runs, in place of those before. */
   replace(rules: readonly SetShapingRule[]): void;
+  /** The rules of the shaping file, in place of those before. Throws ZodError for a file of another form. */
+  replaceFile(file: unknown): void;
 }
 
 /** `domain/group`: a domain with limits of its own, which still has its MX group's for what its rule does not say. */
@@ -61,17 +63,7 @@ export const ruleNamesOf = (group: string): string[] => group.split("/");
 
 /** `file`: the content of the shaping file; null: none. Throws ZodError for a file of another form. */
 export function createShaping(file: unknown, set: readonly SetShapingRule[] = []): Shaping {
-  const inFile = new Map<string, Rule>(
-    Object.entries(file === null ? {} : shapingFile.parse(file).groups).map(([name, row]) => [
-      name,
-      {
-        connections: row.connections ?? null,
-        perSecond: row.per_second ?? null,
-        messagesPerConnection: row.messages_per_connection ?? null,
-        tls: row.tls ?? null,
-      },
-    ]),
-  );
+  let inFile = rulesOf(file);
   const builtIn = new Map<string, Rule>(Object.entries(table));
   let running = new Map<string, Rule>(set.map((rule) => [rule.name, rule]));
 
@@ -134,7 +126,25 @@ export function createShaping(file: unknown, set: readonly SetShapingRule[] = []
       running = new Map(rules.map((rule) => [rule.name, rule]));
       known.clear();
     },
+    replaceFile(next) {
+      inFile = rulesOf(next);
+      known.clear();
+    },
   };
+}
+
+function rulesOf(file: unknown): Map<string, Rule> {
+  return new Map(
+    Object.entries(file === null ? {} : shapingFile.parse(file).groups).map(([name, row]) => [
+      name,
+      {
+        connections: row.connections ?? null,
+        perSecond: row.per_second ?? null,
+        messagesPerConnection: row.messages_per_connection ?? null,
+        tls: row.tls ?? null,
+      },
+    ]),
+  );
 }
 
 /** Of a domain that has limits of its own (`domain/group`) the group that it is counted with. */

@@ -1,10 +1,12 @@
 // The throttle of one group of destinations: how many attempts may run at once and begin in a
-// second. It is halved when the receiver says that we are too fast and comes back by a tenth a minute.
-import type { Clock } from "../clock.ts";
+// second. It is halved when the receiver says that we are too fast and comes back by a tenth a minute; where less than a tenth
+// is left, by no more than that each minute, so that the rate stays near a receiver's that takes one message in two seconds.
+import { minuteMs, type Clock } from "../clock.ts";
 import type { Shape } from "../model/shaping.ts";
 
-const lowest = 0.05;
-const recoveryPerMs = 0.1 / 60_000;
+/** One message in two seconds of the standard rate. */
+const lowest = 0.005;
+const recoveryAMinute = 0.1;
 /** Refusals of one burst count once. */
 const refusalWindowMs = 5_000;
 /** A reply that slowed it down is kept up to this many characters. */
@@ -57,7 +59,7 @@ export function createThrottle(first: Shape, clock: Clock): Throttle {
     const now = clock.monotonic();
     const passed = now - seen;
     seen = now;
-    factor = Math.min(1, factor + passed * recoveryPerMs);
+    if (factor < 1) factor = recovered(factor, passed / minuteMs);
     if (factor === 1) slowed = null;
     if (!unlimited) {
       const rate = shape.perSecond * factor;
@@ -114,4 +116,10 @@ export function createThrottle(first: Shape, clock: Clock): Throttle {
       return factor === 1 && tokens >= Math.max(1, shape.perSecond);
     },
   };
+}
+
+/** Grows by its own size a minute up to a tenth, then by a tenth a minute. */
+function recovered(factor: number, minutes: number): number {
+  const slowly = Math.max(0, Math.min(minutes, Math.log(recoveryAMinute / factor)));
+  return Math.min(1, factor * Math.exp(slowly) + (minutes - slowly) * recoveryAMinute);
 }

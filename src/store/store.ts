@@ -33,6 +33,7 @@ import type { TrackingStore } from "./interface/tracking.ts";
 import type { WarmupStore } from "./interface/warmups.ts";
 import type { WebhookStore } from "./interface/webhooks.ts";
 
+export type { Health } from "./interface/engine.ts";
 export type { TlsResultDay } from "./interface/tls-results.ts";
 
 export interface Store

@@ -6,13 +6,14 @@ import { EventHeap } from "../../bench/simulate/events.ts";
 import type { Day, Row } from "../../bench/simulate/ledger.ts";
 import { svgOf } from "../../bench/simulate/plot.ts";
 import { createRandom } from "../../bench/simulate/random.ts";
-import { linesOf, tableOf } from "../../bench/simulate/table.ts";
+import { linesOf, tableOf, warmupTableOf } from "../../bench/simulate/table.ts";
 import { trafficOf } from "../../bench/simulate/traffic.ts";
 import { hourMs, minuteMs } from "../../src/clock.ts";
 
 const options: DayOptions = {
   messages: 20_000,
   addresses: 1,
+  warmupDay: null,
   seed: 7,
   caps: 1,
   schedule: { retryMs: [1, 5, 15, 30, 60].map((minutes) => minutes * minuteMs), maxAgeMs: 24 * hourMs },
@@ -81,8 +82,20 @@ describe("a simulated day", () => {
     expect(rowNamed(slow, "yahoo").left).toBeLessThan(100);
   });
 
+  it("has new addresses send their caps, keeps the rest for six hours, and expires nothing for it", () => {
+    const few = { ...options, messages: 4_000, addresses: 4 };
+    const young = playDay({ ...few, warmupDay: 1 });
+    expect(young.total.overCap).toBeGreaterThan(2_000);
+    expect(rowNamed(young, "google").delays.p95).toBeLessThan(7 * hourMs);
+    const later = playDay({ ...few, warmupDay: 20 });
+    expect(later.total.overCap).toBe(0);
+    expect(young.total.expired).toBe(later.total.expired);
+    const table = warmupTableOf([{ addresses: 4, warmupDay: 1, day: young }]);
+    expect(table.split("\n")).toHaveLength(3);
+  });
+
   it("is shown as a table, as lines and as a drawing", () => {
-    const played = { addresses: 2, day };
+    const played = { addresses: 2, warmupDay: null, day };
     expect(tableOf(played)).toMatch(/^### 2 addresses\n\n\|.*accepted/);
     expect(linesOf(played).split("\n")).toHaveLength(7);
     expect(svgOf([played])).toMatch(/^<svg [^]*<\/svg>\n$/);

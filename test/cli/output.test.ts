@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { cell, fitted, neutralised, sizeText, widthOf } from "../../src/cli/text.ts";
 import { escapedJson } from "../../src/unsafe-text.ts";
 import { moment } from "../../src/cli/times.ts";
-import { zoneLines } from "../../src/cli/records.ts";
+import { recordsIn } from "../../src/cli/records.ts";
 import { fakeDaemon, page, svc } from "./world.ts";
 
 const key = {
@@ -205,7 +205,7 @@ test.each(["", "soon", "2026-13-01T00:00:00Z", "2026-12-01T08:00:00", "-5m"])("r
 
 test("records become lines of a zone file, long TXT values in several strings", () => {
   const value = `v=DKIM1; k=rsa; p=${"A".repeat(392)}`;
-  const lines = zoneLines([
+  const lines = recordsIn("bind", [
     { type: "TXT", name: "s1._domainkey.acme.example", value },
     { type: "MX", name: "bounce.acme.example", value: "10 mail.acme.example" },
     { type: "TXT", name: "acme.example", value: 'a "quoted" \\ value' },
@@ -216,4 +216,45 @@ test("records become lines of a zone file, long TXT values in several strings", 
   expect(Math.max(...strings.map((part) => part.length))).toBeLessThanOrEqual(255);
   expect(lines[1]).toBe("bounce.acme.example.\t3600\tIN\tMX\t10 mail.acme.example.");
   expect(lines[2]).toContain(String.raw`"a \"quoted\" \\ value"`);
+});
+
+const published = [
+  { type: "TXT", name: "svc1._domainkey.acme.example", value: `v=DKIM1; p=${"A".repeat(300)}` },
+  { type: "MX", name: "bounce.acme.example", value: "10 mail.svc.example" },
+  { type: "TXT", name: "bounce.acme.example", value: "v=spf1 mx -all" },
+  { type: "CNAME", name: "track.acme.example", value: "mail.svc.example" },
+];
+
+test("for Cloudflare records are the body of its batch: MX apart from its preference, no proxy before the tracking name", () => {
+  const { posts } = JSON.parse(recordsIn("cloudflare", published)) as { posts: Record<string, unknown>[] };
+  expect(posts.map(({ type, content, priority, proxied }) => [type, content, priority, proxied])).toEqual([
+    ["TXT", expect.stringMatching(/^"v=DKIM1; p=A{109}"( "A+")+$/), undefined, undefined],
+    ["MX", "mail.svc.example", 10, undefined],
+    ["TXT", '"v=spf1 mx -all"', undefined, undefined],
+    ["CNAME", "mail.svc.example", undefined, false],
+  ]);
+});
+
+test("for Route 53 records are a change batch that replaces nothing, one set for a name and a type", () => {
+  const twice = [...published, { type: "TXT", name: "bounce.acme.example", value: "another" }];
+  const { Changes } = JSON.parse(recordsIn("route53", twice)) as {
+    Changes: { Action: string; ResourceRecordSet: { ResourceRecords: { Value: string }[] } }[];
+  };
+  expect(Changes.map(({ Action }) => Action)).toEqual(Array(4).fill("CREATE"));
+  expect(Changes[1]?.ResourceRecordSet.ResourceRecords).toEqual([{ Value: "10 mail.svc.example." }]);
+  expect(Changes[2]?.ResourceRecordSet.ResourceRecords).toEqual([
+    { Value: '"v=spf1 mx -all"' },
+    { Value: '"another"' },
+  ]);
+});
+
+test("for Terraform records are a list for any provider; what would begin a template is text", () => {
+  const text = recordsIn("terraform", [
+    ...published,
+    { type: "TXT", name: "a.example", value: "${x} %{y} $5" },
+  ]);
+  expect(text).toContain(
+    '{ type = "MX", name = "bounce.acme.example", value = "mail.svc.example", priority = 10, ttl = 3600 },',
+  );
+  expect(text).toContain('value = "$${x} %%{y} $5", priority = null');
 });

@@ -1,17 +1,32 @@
 // `svc limits` from the outside: what the operator sets holds at once for mail that waits, is kept over a restart, and
 // says what holds and why.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/appliance.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
+const home = mkdtempSync(join(tmpdir(), "svc-limits-"));
+const shapingFile = join(home, "shaping.yaml");
 beforeAll(async () => {
+  writeFileSync(shapingFile, "groups: { file.test: { per_second: 0.02 } }");
   world = await startWorld({
     port: 25_061,
-    domains: { "slow.test": "127.0.0.61", "busy.test": "127.0.0.62", "clear.test": "127.0.0.63" },
+    domains: {
+      "slow.test": "127.0.0.61",
+      "busy.test": "127.0.0.62",
+      "clear.test": "127.0.0.63",
+      "file.test": "127.0.0.64",
+    },
+    config: { outbound: { shaping_file: shapingFile } },
   });
 });
-afterAll(() => world?.stop());
+afterAll(async () => {
+  await world?.stop();
+  rmSync(home, { recursive: true });
+});
 
 const queue = async (domain: string, count: number): Promise<string> => {
   const to = Array.from({ length: count }, (_, i) => `r${i}@${domain}`);
@@ -112,4 +127,28 @@ test("what was set holds after a restart; what is wrong says what would be right
   expect((await svc.cli("limits", "list")).stdout).toContain("google");
   const wrong = await svc.cli("limits", "set", "gogle", "--per-second", "5");
   expect([wrong.code, wrong.stderr.includes("or one of google, microsoft")]).toEqual([1, true]);
+});
+
+test("the shaping file is read again at SIGHUP, also for mail that waits; one with a fault is logged and changes nothing", async () => {
+  const { receiver, svc } = world;
+  const logged = (text: string) => eventually(async () => svc.log().includes(text), undefined, text);
+  await queue("file.test", 40);
+  await receiver("file.test").waitForMails(1);
+  expect(await shaping("file.test")).toMatchObject({ per_second: 0.02, origin: "shaping_file" });
+
+  writeFileSync(shapingFile, "groups: { file.test: { per_second: fast } }");
+  svc.process.kill("SIGHUP");
+  await logged("the shaping file is unusable");
+  await logged("a number above 0, to 100000");
+  expect(await shaping("file.test")).toMatchObject({ per_second: 0.02 });
+  expect(receiver("file.test").mails.length).toBeLessThan(3);
+
+  writeFileSync(shapingFile, "groups: { file.test: { per_second: 1000 } }");
+  svc.process.kill("SIGHUP");
+  await receiver("file.test").waitForMails(40);
+  expect(await shaping("file.test")).toMatchObject({ per_second: 1000, origin: "shaping_file" });
+  rmSync(shapingFile);
+  svc.process.kill("SIGHUP");
+  await logged("where there is no file");
+  expect(await shaping("file.test")).toMatchObject({ per_second: 1000 });
 });

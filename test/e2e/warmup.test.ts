@@ -78,7 +78,9 @@ test("where no address is warm, mail beyond the cap waits untried, and the trace
   expect(counted).toEqual({ waiting: 20, delivered: 10 });
   expect(receiver.mails).toHaveLength(firstDay);
   const trace = await svc.cli("messages", "trace", id);
-  expect(trace.stderr).toContain("svc ips warmup status");
+  expect(trace.stderr).toMatch(/@one\.test: every address of the pool cold has sent .*svc ips warmup status/);
+  const waits = (await svc.admin("GET", `/v1/messages/${id}/waits`)).json.data;
+  expect(waits.map(({ rule }: { rule: string }) => rule)).toEqual(Array(20).fill("warmup"));
   const stopped = await svc.cli("ips", "warmup", "stop", "127.0.0.63", "--json");
   expect(JSON.parse(stopped.stdout)).toMatchObject({ status: "active", warmup: null });
 });

@@ -79,6 +79,7 @@ const asks = (): Record<string, string> => ({
   "/healthz": "/healthz",
   "/readyz": "/readyz",
   "/v1/status": "/v1/status",
+  "/metrics": "/metrics",
   "/v1/accounts": "/v1/accounts",
   "/v1/audit": "/v1/audit",
   "/v1/blacklists": "/v1/blacklists",

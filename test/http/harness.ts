@@ -110,6 +110,7 @@ export async function startHttp(
     guard?: HttpDeps["guard"];
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
+    metrics?: HttpDeps["metrics"];
     certificates?: HttpDeps["certificates"];
     trackingCertificates?: HttpDeps["trackingCertificates"];
     tracking?: Partial<HttpDeps["tracking"]>;
@@ -140,8 +141,10 @@ export async function startHttp(
     publicUrl: options.config?.publicUrl ?? "https://mail.acme.example",
     socket,
     hostname: "mail.acme.example",
+    metrics: { listen: [] as Config["metrics"]["listen"] },
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     dnsbl,
+    outbound: { maxAgeMs: 172_800_000 },
     limits: { maxQueue: 0, minFreeSpaceShare: 0, rates: options.config?.rates ?? {} },
   };
   const parsing = createParsing({ clock, log });
@@ -183,6 +186,7 @@ export async function startHttp(
       unsubscribes: fake<HttpDeps["tracking"]["unsubscribes"]>("unsubscribes", {}),
       ...options.tracking,
     },
+    metrics: options.metrics ?? (() => Promise.resolve("")),
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
     log,

@@ -87,18 +87,39 @@ test("mail for later waits for its time, and a deferred recipient for its next a
   ]);
 });
 
-test("mail whose time has come and that was put off since waits for its next attempt", async () => {
+test("mail that is put off, where nobody decided its next attempt, waits for a cap of its pool's warm-up", async () => {
   const sendAt = clock.now() + 60_000;
   const queueName = `${http.account.key}.default/later.test`;
   const id = await made({ to: ["ann@later.test"], queueName, sendAt });
   expect((await waits(id))[0]).toMatchObject({ rule: "send_at", until: new Date(sendAt).toISOString() });
   await clock.advance(60_000);
   const { jobs } = await store.claimDue({ owner, queueName, limit: 1, now: clock.now() });
-  const until = clock.now() + 3_600_000; // as where every address has reached its cap
-  await store.release(
-    owner,
-    jobs.map(({ key }) => key),
+  const release = async (claimed: typeof jobs): Promise<string> => {
+    const until = clock.now() + 3_600_000;
+    await store.release(
+      owner,
+      claimed.map(({ key }) => key),
+      until,
+    );
+    return new Date(until).toISOString();
+  };
+  let until = await release(jobs);
+  const over = new Date(sendAt + 6 * 3_600_000).toISOString();
+  expect((await waits(id))[0]).toMatchObject({
+    rule: "warmup",
     until,
-  );
-  expect((await waits(id))[0]).toMatchObject({ rule: "retry", until: new Date(until).toISOString() });
+    why: `every address of the pool default has sent there what its warm-up allows today (svc ips warmup status); it is looked at again at ${until}, and goes over the cap at ${over}`,
+  });
+
+  // The same for mail that was deferred once.
+  await clock.advance(3_600_000);
+  const again = async () => (await store.claimDue({ owner, queueName, limit: 1, now: clock.now() })).jobs;
+  for (const job of await again()) {
+    const next = { outcome: "deferred", nextAttemptAt: clock.now() + 60_000 } as const;
+    await store.settle(settlementOf(job, clock.now(), next));
+  }
+  expect((await waits(id))[0]).toMatchObject({ rule: "retry", status: "deferred" });
+  await clock.advance(60_000);
+  until = await release(await again());
+  expect((await waits(id))[0]).toMatchObject({ rule: "warmup", status: "deferred", until });
 });

@@ -4,6 +4,7 @@ import { createShaping } from "../../src/queue/shaping.ts";
 import { createShapingRules } from "../../src/queue/shaping-rules.ts";
 import type { LimiterState } from "../../src/queue/egress.ts";
 import type { Store } from "../../src/store/store.ts";
+import { silentLog } from "../../src/log.ts";
 import { newDirectory, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, type Answer, type Harness } from "./harness.ts";
@@ -26,6 +27,8 @@ beforeAll(async () => {
       mxGroupOf: async (domain) =>
         domain === "gone.test" ? null : domain === "acme.test" ? "google" : domain,
       onChange: () => void changes++,
+      readFile: () => null,
+      log: silentLog,
     }),
   });
 });

@@ -146,3 +146,44 @@ test("a receiver that takes five connections refuses less than one attempt in a 
   expect(counted.begun).toBeGreaterThan(20_000);
   expect(counted.refused / counted.begun).toBeLessThan(0.01);
 });
+
+test.each([0.5, 1, 2, 10])("settles near the rate of a receiver that takes %s a second", async (cap) => {
+  const clock = new ManualClock();
+  const throttle = createThrottle(shape, clock);
+  const stepMs = 250;
+  const minutes = 40;
+  let room = 1;
+  let [taken, refused] = [0, 0];
+  for (let ms = 0; ms < minutes * 60_000; ms += stepMs) {
+    await clock.advance(stepMs);
+    room = Math.min(Math.max(1, 10 * cap), room + (cap * stepMs) / 1000);
+    if (ms === 20 * 60_000) [taken, refused] = [0, 0]; // by then it has settled
+    while (throttle.take()) {
+      if (room >= 1) {
+        [taken, room] = [taken + 1, room - 1];
+        continue;
+      }
+      refused += 1;
+      throttle.slowDown(reply);
+    }
+  }
+  expect(taken / (20 * 60 * cap)).toBeGreaterThan(0.9);
+  expect(refused / (taken + refused)).toBeLessThan(0.15);
+});
+
+test("recovers from its least in a quarter of an hour, however often it is looked at", async () => {
+  const clock = new ManualClock();
+  const [looked, left] = [createThrottle(shape, clock), createThrottle(shape, clock)];
+  for (let i = 0; i < 10; i++) {
+    for (const throttle of [looked, left]) throttle.slowDown(reply);
+    await clock.advance(5_000);
+  }
+  expect(looked.state().perSecond).toBeLessThan(1);
+  for (let i = 0; i < 600; i++) {
+    await clock.advance(1_000);
+    looked.factor();
+  }
+  expect(looked.factor()).toBeCloseTo(left.factor(), 5);
+  await clock.advance(5 * 60_000);
+  expect(left.state()).toMatchObject({ factor: 1, slowed: null });
+});

@@ -53,7 +53,7 @@ function suppress(name: string): Call {
   const arg = { entries: [newSuppression(1, `${name}@x.test`)], at: 1 };
   return { command: "addSuppressions", arg, at: 0, lengths: [] };
 }
-const batchOf = (calls: Call[]): Batch => ({ calls, bytes: new Uint8Array(0) });
+const batchOf = (calls: Call[]): Batch => ({ calls, bytes: new Uint8Array(0), withinMs: 1000 });
 /** An event whose id stands already: its own fault, met in the middle of a batch. */
 const event = newEvent({ accountKey: 1, receivedAt: 1, id: "evt_twice" });
 const record: Call = { command: "recordEvent", arg: event, at: 0, lengths: [] };
@@ -78,6 +78,17 @@ test("a call that fails leaves nothing of itself, and everything of the others, 
   runner.close();
 });
 
+test("a batch whose time is over before its calls are ends there: what was written is kept, the others are not begun", () => {
+  makeDatabase();
+  const runner = createBatchRunner(path, systemClock, createWriter);
+  const result = runner.run({ ...batchOf([suppress("a"), suppress("b")]), withinMs: 0 });
+  expect(result.kind === "committed" && result.results).toHaveLength(1);
+  const db = openReading(path, 1000);
+  expect(db.prepare("SELECT canonical FROM suppressions").pluck().all()).toEqual(["a@x.test"]);
+  db.close();
+  runner.close();
+});
+
 test("the queue's length leaves out what was undone", () => {
   makeDatabase();
   const runner = createBatchRunner(path, systemClock, createWriter);
@@ -98,6 +109,7 @@ test("the queue's length leaves out what was undone", () => {
     return runner.run({
       calls,
       bytes: new Uint8Array(Buffer.concat(messages.flatMap(({ blobs }) => blobs))),
+      withinMs: 1000,
     });
   };
   expect(run([messageCall("msg_1", 0), messageCall("msg_1", 0), messageCall(null, 0)])).toMatchObject({

@@ -111,11 +111,11 @@ test("where the counts cannot be written nothing is, and the next batch does not
   runner.pragmas();
   const other = new Sqlite(path);
   other.exec("ALTER TABLE stats_waiting RENAME TO away");
-  expect(runner.run({ calls: [call], bytes: Buffer.concat(blobs) }).kind).toBe("refused");
+  expect(runner.run({ calls: [call], bytes: Buffer.concat(blobs), withinMs: 1000 }).kind).toBe("refused");
   other.exec("ALTER TABLE away RENAME TO stats_waiting");
   expect(other.prepare("SELECT count(*) FROM messages").pluck().get()).toBe(0);
   other.close();
-  expect(runner.run({ calls: [event], bytes: new Uint8Array(0) }).kind).toBe("committed");
+  expect(runner.run({ calls: [event], bytes: new Uint8Array(0), withinMs: 1000 }).kind).toBe("committed");
   runner.close();
   store = await openSqlite(dataDir, clock);
   expect(await dayTotals()).toEqual({ delivered: 1 });

@@ -23,18 +23,36 @@ const namesOf = (calls: Call[]): string[] => calls.map(({ name }) => name);
 
 test("owners take queue, each one's calls in their order", () => {
   const queue = waiting({ 1: 3, 2: 1, 3: 2 });
-  expect(namesOf(queue.take(0))).toEqual(["1.0", "1.1", "1.2", "2.0", "3.0", "3.1"]); // as they came
+  expect(namesOf(queue.take(0).calls)).toEqual(["1.0", "1.1", "1.2", "2.0", "3.0", "3.1"]); // as they came
   expect(queue.size).toBe(0);
-  expect(queue.take(0)).toEqual([]);
+  expect(queue.take(0).calls).toEqual([]);
 });
 
 test("a batch has what is written in ten milliseconds, or in as long as a commit takes, twenty at most", () => {
   const queue = waiting({ 1: 500 });
   queue.measured({ owner: 1, command: "settle" }, 0.5, 1);
-  expect(queue.take(0)).toHaveLength(20);
-  expect(queue.take(15)).toHaveLength(30);
-  expect(queue.take(50)).toHaveLength(40);
+  expect(queue.take(0).calls).toHaveLength(20);
+  expect(queue.take(15).calls).toHaveLength(30);
+  expect(queue.take(50).calls).toHaveLength(40);
   expect(queue.size).toBe(410);
+});
+
+test("what the writer's time did not suffice for comes next, each owner's in order, beside what came meanwhile", () => {
+  const queue = waiting({ 1: 4, 2: 2 });
+  const { calls } = queue.take(0);
+  queue.push(call(3, 0));
+  queue.putBack(calls.slice(2));
+  expect(queue.size).toBe(5);
+  expect(namesOf(queue.take(0).calls).toSorted()).toEqual(["1.2", "1.3", "2.0", "2.1", "3.0"]);
+  expect(queue.size).toBe(0);
+});
+
+test("an owner with little in a batch goes before one with much: a batch that takes too long is cut at the other's", () => {
+  const queue = waiting({ 1: 5000 });
+  queue.measured({ owner: 1, command: "settle" }, 1, 1);
+  queue.take(0);
+  queue.push(call(2, 0));
+  expect(namesOf(queue.take(0).calls)[0]).toBe("2.0");
 });
 
 test("what a call costs is its owner's of that command: cheap ones beside it say nothing", () => {
@@ -42,7 +60,7 @@ test("what a call costs is its owner's of that command: cheap ones beside it say
   queue.measured({ owner: 1, command: "settle" }, 2, 1);
   for (let n = 0; n < 50; n++) queue.measured({ owner: 1, command: "claim" }, 0.1, 1);
   for (let n = 0; n < 20; n++) queue.push(call(1, n));
-  expect(queue.take(0)).toHaveLength(5);
+  expect(queue.take(0).calls).toHaveLength(5);
 });
 
 test("the one call of an owner is in the next batch, however much another has waiting", () => {
@@ -50,21 +68,21 @@ test("the one call of an owner is in the next batch, however much another has wa
   queue.measured({ owner: 1, command: "settle" }, 1, 1);
   queue.take(0);
   queue.push(call(2, 0));
-  expect(namesOf(queue.take(0))).toContain("2.0");
+  expect(namesOf(queue.take(0).calls)).toContain("2.0");
 });
 
 test("where owners wait for one another a batch has five milliseconds, so that nobody waits long for another's", () => {
   const queue = waiting({ 1: 500, 2: 500 });
   for (const owner of [1, 2]) queue.measured({ owner, command: "settle" }, 0.5, 1);
-  expect(queue.take(0)).toHaveLength(10);
-  expect(queue.take(15)).toHaveLength(30);
+  expect(queue.take(0).calls).toHaveLength(10);
+  expect(queue.take(15).calls).toHaveLength(30);
 });
 
 test("a call that takes longer than a batch may goes alone", () => {
   const queue = waiting({ 1: 2 });
   queue.measured({ owner: 1, command: "settle" }, 400, 1);
-  expect(namesOf(queue.take(0))).toEqual(["1.0"]);
-  expect(namesOf(queue.take(0))).toEqual(["1.1"]);
+  expect(namesOf(queue.take(0).calls)).toEqual(["1.0"]);
+  expect(namesOf(queue.take(0).calls)).toEqual(["1.1"]);
 });
 
 test("one costly call does not end a batch: the others' go on, and its turn comes when its owner has saved enough", () => {
@@ -72,7 +90,7 @@ test("one costly call does not end a batch: the others' go on, and its turn come
   queue.measured({ owner: 1, command: "settle" }, 0.1, 1);
   queue.measured({ owner: 2, command: "settle" }, 40, 1);
   const batches: string[][] = [];
-  for (let i = 0; i < 20; i++) batches.push(namesOf(queue.take(0)));
+  for (let i = 0; i < 20; i++) batches.push(namesOf(queue.take(0).calls));
   const quick = batches.filter((names) => names.every((name) => name.startsWith("1.")));
   expect(quick.every(({ length }) => length >= 50)).toBe(true);
   expect(batches.flat().filter((name) => name.startsWith("2."))).toEqual(["2.0", "2.1"]);
@@ -84,7 +102,7 @@ test("what is of no account has half of the time beside many busy accounts", () 
   queue.measured({ owner: "", command: "claim" }, 0.125, 1);
   for (let n = 0; n < 100; n++) queue.push({ owner: "", command: "claim", bytes: 0, name: `none.${n}` });
   for (let owner = 1; owner <= 200; owner++) for (let n = 0; n < 50; n++) queue.push(call(owner, n));
-  const first = namesOf(queue.take(0));
+  const first = namesOf(queue.take(0).calls);
   expect(first.filter((name) => name.startsWith("none."))).toHaveLength(20);
 });
 
@@ -93,24 +111,24 @@ test("a large call that no longer fits is the first of the next batch", () => {
   queue.push(call(1, 0, 3 * 1024 * 1024));
   queue.push(call(2, 0, 3 * 1024 * 1024));
   queue.push(call(3, 0));
-  expect(namesOf(queue.take(0))).toEqual(["1.0", "3.0"]);
+  expect(namesOf(queue.take(0).calls)).toEqual(["1.0", "3.0"]);
   queue.push(call(1, 1, 3 * 1024 * 1024));
-  expect(namesOf(queue.take(0))).toEqual(["2.0"]);
+  expect(namesOf(queue.take(0).calls)).toEqual(["2.0"]);
 });
 
 test("a batch has 4 MB and 1,000 calls at most", () => {
   const queue = createWriteQueue<Call>();
   for (let n = 0; n < 3; n++) queue.push(call(1, n, 2 * 1024 * 1024));
-  expect(queue.take(0)).toHaveLength(2);
-  expect(queue.take(0)).toHaveLength(1);
+  expect(queue.take(0).calls).toHaveLength(2);
+  expect(queue.take(0).calls).toHaveLength(1);
   for (let n = 0; n < 1001; n++) queue.push(call(1, n));
   queue.measured({ owner: 1, command: "settle" }, 0.001, 1);
-  expect(queue.take(0)).toHaveLength(1000);
+  expect(queue.take(0).calls).toHaveLength(1000);
 });
 
 test("what an owner's calls cost follows what they cost lately", () => {
   const queue = waiting({ 1: 1000 });
   queue.measured({ owner: 1, command: "settle" }, 10, 1);
   for (let n = 0; n < 100; n++) queue.measured({ owner: 1, command: "settle" }, 0.1, 1);
-  expect(queue.take(0).length).toBeGreaterThan(90);
+  expect(queue.take(0).calls.length).toBeGreaterThan(90);
 });

@@ -5,7 +5,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync, existsSync, readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { createServer } from "node:net";
+import { createServer, type ListenOptions, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { once } from "node:events";
@@ -63,36 +63,47 @@ export interface ApplianceOptions {
   config?: Record<string, unknown>;
   /** Where the data lives; by default a folder of the test's own. */
   dataDir?: string;
-  /** Of its process. */
-  env?: Record<string, string>;
+  /** Of its process; a function is asked at each start. */
+  env?: Record<string, string> | (() => Record<string, string>);
 }
 
 /** Below the ports that a kernel gives to connections, which could take one while the appliance that it is for is down. */
 const lowestPort = 10_000;
 const portCount = 15_000;
-/** So that tests which run at once are never given the same port before one of them has taken it. */
-const handedOut = new Set<number>();
 
-/** Ports that were free a moment ago, and that nobody of this process was given before. */
+/**
+ * Ports that were free a moment ago and that are this process's until it ends: nobody else is given one while the appliance
+ * that it is for is down between two starts.
+ */
 export async function freePorts(count: number, host = "127.0.0.1"): Promise<number[]> {
   const ports: number[] = [];
   while (ports.length < count) {
     const port = lowestPort + randomInt(portCount);
-    if (handedOut.has(port)) continue;
-    handedOut.add(port);
-    if (await isFree(port, host)) ports.push(port);
+    if ((await reserve(port)) && (await isFree(port, host))) ports.push(port);
   }
   return ports;
 }
 
+/** A socket in Linux's abstract namespace is one machine's alone, and goes with the process, however that ends. */
+async function reserve(port: number): Promise<boolean> {
+  const lock = createServer();
+  const taken = await listens(lock, { path: `\0svc-test-port-${port}` });
+  if (taken) lock.unref();
+  return taken;
+}
+
 async function isFree(port: number, host: string): Promise<boolean> {
-  const server = createServer().listen(port, host);
-  const free = await once(server, "listening").then(
+  const server = createServer();
+  const free = await listens(server, { port, host });
+  if (free) await new Promise((done) => server.close(done));
+  return free;
+}
+
+function listens(server: Server, where: ListenOptions): Promise<boolean> {
+  return once(server.listen(where), "listening").then(
     () => true,
     () => false,
   );
-  if (free) await new Promise((done) => server.close(done));
-  return free;
 }
 
 export async function startAppliance(options: ApplianceOptions = {}): Promise<Appliance> {
@@ -120,9 +131,10 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   const start = async (): Promise<void> => {
     // An abort leaves no core behind.
     const args = ["-c", 'ulimit -c 0; exec "$0" "$@"', program, "serve", "--config", configFile];
+    const env = typeof options.env === "function" ? options.env() : options.env;
     child = spawn("/bin/sh", [...args, "--socket", socket], {
       stdio: ["ignore", "ignore", "pipe"],
-      env: { ...process.env, SVC_LOG_LEVEL: "info", ...options.env },
+      env: { ...process.env, SVC_LOG_LEVEL: "info", ...env },
     });
     child.stderr?.on("data", (chunk: Buffer) => (log = (log + chunk.toString()).slice(-200_000)));
     await ready(child, socket, () => log);

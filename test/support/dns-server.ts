@@ -48,6 +48,8 @@ export interface DnsServer {
   remove(name: string, type?: RecordType): void;
   /** Every question about this name fails from now on; null: it works again. */
   fail(name: string, how: Failure | null): void;
+  /** Asked at each other question: how it fails; null: it does not. */
+  failBy(draw: (name: string, type: string) => Failure | null): void;
   /** Whether answers carry the AD bit. */
   authenticate(yes: boolean): void;
   /** How long a resolver may keep a "no such name"; 0 at first. */
@@ -60,6 +62,7 @@ export interface DnsServer {
 interface Zone {
   names: Map<string, Map<RecordType, { values: string[]; ttlSeconds: number }>>;
   failures: Map<string, Failure>;
+  draw: (name: string, type: string) => Failure | null;
   authenticated: boolean;
   negativeTtlSeconds: number;
 }
@@ -67,7 +70,13 @@ interface Zone {
 const clean = (name: string): string => name.toLowerCase().replace(/\.$/, "");
 
 export async function startDnsServer(records: Records = {}): Promise<DnsServer> {
-  const zone: Zone = { names: new Map(), failures: new Map(), authenticated: false, negativeTtlSeconds: 0 };
+  const zone: Zone = {
+    names: new Map(),
+    failures: new Map(),
+    draw: () => null,
+    authenticated: false,
+    negativeTtlSeconds: 0,
+  };
   const queries: DnsServer["queries"] = [];
   const connections = new Set<TcpSocket>();
 
@@ -117,6 +126,7 @@ export async function startDnsServer(records: Records = {}): Promise<DnsServer> 
       if (how === null) zone.failures.delete(clean(name));
       else zone.failures.set(clean(name), how);
     },
+    failBy: (draw) => void (zone.draw = draw),
     authenticate: (yes) => void (zone.authenticated = yes),
     negativeTtl: (seconds) => void (zone.negativeTtlSeconds = seconds),
     async stop() {
@@ -163,8 +173,9 @@ function answer(
   const question = query.questions[0];
   if (!question) return [];
   const name = clean(question.name);
-  queries.push({ name, type: Packet.typeName(question.type), over, fromPort });
-  const failure = zone.failures.get(name);
+  const type = Packet.typeName(question.type);
+  queries.push({ name, type, over, fromPort });
+  const failure = zone.failures.get(name) ?? zone.draw(name, type);
 
   const reply = Packet.createResponseFromRequest(query);
   reply.header.ra = 1;
@@ -203,7 +214,7 @@ function answer(
       return [withTail(reply, Buffer.from([0xc0, reply.toBuffer().length]))];
     case "malformed":
       return [withTail(reply, Buffer.from("80ffee", "hex"))];
-    case undefined:
+    case null:
       return [fitted(right(), over, query, reply)];
   }
 }

@@ -81,6 +81,12 @@ export interface ReceiverOptions {
   dataWithoutRecipient?: boolean;
   stall?: Stage;
   drop?: Stage;
+  /** Resets the connection (RST) instead of answering. */
+  reset?: Stage;
+  /** What else holds for a connection, as long as it lives. */
+  onConnection?: (connection: number) => ReceiverOptions;
+  /** What else holds from a MAIL to the next; `mailFrom` as it stands between the brackets. */
+  onTransaction?: (mailFrom: string, connection: number) => ReceiverOptions;
   /** Does not read after 354 until `readOn` is called. */
   slowData?: boolean;
 }
@@ -161,18 +167,26 @@ class Session {
   #auth: { step: "plain" | "user" | "password"; user: string } = { step: "plain", user: "" };
   #authenticated = false;
   #mail: { from: string; parameters: string; to: string[] } | null = null;
+  /** Of this connection, and of its last MAIL. */
+  #connectionOptions: ReceiverOptions = {};
+  #transactionOptions: ReceiverOptions = {};
 
   constructor(server: ReceiverState, socket: Socket, number: number) {
     this.#server = server;
     this.#socket = socket;
     this.#number = number;
     this.#peer = socket.remoteAddress ?? "";
+    this.#connectionOptions = server.options.onConnection?.(number) ?? {};
     this.#listen(socket);
-    this.#say("banner", this.#server.options.banner ?? "220 receiver.test ESMTP");
+    this.#say("banner", this.#options.banner ?? "220 receiver.test ESMTP");
+  }
+
+  get #options(): ReceiverOptions {
+    return { ...this.#server.options, ...this.#connectionOptions, ...this.#transactionOptions };
   }
 
   write(text: string): void {
-    const { lineEnd = "\r\n" } = this.#server.options;
+    const { lineEnd = "\r\n" } = this.#options;
     if (!this.#socket.destroyed && this.#socket.writable)
       this.#socket.write(text.replaceAll("\r\n", lineEnd));
   }
@@ -217,9 +231,12 @@ class Session {
 
   /** Answers, or does what the options say of this stage instead. */
   #say(stage: Stage, text: string): void {
-    const { stall, drop, reply } = this.#server.options;
+    const { stall, drop, reset, reply } = this.#options;
     if (stall === stage) this.#mode = "deaf";
-    else if (drop === stage) {
+    else if (reset === stage) {
+      this.#mode = "deaf";
+      this.hangUp("reset");
+    } else if (drop === stage) {
       this.#mode = "deaf";
       this.#socket.end();
     } else {
@@ -253,7 +270,7 @@ class Session {
         return this.write("250 2.0.0 ok\r\n");
       case "QUIT":
         this.#say("quit", "221 2.0.0 bye");
-        if (this.#server.options.stall !== "quit") this.#socket.end();
+        if (this.#options.stall !== "quit") this.#socket.end();
         return;
       default:
         this.write("500 5.5.2 what?\r\n");
@@ -261,7 +278,7 @@ class Session {
   }
 
   #ehlo(): void {
-    const { options } = this.#server;
+    const options = this.#options;
     this.#mail = null;
     if (options.esmtp === false) return this.#say("ehlo", "502 5.5.1 not here");
     const size = options.size === undefined ? 26_214_400 : options.size;
@@ -283,7 +300,7 @@ class Session {
   }
 
   #startTls(): void {
-    const { options } = this.#server;
+    const options = this.#options;
     if (!options.tls || this.#secure) return this.#say("starttls", "503 5.5.1 no TLS now");
     const scripted = options.reply?.starttls;
     if (scripted !== undefined || options.stall === "starttls" || options.drop === "starttls")
@@ -309,7 +326,7 @@ class Session {
 
   #authenticate(line: string): void {
     const [, mechanism, initial] = line.split(" ");
-    if (!this.#server.options.auth || this.#mail) return this.write("503 5.5.1 not now\r\n");
+    if (!this.#options.auth || this.#mail) return this.write("503 5.5.1 not now\r\n");
     if (mechanism?.toUpperCase() === "PLAIN") {
       this.#auth = { step: "plain", user: "" };
       if (initial !== undefined) return this.#credentials(initial);
@@ -328,14 +345,15 @@ class Session {
     const user = this.#auth.step === "plain" ? plainUser : this.#auth.user;
     const password = this.#auth.step === "plain" ? plainPassword : text;
     this.#mode = "command";
-    const { auth } = this.#server.options;
+    const { auth } = this.#options;
     this.#authenticated = user === auth?.user && password === auth?.password;
     this.#say("auth", this.#authenticated ? "235 2.7.0 welcome" : "535 5.7.8 who are you?");
   }
 
   #from(line: string): void {
-    const { options } = this.#server;
     const parts = /^MAIL FROM:<([^>]*)>(?: (.*))?$/i.exec(line);
+    this.#transactionOptions = this.#server.options.onTransaction?.(parts?.[1] ?? "", this.#number) ?? {};
+    const options = this.#options;
     if (options.auth && !this.#authenticated) return this.write("530 5.7.0 authenticate first\r\n");
     if (this.#mail) return this.write("503 5.5.1 nested MAIL\r\n");
     if (!parts) return this.write("501 5.5.4 syntax\r\n");
@@ -349,7 +367,7 @@ class Session {
     const address = /^RCPT TO:<(.*)>(?: .*)?$/i.exec(line)?.[1];
     if (!this.#mail) return this.write("503 5.5.1 MAIL first\r\n");
     if (address === undefined) return this.write("501 5.5.4 syntax\r\n");
-    const { onRcpt, reply } = this.#server.options;
+    const { onRcpt, reply } = this.#options;
     const answer =
       reply?.rcpt ?? onRcpt?.(address, this.#number) ?? byLocalPart[localPart(address)] ?? "250 2.1.5 ok";
     if (answer.startsWith("2")) this.#mail.to.push(address);
@@ -357,7 +375,7 @@ class Session {
   }
 
   #data(): void {
-    const { options } = this.#server;
+    const options = this.#options;
     if (!this.#mail) return this.write("503 5.5.1 MAIL first\r\n");
     if (this.#mail.to.length === 0 && !options.dataWithoutRecipient)
       return this.write("503 5.5.1 no valid recipients\r\n");
@@ -396,14 +414,15 @@ class Session {
   }
 
   #answerDot(mail: ReceivedMail): void {
-    const { options } = this.#server;
+    const options = this.#options;
     const locals = mail.rcptTo.map(localPart);
     const answer =
       options.reply?.dot ??
       options.onData?.(mail) ??
       (mail.rcptTo.length === 0 ? "554 5.5.1 no valid recipients" : undefined) ??
       (locals.includes("dotfail") ? "554 5.7.1 refused after the dot" : "250 2.0.0 taken");
-    const unanswered = locals.includes("drop") || options.stall === "dot" || options.drop === "dot";
+    const unanswered =
+      locals.includes("drop") || [options.stall, options.drop, options.reset].includes("dot");
     if (answer.startsWith("2") || unanswered) this.#server.mails.push(mail);
     else this.#server.refused.push(mail);
     if (locals.includes("drop")) {

@@ -8,7 +8,7 @@ import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { spanMs } from "../times.ts";
 import { cell } from "../text.ts";
-import { showRecords, zoneLines } from "../records.ts";
+import { recordFormats, recordsIn, showRecords } from "../records.ts";
 
 interface KeyFlags {
   selector?: string;
@@ -23,7 +23,7 @@ interface UpdateFlags {
   subdomains?: string;
 }
 
-const formats = ["table", "bind", "json"];
+const formats = ["table", ...recordFormats, "json"];
 const pollMs = 10_000;
 
 export function register(domains: Command, cli: Cli): void {
@@ -52,7 +52,7 @@ export function register(domains: Command, cli: Cli): void {
       const { json } = await one(name);
       if (cli.out.json || flags.format === "json")
         return cli.out.body(JSON.stringify({ records: recordsOf(json) }));
-      if (flags.format === "bind") return cli.out.text(zoneLines(recordsOf(json)));
+      if (recordFormats.includes(flags.format)) return cli.out.text(recordsIn(flags.format, recordsOf(json)));
       showRecords(cli, recordsOf(json));
     });
   domains

@@ -1,5 +1,5 @@
 // `svc serve`: runs the service until SIGTERM or SIGINT; a second one ends it at once, SIGHUP reads the
-// certificates again. `--dev` runs it for evaluation and prints what to try.
+// certificates and the shaping file again. `--dev` runs it for evaluation and prints what to try.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";

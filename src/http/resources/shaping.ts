@@ -63,7 +63,9 @@ const nowSchema = z.strictObject({
   per_second: z.number().nullable().describe("Messages that may begin in a second now; null: no limit."),
   factor: z
     .number()
-    .describe("What is left of the limits: 1, all; halved at each refusal, a tenth comes back each minute."),
+    .describe(
+      "What is left of the limits: 1, all; halved at each refusal, a tenth comes back each minute, slower where less than a tenth is left.",
+    ),
   next_in_seconds: z.number().describe("When the next message may begin, for the rate; 0: at once."),
   slowed_since: timestamp.nullable(),
   slowed_at: timestamp.nullable().describe("When a reply last slowed it down."),

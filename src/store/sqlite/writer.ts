@@ -41,6 +41,6 @@ export function createWriter(db: Database) {
       gather.flush();
       sequences.flush();
     },
-    brought: () => ({ events: tally.events }),
+    brought: () => ({ events: tally.events, counted: gather.counted() }),
   };
 }

@@ -47,11 +47,14 @@ export interface Call {
 export interface Batch {
   calls: Call[];
   bytes: Uint8Array;
+  /** How long its calls may be written, milliseconds; what is left then is not begun. */
+  withinMs: number;
 }
 
 export type BatchResult =
   | {
       kind: "committed";
+      /** Of the calls that were written, by place: the first ones, all where the time sufficed. */
       results: unknown[];
       /** The calls that were undone, by place. */
       failures: [index: number, message: string][];
@@ -211,8 +214,10 @@ function attempt<Mark>(
   const start = state.mark();
   session.begin.run();
   let began = clock.monotonic();
+  const endsAt = began + batch.withinMs;
   try {
     for (const [index, call] of calls.entries()) {
+      if (index > 0 && began >= endsAt) break;
       const before = state.mark();
       if (isolated) session.savepoint.run();
       try {

@@ -81,9 +81,13 @@ export function createGroupCommit(
       standing = true;
       return opening.resolve(report.pragmas);
     }
-    const calls = inFlight ?? [];
+    let calls = inFlight ?? [];
     inFlight = null;
-    if (report.kind === "committed") last = { calls: calls.length, commitMs: report.commitMs };
+    if (report.kind === "committed") {
+      waiting.putBack(calls.slice(report.results.length));
+      calls = calls.slice(0, report.results.length);
+      last = { calls: calls.length, commitMs: report.commitMs };
+    }
     if (commitDelayMs(last, waiting.size) === 0)
       flush(); // the writer's next work first, then the answers
     else schedule();
@@ -139,9 +143,9 @@ export function createGroupCommit(
     patience?.cancel();
     patience = null;
     if (waiting.size === 0 || inFlight) return;
-    const taken = waiting.take(last.commitMs);
-    const { batch, buffer } = packBatch(taken);
-    inFlight = taken;
+    const { calls, withinMs } = waiting.take(last.commitMs);
+    const { batch, buffer } = packBatch(calls, withinMs);
+    inFlight = calls;
     post(batch, [buffer]);
   };
 
@@ -211,7 +215,7 @@ function measure(queue: WriteQueue<Waiting>, calls: readonly Waiting[], tookMs: 
 }
 
 /** Copies the blobs into one buffer of the batch's own: that one may be handed over, small Buffers share a pool. */
-function packBatch(taken: Waiting[]): { batch: Batch; buffer: ArrayBuffer } {
+function packBatch(taken: Waiting[], withinMs: number): { batch: Batch; buffer: ArrayBuffer } {
   const total = taken.reduce((sum, item) => sum + item.bytes, 0);
   const buffer = new ArrayBuffer(total);
   const bytes = new Uint8Array(buffer);
@@ -224,5 +228,5 @@ function packBatch(taken: Waiting[]): { batch: Batch; buffer: ArrayBuffer } {
     }
     return call;
   });
-  return { batch: { calls, bytes }, buffer };
+  return { batch: { calls, bytes, withinMs }, buffer };
 }

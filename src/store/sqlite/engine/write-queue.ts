@@ -1,7 +1,7 @@
 // Which of the calls that wait go to the writer next. An owner's calls keep their order, and owners share the writer's
 // time, so that an account that writes much waits for itself. One batch is at the writer at a time and what comes meanwhile
 // waits for it: a batch has what is written in about ten milliseconds, five where owners wait for one another, as the
-// writer has measured each owner's calls of each command.
+// writer has measured each owner's calls of each command. What that is wrong about, the writer cuts off and gives back.
 import type { Owner } from "../../../fairness.ts";
 import { Fifo } from "../../../fairness/fifo.ts";
 
@@ -24,8 +24,13 @@ export const noAccount = "";
 export interface WriteQueue<T extends QueuedWrite> {
   readonly size: number;
   push(item: T): void;
-  /** The next batch. `commitMs`: what a commit takes; on a slow disk a batch may be written for as long, within limits. */
-  take(commitMs: number): T[];
+  /**
+   * The next batch, who has least of it first, and how long it may be written. `commitMs`: what a commit takes; on a slow disk
+   * a batch may be written for as long, within limits.
+   */
+  take(commitMs: number): { calls: T[]; withinMs: number };
+  /** What the writer's time did not suffice for: each owner's calls are its next ones again. */
+  putBack(calls: readonly T[]): void;
   /** So many calls of an owner, one behind the other and of one command, were written in `ms`. */
   measured(like: Pick<QueuedWrite, "owner" | "command">, ms: number, calls: number): void;
 }
@@ -51,14 +56,16 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
   const costs = createCosts();
   let size = 0;
 
-  const queue = (item: T): void => {
-    let own = queues.get(item.owner);
+  const queueOf = (owner: Owner): OwnerQueue<T> => {
+    let own = queues.get(owner);
     if (!own) {
       own = { waiting: new Fifo(), creditMs: 0 };
-      queues.set(item.owner, own);
+      queues.set(owner, own);
     }
-    own.waiting.push(item);
+    return own;
   };
+
+  const queue = (item: T): void => queueOf(item.owner).waiting.push(item);
 
   const msOf = (items: readonly T[]): number => {
     let ms = 0;
@@ -75,7 +82,8 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
 
   /** Every owner gets its share of `mostMs`; a call that costs more waits until its owner has the credit. */
   const takeByOwner = (mostMs: number): T[] => {
-    const taken: T[] = [];
+    const taken = new Map<Owner, { calls: T[]; ms: number }>();
+    let count = 0;
     let bytes = 0;
     let ms = 0;
     /** Nothing more of this batch's bytes or calls is left for an owner whose turn it was. */
@@ -86,13 +94,17 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
       for (const [owner, own] of round) {
         if (ms >= 2 * mostMs) break;
         own.creditMs += owner === noAccount ? Math.max(shareMs, mostMs / 2) : shareMs;
+        const had = taken.get(owner) ?? { calls: [], ms: 0 };
+        taken.set(owner, had);
         let fits = true;
         for (let next = own.waiting.peek(); next; next = own.waiting.peek()) {
           const cost = costs.of(next);
           if (own.creditMs < cost) break;
-          fits = taken.length === 0 || (taken.length < mostCalls && bytes + next.bytes <= mostBytes);
+          fits = count === 0 || (count < mostCalls && bytes + next.bytes <= mostBytes);
           if (!fits) break;
-          taken.push(next);
+          had.calls.push(next);
+          had.ms += cost;
+          count += 1;
           own.waiting.shift();
           own.creditMs -= cost;
           bytes += next.bytes;
@@ -107,8 +119,9 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
         if (own.waiting.size > 0) queues.set(owner, own);
       }
     }
-    size -= taken.length;
-    return taken;
+    size -= count;
+    // Whose calls cost more than was reckoned is cut off himself.
+    return [...taken.values()].sort((a, b) => a.ms - b.ms).flatMap(({ calls }) => calls);
   };
 
   return {
@@ -129,11 +142,22 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
         const all = takeTogether();
         if (fits) {
           size = 0;
-          return all;
+          return { calls: all, withinMs: within(batchMs) };
         }
         all.forEach(queue);
       }
-      return takeByOwner(within(queues.size > 1 ? sharedBatchMs : batchMs));
+      const withinMs = within(queues.size > 1 ? sharedBatchMs : batchMs);
+      return { calls: takeByOwner(withinMs), withinMs };
+    },
+    putBack(calls) {
+      if (calls.length === 0) return;
+      takeTogether().forEach(queue);
+      for (const call of calls.toReversed()) {
+        const own = queueOf(call.owner);
+        own.waiting.unshift(call);
+        own.creditMs += costs.of(call);
+      }
+      size += calls.length;
     },
     measured: costs.measured,
   };
