@@ -239,9 +239,9 @@ async function build({
     mayUse: pools.mayUse,
     onUnusable: pools.lookSoon,
   });
+  const verpSecret = await store.secret("verp");
   const trackingKeys = await openTrackingKeys({ store, clock });
   const trackingTokens = createTrackingTokens(trackingKeys);
-  const verpSecret = await store.secret("verp");
   const messages = createSignedMessages({
     store,
     signHeader,

@@ -24,15 +24,15 @@ export interface CheckDeps {
 
 const poolsShown = 20;
 
-/** The domain that signs for `from`, or why it may not send. */
+/** The domain that signs for `from`, or why it may not send; `known`: the domain, whether it may or not. */
 export async function checkSender(
   { domains }: Pick<CheckDeps, "domains">,
   sender: Sender,
   from: Address,
-): Promise<Checked & { domain: SenderDomain | null }> {
+): Promise<Checked & { domain: SenderDomain | null; known: SenderDomain | null }> {
   const found = await domains.senderFor(sender.account.key, from.ascii);
-  if (found.ok) return { ...sound, domain: found.domain };
-  return { ...unverified(from, found.domain), domain: null };
+  if (found.ok) return { ...sound, domain: found.domain, known: found.domain };
+  return { ...unverified(from, found.domain), domain: null, known: found.domain };
 }
 
 /** What must be mended, and the command that looks again: the domain's name is the one to verify, maybe a parent of the sender's. */
@@ -145,13 +145,14 @@ export function checkPool(
   return { problems: [{ field: "ip_pool", code: "ip_pool_not_found", issue }], extras: {}, pool };
 }
 
-/** Whether the domain allows it. */
-export function checkTracking(domain: SenderDomain, { opens, clicks }: TrackingRequest): Checked {
-  if (domain.trackingEnabled) return sound;
-  const problems = [opens, clicks].flatMap((wanted): Problem[] => {
-    if (!wanted?.on) return [];
-    const issue = `tracking is not enabled for ${domain.name}; run: svc domains update ${domain.name} --tracking on`;
-    return [{ field: wanted.field, code: "tracking_disabled", issue }];
-  });
+/** Whether the domain allows it; null: there is none. */
+export function checkTracking(domain: SenderDomain | null, { opens, clicks }: TrackingRequest): Checked {
+  if (domain?.trackingEnabled) return sound;
+  const issue = domain
+    ? `tracking is not enabled for ${domain.name}; run: svc domains update ${domain.name} --tracking on`
+    : "tracking is not enabled for this sender";
+  const problems = [opens, clicks].flatMap((wanted): Problem[] =>
+    wanted?.on ? [{ field: wanted.field, code: "tracking_disabled", issue }] : [],
+  );
   return problems.length === 0 ? sound : { problems, extras: {} };
 }

@@ -75,7 +75,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     const recipients = await checkRecipients(checkDeps, sender, request.recipients);
     if (recipients.suppressed.length > 0)
       onSuppressed(recipients.suppressed, read, from?.domain?.name ?? null);
-    const tracking = from?.domain ? checkTracking(from.domain, request.tracking) : sound;
+    const tracking = checkTracking(from?.known ?? null, request.tracking);
     refuseProblems([{ problems, extras: {} }, from ?? sound, recipients, pool, tracking]);
     const whole = wholeRequest(read);
     if (!whole || !from?.domain || pool.pool === null)
