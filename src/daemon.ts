@@ -1,7 +1,6 @@
 // The composition root: creates each module, starts the services in order and stops them in reverse. It is the only file
 // that imports all modules, and has no rule and no text of theirs. Where two modules need each other, one offers a hook
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
-import { createSecretKey } from "node:crypto";
 import { createAccess } from "./access/access.ts";
 import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
@@ -20,7 +19,6 @@ import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs } from "./jobs.ts";
 import type { Log } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
-import { unsubscribeLocal } from "./mail/return-path.ts";
 import { operationsAccount } from "./model/account.ts";
 import { theNode } from "./model/node.ts";
 import { createMetrics } from "./metrics/metrics.ts";
@@ -73,7 +71,7 @@ import { createTlsResults, tlsReportTest } from "./tls-reports/results.ts";
 import { openTls } from "./tls/tls.ts";
 import { openTrackingKeys } from "./tracking/keys.ts";
 import { createTrackingTokens } from "./tracking/tokens.ts";
-import { createUnsubscribes } from "./tracking/unsubscribes.ts";
+import { createUnsubscribes, unsubscribeMailtos } from "./tracking/unsubscribes.ts";
 import { createVisits } from "./tracking/visits.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
@@ -166,7 +164,7 @@ async function build({
   });
   const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
-  const tls = await openTls({ config, clock, log });
+  const tls = await openTls({ config, isTrackingName: store.isTrackingName, clock, log });
   const { certificates } = tls;
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
@@ -242,7 +240,6 @@ async function build({
     onUnusable: pools.lookSoon,
   });
   const verpSecret = await store.secret("verp");
-  const verpKey = createSecretKey(verpSecret);
   const trackingKeys = await openTrackingKeys({ store, clock });
   const trackingTokens = createTrackingTokens(trackingKeys);
   const messages = createSignedMessages({
@@ -251,8 +248,10 @@ async function build({
     clock,
     sign: config.outbound.sign,
     tokens: trackingTokens,
-    unsubscribeAddress: (messageKey, recipientKey) =>
-      `${unsubscribeLocal(verpKey, messageKey, recipientKey)}@${config.hostname}`,
+    unsubscribeMailto: unsubscribeMailtos(
+      verpSecret,
+      config.inbound.listen.length > 0 ? config.hostname : null,
+    ),
     publicUrl: config.publicUrl,
     log: log.component("outbound"),
   });
@@ -446,6 +445,7 @@ async function build({
   const http = createHttp({
     config,
     certificates,
+    trackingCertificates: tls.tracking,
     store,
     access,
     submission,

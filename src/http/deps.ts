@@ -18,6 +18,7 @@ import type { ShapingRules } from "../queue/shaping-rules.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
+import type { NameCertificates } from "../tls/name-certificates.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Streams } from "./streams.ts";
 import type { TrackingParts } from "./tracking.ts";
@@ -26,6 +27,8 @@ export interface HttpDeps {
   config: Config;
   /** null where tls.mode is off. */
   certificates: Certificates | null;
+  /** Those of tracking names. */
+  trackingCertificates: NameCertificates | null;
   store: Store;
   access: Access;
   submission: Submission;

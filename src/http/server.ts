@@ -120,15 +120,12 @@ export function createHttp(deps: HttpDeps): Http {
     addresses: () => listeners.map(({ name, listener }) => ({ name, address: listener.address() })),
     async start() {
       const routes = allRoutes({ ...deps, streams });
-      const base: Omit<ListenerDeps, "app" | "certificates" | "connections" | "tracking"> = {
-        clock,
-        malformed,
-      };
+      const base = { clock, malformed, certificates: null, names: null, tracking: null };
       const app = createApp("public", routes, appDeps);
       draining = false;
       try {
         for (const address of config.http.listen) {
-          const own = { ...base, app, certificates, connections, tracking };
+          const own = { ...base, app, certificates, names: deps.trackingCertificates, connections, tracking };
           const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
           listeners.push({ name: "http", listener: await bound });
         }
@@ -138,14 +135,12 @@ export function createHttp(deps: HttpDeps): Http {
           listener: await listenOnSocket(config.socket, {
             ...base,
             app: admin,
-            certificates: null,
             connections: null,
-            tracking: null,
           }),
         });
         const metrics = createApp("admin", metricsRoutes(deps), appDeps);
         for (const address of config.metrics.listen) {
-          const own = { ...base, app: metrics, certificates: null, connections: metricsConnections };
+          const own = { ...base, app: metrics, connections: metricsConnections };
           const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
           listeners.push({ name: "metrics", listener: await bound });
         }

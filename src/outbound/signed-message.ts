@@ -33,7 +33,7 @@ export interface SignedMessagesDeps {
   /** False: nothing is signed here, a smart host does it. */
   sign: boolean;
   tokens: TrackedCopiesDeps["tokens"];
-  unsubscribeAddress: TrackedCopiesDeps["unsubscribeAddress"];
+  unsubscribeMailto: TrackedCopiesDeps["unsubscribeMailto"];
   /** Where tracked links lead for a domain without a tracking name. */
   publicUrl: string;
   log: TrackedCopiesDeps["log"];
@@ -50,7 +50,7 @@ export function createSignedMessages({
   clock,
   sign: signs,
   tokens,
-  unsubscribeAddress,
+  unsubscribeMailto,
   publicUrl,
   log,
 }: SignedMessagesDeps): SignedMessages {
@@ -75,7 +75,7 @@ export function createSignedMessages({
     sign,
     sectionOf,
     tokens,
-    unsubscribeAddress,
+    unsubscribeMailto,
     clock,
     log,
   });

@@ -29,8 +29,8 @@ export interface TrackedCopiesDeps {
   sign(message: Unsigned, headerSection: Buffer, bodyHash: Uint8Array): Promise<Buffer | null>;
   sectionOf(message: QueuedMessage): Promise<Buffer>;
   tokens: Pick<TrackingTokens, "open" | "click" | "unsubscribe">;
-  /** The address to which a recipient writes to unsubscribe. */
-  unsubscribeAddress(messageKey: number, recipientKey: number): string;
+  /** The `mailto:` by which this recipient unsubscribes; null where nothing takes its mail. */
+  unsubscribeMailto(job: Pick<Job, "key" | "message">): string | null;
   clock: Clock;
   log: Pick<Log, "info">;
 }
@@ -132,7 +132,7 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
     const fields = tracking.unsubscribe
       ? listUnsubscribe({
           url: `${base}/u/${tokens.unsubscribe(recipient)}`,
-          mailto: `mailto:${deps.unsubscribeAddress(message.key, job.key)}`,
+          mailto: deps.unsubscribeMailto(job),
         })
       : [];
     const section = withFieldsAtEnd(

@@ -112,6 +112,7 @@ export async function startHttp(
     status?: () => Promise<object>;
     metrics?: HttpDeps["metrics"];
     certificates?: HttpDeps["certificates"];
+    trackingCertificates?: HttpDeps["trackingCertificates"];
     tracking?: Partial<HttpDeps["tracking"]>;
   } = {},
 ): Promise<Harness> {
@@ -150,6 +151,7 @@ export async function startHttp(
   const deps: HttpDeps = {
     config: config as Config,
     certificates: options.certificates ?? null,
+    trackingCertificates: options.trackingCertificates ?? null,
     store,
     access,
     submission: fake<Submission>("submission", options.submission ?? {}),

@@ -50,6 +50,7 @@ async function withTls() {
   let current = await newCertificate();
   const certificates = {
     current: () => current,
+    covers: () => true,
     onChange(listener: () => void) {
       listeners.push(listener);
       return () => undefined;
@@ -250,6 +251,7 @@ test("a socket file that a dead process left is replaced, a living one's is not"
     certificates: null,
     connections: null,
     tracking: null,
+    names: null,
     clock: first.clock,
     malformed: () => "",
   };

@@ -24,7 +24,7 @@ const unasked = (): never => {
 };
 const untracked = {
   tokens: { open: unasked, click: unasked, unsubscribe: unasked },
-  unsubscribeAddress: unasked,
+  unsubscribeMailto: unasked,
   publicUrl: "https://mail.svc.test",
   log: { info: () => undefined },
 };

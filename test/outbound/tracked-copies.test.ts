@@ -47,7 +47,7 @@ function makeRig(
       },
       unsubscribe: (of) => token("u", of),
     },
-    unsubscribeAddress: (message, recipient) => `u+${message}.${recipient}@mail.svc.test`,
+    unsubscribeMailto: ({ key, message }) => `mailto:u+${message.key}.${key}@mail.svc.test`,
     publicUrl: "https://mail.svc.test",
     log: { info: (about: object) => void rig.told.push(about) },
   });

@@ -3,7 +3,13 @@ import type { SenderDomain } from "../../src/model/domain.ts";
 
 export const asAdded: Pick<
   SenderDomain,
-  "returnPathBefore" | "trackingEnabled" | "trackOpens" | "trackClicks" | "trackingDomain" | "allowSubdomains" | "revision"
+  | "returnPathBefore"
+  | "trackingEnabled"
+  | "trackOpens"
+  | "trackClicks"
+  | "trackingDomain"
+  | "allowSubdomains"
+  | "revision"
 > = {
   returnPathBefore: null,
   trackingEnabled: false,
