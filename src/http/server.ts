@@ -18,7 +18,7 @@ import { affordableConnections } from "../open-files.ts";
 import { renderProblem } from "./problem.ts";
 import { metricsRoutes } from "./resources/metrics.ts";
 import { allRoutes } from "./routes.ts";
-import { listen, rawResponse, type Listener, type ListenerDeps } from "./listener.ts";
+import { listen, rawResponse, type Listener } from "./listener.ts";
 import { createStreams } from "./streams.ts";
 import { createTrackingEndpoints } from "./tracking.ts";
 
