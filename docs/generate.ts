@@ -46,6 +46,7 @@ export const pages = [
   "domains",
   "events",
   "bounces",
+  "tracking",
   "pools",
   "tls",
   "blocklists",
