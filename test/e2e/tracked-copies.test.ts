@@ -89,8 +89,12 @@ test.each([
 );
 
 test("a copy that is deferred is made again, and verifies", async () => {
-  await world.send({ to: "tempfail-once@one.test", html: body });
-  const { data } = await arrived("one.test", "tempfail-once@one.test");
+  const { options } = world.receiver("one.test");
+  let refusals = 1;
+  options.onData = () => (refusals-- > 0 ? "451 4.7.1 greylisted" : undefined);
+  await world.send({ to: "late@one.test", html: body });
+  const { data } = await arrived("one.test", "late@one.test");
+  expect(world.receiver("one.test").refused).toHaveLength(1);
   expect(await verdicts(data)).toEqual(["pass", "pass"]);
   expect(await leads((await PostalMime.parse(data)).html ?? "")).toEqual(targets);
 });
