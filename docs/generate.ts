@@ -36,7 +36,7 @@ import { simulatorDomain } from "../src/model/simulator.ts";
 import { capOf, capsOf, warmupDays } from "../src/pools/warmup.ts";
 import { createShaping } from "../src/queue/shaping.ts";
 import { mostRecipients } from "../src/relay/smtp-service.ts";
-import { sandboxOutcome, simulatedNames } from "../src/sandbox/simulator.ts";
+import { reactionEvents, reactionNames, sandboxOutcome, simulatedNames } from "../src/sandbox/simulator.ts";
 import { farthestSendAtMs, most } from "../src/submission/fields.ts";
 
 /** The pages, in the order in which README.md lists them. */
@@ -47,6 +47,7 @@ export const pages = [
   "domains",
   "events",
   "bounces",
+  "tracking",
   "pools",
   "tls",
   "blocklists",
@@ -173,8 +174,13 @@ function simulatorTable(): string {
     const address = `${name}@${simulatorDomain}`;
     const job = { ...sampleJob(0, "", 0), rcptTo: address, domain: simulatorDomain };
     const first = sandboxOutcome(job, 0);
+    const reaction = reactionNames.find((known) => known === name);
     const then =
-      first.kind === "deferred" ? `, then \`message.${sandboxOutcome({ ...job, attempt: 2 }, 0).kind}\`` : "";
+      reaction !== undefined
+        ? `, then \`${reactionEvents[reaction]}\``
+        : first.kind === "deferred"
+          ? `, then \`message.${sandboxOutcome({ ...job, attempt: 2 }, 0).kind}\``
+          : "";
     const cause = "classification" in first ? code(first.classification) : "";
     return [
       code(address),

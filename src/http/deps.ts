@@ -20,13 +20,17 @@ import type { ShapingRules } from "../queue/shaping-rules.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
+import type { NameCertificates } from "../tls/name-certificates.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Streams } from "./streams.ts";
+import type { TrackingParts } from "./tracking.ts";
 
 export interface HttpDeps {
   config: Config;
   /** null where tls.mode is off. */
   certificates: Certificates | null;
+  /** Those of tracking names. */
+  trackingCertificates: NameCertificates | null;
   store: Store;
   access: Access;
   submission: Submission;
@@ -44,6 +48,7 @@ export interface HttpDeps {
   /** Mail to a mailbox, up to the reply to RCPT; null: as many probes run as may. */
   probe(request: { accountKey: number; pool: string; rcptTo: string; domain: string }): Promise<Probe | null>;
   parsing: Pick<Parsing, "readContent">;
+  tracking: TrackingParts;
   clock: Clock;
   log: Log;
   mint: IdMint;

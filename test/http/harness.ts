@@ -114,6 +114,8 @@ export async function startHttp(
     doctor?: HttpDeps["doctor"];
     metrics?: HttpDeps["metrics"];
     certificates?: HttpDeps["certificates"];
+    trackingCertificates?: HttpDeps["trackingCertificates"];
+    tracking?: Partial<HttpDeps["tracking"]>;
   } = {},
 ): Promise<Harness> {
   const clock = options.opened?.clock ?? new ManualClock();
@@ -126,6 +128,7 @@ export async function startHttp(
     options.opened?.store ??
     fake<Store>("store", {
       ...memoryKeys(account),
+      isTrackingName: async () => false,
       async withIdempotency(_request, effect, answer) {
         const result = await effect(store);
         answer(result);
@@ -150,6 +153,7 @@ export async function startHttp(
   const deps: HttpDeps = {
     config: config as Config,
     certificates: options.certificates ?? null,
+    trackingCertificates: options.trackingCertificates ?? null,
     store,
     access,
     submission: fake<Submission>("submission", options.submission ?? {}),
@@ -185,6 +189,12 @@ export async function startHttp(
     probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
     doctor: options.doctor ?? fake<HttpDeps["doctor"]>("doctor", {}),
+    tracking: {
+      tokens: { read: () => null },
+      visits: fake<HttpDeps["tracking"]["visits"]>("visits", {}),
+      unsubscribes: fake<HttpDeps["tracking"]["unsubscribes"]>("unsubscribes", {}),
+      ...options.tracking,
+    },
     metrics: options.metrics ?? (() => Promise.resolve("")),
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
