@@ -47,12 +47,18 @@ function makeRig(
     },
     shaping,
     messages: {
-      signatureOf: async () => signature,
+      of: async ({ message }) =>
+        signature && {
+          wire: {
+            signature,
+            sizeBytes: message.content.sizeBytes,
+            async *open() {
+              yield Buffer.from(`mail ${message.key}`);
+            },
+          },
+          ascii: async () => null,
+        },
       signAhead: ({ id }) => void ahead.push(id),
-      async *open(message) {
-        yield Buffer.from(`mail ${message.key}`);
-      },
-      ascii: async () => null,
     },
     pools: {
       sourcesOf: () => rig.sources,
