@@ -39,7 +39,7 @@ export interface Tempo {
 const quick = Object.fromEntries(["connect", "greeting", "command", "data"].map((name) => [name, "3s"]));
 export const inSmall: Tempo = {
   speed: 1,
-  messages: 300,
+  messages: 240,
   everyMs: 30,
   greylistSeconds: 1,
   outbound: { retry: ["1s", "1s", "2s"], timeouts: { ...quick, dot: "10s" } },
