@@ -201,6 +201,7 @@ const sampleFacts: Facts = {
   pausedAccounts: 0,
   poolProblems: 0,
   listings: 0,
+  backupAt: 0,
   certificate: null,
 };
 

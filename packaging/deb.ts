@@ -5,18 +5,21 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
+  closeSync,
   copyFileSync,
   cpSync,
   existsSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
+  readSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { gzipSync } from "node:zlib";
 
 /** Debian's names of what npm calls otherwise. */
@@ -28,8 +31,10 @@ const root = join(import.meta.dirname, "..");
 const out = join(import.meta.dirname, "out");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
   version: string;
-  description: string;
 };
+/** The program's, and the revision of the package. */
+const version = `${manifest.version}-1`;
+const maintainer = "the svc authors <svc-mail@localhost>";
 const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
   packages: Record<string, { version: string; integrity: string }>;
 };
@@ -47,7 +52,7 @@ function build(architecture: string): void {
   documentation(tree);
   control(tree, architecture);
   setModes(tree);
-  const file = join(out, `svc-mail_${manifest.version}_${architecture}.deb`);
+  const file = join(out, `svc-mail_${version}_${architecture}.deb`);
   execFileSync("dpkg-deb", ["--root-owner-group", "-Zzstd", "-z9", "--build", tree, file], {
     stdio: "inherit",
   });
@@ -60,6 +65,7 @@ function program(tree: string, npmName: string): void {
   if (!existsSync(join(root, "dist/svc.js"))) throw new Error("there is no dist/: run npm run build first");
   for (const name of ["package.json", "bin/svc", "dist", "examples"])
     copy(join(root, name), join(home, name));
+  withoutInterpreter(join(home, "dist"));
   const database = join(root, "node_modules/better-sqlite3");
   const kept = join(home, "node_modules/better-sqlite3");
   for (const name of ["package.json", "LICENSE", "lib", `prebuilds/linux-${npmName}.node`])
@@ -69,6 +75,14 @@ function program(tree: string, npmName: string): void {
     copy(join(node, name), join(home, `node_modules/node-linux-${npmName}`, name));
   mkdirSync(join(tree, "usr/bin"), { recursive: true });
   symlinkSync("../lib/svc-mail/bin/svc", join(tree, "usr/bin/svc"));
+}
+
+/** bin/svc names the Node.js to use: a `node` of the machine is none of the package's concern. */
+function withoutInterpreter(folder: string): void {
+  for (const name of readdirSync(folder).filter((file) => file.endsWith(".js"))) {
+    const file = join(folder, name);
+    writeFileSync(file, readFileSync(file, "utf8").replace(/^#!.*\n/, ""));
+  }
 }
 
 /** The folder of the Node.js of an architecture: among the project's packages, or fetched. */
@@ -114,7 +128,21 @@ function documentation(tree: string): void {
   for (const name of readdirSync(join(root, "docs")).filter((page) => page.endsWith(".md")))
     copy(join(root, "docs", name), join(folder, "docs", name));
   write(join(folder, "changelog.gz"), gzipSync(readFileSync(join(root, "CHANGELOG.md")), { level: 9 }));
+  write(join(folder, "changelog.Debian.gz"), gzipSync(debianChangelog(), { level: 9 }));
+  for (const name of ["grafana.json", "prometheus-alerts.yaml"])
+    copy(join(import.meta.dirname, name), join(folder, "packaging", name));
   write(join(folder, "copyright"), copyright());
+}
+
+/** What a version changes stands in CHANGELOG.md, which is beside it. */
+function debianChangelog(): string {
+  const date = new Date(lstatSync(join(root, "CHANGELOG.md")).mtimeMs).toUTCString().replace("GMT", "+0000");
+  return `svc-mail (${version}) unstable; urgency=medium
+
+  * Version ${manifest.version}: see changelog.gz.
+
+ -- ${maintainer}  ${date}
+`;
 }
 
 /** In Debian's machine-readable form; the licences of what is inside stand beside each part. */
@@ -152,16 +180,16 @@ function control(tree: string, architecture: string): void {
   write(
     join(folder, "control"),
     `Package: svc-mail
-Version: ${manifest.version}
+Version: ${version}
 Architecture: ${architecture}
-Maintainer: the svc authors <svc-mail@localhost>
+Maintainer: ${maintainer}
 Installed-Size: ${kilobytes}
 Depends: ${depends}
 Conflicts: daemontools
 Section: mail
 Priority: optional
 Description: self-hostable email delivery appliance
- ${manifest.description}
+ REST and SMTP in, MX out, signed webhooks back; one program with its database.
  .
  The program is /usr/bin/svc, its unit svc-mail.service. It brings a Node.js of
  its own. Set it up with: svc init --hostname mail.acme.example
@@ -178,16 +206,26 @@ function filesBelow(folder: string): string[] {
     .toSorted();
 }
 
-/** Whatever the umask of who builds it. */
+/** Whatever the umask of who builds it: programs and scripts run, and all of it can be read. */
 function setModes(tree: string): void {
-  const runs = /^(?:DEBIAN\/(?:postinst|prerm|postrm)|usr\/lib\/svc-mail\/bin\/svc|.*\/bin\/node)$/;
   const folders = readdirSync(tree, { recursive: true, withFileTypes: true }).filter((entry) =>
     entry.isDirectory(),
   );
-  for (const entry of folders) chmodSync(join(entry.parentPath, entry.name), 0o755);
   chmodSync(tree, 0o755);
-  for (const file of filesBelow(tree))
-    if (lstatSync(join(tree, file)).isFile()) chmodSync(join(tree, file), runs.test(file) ? 0o755 : 0o644);
+  for (const entry of folders) chmodSync(join(entry.parentPath, entry.name), 0o755);
+  for (const file of filesBelow(tree).map((name) => join(tree, name)))
+    if (lstatSync(file).isFile()) chmodSync(file, runs(file) ? 0o755 : 0o644);
+}
+
+function runs(file: string): boolean {
+  const start = Buffer.alloc(4);
+  const opened = openSync(file, "r");
+  readSync(opened, start);
+  closeSync(opened);
+  return (
+    start.toString("latin1", 0, 2) === "#!" ||
+    (basename(file) === "node" && start.toString("latin1", 1) === "ELF")
+  );
 }
 
 function copy(from: string, to: string): void {

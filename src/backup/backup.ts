@@ -30,6 +30,8 @@ export interface Backups extends Service, HasJobs {
   running(): RunningBackup | null;
   /** The last one of this run of the program. */
   last(): LastBackup | null;
+  /** When the newest one was begun, of those in `backup.to` at the start and those of this run; null: there is none. */
+  newestAt(): number | null;
   /** Those in `backup.to`, the newest first. */
   list(): Promise<Backup[]>;
 }
@@ -49,6 +51,7 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
   const parts = { copyInto: store.copyInto, dataDir, hostname, version, configFiles };
   let running: RunningBackup | null = null;
   let last: LastBackup | null = null;
+  let newestAt: number | null = null;
   const stopping = new AbortController();
   let over: Promise<unknown> = Promise.resolve();
 
@@ -57,6 +60,7 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
       const onProgress = (share: number): void => void (state.progress = share);
       const backup = await makeBackup(parts, plan, state.startedAt, { onProgress, signal: stopping.signal });
       last = { endedAt: clock.now(), backup, error: null };
+      newestAt = state.startedAt;
       log.info({ path: backup.path, seconds: secondsOf(state, last) }, "made a backup");
       return backup;
     } catch (error) {
@@ -96,8 +100,12 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
     begin: ({ to, content }) => start({ to: to ?? options.to, content, scheduled: false }).state,
     running: () => running,
     last: () => last,
+    newestAt: () => newestAt,
     list: () => listBackups(options.to),
-    async start() {},
+    async start() {
+      const [newest] = await listBackups(options.to);
+      if (newest) newestAt = Date.parse(newest.created_at);
+    },
     async stop() {
       stopping.abort();
       await over;
