@@ -27,6 +27,7 @@ export async function runRest(
     recipients: 1,
     idempotencyKeys: false,
     sendAt: null,
+    tracked: null,
     ...work,
   };
   const child = group.spawn(
@@ -50,10 +51,11 @@ export async function runRest(
 export async function measureRest(
   given: Running,
   sink: Sink | null,
-  work: { messages: number; sizeBytes: number; idempotencyKeys: boolean },
+  work: { messages: number; sizeBytes: number; idempotencyKeys: boolean; tracked?: boolean },
 ): Promise<Measured> {
   const running = given as RunningProduct;
   const [key, generator] = [await createKey(running), createGroup("generator")];
+  if (work.tracked) await running.admin("PATCH", "/v1/domains/example.test", { tracking: { enabled: true } });
   try {
     await sink?.reset();
     const receiver = sink?.group ?? createGroup("nobody");

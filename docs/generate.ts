@@ -15,6 +15,7 @@ import { options, optionNotes, optionPaths, type OptionPath } from "../src/confi
 import { placesOf } from "../src/config/places.ts";
 import { errorCatalog } from "../src/errors.ts";
 import { eventCatalog, eventTypes, type EventType } from "../src/events/catalog.ts";
+import { checks } from "../src/doctor/doctor.ts";
 import type { EventEntry } from "../src/events/entry.ts";
 import { builtInZones } from "../src/dnsbl/zones.ts";
 import { envelopeSchema } from "../src/events/envelope.ts";
@@ -35,7 +36,7 @@ import { simulatorDomain } from "../src/model/simulator.ts";
 import { capOf, capsOf, warmupDays } from "../src/pools/warmup.ts";
 import { createShaping } from "../src/queue/shaping.ts";
 import { mostRecipients } from "../src/relay/smtp-service.ts";
-import { sandboxOutcome, simulatedNames } from "../src/sandbox/simulator.ts";
+import { reactionEvents, reactionNames, sandboxOutcome, simulatedNames } from "../src/sandbox/simulator.ts";
 import { farthestSendAtMs, most } from "../src/submission/fields.ts";
 
 /** The pages, in the order in which README.md lists them. */
@@ -46,6 +47,7 @@ export const pages = [
   "domains",
   "events",
   "bounces",
+  "tracking",
   "pools",
   "tls",
   "blocklists",
@@ -172,8 +174,13 @@ function simulatorTable(): string {
     const address = `${name}@${simulatorDomain}`;
     const job = { ...sampleJob(0, "", 0), rcptTo: address, domain: simulatorDomain };
     const first = sandboxOutcome(job, 0);
+    const reaction = reactionNames.find((known) => known === name);
     const then =
-      first.kind === "deferred" ? `, then \`message.${sandboxOutcome({ ...job, attempt: 2 }, 0).kind}\`` : "";
+      reaction !== undefined
+        ? `, then \`${reactionEvents[reaction]}\``
+        : first.kind === "deferred"
+          ? `, then \`message.${sandboxOutcome({ ...job, attempt: 2 }, 0).kind}\``
+          : "";
     const cause = "classification" in first ? code(first.classification) : "";
     return [
       code(address),
@@ -187,6 +194,15 @@ function simulatorTable(): string {
 
 function feedbackLoopList(): string {
   return `${codes([...feedbackLoopDomains].toSorted())}`;
+}
+
+// The doctor
+
+function checkTable(): string {
+  return table(
+    ["check", "what is right"],
+    checks.map(({ id, about }) => [code(id), about]),
+  );
 }
 
 // Metrics
@@ -457,6 +473,7 @@ const tables: Record<string, () => string | Promise<string>> = {
   "shaping groups": shapingTable,
   "warm-up caps": warmupTable,
   blocklists: blocklistTable,
+  "doctor checks": checkTable,
   metrics: metricTable,
   scopes: scopeTable,
   endpoints: endpointTable,

@@ -10,6 +10,8 @@ import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
 import { createTrust } from "./delivery/trust.ts";
 import { createProbe } from "./delivery/probe.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
+import { createDoctor } from "./doctor/doctor.ts";
+import { createWorld } from "./doctor/world.ts";
 import { createDnsbl } from "./dnsbl/dnsbl.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
@@ -31,6 +33,7 @@ import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
 import { notifyListings } from "./notifications/listing-notice.ts";
 import { createNotices } from "./notifications/notices.ts";
+import { notifyDoctor } from "./notifications/doctor-notice.ts";
 import { notifyAccountPaused } from "./notifications/pause-notice.ts";
 import { notifyPoolProblem } from "./notifications/pool-notice.ts";
 import { createDestinations } from "./outbound/destinations.ts";
@@ -49,6 +52,7 @@ import { createInbound } from "./relay/inbound.ts";
 import { createRelay } from "./relay/relay.ts";
 import { createRetention } from "./retention/retention.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
+import { createReactions } from "./sandbox/reactions.ts";
 import { createAbuseGuard } from "./sending-pause/abuse-guard.ts";
 import { createSendingPause } from "./sending-pause/sending-pause.ts";
 import type { Service } from "./service.ts";
@@ -70,6 +74,10 @@ import { createSubmission } from "./submission/submit.ts";
 import { createTlsReports } from "./tls-reports/reports.ts";
 import { createTlsResults, tlsReportTest } from "./tls-reports/results.ts";
 import { openTls } from "./tls/tls.ts";
+import { openTrackingKeys } from "./tracking/keys.ts";
+import { createTrackingTokens } from "./tracking/tokens.ts";
+import { createUnsubscribes, unsubscribeMailtos } from "./tracking/unsubscribes.ts";
+import { createVisits } from "./tracking/visits.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 declare const __VERSION__: string;
@@ -161,7 +169,7 @@ async function build({
   });
   const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
-  const tls = await openTls({ config, clock, log });
+  const tls = await openTls({ config, isTrackingName: store.isTrackingName, clock, log });
   const { certificates } = tls;
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
@@ -236,8 +244,22 @@ async function build({
     mayUse: pools.mayUse,
     onUnusable: pools.lookSoon,
   });
-  const messages = createSignedMessages({ store, signHeader, clock, sign: config.outbound.sign });
   const verpSecret = await store.secret("verp");
+  const trackingKeys = await openTrackingKeys({ store, clock });
+  const trackingTokens = createTrackingTokens(trackingKeys);
+  const messages = createSignedMessages({
+    store,
+    signHeader,
+    clock,
+    sign: config.outbound.sign,
+    tokens: trackingTokens,
+    unsubscribeMailto: unsubscribeMailtos(
+      verpSecret,
+      config.inbound.listen.length > 0 ? config.hostname : null,
+    ),
+    publicUrl: config.publicUrl,
+    log: log.component("outbound"),
+  });
   const tokens = createMessageTokens(verpSecret);
   const queuePauses = createQueuePauses({ store, clock });
   const destinations = createDestinations({
@@ -258,6 +280,9 @@ async function build({
     random: Math.random,
     isCaught: destinations.isCaught,
   };
+  const reactions = { store, recorder, clock, log: log.component("tracking") };
+  const visits = createVisits(reactions);
+  const unsubscribes = createUnsubscribes(reactions);
   const sendingPause = createSendingPause({ store, clock, log: log.component("sending-pause") });
   const queue = createRunner({
     store,
@@ -265,6 +290,7 @@ async function build({
     suppressedSince: destinations.suppressedSince(store),
     settlementOf: (job, outcome, now, group, warmup) =>
       settlementOf(settleDeps, job, outcome, now, group, warmup),
+    onDelivered: createReactions({ ...reactions, visits, unsubscribes }),
     isPaused: sendingPause.isPaused,
     isQueuePaused: queuePauses.isPaused,
     onNoSource: destinations.onNoSource,
@@ -362,6 +388,24 @@ async function build({
     clock,
     log: log.component("suppressions"),
   });
+  const doctor = createDoctor({
+    world: createWorld({
+      config,
+      store,
+      resolver: resolver.uncached,
+      pools,
+      dnsbl,
+      certificate: () => certificates?.current().cert ?? null,
+      lastBackupAt: async () => {
+        const [newest] = await backups.list();
+        return newest === undefined ? null : Date.parse(newest.created_at);
+      },
+      clock,
+    }),
+    onChanged: (changed) => void notifyDoctor(notices, changed),
+    clock,
+    log: log.component("doctor"),
+  });
   const jobs = createJobs(
     [
       domains,
@@ -376,6 +420,8 @@ async function build({
       dnsbl,
       tlsResults,
       tlsReports,
+      doctor,
+      trackingKeys,
     ],
     clock,
     log.component("jobs"),
@@ -398,6 +444,7 @@ async function build({
     recorder,
     verpSecret,
     tokens,
+    unsubscribes,
     resolver,
     readReturned: parsing.readReturned,
     readNotice: parsing.readNotice,
@@ -432,6 +479,7 @@ async function build({
   const http = createHttp({
     config,
     certificates,
+    trackingCertificates: tls.tracking,
     store,
     access,
     submission,
@@ -452,6 +500,7 @@ async function build({
       clock,
     }),
     parsing,
+    tracking: { tokens: trackingTokens, visits, unsubscribes },
     maintenance,
     backups,
     guard,
@@ -470,6 +519,7 @@ async function build({
       listeners: addresses,
       jobs: jobs.states,
     }),
+    doctor,
     metrics: metrics.text,
   });
   listeners.push(http, ...(relay ? [relay] : []), inbound);
@@ -492,7 +542,7 @@ async function build({
   };
   return {
     layers: [
-      [boot, outside, pools, dnsbl, queuePauses, access.security],
+      [boot, outside, pools, dnsbl, queuePauses, access.security, visits],
       [webhooks, sendingPause, runner, retention, backups, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {

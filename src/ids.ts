@@ -37,6 +37,37 @@ export function createIdMint(): IdMint {
   };
 }
 
+/** The 16 bytes of an id's ULID. */
+export function idBytes(id: string): Uint8Array {
+  const ulid = id.slice(id.indexOf("_") + 1);
+  if (!pattern.test(ulid)) throw new Error(`no id: ${id}`);
+  const bytes = new Uint8Array(16);
+  let held = 0;
+  let bits = -2; // 26 characters are 130 bits, of which the first two are 0
+  let at = 0;
+  for (let i = 0; i < 26; i++) {
+    held = ((held << 5) | alphabet.indexOf(ulid.charAt(i))) & 0xfff;
+    bits += 5;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes[at++] = held >>> bits;
+    }
+  }
+  return bytes;
+}
+
+/** The id that `idBytes` made them of. */
+export function idOfBytes(prefix: IdPrefix, bytes: Uint8Array): string {
+  let text = `${prefix}_`;
+  let held = 0;
+  let bits = 2;
+  for (const byte of bytes) {
+    held = ((held << 8) | byte) & 0xfff;
+    for (bits += 8; bits >= 5; bits -= 5) text += alphabet.charAt((held >>> (bits - 5)) & 31);
+  }
+  return text;
+}
+
 /** True for a string of the form `prefix_ulid`. */
 export function isId(prefix: IdPrefix, text: string): boolean {
   return text.startsWith(`${prefix}_`) && pattern.test(text.slice(prefix.length + 1));

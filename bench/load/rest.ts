@@ -1,6 +1,6 @@
 // A sender of send requests, as a process of its own: HTTPS with keep-alive, one request after the other on each of
 // its connections, written by hand so that it costs little beside what it measures.
-// rest.ts '{"port","key","connections","messages","sizeBytes","destinations","recipients","idempotencyKeys","sendAt"}'
+// rest.ts '{"port","key","connections","messages","sizeBytes","destinations","recipients","idempotencyKeys","sendAt","tracked"}'
 // Prints {"beganNs","endedNs","accepted","refused","answerP50","answerP99"}; times are CLOCK_MONOTONIC, the last two ms.
 import { connect, type TLSSocket } from "node:tls";
 
@@ -17,6 +17,8 @@ export interface RestWork {
   idempotencyKeys: boolean;
   /** RFC 3339; null: at once. */
   sendAt: string | null;
+  /** HTML with ten links, tracked or not; null: plain text. */
+  tracked: boolean | null;
 }
 
 export interface RestResult {
@@ -31,6 +33,8 @@ export interface RestResult {
 const work = JSON.parse(process.argv[2] ?? "{}") as RestWork;
 const line = "the quick brown fox jumps over the lazy dog and back again, all day long\\r\\n";
 const text = line.repeat(Math.ceil(work.sizeBytes / (line.length - 2)));
+const link = '<p><a href=\\"https://shop.example/sale?item=4711&amp;from=mail\\">on sale</a></p>\\r\\n';
+const html = `<html><body>\\r\\n${(line.repeat(Math.ceil(work.sizeBytes / line.length / 11)) + link).repeat(10)}</body></html>`;
 const run = `${process.pid}-${process.hrtime.bigint()}`;
 let [begun, accepted, refused] = [0, 0, 0];
 const answerNs: number[] = [];
@@ -86,6 +90,12 @@ function converse(socket: TLSSocket): void {
   ask();
 }
 
+function content(): string {
+  if (work.tracked === null) return `"text":"${text}"`;
+  const tracking = work.tracked ? ',"track_opens":true,"track_clicks":true,"unsubscribe":true' : "";
+  return `"html":"${html}","auto_text":false${tracking}`;
+}
+
 /** ASCII only: its length in characters is its length in bytes. */
 function request(number: number): string {
   const to = Array.from(
@@ -95,7 +105,7 @@ function request(number: number): string {
   const sendAt = work.sendAt === null ? "" : `,"send_at":"${work.sendAt}"`;
   const body =
     `{"from":"sender@example.test","to":[${to}],"subject":"number ${number}",` +
-    `"headers":{"X-Bench-Number":"${number}"}${sendAt},"text":"${text}"}`;
+    `"headers":{"X-Bench-Number":"${number}"}${sendAt},${content()}}`;
   const idempotency = work.idempotencyKeys ? `Idempotency-Key: ${run}-${number}\r\n` : "";
   return (
     `POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1:${work.port}\r\nAuthorization: Bearer ${work.key}\r\n` +

@@ -27,6 +27,11 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         about: "run the service; --dev to try it out",
         load: () => import("./commands/serve.ts"),
       },
+      {
+        name: "doctor",
+        about: "check the server and what is around it; exit 7 if a check fails",
+        load: () => import("./commands/doctor.ts"),
+      },
       { name: "status", about: "show the state of the service", load: () => import("./commands/status.ts") },
       {
         name: "maintenance",

@@ -77,6 +77,10 @@ export const options = {
   ),
   "tls.cert": optional(kind.path, "certificate chain, PEM"),
   "tls.key": optional(kind.path, "its private key, PEM"),
+  "tls.tracking_certificates": optional(
+    kind.path,
+    "folder with the certificates of tracking names: <name>.crt, the chain, and <name>.key, PEM; a name without one gets one that is self-signed",
+  ),
   "http.listen": option(
     kind.list(kind.listenAddress, { min: 1, max: 32 }),
     ports([443], [8443]),

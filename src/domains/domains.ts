@@ -8,7 +8,7 @@ export type DomainWriting = Pick<Store, "createDomain" | "saveDomain">;
 
 /** What of a domain can be set. `returnPathDomain` null: the one that a domain has where none is chosen. */
 export type DomainChange = Partial<
-  Pick<SenderDomain, "trackOpens" | "trackClicks" | "trackingDomain" | "allowSubdomains">
+  Pick<SenderDomain, "trackingEnabled" | "trackOpens" | "trackClicks" | "trackingDomain" | "allowSubdomains">
 > & { returnPathDomain?: string | null };
 
 /** `domain` as it is now, and its status before. */

@@ -145,6 +145,7 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
         checkedAt: null,
         failingSince: null,
         returnPathBefore: null,
+        trackingEnabled: false,
         trackOpens: false,
         trackClicks: false,
         allowSubdomains: true,

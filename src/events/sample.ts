@@ -25,6 +25,7 @@ export function sampleJob(accountKey: number, messageId: string, nowMs: number):
       bodyHash: new Uint8Array(32),
       eightBit: false,
       smtpUtf8: false,
+      tracking: null,
       queuedAt: nowMs - 1200,
     },
     rcptTo: "recipient@example.net",

@@ -18,7 +18,7 @@ type Deps = Pick<FeedbackDeps, "store" | "recorder" | "clock" | "tokens"> & {
   /** Whether the report comes from a known loop. */
   standingOfSender(): Promise<Standing>;
 };
-type At = Exclude<Mailbox, { kind: "operator" }>;
+type At = Exclude<Mailbox, { kind: "operator" | "unsubscribe" }>;
 
 interface Proved {
   recipient: SentRecipient;

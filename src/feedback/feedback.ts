@@ -1,11 +1,12 @@
-// Processes bounce messages, complaints and mail to the operator that arrive on port 25: which addresses exist, and what
+// Processes bounce messages, complaints, unsubscribes and mail to the operator that arrive on port 25: which addresses exist, and what
 // a mail to each does. A signed return path names the message and the recipient whose bounces it receives; a report
 // never affects any other recipient. Parsing is done in a thread (MailReaders), since any host may send a mail that is
 // expensive to parse. No mail is ever answered.
 import { createSecretKey } from "node:crypto";
+import type { ReactingRecipient } from "../model/reaction.ts";
 import { parseAddress } from "../mail/address.ts";
 import type { Returned } from "../mail/returned.ts";
-import { readReturnPathLocal } from "../mail/return-path.ts";
+import { readReturnPathLocal, readUnsubscribeLocal, type RecipientKeys } from "../mail/return-path.ts";
 import { bounceReports, namedFailures } from "./bounces.ts";
 import { complaintReports } from "./complaints.ts";
 import { createLoops, type Standing } from "./loops.ts";
@@ -31,6 +32,7 @@ export interface Arrival {
 
 const operatorNames = new Set(["postmaster", "abuse"]);
 /** `fbl`, or `fbl+yahoo`: the name of the feedback loop that was given this address. */
+const unsubscribeForm = /^u\+/;
 const complaintsLocal = /^fbl(?:\+([a-z0-9][a-z0-9_-]{0,31}))?$/;
 
 export function createFeedback(deps: FeedbackDeps): Feedback {
@@ -50,6 +52,21 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
     return recipient.job.message.returnPathDomain === domain ? { kind: "return_path", ...keys } : null;
   };
 
+  const unsubscribeAddress = async (local: string): Promise<Mailbox | null> => {
+    const keys = readUnsubscribeLocal(verpKey, local);
+    const found = keys && (await recipientOf(keys));
+    return found && !found.job.message.test ? { kind: "unsubscribe", ...keys } : null;
+  };
+
+  const recipientOf = ({ messageKey, recipientKey }: RecipientKeys): Promise<ReactingRecipient | null> =>
+    store.reactingRecipient({ key: messageKey }, recipientKey);
+
+  /** Whoever knows the address acts for its recipient; what no person or program of one sends does nothing. */
+  const unsubscribe = async (keys: RecipientKeys, nullSender: boolean): Promise<void> => {
+    const found = nullSender ? null : await recipientOf(keys);
+    if (found) await deps.unsubscribes.ofRecipient(found, "mailto");
+  };
+
   /** What a mail says at one of its mailboxes. What all of them need is made once. */
   const reportsOf = (returned: Returned, peer: string) => {
     if (returned.kind === "bounce") {
@@ -61,7 +78,9 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
     let standing: Promise<Standing> | null = null;
     const standingOfSender = () => (standing ??= loops.standingOf(returned.sender, peer));
     return async (mailbox: Mailbox) =>
-      mailbox.kind === "operator" ? [] : complaintReports({ ...known, standingOfSender }, returned, mailbox);
+      mailbox.kind === "operator" || mailbox.kind === "unsubscribe"
+        ? []
+        : complaintReports({ ...known, standingOfSender }, returned, mailbox);
   };
 
   /** null: it could not be read now. */
@@ -91,19 +110,24 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
       if (domain === config.hostname.toLowerCase()) {
         const complaints = complaintsLocal.exec(local);
         if (complaints) return { kind: "complaints", source: complaints[1] ?? null };
+        if (unsubscribeForm.test(local)) return unsubscribeAddress(local);
         if (operatorNames.has(local) && forwarding.open) return { kind: "operator", name: local };
       }
       return returnPath(local, domain);
     },
     async take(mail, mailboxes, { peer, nullSender }) {
       let later = false;
-      const returned = mailboxes.some(({ kind }) => kind !== "operator")
+      const returned = mailboxes.some(({ kind }) => kind !== "operator" && kind !== "unsubscribe")
         ? await read(mail, mailboxes, nullSender)
         : null;
       const reportsAt = returned === null ? null : reportsOf(returned, peer);
       for (const mailbox of mailboxes) {
         if (mailbox.kind === "operator") {
           if (!(await forwarding.forward(mailbox.name, mail))) later = true;
+          continue;
+        }
+        if (mailbox.kind === "unsubscribe") {
+          await unsubscribe(mailbox, nullSender);
           continue;
         }
         const reports = (await reportsAt?.(mailbox)) ?? "later";

@@ -1,4 +1,4 @@
-// The mailboxes to which bounces, complaints and mail to the operator are addressed, and the dependencies of feedback.
+// The mailboxes to which bounces, complaints, unsubscribes and mail to the operator are addressed, and the dependencies of feedback.
 import type { Notices } from "../notifications/notices.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -9,6 +9,7 @@ import type { MessageTokens } from "../mail/message-token.ts";
 import type { Notice } from "../mail/notice.ts";
 import type { ReturnContext, Returned } from "../mail/returned.ts";
 import type { Store } from "../store/store.ts";
+import type { Unsubscribes } from "../tracking/unsubscribes.ts";
 
 /** Where feedback loops send complaints; `fbl+yahoo@…` names the loop. */
 export function complaintsAddress(hostname: string): string {
@@ -17,6 +18,7 @@ export function complaintsAddress(hostname: string): string {
 
 export type Mailbox =
   | { kind: "return_path"; messageKey: number; recipientKey: number }
+  | { kind: "unsubscribe"; messageKey: number; recipientKey: number }
   | { kind: "complaints"; source: string | null }
   | { kind: "operator"; name: string };
 
@@ -30,11 +32,12 @@ export interface MailReaders {
 }
 
 export interface FeedbackDeps extends MailReaders {
-  store: Pick<Store, "sentMessage" | "settleReports">;
+  store: Pick<Store, "sentMessage" | "settleReports" | "reactingRecipient">;
   recorder: Pick<Recorder, "reported" | "complained">;
-  /** Signs return paths, 32 bytes. */
+  /** Signs return paths and the addresses to unsubscribe at, 32 bytes. */
   verpSecret: Uint8Array;
   tokens: Pick<MessageTokens, "read">;
+  unsubscribes: Pick<Unsubscribes, "ofRecipient">;
   /** Proves who sends a complaint. */
   resolver: Pick<Resolver, "txt" | "ptr" | "a" | "aaaa">;
   config: Pick<Config, "hostname" | "operations" | "feedback">;

@@ -5,6 +5,7 @@ import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Backups } from "../backup/backup.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Doctor } from "../doctor/doctor.ts";
 import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { Domains } from "../domains/domains.ts";
 import type { IdMint } from "../ids.ts";
@@ -19,13 +20,17 @@ import type { ShapingRules } from "../queue/shaping-rules.ts";
 import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
+import type { NameCertificates } from "../tls/name-certificates.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Streams } from "./streams.ts";
+import type { TrackingParts } from "./tracking.ts";
 
 export interface HttpDeps {
   config: Config;
   /** null where tls.mode is off. */
   certificates: Certificates | null;
+  /** Those of tracking names. */
+  trackingCertificates: NameCertificates | null;
   store: Store;
   access: Access;
   submission: Submission;
@@ -43,11 +48,13 @@ export interface HttpDeps {
   /** Mail to a mailbox, up to the reply to RCPT; null: as many probes run as may. */
   probe(request: { accountKey: number; pool: string; rcptTo: string; domain: string }): Promise<Probe | null>;
   parsing: Pick<Parsing, "readContent">;
+  tracking: TrackingParts;
   clock: Clock;
   log: Log;
   mint: IdMint;
   /** What GET /v1/status shows; its `ready` decides /readyz. */
   status(): Promise<object>;
+  doctor: Pick<Doctor, "run">;
   /** What Prometheus reads. */
   metrics(): Promise<string>;
 }

@@ -16,10 +16,13 @@ import {
 import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import type { ListenOptions, Socket } from "node:net";
 import type { Clock } from "../clock.ts";
+import type { SecureContext } from "node:tls";
 import type { Certificates } from "../tls/certificates.ts";
+import type { NameCertificates } from "../tls/name-certificates.ts";
 import { createWriteWatch } from "./answers.ts";
 import type { Connections } from "./connections.ts";
 import { createPipelines } from "./pipelines.ts";
+import type { TrackingEndpoints } from "./tracking.ts";
 
 export interface Listener {
   /** Port or path as bound. */
@@ -33,6 +36,10 @@ export interface ListenerDeps {
   clock: Clock;
   /** null on the operator's socket, whose file mode is its limit. */
   connections: Connections | null;
+  /** The certificates of other names than the host's own; null: there are none. */
+  names: NameCertificates | null;
+  /** Answers what is no request to the API; null on the operator's socket. */
+  tracking: TrackingEndpoints | null;
   /** A whole HTTP/1.1 response for a request that never became one. */
   malformed(status: number, ip: string): string;
 }
@@ -60,12 +67,20 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
   const { certificates, clock } = deps;
   const handler = toNodeHandler((request) => deps.app.fetch(request)) as NodeHttp1Handler;
   const server: Server = certificates
-    ? createHttpsServer({ ...limits, ...tlsOptions, ...certificates.current() })
+    ? createHttpsServer({
+        ...limits,
+        ...tlsOptions,
+        ...certificates.current(),
+        SNICallback: (name, callback) => void contextFor(name, certificates, deps.names, callback),
+      })
     : createHttpServer(limits);
   const unsubscribe = certificates?.onChange(() => {
     if (server instanceof HttpsServer)
       server.setSecureContext({ minVersion: tlsOptions.minVersion, ...certificates.current() });
   });
+  const serve = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    if (!deps.tracking || !(await deps.tracking(req, res))) await handler(req, res);
+  };
   const pipelines = createPipelines();
   const writes = createWriteWatch(clock);
   const leaving = new Set<Socket>();
@@ -104,7 +119,7 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
       if (stopping) setImmediate(() => server.closeIdleConnections());
     });
     pipelines.enter(req, res, () => {
-      void Promise.resolve(handler(req, res)).catch(() => res.destroy());
+      void serve(req, res).catch(() => res.destroy());
     });
   };
   server.on("request", onRequest);
@@ -146,6 +161,18 @@ export async function listen(options: ListenOptions, deps: ListenerDeps): Promis
       late.cancel();
     },
   };
+}
+
+/** The context of a tracking name; else, and where it has none that can be used, that of the host's certificate. */
+async function contextFor(
+  name: string,
+  certificates: Certificates,
+  names: NameCertificates | null,
+  callback: (error: Error | null, context?: SecureContext) => void,
+): Promise<void> {
+  const own = name.toLowerCase();
+  const context = names === null || certificates.covers(own) ? null : await names.contextOf(own);
+  callback(null, context ?? undefined);
 }
 
 /** Node's own listener (HTTP, or the TLS handshake before it) runs once the connection has its place. */

@@ -7,6 +7,7 @@ import { backupRoutes } from "./resources/backups.ts";
 import { blacklistRoutes } from "./resources/blacklists.ts";
 import { accountRoutes } from "./resources/accounts.ts";
 import { descriptionRoutes } from "./resources/description.ts";
+import { doctorRoutes } from "./resources/doctor.ts";
 import { domainRoutes } from "./resources/domains.ts";
 import { errorRoutes } from "./resources/errors.ts";
 import { eventRoutes } from "./resources/events.ts";
@@ -51,6 +52,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...errorRoutes(), // GET /errors/{code}
     ...healthRoutes(deps), // /healthz, /readyz; on the socket GET /v1/status
     // The operator's own, on the socket only:
+    ...doctorRoutes(deps), // POST /v1/doctor
     ...metricsRoutes(deps), // GET /metrics; on metrics.listen too
     ...accountRoutes(deps), // GET POST /v1/accounts, GET PATCH DELETE {account}, POST {account}/suspend, resume
     ...ipAssignmentRoutes(deps), // GET POST /v1/ip_assignments, DELETE {ip}

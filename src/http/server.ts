@@ -18,8 +18,9 @@ import { affordableConnections } from "../open-files.ts";
 import { renderProblem } from "./problem.ts";
 import { metricsRoutes } from "./resources/metrics.ts";
 import { allRoutes } from "./routes.ts";
-import { listen, rawResponse, type Listener, type ListenerDeps } from "./listener.ts";
+import { listen, rawResponse, type Listener } from "./listener.ts";
 import { createStreams } from "./streams.ts";
+import { createTrackingEndpoints } from "./tracking.ts";
 
 /** Connections to metrics.listen: a few Prometheus servers ask, and each keeps one. */
 const mostScrapers = 50;
@@ -50,6 +51,17 @@ export function createHttp(deps: HttpDeps): Http {
   let listeners: { name: string; listener: Listener }[] = [];
   let draining = false;
 
+  const transport = certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local";
+  const tracking = createTrackingEndpoints({
+    ...deps.tracking,
+    store,
+    apiHosts: new Set([new URL(config.publicUrl).hostname, config.hostname.toLowerCase(), "localhost"]),
+    trustedProxies,
+    transport,
+    clock,
+    log,
+  });
+
   const appDeps: AppDeps = {
     store,
     access: deps.access,
@@ -63,7 +75,7 @@ export function createHttp(deps: HttpDeps): Http {
     mint: deps.mint,
     publicUrl: config.publicUrl,
     trustedProxies,
-    transport: certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local",
+    transport,
     draining: () => draining,
     maintenance: deps.maintenance,
   };
@@ -108,12 +120,12 @@ export function createHttp(deps: HttpDeps): Http {
     addresses: () => listeners.map(({ name, listener }) => ({ name, address: listener.address() })),
     async start() {
       const routes = allRoutes({ ...deps, streams });
-      const base: Omit<ListenerDeps, "app" | "certificates" | "connections"> = { clock, malformed };
+      const base = { clock, malformed, certificates: null, names: null, tracking: null };
       const app = createApp("public", routes, appDeps);
       draining = false;
       try {
         for (const address of config.http.listen) {
-          const own = { ...base, app, certificates, connections };
+          const own = { ...base, app, certificates, names: deps.trackingCertificates, connections, tracking };
           const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
           listeners.push({ name: "http", listener: await bound });
         }
@@ -123,13 +135,12 @@ export function createHttp(deps: HttpDeps): Http {
           listener: await listenOnSocket(config.socket, {
             ...base,
             app: admin,
-            certificates: null,
             connections: null,
           }),
         });
         const metrics = createApp("admin", metricsRoutes(deps), appDeps);
         for (const address of config.metrics.listen) {
-          const own = { ...base, app: metrics, certificates: null, connections: metricsConnections };
+          const own = { ...base, app: metrics, connections: metricsConnections };
           const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
           listeners.push({ name: "metrics", listener: await bound });
         }

@@ -1,5 +1,6 @@
 // DKIM signatures (RFC 6376, Ed25519 by RFC 8463): relaxed/relaxed, SHA-256, one signature a key.
-// From, Subject and To are oversigned (§5.4.2, §8.15), so that a second one breaks the signature.
+// From, Subject and To are oversigned (§5.4.2, §8.15), so that a second one breaks the signature, and so are
+// List-Unsubscribe and its Post where they are there.
 // The body is hashed once a message (body-hash.ts); what is left is a header's work an attempt, which signing/ does off
 // the loop.
 import { createPrivateKey, generateKeyPair, hash, sign, type KeyObject } from "node:crypto";
@@ -46,6 +47,8 @@ const signedWherePresent = [
   "References",
   "In-Reply-To",
 ];
+/** Signed once more than they are there, where they are: a second one would offer another way out of the list. */
+const oversignedWherePresent = ["List-Unsubscribe", "List-Unsubscribe-Post"];
 const maxCachedKeys = 1_000;
 
 /** Makes a signer with its own bounded cache of parsed keys. An RSA signature blocks its thread for 0.2 to 0.5 ms. */
@@ -95,7 +98,8 @@ function selectFields(fields: HeaderField[]): { names: string[]; canonical: stri
       canonical += `${relaxedField(field.raw.toString("latin1"))}\r\n`;
     }
   }
-  return { names: [...names, ...oversigned], canonical };
+  const again = oversignedWherePresent.filter((name) => byName.has(name.toLowerCase()));
+  return { names: [...names, ...oversigned, ...again], canonical };
 }
 
 /** RFC 6376 §3.4.2, without the final CRLF. Octets as latin1, so that UTF-8 passes unchanged. */

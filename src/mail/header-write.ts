@@ -126,6 +126,12 @@ export function foldField(name: string, value: string): string {
   return fold(name, oneLine(value));
 }
 
+/** `fields`, finished, behind the last one of a section, before its empty line. */
+export function withFieldsAtEnd(section: Buffer, fields: string): Buffer {
+  const end = section.length - 2;
+  return Buffer.concat([section.subarray(0, end), Buffer.from(`${fields}\r\n`, "latin1")]);
+}
+
 /** Breaks before runs of white space, so that unfolding gives the value back and no line is blank. */
 function fold(name: string, value: string): string {
   if (value === "") return `${name}:\r\n`;

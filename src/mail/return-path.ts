@@ -1,13 +1,26 @@
-// The signed return path (VERP): a bounce comes back to an address that names the recipient it is
-// about, and that only this service can create. The two store keys in compact form and 80 bits of
-// HMAC-SHA256 over them, base32 in lower case (RFC 4648 §6): it survives servers that change the
-// case of a local part, and fits its 64 octets (RFC 5321 §4.5.3.1.1) for any pair of keys.
+// Addresses that name one recipient of one message, and that only this service can create: the signed return path (VERP),
+// to which a bounce comes back, and the address to which a recipient writes to unsubscribe (RFC 2369 §3.2). The two store
+// keys in compact form and 80 bits of HMAC-SHA256 over them, base32 in lower case (RFC 4648 §6): it survives servers
+// that change the case of a local part, and fits its 64 octets (RFC 5321 §4.5.3.1.1) for any pair of keys.
 import { createHmac, timingSafeEqual, type KeyObject } from "node:crypto";
 import { base32, fromBase32 } from "./base32.ts";
+import { readVarint, writeVarint } from "./varint.ts";
 
-/** With a plus: greylists take what follows it for an extension, so that a sender they know is known by every token. */
-const prefix = "b+";
+/** What an address is for: one is never taken for another. */
+interface Purpose {
+  /** With a plus: greylists take what follows it for an extension, so that a sender they know is known by every token. */
+  prefix: string;
+  mac: string;
+}
+const returnPath: Purpose = { prefix: "b+", mac: "return-path\0" };
+const unsubscribe: Purpose = { prefix: "u+", mac: "unsubscribe\0" };
+
 const macBytes = 10;
+
+export interface RecipientKeys {
+  messageKey: number;
+  recipientKey: number;
+}
 
 /**
  * Local part of the return path of one recipient of one message. Keys: safe integers, 0 and up. A secret that is a
@@ -18,51 +31,53 @@ export function returnPathLocal(
   messageKey: number,
   recipientKey: number,
 ): string {
-  const keys: number[] = [];
-  writeKey(keys, messageKey);
-  writeKey(keys, recipientKey);
-  const payload = Uint8Array.from(keys);
-  const mac = createHmac("sha256", secret).update("return-path\0").update(payload).digest();
-  return prefix + base32(Buffer.concat([payload, mac.subarray(0, macBytes)]));
+  return localOf(returnPath, secret, messageKey, recipientKey);
 }
 
 /** The keys that a return path names; null for one that we did not make. */
-export function readReturnPathLocal(
+export function readReturnPathLocal(secret: Uint8Array | KeyObject, local: string): RecipientKeys | null {
+  return keysOf(returnPath, secret, local);
+}
+
+/** Local part of the address to which this recipient writes to unsubscribe. */
+export function unsubscribeLocal(
   secret: Uint8Array | KeyObject,
-  local: string,
-): { messageKey: number; recipientKey: number } | null {
+  messageKey: number,
+  recipientKey: number,
+): string {
+  return localOf(unsubscribe, secret, messageKey, recipientKey);
+}
+
+/** The keys that it names; null for one that we did not make. */
+export function readUnsubscribeLocal(secret: Uint8Array | KeyObject, local: string): RecipientKeys | null {
+  return keysOf(unsubscribe, secret, local);
+}
+
+function localOf(
+  { prefix, mac: purpose }: Purpose,
+  secret: Uint8Array | KeyObject,
+  messageKey: number,
+  recipientKey: number,
+): string {
+  const keys: number[] = [];
+  writeVarint(keys, messageKey);
+  writeVarint(keys, recipientKey);
+  const payload = Uint8Array.from(keys);
+  const mac = createHmac("sha256", secret).update(purpose).update(payload).digest();
+  return prefix + base32(Buffer.concat([payload, mac.subarray(0, macBytes)]));
+}
+
+function keysOf(purpose: Purpose, secret: Uint8Array | KeyObject, local: string): RecipientKeys | null {
   if (local.length > 64) return null;
   const given = local.toLowerCase();
-  const bytes = given.startsWith(prefix) ? fromBase32(given.slice(prefix.length)) : null;
+  const bytes = given.startsWith(purpose.prefix) ? fromBase32(given.slice(purpose.prefix.length)) : null;
   if (bytes === null || bytes.length < macBytes + 2) return null;
-  const message = readKey(bytes, 0);
-  const recipient = message && readKey(bytes, message.next);
+  const message = readVarint(bytes, 0);
+  const recipient = message && readVarint(bytes, message.next);
   if (!recipient || recipient.next !== bytes.length - macBytes) return null;
   // One spelling per pair: the whole address is generated again and compared, so no other encoding passes.
-  const made = Buffer.from(returnPathLocal(secret, message.key, recipient.key));
+  const made = Buffer.from(localOf(purpose, secret, message.value, recipient.value));
   const seen = Buffer.from(given);
   if (made.length !== seen.length || !timingSafeEqual(made, seen)) return null;
-  return { messageKey: message.key, recipientKey: recipient.key };
-}
-
-/** Seven bits a byte, the lowest first, the eighth bit says that more follow. */
-function writeKey(into: number[], key: number): void {
-  if (!Number.isSafeInteger(key) || key < 0) throw new Error(`no store key: ${key}`);
-  let rest = key;
-  while (rest >= 128) {
-    into.push((rest % 128) + 128);
-    rest = Math.floor(rest / 128);
-  }
-  into.push(rest);
-}
-
-function readKey(bytes: Uint8Array, from: number): { key: number; next: number } | null {
-  let key = 0;
-  for (let i = 0; i < 8; i++) {
-    const byte = bytes[from + i];
-    if (byte === undefined) return null;
-    key += (byte & 127) * 128 ** i;
-    if (byte < 128) return Number.isSafeInteger(key) ? { key, next: from + i + 1 } : null;
-  }
-  return null;
+  return { messageKey: message.value, recipientKey: recipient.value };
 }

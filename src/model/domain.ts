@@ -25,6 +25,8 @@ export interface SenderDomain {
   checkedAt: number | null;
   /** When a verified domain began to fail; null while it passes. */
   failingSince: number | null;
+  /** Messages may be tracked. */
+  trackingEnabled: boolean;
   /** What is tracked in messages that do not say, once tracking is enabled. */
   trackOpens: boolean;
   trackClicks: boolean;

@@ -1,6 +1,7 @@
 // The queued unit: one recipient of one message, leased to this process, with all that an attempt needs to know
 // (RFC 5321 §3.3: the envelope decides, never the headers).
 import type { ContentRef } from "./content.ts";
+import type { MessageTracking } from "./tracking.ts";
 
 /** All that an attempt needs to know of the message; read once, at acceptance or claim. */
 export interface QueuedMessage {
@@ -32,12 +33,14 @@ export interface QueuedMessage {
   eightBit: boolean;
   /** A header or an address is not ASCII: the receiver must offer SMTPUTF8 (RFC 6531). */
   smtpUtf8: boolean;
+  /** Null: all recipients get the same octets. */
+  tracking: MessageTracking | null;
   /** When it was accepted or, if later, its send_at, the held time added: retries and expiry count from here. */
   queuedAt: number;
 }
 
 /** What a signature is made of, beside the header section. */
-export type Unsigned = Pick<QueuedMessage, "id" | "accountKey" | "signingDomain" | "bodyHash">;
+export type Unsigned = Pick<QueuedMessage, "id" | "accountKey" | "signingDomain" | "bodyHash" | "tracking">;
 
 /** One recipient, leased to this process. */
 export interface Job {

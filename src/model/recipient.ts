@@ -51,4 +51,10 @@ export interface RecipientRecord {
   tls: TlsSummary | null;
   updatedAt: number;
   complainedAt: number | null;
+  /** The first open, and how many there were, machines left out; the same of clicks. */
+  openedAt: number | null;
+  openCount: number;
+  clickedAt: number | null;
+  clickCount: number;
+  unsubscribedAt: number | null;
 }

@@ -121,6 +121,7 @@ export function createNotices(deps: NoticesDeps): Notices {
         headerLength: composed.headerLength + signature.length,
         bodyHash: composed.bodyHash,
         eightBit: composed.smtpUtf8,
+        tracking: null,
         smtpUtf8: composed.smtpUtf8,
         queuedAt: now,
         source: "api",

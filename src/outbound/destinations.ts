@@ -78,14 +78,13 @@ export function createDestinations({
     sourceOf: (family: Family) => Source | null,
   ): Promise<Outcome | Unsent> => {
     const { message } = job;
-    const signature = await messages.signatureOf(message);
-    if (signature === null) return domainGone(job, clock.now());
+    const signed = await messages.of(job);
+    if (signed === null) return domainGone(job, clock.now());
     return delivery.attempt({
       job,
       route,
       mailFrom: `${returnPathLocal(verpKey, message.key, job.key)}@${message.returnPathDomain}`,
-      wire: { signature, sizeBytes: message.content.sizeBytes, open: () => messages.open(message) },
-      ascii: () => messages.ascii(message),
+      ...signed,
       mayFinish,
       source,
       sourceOf,

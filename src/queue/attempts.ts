@@ -43,6 +43,8 @@ export interface AttemptsDeps {
   isPaused(accountKey: number): boolean;
   /** Mail of the scheduled queue gets no attempt (queue-pauses.ts). `provider`: or group of its destination; null: not known yet. */
   isQueuePaused(queueName: string, provider: string | null): boolean;
+  /** A delivery is on disk. */
+  onDelivered?(job: Job): void;
   /** The recipient waits in the store until `dueAt`. */
   onDeferred(job: Job, dueAt: number): void;
   stopping(): boolean;
@@ -117,7 +119,10 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
     let settlement: Settlement | null = null;
     return writes.add({
       call: "settle",
-      run: async () => store.settle((settlement ??= deps.settlementOf(job, outcome, at, group, warmup))),
+      async run() {
+        settlement ??= deps.settlementOf(job, outcome, at, group, warmup);
+        if ((await store.settle(settlement)) && settlement.outcome === "delivered") deps.onDelivered?.(job);
+      },
       tried() {
         const dueAt = settlement?.nextAttemptAt ?? null;
         if (dueAt !== null) deps.onDeferred(job, dueAt);

@@ -21,7 +21,7 @@ import { createWrites } from "./writes.ts";
 
 export interface RunnerDeps extends Pick<
   AttemptsDeps,
-  "settlementOf" | "suppressedSince" | "isPaused" | "isQueuePaused" | "leaseValid"
+  "settlementOf" | "suppressedSince" | "isPaused" | "isQueuePaused" | "leaseValid" | "onDelivered"
 > {
   store: Pick<Store, "scheduledQueues" | "claimDue" | "release" | "takeBackLeases" | "settle">;
   /** Routes a scheduled queue as of now; cheap when it is known. Never rejects for what a network does. */

@@ -49,13 +49,23 @@ const acts = new Map<string, Act>([
   ],
 ]);
 
+/** Those whose mail is delivered and who then do something with it (reactions.ts), and the event of it. */
+export const reactionEvents = {
+  complaint: "message.complained",
+  unsubscribe: "message.unsubscribed",
+  open: "message.opened",
+  click: "message.clicked",
+} as const;
+export type ReactionName = keyof typeof reactionEvents;
+export const reactionNames = Object.keys(reactionEvents) as ReactionName[];
+
 /** True for a recipient that the simulator answers for. */
 export function isSimulated(domain: string): boolean {
   return domain === simulatorDomain;
 }
 
 /** The names that a test message may be sent to at simulator.svc. */
-export const simulatedNames: readonly string[] = ["delivered", ...acts.keys()];
+export const simulatedNames: readonly string[] = ["delivered", ...acts.keys(), ...reactionNames];
 
 /**
  * The outcome of a job that must not leave the machine. `defer@` is deferred at its first attempt and
@@ -70,10 +80,15 @@ export function sandboxOutcome(job: Job, now: number): Outcome {
   return { kind, source: "smtp", reply, classification, trace };
 }
 
+/** The name that a simulated recipient has. */
+export function localPartOf({ rcptTo }: Pick<Job, "rcptTo">): string {
+  return rcptTo.slice(0, rcptTo.lastIndexOf("@")).toLowerCase();
+}
+
 /** null: the mail is taken. */
 function actOf(job: Job): Act | null {
   if (!isSimulated(job.domain)) return null;
-  const act = acts.get(job.rcptTo.slice(0, job.rcptTo.lastIndexOf("@")).toLowerCase()) ?? null;
+  const act = acts.get(localPartOf(job)) ?? null;
   return act?.kind === "deferred" && job.attempt > 1 ? null : act;
 }
 

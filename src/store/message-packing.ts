@@ -79,6 +79,7 @@ export function packMessage(
     tagsJson, storableJson(m.metadataJson), m.ipPool,
     m.source, m.apiKey, sizeBytes, createdAt, sendAt, m.queuedAt, m.signingDomain, m.returnPathDomain, m.headerLength,
     m.eightBit ? 1 : 0, m.smtpUtf8 ? 1 : 0, content.kind, inline ? null : content.name,
+    m.tracking?.opens ? 1 : 0, m.tracking?.clicks ? 1 : 0, m.tracking?.unsubscribe ? 1 : 0,
   ];
   const state = later ? "scheduled" : "queued";
   const dueAt = sendAt ?? createdAt;

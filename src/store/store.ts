@@ -30,6 +30,7 @@ import type { SmtpCredentialStore } from "./interface/smtp-credentials.ts";
 import type { StatisticsStore } from "./interface/statistics.ts";
 import type { SuppressionStore } from "./interface/suppressions.ts";
 import type { TlsResultStore } from "./interface/tls-results.ts";
+import type { TrackingStore } from "./interface/tracking.ts";
 import type { WarmupStore } from "./interface/warmups.ts";
 import type { WebhookStore } from "./interface/webhooks.ts";
 
@@ -64,6 +65,7 @@ export interface Store
     InboxStore,
     StatisticsStore,
     TlsResultStore,
+    TrackingStore,
     ErasureStore,
     RetentionStore,
     EngineStore {

@@ -10,7 +10,7 @@ import type { Pools } from "../pools/pools.ts";
 import { isSimulated, simulatedNames } from "../sandbox/simulator.ts";
 import type { Store } from "../store/store.ts";
 import { refuseProblems, sound, suppressedProblems, type Checked } from "./refusals.ts";
-import type { RecipientRequest } from "./shape.ts";
+import type { RecipientRequest, TrackingRequest } from "./shape.ts";
 import type { Sender } from "./submission.ts";
 
 export interface CheckDeps {
@@ -24,15 +24,15 @@ export interface CheckDeps {
 
 const poolsShown = 20;
 
-/** The domain that signs for `from`, or why it may not send. */
+/** The domain that signs for `from`, or why it may not send; `known`: the domain, whether it may or not. */
 export async function checkSender(
   { domains }: Pick<CheckDeps, "domains">,
   sender: Sender,
   from: Address,
-): Promise<Checked & { domain: SenderDomain | null }> {
+): Promise<Checked & { domain: SenderDomain | null; known: SenderDomain | null }> {
   const found = await domains.senderFor(sender.account.key, from.ascii);
-  if (found.ok) return { ...sound, domain: found.domain };
-  return { ...unverified(from, found.domain), domain: null };
+  if (found.ok) return { ...sound, domain: found.domain, known: found.domain };
+  return { ...unverified(from, found.domain), domain: null, known: found.domain };
 }
 
 /** What must be mended, and the command that looks again: the domain's name is the one to verify, maybe a parent of the sender's. */
@@ -143,4 +143,16 @@ export function checkPool(
   const shown = pools.names(sender.account.key).slice(0, poolsShown).join(", ");
   const issue = `no pool of that name; this account has: ${shown}`;
   return { problems: [{ field: "ip_pool", code: "ip_pool_not_found", issue }], extras: {}, pool };
+}
+
+/** Whether the domain allows it; null: there is none. */
+export function checkTracking(domain: SenderDomain | null, { opens, clicks }: TrackingRequest): Checked {
+  if (domain?.trackingEnabled) return sound;
+  const issue = domain
+    ? `tracking is not enabled for ${domain.name}; run: svc domains update ${domain.name} --tracking on`
+    : "tracking is not enabled for this sender";
+  const problems = [opens, clicks].flatMap((wanted): Problem[] =>
+    wanted?.on ? [{ field: wanted.field, code: "tracking_disabled", issue }] : [],
+  );
+  return problems.length === 0 ? sound : { problems, extras: {} };
 }

@@ -160,11 +160,6 @@ export function readAttachments(attachments: Field<"attachments">, add: Add): Co
   });
 }
 
-export function refuseTracking(wanted: Record<string, boolean | undefined>, add: Add): void {
-  for (const [field, value] of Object.entries(wanted))
-    if (value) add(field, "tracking is not enabled for this domain", "tracking_disabled");
-}
-
 /** A tag that is given twice counts once. */
 export function readTags(tags: string[], add: Add): string[] {
   if (tags.length > most.tags) add("tags", `has ${tags.length} tags; at most ${most.tags}`);

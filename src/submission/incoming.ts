@@ -2,16 +2,22 @@
 // section is rewritten once (RFC 6409 §8), its options are read, and its authors are checked before the body is kept.
 // Its parts are walked through for attachments that a reader's machine would execute.
 import { createHash, type Hash } from "node:crypto";
-import { Refusal } from "../errors.ts";
+import { Refusal, type Problem } from "../errors.ts";
 import type { Address, Mailbox } from "../mail/address.ts";
 import { executableIn } from "../mail/attachment-names.ts";
 import type { HeaderField } from "../mail/header.ts";
 import { partNeeds, type PartNeeds } from "../mail/header-tidy.ts";
+import { foldField, withFieldsAtEnd } from "../mail/header-write.ts";
 import { MailIntake, type IntakeSummary } from "../mail/intake.ts";
+import { listUnsubscribe } from "../mail/list-unsubscribe.ts";
 import { MimeWalk, type MimeVisitor, type Part } from "../mail/mime-walk.ts";
 import { rewriteHeaders, type RewrittenHeaders } from "../mail/submit-headers.ts";
 import type { SenderDomain } from "../model/domain.ts";
+import { checkTracking } from "./checks.ts";
 import { readOptions, type FindPool, type MailOptions } from "./mail-options.ts";
+import { refuseProblems } from "./refusals.ts";
+import type { Unsubscribe } from "./shape.ts";
+import { refuseSecond } from "./tracking.ts";
 
 export interface ReadMail {
   header: RewrittenHeaders;
@@ -127,7 +133,24 @@ async function readHeader(section: Buffer, context: IncomingContext): Promise<Be
   if (!author) throw new Error("rewriteHeaders accepted a mail without an author");
   const options = readOptions(header.svc, now, findPool);
   const domain = await context.check(header.from.map(({ address }) => address));
-  return { header, author, options, domain };
+  refuseProblems([checkTracking(domain, options.tracking)]);
+  return { header: withUnsubscribe(header, options.tracking.unsubscribe), author, options, domain };
+}
+
+/** The fields of a page of the sender's own, which are the same for each recipient. Throws Refusal: it has one already. */
+function withUnsubscribe(header: RewrittenHeaders, unsubscribe: Unsubscribe | null): RewrittenHeaders {
+  const problems: Problem[] = [];
+  const issue = "may not be set beside X-Svc-Unsubscribe, which writes this field";
+  const names = header.fields.map(({ name }) => name);
+  refuseSecond(
+    unsubscribe,
+    names,
+    (field) => void problems.push({ field, code: "validation_failed", issue }),
+  );
+  refuseProblems([{ problems, extras: {} }]);
+  if (unsubscribe === null || unsubscribe === "hosted") return header;
+  const fields = listUnsubscribe(unsubscribe).map(([name, value]) => foldField(name, value));
+  return { ...header, section: withFieldsAtEnd(header.section, fields.join("")) };
 }
 
 /**

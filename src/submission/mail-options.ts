@@ -3,7 +3,8 @@
 import type { Problem } from "../errors.ts";
 import { readMetadata, readSendAt, readTags } from "./fields.ts";
 import { refuseProblems, type Checked } from "./refusals.ts";
-import { readShape, type Add } from "./shape.ts";
+import { readShape, type Add, type Switch, type TrackingRequest, type Unsubscribe } from "./shape.ts";
+import { readUnsubscribe, untracked } from "./tracking.ts";
 
 export interface MailOptions {
   tags: string[];
@@ -11,10 +12,10 @@ export interface MailOptions {
   sendAt: number | null;
   ipPool: string;
   idempotencyKey: string | null;
+  tracking: TrackingRequest;
 }
 
-/** Built together with tracking and the unsubscribe page. */
-const notYet = new Set(["x-svc-track-opens", "x-svc-track-clicks", "x-svc-unsubscribe"]);
+const unsubscribeField = "x-svc-unsubscribe";
 const poolField = "x-svc-ip-pool";
 const idempotencyKey = /^[\x20-\x7e]{1,255}$/;
 
@@ -30,6 +31,7 @@ export function readOptions(fields: Map<string, string>, now: number, findPool: 
     sendAt: null,
     ipPool: "",
     idempotencyKey: null,
+    tracking: { ...untracked },
   };
   const pool = findPool(fields.get(poolField) ?? null);
   options.ipPool = pool.pool ?? "";
@@ -52,9 +54,22 @@ function readOption(options: MailOptions, name: string, value: string, now: numb
   else if (name === "x-svc-idempotency-key") {
     options.idempotencyKey = value;
     if (!idempotencyKey.test(value)) report("", "expected 1 to 255 printable ASCII characters");
-  } else if (!notYet.has(name)) report("", "is not an option here");
-  else if (value.toLowerCase() !== "false")
-    report("", "is not available yet; send without it", "tracking_disabled");
+  } else if (name === "x-svc-track-opens") options.tracking.opens = readSwitchField(name, value, report);
+  else if (name === "x-svc-track-clicks") options.tracking.clicks = readSwitchField(name, value, report);
+  else if (name === unsubscribeField) options.tracking.unsubscribe = readUnsubscribeField(value, report);
+  else report("", "is not an option here");
+}
+
+function readSwitchField(name: string, value: string, report: Add): Switch | null {
+  const lower = value.trim().toLowerCase();
+  if (lower === "true" || lower === "false") return { on: lower === "true", field: fieldName(name) };
+  report("", 'expected "true" or "false"');
+  return null;
+}
+
+function readUnsubscribeField(json: string, report: Add): Unsubscribe | null {
+  const value = parsed(json);
+  return readUnsubscribe(readShape("unsubscribe", value, report), report);
 }
 
 /** `X-Svc-Tags`, as the documentation writes it. */
@@ -70,11 +85,14 @@ function commaList(value: string): string[] {
 }
 
 function jsonStrings(json: string, add: Add): Record<string, string> {
-  let value: unknown = null;
+  return readShape("metadata", parsed(json), () => add("", "expected a JSON object of strings")) ?? {};
+}
+
+/** null, which fits no option, where it is no JSON. */
+function parsed(json: string): unknown {
   try {
-    value = JSON.parse(json);
+    return JSON.parse(json);
   } catch {
-    // null is not an object of strings either
+    return null;
   }
-  return readShape("metadata", value, () => add("", "expected a JSON object of strings")) ?? {};
 }

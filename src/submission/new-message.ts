@@ -9,6 +9,7 @@ import type { FittedContent } from "./rewrap.ts";
 import type { AssignedFields } from "./render.ts";
 import type { MessageRequest } from "./shape.ts";
 import type { Sender } from "./submission.ts";
+import { trackingFor } from "./tracking.ts";
 
 export type Rendered = Composed & { request: MessageRequest };
 
@@ -43,6 +44,7 @@ export function messageOf(
     // Bodies are encoded: only a header can have an octet above 127.
     eightBit: smtpUtf8,
     smtpUtf8,
+    tracking: trackingFor(domain, request.tracking),
     queuedAt: request.sendAt ?? made.now,
     source: "api",
     apiKey: sender.apiKey,
@@ -72,6 +74,7 @@ export function relayedMessageOf(
     bodyHash: fitted.summary.bodyHash,
     eightBit: fitted.summary.eightBit,
     smtpUtf8: has8Bit(header.section) || parts.smtpUtf8,
+    tracking: trackingFor(domain, options.tracking),
     queuedAt: options.sendAt ?? made.now,
     source: "smtp",
     apiKey: sender.apiKey,

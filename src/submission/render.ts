@@ -1,6 +1,7 @@
 // A sound request as the bytes that are stored and sent: composed, with our Received field on top
 // (RFC 5321 §4.4; a REST client's address is not published). The composing itself is mail/compose.ts's.
 import { composeMessage, textFromHtml, type Composed } from "../mail/compose.ts";
+import { listUnsubscribe } from "../mail/list-unsubscribe.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { PutContent } from "../model/content.ts";
 import type { Store } from "../store/store.ts";
@@ -40,7 +41,7 @@ export function render(request: MessageRequest, made: AssignedFields): Composed 
     subject,
     text: html !== null && makesText(request) ? textFromHtml(html) : request.text,
     html,
-    headers,
+    headers: [...headers, ...ownUnsubscribe(request)],
     attachments,
     messageId: made.messageId,
     date: made.now,
@@ -55,6 +56,11 @@ export function render(request: MessageRequest, made: AssignedFields): Composed 
     headerLength: composed.headerLength + received.length,
     sizeBytes: composed.sizeBytes + received.length,
   };
+}
+
+/** The page of a sender is the same for each recipient. */
+function ownUnsubscribe({ tracking: { unsubscribe } }: MessageRequest): [string, string][] {
+  return unsubscribe === null || unsubscribe === "hosted" ? [] : listUnsubscribe(unsubscribe);
 }
 
 /** The message cannot be smaller than this, whatever else it has: no encoding makes a text shorter. */

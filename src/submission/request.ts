@@ -13,7 +13,6 @@ import {
   readSendAt,
   readSubject,
   readTags,
-  refuseTracking,
 } from "./fields.ts";
 import {
   messageFields,
@@ -24,7 +23,9 @@ import {
   type Field,
   type FieldName,
   type MessageRequest,
+  type TrackingRequest,
 } from "./shape.ts";
+import { readSwitch, readUnsubscribe, refuseSecond } from "./tracking.ts";
 
 /** `request` has what was valid (`from` is null if it was not); it may be sent only where `problems` is empty. */
 export interface ReadRequest {
@@ -75,10 +76,6 @@ export function readRequest(json: Record<string, unknown>, now: number): ReadReq
 
   refuseMissing(json, add);
   refuseUnknown(json, add);
-  refuseUnbuilt(take, add);
-  if (Object.hasOwn(json, "unsubscribe"))
-    add("unsubscribe", "is not available yet: set List-Unsubscribe in headers instead");
-
   const from = take("from");
   const request: ReadRequest["request"] = {
     from: from === undefined ? null : readMailbox("from", from, add),
@@ -94,7 +91,12 @@ export function readRequest(json: Record<string, unknown>, now: number): ReadReq
     tags: readTags(take("tags") ?? [], add),
     metadata: readMetadata(take("metadata") ?? {}, add),
     sendAt: readSendAt(take("send_at"), now, add),
+    tracking: readTracking(take, add),
   };
+  const names = request.headers.map(([name]) => name);
+  refuseSecond(request.tracking.unsubscribe, names, (name) =>
+    add(`headers.${name}`, "may not be set beside unsubscribe, which writes this field"),
+  );
   return { request, problems };
 }
 
@@ -114,17 +116,16 @@ function refuseUnknown(json: object, add: Add): void {
     add("", `there are ${unknown.length - mostEntries} more fields that a message does not have`);
 }
 
-function refuseUnbuilt(take: <F extends FieldName>(field: F) => Field<F> | undefined, add: Add): void {
-  const tracking = take("tracking");
-  refuseTracking(
-    {
-      track_opens: take("track_opens"),
-      track_clicks: take("track_clicks"),
-      "tracking.opens": tracking?.opens,
-      "tracking.clicks": tracking?.clicks,
-    },
-    add,
-  );
+function readTracking(
+  take: <F extends FieldName>(field: F) => Field<F> | undefined,
+  add: Add,
+): TrackingRequest {
+  const { opens, clicks } = take("tracking") ?? {};
+  return {
+    opens: readSwitch(["track_opens", "tracking.opens"], take("track_opens"), opens, add),
+    clicks: readSwitch(["track_clicks", "tracking.clicks"], take("track_clicks"), clicks, add),
+    unsubscribe: readUnsubscribe(take("unsubscribe"), add),
+  };
 }
 
 /** `attachments[1]` of `attachments[1].filename`. */

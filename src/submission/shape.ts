@@ -6,6 +6,7 @@ import type { ErrorCode } from "../errors.ts";
 import { shapeWords } from "../errors/zod-messages.ts";
 import type { Mailbox } from "../mail/address.ts";
 import type { ComposeAttachment } from "../mail/compose.ts";
+import type { UnsubscribeLinks } from "../mail/list-unsubscribe.ts";
 import type { RecipientType } from "../model/recipient.ts";
 
 const partyObject = z.strictObject({ email: z.string(), name: z.string().nullish() });
@@ -44,7 +45,10 @@ export const messageFields = {
   track_opens: z.boolean(),
   track_clicks: z.boolean(),
   tracking: z.strictObject({ opens: z.boolean().optional(), clicks: z.boolean().optional() }),
-  unsubscribe: z.unknown(),
+  unsubscribe: z.union(
+    [z.boolean(), z.strictObject({ url: z.string().optional(), mailto: z.string().optional() })],
+    { error: "expected true, or an object with url, mailto or both" },
+  ),
 } as const;
 
 export type FieldName = keyof typeof messageFields;
@@ -162,6 +166,22 @@ export interface RecipientRequest {
   canonical: string;
 }
 
+/** A switch, and the field that sets it. */
+export interface Switch {
+  on: boolean;
+  field: string;
+}
+
+/** `hosted`: the page is ours. */
+export type Unsubscribe = "hosted" | UnsubscribeLinks;
+
+export interface TrackingRequest {
+  /** null: as the domain has it. */
+  opens: Switch | null;
+  clicks: Switch | null;
+  unsubscribe: Unsubscribe | null;
+}
+
 /** The fields, each sound by itself. */
 export interface MessageRequest {
   from: Mailbox;
@@ -178,4 +198,5 @@ export interface MessageRequest {
   metadata: Record<string, string>;
   /** Milliseconds since 1970; null: at once. */
   sendAt: number | null;
+  tracking: TrackingRequest;
 }

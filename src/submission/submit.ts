@@ -22,6 +22,7 @@ import {
   checkPool,
   checkRecipients,
   checkSender,
+  checkTracking,
   recipientRefusal,
   type CheckDeps,
 } from "./checks.ts";
@@ -74,7 +75,8 @@ export function createSubmission(deps: SubmissionDeps): Submission {
     const recipients = await checkRecipients(checkDeps, sender, request.recipients);
     if (recipients.suppressed.length > 0)
       onSuppressed(recipients.suppressed, read, from?.domain?.name ?? null);
-    refuseProblems([{ problems, extras: {} }, from ?? sound, recipients, pool]);
+    const tracking = checkTracking(from?.known ?? null, request.tracking);
+    refuseProblems([{ problems, extras: {} }, from ?? sound, recipients, pool, tracking]);
     const whole = wholeRequest(read);
     if (!whole || !from?.domain || pool.pool === null)
       throw new Error("a request without problems has a sender and a pool");

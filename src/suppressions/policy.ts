@@ -106,6 +106,21 @@ export function complaintSuppression(job: Job, source: string, eventId: string):
   };
 }
 
+/** An unsubscribe, of whatever form; its message may be gone. `of.email`: as the sender wrote it. */
+export function unsubscribeSuppression(
+  of: Pick<NewSuppression, "accountKey" | "canonical" | "email" | "messageId" | "eventId">,
+): NewSuppression {
+  return {
+    ...of,
+    reason: "unsubscribe",
+    source: "recipient",
+    description: null,
+    smtpCode: null,
+    smtpStatus: null,
+    expiresAt: null,
+  };
+}
+
 /** The entry of a hard bounce, in a session or reported. */
 export function bounceEntry(job: Job, reply: OutcomeReply, eventId: string): NewSuppression {
   return {

@@ -11,7 +11,7 @@ import { keepSelfSigned } from "./self-signed.ts";
 
 export interface CertificatesDeps {
   /** `off` has no certificate: it is not called then. */
-  config: Config["tls"];
+  config: Omit<Config["tls"], "trackingCertificates">;
   /** A self-signed pair is kept in its folder `tls`: cert.pem and key.pem. */
   dataDir: string;
   hostname: string;
@@ -46,6 +46,7 @@ export async function openCertificates(deps: CertificatesDeps): Promise<Certific
 
   return {
     current: () => ({ key: pair.key, cert: pair.cert }),
+    covers: (name) => pair.covers(name),
     onChange(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

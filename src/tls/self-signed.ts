@@ -26,10 +26,18 @@ const renewDaysBefore = 30;
 /** The pair in <dataDir>/tls, or a new one in its place. Throws where the folder cannot be written. */
 export async function keepSelfSigned(deps: SelfSignedDeps): Promise<CertificatePair> {
   const folder = join(deps.dataDir, "tls");
+  const names = [...new Set([deps.hostname, "localhost", "127.0.0.1", "::1", ...deps.altNames])];
+  return keepPair(folder, names, deps);
+}
+
+/** The pair of this folder, or a new one for these names in its place. */
+export async function keepPair(
+  folder: string,
+  names: string[],
+  deps: Pick<SelfSignedDeps, "clock" | "log">,
+): Promise<CertificatePair> {
   const certFile = join(folder, "cert.pem");
   const keyFile = join(folder, "key.pem");
-  const names = [...new Set([deps.hostname, "localhost", "127.0.0.1", "::1", ...deps.altNames])];
-
   const kept = await readCertificateFiles(certFile, keyFile).catch(() => null);
   if (kept && isFresh(kept, deps.clock.now()) && names.every((name) => kept.covers(name))) return kept;
 

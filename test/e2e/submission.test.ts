@@ -54,8 +54,8 @@ describe("a session with the relay", () => {
     const client = await open();
     const cases: [string[], RegExp][] = [
       [["X-Svc-Ip-Pool: fast"], /^550 5\.7\.1 X-Svc-Ip-Pool: no pool of that name/],
-      [["X-Svc-Track-Opens: true"], /^550 5\.7\.1 X-Svc-Track-Opens: is not available yet/],
-      [["X-Svc-Unsubscribe: true"], /^550 5\.7\.1 X-Svc-Unsubscribe: is not available yet/],
+      [["X-Svc-Track-Opens: true"], /^550 5\.7\.1 X-Svc-Track-Opens: tracking is not enabled for ok\.test/],
+      [["X-Svc-Unsubscribe: yes"], /^550 5\.6\.0 X-Svc-Unsubscribe: expected true, or an object/],
       [["X-Svc-Send-At: soon"], /^550 5\.6\.0 X-Svc-Send-At: expected a time/],
       [["X-Svc-Metadata: no"], /^550 5\.6\.0 X-Svc-Metadata: expected a JSON object/],
       [["Content-Type: a/b; name=run.exe"], /^550 5\.7\.1 the attachment "run\.exe" has an executable/],

@@ -25,6 +25,7 @@ export function jobOf(change: Partial<Job> = {}, message: Partial<QueuedMessage>
       bodyHash: new Uint8Array(32),
       eightBit: false,
       smtpUtf8: false,
+      tracking: null,
       queuedAt: start - 2500,
       ...message,
     },

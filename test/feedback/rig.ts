@@ -10,6 +10,7 @@ import { readNotice } from "../../src/mail/notice.ts";
 import { readReturned } from "../../src/mail/returned.ts";
 import { returnPathLocal } from "../../src/mail/return-path.ts";
 import type { Job } from "../../src/model/queued-recipient.ts";
+import { createUnsubscribes } from "../../src/tracking/unsubscribes.ts";
 import { accept, mint, newDirectory, newMessage, openSqlite, settlementOf } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 
@@ -57,6 +58,7 @@ export async function feedbackRig() {
       recorder,
       verpSecret: secret,
       tokens,
+      unsubscribes: createUnsubscribes({ store, recorder, clock, log: silentLog }),
       resolver: tableResolver(zone, asked),
       readReturned: async (mail, came) => readReturned(mail, came),
       readNotice: async (mail) => readNotice(mail),

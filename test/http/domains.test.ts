@@ -170,15 +170,14 @@ test("mail keeps the return path that works until the records of the new one are
   expect(back.json["return_path_in_use"]).toBe(`rp2.${name}`);
 });
 
-test("tracking cannot be enabled before there is anything that tracks", async () => {
-  await ask("POST", "/v1/domains", { name });
-  const refused = await ask("PATCH", at(), { tracking: { enabled: true, opens: true } });
-  expect([refused.status, refused.json["code"], issues(refused)]).toEqual([
-    422,
-    "tracking_disabled",
-    ["tracking.enabled tracking_disabled"],
-  ]);
-  expect((await get())["tracking"]).toEqual({ enabled: false, opens: false, clicks: false });
+test("tracking is off at first, and is enabled with its defaults", async () => {
+  const { json } = await ask("POST", "/v1/domains", { name });
+  expect(json["tracking"]).toEqual({ enabled: false, opens: false, clicks: false });
+  const on = await ask("PATCH", at(), { tracking: { enabled: true, opens: true } });
+  expect([on.status, on.json["tracking"]]).toEqual([200, { enabled: true, opens: true, clicks: false }]);
+  expect((await get())["tracking"]).toEqual({ enabled: true, opens: true, clicks: false });
+  const off = await ask("PATCH", at(), { tracking: { enabled: false } });
+  expect(off.json["tracking"]).toEqual({ enabled: false, opens: true, clicks: false });
 });
 
 test.each<[string, (of: string) => object, string[]]>([

@@ -111,8 +111,11 @@ export async function startHttp(
     backups?: Partial<HttpDeps["backups"]>;
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
+    doctor?: HttpDeps["doctor"];
     metrics?: HttpDeps["metrics"];
     certificates?: HttpDeps["certificates"];
+    trackingCertificates?: HttpDeps["trackingCertificates"];
+    tracking?: Partial<HttpDeps["tracking"]>;
   } = {},
 ): Promise<Harness> {
   const clock = options.opened?.clock ?? new ManualClock();
@@ -125,6 +128,7 @@ export async function startHttp(
     options.opened?.store ??
     fake<Store>("store", {
       ...memoryKeys(account),
+      isTrackingName: async () => false,
       async withIdempotency(_request, effect, answer) {
         const result = await effect(store);
         answer(result);
@@ -149,6 +153,7 @@ export async function startHttp(
   const deps: HttpDeps = {
     config: config as Config,
     certificates: options.certificates ?? null,
+    trackingCertificates: options.trackingCertificates ?? null,
     store,
     access,
     submission: fake<Submission>("submission", options.submission ?? {}),
@@ -183,6 +188,13 @@ export async function startHttp(
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
     probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
+    doctor: options.doctor ?? fake<HttpDeps["doctor"]>("doctor", {}),
+    tracking: {
+      tokens: { read: () => null },
+      visits: fake<HttpDeps["tracking"]["visits"]>("visits", {}),
+      unsubscribes: fake<HttpDeps["tracking"]["unsubscribes"]>("unsubscribes", {}),
+      ...options.tracking,
+    },
     metrics: options.metrics ?? (() => Promise.resolve("")),
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,

@@ -50,6 +50,7 @@ async function withTls() {
   let current = await newCertificate();
   const certificates = {
     current: () => current,
+    covers: () => true,
     onChange(listener: () => void) {
       listeners.push(listener);
       return () => undefined;
@@ -249,6 +250,8 @@ test("a socket file that a dead process left is replaced, a living one's is not"
     app: new H3(),
     certificates: null,
     connections: null,
+    tracking: null,
+    names: null,
     clock: first.clock,
     malformed: () => "",
   };

@@ -73,14 +73,14 @@ test.each([
   expect(await verify(Buffer.from((await sign(section, text)) + section + text))).toEqual(both);
 });
 
-test("signs what the reader sees, oversigns From, Subject and To, and leaves the rest alone", async () => {
+test("signs what the reader sees, oversigns From, Subject, To and the ways out of a list, and leaves the rest alone", async () => {
   const [rsa = ""] = (await sign(header, body)).split("DKIM-Signature:").slice(1);
   const tags = rsa.replace(/\s+/g, "");
   expect(tags).toContain("v=1;a=rsa-sha256;c=relaxed/relaxed;d=shop.example;s=r1;t=1795770922;");
   expect(/h=([^;]*);/.exec(tags)?.[1]?.split(":")).toEqual(
     (
       "From Subject To Date Message-ID MIME-Version Content-Type Content-Transfer-Encoding Reply-To " +
-      "List-Unsubscribe List-Unsubscribe-Post From Subject To"
+      "List-Unsubscribe List-Unsubscribe-Post From Subject To List-Unsubscribe List-Unsubscribe-Post"
     ).split(" "),
   );
 });
@@ -88,6 +88,7 @@ test("signs what the reader sees, oversigns From, Subject and To, and leaves the
 test.each([
   ["a second From on top", (mail: string) => `From: boss@bank.test\r\n${mail}`],
   ["a second Subject on top", (mail: string) => `Subject: pay\r\n${mail}`],
+  ["a second List-Unsubscribe on top", (mail: string) => `List-Unsubscribe: <https://x.test/>\r\n${mail}`],
   ["a second To below", (mail: string) => mail.replace("X-Mailer: svc", "To: all@bank.test")],
   ["another unsubscribe link", (mail: string) => mail.replace("shop.example/u", "evil.test/u")],
   ["another body", (mail: string) => mail.replace("Ann", "Bob")],

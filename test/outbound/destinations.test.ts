@@ -47,12 +47,18 @@ function makeRig(
     },
     shaping,
     messages: {
-      signatureOf: async () => signature,
+      of: async ({ message }) =>
+        signature && {
+          wire: {
+            signature,
+            sizeBytes: message.content.sizeBytes,
+            async *open() {
+              yield Buffer.from(`mail ${message.key}`);
+            },
+          },
+          ascii: async () => null,
+        },
       signAhead: ({ id }) => void ahead.push(id),
-      async *open(message) {
-        yield Buffer.from(`mail ${message.key}`);
-      },
-      ascii: async () => null,
     },
     pools: {
       sourcesOf: () => rig.sources,
@@ -267,6 +273,16 @@ describe("a pool with addresses", () => {
     expect((await to()).sourcesOf(6)).toEqual([]);
     rig.families = [6];
     expect((await to()).sources().map(({ address }) => address)).toEqual(["2001:db8::1"]);
+  });
+
+  test("leaves the address to the system where the pool has none, whatever the families: its reverse name is not known beforehand", async () => {
+    const { rig, destinations } = makeRig();
+    for (const families of [[4, 6], [4], [6], null] as const) {
+      rig.families = families === null ? null : [...families];
+      const to = await destinations.destinationOf("1.default/x.test");
+      expect(to.sources().map(({ address }) => address)).toEqual([null]);
+      expect(to.sourcesOf(6)).toEqual(to.sources());
+    }
   });
 
   test("waits for a paused address of the right family, and bounces only where there is none", async () => {

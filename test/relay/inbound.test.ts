@@ -27,7 +27,12 @@ async function start(options: { tls?: boolean; full?: boolean; closed?: boolean 
     certificates:
       options.tls === false
         ? null
-        : { current: () => pair, onChange: () => () => undefined, reload: async () => null },
+        : {
+            current: () => pair,
+            covers: () => true,
+            onChange: () => () => undefined,
+            reload: async () => null,
+          },
     feedback: {
       mailboxOf: async (address) =>
         address.startsWith("b+")

@@ -13,7 +13,17 @@ test("the simulator is one domain and no other", () => {
   expect(isSimulated("simulator.svc")).toBe(true);
   for (const domain of ["x.simulator.svc", "simulator.svc.test", "xsimulator.svc"])
     expect(isSimulated(domain)).toBe(false);
-  expect(simulatedNames).toEqual(["delivered", "bounce", "softbounce", "blocked", "defer"]);
+  expect(simulatedNames).toEqual([
+    "delivered",
+    "bounce",
+    "softbounce",
+    "blocked",
+    "defer",
+    "complaint",
+    "unsubscribe",
+    "open",
+    "click",
+  ]);
 });
 
 describe("each name plays its outcome, every time", () => {

@@ -87,9 +87,9 @@ function scansIn(texts: string[]): string[] {
   return texts.flatMap((sql) => scansOf(sql).map((detail) => `${detail}: ${sql.replace(/\s+/g, " ")}`));
 }
 
-/** Accounts, the addresses of the machine that are theirs, boots, and what the operator paused or limited: there are few, and nothing asks for all of them per message. */
+/** Accounts, the addresses of the machine that are theirs, boots, tracking keys, and what the operator paused or limited: there are few, and nothing asks for all of them per message. */
 const few =
-  /^SCAN (accounts|i|s|boots)\b.*: .*(FROM accounts|ip_assignments|boots)|^SCAN (queue_pauses|shaping_rules): /;
+  /^SCAN (accounts|i|s|boots)\b.*: .*(FROM accounts|ip_assignments|boots)|^SCAN (queue_pauses|shaping_rules|tracking_keys): /;
 
 test("a scan shows as one", () => {
   expect(scansOf("SELECT key FROM messages WHERE subject = ?")).toEqual(["SCAN messages"]);

@@ -18,6 +18,7 @@ import * as messages from "../../src/store/sqlite/schema/messages.ts";
 import * as statistics from "../../src/store/sqlite/schema/statistics.ts";
 import * as suppressions from "../../src/store/sqlite/schema/suppressions.ts";
 import * as tls from "../../src/store/sqlite/schema/tls.ts";
+import * as tracking from "../../src/store/sqlite/schema/tracking.ts";
 import { newDirectory } from "./fixtures.ts";
 
 const tables: SQLiteTable[] = [
@@ -30,6 +31,7 @@ const tables: SQLiteTable[] = [
   statistics,
   suppressions,
   tls,
+  tracking,
 ].flatMap((file) => Object.values(file));
 
 let dataDir: string;

@@ -61,6 +61,7 @@ export function newMessage(wishes: MessageWishes): NewMessage {
       bodyHash: new Uint8Array(32).fill(7),
       eightBit: true,
       smtpUtf8: false,
+      tracking: null,
       queuedAt: Math.max(at, sendAt ?? 0),
     },
     content: wishes.content ?? {

@@ -159,10 +159,7 @@ describe("a value of the wrong type", () => {
     ]);
     expect(rows({ tags: ["x".repeat(129), 5] })).toEqual([`tags[1] ${bad}`, `tags[0] ${bad}`]);
     expect(rows({ metadata: { "": "v", k: 5 } })).toEqual([`metadata.k ${bad}`, `metadata. ${bad}`]);
-    expect(rows({ tracking: { opens: "yes", clicks: true } })).toEqual([
-      `tracking.opens ${bad}`,
-      "tracking.clicks tracking_disabled",
-    ]);
+    expect(rows({ tracking: { opens: "yes", clicks: true } })).toEqual([`tracking.opens ${bad}`]);
   });
 
   test("is described in words: what was expected, and what was found", () => {
@@ -386,22 +383,63 @@ test("a subject has at most 998 characters, not code units", () => {
   expect(rows({ subject: "😊".repeat(999) })).toEqual([`subject ${bad}`]);
 });
 
-describe("what is not built yet", () => {
-  test("tracking is refused in each spelling where it is asked for", () => {
-    expect(rows({ track_opens: true, track_clicks: true, tracking: { opens: true, clicks: true } })).toEqual([
-      "track_opens tracking_disabled",
-      "track_clicks tracking_disabled",
-      "tracking.opens tracking_disabled",
-      "tracking.clicks tracking_disabled",
-    ]);
-    expect(rows({ track_opens: false, track_clicks: false, tracking: { opens: false } })).toEqual([]);
+describe("tracking", () => {
+  const tracking = (over: Record<string, unknown>) => read(over).request.tracking;
+
+  test("is asked for in either spelling, and in both where they agree", () => {
+    const [opens, clicks] = [
+      { on: true, field: "track_opens" },
+      { on: false, field: "tracking.clicks" },
+    ];
+    expect(tracking({})).toEqual({ opens: null, clicks: null, unsubscribe: null });
+    expect(tracking({ track_opens: true, tracking: { clicks: false } })).toMatchObject({ opens, clicks });
+    expect(rows({ track_opens: true, tracking: { opens: true } })).toEqual([]);
+    expect(rows({ track_opens: true, tracking: { opens: false } })).toEqual([`tracking.opens ${bad}`]);
   });
 
-  test("unsubscribe says so, whatever is asked", () => {
-    for (const unsubscribe of [true, false, null, { url: "https://x.test" }])
-      expect(problemsOf({ unsubscribe })).toMatchObject([
-        { field: "unsubscribe", code: bad, issue: expect.stringContaining("not available yet") as string },
-      ]);
+  test("a way to unsubscribe is a page of ours, or an https URL, an address, or both", () => {
+    const unsubscribe = (value: unknown) => tracking({ unsubscribe: value }).unsubscribe;
+    expect([unsubscribe(true), unsubscribe(false)]).toEqual(["hosted", null]);
+    expect(unsubscribe({ url: "https://x.test/u?a=b&c" })).toEqual({
+      url: "https://x.test/u?a=b&c",
+      mailto: null,
+    });
+    expect(unsubscribe({ mailto: "List+u&x@Ok.test" })).toEqual({
+      url: null,
+      mailto: "mailto:List+u%26x@ok.test",
+    });
+    expect(unsubscribe({ mailto: "mailto:u@ok.test?subject=stop" })).toEqual({
+      url: null,
+      mailto: "mailto:u@ok.test?subject=stop",
+    });
+  });
+
+  test.each([
+    ["unsubscribe", "yes"],
+    ["unsubscribe", null],
+    ["unsubscribe", {}],
+    ["unsubscribe.more", { url: "https://x.test/", more: 1 }],
+    ["unsubscribe.url", { url: "http://x.test/" }],
+    ["unsubscribe.url", { url: "https://x.test/ü" }],
+    ["unsubscribe.url", { url: "https://x.test/>\r\nBcc: a@x.test" }],
+    ["unsubscribe.url", { url: "https://x.test/a,b" }],
+    ["unsubscribe.url", { url: `https://x.test/${"x".repeat(900)}` }],
+    ["unsubscribe.mailto", { mailto: "ünder@ok.test" }],
+    ["unsubscribe.mailto", { mailto: "mailto:a@b.test>, <https://x.test/" }],
+  ])("%s is wrong in %j", (field, unsubscribe) => {
+    expect(rows({ unsubscribe })).toEqual([`${field} ${bad}`]);
+  });
+
+  test("List-Unsubscribe of one's own beside it is refused, in any case", () => {
+    const headers = {
+      "list-unsubscribe": "<https://x.test/>",
+      "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+    };
+    expect(rows({ headers })).toEqual([]);
+    expect(rows({ headers, unsubscribe: true })).toEqual([
+      `headers.list-unsubscribe ${bad}`,
+      `headers.List-Unsubscribe-Post ${bad}`,
+    ]);
   });
 });
 
@@ -411,7 +449,7 @@ test("all problems are listed at once, in the order of the fields", () => {
       send_at: "never",
       metadata: { "": "" },
       tags: [""],
-      track_opens: true,
+      unsubscribe: { mailto: "x" },
       attachments: [{ filename: "a.exe", content: "" }],
       headers: { From: "x" },
       html: 1,
@@ -433,10 +471,10 @@ test("all problems are listed at once, in the order of the fields", () => {
     `html ${bad}`,
     `headers.From ${bad}`,
     "attachments[0].filename invalid_attachment",
-    "track_opens tracking_disabled",
     `tags[0] ${bad}`,
     `metadata. ${bad}`,
     `send_at ${bad}`,
+    `unsubscribe.mailto ${bad}`,
     `nonsense ${bad}`,
   ]);
 });

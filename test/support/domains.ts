@@ -3,9 +3,16 @@ import type { SenderDomain } from "../../src/model/domain.ts";
 
 export const asAdded: Pick<
   SenderDomain,
-  "returnPathBefore" | "trackOpens" | "trackClicks" | "trackingDomain" | "allowSubdomains" | "revision"
+  | "returnPathBefore"
+  | "trackingEnabled"
+  | "trackOpens"
+  | "trackClicks"
+  | "trackingDomain"
+  | "allowSubdomains"
+  | "revision"
 > = {
   returnPathBefore: null,
+  trackingEnabled: false,
   trackOpens: false,
   trackClicks: false,
   trackingDomain: null,

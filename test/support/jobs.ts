@@ -22,6 +22,7 @@ export function makeMessage(over: Partial<QueuedMessage> = {}): QueuedMessage {
     bodyHash: new Uint8Array(32),
     eightBit: false,
     smtpUtf8: false,
+    tracking: null,
     queuedAt: 0,
     ...over,
   };

@@ -115,6 +115,7 @@ export async function startRelay(
     },
     certificates: {
       current: () => pair,
+      covers: () => true,
       onChange: (listener) => {
         changed = listener;
         return () => (changed = null);

@@ -8,12 +8,14 @@ import type { Config } from "../../src/config.ts";
 import { silentLog, type Log } from "../../src/log.ts";
 import { openTls } from "../../src/tls/tls.ts";
 
-async function open(tls: Config["tls"], dataDir: string) {
+async function open(given: Omit<Config["tls"], "trackingCertificates">, dataDir: string) {
   const logged: string[] = [];
   const write = (level: string) => (_fields: object, text: string) => void logged.push(`${level}: ${text}`);
   const log: Log = { ...silentLog, info: write("info"), error: write("error") };
+  const tls = { ...given, trackingCertificates: null };
   const config = { tls, dataDir, hostname: "mail.a.test" };
-  return { logged, tls: await openTls({ config, clock: systemClock, log }) };
+  const isTrackingName = () => Promise.resolve(false);
+  return { logged, tls: await openTls({ config, isTrackingName, clock: systemClock, log }) };
 }
 
 function newFolder(): string {

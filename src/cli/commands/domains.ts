@@ -17,6 +17,7 @@ interface KeyFlags {
 interface UpdateFlags {
   returnPath?: string;
   trackingDomain?: string;
+  tracking?: string;
   trackOpens?: string;
   trackClicks?: string;
   subdomains?: string;
@@ -94,6 +95,7 @@ export function register(domains: Command, cli: Cli): void {
     .description("change a domain's settings")
     .option("--return-path <domain>", "return-path domain for bounces, below the domain; none: bounce.DOMAIN")
     .option("--tracking-domain <domain>", "host of tracked links, below the domain; none: remove it")
+    .option("--tracking <on|off>", "whether messages from the domain may be tracked")
     .option("--track-opens <on|off>", "default for messages that do not set it")
     .option("--track-clicks <on|off>", "default for messages that do not set it")
     .option("--subdomains <on|off>", "whether its subdomains may send under it")
@@ -101,7 +103,7 @@ export function register(domains: Command, cli: Cli): void {
       const body = updateOf(flags);
       if (Object.keys(body).length === 0)
         throw usage(
-          "nothing to change: give --return-path, --tracking-domain, --track-opens, --track-clicks or --subdomains",
+          "nothing to change: give --return-path, --tracking, --tracking-domain, --track-opens, --track-clicks or --subdomains",
         );
       const answer = await cli.client.call("PATCH", `/v1/domains/${segment(name)}`, { body });
       if (cli.out.json) return cli.out.body(answer.text);
@@ -212,10 +214,12 @@ function dkimOf(flags: KeyFlags): Record<string, string> {
 }
 
 function updateOf(flags: UpdateFlags): Row {
+  const enabled = switchOf(flags.tracking, "--tracking");
   const opens = switchOf(flags.trackOpens, "--track-opens");
   const clicks = switchOf(flags.trackClicks, "--track-clicks");
   const subdomains = switchOf(flags.subdomains, "--subdomains");
   const tracking = {
+    ...(enabled === null ? {} : { enabled }),
     ...(opens === null ? {} : { opens }),
     ...(clicks === null ? {} : { clicks }),
   };

@@ -57,7 +57,7 @@ export const domainSchema = z
     records: z.array(recordSchema),
     dkim: z.array(dkimSchema),
     tracking: z.strictObject({
-      enabled: z.boolean(),
+      enabled: z.boolean().describe("Whether messages from the domain may be tracked."),
       opens: z.boolean().describe("The default for messages that do not set it."),
       clicks: z.boolean().describe("The default for messages that do not set it."),
     }),
@@ -91,8 +91,8 @@ const dkimView = viewOf(dkimSchema, {
 const domainView = viewOf(domainSchema, {
   records: ({ records }: SenderDomain) => records.map(recordView),
   dkim: ({ dkimKeys }: SenderDomain) => dkimKeys.map(dkimView),
-  tracking: ({ trackOpens, trackClicks }: SenderDomain) => ({
-    enabled: false,
+  tracking: ({ trackingEnabled, trackOpens, trackClicks }: SenderDomain) => ({
+    enabled: trackingEnabled,
     opens: trackOpens,
     clicks: trackClicks,
   }),
@@ -232,12 +232,15 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       path: "/v1/domains/{name}",
       summary: "Update the return path, tracking and subdomains of a domain",
       answers: { 200: domainSchema },
-      refuses: ["resource_not_found", "conflict", "tracking_disabled"],
+      refuses: ["resource_not_found", "conflict"],
       body: changed,
-      problems: ({ tracking }) => Promise.resolve(trackingProblems(tracking)),
       async handle(call) {
         const { tracking } = call.body;
-        const tracked = present({ trackOpens: tracking?.opens, trackClicks: tracking?.clicks });
+        const tracked = present({
+          trackingEnabled: tracking?.enabled,
+          trackOpens: tracking?.opens,
+          trackClicks: tracking?.clicks,
+        });
         const change = { ...changeInput(call.body), ...tracked };
         const domain = await find(call);
         return call.idempotent(
@@ -334,11 +337,4 @@ function simulatorProblems(given: unknown): Problem[] {
   return [
     { field: "name", code: "validation_failed", issue: "belongs to the simulator and cannot send mail" },
   ];
-}
-
-/** It would be a promise that nothing keeps: links and pixels are not rewritten by this version. */
-function trackingProblems(given: unknown): Problem[] {
-  const wanted = typeof given === "object" && given !== null && "enabled" in given && given.enabled === true;
-  const issue = "cannot be true: this server has no tracking host";
-  return wanted ? [{ field: "tracking.enabled", code: "tracking_disabled", issue }] : [];
 }

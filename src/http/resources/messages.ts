@@ -112,11 +112,6 @@ const recipientView = viewOf(recipientSchema, {
   email: ({ to }: RecipientRecord) => to,
   status: ({ state }: RecipientRecord) => state,
   smtp_code: replyCode,
-  opened_at: () => null,
-  open_count: () => 0,
-  clicked_at: () => null,
-  click_count: () => 0,
-  unsubscribed_at: () => null,
 });
 
 const messageView = viewOf(messageSchema, {

@@ -68,7 +68,15 @@ export const messageRequestSchema = z
     track_opens: messageFields.track_opens.meta({ description: "The same as tracking.opens." }).optional(),
     track_clicks: messageFields.track_clicks.meta({ description: "The same as tracking.clicks." }).optional(),
     tracking: messageFields.tracking
-      .meta({ description: "`tracking_disabled`: tracking is off for the domain." })
+      .meta({
+        description: "`tracking_disabled`: tracking is off for the domain. The default is the domain's.",
+      })
+      .optional(),
+    unsubscribe: messageFields.unsubscribe
+      .meta({
+        description:
+          "Adds List-Unsubscribe (RFC 8058). true: the page is this server's; else your own https URL, an address, or both.",
+      })
       .optional(),
   })
   .meta({

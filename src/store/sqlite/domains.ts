@@ -58,6 +58,7 @@ function rowOf<T extends Omit<SenderDomain, "key">>(domain: T) {
     ...domain,
     records: JSON.stringify(domain.records),
     dkimKeys: JSON.stringify(domain.dkimKeys),
+    trackingEnabled: domain.trackingEnabled ? 1 : 0,
     trackOpens: domain.trackOpens ? 1 : 0,
     trackClicks: domain.trackClicks ? 1 : 0,
     allowSubdomains: domain.allowSubdomains ? 1 : 0,
@@ -121,6 +122,9 @@ function createDomainLookups(client: Database) {
     .orderBy(asc(ranked.place), asc(table.checkedAt))
     .limit(mostToCheck)
     .prepare();
+  const trackingName: Statement<[string], object> = client.prepare(
+    "SELECT 1 FROM domains WHERE tracking_domain = ? AND verified_at IS NOT NULL LIMIT 1",
+  );
 
   return {
     domainByName: (accountKey: number, name: string) => domainByName.get({ accountKey, name }) ?? null,
@@ -128,6 +132,7 @@ function createDomainLookups(client: Database) {
     domains: (accountKey: number) => domainsOf.all({ accountKey }),
     domainsToCheck: (pendingBefore: number, othersBefore: number, limit: number) =>
       domainsToCheck.all({ pendingBefore, othersBefore, limit }),
+    isTrackingName: (name: string) => trackingName.get(name) !== undefined,
   };
 }
 
@@ -151,6 +156,7 @@ export const domains = noun({
     listDomains: async (accountKey) => lookups.domains(accountKey),
     domainsToCheck: async (pendingBefore, othersBefore, limit) =>
       lookups.domainsToCheck(pendingBefore, othersBefore, limit),
+    isTrackingName: async (name) => lookups.isTrackingName(name),
     saveDomain: (domain) => write.saveDomain(domain),
     deleteDomain: (accountKey, name) => write.deleteDomain({ accountKey, name }),
   }),

@@ -52,7 +52,8 @@ export function createMessageRows(db: Database) {
   const recipientsOf: Statement<[{ key: number; now: number }], RecipientRow> = db.prepare(
     `SELECT type, to_address AS "to", ${shownState} AS state, attempts, last_attempt_at AS lastAttemptAt, due_at AS nextAttemptAt,
        smtp_code AS smtpCode, smtp_status AS smtpStatus, smtp_response AS smtpResponse, receiving_mta AS receivingMta,
-       sending_ip AS sendingIp, tls, updated_at AS updatedAt, complained_at AS complainedAt
+       sending_ip AS sendingIp, tls, updated_at AS updatedAt, complained_at AS complainedAt, opened_at AS openedAt,
+       open_count AS openCount, clicked_at AS clickedAt, click_count AS clickCount, unsubscribed_at AS unsubscribedAt
      FROM recipients WHERE message_key = @key ORDER BY key`,
   );
   const recordOf = (row: MessageRow, now: number): MessageRecord => {

@@ -242,8 +242,30 @@ CREATE TABLE retention_later (
 `,
 ].join("");
 
+// Tracking: the keys of its tokens, and what recipients did with their mail.
+const tracking = `
+CREATE TABLE tracking_keys (
+  number INTEGER PRIMARY KEY, secret BLOB NOT NULL, created_at INTEGER NOT NULL
+) STRICT;
+ALTER TABLE recipients ADD COLUMN opened_at INTEGER;
+ALTER TABLE recipients ADD COLUMN open_count INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE recipients ADD COLUMN clicked_at INTEGER;
+ALTER TABLE recipients ADD COLUMN click_count INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE recipients ADD COLUMN unsubscribed_at INTEGER;
+ALTER TABLE recipients ADD COLUMN machine_visits INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX domains_tracking ON domains (tracking_domain) WHERE tracking_domain IS NOT NULL;
+`;
+
+// What a message is tracked by, and whether a domain may be.
+const trackedMessages = `
+ALTER TABLE messages ADD COLUMN track_opens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN track_clicks INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN hosted_unsubscribe INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE domains ADD COLUMN tracking_enabled INTEGER NOT NULL DEFAULT 0;
+`;
+
 /** Step n brings the schema from version n to n + 1. Never edited once released; only added to. */
-export const migrations: readonly string[] = [first];
+export const migrations: readonly string[] = [first, tracking, trackedMessages];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */
 export function migrate(db: Database, path: string, steps: readonly string[] = migrations): void {

@@ -31,6 +31,7 @@ import { smtpCredentials } from "./smtp-credentials.ts";
 import { statistics } from "./statistics.ts";
 import { suppressions } from "./suppressions.ts";
 import { tlsResults } from "./tls-results.ts";
+import { tracking } from "./tracking.ts";
 import { warmups } from "./warmups.ts";
 import { webhooks } from "./webhooks.ts";
 
@@ -63,6 +64,7 @@ const nouns = {
   statistics,
   suppressions,
   tlsResults,
+  tracking,
   warmups,
   webhooks,
 };

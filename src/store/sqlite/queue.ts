@@ -8,6 +8,7 @@ import { createIdMint } from "../../ids.ts";
 import type { ContentRef } from "../../model/content.ts";
 import type { Wait } from "../../model/queue.ts";
 import type { Job, QueuedMessage } from "../../model/queued-recipient.ts";
+import { trackingOf } from "../../model/tracking.ts";
 import { everyone } from "../changes.ts";
 import type { QueueStore } from "../interface/queue.ts";
 import { overBoots } from "./boots.ts";
@@ -57,6 +58,9 @@ export interface ClaimedMessage {
   bodyHash: Uint8Array;
   eightBit: number;
   smtpUtf8: number;
+  trackOpens: number;
+  trackClicks: number;
+  hostedUnsubscribe: number;
   queuedAt: number;
 }
 
@@ -77,7 +81,8 @@ export interface Claim {
 export const messageForAttempt = `SELECT key, id, account_key AS accountKey, test, from_address AS "from", signing_domain AS signingDomain,
        return_path_domain AS returnPathDomain, subject, tags AS tagsJson, metadata AS metadataJson, message_id_header AS messageIdHeader,
        ip_pool AS ipPool, size_bytes AS sizeBytes, content_kind AS contentKind, content_name AS contentName, header_length AS headerLength,
-       body_hash AS bodyHash, eight_bit AS eightBit, smtp_utf8 AS smtpUtf8, queued_at AS queuedAt
+       body_hash AS bodyHash, eight_bit AS eightBit, smtp_utf8 AS smtpUtf8, track_opens AS trackOpens, track_clicks AS trackClicks,
+       hosted_unsubscribe AS hostedUnsubscribe, queued_at AS queuedAt
      FROM messages`;
 
 export function createQueueWrites(db: Database) {
@@ -201,10 +206,12 @@ export function jobsOfClaim(found: { recipients: ClaimedRecipient[]; messages: C
 }
 
 export function queuedMessageOf(row: ClaimedMessage): QueuedMessage {
-  const { test, eightBit, smtpUtf8, sizeBytes, contentKind: _kind, contentName: _name, ...rest } = row;
+  const { test, eightBit, smtpUtf8, sizeBytes, contentKind: _kind, contentName: _name, ...others } = row;
+  const { trackOpens, trackClicks, hostedUnsubscribe, ...rest } = others;
+  const tracking = trackingOf(trackOpens !== 0, trackClicks !== 0, hostedUnsubscribe !== 0);
   // Content that is gone shows when it is opened (ContentGone).
   const content = contentRefOf(row) ?? { kind: "inline", id: row.key, sizeBytes };
-  return { ...rest, test: test !== 0, eightBit: eightBit !== 0, smtpUtf8: smtpUtf8 !== 0, content };
+  return { ...rest, test: test !== 0, eightBit: eightBit !== 0, smtpUtf8: smtpUtf8 !== 0, tracking, content };
 }
 
 export const queue = noun({

@@ -22,6 +22,7 @@ import { smtpCredentialContract } from "./smtp-credentials.ts";
 import { suppressionContract } from "./suppressions.ts";
 import { textContract } from "./text.ts";
 import { tlsResultContract } from "./tls-results.ts";
+import { trackingContract } from "./tracking.ts";
 import { warmupContract } from "./warmups.ts";
 import { webhookContract } from "./webhooks.ts";
 import type { OpenStore } from "./opened.ts";
@@ -48,6 +49,7 @@ const contracts = [
   suppressionContract,
   textContract,
   tlsResultContract,
+  trackingContract,
   warmupContract,
   webhookContract,
 ];

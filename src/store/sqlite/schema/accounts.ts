@@ -108,8 +108,15 @@ export const domains = sqliteTable(
     trackingDomain: text("tracking_domain"),
     allowSubdomains: integer("allow_subdomains", { mode: "boolean" }).notNull().default(true),
     revision: integer("revision").notNull().default(0),
+    trackingEnabled: integer("tracking_enabled", { mode: "boolean" }).notNull().default(false),
   },
-  (table) => [unique().on(table.accountKey, table.name), index("domains_checked").on(table.checkedAt)],
+  (table) => [
+    unique().on(table.accountKey, table.name),
+    index("domains_checked").on(table.checkedAt),
+    index("domains_tracking")
+      .on(table.trackingDomain)
+      .where(sql`tracking_domain IS NOT NULL`),
+  ],
 );
 
 /** Messages that a key or account with a quota had accepted on `day`, counted from 1970. */

@@ -37,6 +37,10 @@ export const messages = sqliteTable(
     /** Where the bytes are; null once retention has removed them. `inline`: the row of `content` with the message's key. */
     contentKind: text("content_kind").$type<ContentRef["kind"]>(),
     contentName: text("content_name"),
+    trackOpens: integer("track_opens").notNull().default(0),
+    trackClicks: integer("track_clicks").notNull().default(0),
+    /** List-Unsubscribe of each recipient names our page. */
+    hostedUnsubscribe: integer("hosted_unsubscribe").notNull().default(0),
   },
   (table) => [
     index("messages_time").on(table.accountKey, table.createdAt),
@@ -91,6 +95,14 @@ export const recipients = sqliteTable(
     provider: text("provider"),
     /** Its part of the message's content. */
     shareBytes: integer("share_bytes").notNull().default(0),
+    /** The first and the number of opens and clicks, without those by machines. */
+    openedAt: integer("opened_at"),
+    openCount: integer("open_count").notNull().default(0),
+    clickedAt: integer("clicked_at"),
+    clickCount: integer("click_count").notNull().default(0),
+    unsubscribedAt: integer("unsubscribed_at"),
+    /** 1: a machine has opened the message, 2: one has followed a link; or their sum. */
+    machineVisits: integer("machine_visits").notNull().default(0),
   },
   (table) => [
     index("recipients_message").on(table.messageKey),
