@@ -32,7 +32,7 @@ export interface Backups extends Service, HasJobs {
   last(): LastBackup | null;
   /** When the newest one was begun, of those in `backup.to` at the start and those of this run; null: there is none. */
   newestAt(): number | null;
-  /** Those in `backup.to`, the newest first. */
+  /** Those in `backup.to`, the newest first, a hundred at most. */
   list(): Promise<Backup[]>;
 }
 
@@ -45,6 +45,8 @@ export interface BackupDeps {
   clock: Clock;
   log: Log;
 }
+
+const mostListed = 100;
 
 export function createBackups({ store, config, version, onFailed, clock, log }: BackupDeps): Backups {
   const { dataDir, hostname, backup: options, files: configFiles } = config;
@@ -64,7 +66,7 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
       log.info({ path: backup.path, seconds: secondsOf(state, last) }, "made a backup");
       return backup;
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
+      const text = reasonOf(error, plan.to);
       last = { endedAt: clock.now(), backup: null, error: text };
       log.error({ to: plan.to, detail: text }, "the backup failed");
       throw error;
@@ -88,7 +90,7 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
       await start({ to: options.to, content: "all", scheduled: true }).made;
     } catch (error) {
       if (stopping.signal.aborted) return; // the stop ended it
-      return onFailed(error instanceof Error ? error.message : String(error)); // it is logged above
+      return onFailed(reasonOf(error, options.to)); // it is logged above
     }
     const removed = await removeOld(options.to, options.keep);
     if (removed.length > 0) log.info({ removed }, "removed old backups");
@@ -101,7 +103,7 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
     running: () => running,
     last: () => last,
     newestAt: () => newestAt,
-    list: () => listBackups(options.to),
+    list: async () => (await listBackups(options.to)).slice(0, mostListed),
     async start() {
       const [newest] = await listBackups(options.to);
       if (newest) newestAt = Date.parse(newest.created_at);
@@ -111,6 +113,14 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
       await over;
     },
   };
+}
+
+/** Why it failed; of a folder that the service may not write, what to do. */
+function reasonOf(error: unknown, to: string): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = "code" in error ? error.code : null;
+  if (code !== "EACCES" && code !== "EROFS" && code !== "EPERM") return error.message;
+  return `${error.message}; make it for the user of the service: install -d -o svc -g svc -m 0700 ${to} (and see ReadWritePaths= of the unit)`;
 }
 
 const secondsOf = ({ startedAt }: RunningBackup, { endedAt }: LastBackup): number =>

@@ -147,6 +147,14 @@ test("the daily job keeps the newest of its own, and leaves what was made by han
   expect([later.jobs, later.newestAt()]).toEqual([[], clock.now()]);
 });
 
+test("a folder that the service may not write is named with what to do", async () => {
+  const denied = Object.assign(new Error("EACCES: permission denied"), { code: "EACCES" });
+  const backups = backupsWith({}, () => Promise.reject(denied));
+  backups.begin({ to: null, content: "all" });
+  while (backups.running()) await settle();
+  expect(backups.last()?.error).toContain(`install -d -o svc -g svc -m 0700 ${to}`);
+});
+
 test("the operator is told that the daily backup failed", async () => {
   const backups = backupsWith({ at: "03:30" }, () => Promise.reject(new Error("no room")));
   await backups.jobs[0]?.run();
