@@ -21,6 +21,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { gzipSync } from "node:zlib";
+import { commandsPage, configurationPage } from "./man.ts";
 
 /** Debian's names of what npm calls otherwise. */
 const architectures: Record<string, string> = { amd64: "x64", arm64: "arm64" };
@@ -28,6 +29,8 @@ const architectures: Record<string, string> = { amd64: "x64", arm64: "arm64" };
 const depends = "libc6 (>= 2.34), libstdc++6, libgcc-s1, libatomic1, adduser";
 
 const root = join(import.meta.dirname, "..");
+/** All that the program is to see of the environment of who builds. */
+const path = { PATH: process.env["PATH"] };
 const out = join(import.meta.dirname, "out");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
   version: string;
@@ -39,7 +42,7 @@ const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) a
   packages: Record<string, { version: string; integrity: string }>;
 };
 
-function build(architecture: string): void {
+async function build(architecture: string): Promise<void> {
   const npmName = architectures[architecture];
   if (npmName === undefined)
     throw new Error(
@@ -50,6 +53,7 @@ function build(architecture: string): void {
   program(tree, npmName);
   system(tree);
   documentation(tree);
+  await manual(tree);
   control(tree, architecture);
   setModes(tree);
   const file = join(out, `svc-mail_${version}_${architecture}.deb`);
@@ -116,10 +120,7 @@ function system(tree: string): void {
     fish: "usr/share/fish/vendor_completions.d/svc.fish",
   };
   for (const [shell, file] of Object.entries(shells))
-    write(
-      join(tree, file),
-      execFileSync(join(root, "bin/svc"), ["completion", shell], { env: { PATH: process.env["PATH"] } }),
-    );
+    write(join(tree, file), execFileSync(join(root, "bin/svc"), ["completion", shell], { env: path }));
 }
 
 function documentation(tree: string): void {
@@ -132,6 +133,16 @@ function documentation(tree: string): void {
   for (const name of ["grafana.json", "prometheus-alerts.yaml"])
     copy(join(import.meta.dirname, name), join(folder, "packaging", name));
   write(join(folder, "copyright"), copyright());
+}
+
+async function manual(tree: string): Promise<void> {
+  const help = execFileSync(join(root, "bin/svc"), ["--help"], { env: path, encoding: "utf8" });
+  const texts = {
+    "man1/svc.1": await commandsPage(manifest.version, help),
+    "man5/svc.yaml.5": configurationPage(manifest.version),
+  };
+  for (const [file, text] of Object.entries(texts))
+    write(join(tree, "usr/share/man", `${file}.gz`), gzipSync(text, { level: 9 }));
 }
 
 /** What a version changes stands in CHANGELOG.md, which is beside it. */
@@ -240,4 +251,4 @@ function write(file: string, content: string | Buffer): void {
 }
 
 const wanted = process.argv.slice(2);
-for (const architecture of wanted.length > 0 ? wanted : Object.keys(architectures)) build(architecture);
+for (const architecture of wanted.length > 0 ? wanted : Object.keys(architectures)) await build(architecture);
