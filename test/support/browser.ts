@@ -26,10 +26,21 @@ interface Message {
   result?: { result?: { value?: unknown } };
 }
 
-/** Opens the page and waits until `shown` stands on it. Any certificate is taken. */
-export async function visit(url: string, shown: string): Promise<Visit> {
+/** A click on the first thing that the selector names, after which `shown` stands on the page. */
+export interface Step {
+  press: string;
+  shown: string;
+}
+
+/** Opens the page, waits until `shown` stands on it, then does each step. Any certificate is taken. */
+export async function visit(
+  url: string,
+  shown: string,
+  { steps = [], userAgent }: { steps?: Step[]; userAgent?: string } = {},
+): Promise<Visit> {
   const profile = mkdtempSync(join(tmpdir(), "svc-chromium-"));
   const options = ["--headless", "--no-sandbox", "--disable-gpu", "--ignore-certificate-errors"];
+  if (userAgent !== undefined) options.push(`--user-agent=${userAgent}`);
   const own = [`--user-data-dir=${profile}`, "--remote-debugging-port=0", "about:blank"];
   const browser = spawn("chromium", [...options, ...own], { stdio: "ignore" });
   try {
@@ -45,7 +56,7 @@ export async function visit(url: string, shown: string): Promise<Visit> {
     }[];
     const page = pages.find(({ type }) => type === "page");
     if (!page) throw new Error("the browser has no page");
-    return await watch(page.webSocketDebuggerUrl, url, shown);
+    return await watch(page.webSocketDebuggerUrl, url, shown, steps);
   } finally {
     const gone = new Promise((resolve) => browser.once("exit", resolve));
     browser.kill();
@@ -54,7 +65,7 @@ export async function visit(url: string, shown: string): Promise<Visit> {
   }
 }
 
-async function watch(socketUrl: string, url: string, shown: string): Promise<Visit> {
+async function watch(socketUrl: string, url: string, first: string, steps: Step[]): Promise<Visit> {
   const socket = new WebSocket(socketUrl);
   const found: Visit = { requests: [], complaints: [], text: "" };
   const answers = new Map<number, (message: Message) => void>();
@@ -80,18 +91,27 @@ async function watch(socketUrl: string, url: string, shown: string): Promise<Vis
     const value = answer.result?.result?.value;
     return typeof value === "string" ? value : "";
   };
-  await eventually(
-    async () => {
-      found.text = await read();
-      return found.text.includes(shown);
-    },
-    20_000,
-    `"${shown}" on the page`,
-  ).catch((error: unknown) => {
-    throw new Error(
-      `${String(error)}; ${found.complaints.join("; ")}; the page: ${found.text.slice(0, 500)}`,
-    );
-  });
+  const shows = (shown: string): Promise<unknown> =>
+    eventually(
+      async () => {
+        found.text = await read();
+        return found.text.includes(shown);
+      },
+      20_000,
+      `"${shown}" on the page`,
+    ).catch((error: unknown) => {
+      throw new Error(
+        `${String(error)}; ${found.complaints.join("; ")}; the page: ${found.text.slice(0, 500)}`,
+      );
+    });
+  await shows(first);
+  for (const { press, shown } of steps) {
+    await call("Runtime.evaluate", {
+      expression: `document.querySelector(${JSON.stringify(press)}).click()`,
+      userGesture: true,
+    });
+    await shows(shown);
+  }
   socket.close();
   return found;
 }
