@@ -18,6 +18,7 @@ export default defineConfig({
     svc: "bin/svc.ts",
     "writer-thread": "src/store/sqlite/writer-thread.ts",
     "reader-thread": "src/store/sqlite/reader-thread.ts",
+    "backup-thread": "src/store/sqlite/backup-thread.ts",
     "signing-thread": "src/signing/signing-thread.ts",
     "parsing-thread": "src/parsing/parsing-thread.ts",
     "large-body-thread": "src/http/large-body-thread.ts",

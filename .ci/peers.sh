@@ -4,7 +4,7 @@
 # servers exclude one another; Haraka from npm into that folder. Prints that folder.
 set -euo pipefail
 peers=${SVC_PEERS_DIR:-/var/tmp/svc-peers}
-wanted=(systemd zsh fish postfix postgrey swaks libnet-ssleay-perl opendkim-tools libmail-dkim-perl python3-dkim python3-nacl openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium rbldnsd)
+wanted=(systemd zsh fish postfix postgrey swaks libnet-ssleay-perl opendkim-tools libmail-dkim-perl python3-dkim python3-nacl openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium rbldnsd debootstrap)
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
@@ -32,6 +32,16 @@ unpack() {
 }
 [ -x "$peers/opensmtpd/usr/sbin/smtpd" ] || unpack opensmtpd opensmtpd
 [ -x "$peers/exim/usr/sbin/exim4" ] || unpack exim4-daemon-light exim
+# A fresh Debian, into which test/peers/deb.test.ts installs the package.
+debian=$peers/debian-root.tar
+if [ ! -e "$debian" ]; then
+  root=$(mktemp -d "$peers/debian-XXXXXX")
+  debootstrap --variant=minbase --include=adduser,libatomic1 bookworm "$root" http://deb.debian.org/debian >"$root.log" 2>&1 ||
+    { tail -20 "$root.log" >&2; exit 1; }
+  tar -C "$root" --exclude=./var/cache/apt/archives/*.deb --exclude=./var/lib/apt/lists/* -cf "$debian.new" .
+  mv "$debian.new" "$debian"
+  rm -rf "$root" "$root.log"
+fi
 bash "$(dirname "$0")/haraka.sh" "$peers/haraka" --omit=optional
 # What the packages would have made. Exim: its user, and the place of its configuration, on which tests mount theirs.
 mkdir -p /etc/exim4

@@ -12,10 +12,11 @@ if (found < oldest) {
 } else {
   const { main } = await import("../src/cli/main.ts");
   process.exitCode = await main(process.argv, async () => {
-    const [{ serve }, { initialise }] = await Promise.all([
+    const [{ serve }, { initialise }, { backupOffline, restore }] = await Promise.all([
       import("../src/daemon.ts"),
       import("../src/setup.ts"),
+      import("../src/offline.ts"),
     ]);
-    return { serve, initialise };
+    return { serve, initialise, backupOffline, restore };
   });
 }

@@ -15,6 +15,7 @@ import { options, optionNotes, optionPaths, type OptionPath } from "../src/confi
 import { placesOf } from "../src/config/places.ts";
 import { errorCatalog } from "../src/errors.ts";
 import { eventCatalog, eventTypes, type EventType } from "../src/events/catalog.ts";
+import { checks } from "../src/doctor/doctor.ts";
 import type { EventEntry } from "../src/events/entry.ts";
 import { builtInZones } from "../src/dnsbl/zones.ts";
 import { envelopeSchema } from "../src/events/envelope.ts";
@@ -58,6 +59,7 @@ export const pages = [
   "retention",
   "operations",
   "metrics",
+  "backup",
   "moving-in",
 ] as const;
 
@@ -192,6 +194,15 @@ function simulatorTable(): string {
 
 function feedbackLoopList(): string {
   return `${codes([...feedbackLoopDomains].toSorted())}`;
+}
+
+// The doctor
+
+function checkTable(): string {
+  return table(
+    ["check", "what is right"],
+    checks.map(({ id, about }) => [code(id), about]),
+  );
 }
 
 // Metrics
@@ -461,6 +472,7 @@ const tables: Record<string, () => string | Promise<string>> = {
   "shaping groups": shapingTable,
   "warm-up caps": warmupTable,
   blocklists: blocklistTable,
+  "doctor checks": checkTable,
   metrics: metricTable,
   scopes: scopeTable,
   endpoints: endpointTable,

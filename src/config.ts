@@ -3,6 +3,7 @@
 // are in config/options.ts; here is the only place that reads files and the environment for them.
 // Every fault is reported at once; a configuration with a fault is not used.
 import { hostname as systemName } from "node:os";
+import { join } from "node:path";
 import { parse as parseYaml } from "yaml";
 import { crossChecks, fileFaults, type Read } from "./config/checks.ts";
 import { derive, type Derived } from "./config/derived.ts";
@@ -41,13 +42,16 @@ export interface SmartHost extends Omit<Derived["outbound"]["smartHost"], "host"
 export type OutboundConfig = Omit<Derived["outbound"], "smartHost"> & { smartHost: SmartHost | null };
 
 /** The options (config/options.ts) by section, and what is derived from them and from the machine. */
-export interface Config extends Omit<Derived, "publicUrl" | "tls" | "outbound"> {
+export interface Config extends Omit<Derived, "publicUrl" | "tls" | "outbound" | "backup"> {
   /** Base address without a trailing slash, e.g. `https://mail.acme.example`. */
   publicUrl: string;
   /** Path of the admin socket. */
   socket: string;
   tls: Omit<Derived["tls"], "mode"> & { mode: ListenerTlsMode };
   outbound: OutboundConfig;
+  backup: Omit<Derived["backup"], "to"> & { to: string };
+  /** The files that were read. */
+  files: string[];
   /** `serve --dev`: nothing leaves the machine, every mail is caught in the local inbox. */
   dev: boolean;
 }
@@ -152,7 +156,13 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
     };
   }
   return {
-    config: assemble(all, { socket: socket.path, password: login, dev: sources.dev }),
+    config: assemble(all, {
+      socket: socket.path,
+      password: login,
+      dev: sources.dev,
+      backups: sources.places.backups,
+      files: sources.files,
+    }),
     files: sources.files,
     sourceOf: (path) => given(path)?.source ?? null,
   };
@@ -231,7 +241,7 @@ function passwordOf(env: Environment, file: string | null, readFile: ReadFile): 
 
 function assemble(
   value: OptionValues,
-  given: { socket: string; password: string | null; dev: boolean },
+  given: { socket: string; password: string | null; dev: boolean; backups: string | null; files: string[] },
 ): Config {
   const derived = derive(value);
   const { tls, outbound, http } = derived;
@@ -244,6 +254,11 @@ function assemble(
       ...outbound,
       smartHost: host === null ? null : { ...smartHost, host, password: given.password },
     },
+    backup: {
+      ...derived.backup,
+      to: derived.backup.to ?? given.backups ?? join(derived.dataDir, "backups"),
+    },
+    files: given.files,
     socket: given.socket,
     dev: given.dev,
   };

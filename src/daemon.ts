@@ -2,6 +2,7 @@
 // that imports all modules, and has no rule and no text of theirs. Where two modules need each other, one offers a hook
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
 import { createAccess } from "./access/access.ts";
+import { createBackups } from "./backup/backup.ts";
 import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
@@ -9,6 +10,8 @@ import { localAddresses, portsOf } from "./delivery/local-addresses.ts";
 import { createTrust } from "./delivery/trust.ts";
 import { createProbe } from "./delivery/probe.ts";
 import { createDelivery } from "./delivery/smtp-delivery.ts";
+import { createDoctor } from "./doctor/doctor.ts";
+import { createWorld } from "./doctor/world.ts";
 import { createDnsbl } from "./dnsbl/dnsbl.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createRecorder } from "./events/record.ts";
@@ -25,10 +28,12 @@ import { createMetrics } from "./metrics/metrics.ts";
 import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
+import { notifyBackupFailed } from "./notifications/backup-notice.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
 import { notifyListings } from "./notifications/listing-notice.ts";
 import { createNotices } from "./notifications/notices.ts";
+import { notifyDoctor } from "./notifications/doctor-notice.ts";
 import { notifyAccountPaused } from "./notifications/pause-notice.ts";
 import { notifyPoolProblem } from "./notifications/pool-notice.ts";
 import { createDestinations } from "./outbound/destinations.ts";
@@ -369,11 +374,37 @@ async function build({
     clock,
     log: log.component("retention"),
   });
+  const backups = createBackups({
+    store,
+    config,
+    version: __VERSION__,
+    onFailed: (error) => void notifyBackupFailed(notices, error),
+    clock,
+    log: log.component("backup"),
+  });
   const nxdomainRecheck = createNxdomainRecheck({
     store,
     resolver: resolver.uncached,
     clock,
     log: log.component("suppressions"),
+  });
+  const doctor = createDoctor({
+    world: createWorld({
+      config,
+      store,
+      resolver: resolver.uncached,
+      pools,
+      dnsbl,
+      certificate: () => certificates?.current().cert ?? null,
+      lastBackupAt: async () => {
+        const [newest] = await backups.list();
+        return newest === undefined ? null : Date.parse(newest.created_at);
+      },
+      clock,
+    }),
+    onChanged: (changed) => void notifyDoctor(notices, changed),
+    clock,
+    log: log.component("doctor"),
   });
   const jobs = createJobs(
     [
@@ -381,6 +412,7 @@ async function build({
       tls,
       nxdomainRecheck,
       retention,
+      backups,
       createStatsFold(store),
       guard,
       sendingPause,
@@ -388,6 +420,7 @@ async function build({
       dnsbl,
       tlsResults,
       tlsReports,
+      doctor,
       trackingKeys,
     ],
     clock,
@@ -468,6 +501,7 @@ async function build({
     parsing,
     tracking: { tokens: trackingTokens, visits, unsubscribes },
     maintenance,
+    backups,
     guard,
     clock,
     log: log.component("http"),
@@ -484,6 +518,7 @@ async function build({
       listeners: addresses,
       jobs: jobs.states,
     }),
+    doctor,
     metrics: metrics.text,
   });
   listeners.push(http, ...(relay ? [relay] : []), inbound);
@@ -507,7 +542,7 @@ async function build({
   return {
     layers: [
       [boot, outside, pools, dnsbl, queuePauses, access.security, visits],
-      [webhooks, sendingPause, runner, retention, jobs, ...(relay ? [relay] : []), inbound, http],
+      [webhooks, sendingPause, runner, retention, backups, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {
       addresses,

@@ -7,9 +7,14 @@ const usualLimit = 1024;
 
 /** At most `wanted`, at most `share` (0 to 1) of the open files that the process may have. */
 export function affordableConnections(wanted: number, share: number, limits = readLimits()): number {
+  return Math.min(wanted, Math.floor(openFilesLimit(limits) * share));
+}
+
+/** How many files the process may open; Infinity: as many as it likes. */
+export function openFilesLimit(limits = readLimits()): number {
   const [, soft = ""] = /^Max open files\s+(\S+)/m.exec(limits) ?? [];
   const files = soft === "unlimited" ? Infinity : Number.parseInt(soft, 10);
-  return Math.min(wanted, Math.floor((Number.isNaN(files) ? usualLimit : files) * share));
+  return Number.isNaN(files) ? usualLimit : files;
 }
 
 function readLimits(): string {

@@ -1,11 +1,13 @@
 // What `svc init` makes in the store, without a running daemon: the first admin key and SMTP login of the default account,
 // and its first domain. Also what the store and the domains need to be opened, which the daemon shares.
-import { writeSync } from "node:fs";
+import { readdirSync, writeSync } from "node:fs";
 import { isIP } from "node:net";
+import { join } from "node:path";
 import { createAccess } from "./access/access.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { createResolver, type CachingResolver } from "./dns/resolve.ts";
+import type { Resolver } from "./dns/resolver.ts";
 import { createDomains } from "./domains/manage.ts";
 import { createIdMint } from "./ids.ts";
 import type { Log } from "./log.ts";
@@ -13,14 +15,22 @@ import { defaultAccount } from "./model/account.ts";
 import type { AuditEntry } from "./model/audit.ts";
 import type { SenderDomain } from "./model/domain.ts";
 import { theNode } from "./model/node.ts";
+import { handToOwner } from "./owner.ts";
+import { lookUpPtr, recordsOf } from "./pools/ptr.ts";
 import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 
 /** `svc init`: what a first start needs, made without a running daemon. */
-export async function initialise(options: { config: Config; log: Log; domain: string | null }): Promise<{
+export async function initialise(options: {
+  config: Config;
+  log: Log;
+  domain: string | null;
+  checkNetwork: boolean;
+}): Promise<{
   adminKey: string;
   smtp: { username: string; password: string };
   domain: SenderDomain | null;
+  remarks: string[];
 }> {
   const { config, log } = options;
   const clock = systemClock;
@@ -58,11 +68,37 @@ export async function initialise(options: { config: Config; log: Log; domain: st
       auditOf("keys.create", account.key, key.key.id, clock.now()),
       auditOf("smtp_credentials.create", account.key, smtp.credential.id, clock.now()),
     ]);
-    return { adminKey: key.value, smtp: { username: smtp.username, password: smtp.password }, domain };
+    const remarks = options.checkNetwork ? await hostRemarks(resolver, config.hostname) : [];
+    const login = { username: smtp.username, password: smtp.password };
+    return { adminKey: key.value, smtp: login, domain, remarks };
   } finally {
     resolver.stop();
     await store.close();
+    handToOwner(
+      config.dataDir,
+      readdirSync(config.dataDir).map((name) => join(config.dataDir, name)),
+    );
   }
+}
+
+/** What receivers would hold against the host name: no address, or one whose reverse name is another. */
+async function hostRemarks(resolver: Resolver, hostname: string): Promise<string[]> {
+  const answers = await Promise.all([resolver.a(hostname), resolver.aaaa(hostname)]);
+  if (answers.some(({ kind }) => kind === "failed"))
+    return [`The DNS does not answer for ${hostname}: whether it has an address is not known.`];
+  const addresses = answers.flatMap(recordsOf);
+  if (addresses.length === 0)
+    return [`${hostname} has no address in the DNS: receivers distrust it. Publish an A or AAAA record.`];
+  const looks = await Promise.all(
+    addresses.map(async (address) => ({ address, look: await lookUpPtr(resolver, address, hostname) })),
+  );
+  return looks.flatMap(({ address, look }) =>
+    look?.ptrOk === false
+      ? [
+          `The reverse name of ${address} is ${look.ptr ?? "not set"}: have your provider set it to ${hostname}.`,
+        ]
+      : [],
+  );
 }
 
 /** What `svc init` does, as an entry of the audit log. */

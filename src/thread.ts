@@ -3,7 +3,12 @@
 import { Worker, type ResourceLimits } from "node:worker_threads";
 
 export type ThreadName =
-  "writer-thread" | "reader-thread" | "signing-thread" | "parsing-thread" | "large-body-thread";
+  | "writer-thread"
+  | "reader-thread"
+  | "backup-thread"
+  | "signing-thread"
+  | "parsing-thread"
+  | "large-body-thread";
 
 export interface ThreadHandlers<Report> {
   onReport(report: Report): void;

@@ -18,6 +18,7 @@ const table: Record<string, string> = {
   ids: "",
   model: "",
   "open-files": "",
+  owner: "",
   service: "",
   thread: "",
   "unsafe-text": "",
@@ -29,7 +30,7 @@ const table: Record<string, string> = {
   mail: "model",
   config: "mail model word-list",
   // What stands on the machine.
-  store: "clock cursor fairness ids log model thread",
+  store: "clock cursor fairness ids log model owner thread",
   dns: "clock fairness log mail model",
   tls: "clock config log service",
   signing: "log mail thread",
@@ -44,6 +45,7 @@ const table: Record<string, string> = {
   stats: "clock cursor errors model service store",
   https: "clock dns fairness",
   "mta-sts": "clock dns fairness https log mail model store",
+  doctor: "clock config dns dnsbl errors log model open-files pools service store",
   tracking: "access clock events fairness ids log mail model service store suppressions",
   // What is done with mail.
   "sending-pause": "clock config errors log model service store",
@@ -53,26 +55,28 @@ const table: Record<string, string> = {
   outbound: "clock delivery fairness log mail model parsing pools queue sandbox store tracking",
   submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
   webhooks: "clock config dns errors events fairness log model service store",
-  notifications: "clock config dnsbl domains ids log mail model pools store submission webhooks",
-  "tls-reports": "clock dns https log mail model notifications service store",
+  notifications: "clock config dnsbl doctor domains ids log mail model pools store submission webhooks",
+  "tls-reports": "clock dns fairness https log mail model notifications service store",
   feedback: "access clock config dns events log mail model notifications store suppressions tracking",
   // What keeps the appliance running.
   retention: "clock config log model service store",
   maintenance: "clock errors model store",
+  backup: "clock config errors log model service store",
   metrics: "clock model store",
   status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
-  http: "access clock config csv dns dnsbl domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
+  http: "access backup clock config csv dns dnsbl doctor domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
-  cli: "access clock config csv log mail model suppressions unsafe-text word-list",
+  cli: "access backup clock config csv doctor log mail model suppressions unsafe-text word-list",
   // The composition.
   boot: "clock log service store",
   jobs: "clock log service",
-  setup: "access clock config dns domains ids log model store",
+  setup: "access clock config dns domains ids log model owner pools store",
+  offline: "backup clock config ids log model setup store",
   daemon:
-    "access boot clock config delivery dnsbl domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
-  bin: "cli daemon setup",
+    "access backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
+  bin: "cli daemon offline setup",
 };
 
 /** The modules that import each package. Pure functions of nodemailer are mail's. */
@@ -154,12 +158,14 @@ test("a row of the table names only rows above it", () => {
   expect(upwards).toEqual([]);
 });
 
-test("other modules import only store.ts of the store; daemon.ts and setup.ts, which choose the engine, open it", () => {
+test("other modules import only store.ts of the store; daemon.ts, setup.ts and offline.ts, which choose the engine, open it", () => {
   const inner = between
     .filter(({ target }) => moduleOf(target) === "store" && name(target) !== "src/store/store.ts")
     .map(({ file, target }) => `${name(file)} -> ${name(target)}`);
   expect(inner.toSorted()).toEqual([
     "src/daemon.ts -> src/store/sqlite/sqlite-store.ts",
+    "src/offline.ts -> src/store/sqlite/restore.ts",
+    "src/offline.ts -> src/store/sqlite/sqlite-store.ts",
     "src/setup.ts -> src/store/sqlite/sqlite-store.ts",
   ]);
 });

@@ -213,7 +213,13 @@ test.each([
   ["retention: {content: 3}", "retention.content: found 3, expected a span from 0s to 3650d"],
   ["retention: {messages: 0}", "retention.messages: found 0, expected a span from 1d to 3650d"],
   ["retention: {events: 23h}", 'retention.events: found "23h", expected a span from 1d to 3650d'],
-  ["backup: {at: x}", "backup: found a key that is not available in this version yet, expected no such key"],
+  ["backup: {at: x}", 'backup.at: found "x", expected a time of day such as 03:30'],
+  ["backup: {at: 24:00}", 'backup.at: found "24:00", expected a time of day'],
+  ["backup: {keep: 0}", "backup.keep: found 0, expected a whole number from 1"],
+  [
+    "tracking: {url: x}",
+    "tracking: found a key that is not available in this version yet, expected no such key",
+  ],
   ["operations: {email: nobody}", "operations.email: found"],
   ["tls: {mode: acme}", "acme is not available in this version yet"],
   [
@@ -308,10 +314,13 @@ test("the content of a shaping file is judged with the configuration, every faul
 });
 
 test("all faults are reported at once, in the order of the file", () => {
-  const said = faults("hostnam: x\noutbound: {port: x, sign: false}\ntls: {mode: files}\nbackup: {at: 1}", {
-    env: { SVC_RELAY_MAX_CONECTIONS: "1", SVC_ACCOUNT: "default", SVC_BACKUP_AT: "x" },
-    machineName: "laptop",
-  });
+  const said = faults(
+    "hostnam: x\noutbound: {port: x, sign: false}\ntls: {mode: files}\ntracking: {url: 1}",
+    {
+      env: { SVC_RELAY_MAX_CONECTIONS: "1", SVC_ACCOUNT: "default", SVC_TRACKING_URL: "x" },
+      machineName: "laptop",
+    },
+  );
   expect(said).toEqual([
     `${user}: hostname: found nothing (and this machine calls itself "laptop"), expected the full host name, such as mail.acme.example`,
     `${user}: tls.cert: found nothing, expected set where tls.mode is files`,
@@ -319,9 +328,9 @@ test("all faults are reported at once, in the order of the file", () => {
     `${user}:1: hostnam: found a key that svc does not know; did you mean hostname?`,
     expect.stringContaining(`${user}:2: outbound.port: found "x", expected a whole number`),
     `${user}:2: outbound.sign: found false, expected true, unless outbound.smart_host signs`,
-    `${user}:4: backup: found a key that is not available in this version yet, expected no such key`,
+    `${user}:4: tracking: found a key that is not available in this version yet, expected no such key`,
     "environment: SVC_RELAY_MAX_CONECTIONS: found a variable that svc does not know; did you mean SVC_RELAY_MAX_CONNECTIONS?",
-    "environment: SVC_BACKUP_AT: found a variable that is not available in this version yet, expected no such variable",
+    "environment: SVC_TRACKING_URL: found a variable that is not available in this version yet, expected no such variable",
   ]);
 });
 

@@ -1,7 +1,10 @@
 // What the command line asks of daemon.ts, which stands above it and is handed in by bin/svc.ts:
-// the composition of every module, loaded only by `serve` and `init`.
+// the composition of every module, loaded only by `serve`, `init`, `restore` and `backup --offline`.
+import type { Backup } from "../backup/directory.ts";
+import type { RestoredBackup } from "../backup/restore.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
+import type { BackupContent } from "../model/backup.ts";
 import type { SenderDomain } from "../model/domain.ts";
 
 export interface RunningDaemon {
@@ -21,10 +24,31 @@ export interface Initialised {
   adminKey: string;
   smtp: { username: string; password: string };
   domain: SenderDomain | null;
+  /** What of the host name's DNS records is to be mended. */
+  remarks: string[];
 }
 
 export interface DaemonModule {
   serve(options: { config: Config; log: Log }): Promise<RunningDaemon>;
   /** Makes the database, the first admin key and SMTP login, and a sender domain where one is named. */
-  initialise(options: { config: Config; log: Log; domain: string | null }): Promise<Initialised>;
+  initialise(options: {
+    config: Config;
+    log: Log;
+    domain: string | null;
+    checkNetwork: boolean;
+  }): Promise<Initialised>;
+  /** A backup of a stopped service. Throws StoreLocked where it runs. */
+  backupOffline(options: {
+    config: Config;
+    log: Log;
+    to: string;
+    content: BackupContent;
+    onProgress(share: number): void;
+  }): Promise<Backup>;
+  /** Puts a backup in the place of the data directory of a stopped service. Throws StoreLocked, BackupUnusable. */
+  restore(options: {
+    from: string;
+    dataDir: string;
+    isConfigFile(path: string): boolean;
+  }): Promise<RestoredBackup>;
 }

@@ -27,6 +27,11 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         about: "run the service; --dev to try it out",
         load: () => import("./commands/serve.ts"),
       },
+      {
+        name: "doctor",
+        about: "check the server and what is around it; exit 7 if a check fails",
+        load: () => import("./commands/doctor.ts"),
+      },
       { name: "status", about: "show the state of the service", load: () => import("./commands/status.ts") },
       {
         name: "maintenance",
@@ -37,6 +42,16 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         name: "drain",
         about: "refuse new mail and wait until all that is due was sent",
         load: () => import("./commands/drain.ts"),
+      },
+      {
+        name: "backup",
+        about: "back up the database, mail, keys and configuration while the service runs",
+        load: () => import("./commands/backup.ts"),
+      },
+      {
+        name: "restore",
+        about: "put a backup in the place of the data directory of a stopped service",
+        load: () => import("./commands/restore.ts"),
       },
       {
         name: "config",

@@ -3,6 +3,11 @@ import { isMap, isScalar, parseDocument } from "yaml";
 import { fromText } from "./layers.ts";
 import type { OptionPath } from "./options.ts";
 
+/** True of a text that has comments at most. */
+export function setsNothing(text: string): boolean {
+  return parseDocument(text, { prettyErrors: false }).contents === null;
+}
+
 /** The text with `path` set to what an operator wrote, or without it where that is null. Throws where it is not YAML, or a section is no map. */
 export function withOption(text: string, path: OptionPath, value: string | null): string {
   const document = parseDocument(text, { prettyErrors: false });

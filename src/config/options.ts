@@ -207,6 +207,15 @@ export const options = {
     "how long events stay after they were received, or dead-lettered",
   ),
   "retention.audit": option(kind.span("1d", "3650d"), "90d", "how long the audit log is kept"),
+  "backup.at": optional(
+    kind.timeOfDay,
+    "when a backup is made each day, UTC, such as 03:30; none unless it is set",
+  ),
+  "backup.keep": option(kind.whole(1, 1000), 7, "how many of these are kept; backups made by hand stay"),
+  "backup.to": optional(
+    kind.path,
+    "where backups are made; else /var/backups/svc, and <data_dir>/backups of a plain user",
+  ),
   guard: option(
     kind.guard,
     { hard_bounce: "10%", complaint: "0.3%" },
@@ -249,7 +258,7 @@ export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>([
 ]);
 
 /** Keys of coming versions: a file with one is refused, so that no operator relies on what does not work yet. */
-export const notYet: readonly string[] = ["tls.acme", "tracking", "backup", "log.format"];
+export const notYet: readonly string[] = ["tls.acme", "tracking", "log.format"];
 
 export function environmentName(path: string): string {
   return `SVC_${path.replaceAll(".", "_").toUpperCase()}`;

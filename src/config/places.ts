@@ -20,6 +20,8 @@ export interface Places {
   /** null for root, who has the system's file. */
   userConfig: string | null;
   dataDir: string;
+  /** null: `<data_dir>/backups`. */
+  backups: string | null;
   /** null: `<data_dir>/admin.sock`. */
   socket: string | null;
 }
@@ -40,6 +42,7 @@ export function placesOf({ env, home, uid }: Person): Places {
     dataDir: system
       ? (state ?? "/var/lib/svc")
       : join(xdg("XDG_DATA_HOME") ?? join(home, ".local", "share"), "svc"),
+    backups: system ? "/var/backups/svc" : null,
     socket: system
       ? join(firstOf(env["RUNTIME_DIRECTORY"]) ?? "/run/svc", "admin.sock")
       : runtime === null

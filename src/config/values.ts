@@ -59,6 +59,10 @@ export const tlsMode = textKind(
   (text) => listenerTlsModes.find((word) => word === text),
 );
 
+export const timeOfDay = textKind("a time of day such as 03:30", (text) =>
+  /^(?:[01]\d|2[0-3]):[0-5]\d$/.test(text) ? text : undefined,
+);
+
 /** If `least` is zero, a bare 0 is accepted too. */
 export function span(least: string, most: string): Kind<number, "Ms"> {
   const [min, max] = [parseSpan(least) ?? 0, parseSpan(most) ?? Infinity];

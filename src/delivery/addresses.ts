@@ -38,6 +38,8 @@ export type HostLookup =
       otherFamily: boolean;
       /** Where TLSA records of the host may stand, in this order; none where the DNS does not vouch for the addresses. */
       tlsaNames: string[];
+      /** The host is an alias, and the DNS does not vouch for the addresses: it may for the alias alone. */
+      unsureAlias: boolean;
     }
   /** This host and all after it are not to be used: it is this program (RFC 5321 §5.1). */
   | { kind: "ours"; why: string }
@@ -128,6 +130,7 @@ export function createAddresses(deps: AddressDeps): Addresses {
         kind: "addresses",
         addresses: interleaved(sourced, deps.random),
         otherFamily: sourced.length < dialled.length,
+        unsureAlias: !found.authenticated && found.canonical !== undefined,
         tlsaNames: !found.authenticated
           ? []
           : found.canonical === undefined

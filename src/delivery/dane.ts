@@ -1,6 +1,7 @@
 // Whether the certificate that a mail host showed matches its TLSA records (RFC 7672 §3, RFC 7671). Usage 3 is about the
 // host's own certificate, whatever names and dates stand in it; usage 2 about an authority above it, and then names and
-// dates count. Pure. A server chooses how long its chain is, so the steps up it and their signatures are few.
+// dates count. Pure. A server chooses which certificates it sends beside its own, and in which order (RFC 8446 §4.4.2), so they
+// and the signatures that are checked are few.
 import { hash } from "node:crypto";
 import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
@@ -8,8 +9,10 @@ import type { TlsaRecord } from "../dns/tlsa.ts";
 import { safeText } from "../mail/reply.ts";
 import type { HostTls } from "./tls-policy.ts";
 
-/** Of a chain that is read: longer ones are not in use. */
-const maxChain = 10;
+/** Certificates of a server that are read: more are not in use. */
+const maxSent = 10;
+/** Signatures that are checked: each certificate's by its issuer, and a few by others of the same name. */
+const maxSignatures = 12;
 
 /** Why the certificate of a session matches no record; null: it does. `now`: Unix milliseconds. */
 export function daneProblemOf(
@@ -36,10 +39,10 @@ export function daneProblem(
   if (records.some((record) => record.usage === 3 && own(record))) return null;
   const anchors = records.filter((record) => record.usage === 2);
   if (anchors.length === 0) return "its certificate matches none of its TLSA records";
-  const chain = chainOf(leaf);
-  const top = chain.findIndex((certificate) => anchors.some(matcher(certificate)));
-  if (top === -1) return "neither its certificate nor one above it matches its TLSA records";
-  const problem = signatureProblem(chain.slice(0, top + 1), now);
+  const sent = sentWith(leaf);
+  const anchoring = new Set(sent.filter((certificate) => anchors.some(matcher(certificate))));
+  if (anchoring.size === 0) return "neither its certificate nor one above it matches its TLSA records";
+  const problem = pathProblem(leaf, sent, anchoring, now);
   if (problem !== null) return problem;
   return names.some((name) => leaf.checkHost(name) !== undefined)
     ? null
@@ -47,23 +50,43 @@ export function daneProblem(
 }
 
 /** The certificates as the server sent them, its own first. */
-function chainOf(leaf: X509Certificate): X509Certificate[] {
-  const chain: X509Certificate[] = [];
-  for (let at: X509Certificate | undefined = leaf; at && chain.length < maxChain; at = at.issuerCertificate)
-    chain.push(at);
-  return chain;
+function sentWith(leaf: X509Certificate): X509Certificate[] {
+  const sent: X509Certificate[] = [];
+  for (let at: X509Certificate | undefined = leaf; at && sent.length < maxSent; at = at.issuerCertificate)
+    sent.push(at);
+  return sent;
 }
 
-/** Each is within its dates and signed by the next. */
-function signatureProblem(chain: X509Certificate[], now: number): string | null {
-  for (const [i, certificate] of chain.entries()) {
-    if (now < certificate.validFromDate.getTime()) return "a certificate of its chain is not valid yet";
-    if (now > certificate.validToDate.getTime()) return "a certificate of its chain has expired";
-    const issuer = chain[i + 1];
-    if (issuer === undefined) continue;
-    if (!issuer.ca || !certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey))
-      return "its certificate is not signed by the authority that its TLSA records name";
+/** Why no path of signatures leads from the leaf to one of `anchoring`, each certificate within its dates; null: one does. */
+function pathProblem(
+  leaf: X509Certificate,
+  sent: readonly X509Certificate[],
+  anchoring: ReadonlySet<X509Certificate>,
+  now: number,
+): string | null {
+  let problem = "its certificate is not signed by the authority that its TLSA records name";
+  let signatures = 0;
+  const open = [leaf];
+  const seen = new Set(open);
+  for (let at = open.pop(); at; at = open.pop()) {
+    const dates = dateProblem(at, now);
+    if (dates !== null) problem = dates;
+    else if (anchoring.has(at)) return null;
+    else
+      for (const issuer of sent) {
+        if (seen.has(issuer) || !issuer.ca || !at.checkIssued(issuer)) continue;
+        if (++signatures > maxSignatures) return problem;
+        if (!at.verify(issuer.publicKey)) continue;
+        seen.add(issuer);
+        open.push(issuer);
+      }
   }
+  return problem;
+}
+
+function dateProblem(certificate: X509Certificate, now: number): string | null {
+  if (now < certificate.validFromDate.getTime()) return "a certificate of its chain is not valid yet";
+  if (now > certificate.validToDate.getTime()) return "a certificate of its chain has expired";
   return null;
 }
 

@@ -1,5 +1,5 @@
 // What is asked of the TLS of one host of an attempt: tls-policy.ts decides, here are the facts for it. TLSA records are
-// looked up only where the DNS vouches for the MX and the addresses that led there (RFC 7672 §2.2). A look-up that fails
+// looked up only where the DNS vouches for the MX and the addresses that led there, or for the alias that the host is (RFC 7672 §2.2). A look-up that fails
 // may be an attack, so the host is left out then (RFC 7672 §2.1.1).
 import type { OutboundConfig } from "../config.ts";
 import { queryableName } from "../dns/message.ts";
@@ -13,7 +13,7 @@ import type { LookupTime } from "./lookups.ts";
 import { asConfigured, hostTls, type HostTls, type HostTlsa } from "./tls-policy.ts";
 
 export interface HostTlsDeps {
-  resolver: Pick<Resolver, "tlsa">;
+  resolver: Pick<Resolver, "tlsa" | "cname">;
   outbound: Pick<OutboundConfig, "tls" | "port" | "smartHost">;
   /** What the operator asks of TLS to a recipient domain in a group; undefined: `outbound.tls` holds. */
   tlsFor: (domain: string, group: string) => OutboundTls | undefined;
@@ -28,7 +28,7 @@ export async function hostTlsOf(
   { resolver, outbound, tlsFor, isTlsReport }: HostTlsDeps,
   { job, route }: AttemptRequest,
   host: string,
-  { tlsaNames }: Extract<HostLookup, { kind: "addresses" }>,
+  { tlsaNames, unsureAlias }: Extract<HostLookup, { kind: "addresses" }>,
   time: LookupTime,
   last: boolean,
 ): Promise<HostTlsResult> {
@@ -37,9 +37,13 @@ export async function hostTlsOf(
   const { mtaSts } = route;
   const operator = tlsFor(domain, route.group) ?? outbound.tls;
   if (isTlsReport(job)) return asConfigured(operator);
-  const names = route.authenticated ? tlsaNames : [];
-  const lookUp = () => tlsaOf(resolver, names, outbound.port, job.message.accountKey);
-  const found = names.length === 0 ? noTlsa : await time.waitFor(lookUp, last);
+  const owner = job.message.accountKey;
+  const lookUp = async (): Promise<Tlsa> => {
+    const names = unsureAlias ? await ofAlias(resolver, host, owner) : tlsaNames;
+    return Array.isArray(names) ? tlsaOf(resolver, names, outbound.port, owner) : names;
+  };
+  const mayHave = route.authenticated && (unsureAlias || tlsaNames.length > 0);
+  const found = mayHave ? await time.waitFor(lookUp, last) : noTlsa;
   if (found === null || found.kind === "failed") {
     const why = found?.why ?? "no answer in the time of this attempt";
     return { kind: "failed", why: `the DNS lookup of the TLSA records of ${host} failed: ${why}` };
@@ -52,10 +56,21 @@ export async function hostTlsOf(
 type Tlsa = { kind: "known"; tlsa: HostTlsa | null } | { kind: "failed"; why: string };
 const noTlsa: Tlsa = { kind: "known", tlsa: null };
 
+/** Of a host that is an alias of a name which the DNS does not vouch for: its own records count where it does for the alias. */
+async function ofAlias(
+  resolver: Pick<Resolver, "cname">,
+  host: string,
+  owner: Owner,
+): Promise<string[] | Extract<Tlsa, { kind: "failed" }>> {
+  const alias = await resolver.cname(host, owner);
+  if (alias.kind === "failed") return alias;
+  return alias.kind === "found" && alias.authenticated ? [host] : [];
+}
+
 /** Of the first name that has records; without one that has, null. */
 async function tlsaOf(
   resolver: Pick<Resolver, "tlsa">,
-  names: string[],
+  names: readonly string[],
   port: number,
   owner: Owner,
 ): Promise<Tlsa> {

@@ -3,7 +3,7 @@
 // MTA-STS (RFC 8461 §2): where the host has TLSA records that can be used, they alone decide. Pure.
 import { hash } from "node:crypto";
 import { namesHost } from "../dns/mta-sts.ts";
-import { isUsable, type TlsaRecord } from "../dns/tlsa.ts";
+import { isUsable, strongest, type TlsaRecord } from "../dns/tlsa.ts";
 import type { MtaStsPolicy } from "../model/mta-sts.ts";
 import type { OutboundTls, SmartHostTls, TlsPolicy, TlsSummary } from "../model/tls.ts";
 
@@ -46,7 +46,7 @@ export interface TlsFacts {
 
 /** What holds for the host, or why the policy of its domain forbids it. */
 export function hostTls({ domain, host, operator, tlsa, mtaSts }: TlsFacts): HostTls | { kind: "forbidden" } {
-  const usable = tlsa?.records.filter(isUsable) ?? [];
+  const usable = strongest(tlsa?.records.filter(isUsable) ?? []);
   if (tlsa && usable.length > 0) return dane(usable, [...new Set([tlsa.base, host, domain])]);
   if (mtaSts?.mode === "enforce")
     return namesHost(mtaSts, host) ? { kind: "verified", policy: "mta-sts" } : { kind: "forbidden" };

@@ -5,8 +5,10 @@ import type { Parsed } from "../mail/address.ts";
 
 /** A policy is kept for 90 days at most: customers choose the domains, so what is kept of them must end. */
 const maxAgeSeconds = 90 * 86_400;
-/** No more MX hosts of a domain are used. */
-const maxPatterns = 32;
+/** And for five minutes at least: each end of one is a fetch that mail waits for. */
+const minAgeSeconds = 300;
+/** Characters of all mx fields together: they are held against each host of an attempt. */
+const longestPatterns = 16 * 1024;
 /** As long as the name of a host can be (RFC 1035 §2.3.4), with the `*.`. */
 const longestPattern = 255;
 
@@ -56,10 +58,11 @@ export function readPolicy(text: string): Parsed<MtaStsPolicy & { maxAgeSeconds:
     )
   )
     return { ok: false, issue: "the policy has an mx that is not a name" };
-  if (mx.length > maxPatterns)
-    return { ok: false, issue: `the policy has more than ${maxPatterns} mx fields` };
+  if (mx.join(" ").length > longestPatterns)
+    return { ok: false, issue: `the mx fields of the policy are longer than ${longestPatterns} characters` };
   if (mx.length === 0 && mode !== "none") return { ok: false, issue: "the policy has no mx" };
-  return { ok: true, value: { mode, mx, maxAgeSeconds: Math.min(Number(age), maxAgeSeconds) } };
+  const kept = Math.max(minAgeSeconds, Math.min(Number(age), maxAgeSeconds));
+  return { ok: true, value: { mode, mx: [...new Set(mx)], maxAgeSeconds: kept } };
 }
 
 /** A policy as its text would say it. */

@@ -33,6 +33,18 @@ export function isUsable({ usage, selector, matching, data }: TlsaRecord): boole
   );
 }
 
+/**
+ * Of usable records those that count: beside a digest no weaker one of the same usage and selector (RFC 7671 §9), so that a
+ * certificate made to fit a broken digest does not pass while the zone has a better one. The bytes themselves always count.
+ */
+export function strongest(records: readonly TlsaRecord[]): TlsaRecord[] {
+  const kindOf = ({ usage, selector }: TlsaRecord): string => `${usage} ${selector}`;
+  const best = new Map<string, number>();
+  for (const record of records)
+    best.set(kindOf(record), Math.max(record.matching, best.get(kindOf(record)) ?? 0));
+  return records.filter((record) => record.matching === 0 || record.matching === best.get(kindOf(record)));
+}
+
 /** Where the records of a server stand (RFC 6698 §3). */
 export function tlsaName(host: string, port: number): string {
   return `_${port}._tcp.${host}`;

@@ -11,6 +11,7 @@ import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import type { ListingChange } from "./changes.ts";
 import { createListings, rowsAtOnce } from "./listings.ts";
+import { isListedNow } from "./state.ts";
 import { takes, walkZone, type Walked } from "./walk.ts";
 import {
   createNames,
@@ -34,7 +35,11 @@ export interface ZoneState {
 export interface WatchedListings {
   address: string;
   pools: string[];
-  zones: (ZoneState & { listing: Listing | null })[];
+  zones: (ZoneState & {
+    listing: Listing | null;
+    /** It is listed, and its zone was asked lately. */
+    listed: boolean;
+  })[];
 }
 
 export interface Dnsbl extends Service {
@@ -93,6 +98,8 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
 
   const stateOf = (zone: Zone): ZoneState => ({ zone, tested: tests.last(zone) });
 
+  const isListed = (listing: Listing | null): boolean => isListedNow(listing, clock.now(), config.intervalMs);
+
   const readZones = async (): Promise<void> => {
     zones = zonesOf(config.zones, await store.zoneChanges());
     tests.keep(zones);
@@ -126,19 +133,33 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
   };
 
   /** Addresses of pools that have to show other zones than they do. */
-  const shownOtherwise = (): (AddressBlacklists & { accountKey: number })[] =>
+  const shownOtherwise = (): (AddressBlacklists & { accountKey: number; ended: string[] })[] =>
     sources.flatMap(({ accountKey, of, publicAddresses }) => {
       if (of === null || publicAddresses === null) return [];
       const now = zones
         .map(({ zone }) => zone)
-        .filter((zone) => publicAddresses.some((one) => (listings.at(one, zone)?.listedAt ?? null) !== null));
-      return now.join() === of.blacklists.join() ? [] : [{ accountKey, address: of.address, zones: now }];
+        .filter((zone) => publicAddresses.some((one) => isListed(listings.at(one, zone))));
+      // Listed still, by a zone that is silent.
+      const ended = of.blacklists.filter(
+        (zone) =>
+          !now.includes(zone) &&
+          publicAddresses.some((one) => (listings.at(one, zone)?.listedAt ?? null) !== null),
+      );
+      return now.join() === of.blacklists.join()
+        ? []
+        : [{ accountKey, address: of.address, zones: now, ended }];
     });
 
   const show = async (): Promise<void> => {
     const shown = shownOtherwise();
     for (let from = 0; from < shown.length; from += rowsAtOnce) {
       const some = shown.slice(from, from + rowsAtOnce);
+      for (const { address, ended } of some)
+        if (ended.length > 0)
+          log.warn(
+            { address, zones: ended },
+            "the blocklists could not be asked for days: what they listed counts no more, until they answer",
+          );
       await store.showBlacklists(
         some.map(({ address, zones: now }) => ({ address, zones: now })),
         clock.now(),
@@ -188,7 +209,10 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
         pools: pools.map(({ name }) => name).toSorted(),
         zones: zones
           .filter((zone) => takes(zone, tests.last(zone)?.health ?? null, address))
-          .map((zone) => ({ ...stateOf(zone), listing: listings.at(address, zone.zone) })),
+          .map((zone) => {
+            const listing = listings.at(address, zone.zone);
+            return { ...stateOf(zone), listing, listed: isListed(listing) };
+          }),
       }));
 
   const second = Math.floor(deps.random() * 60);
@@ -203,7 +227,7 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
       await saving.catch(() => undefined); // thrown to the run
     },
     listings: () => listingsOf(null),
-    summary: () => ({ addresses: watched.length, listed: listings.listed() }),
+    summary: () => ({ addresses: watched.length, listed: listings.listed().filter(isListed) }),
     zones: () => zones.map(stateOf),
     async check(wanted) {
       await run(() => {

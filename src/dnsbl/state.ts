@@ -1,7 +1,21 @@
 // What a look-up changes of what is known of an address at a zone. Two look-ups in a row have to say the same before an
-// address counts as listed, or as no longer listed; one whose answer is unknown is none of them, and changes neither. Pure.
+// address counts as listed, or as no longer listed; one whose answer is unknown is none of them, and changes neither. What a
+// zone said before it went silent does not count for ever. Pure.
+import { dayMs } from "../clock.ts";
 import type { Listing } from "../model/listing.ts";
 import type { Look } from "./look.ts";
+
+/** Longer than a list is out of service for a repair; receivers do not ask one that is dead. */
+const silenceMs = 3 * dayMs;
+
+/**
+ * The address is listed, as far as is known. A listing is of no effect once its zone could not be asked for three days, or
+ * three intervals of look-ups: nobody could end it.
+ */
+export function isListedNow(listing: Listing | null, now: number, intervalMs: number): boolean {
+  if (listing === null || listing.listedAt === null) return false;
+  return now - listing.lookedAt < Math.max(silenceMs, 3 * intervalMs);
+}
 
 /** `change`: what the second look-up in a row made of it. */
 export interface AfterLook {

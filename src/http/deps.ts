@@ -2,8 +2,10 @@
 import type { Access } from "../access/access.ts";
 import type { AbuseGuard } from "../sending-pause/abuse-guard.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
+import type { Backups } from "../backup/backup.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Doctor } from "../doctor/doctor.ts";
 import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { Domains } from "../domains/domains.ts";
 import type { IdMint } from "../ids.ts";
@@ -35,6 +37,7 @@ export interface HttpDeps {
   domains: Domains;
   webhooks: Webhooks;
   maintenance: Maintenance;
+  backups: Pick<Backups, "begin" | "running" | "last" | "list">;
   guard: Pick<AbuseGuard, "resume">;
   pools: Pools;
   queueAdmin: QueueAdmin;
@@ -51,6 +54,7 @@ export interface HttpDeps {
   mint: IdMint;
   /** What GET /v1/status shows; its `ready` decides /readyz. */
   status(): Promise<object>;
+  doctor: Pick<Doctor, "run">;
   /** What Prometheus reads. */
   metrics(): Promise<string>;
 }

@@ -3,9 +3,11 @@ import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { attemptRoutes } from "./resources/attempts.ts";
 import { auditRoutes } from "./resources/audit.ts";
+import { backupRoutes } from "./resources/backups.ts";
 import { blacklistRoutes } from "./resources/blacklists.ts";
 import { accountRoutes } from "./resources/accounts.ts";
 import { descriptionRoutes } from "./resources/description.ts";
+import { doctorRoutes } from "./resources/doctor.ts";
 import { domainRoutes } from "./resources/domains.ts";
 import { errorRoutes } from "./resources/errors.ts";
 import { eventRoutes } from "./resources/events.ts";
@@ -50,6 +52,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...errorRoutes(), // GET /errors/{code}
     ...healthRoutes(deps), // /healthz, /readyz; on the socket GET /v1/status
     // The operator's own, on the socket only:
+    ...doctorRoutes(deps), // POST /v1/doctor
     ...metricsRoutes(deps), // GET /metrics; on metrics.listen too
     ...accountRoutes(deps), // GET POST /v1/accounts, GET PATCH DELETE {account}, POST {account}/suspend, resume
     ...ipAssignmentRoutes(deps), // GET POST /v1/ip_assignments, DELETE {ip}
@@ -59,6 +62,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...auditRoutes(deps), // GET /v1/audit
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
+    ...backupRoutes(deps), // GET POST /v1/backups
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
     ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume

@@ -156,33 +156,33 @@ class HtmlScan {
     return this.#end();
   }
 
-  #match(pattern: RegExp, from: number): string {
+  /** Where what the pattern takes from there on ends. */
+  #behind(pattern: RegExp, from: number): number {
     pattern.lastIndex = from;
-    return pattern.exec(this.#text)?.[0] ?? "";
+    return pattern.test(this.#text) ? pattern.lastIndex : from;
   }
 
   #tag(open: number, from: number, closing: boolean): boolean {
-    const written = this.#match(tagName, from);
-    const name = written.length > 32 ? "" : written.toLowerCase();
+    this.at = this.#behind(tagName, from);
+    const name = this.at - from > 32 ? "" : this.#text.slice(from, this.at).toLowerCase();
     const link = (name === "a" || name === "area") && !closing;
     let href: Span | null = null;
     let track: Span | null = null;
     let selfClosing = false;
-    this.at = from + written.length;
     for (let attributes = 0; ; attributes++) {
-      const between = this.#match(betweenAttributes, this.at);
-      this.at += between.length;
+      const behind = this.at;
+      this.at = this.#behind(betweenAttributes, behind);
       if (this.at >= this.#text.length || attributes > mostAttributes) return this.#end();
-      if (this.#text.charAt(this.at) === ">") {
-        selfClosing = between.endsWith("/");
+      if (this.#text[this.at] === ">") {
+        selfClosing = this.at > behind && this.#text[this.at - 1] === "/";
         break;
       }
-      const attribute = this.#match(attributeName, this.at);
-      this.at += attribute.length;
+      const start = this.at;
+      const end = (this.at = this.#behind(attributeName, start));
       const value = this.#value();
       if (value === null) return this.#end();
-      if (!link || attribute.length > 14) continue;
-      const lower = attribute.toLowerCase();
+      if (!link || end - start > 14) continue;
+      const lower = this.#text.slice(start, end).toLowerCase();
       // Of an attribute that is given twice the first counts.
       if (lower === "href") href ??= value;
       else if (lower === "data-svc-track") track ??= value;
@@ -204,13 +204,13 @@ class HtmlScan {
 
   /** The attribute's value, empty where it has none; null: the document ends in it. */
   #value(): Span | null {
-    const equals = this.#match(equalsSign, this.at);
-    if (equals === "") return { start: this.at, end: this.at };
-    this.at += equals.length;
+    const name = this.at;
+    this.at = this.#behind(equalsSign, name);
+    if (this.at === name) return { start: name, end: name };
     const quote = this.#text.charAt(this.at);
     const quoted = quote === '"' || quote === "'";
     const start = quoted ? this.at + 1 : this.at;
-    const end = quoted ? this.#text.indexOf(quote, start) : start + this.#match(unquoted, start).length;
+    const end = quoted ? this.#text.indexOf(quote, start) : this.#behind(unquoted, start);
     if (end < 0) return null;
     this.at = quoted ? end + 1 : end;
     return { start, end };
@@ -224,7 +224,7 @@ class HtmlScan {
     const { links, except, mostLinks, mostOctets } = this.#wanted;
     if (!links || this.#links.length >= mostLinks || end - start > longestWritten) return;
     const written = this.#charset.decode(this.#html.subarray(start, end));
-    const target = linkTarget(decodeHTMLAttribute(written));
+    const target = linkTarget(written.includes("&") ? decodeHTMLAttribute(written) : written);
     if (target === null || except.has(target) || this.#octets + target.length > mostOctets) return;
     this.#octets += target.length;
     this.#links.push({ start, end, target });

@@ -19,8 +19,12 @@ const placeholder = /[{}$%]/;
 const unknown = /[\0\ufffd]/;
 const notPrintable = /[^\x20-\x7e]+/g;
 
+/** Most links: nothing of them is to be looked at twice. An address that ends in a digit, or an A-label, may be none. */
+const plainLink = /^https?:\/\/(?!\S*xn--)[a-z0-9.-]{0,200}[a-z](?::\d{1,4})?(?:[/?#][!-~]*)?$/i;
+
 /** `written`: the value of the attribute, its character references decoded. */
 export function linkTarget(written: string): string | null {
+  if (written.length <= longestTarget && plainLink.test(written)) return written;
   if (unknown.test(written)) return null;
   const link = written.replace(ends, "").replace(removed, "");
   if (link.length > longestTarget || !httpLink.test(link)) return null;

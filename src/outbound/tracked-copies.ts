@@ -9,8 +9,8 @@ import type { Log } from "../log.ts";
 import type { Source } from "../mail/conversion.ts";
 import { BodyHasher } from "../mail/dkim.ts";
 import { foldField, withFieldsAtEnd } from "../mail/header-write.ts";
-import { MailSyntaxError, parseHeaderSection } from "../mail/header.ts";
-import { listUnsubscribe, unsubscribeTargets } from "../mail/list-unsubscribe.ts";
+import { MailSyntaxError } from "../mail/header.ts";
+import { listUnsubscribe } from "../mail/list-unsubscribe.ts";
 import type { Job, QueuedMessage, Unsigned } from "../model/queued-recipient.ts";
 import type { MessageTracking, TokenRecipient } from "../model/tracking.ts";
 import { createProcessorTime } from "../parsing/processor-time.ts";
@@ -54,7 +54,7 @@ const largePlans = 2;
 const largePatienceMs = 60_000;
 /** What the loop needs for octets of HTML, milliseconds. */
 const htmlMs = (octets: number): number => octets / 30_000;
-const nothingTracked: CopyPlan = { parts: new Map(), targets: [], untouched: [], htmlBytes: 0 };
+const nothingTracked: CopyPlan = { parts: new Map(), targets: [], untouched: [], htmlBytes: 0, top: [] };
 
 export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
   const { store, domainOf, sign, sectionOf, tokens, clock, log } = deps;
@@ -77,8 +77,7 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
     source: Source,
   ): Promise<CopyPlan> => {
     try {
-      const except = unsubscribeTargets(parseHeaderSection(source.section));
-      const made = await planCopy(source, { ...tracking, except });
+      const made = await planCopy(source, tracking);
       if (made.untouched.length > 0)
         log.info({ message: message.id, parts: made.untouched }, "HTML goes out without tracking");
       return made;

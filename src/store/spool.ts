@@ -23,6 +23,8 @@ export interface Spool {
   open(name: string, offset: number): AsyncIterable<Buffer>;
   /** The file itself, open for reading; the caller closes it. Throws ContentGone. */
   openFile(name: string): Promise<FileHandle>;
+  /** Until the function that it returns is called, files that are dropped stay: a backup is about to link them. */
+  keepFiles(): () => void;
   /** True if it has no file at all. */
   empty(): boolean;
   /** Removes every file that `named` does not know; answers how many. Before anything is put. */
@@ -74,6 +76,13 @@ export function createSpool(directory: string, onRefusal: (why: "full" | "failed
       throw error;
     });
 
+  const remove = (name: string): Promise<void> =>
+    unlink(pathOf(name)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+    });
+  /** What was dropped while files are kept; one that a crash leaves is an orphan, swept at the next start. */
+  let dropped: string[] | null = null;
+
   return {
     async put(bytes) {
       const iterator = bytes[Symbol.asyncIterator]();
@@ -94,9 +103,16 @@ export function createSpool(directory: string, onRefusal: (why: "full" | "failed
     },
     async drop(content) {
       if (content.kind === "inline") return;
-      await unlink(pathOf(content.name)).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== "ENOENT") throw error;
-      });
+      if (dropped) dropped.push(content.name);
+      else await remove(content.name);
+    },
+    keepFiles() {
+      const mine = (dropped ??= []);
+      return () => {
+        if (dropped !== mine) return;
+        dropped = null;
+        for (const name of mine) void remove(name).catch(() => undefined);
+      };
     },
     async *open(name, offset) {
       const file = await openFile(name);

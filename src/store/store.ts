@@ -6,6 +6,7 @@ import type { AnsweredResult, AnswerRequest, KeptAnswer } from "../model/idempot
 import type { AccountStore } from "./interface/accounts.ts";
 import type { AuditStore } from "./interface/audit.ts";
 import type { ApiKeyStore } from "./interface/api-keys.ts";
+import type { BackupStore } from "./interface/backups.ts";
 import type { BootStore } from "./interface/boots.ts";
 import type { DomainStore } from "./interface/domains.ts";
 import type { EngineStore } from "./interface/engine.ts";
@@ -41,6 +42,7 @@ export interface Store
     AccountStore,
     ApiKeyStore,
     SmtpCredentialStore,
+    BackupStore,
     BootStore,
     DomainStore,
     MessageStore,
@@ -105,4 +107,6 @@ export class LimitReached extends Error {
 export class ContentGone extends Error {}
 
 /** Another process has the store open. */
-export class StoreLocked extends Error {}
+export class StoreLocked extends Error {
+  readonly code = "STORE_LOCKED";
+}

@@ -1,9 +1,10 @@
 // Sends each recipient domain that asks for it the TLS report of a day that is over (RFC 8460), by mail or HTTPS, once: a
 // domain's counts go with its report, or where it wants none. Mail is a message of the account `operations`, signed; where
 // operations.from has no verified domain it could not be, and is not sent (RFC 8460 §3). A report that cannot be handed
-// over is tried again each hour for two days.
+// over is tried again each hour for two days. Receivers that are slow delay nobody else's reports.
 import { dayMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
+import { createFairSlots } from "../fairness.ts";
 import type { Https } from "../https.ts";
 import type { Log } from "../log.ts";
 import type { Notices } from "../notifications/notices.ts";
@@ -13,9 +14,11 @@ import { reportAddresses, tlsReportName, type ReportTo } from "./record.ts";
 import { tlsReport, type TlsReport } from "./report.ts";
 
 const owner = "tls-reports";
-/** Domains of one look at the store, and those that are reported to at a time. */
+/** Domains of one look at the store, all of which may wait for their receivers at once. */
 const pageRows = 200;
-const mostAtOnce = 8;
+/** Reports that are made at once; one whose receiver is slow gives its place to the next. */
+const slots = 8;
+const patienceMs = 1_000;
 /** Reports to one address in one run: domains that a customer made up could flood a stranger's mailbox. */
 const mostToOne = 100;
 const givenUpDays = 3;
@@ -41,6 +44,7 @@ export interface TlsReportsDeps {
 
 export function createTlsReports(deps: TlsReportsDeps): TlsReports {
   const { store, resolver, https, notices, hostname, clock, log } = deps;
+  const places = createFairSlots({ slots, patienceMs, lingering: pageRows, clock });
   const contact = deps.contact ?? `postmaster@${hostname}`;
   const stopping = new AbortController();
 
@@ -74,17 +78,25 @@ export function createTlsReports(deps: TlsReportsDeps): TlsReports {
     const addresses = answer.kind === "found" ? reportAddresses(answer.records) : [];
     if (addresses.length === 0) return true;
     const report = await tlsReport(of, await store.tlsResults(of), { hostname, contact });
-    let taken = false;
-    for (const to of addresses) {
+    const taken = addresses.map(async (to): Promise<boolean> => {
       const key = to.kind === "mailto" ? to.address.email.toLowerCase() : to.url.host;
       const before = sent.get(key) ?? 0;
       sent.set(key, before + 1);
       if (before === mostToOne)
         log.warn({ to: key }, "TLS reports to one address are not sent: too many domains");
-      taken = before >= mostToOne || (await send(to, of, report)) || taken;
-    }
-    return taken;
+      return before >= mostToOne || send(to, of, report);
+    });
+    return (await Promise.all(taken)).includes(true);
   };
+
+  /** In its turn. Rejects for what the store cannot give. */
+  const inTurn = (of: TlsResultDay, sent: Map<string, number>): Promise<boolean> =>
+    new Promise((resolve, reject) => {
+      places.enter(of.domain, (leave) => {
+        const reported = stopping.signal.aborted ? Promise.resolve(false) : reportOn(of, sent);
+        reported.then(resolve, reject).finally(leave);
+      });
+    });
 
   const runOnce = async (): Promise<void> => {
     const today = Math.floor(clock.now() / dayMs);
@@ -93,12 +105,11 @@ export function createTlsReports(deps: TlsReportsDeps): TlsReports {
     for (;;) {
       const page: TlsResultDay[] = await store.tlsResultDays(today, after, pageRows);
       const done: TlsResultDay[] = [];
-      const waiting = [...page];
-      const work = async (): Promise<void> => {
-        for (let of = waiting.shift(); of && !stopping.signal.aborted; of = waiting.shift())
-          if ((await reportOn(of, sent)) || today - of.day >= givenUpDays) done.push(of);
+      const report = async (of: TlsResultDay): Promise<void> => {
+        const taken = await inTurn(of, sent);
+        if (taken || (today - of.day >= givenUpDays && !stopping.signal.aborted)) done.push(of);
       };
-      await Promise.all(Array.from({ length: mostAtOnce }, work));
+      await Promise.all(page.map(report));
       if (done.length > 0) await store.removeTlsResults(done);
       after = page.at(-1) ?? null;
       if (page.length < pageRows || stopping.signal.aborted) return;

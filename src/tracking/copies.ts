@@ -5,8 +5,7 @@ import { Base64 } from "../mail/base64-stream.ts";
 import { bodyDecoder } from "../mail/body-decoder.ts";
 import type { Source } from "../mail/conversion.ts";
 import { withFields } from "../mail/header-convert.ts";
-import { parseHeaderSection } from "../mail/header.ts";
-import { identityEncodings, MimeWalk, type MimeVisitor, type Part } from "../mail/mime-walk.ts";
+import { MimeWalk, type MimeVisitor, type Part } from "../mail/mime-walk.ts";
 import { piecesOf } from "../mail/pieces.ts";
 import { QuotedPrintable } from "../mail/quoted-printable.ts";
 import type { CopyPlan, Hole } from "./copy-plan.ts";
@@ -36,9 +35,13 @@ export function copySection(section: Buffer, plan: CopyPlan, fills: Fills): Buff
 }
 
 /** The body of the copy, in chunks. The same plan and fills give the same octets each time. */
-export async function* copyBody(mail: Source, plan: CopyPlan, fills: Fills): AsyncGenerator<Buffer> {
+export async function* copyBody(
+  mail: Pick<Source, "body">,
+  plan: CopyPlan,
+  fills: Fills,
+): AsyncGenerator<Buffer> {
   const writer = new CopyWriter(plan, fills);
-  const walk = new MimeWalk(parseHeaderSection(mail.section), writer);
+  const walk = new MimeWalk([...plan.top], writer);
   for await (const piece of piecesOf(mail.body())) {
     walk.push(piece);
     const written = writer.take();
@@ -176,14 +179,11 @@ function encoderOf(encoding: string): Coder | null {
 }
 
 /** Whether a line that is sent as it is would become too long. */
-function isRequoted(
-  { encoding, holes }: { encoding: string; holes: readonly Hole[] },
-  fills: Fills,
-): boolean {
-  if (!identityEncodings.has(encoding)) return false;
+function isRequoted({ holes }: { holes: readonly Hole[] }, fills: Fills): boolean {
   let start = -1;
   let length = 0;
   for (const hole of holes) {
+    if (hole.line === null) return false;
     if (hole.line.start !== start) length = hole.line.length;
     start = hole.line.start;
     length += fillOf(hole, fills).length - (hole.end - hole.start);

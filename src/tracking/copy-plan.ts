@@ -5,9 +5,10 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { bodyDecoder, type BodyDecoder } from "../mail/body-decoder.ts";
 import type { Source } from "../mail/conversion.ts";
-import { parseHeaderSection } from "../mail/header.ts";
+import { parseHeaderSection, type HeaderField } from "../mail/header.ts";
 import { htmlCharset } from "../mail/html-charset.ts";
 import { htmlPlaces, type HtmlPlaces } from "../mail/html-places.ts";
+import { unsubscribeTargets } from "../mail/list-unsubscribe.ts";
 import { identityEncodings, MimeWalk, type MimeVisitor, type Part } from "../mail/mime-walk.ts";
 import { piecesOf } from "../mail/pieces.ts";
 import { readStructured } from "../mail/structured.ts";
@@ -21,8 +22,8 @@ export interface Hole {
   end: number;
   /** The index of its target; -1: the pixel. */
   link: number;
-  /** The line that it stands in: where that begins, and how long it is. */
-  line: { start: number; length: number };
+  /** The line that it stands in, where lines are sent as they are: where it begins, and how long it is. */
+  line: { start: number; length: number } | null;
 }
 
 export interface CopyPlan {
@@ -33,19 +34,20 @@ export interface CopyPlan {
   untouched: readonly string[];
   /** Octets of HTML that were read. */
   htmlBytes: number;
+  /** What the message's own header section says of its body. */
+  top: readonly HeaderField[];
 }
 
 export interface Wanted {
   opens: boolean;
   clicks: boolean;
-  /** Targets that are left alone. */
-  except: ReadonlySet<string>;
 }
 
 /** Throws MailSyntaxError (too_deep, header_too_large, bad_header). */
 export async function planCopy(mail: Source, wanted: Wanted): Promise<CopyPlan> {
-  const planner = new Planner(wanted);
-  const walk = new MimeWalk(parseHeaderSection(mail.section), planner);
+  const fields = parseHeaderSection(mail.section);
+  const planner = new Planner(wanted, unsubscribeTargets(fields));
+  const walk = new MimeWalk(fields, planner);
   planner.depth = () => walk.depth;
   for await (const piece of piecesOf(mail.body())) {
     walk.push(piece);
@@ -54,7 +56,7 @@ export async function planCopy(mail: Source, wanted: Wanted): Promise<CopyPlan> 
   walk.end();
   planner.end();
   await planner.read();
-  return planner.plan();
+  return { ...planner.found(), top: fields.filter(({ lower }) => lower.startsWith("content-")) };
 }
 
 /** An HTML part on its way. */
@@ -70,6 +72,8 @@ interface Leaf {
 class Planner implements MimeVisitor {
   depth: () => number = () => 0;
   readonly #wanted: Wanted;
+  /** Targets that are left alone: the pages to unsubscribe that the message has by itself. */
+  readonly #except: ReadonlySet<string>;
   readonly #parts = new Map<number, { encoding: string; holes: Hole[] }>();
   readonly #targets: string[] = [];
   readonly #untouched: string[] = [];
@@ -82,8 +86,9 @@ class Planner implements MimeVisitor {
   #leaf: Leaf | null = null;
   #read: Leaf[] = [];
 
-  constructor(wanted: Wanted) {
+  constructor(wanted: Wanted, except: ReadonlySet<string>) {
     this.#wanted = wanted;
+    this.#except = except;
   }
 
   part(part: Part): void {
@@ -130,7 +135,7 @@ class Planner implements MimeVisitor {
   /** Finds the places of the parts that are over. */
   async read(): Promise<void> {
     for (const leaf of this.#read.splice(0)) {
-      const { opens, clicks, except } = this.#wanted;
+      const { opens, clicks } = this.#wanted;
       const mostLinks = clicks ? copyLimits.links - this.#targets.length : 0;
       if (mostLinks === 0 && (!opens || this.#hasPixel)) return;
       const charset = htmlCharset(leaf.charset);
@@ -141,14 +146,19 @@ class Planner implements MimeVisitor {
       const html = leaf.chunks.length === 1 && leaf.chunks[0] ? leaf.chunks[0] : Buffer.concat(leaf.chunks);
       this.#htmlBytes += html.length;
       const mostOctets = copyLimits.targetOctets - this.#octets;
-      const scan = htmlPlaces(html, charset, { links: mostLinks > 0, except, mostLinks, mostOctets });
+      const scan = htmlPlaces(html, charset, {
+        links: mostLinks > 0,
+        except: this.#except,
+        mostLinks,
+        mostOctets,
+      });
       let step = scan.next();
       for (; !step.done; step = scan.next()) await turn();
       this.#note(leaf, html, step.value);
     }
   }
 
-  plan(): CopyPlan {
+  found(): Omit<CopyPlan, "top"> {
     return {
       parts: this.#parts,
       targets: this.#targets,
@@ -172,32 +182,32 @@ class Planner implements MimeVisitor {
   }
 
   #note({ index, encoding }: Leaf, html: Buffer, { links, pixel }: HtmlPlaces): void {
+    const lines = identityEncodings.has(encoding);
     const holes = links.map(({ start, end, target }): Hole => {
       this.#octets += target.length;
-      return { start, end, link: this.#targets.push(target) - 1, line: lineOf(html, start, end) };
+      return {
+        start,
+        end,
+        link: this.#targets.push(target) - 1,
+        line: lines ? lineOf(html, start, end) : null,
+      };
     });
     if (this.#wanted.opens && !this.#hasPixel && pixel !== null) {
       this.#hasPixel = true;
       const at = holes.findIndex(({ start }) => start >= pixel);
-      const hole = { start: pixel, end: pixel, link: -1, line: lineOf(html, pixel, pixel) };
+      const hole = { start: pixel, end: pixel, link: -1, line: lines ? lineOf(html, pixel, pixel) : null };
       holes.splice(at < 0 ? holes.length : at, 0, hole);
     }
     if (holes.length > 0) this.#parts.set(index, { encoding, holes });
   }
 }
 
-/** Of lines that are sent as they are; others are broken anew, and a long one need not be measured. */
+/** No line of a stored mail has more than 998 octets, so that both ends are near. */
 function lineOf(html: Buffer, start: number, end: number): Hole["line"] {
-  const before = html.subarray(Math.max(0, start - longestLine), start);
-  const after = html.subarray(end, end + longestLine);
-  const lineStart = before.lastIndexOf(10) + 1;
-  const lineEnd = after.indexOf(10);
-  return {
-    start: start - before.length + lineStart,
-    length: before.length - lineStart + (end - start) + (lineEnd < 0 ? after.length : lineEnd),
-  };
+  const lineStart = start === 0 ? 0 : html.lastIndexOf(10, start - 1) + 1;
+  const lineEnd = html.indexOf(10, end);
+  return { start: lineStart, length: (lineEnd < 0 ? html.length : lineEnd) - lineStart };
 }
-const longestLine = 1_000;
 
 /** What stands within it is not this message's text, or covered by its encryption. */
 function isClosed({ composite, contentType }: Part): boolean {

@@ -47,12 +47,16 @@ function fake(over: { start?: () => void; stop?: () => Promise<void> } = {}): Fa
       setImmediate(isUp);
       return daemon;
     },
-    async initialise({ config, domain }) {
+    async initialise({ config, domain, checkNetwork }) {
       over.start?.();
       configs.push(config);
       calls.push(`initialise ${domain}`);
-      return { adminKey: "svc_live_ADMIN", smtp: { username: "smtp_1", password: "PASS" }, domain: null };
+      const smtp = { username: "smtp_1", password: "PASS" };
+      const remarks = checkNetwork ? ["the host has no address"] : [];
+      return { adminKey: "svc_live_ADMIN", smtp, domain: null, remarks };
     },
+    backupOffline: () => Promise.reject(new Error("no backup here")),
+    restore: () => Promise.reject(new Error("no restore here")),
   };
   return { module, configs, calls, up };
 }
@@ -260,6 +264,28 @@ test("init writes svc.yaml, shows key and password once, and refuses to do it tw
   expect([again.code, daemon.calls.length]).toEqual([5, 1]);
   expect((await svc([...args, "--force", "--json"], { home, daemon: daemon.module })).code).toBe(0);
   expect(existsSync(`${file}.old`)).toBe(true);
+});
+
+test("init adds to a svc.yaml that has comments only, and says what it saw of the network unless it is not to look", async () => {
+  const home = scratch();
+  const file = join(home, "svc.yaml");
+  writeFileSync(file, "# Of the package.\n");
+  const args = [
+    "init",
+    "--hostname",
+    "mail.acme.example",
+    "--config",
+    file,
+    "--data-dir",
+    join(home, "data"),
+  ];
+  const ran = await svc([...args, "--skip-network"], { home, daemon: fake().module });
+  expect([ran.code, ran.err.includes("no address")]).toEqual([0, false]);
+  expect(readFileSync(file, "utf8")).toMatch(/^# Of the package\.\nhostname: "mail\.acme\.example"\n/);
+  expect(existsSync(`${file}.old`)).toBe(false);
+  expect((await svc(args, { home, daemon: fake().module })).code).toBe(5);
+  const looked = await svc([...args, "--force"], { home, daemon: fake().module });
+  expect([looked.code, looked.err.includes("no address")]).toEqual([0, true]);
 });
 
 test("init that fails leaves no configuration behind, and puts the old one back", async () => {

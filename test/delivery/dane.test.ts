@@ -237,3 +237,75 @@ test("a host whose TLSA records nobody answers for leaves time to look up the ne
   await clock.advance(6_000);
   expect(await outcome).toMatchObject({ kind: "delivered", trace: { host: "mail.test" } });
 });
+
+test.each<[string, { aliasSecure?: boolean }, string]>([
+  [
+    "an alias that the DNS vouches for, of a name that it does not, has its own records",
+    { aliasSecure: true },
+    "dane",
+  ],
+  ["an alias that the DNS does not vouch for has none", {}, "none"],
+])("%s", async (_what, alias, policy) => {
+  const zone: Zone = {
+    "x.test": { mx: ["10 alias.test"], secure: true },
+    "alias.test": {
+      a: ["127.0.0.1"],
+      canonical: "mail.test",
+      tlsa: [tlsaOf(own.cert, 3)],
+      tlsaSecure: true,
+      ...alias,
+    },
+    "mail.test": { secure: true, tlsa: ["3 1 1 00"] },
+  };
+  const { outcome, receiver } = await send(zone, { tls: own });
+  expect(outcome).toMatchObject({ kind: "delivered", trace: { tls: { policy } } });
+  expect(receiver.mails[0]?.tls).toBe(true);
+});
+
+test("an alias that cannot be looked up leaves the host out", async () => {
+  const zone: Zone = {
+    "x.test": { mx: ["10 alias.test"], secure: true },
+    "alias.test": { a: ["127.0.0.1"], canonical: "mail.test", aliasFails: true },
+  };
+  const { outcome, receiver } = await send(zone, { tls: own });
+  expect(outcome).toMatchObject({ kind: "deferred", reply: { status: "4.4.3" } });
+  expect(receiver.connections).toBe(0);
+});
+
+test("beside a better digest of the same usage and selector a weaker one does not count", async () => {
+  const another = await authority.issue(["mail.test"]);
+  const better = tlsaOf(another.cert, 3, 1, 2);
+  expect((await send(secure([better, tlsaOf(own.cert, 3, 1, 1)]), { tls: own })).outcome).toMatchObject(
+    refused,
+  );
+  for (const [selector, matching] of [
+    [0, 1],
+    [1, 0],
+  ] as const)
+    expect(
+      (await send(secure([better, tlsaOf(own.cert, 3, selector, matching)]), { tls: own })).outcome,
+    ).toMatchObject(taken);
+});
+
+test("a better digest that cannot be compared takes nothing from a weaker one", async () => {
+  const { outcome } = await send(secure(["3 1 2 00", tlsaOf(own.cert, 3, 1, 1)]), { tls: own });
+  expect(outcome).toMatchObject(taken);
+});
+
+test("certificates between the host's own and the authority's count in any order", async () => {
+  const middle = await authority.below("middle");
+  const leaf = await middle.issue(["mail.test"]);
+  const stranger = await createAuthority("stranger");
+  for (const others of [
+    [middle.cert, authority.cert],
+    [authority.cert, middle.cert],
+    [stranger.cert, authority.cert, stranger.cert, middle.cert],
+  ]) {
+    const tls = { key: leaf.key, cert: [leaf.cert, ...others].join("\n") };
+    expect((await send(secure([tlsaOf(authority.cert, 2)]), { tls })).outcome).toMatchObject(taken);
+  }
+  const without = { key: leaf.key, cert: [leaf.cert, authority.cert].join("\n") };
+  expect((await send(secure([tlsaOf(authority.cert, 2)]), { tls: without })).outcome).toMatchObject(refused);
+  const at = { key: leaf.key, cert: [leaf.cert, middle.cert].join("\n") };
+  expect((await send(secure([tlsaOf(middle.cert, 2)]), { tls: at })).outcome).toMatchObject(taken);
+});

@@ -27,6 +27,11 @@ interface ZoneEntry {
   /** Its answers have the AD bit. */
   secure?: boolean;
   canonical?: string;
+  /** What is answered about its alias itself has the AD bit. */
+  aliasSecure?: boolean;
+  aliasFails?: boolean;
+  /** What is answered about its TLSA records has the AD bit, whatever the rest has. */
+  tlsaSecure?: boolean;
 }
 
 /** `{ "x.test": { mx: ["10 mx.x.test"] }, "mx.x.test": { a: ["127.0.0.1"] } }`; "servfail" fails every question. */
@@ -51,6 +56,13 @@ export function zoneResolver(zone: Zone): Resolver {
     };
     return Promise.resolve(answer());
   };
+  const alias = (name: string): Promise<DnsAnswer<string>> => {
+    const entry = zone[name];
+    if (typeof entry !== "object" || entry.canonical === undefined) return none();
+    if (entry.aliasFails) return Promise.resolve({ kind: "failed", why: "SERVFAIL" });
+    const authenticated = entry.aliasSecure === true;
+    return Promise.resolve({ kind: "found", records: [entry.canonical], ttlSeconds: 0, authenticated });
+  };
   const none = (): Promise<DnsAnswer<string>> => Promise.resolve({ kind: "nodata" });
   const tlsaRecord = (text: string): TlsaRecord => {
     const [usage, selector, matching, data = ""] = text.split(" ");
@@ -65,14 +77,17 @@ export function zoneResolver(zone: Zone): Resolver {
     a: (name) => find(name, (entry) => entry.a ?? []),
     aaaa: (name) => find(name, (entry) => entry.aaaa ?? []),
     txt: none,
-    cname: none,
+    cname: alias,
     ptr: none,
     tlsa: (name) => {
       const [, host = ""] = /^_\d+\._tcp\.(.+)$/.exec(name) ?? [];
       const entry = zone[host];
       if (typeof entry === "object" && entry.tlsaFails === true)
         return Promise.resolve({ kind: "failed", why: "SERVFAIL" });
-      return find(host, (entry) => (entry.tlsa ?? []).map(tlsaRecord));
+      const secure = typeof entry === "object" && entry.tlsaSecure === true;
+      return find(host, ({ tlsa = [] }) => tlsa.map(tlsaRecord)).then((answer) =>
+        secure && answer.kind === "found" ? { ...answer, authenticated: true } : answer,
+      );
     },
     stop: () => undefined,
   };

@@ -229,6 +229,41 @@ test("a zone that falls silent is left after three questions, and nothing it sai
   expect(await b.events()).toEqual([]);
 });
 
+test("what a zone listed counts no more once it was silent for days, without an event, and again once it answers", async () => {
+  const b = await bench();
+  await b.add("11.22.33.44");
+  const lists = ["2.0.0.127.bl.test", "44.33.22.11.bl.test"];
+  for (const name of lists) b.records.set(name, ["127.0.0.2"]);
+  let dnsbl = await b.start();
+  const passHours = async (hours: number): Promise<void> => {
+    for (let i = 0; i < hours; i++) {
+      await b.clock.advance(hour);
+      await runOf(dnsbl);
+    }
+  };
+  await runOf(dnsbl);
+  await passHours(1);
+  expect((await addressIn(b))?.blacklists).toEqual(["bl.test"]);
+
+  for (const name of lists) b.records.set(name, "silent");
+  await passHours(3 * 24 - 1);
+  expect((await addressIn(b))?.blacklists).toEqual(["bl.test"]);
+  await dnsbl.stop();
+  dnsbl = await b.start();
+  await passHours(26);
+  expect((await addressIn(b))?.blacklists).toEqual([]);
+  expect(dnsbl.listings()[0]?.zones[0]).toMatchObject({ listed: false, listing: { codes: ["127.0.0.2"] } });
+  expect([dnsbl.summary().listed, await b.events()]).toMatchObject([[], [{ return_code: "127.0.0.2" }]]);
+
+  for (const name of lists) b.records.set(name, ["127.0.0.2"]);
+  await passHours(1);
+  expect((await addressIn(b))?.blacklists).toEqual(["bl.test"]);
+  expect(await b.events()).toHaveLength(1);
+  b.records.delete("44.33.22.11.bl.test");
+  await passHours(2);
+  expect([(await addressIn(b))?.blacklists, (await b.events()).length]).toEqual([[], 2]);
+});
+
 test("behind NAT the public addresses of the EHLO name are looked up, one question for all that share one", async () => {
   const b = await bench();
   await b.add("10.0.0.5", { hostname: "out.test" });

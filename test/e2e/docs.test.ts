@@ -33,6 +33,9 @@ test("what is not run says why, and is no more than this", () => {
     "README.md: npm ci && npm run dev",
     "README.md: npm ci && npm test",
     "README.md: it installs a program on this machine",
+    "docs/backup.md: it needs a stopped service",
+    "docs/backup.md: it needs a restored service",
+    "docs/install.md: it installs a program on this machine",
     "docs/install.md: it installs a program on this machine",
     "docs/install.md: it writes into the shell's own directory",
     "docs/install.md: it needs root and systemd",
@@ -118,7 +121,7 @@ test.skipIf(missing !== null).concurrent.each(docs.filter((page) => shellBlocks(
     const world = await startDocumentedWorld(join(scratch, page.file));
     stops.push(() => world.stop());
     const { svc, reader, publish } = world;
-    const own = await ownServer(reader);
+    const own = await ownServer(world);
     if (!withoutConfig.includes(page.file))
       writeFileSync(own.env["SVC_CONFIG"] ?? "", "hostname: mail.acme.example\n");
     if (!withoutDomain.includes(page.file)) {

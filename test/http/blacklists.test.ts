@@ -105,6 +105,14 @@ test("addresses are shown at each zone: unknown before the first look-up, listed
     (one) => text(one["blacklist_zone"]) === "bl.spamcop.net",
   );
   expect(broken).toMatchObject({ status: "unknown", detail: "does not list the test address 127.0.0.2" });
+  await clock.advance(3 * 24 * 60 * minute); // nobody asks meanwhile
+  const old = list((await operator("GET", "/v1/blacklists")).json["data"]);
+  expect(old.map((row) => row["listed"])).toEqual([false, false]);
+  expect(atZen(old, "11.22.33.44")).toMatchObject({
+    status: "unknown",
+    listed_at: iso,
+    detail: expect.stringContaining("counts no more") as string,
+  });
 });
 
 test("a check of an address that mail does not leave from is 404, one of no address 422", async () => {

@@ -108,8 +108,10 @@ export async function startHttp(
     probe?: HttpDeps["probe"];
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
+    backups?: Partial<HttpDeps["backups"]>;
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
+    doctor?: HttpDeps["doctor"];
     metrics?: HttpDeps["metrics"];
     certificates?: HttpDeps["certificates"];
     trackingCertificates?: HttpDeps["trackingCertificates"];
@@ -169,6 +171,12 @@ export async function startHttp(
       ...options.dnsbl,
     }),
     maintenance: createMaintenance({ store, clock }),
+    backups: fake<HttpDeps["backups"]>("backups", {
+      running: () => null,
+      last: () => null,
+      list: () => Promise.resolve([]),
+      ...options.backups,
+    }),
     queuePauses: createQueuePauses({ store, clock }),
     queueAdmin: createQueueAdmin({
       store,
@@ -180,6 +188,7 @@ export async function startHttp(
     queue: options.queue ?? fake<HttpDeps["queue"]>("queue", {}),
     probe: options.probe ?? fake<HttpDeps>("deps", {}).probe,
     parsing,
+    doctor: options.doctor ?? fake<HttpDeps["doctor"]>("doctor", {}),
     tracking: {
       tokens: { read: () => null },
       visits: fake<HttpDeps["tracking"]["visits"]>("visits", {}),

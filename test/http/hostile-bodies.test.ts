@@ -11,8 +11,8 @@ import { bodySchema, createMemory, planOf, typesOf } from "../support/requests.t
 /** SVC_GENERATED=20000 asks for as many requests; a run of the suite makes do with fewer. */
 const generated = Number(process.env["SVC_GENERATED"] ?? 3000);
 const routes = routesAsData().filter(({ path }) => path !== "/v1/events/tail"); // never ends
-/** What stops everything for everybody is asked for nothing that it could do. */
-const switches = /^\/v1\/(?:maintenance|accounts)/;
+/** What stops everything for everybody, or writes where it is told to, is asked for nothing that it could do. */
+const switches = /^\/v1\/(?:maintenance|accounts|backups)/;
 
 let program: Program;
 /** A description for each kind of listener; the public one as it is served. */

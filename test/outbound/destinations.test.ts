@@ -275,6 +275,16 @@ describe("a pool with addresses", () => {
     expect((await to()).sources().map(({ address }) => address)).toEqual(["2001:db8::1"]);
   });
 
+  test("leaves the address to the system where the pool has none, whatever the families: its reverse name is not known beforehand", async () => {
+    const { rig, destinations } = makeRig();
+    for (const families of [[4, 6], [4], [6], null] as const) {
+      rig.families = families === null ? null : [...families];
+      const to = await destinations.destinationOf("1.default/x.test");
+      expect(to.sources().map(({ address }) => address)).toEqual([null]);
+      expect(to.sourcesOf(6)).toEqual(to.sources());
+    }
+  });
+
   test("waits for a paused address of the right family, and bounces only where there is none", async () => {
     const { rig, destinations, attempts } = makeRig();
     rig.families = [4];

@@ -121,6 +121,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
       relay: { starttls: [`127.0.0.1:${starttlsPort}`], implicit_tls: [`127.0.0.1:${tlsPort}`] },
       inbound: { listen: [`127.0.0.1:${inboundPort}`] },
       limits: { min_free_space: "0%" },
+      backup: { to: join(dir, "backups") },
     },
     options.config ?? {},
   );

@@ -16,6 +16,8 @@ export interface Identity {
 export interface Authority {
   cert: string;
   issue(names: string[], how?: { notAfter?: Date }): Promise<Identity>;
+  /** An authority whose certificate this one signs. */
+  below(name: string): Promise<Authority>;
 }
 
 export async function createAuthority(name: string): Promise<Authority> {
@@ -30,9 +32,29 @@ export async function createAuthority(name: string): Promise<Authority> {
     keys,
     extensions: [new x509.BasicConstraintsExtension(true, undefined, true)],
   });
+  return authorityOf(own, keys);
+}
+
+function authorityOf(own: x509.X509Certificate, keys: webcrypto.CryptoKeyPair): Authority {
+  const notBefore = own.notBefore;
   let serial = 1;
   return {
     cert: own.toString("pem"),
+    async below(name) {
+      const lower = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+      const certificate = await x509.X509CertificateGenerator.create({
+        serialNumber: (++serial).toString(16).padStart(2, "0"),
+        subject: `CN=${name}`,
+        issuer: own.subject,
+        notBefore,
+        notAfter: own.notAfter,
+        signingAlgorithm: algorithm,
+        publicKey: lower.publicKey,
+        signingKey: keys.privateKey,
+        extensions: [new x509.BasicConstraintsExtension(true, undefined, true)],
+      });
+      return authorityOf(certificate, lower);
+    },
     async issue(names, { notAfter = new Date(Date.now() + 48 * hour) } = {}) {
       const leaf = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
       const certificate = await x509.X509CertificateGenerator.create({

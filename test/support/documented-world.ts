@@ -17,6 +17,7 @@ export interface DocumentedWorld {
   svc: Appliance;
   receiver: Receiver;
   reader: Reader;
+  dnsServer: string;
   /** Publishes the records of every domain, as its owner would. */
   publish(): Promise<void>;
   stop(): Promise<void>;
@@ -35,7 +36,10 @@ export function readerIn(cwd: string, env: Record<string, string>): Reader {
 }
 
 /** The same reader with a server of his own to set up and to start, on ports that are free. */
-export async function ownServer(reader: Reader): Promise<Reader> {
+export async function ownServer({
+  reader,
+  dnsServer,
+}: Pick<DocumentedWorld, "reader" | "dnsServer">): Promise<Reader> {
   const [http, starttls, tls, inbound] = await freePorts(4);
   const env = {
     SVC_CONFIG: join(reader.cwd, "own/svc.yaml"),
@@ -45,6 +49,7 @@ export async function ownServer(reader: Reader): Promise<Reader> {
     SVC_RELAY_STARTTLS: `127.0.0.1:${starttls}`,
     SVC_RELAY_IMPLICIT_TLS: `127.0.0.1:${tls}`,
     SVC_INBOUND_LISTEN: `127.0.0.1:${inbound}`,
+    SVC_DNS_SERVERS: dnsServer,
   };
   mkdirSync(join(reader.cwd, "own"));
   return { ...reader, env: { ...reader.env, ...env } };
@@ -89,6 +94,7 @@ export async function startDocumentedWorld(cwd: string): Promise<DocumentedWorld
     svc,
     receiver,
     reader,
+    dnsServer: dns.server,
     publish: () => publishAll(svc, dns),
     async stop() {
       await svc.stop();

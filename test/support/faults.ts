@@ -11,6 +11,8 @@ export interface Faults {
   onQuestion: (name: string) => Failure | null;
   /** How often each was met, by name. */
   met: Map<string, number>;
+  /** Attempts that reached a server, and those of them that met a fault. */
+  attempts: { readonly begun: number; readonly failed: number };
   /** Envelope senders of mails that were taken without a reply that the sender could read. */
   lostReplies: ReadonlySet<string>;
   /** From now on nothing goes wrong. */
@@ -142,6 +144,7 @@ export function createFaults(shares: FaultShares): Faults {
 
   return {
     met,
+    attempts,
     lostReplies,
     stop: () => void (over = true),
     onConnection() {

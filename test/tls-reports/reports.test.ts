@@ -35,6 +35,8 @@ let mails: { to: string; report: Report }[];
 let posts: HttpsRequest[];
 let signed: boolean;
 let status: number;
+/** What a host answers, where it is not `status`. */
+let answers: Record<string, Promise<number>>;
 /** The store removes nothing before it. */
 let written: Promise<void>;
 let reports: TlsReports;
@@ -46,7 +48,7 @@ beforeEach(() => {
   clock = new ManualClock(Date.parse("2026-11-27T00:23:00Z"));
   counts = [];
   records = {};
-  [mails, posts, signed, status] = [[], [], true, 200];
+  [mails, posts, signed, status, answers] = [[], [], true, 200, {}];
   written = Promise.resolve();
   reports = createTlsReports({
     store: {
@@ -71,7 +73,7 @@ beforeEach(() => {
     },
     https: async (asked) => {
       posts.push(asked);
-      return { status, headers: {}, body: Buffer.alloc(0) };
+      return { status: (await answers[asked.host]) ?? status, headers: {}, body: Buffer.alloc(0) };
     },
     notices: {
       report: async (to, report) => {
@@ -221,4 +223,21 @@ test("a stop waits until it is noted what was sent, so that the next start does 
   resolve();
   expect(await stopped).toEqual([]);
   await run;
+});
+
+test("receivers that do not answer delay neither another domain's report nor that to another address", async () => {
+  let answer = (_status: number): void => undefined;
+  answers["silent.test"] = new Promise((resolve) => (answer = resolve));
+  const silent = Array.from({ length: 40 }, (_, i) => `a${String(i).padStart(2, "0")}.test`);
+  for (const domain of silent)
+    records[`_smtp._tls.${domain}`] = `v=TLSRPTv1; rua=https://silent.test/,mailto:tls@${domain}`;
+  records["_smtp._tls.x.test"] = "v=TLSRPTv1; rua=https://tls.x.test/";
+  counts = [...silent.map((domain) => count({ domain })), count()];
+  const run = reports.run();
+  for (let i = 0; i < 30 && !posts.some(({ host }) => host === "tls.x.test"); i++) await clock.advance(500);
+  expect(posts.map(({ host }) => host)).toContain("tls.x.test");
+  expect(mails).toHaveLength(silent.length);
+  answer(200);
+  await run;
+  expect(counts).toEqual([]);
 });

@@ -17,6 +17,7 @@ interface InitFlags {
   config?: string;
   dataDir?: string;
   force?: boolean;
+  skipNetwork?: boolean;
 }
 
 export function register(init: Command, cli: Cli): void {
@@ -26,6 +27,7 @@ export function register(init: Command, cli: Cli): void {
     .option("--admin-email <email>", "receives the notices to the operator")
     .option("--config <file>", "svc.yaml to write (SVC_CONFIG)")
     .option("--data-dir <dir>", "database, spool, keys (SVC_DATA_DIR)")
+    .option("--skip-network", "do not look up whether the DNS knows the host name, both ways")
     .option("--force", "overwrite an existing setup; the old svc.yaml is kept as svc.yaml.old")
     .action((flags: InitFlags) => initialise(cli, flags));
 }
@@ -44,10 +46,15 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
       "Add --hostname mail.acme.example",
     );
   const dataDir = flags.dataDir === undefined ? null : resolve(io.cwd, flags.dataDir);
-  const text = yamlOf({ hostname, data_dir: dataDir, email: flags.adminEmail ?? null });
-
   const { faultText, loadConfig } = await import("../../config.ts");
+  const { setsNothing } = await import("../../config/edit.ts");
   const { readTextFile } = await import("../../config/files.ts");
+  const before = existsSync(file) ? readTextFile(file) : null;
+  const blank = before !== null && setsNothing(before); // that of the package: its comments stay
+  const text = yamlOf(
+    { hostname, data_dir: dataDir, email: flags.adminEmail ?? null },
+    blank ? before : null,
+  );
   const result = loadConfig({
     ...io,
     flags: { config: file },
@@ -57,7 +64,7 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
     throw new CliFault(78, "the configuration has faults:", result.faults.map(faultText));
   const { config } = result;
   if (!flags.force)
-    for (const there of [file, join(config.dataDir, "svc.db")])
+    for (const there of [...(blank ? [] : [file]), join(config.dataDir, "svc.db")])
       if (existsSync(there))
         throw new CliFault(5, `${there} already exists`, [
           "Add --force to set up again; keys and mail in the database are kept.",
@@ -68,7 +75,10 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
   const log = createLog({ level: "warn" });
   try {
     const daemon = await cli.loadDaemon();
-    show(cli, file, await daemon.initialise({ config, log, domain: flags.domain ?? null }));
+    const domain = flags.domain ?? null;
+    const made = await daemon.initialise({ config, log, domain, checkNetwork: !flags.skipNetwork });
+    if (blank) rmSync(`${file}.old`, { force: true });
+    show(cli, file, made);
   } catch (error) {
     undo();
     if (error instanceof CliFault || !(error instanceof Error)) throw error;
@@ -78,12 +88,17 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
   }
 }
 
+const written = "# Written by svc init. Every other option has a default: see docs/configuration.md.\n";
+
 /** JSON strings are YAML strings. */
-function yamlOf(answers: { hostname: string; data_dir: string | null; email: string | null }): string {
+function yamlOf(
+  answers: { hostname: string; data_dir: string | null; email: string | null },
+  comments: string | null,
+): string {
   const lines = [`hostname: ${JSON.stringify(answers.hostname)}`];
   if (answers.data_dir !== null) lines.push(`data_dir: ${JSON.stringify(answers.data_dir)}`);
   if (answers.email !== null) lines.push(`operations:`, `  email: ${JSON.stringify(answers.email)}`);
-  return `# Written by svc init. Every other option has a default: see docs/configuration.md.\n${lines.join("\n")}\n`;
+  return `${comments ?? written}${lines.join("\n")}\n`;
 }
 
 function writeConfig(file: string, text: string): () => void {
@@ -103,13 +118,14 @@ function writeConfig(file: string, text: string): () => void {
 }
 
 function show(cli: Cli, file: string, made: Initialised): void {
-  const { adminKey, smtp, domain } = made;
+  const { adminKey, smtp, domain, remarks } = made;
   if (cli.out.json)
     return cli.out.body(
       JSON.stringify({
         config: file,
         admin_key: adminKey,
         smtp,
+        remarks,
         domain: domain === null ? null : { name: domain.name, records: domain.records },
       }),
     );
@@ -119,6 +135,7 @@ function show(cli: Cli, file: string, made: Initialised): void {
     ["SMTP login", smtp.username],
     ["SMTP password", smtp.password],
   ]);
+  for (const remark of remarks) cli.out.note(remark);
   if (domain) {
     cli.out.line("");
     cli.out.note(`Publish these records for ${domain.name}:`);

@@ -70,22 +70,25 @@ function listingsView({ address, pools, zones }: WatchedListings): z.input<typeo
   };
 }
 
-function atZoneView({ zone, tested, listing }: WatchedListings["zones"][number]) {
-  const listed = listing !== null && listing.listedAt !== null;
+function atZoneView({ zone, tested, listing, listed }: WatchedListings["zones"][number]) {
   const shown = listing !== null && (listed || listing.answer === "listed");
   const health = tested?.health ?? null;
   const unhealthy = health === null || health.status === "ok" ? null : health.detail;
-  const silent = unhealthy !== null || listing === null || listing.answer === "unknown";
+  const ended = listing !== null && listing.listedAt !== null && !listed;
+  const silent = ended || unhealthy !== null || listing === null || listing.answer === "unknown";
+  const why = unhealthy ?? listing?.detail ?? null;
   return {
     blacklist_name: zone.name,
     blacklist_zone: zone.zone,
     status: listed ? ("listed" as const) : silent ? ("unknown" as const) : ("not_listed" as const),
     last_answer: listing?.answer ?? null,
-    detail: unhealthy ?? listing?.detail ?? null,
+    detail: ended
+      ? `it is listed as far as is known, which counts no more, since the list could not be asked for days: ${why ?? "no answer"}`
+      : why,
     return_codes: shown
       ? listing.codes.map((code) => ({ code, meaning: codeOf(zone, code)?.meaning ?? null }))
       : [],
-    listing_reason: listed ? listing.reason : null,
+    listing_reason: listed ? (listing?.reason ?? null) : null,
     removal_url: zone.removalUrl,
     listed_at: isoTimeOrNull(listing?.listedAt ?? null),
     looked_at: isoTimeOrNull(listing?.lookedAt ?? null),

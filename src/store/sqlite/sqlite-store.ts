@@ -10,8 +10,10 @@ import type { Log } from "../../log.ts";
 import { startThread, type ThreadHandlers } from "../../thread.ts";
 import { createChanges } from "../changes.ts";
 import { createSpool } from "../spool.ts";
+import { createBackups } from "./backups.ts";
 import { asDamage, refuseLostDatabase } from "./engine/corruption.ts";
 import { createGroupCommit } from "./engine/group-commit.ts";
+import { createHeldLog } from "./engine/held-log.ts";
 import type { Commit } from "../interface/engine.ts";
 import { lockDirectory } from "./engine/lock.ts";
 import { migrate } from "./migrations.ts";
@@ -69,8 +71,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     if (files > 0) log.info({ files }, "removed files that the last process left and no message names");
 
     const listeners = new Set<(commit: Commit) => void>();
+    const heldLog = createHeldLog();
     let checkpointing = false;
     const checkpoint = (wal: WalState): void => {
+      if (heldLog.held()) return; // of what is written during a backup nothing can be copied
       if (checkpointing || wal.bytes - wal.copiedBytes < checkpointAtBytes || wal.bytes >= restartAtBytes)
         return;
       checkpointing = true;
@@ -86,7 +90,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     };
     const changes = createChanges(clock, { ...touches, ...keptTouches(touches) });
     const writer = createGroupCommit(
-      { clock: systemClock, log, ownerOf, startWriter: writerThread(path) },
+      { clock: systemClock, log, ownerOf, startWriter: writerThread(path, heldLog.shared) },
       {
         onWritten: (command, arg, result) => changes.note(command, arg, result),
         onCommit(commit, wal) {
@@ -118,9 +122,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     });
     closers.push(() => space.stop());
     closers.push(() => writer.drain());
+    const { minFreeShare } = options;
+    const backups = createBackups({ dataDir, minFreeShare, spool, log, heldLog });
     const lookups = prepareLookups(lookupsDb);
     const stats = createStatsCalls({ write, lists, lookups, space, clock, log });
     closers.push(() => stats.stop());
+    closers.push(() => backups.stop());
     const [pragmas] = await Promise.all([writer.ready(), reader.ready()]);
     setup.close();
     return createCalls({
@@ -137,6 +144,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       changes,
       spool,
       space,
+      backups,
       stats,
       listeners,
       close: closeAll,
@@ -149,9 +157,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
 /** Starts the writer's thread; of use to who tests the group commit by itself. */
 export const writerThread =
-  (path: string) =>
+  (path: string, held?: SharedArrayBuffer) =>
   (handlers: ThreadHandlers<WriterReport>): Worker =>
-    startThread<WriterReport>("writer-thread", import.meta.url, { path }, handlers);
+    startThread<WriterReport>("writer-thread", import.meta.url, { path, held }, handlers);
 
 /** The account whose turn a call takes: a list is of one account, or of many and takes the turn of its first. */
 export function ownerOf(arg: unknown): Owner {

@@ -2,6 +2,7 @@
 // answer.
 import { statSync } from "node:fs";
 import type { Changes } from "../changes.ts";
+import type { BackupStore } from "../interface/backups.ts";
 import type { Commit, EngineStore } from "../interface/engine.ts";
 import { storingText } from "../storable-text.ts";
 import type { Store } from "../store.ts";
@@ -34,6 +35,7 @@ export interface CallParts extends Pick<Common, "node" | "clock" | "spool" | "st
   lastPassed: ReturnType<typeof createLastPassed>;
   changes: Pick<Changes, "last" | "revision">;
   space: Space;
+  backups: BackupStore;
   listeners: Set<(commit: Commit) => void>;
   close(): Promise<void>;
 }
@@ -51,6 +53,7 @@ export function createCalls(parts: CallParts): Store {
   return storingText({
     ...calls,
     ...engineCalls(parts),
+    copyInto: parts.backups.copyInto,
     withIdempotency: (request, effect, answer) =>
       withIdempotency(
         call,

@@ -92,11 +92,12 @@ export interface BatchRunner {
   close(): void;
 }
 
-/** `prepare` is called on each connection that is opened. */
+/** `prepare` is called on each connection that is opened; while `held` the log is not restarted (held-log.ts). */
 export function createBatchRunner<Mark>(
   path: string,
   clock: Clock,
   prepare: (db: Database) => PreparedWriter<Mark>,
+  held: () => boolean = () => false,
 ): BatchRunner {
   let session: Session<Mark> | null = null;
   let restartPast = restartAtBytes;
@@ -148,7 +149,7 @@ export function createBatchRunner<Mark>(
       }
     },
     tidy() {
-      if (!session || readWal(session).bytes < restartPast) return;
+      if (!session || held() || readWal(session).bytes < restartPast) return;
       try {
         const before = readWal(session);
         session.db.pragma(`busy_timeout = ${restartWaitMs}`);

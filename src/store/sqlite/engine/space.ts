@@ -1,13 +1,18 @@
 // Is there room to take more in? Free space is looked at, at most once a second; under the mark new mail is refused
 // before the disk is really full, and the rest serves what was accepted. After a refused write a small one is tried
 // again and again, so that no restart is needed when there is room again.
-import { statfsSync } from "node:fs";
+import { statfsSync, type StatsFs } from "node:fs";
 import type { Clock, Timer } from "../../../clock.ts";
 
 /** What a mail of the largest size needs at the worst moment, and a little more. */
 const leastFreeBytes = 40 * 1024 * 1024;
 const lookAgainMs = 1000;
 const probeEachMs = 2000;
+
+/** Free bytes under which a disk counts as full; 0 where the mark is switched off. */
+export function lowWaterBytes({ blocks, bsize }: StatsFs, minFreeShare: number): number {
+  return minFreeShare <= 0 ? 0 : Math.max(leastFreeBytes, minFreeShare * blocks * bsize);
+}
 
 export interface Space {
   full(): boolean;
@@ -42,8 +47,8 @@ export function createSpace(deps: {
     if (now - lookedAt < lookAgainMs) return low;
     lookedAt = now;
     try {
-      const { bavail, blocks, bsize } = statfsSync(directory);
-      const over = bavail * bsize - Math.max(leastFreeBytes, minFreeShare * blocks * bsize);
+      const disk = statfsSync(directory);
+      const over = disk.bavail * disk.bsize - lowWaterBytes(disk, minFreeShare);
       low = over < 0;
       roomBytes = Math.max(0, over);
     } catch {

@@ -4,6 +4,7 @@ import type { Database } from "better-sqlite3";
 import { systemClock } from "../../../clock.ts";
 import { createBatchRunner } from "./batch.ts";
 import type { Batch, BatchResult, PreparedWriter } from "./batch.ts";
+import { isHeld } from "./held-log.ts";
 import type { PragmasReadBack } from "./open.ts";
 
 export type WriterRequest = Batch | "close";
@@ -13,8 +14,8 @@ export type WriterReport = BatchResult | { kind: "ready"; pragmas: PragmasReadBa
 export function serveWriter<Mark>(prepare: (db: Database) => PreparedWriter<Mark>): void {
   const port = parentPort;
   if (!port) throw new Error("the writer's thread is started by the store, not by hand");
-  const { path } = workerData as { path: string };
-  const runner = createBatchRunner(path, systemClock, prepare);
+  const { path, held } = workerData as { path: string; held?: SharedArrayBuffer };
+  const runner = createBatchRunner(path, systemClock, prepare, () => isHeld(held));
   const report = (message: WriterReport): void => port.postMessage(message);
 
   report({ kind: "ready", pragmas: runner.pragmas() });

@@ -1,0 +1,164 @@
+// A backup on disk: `svc-<time>Z/`, which has its name only once everything in it is written, verified and synced. Also the
+// list of those in a folder, and the removal of old ones.
+import { randomBytes } from "node:crypto";
+import { chmod, copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { isoTime } from "../clock.ts";
+import type { BackupContent, CopyRequest, StoreCopy } from "../model/backup.ts";
+import { manifestName, manifestOf, readManifest, sumOf, type BackupFile, type Manifest } from "./manifest.ts";
+
+export interface BackupPlan {
+  to: string;
+  content: BackupContent;
+  scheduled: boolean;
+}
+
+export interface BackupParts {
+  copyInto(request: CopyRequest): Promise<StoreCopy>;
+  dataDir: string;
+  hostname: string;
+  version: string;
+  /** The configuration files. */
+  configFiles: readonly string[];
+}
+
+export interface Backup extends Manifest {
+  /** The directory. */
+  path: string;
+}
+
+const completeName = /^svc-\d{8}T\d{6}Z$/;
+const partialName = /^\.svc-\d{8}T\d{6}Z-[0-9a-f]{8}\.partial$/;
+const partialsKeptMs = 86_400_000;
+
+/** `20261127T091522Z` */
+export const stampOf = (ms: number): string => isoTime(ms).replace(/[-:]|\.\d+/g, "");
+
+/** Makes one backup; nothing of it stays where it fails. */
+export async function makeBackup(
+  parts: BackupParts,
+  { to, content, scheduled }: BackupPlan,
+  createdAt: number,
+  { onProgress, signal }: Pick<CopyRequest, "onProgress" | "signal">,
+): Promise<Backup> {
+  await mkdir(to, { recursive: true, mode: 0o700 });
+  await removeAbandoned(to, createdAt);
+  const name = await freeName(to, createdAt);
+  const path = join(to, name);
+  const partial = join(to, `.${name}-${randomBytes(4).toString("hex")}.partial`);
+  await mkdir(partial, { mode: 0o700 });
+  try {
+    signal.throwIfAborted();
+    const copy = await parts.copyInto({ directory: partial, content, onProgress, signal });
+    const { version, hostname } = parts;
+    const files: BackupFile[] = [
+      copy.database,
+      ...(await copyFolder(join(parts.dataDir, "tls"), partial, "tls")),
+      ...(await copyConfig(parts.configFiles, partial)),
+    ];
+    const manifest = manifestOf(copy, { version, hostname, scheduled, content, files, createdAt });
+    await writeSynced(join(partial, manifestName), `${JSON.stringify(manifest, null, 2)}\n`);
+    await syncFolder(partial);
+    await rename(partial, path);
+    await syncFolder(to);
+    return { path, ...manifest };
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Complete ones, the newest first. */
+export async function listBackups(to: string): Promise<Backup[]> {
+  const names = await readdir(to).catch(() => []);
+  return names
+    .filter((name) => completeName.test(name))
+    .toSorted()
+    .toReversed()
+    .flatMap((name): Backup[] => {
+      try {
+        return [{ path: join(to, name), ...readManifest(join(to, name)) }];
+      } catch {
+        return []; // somebody else's
+      }
+    });
+}
+
+/** Removes all but the newest `keep` of those that the daily job made, and answers their paths. */
+export async function removeOld(to: string, keep: number): Promise<string[]> {
+  const old = (await listBackups(to)).filter(({ scheduled }) => scheduled).slice(keep);
+  for (const { path } of old) await rm(path, { recursive: true });
+  return old.map(({ path }) => path);
+}
+
+/** Of its second, or of the next one that has no backup. */
+async function freeName(to: string, createdAt: number): Promise<string> {
+  const taken = new Set(await readdir(to));
+  for (let at = createdAt; ; at += 1000) {
+    const name = `svc-${stampOf(at)}`;
+    if (!taken.has(name)) return name;
+  }
+}
+
+/** What a process that was killed left. */
+async function removeAbandoned(to: string, now: number): Promise<void> {
+  for (const name of await readdir(to)) {
+    if (!partialName.test(name)) continue;
+    const path = join(to, name);
+    const { mtimeMs } = await stat(path);
+    if (now - mtimeMs > partialsKeptMs) await rm(path, { recursive: true });
+  }
+}
+
+async function copyFolder(from: string, partial: string, folder: string): Promise<BackupFile[]> {
+  const names = await readdir(from, { withFileTypes: true }).catch(() => []);
+  const plain = names.filter((entry) => entry.isFile()).map(({ name }) => name);
+  if (plain.length === 0) return [];
+  await mkdir(join(partial, folder), { mode: 0o700 });
+  const files: BackupFile[] = [];
+  for (const name of plain) files.push(await copySynced(join(from, name), partial, `${folder}/${name}`));
+  await syncFolder(join(partial, folder));
+  return files;
+}
+
+/** They may have the same name in different folders. */
+async function copyConfig(paths: readonly string[], partial: string): Promise<BackupFile[]> {
+  if (paths.length === 0) return [];
+  await mkdir(join(partial, "config"), { mode: 0o700 });
+  const files: BackupFile[] = [];
+  for (const origin of paths) {
+    const taken = files.filter((file) => file.path.endsWith(`/${basename(origin)}`)).length;
+    const name = taken === 0 ? basename(origin) : `${taken}-${basename(origin)}`;
+    files.push({ ...(await copySynced(origin, partial, `config/${name}`)), origin });
+  }
+  await syncFolder(join(partial, "config"));
+  return files;
+}
+
+async function copySynced(from: string, partial: string, path: string): Promise<BackupFile> {
+  const target = join(partial, path);
+  await copyFile(from, target);
+  await chmod(target, 0o600);
+  await syncFolder(target);
+  return { path, ...(await sumOf(target)) };
+}
+
+async function writeSynced(path: string, text: string): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** A folder or a file. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

@@ -1,0 +1,63 @@
+// A backup put back in the place of a data directory, of a stopped service. First everything is verified, then the store
+// does what restoring means to it, and a configuration file is written where the machine has none.
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Restored, RestoreRequest } from "../model/backup.ts";
+import { stampOf } from "./directory.ts";
+import { readManifest, verifyFiles, type Manifest } from "./manifest.ts";
+
+export interface RestoredBackup extends Restored {
+  manifest: Manifest;
+  /** Files of the configuration, as the machine has them now. */
+  config: { origin: string; path: string; state: "same" | "different" | "written" }[];
+}
+
+export interface RestorePlan {
+  from: string;
+  dataDir: string;
+  now: number;
+  restoreStore(request: RestoreRequest): Restored;
+  /** Whether the program reads its configuration there. */
+  isConfigFile(path: string): boolean;
+  /** True of a file that sets no option. */
+  setsNothing(text: string): boolean;
+}
+
+/** Throws BackupUnusable, and what the store throws; nothing of the directory is changed then. */
+export async function restoreBackup(plan: RestorePlan): Promise<RestoredBackup> {
+  const { dataDir, now } = plan;
+  const from = resolve(plan.from);
+  const manifest = readManifest(from);
+  await verifyFiles(from, manifest);
+  const restored = plan.restoreStore({
+    from,
+    dataDir,
+    now,
+    createdAt: Date.parse(manifest.created_at),
+    stamp: stampOf(now),
+    others: ["tls"],
+  });
+  return { ...restored, manifest, config: restoreConfig(from, manifest, plan) };
+}
+
+/** What the machine's configuration says is never overwritten; nor is a file written that is none of its own. */
+function restoreConfig(from: string, { files }: Manifest, plan: RestorePlan): RestoredBackup["config"] {
+  return files.flatMap(({ path: name, origin }) =>
+    origin === undefined ? [] : [restoreFile(join(from, name), origin, plan)],
+  );
+}
+
+function restoreFile(path: string, origin: string, plan: RestorePlan): RestoredBackup["config"][number] {
+  const here = existsSync(origin) ? readFileSync(origin, "utf8") : null;
+  if (here === readFileSync(path, "utf8")) return { origin, path, state: "same" };
+  if (!plan.isConfigFile(origin) || (here !== null && !plan.setsNothing(here)))
+    return { origin, path, state: "different" };
+  try {
+    mkdirSync(dirname(origin), { recursive: true, mode: 0o755 });
+    copyFileSync(path, origin);
+    chmodSync(origin, 0o644);
+    return { origin, path, state: "written" };
+  } catch {
+    return { origin, path, state: "different" }; // not permitted: it is for the operator to do
+  }
+}

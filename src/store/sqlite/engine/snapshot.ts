@@ -1,0 +1,87 @@
+// The database as it is at one moment, read beside the writer: a connection in a read transaction, and a copy of what it
+// sees by SQLite's backup API. A reader of the write-ahead log takes no lock that a writer waits for. Knows no noun.
+import { closeSync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
+import Sqlite from "better-sqlite3";
+import type { Database } from "better-sqlite3";
+import { openReading, openWriting } from "./open.ts";
+
+/** Pages of one step, 4 MB: the disk is the writer's again after each. */
+const stepPages = 1024;
+/** Written bytes are synced each so many steps: many at once would make the writer's own sync wait for them. */
+const syncSteps = 4;
+
+export interface Snapshot {
+  readonly db: Database;
+  /** Copies it to `target`, an empty file. `between` is called after each step, and ends the copy by throwing. */
+  copyTo(target: string, between: (share: number) => void): Promise<void>;
+  close(): void;
+}
+
+/** What is read of it from here on is of this moment. */
+export function openSnapshot(path: string): Snapshot {
+  const db = openReading(path, 8192);
+  try {
+    db.exec("BEGIN");
+    db.prepare("SELECT count(*) FROM sqlite_schema").get(); // a read transaction begins with its first read
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+  return {
+    db,
+    async copyTo(target, between) {
+      const file = openSync(target, "r+");
+      let steps = 0;
+      try {
+        await db.backup(target, {
+          progress({ totalPages, remainingPages }) {
+            if (++steps % syncSteps === 0) fdatasyncSync(file);
+            between(totalPages === 0 ? 0 : (totalPages - remainingPages) / totalPages);
+            return stepPages;
+          },
+        });
+        fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
+    },
+    close: () => void db.close(),
+  };
+}
+
+/** Copies the log into the database as far as no reader prevents it, so that the writer need not when it restarts it. */
+export function copyLog(path: string): void {
+  const db = openWriting(path);
+  try {
+    db.pragma("busy_timeout = 0");
+    db.pragma("wal_checkpoint(PASSIVE)");
+  } finally {
+    db.close();
+  }
+}
+
+/** A copy as a database of its own: one file, without a log beside it. */
+export function openCopy(path: string): Database {
+  const db = new Sqlite(path, { fileMustExist: true });
+  try {
+    db.pragma("journal_mode = DELETE");
+    db.pragma("foreign_keys = OFF");
+    db.pragma("temp_store = MEMORY");
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Checks every table with its indexes; `between` is called after each. Throws where one is damaged. */
+export function checkIntegrity(db: Database, path: string, between: () => void = () => undefined): void {
+  const tables = db
+    .prepare<[], { name: string }>("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    .all();
+  for (const { name } of tables) {
+    const found = db.pragma(`integrity_check('${name.replaceAll("'", "''")}')`, { simple: true });
+    if (found !== "ok") throw new Error(`${path} is damaged: ${String(found)}`);
+    between();
+  }
+}

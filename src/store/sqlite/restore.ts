@@ -1,0 +1,170 @@
+// Puts a backup in the place of a data directory, whose lock it holds meanwhile. The copy is complete, checked and on disk
+// before anything of the directory is moved, and what stood there is kept in it under another name. All mail that was still
+// to be sent is held for the operator: some of it may have been sent after the backup. The numbers of messages and events go
+// on far above those that were given after the backup, so that no cursor and no return path means two things.
+import { copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Database } from "better-sqlite3";
+import type { HeldOf, RestoreRequest, Restored } from "../../model/backup.ts";
+import { theNode } from "../../model/node.ts";
+import { handToOwner, isRoot } from "../../owner.ts";
+import { copyWhole, linkOrCopy, syncPath } from "./backup-files.ts";
+import { endFormerBoots } from "./boots.ts";
+import { asDamage } from "./engine/corruption.ts";
+import { lockDirectory } from "./engine/lock.ts";
+import { databaseName } from "./engine/open.ts";
+import { checkIntegrity, openCopy } from "./engine/snapshot.ts";
+import { firstOperatorHolder } from "./held-mail.ts";
+import { migrate } from "./migrations.ts";
+import { createQueueWrites } from "./queue.ts";
+import { sequenceNames } from "./sequences.ts";
+
+/** What a data directory has of the store's; the rest (lock, socket, backups) stays. */
+const storeEntries = [databaseName, `${databaseName}-wal`, `${databaseName}-shm`, "spool"];
+/** Above this rate of events nobody sends; and what a short age may be wrong by. */
+const numbersPerSecond = 10_000;
+const leastGap = 1_000_000;
+
+/** Throws StoreLocked, SchemaTooNew, StoreDamaged; nothing of the directory is changed then. */
+export function restoreStore(request: RestoreRequest): Restored {
+  const { from, dataDir, stamp, others } = request;
+  const lock = lockDirectory(dataDir);
+  const partial = join(dataDir, `restore-${stamp}.partial`);
+  try {
+    removePartials(dataDir);
+    mkdirSync(partial, { mode: 0o700 });
+    const path = join(partial, databaseName);
+    if (!lstatSync(join(from, databaseName)).isFile())
+      throw new Error(`${join(from, databaseName)} is not a file`);
+    copyFileSync(join(from, databaseName), path);
+    copyTree(join(from, "spool"), join(partial, "spool"));
+    for (const name of others) copyTree(join(from, name), join(partial, name));
+    const prepared = prepare(path, request);
+    const filesMissing = missingFiles(path, join(partial, "spool"));
+    syncPath(path);
+    syncPath(partial);
+    handToOwner(dataDir, [partial]);
+    const aside = moveAside(dataDir, [...storeEntries, ...others], `before-restore-${stamp}`);
+    // The database last: a directory without one is not taken for a restored one.
+    for (const name of ["spool", ...others, databaseName])
+      if (existsSync(join(partial, name))) renameSync(join(partial, name), join(dataDir, name));
+    syncPath(dataDir);
+    return { ...prepared, aside, filesMissing };
+  } finally {
+    rmSync(partial, { recursive: true, force: true });
+    handToOwner(dataDir, [join(dataDir, "svc.lock"), join(dataDir, "svc.pid")]);
+    lock.release();
+  }
+}
+
+/** Whether a restore would move something aside. */
+export function hasStore(dataDir: string): boolean {
+  return existsSync(join(dataDir, databaseName));
+}
+
+function removePartials(dataDir: string): void {
+  for (const name of readdirSync(dataDir))
+    if (/^restore-.*\.partial$/.test(name)) rmSync(join(dataDir, name), { recursive: true });
+}
+
+function prepare(path: string, { now, createdAt }: RestoreRequest): Pick<Restored, "held" | "schema"> {
+  try {
+    const db = openCopy(path);
+    try {
+      checkIntegrity(db, path);
+      migrate(db, path);
+      db.exec("BEGIN");
+      holdUnsent(db, now);
+      raiseNumbers(db, leastGap + numbersPerSecond * Math.ceil(Math.max(0, now - createdAt) / 1000));
+      db.exec("COMMIT");
+      return { held: heldOf(db), schema: Number(db.pragma("user_version", { simple: true })) };
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    throw asDamage(error, path);
+  }
+}
+
+/** Attempts that were under way are recorded as interrupted, as after a crash. Held mail keeps when it would be due. */
+function holdUnsent(db: Database, now: number): void {
+  endFormerBoots(db, now);
+  db.prepare("UPDATE boots SET node = ?").run(theNode);
+  const owner = "restore";
+  db.prepare("INSERT INTO boots (id, node, lease_until, ended_at) VALUES (?, ?, ?, ?)").run(
+    owner,
+    theNode,
+    now,
+    now,
+  );
+  createQueueWrites(db).takeBackLeases({ owner, now, localQueue: "" });
+  db.prepare("DELETE FROM boots WHERE id = ?").run(owner);
+  const hold = db.prepare(
+    `UPDATE recipients SET held_since = coalesce(held_since, max(coalesce(due_at, @now), @now)), due_at = NULL,
+       lease_owner = '${firstOperatorHolder}' || account_key
+     WHERE key IN (SELECT key FROM recipients WHERE due_at IS NOT NULL
+       UNION ALL SELECT key FROM recipients WHERE lease_owner < '${firstOperatorHolder}')`,
+  );
+  hold.run({ now });
+}
+
+function raiseNumbers(db: Database, gap: number): void {
+  const raise = db.prepare(
+    "INSERT INTO sequences (name, last) VALUES (@name, @gap) ON CONFLICT (name) DO UPDATE SET last = last + @gap",
+  );
+  for (const name of sequenceNames) raise.run({ name, gap });
+  db.prepare("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'audit'").run(gap);
+}
+
+function heldOf(db: Database): HeldOf[] {
+  return db
+    .prepare<[], HeldOf>(
+      `SELECT a.name AS account, count(*) AS recipients FROM recipients r JOIN accounts a ON a.key = r.account_key
+       WHERE r.lease_owner >= '${firstOperatorHolder}' GROUP BY a.name ORDER BY a.name`,
+    )
+    .all();
+}
+
+function missingFiles(path: string, spool: string): number {
+  const db = openCopy(path);
+  try {
+    const named = db.prepare<[], { name: string }>(
+      "SELECT content_name AS name FROM messages WHERE content_name IS NOT NULL",
+    );
+    let missing = 0;
+    for (const { name } of named.iterate())
+      if (!existsSync(join(spool, name.slice(0, 2), name))) missing += 1;
+    return missing;
+  } finally {
+    db.close();
+  }
+}
+
+/**
+ * Files are never changed in place, so a link does where the disk is the same; as root they are copied, since they get
+ * another owner. Nothing but files and folders is taken.
+ */
+function copyTree(from: string, to: string): void {
+  if (!existsSync(from)) return;
+  mkdirSync(to, { mode: 0o700 });
+  for (const name of readdirSync(from)) {
+    const [source, target] = [join(from, name), join(to, name)];
+    const kind = lstatSync(source);
+    if (kind.isDirectory()) copyTree(source, target);
+    else if (kind.isFile() && isRoot()) copyWhole(source, target);
+    else if (kind.isFile()) linkOrCopy(source, target);
+  }
+  syncPath(to);
+}
+
+/** Answers where to; null: there was nothing. */
+function moveAside(dataDir: string, names: string[], folder: string): string | null {
+  const there = names.filter((name) => existsSync(join(dataDir, name)));
+  if (there.length === 0) return null;
+  const aside = join(dataDir, folder);
+  mkdirSync(aside, { mode: 0o700 });
+  handToOwner(dataDir, [aside]);
+  for (const name of there) renameSync(join(dataDir, name), join(aside, name));
+  syncPath(aside);
+  return aside;
+}

@@ -1,0 +1,224 @@
+// The store's copy of one moment while it is written to, what a restore makes of it, and what ends one before it is whole.
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import Sqlite from "better-sqlite3";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { BackupContent, Restored } from "../../src/model/backup.ts";
+import { restoreStore } from "../../src/store/sqlite/restore.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ManualClock } from "../support/clock.ts";
+import {
+  accept,
+  beginBoot,
+  inChunks,
+  minute,
+  newDirectory,
+  newMessage,
+  openSqlite,
+  owner,
+  settlementOf,
+} from "./fixtures.ts";
+
+let dir: string;
+let dataDir: string;
+let target: string;
+let clock: ManualClock;
+let store: Store;
+let account: number;
+
+beforeEach(async () => {
+  dir = newDirectory();
+  [dataDir, target] = [join(dir, "data"), join(dir, "copy")];
+  mkdirSync(target);
+  clock = new ManualClock();
+  store = await openSqlite(dataDir, clock);
+  account = (await store.accountByName("default"))?.key ?? 0;
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(dir, { recursive: true });
+});
+
+const copyInto = (content: BackupContent = "all", signal = new AbortController().signal) =>
+  store.copyInto({ directory: target, content, onProgress: () => undefined, signal });
+
+const accepted = (wishes: Partial<Parameters<typeof newMessage>[0]> = {}) =>
+  accept(store, newMessage({ accountKey: account, at: clock.now(), ...wishes }));
+
+async function finished(text: string): Promise<void> {
+  const content = { kind: "inline", bytes: Buffer.from(text) } as const;
+  const [job] = await accepted({ lease: true, content });
+  if (job) await store.settle(settlementOf(job, clock.now()));
+}
+
+const large = () => store.putContent(inChunks(Buffer.alloc(100_000, "large "), 10_000));
+const inFile = (): Sqlite.Database => new Sqlite(join(target, "svc.db"), { readonly: true });
+
+function restored(now = clock.now()): Restored {
+  return restoreStore({
+    from: target,
+    dataDir: join(dir, "new"),
+    now,
+    createdAt: clock.now(),
+    stamp: "20261127T090000Z",
+    others: [],
+  });
+}
+
+test("a copy has all that was written before it and is one moment of what is written meanwhile", async () => {
+  for (let i = 0; i < 300; i++) await accepted({ text: "x".repeat(10_000) });
+  let copying = true;
+  const writing = (async () => {
+    // Two writes of one transaction are never seen apart.
+    while (copying) await accepted({ to: ["ann@a.test", "bob@a.test"] });
+  })();
+  const copy = await copyInto();
+  copying = false;
+  await writing;
+  const db = inFile();
+  const { messages, recipients } = db
+    .prepare("SELECT (SELECT count(*) FROM messages) messages, (SELECT count(*) FROM recipients) recipients")
+    .get() as { messages: number; recipients: number };
+  expect(messages).toBeGreaterThanOrEqual(300);
+  expect(recipients - messages).toBe(messages - 300);
+  expect(copy.counts).toMatchObject({ messages, unsentRecipients: recipients });
+  expect(db.pragma("journal_mode", { simple: true })).toBe("delete");
+  expect(readdirSync(target).toSorted()).toEqual(["spool", "svc.db"]);
+  db.close();
+});
+
+test("files of content are in the copy, also those that retention removes while it is made", async () => {
+  const content = await large();
+  await accepted({ content });
+  if (content.kind !== "spool") throw new Error("expected a file");
+  const path = join("spool", content.name.slice(0, 2), content.name);
+  const copying = copyInto();
+  await store.dropContent(content);
+  expect((await copying).counts).toMatchObject({ files: 1, fileBytes: 100_000, filesMissing: 0 });
+  expect(readFileSync(join(target, path)).length).toBe(100_000);
+  expect(statSync(join(target, path)).mode & 0o777).toBe(0o600);
+  while (existsSync(join(dataDir, path))) await new Promise((resolve) => setImmediate(resolve));
+});
+
+test("without the content of sent mail, nothing of it is in the file, and unsent mail has its own", async () => {
+  await finished("a secret of sent mail");
+  const content = await large();
+  await accepted({ content });
+  await accepted({ text: "still to be sent" });
+  const copy = await copyInto("unsent");
+  const bytes = readFileSync(join(target, "svc.db"));
+  expect([bytes.includes("a secret of sent"), bytes.includes("still to be sent")]).toEqual([false, true]);
+  expect(copy.counts).toMatchObject({ messages: 3, files: 1 });
+});
+
+test("one copy runs at a time, and closing the store ends it", async () => {
+  for (let i = 0; i < 50; i++) await accepted({ text: "x".repeat(60_000) });
+  const first = copyInto().catch((error: Error) => error.message);
+  await expect(copyInto()).rejects.toThrow("a backup is running");
+  await store.close();
+  expect(await first).toBe("the service stopped before the backup was complete");
+});
+
+test("an aborted copy rejects", async () => {
+  const controller = new AbortController();
+  controller.abort();
+  await expect(copyInto("all", controller.signal)).rejects.toThrow("before the backup was complete");
+});
+
+test("a copy is refused where it would leave less space free than new mail needs", async () => {
+  await store.close();
+  store = await openSqlite(dataDir, clock, { minFreeShare: 1 });
+  await expect(copyInto()).rejects.toMatchObject({
+    why: "full",
+    message: expect.stringMatching(/has \d+ MB free/),
+  });
+});
+
+test("after a restore all unsent mail is held, keeps when it is due, and goes on from where it was", async () => {
+  await beginBoot(store, owner);
+  await finished("sent");
+  await accepted({ to: ["due@a.test"] });
+  await accepted({ to: ["later@a.test"], sendAt: clock.now() + 60 * minute });
+  await accepted({ to: ["now@a.test"], lease: true });
+  await copyInto();
+  const done = restored(clock.now() + minute);
+  expect(done).toMatchObject({ held: [{ account: "default", recipients: 3 }], aside: null, filesMissing: 0 });
+  await store.close();
+  store = await openSqlite(join(dir, "new"), clock);
+  expect(await store.queueCounts()).toMatchObject({ held: 3, queued: 0, sending: 0 });
+  const db = new Sqlite(join(dir, "new/svc.db"), { readonly: true });
+  const rows = db
+    .prepare(
+      "SELECT key, to_address AS 'to', held_since AS since FROM recipients WHERE lease_owner IS NOT NULL",
+    )
+    .all() as { key: number; to: string; since: number }[];
+  const since = new Map(rows.map((row) => [row.to, row.since - clock.now()]));
+  expect([since.get("due@a.test"), since.get("later@a.test")]).toEqual([minute, 60 * minute]);
+  const interrupted = db
+    .prepare("SELECT outcome, ambiguous FROM attempts WHERE outcome = 'interrupted'")
+    .all();
+  expect(interrupted).toEqual([{ outcome: "interrupted", ambiguous: 1 }]);
+  db.close();
+  const released = await store.releaseQueued(
+    account,
+    rows.map(({ key }) => key),
+    clock.now() + minute,
+  );
+  expect(released.changed).toBe(3);
+});
+
+test("numbers that were given after the backup are not given again", async () => {
+  await accepted({ lease: true });
+  await copyInto();
+  const [later] = await accepted({ lease: true });
+  const hourLater = clock.now() + 60 * minute;
+  restored(hourLater);
+  await store.close();
+  store = await openSqlite(join(dir, "new"), clock);
+  const [fresh] = await accepted({ lease: true });
+  expect(fresh?.message.key).toBeGreaterThan((later?.message.key ?? 0) + 1_000_000 + 10_000 * 3600 - 10);
+});
+
+test("what stood in the directory is kept beside, and a second restore is one again", async () => {
+  await accepted();
+  await copyInto();
+  expect(restored().aside).toBe(null);
+  const again = restoreStore({
+    from: target,
+    dataDir: join(dir, "new"),
+    now: clock.now(),
+    createdAt: clock.now(),
+    stamp: "20261127T090001Z",
+    others: [],
+  });
+  expect(again.aside).toBe(join(dir, "new/before-restore-20261127T090001Z"));
+  expect(readdirSync(again.aside ?? "").toSorted()).toEqual(["spool", "svc.db"]);
+  expect(readdirSync(join(dir, "new")).filter((name) => name.endsWith(".partial"))).toEqual([]);
+});
+
+test("a damaged copy, one of a newer program, and a directory in use are refused, and nothing is changed", async () => {
+  await accepted();
+  await copyInto();
+  const place = join(dir, "new");
+  expect(() => restoreStore({ from: target, dataDir, now: 0, createdAt: 0, stamp: "x", others: [] })).toThrow(
+    "in use by process",
+  );
+  const newer = new Sqlite(join(target, "svc.db"));
+  newer.pragma("user_version = 99");
+  newer.close();
+  expect(() => restored()).toThrow("knows versions up to");
+  truncateSync(join(target, "svc.db"), statSync(join(target, "svc.db")).size - 8192);
+  expect(() => restored()).toThrow("is damaged");
+  writeFileSync(join(target, "svc.db"), "no database");
+  expect(() => restored()).toThrow("is damaged");
+  expect(readdirSync(place).toSorted()).toEqual(["svc.lock", "svc.pid"]);
+});
