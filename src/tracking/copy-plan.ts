@@ -29,6 +29,7 @@ export interface Hole {
 export interface CopyPlan {
   /** What is written into each part, by the part's number, the message itself being 0. */
   parts: ReadonlyMap<number, { encoding: string; holes: readonly Hole[] }>;
+  /** Where links lead, each once. */
   targets: readonly string[];
   /** Parts that are left alone though they are HTML, and why. */
   untouched: readonly string[];
@@ -75,7 +76,9 @@ class Planner implements MimeVisitor {
   /** Targets that are left alone: the pages to unsubscribe that the message has by itself. */
   readonly #except: ReadonlySet<string>;
   readonly #parts = new Map<number, { encoding: string; holes: Hole[] }>();
-  readonly #targets: string[] = [];
+  /** Each once, however often it is linked: its links have one token. */
+  readonly #targets = new Map<string, number>();
+  #links = 0;
   readonly #untouched: string[] = [];
   #octets = 0;
   #htmlBytes = 0;
@@ -136,7 +139,7 @@ class Planner implements MimeVisitor {
   async read(): Promise<void> {
     for (const leaf of this.#read.splice(0)) {
       const { opens, clicks } = this.#wanted;
-      const mostLinks = clicks ? copyLimits.links - this.#targets.length : 0;
+      const mostLinks = clicks ? copyLimits.links - this.#links : 0;
       if (mostLinks === 0 && (!opens || this.#hasPixel)) return;
       const charset = htmlCharset(leaf.charset);
       if (!charset) {
@@ -161,7 +164,7 @@ class Planner implements MimeVisitor {
   found(): Omit<CopyPlan, "top"> {
     return {
       parts: this.#parts,
-      targets: this.#targets,
+      targets: [...this.#targets.keys()],
       untouched: this.#untouched,
       htmlBytes: this.#htmlBytes,
     };
@@ -177,6 +180,16 @@ class Planner implements MimeVisitor {
     if (bytes.length > 0) leaf.chunks.push(Buffer.from(bytes));
   }
 
+  #indexOf(target: string): number {
+    this.#links++;
+    this.#octets += target.length;
+    const known = this.#targets.get(target);
+    if (known !== undefined) return known;
+    const index = this.#targets.size;
+    this.#targets.set(target, index);
+    return index;
+  }
+
   #leave(why: string): void {
     if (this.#untouched.length < 10) this.#untouched.push(`part ${this.#index}: ${why}`);
   }
@@ -184,13 +197,7 @@ class Planner implements MimeVisitor {
   #note({ index, encoding }: Leaf, html: Buffer, { links, pixel }: HtmlPlaces): void {
     const lines = identityEncodings.has(encoding);
     const holes = links.map(({ start, end, target }): Hole => {
-      this.#octets += target.length;
-      return {
-        start,
-        end,
-        link: this.#targets.push(target) - 1,
-        line: lines ? lineOf(html, start, end) : null,
-      };
+      return { start, end, link: this.#indexOf(target), line: lines ? lineOf(html, start, end) : null };
     });
     if (this.#wanted.opens && !this.#hasPixel && pixel !== null) {
       this.#hasPixel = true;
