@@ -41,7 +41,7 @@ export interface TrackingDeps extends TrackingParts {
 /** How long a reader waits for the store. */
 const longestWaitMs = 2_000;
 const longestUnsubscribeMs = 20_000;
-/** Bad tokens of one source. More are refused without a word of the token. */
+/** Bad tokens of one source. With each one more its connection ends, so that a guess costs a handshake. */
 const badTokensPerMinute = 300;
 
 const purposes: Readonly<Record<string, TokenPurpose>> = { o: "open", c: "click", u: "unsubscribe" };
@@ -77,8 +77,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
   const noToken = (res: ServerResponse, ip: string): void => {
     const wait = badTokens.waitOf(ip);
     badTokens.spend(ip);
-    if (wait > 0) return text(res, 429, "Too many requests\n", { "retry-after": String(wait) });
-    text(res, 404, "Not found\n");
+    text(res, 404, "Not found\n", wait > 0 ? { connection: "close" } : {});
   };
 
   /** Waits for the record of the visit, but not for long. */
