@@ -43,18 +43,21 @@ async function ask(https: number, signal: AbortSignal, path: (n: number) => stri
   const began = nowMs();
   let [next, late] = [0, 0];
   await inParallel(connections, connections, signal, async (n) => {
-    const socket = await dialTls(https, source(26, n, 5));
-    const exchange = socket ? asker(socket) : null;
-    if (!exchange) answers.add("not let in");
-    while (exchange && !signal.aborted) {
+    let exchange: ReturnType<typeof asker> | null = null;
+    let socket: Awaited<ReturnType<typeof dialTls>> = null;
+    while (!signal.aborted) {
       const turn = next++;
       const due = began + (turn * 1_000) / perSecond;
       const early = due - nowMs();
       if (early > 1) await wait(early);
       late = Math.max(late, nowMs() - due);
-      const heard = await exchange(requestText("GET", path(turn), null, null, browser));
+      if (socket === null || socket.destroyed || socket.readableEnded) {
+        socket = await dialTls(https, source(26, n, 5));
+        exchange = socket ? asker(socket) : null;
+      }
+      const heard = (await exchange?.(requestText("GET", path(turn), null, null, browser))) ?? null;
       answers.add(heard === null ? "closed" : String(heard.status));
-      if (heard === null) break;
+      if (heard && /\r\nconnection: close/i.test(heard.text)) socket = null;
     }
     socket?.destroy();
   });
