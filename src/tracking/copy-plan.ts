@@ -16,6 +16,9 @@ import { readStructured } from "../mail/structured.ts";
 /** Links and octets of their targets: of all parts of a message. */
 export const copyLimits = { htmlBytes: 8 * 1024 * 1024, links: 2_000, targetOctets: 256 * 1024 };
 
+/** Octets of a part whose search may be hard work. */
+const measuredFrom = 65_536;
+
 /** Octets of the decoded part that are replaced. */
 export interface Hole {
   start: number;
@@ -33,8 +36,8 @@ export interface CopyPlan {
   targets: readonly string[];
   /** Parts that are left alone though they are HTML, and why. */
   untouched: readonly string[];
-  /** Octets of HTML that were read. */
-  htmlBytes: number;
+  /** Processor time that the search took, milliseconds; of small parts it is not measured. */
+  tookMs: number;
   /** What the message's own header section says of its body. */
   top: readonly HeaderField[];
 }
@@ -81,7 +84,7 @@ class Planner implements MimeVisitor {
   #links = 0;
   readonly #untouched: string[] = [];
   #octets = 0;
-  #htmlBytes = 0;
+  #tookMs = 0;
   #hasPixel = false;
   #index = -1;
   /** How many levels the attached or encrypted message stands in that is being passed over. */
@@ -105,8 +108,8 @@ class Planner implements MimeVisitor {
     const charsets = contentType.parameters.filter(([name]) => name === "charset").map(([, text]) => text);
     const readable =
       encoding === "base64" || encoding === "quoted-printable" || identityEncodings.has(encoding);
-    if (!readable) return this.#leave("its transfer encoding is not known");
-    if (new Set(charsets).size > 1) return this.#leave("it has two charsets");
+    if (!readable) return this.#leave(this.#index, "its transfer encoding is not known");
+    if (new Set(charsets).size > 1) return this.#leave(this.#index, "it has two charsets");
     this.#leaf = {
       index: this.#index,
       encoding,
@@ -143,11 +146,10 @@ class Planner implements MimeVisitor {
       if (mostLinks === 0 && (!opens || this.#hasPixel)) return;
       const charset = htmlCharset(leaf.charset);
       if (!charset) {
-        this.#leave(`its charset is ${JSON.stringify(leaf.charset)}`);
+        this.#leave(leaf.index, `its charset is ${JSON.stringify(leaf.charset)}`);
         continue;
       }
       const html = leaf.chunks.length === 1 && leaf.chunks[0] ? leaf.chunks[0] : Buffer.concat(leaf.chunks);
-      this.#htmlBytes += html.length;
       const mostOctets = copyLimits.targetOctets - this.#octets;
       const scan = htmlPlaces(html, charset, {
         links: mostLinks > 0,
@@ -155,10 +157,19 @@ class Planner implements MimeVisitor {
         mostLinks,
         mostOctets,
       });
-      let step = scan.next();
-      for (; !step.done; step = scan.next()) await turn();
+      let step = this.#step(scan, html.length);
+      for (; !step.done; step = this.#step(scan, html.length)) await turn();
       this.#note(leaf, html, step.value);
     }
+  }
+
+  #step(scan: ReturnType<typeof htmlPlaces>, length: number): ReturnType<typeof scan.next> {
+    if (length < measuredFrom) return scan.next();
+    const began = process.threadCpuUsage();
+    const step = scan.next();
+    const { user, system } = process.threadCpuUsage(began);
+    this.#tookMs += (user + system) / 1000;
+    return step;
   }
 
   found(): Omit<CopyPlan, "top"> {
@@ -166,7 +177,7 @@ class Planner implements MimeVisitor {
       parts: this.#parts,
       targets: [...this.#targets.keys()],
       untouched: this.#untouched,
-      htmlBytes: this.#htmlBytes,
+      tookMs: this.#tookMs,
     };
   }
 
@@ -174,7 +185,7 @@ class Planner implements MimeVisitor {
     leaf.bytes += bytes.length;
     if (leaf.bytes > copyLimits.htmlBytes) {
       this.#leaf = null;
-      return this.#leave("it has more than 8 MB");
+      return this.#leave(leaf.index, "it has more than 8 MB");
     }
     // A copy: what the visitor is given is a view.
     if (bytes.length > 0) leaf.chunks.push(Buffer.from(bytes));
@@ -190,8 +201,8 @@ class Planner implements MimeVisitor {
     return index;
   }
 
-  #leave(why: string): void {
-    if (this.#untouched.length < 10) this.#untouched.push(`part ${this.#index}: ${why}`);
+  #leave(index: number, why: string): void {
+    if (this.#untouched.length < 10) this.#untouched.push(`part ${index}: ${why}`);
   }
 
   #note({ index, encoding }: Leaf, html: Buffer, { links, pixel }: HtmlPlaces): void {

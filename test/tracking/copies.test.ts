@@ -334,3 +334,22 @@ test("10,000 links of every kind: each leads to the decoded original", async () 
   }
   expect(found).toEqual(all);
 });
+
+test("a part that is encoded anew has no line that begins as a delimiter of its multipart does", async () => {
+  const line = `${"x".repeat(75)}--b ${"y".repeat(70)}--b--`;
+  const links = Array.from({ length: 9 }, (_, n) => `<a href="https://t.test/${n}">x</a>`).join("");
+  const mail = `Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n${line}\n${links}${line}\n--b--\n`;
+  const copy = await copyOf(mail);
+  expect(copy.toString().match(/^--b/gm)).toHaveLength(2);
+  expect(without((await PostalMime.parse(copy)).html ?? "").trimEnd()).toBe(`${line}\n${links}${line}`);
+});
+
+test("a message that becomes quoted-printable says that it is MIME", async () => {
+  const links = Array.from({ length: 9 }, (_, n) => `<a href="https://t.test/${n}">x</a>`).join("");
+  const copy = (await copyOf(`Content-Type: text/html\n\n${links}\n`)).toString();
+  expect(copy.split("\r\n").slice(0, 3).toSorted()).toEqual([
+    "Content-Transfer-Encoding: quoted-printable",
+    "Content-Type: text/html",
+    "MIME-Version: 1.0",
+  ]);
+});
