@@ -41,9 +41,8 @@ export interface TrackingDeps extends TrackingParts {
 /** How long a reader waits for the store. */
 const longestWaitMs = 2_000;
 const longestUnsubscribeMs = 20_000;
-/** Bad tokens of one source. More wait, on connections of which it has few: to close them would cost us a handshake each. */
+/** Bad tokens of one source. With each one more its connection ends, so that a guess costs a handshake. */
 const badTokensPerMinute = 300;
-const badTokenWaitMs = 1_000;
 
 const purposes: Readonly<Record<string, TokenPurpose>> = { o: "open", c: "click", u: "unsubscribe" };
 const linkForm = /^\/([ocu])\/([^/?#]+)(?:\?|$)/;
@@ -75,11 +74,10 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
   /** Requests for one link that come while it is being written wait for the same write. */
   const underWay = new Map<string, Promise<void>>();
 
-  const noToken = async (res: ServerResponse, ip: string): Promise<void> => {
+  const noToken = (res: ServerResponse, ip: string): void => {
     const isOver = badTokens.waitOf(ip) > 0;
     badTokens.spend(ip);
-    if (isOver) await new Promise<void>((done) => clock.after(badTokenWaitMs, done));
-    text(res, 404, "Not found\n");
+    text(res, 404, "Not found\n", isOver ? { connection: "close" } : {});
   };
 
   /** Waits for the record of the visit, but not for long. */
