@@ -15,6 +15,7 @@ import type { Unsubscribes } from "../tracking/unsubscribes.ts";
 import type { Visits } from "../tracking/visits.ts";
 import { ClientGone } from "./body.ts";
 import { clientIp, forwardedHttps, isLoopback } from "./client-ip.ts";
+import type { Connections } from "./connections.ts";
 import { readForm } from "./form.ts";
 import { languageOf, pagePolicy, unsubscribePage, type PageState } from "./unsubscribe-page.ts";
 
@@ -30,6 +31,7 @@ export interface TrackingParts {
 
 export interface TrackingDeps extends TrackingParts {
   store: Pick<Store, "isTrackingName">;
+  connections: Pick<Connections, "reader">;
   /** Host names, in lower case, that serve the API too. */
   apiHosts: ReadonlySet<string>;
   trustedProxies: Networks;
@@ -155,6 +157,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
     const ip = clientIp(req, deps.trustedProxies);
     const of = tokens.read(purpose, token);
     if (of === null || (purpose === "click" && !isLocation(of.target))) return noToken(res, ip);
+    deps.connections.reader(req.socket);
     const method = req.method ?? "GET";
     if (!methods[purpose].includes(method))
       return text(res, 405, "Method not allowed\n", { allow: methods[purpose].join(", ") });

@@ -1,7 +1,8 @@
-import { request, type IncomingHttpHeaders } from "node:http";
+import { Agent, request, type IncomingHttpHeaders } from "node:http";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { trackingWorld, type TrackingWorld } from "../tracking/world.ts";
+import { connectionRule } from "../../src/http/connections.ts";
 import { newDomain } from "./stored.ts";
 import { startHttp, type Harness } from "./harness.ts";
 
@@ -43,7 +44,8 @@ function ask(
     method = "GET",
     body = "",
     headers = {},
-  }: { method?: string; body?: string; headers?: Record<string, string> } = {},
+    agent = false,
+  }: { method?: string; body?: string; headers?: Record<string, string>; agent?: Agent | false } = {},
 ): Promise<Asked> {
   return new Promise((resolve, reject) => {
     const asked = request(
@@ -52,7 +54,7 @@ function ask(
         port: http.port,
         method,
         path,
-        agent: false,
+        agent,
         headers: { "user-agent": browser, ...headers },
       },
       (res) => {
@@ -161,6 +163,17 @@ test("a source with too many bad tokens is limited for bad tokens alone", async 
   ]);
   expect((await ask(`/o/${world.tokens.open(recipient)}`)).status).toBe(200);
   expect((await ask(`/c/${world.tokens.click(recipient, "https://a.example/")}`)).status).toBe(302);
+});
+
+test("readers behind one address are answered, however many connections they keep open", async () => {
+  const { recipient } = await world.delivered();
+  const path = `/o/${world.tokens.open(recipient)}`;
+  const agents = Array.from(
+    { length: connectionRule.unknownPerSource + 20 },
+    () => new Agent({ keepAlive: true }),
+  );
+  for (const agent of agents) expect((await ask(path, { agent })).status).toBe(200);
+  for (const agent of agents) agent.destroy();
 });
 
 test("the page asks in the reader's language, loads nothing, and a GET of it changes nothing", async () => {
