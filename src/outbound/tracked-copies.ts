@@ -52,9 +52,16 @@ const plansKept = 100;
 /** Large ones at once; the decoded HTML of each is in memory, twice. */
 const largePlans = 2;
 const largePatienceMs = 60_000;
-/** What the loop needs for octets of HTML, milliseconds. */
-const htmlMs = (octets: number): number => octets / 30_000;
-const nothingTracked: CopyPlan = { parts: new Map(), targets: [], untouched: [], htmlBytes: 0, top: [] };
+/** What the loop needs for octets of HTML, and for parts, of which an empty one has few octets; milliseconds. */
+const workMs = ({ htmlBytes, walked }: CopyPlan): number => htmlBytes / 30_000 + walked / 100;
+const nothingTracked: CopyPlan = {
+  parts: new Map(),
+  targets: [],
+  untouched: [],
+  htmlBytes: 0,
+  walked: 0,
+  top: [],
+};
 
 export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
   const { store, domainOf, sign, sectionOf, tokens, clock, log } = deps;
@@ -107,12 +114,12 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
     const isSmall = message.content.sizeBytes <= smallBytes;
     const made = await plans(message.id, async () => {
       const found = await (isSmall ? plan : planLarge)(message, tracking, source);
-      time.spent(message.accountKey, htmlMs(found.htmlBytes));
+      time.spent(message.accountKey, workMs(found));
       return found;
     });
     if (!isSmall) {
       await time.turn(message.accountKey);
-      time.spent(message.accountKey, 2 * htmlMs(made?.htmlBytes ?? 0));
+      time.spent(message.accountKey, 2 * workMs(made ?? nothingTracked));
     }
     return made ?? nothingTracked;
   };

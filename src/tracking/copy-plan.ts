@@ -34,6 +34,8 @@ export interface CopyPlan {
   untouched: readonly string[];
   /** Octets of HTML that were read. */
   htmlBytes: number;
+  /** How many parts were walked through, of whatever kind. */
+  walked: number;
   /** What the message's own header section says of its body. */
   top: readonly HeaderField[];
 }
@@ -164,6 +166,7 @@ class Planner implements MimeVisitor {
       targets: this.#targets,
       untouched: this.#untouched,
       htmlBytes: this.#htmlBytes,
+      walked: this.#index + 1,
     };
   }
 
