@@ -51,6 +51,9 @@ const linkForm = /^\/([ocu])\/([^/?#]+)(?:\?|$)/;
 /** The MAC of a token: the end that tells two links apart. */
 const macLength = 22;
 
+/** As a urlencoded field, or as a part, which may have more header fields (RFC 8058 §3.1). */
+const oneClick = /List-Unsubscribe(?:=|"?[^\r\n]*\r?\n(?:[^\r\n]+\r?\n){0,5}\r?\n)One-Click/i;
+
 /** A GIF of one transparent pixel (GIF89a). */
 const pixel = Buffer.from("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", "base64");
 
@@ -126,7 +129,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
     if (visiting.method !== "POST") return page(visiting, 200, "ask");
     const form = await readForm(req, res);
     if (form === null) return text(res, 413, "The form is too large\n", { connection: "close" });
-    const method = /List-Unsubscribe["\s=]+One-Click/i.test(form) ? "one_click" : "link";
+    const method = oneClick.test(form) ? "one_click" : "link";
     let write = underWay.get(token);
     if (!write) {
       write = unsubscribes.ofToken(of, method).finally(() => underWay.delete(token));
@@ -190,7 +193,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
   };
 }
 
-/** A domain's tracking name, or one it had: links go on working there, and nothing else is served. */
+/** A domain's tracking name: nothing but links is served there. */
 async function isOnlyTracking(host: string | undefined, deps: TrackingDeps): Promise<boolean> {
   const name = (host ?? "").toLowerCase().replace(/:\d+$/, "");
   if (isIP(name) !== 0 || deps.apiHosts.has(name)) return false;

@@ -222,6 +222,12 @@ const forms: [string, string, Record<string, string>, string][] = [
     { "content-type": "multipart/form-data; boundary=b" },
     '--b\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\n\r\nOne-Click\r\n--b--\r\n',
   ],
+  [
+    "one click as multipart, with the type of its part",
+    "one_click",
+    { "content-type": "multipart/form-data; boundary=b" },
+    '--b\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\nContent-Type: text/plain\r\n\r\nOne-Click\r\n--b--\r\n',
+  ],
   ["the page's form", "link", { "content-type": "application/x-www-form-urlencoded" }, "unsubscribe=yes"],
 ];
 
