@@ -15,6 +15,7 @@ import type { Unsubscribes } from "../tracking/unsubscribes.ts";
 import type { Visits } from "../tracking/visits.ts";
 import { ClientGone } from "./body.ts";
 import { clientIp, forwardedHttps, isLoopback } from "./client-ip.ts";
+import type { Connections } from "./connections.ts";
 import { readForm } from "./form.ts";
 import { languageOf, pagePolicy, unsubscribePage, type PageState } from "./unsubscribe-page.ts";
 
@@ -30,6 +31,7 @@ export interface TrackingParts {
 
 export interface TrackingDeps extends TrackingParts {
   store: Pick<Store, "isTrackingName">;
+  connections: Pick<Connections, "reader">;
   /** Host names, in lower case, that serve the API too. */
   apiHosts: ReadonlySet<string>;
   trustedProxies: Networks;
@@ -48,6 +50,9 @@ const purposes: Readonly<Record<string, TokenPurpose>> = { o: "open", c: "click"
 const linkForm = /^\/([ocu])\/([^/?#]+)(?:\?|$)/;
 /** The MAC of a token: the end that tells two links apart. */
 const macLength = 22;
+
+/** As a urlencoded field, or as a part, which may have more header fields (RFC 8058 §3.1). */
+const oneClick = /List-Unsubscribe(?:=|"?[^\r\n]*\r?\n(?:[^\r\n]+\r?\n){0,5}\r?\n)One-Click/i;
 
 /** A GIF of one transparent pixel (GIF89a). */
 const pixel = Buffer.from("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", "base64");
@@ -123,7 +128,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
     if (visiting.method !== "POST") return page(visiting, 200, "ask");
     const form = await readForm(req, res);
     if (form === null) return text(res, 413, "The form is too large\n", { connection: "close" });
-    const method = /List-Unsubscribe["\s=]+One-Click/i.test(form) ? "one_click" : "link";
+    const method = oneClick.test(form) ? "one_click" : "link";
     let write = underWay.get(token);
     if (!write) {
       write = unsubscribes.ofToken(of, method).finally(() => underWay.delete(token));
@@ -154,6 +159,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
     const ip = clientIp(req, deps.trustedProxies);
     const of = tokens.read(purpose, token);
     if (of === null || (purpose === "click" && !isLocation(of.target))) return noToken(res, ip);
+    deps.connections.reader(req.socket);
     const method = req.method ?? "GET";
     if (!methods[purpose].includes(method))
       return text(res, 405, "Method not allowed\n", { allow: methods[purpose].join(", ") });
@@ -186,7 +192,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
   };
 }
 
-/** A domain's tracking name, or one it had: links go on working there, and nothing else is served. */
+/** A domain's tracking name: nothing but links is served there. */
 async function isOnlyTracking(host: string | undefined, deps: TrackingDeps): Promise<boolean> {
   const name = (host ?? "").toLowerCase().replace(/:\d+$/, "");
   if (isIP(name) !== 0 || deps.apiHosts.has(name)) return false;
