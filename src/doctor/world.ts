@@ -213,7 +213,7 @@ async function clockAhead(resolver: Pick<Resolver, "a">, clock: Clock): Promise<
   const sentAt = clock.now();
   socket.on("error", () => resolve(null));
   socket.on("message", (reply, { address }) => {
-    if (address !== server || reply.length < 48) return;
+    if (address !== server || !isTime(reply)) return;
     const now = clock.now();
     const at =
       reply.readUInt32BE(40) * 1000 + (reply.readUInt32BE(44) / 2 ** 32) * 1000 - secondsTo1970 * 1000;
@@ -227,5 +227,12 @@ async function clockAhead(resolver: Pick<Resolver, "a">, clock: Clock): Promise<
     socket.close();
   }
 }
+/** A server's answer (mode 4) that has the time: not "ask less" (stratum 0), not of a clock that is not set (RFC 4330 §5). */
+export function isTime(reply: Buffer): boolean {
+  if (reply.length < 48) return false;
+  const [first = 0, stratum = 0] = reply;
+  return first >> 6 !== 3 && (first & 7) === 4 && stratum >= 1 && stratum <= 15 && reply.readUInt32BE(40) !== 0;
+}
+
 /** NTP counts from 1900. */
 const secondsTo1970 = 2_208_988_800;
