@@ -231,7 +231,9 @@ async function clockAhead(resolver: Pick<Resolver, "a">, clock: Clock): Promise<
 export function isTime(reply: Buffer): boolean {
   if (reply.length < 48) return false;
   const [first = 0, stratum = 0] = reply;
-  return first >> 6 !== 3 && (first & 7) === 4 && stratum >= 1 && stratum <= 15 && reply.readUInt32BE(40) !== 0;
+  return (
+    first >> 6 !== 3 && (first & 7) === 4 && stratum >= 1 && stratum <= 15 && reply.readUInt32BE(40) !== 0
+  );
 }
 
 /** NTP counts from 1900. */

@@ -501,12 +501,17 @@ test("port 25: tried from every address at once, and never called open where not
   const clock = new ManualClock();
   const silent = (): Promise<Dial> =>
     new Promise((end) => void clock.after(8_000, () => end({ kind: "silent", why: "no answer within 8 s" })));
-  const sending = ["11.22.33.44", "11.22.33.45", "11.22.33.46"].map((one) => ({ address: one, ehloName: host }));
+  const sending = ["11.22.33.44", "11.22.33.45", "11.22.33.46"].map((one) => ({
+    address: one,
+    ehloName: host,
+  }));
   const blocked = runChecks(healthy({ sending, dial: silent }), { ...all, only: ["port-25"] }, clock);
   await clock.advance(15_000);
   expect(await blocked).toMatchObject([{ status: "fail", saw: expect.stringContaining("11.22.33.46") }]);
   for (const none of [[], [{ address: "2001:db8::1", ehloName: host }]])
-    expect(await run("port-25", { sending: none, dial: dialled("silent") })).toMatchObject({ status: "unknown" });
+    expect(await run("port-25", { sending: none, dial: dialled("silent") })).toMatchObject({
+      status: "unknown",
+    });
 });
 
 test("a time server that asks for fewer requests, or has no time itself, says nothing of this machine's clock", () => {

@@ -75,7 +75,9 @@ export function refuseHalfRestored(dataDir: string): void {
       `${dataDir} has no ${databaseName}: a restore was cut short. Run svc restore again: it begins by putting back what it had moved`,
     );
   if (existsSync(join(dataDir, `${databaseName}-wal`)))
-    throw new StoreDamaged(`${dataDir} has no ${databaseName}, and the log of one: put its database back beside it`);
+    throw new StoreDamaged(
+      `${dataDir} has no ${databaseName}, and the log of one: put its database back beside it`,
+    );
 }
 
 /** Whether a restore would move something aside. */
@@ -108,7 +110,8 @@ function undoInterrupted(dataDir: string, others: readonly string[]): void {
   }
 }
 
-const databaseLast = (a: string, b: string): number => Number(a === databaseName) - Number(b === databaseName);
+const databaseLast = (a: string, b: string): number =>
+  Number(a === databaseName) - Number(b === databaseName);
 
 function prepare(path: string, { now, createdAt }: RestoreRequest): Pick<Restored, "held" | "schema"> {
   try {
