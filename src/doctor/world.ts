@@ -3,6 +3,7 @@ import { createSocket } from "node:dgram";
 import { readFileSync, statfsSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { freemem, totalmem } from "node:os";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { dayMs, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { parseServer, systemServers } from "../dns/servers.ts";
@@ -44,6 +45,23 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
   const { hostname, outbound, dataDir } = config;
   return async ({ domain }) => {
     const accounts = await allAccounts(store);
+    /** Reads by key run on the loop: one account's at a time, and what several checks want is read once. */
+    const ofEach = <T>(read: (account: Account) => Promise<T[]>): (() => Promise<T[]>) => {
+      const all = async (): Promise<T[]> => {
+        const found: T[] = [];
+        for (const account of accounts) {
+          found.push(...(await read(account)));
+          await nextTurn();
+        }
+        return found;
+      };
+      let once: Promise<T[]> | null = null;
+      return () => (once ??= all());
+    };
+    const domains = ofEach(({ key }) => store.listDomains(key));
+    const endpoints = ofEach(async ({ key, name }) =>
+      (await store.listEndpoints(key)).map((endpoint) => ({ ...endpoint, account: name })),
+    );
     return {
       hostname,
       publicUrl: config.publicUrl,
@@ -69,7 +87,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
             : [{ zone: zone.zone, detail: tested.health.detail ?? tested.health.status }],
         ),
       async domains() {
-        const all = (await Promise.all(accounts.map(({ key }) => store.listDomains(key)))).flat();
+        const all = await domains();
         return domain === null ? all : all.filter(({ name }) => name === domain);
       },
       certificate: deps.certificate(),
@@ -104,13 +122,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
       },
       queue: store.queueCounts,
       async failingEndpoints() {
-        const all = await Promise.all(
-          accounts.map(async ({ key, name }) =>
-            (await store.listEndpoints(key)).map((endpoint) => ({ ...endpoint, account: name })),
-          ),
-        );
-        return all
-          .flat()
+        return (await endpoints())
           .filter(({ active, consecutiveFailures }) => active && consecutiveFailures > 0)
           .map(({ account, id, consecutiveFailures: failures, lastSuccessAt }) => ({
             account,
