@@ -2,7 +2,7 @@
 // list of those in a folder, and the removal of old ones.
 import { randomBytes } from "node:crypto";
 import { chmod, copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { isoTime } from "../clock.ts";
 import type { BackupContent, CopyRequest, StoreCopy } from "../model/backup.ts";
 import { manifestName, manifestOf, readManifest, sumOf, type BackupFile, type Manifest } from "./manifest.ts";
@@ -45,7 +45,7 @@ export async function makeBackup(
   await removeAbandoned(to, createdAt);
   const name = await freeName(to, createdAt);
   const path = join(to, name);
-  const partial = join(to, `.${name}-${randomBytes(4).toString("hex")}.partial`);
+  const partial = partialOf(path);
   await mkdir(partial, { mode: 0o700 });
   try {
     signal.throwIfAborted();
@@ -87,9 +87,17 @@ export async function listBackups(to: string): Promise<Backup[]> {
 /** Removes all but the newest `keep` of those that the daily job made, and answers their paths. */
 export async function removeOld(to: string, keep: number): Promise<string[]> {
   const old = (await listBackups(to)).filter(({ scheduled }) => scheduled).slice(keep);
-  for (const { path } of old) await rm(path, { recursive: true });
+  for (const { path } of old) {
+    // Half removed, it is none: its manifest might be the last that goes.
+    const partial = partialOf(path);
+    await rename(path, partial);
+    await rm(partial, { recursive: true });
+  }
   return old.map(({ path }) => path);
 }
+
+const partialOf = (path: string): string =>
+  join(dirname(path), `.${basename(path)}-${randomBytes(4).toString("hex")}.partial`);
 
 /** Of its second, or of the next one that has no backup. */
 async function freeName(to: string, createdAt: number): Promise<string> {
@@ -100,13 +108,13 @@ async function freeName(to: string, createdAt: number): Promise<string> {
   }
 }
 
-/** What a process that was killed left. */
+/** What a process that was killed left; where it was another user's (an offline backup by root), it is not ours to remove. */
 async function removeAbandoned(to: string, now: number): Promise<void> {
   for (const name of await readdir(to)) {
     if (!partialName.test(name)) continue;
     const path = join(to, name);
-    const { mtimeMs } = await stat(path);
-    if (now - mtimeMs > partialsKeptMs) await rm(path, { recursive: true });
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: now }));
+    if (now - mtimeMs > partialsKeptMs) await rm(path, { recursive: true }).catch(() => undefined);
   }
 }
 
@@ -127,8 +135,9 @@ async function copyConfig(paths: readonly string[], partial: string): Promise<Ba
   await mkdir(join(partial, "config"), { mode: 0o700 });
   const files: BackupFile[] = [];
   for (const origin of paths) {
-    const taken = files.filter((file) => file.path.endsWith(`/${basename(origin)}`)).length;
-    const name = taken === 0 ? basename(origin) : `${taken}-${basename(origin)}`;
+    const taken = new Set(files.map((file) => basename(file.path)));
+    let name = basename(origin);
+    for (let n = 1; taken.has(name); n++) name = `${n}-${basename(origin)}`;
     files.push({ ...(await copySynced(origin, partial, `config/${name}`)), origin });
   }
   await syncFolder(join(partial, "config"));

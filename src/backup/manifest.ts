@@ -2,7 +2,7 @@
 // links to files that are never changed.
 import { createHash } from "node:crypto";
 import { createReadStream, lstatSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { isoTime } from "../clock.ts";
 import { backupContents, type BackupContent, type FileSum, type StoreCopy } from "../model/backup.ts";
 
@@ -94,7 +94,9 @@ export async function verifyFiles(directory: string, { files }: Manifest): Promi
 }
 
 export async function sumOf(path: string): Promise<{ bytes: number; sha256: string }> {
-  if (!lstatSync(path).isFile()) throw new Error(`${path} is not a file`);
+  // Nor is the folder a link, which would lead out of the backup.
+  if (!lstatSync(path).isFile() || !lstatSync(dirname(path)).isDirectory())
+    throw new Error(`${path} is not a file`);
   const hash = createHash("sha256");
   let bytes = 0;
   for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>) {
@@ -141,7 +143,11 @@ function isManifest(value: unknown): value is Manifest {
     typeof counts === "object" &&
     Array.isArray(files) &&
     files.every(
-      (file) => isInside(file.path) && Number.isInteger(file.bytes) && /^[0-9a-f]{64}$/.test(file.sha256),
+      (file) =>
+        isInside(file.path) &&
+        ["string", "undefined"].includes(typeof file.origin) &&
+        Number.isInteger(file.bytes) &&
+        /^[0-9a-f]{64}$/.test(file.sha256),
     )
   );
 }
@@ -149,4 +155,5 @@ function isManifest(value: unknown): value is Manifest {
 const isInside = (path: unknown): boolean =>
   typeof path === "string" &&
   /^[^/]/.test(path) &&
+  path.split("/").length <= 2 &&
   path.split("/").every((part) => part !== "" && part !== "..");

@@ -1,6 +1,6 @@
 // A backup put back in the place of a data directory, of a stopped service. First everything is verified, then the store
 // does what restoring means to it, and a configuration file is written where the machine has none.
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Restored, RestoreRequest } from "../model/backup.ts";
 import { stampOf } from "./directory.ts";
@@ -47,17 +47,20 @@ function restoreConfig(from: string, { files }: Manifest, plan: RestorePlan): Re
   );
 }
 
+/** The store is restored by now: what is not permitted here is for the operator to do. */
 function restoreFile(path: string, origin: string, plan: RestorePlan): RestoredBackup["config"][number] {
-  const here = existsSync(origin) ? readFileSync(origin, "utf8") : null;
-  if (here === readFileSync(path, "utf8")) return { origin, path, state: "same" };
-  if (!plan.isConfigFile(origin) || (here !== null && !plan.setsNothing(here)))
-    return { origin, path, state: "different" };
   try {
+    const facts = statSync(origin, { throwIfNoEntry: false });
+    if (facts && !facts.isFile()) return { origin, path, state: "different" };
+    const here = facts ? readFileSync(origin, "utf8") : null;
+    if (here === readFileSync(path, "utf8")) return { origin, path, state: "same" };
+    if (!plan.isConfigFile(origin) || (here !== null && !plan.setsNothing(here)))
+      return { origin, path, state: "different" };
     mkdirSync(dirname(origin), { recursive: true, mode: 0o755 });
     copyFileSync(path, origin);
     chmodSync(origin, 0o644);
     return { origin, path, state: "written" };
   } catch {
-    return { origin, path, state: "different" }; // not permitted: it is for the operator to do
+    return { origin, path, state: "different" };
   }
 }

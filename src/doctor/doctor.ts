@@ -48,6 +48,8 @@ const everything: Wanted = { only: null, skip: [], domain: null };
 export function createDoctor({ world, onChanged, clock, log }: DoctorDeps): Doctor {
   let running = false;
   let last: { at: number; results: Result[] } | null = null;
+  /** Of each check, what was last known. */
+  let known: readonly Result[] = [];
 
   const run = async (wanted: Wanted): Promise<Result[]> => {
     if (running) throw new Refusal("conflict", "The doctor is at work already. Try again when it has ended.");
@@ -69,7 +71,8 @@ export function createDoctor({ world, onChanged, clock, log }: DoctorDeps): Doct
         async run() {
           if (running) return; // the operator's run; the next hour comes
           const results = await run(everything);
-          const changed = changedSince(last?.results ?? [], results);
+          const changed = changedSince(known, results);
+          known = lastKnown(known, results);
           last = { at: clock.now(), results };
           for (const { id, status, saw } of changed)
             log.warn({ check: id, status, saw }, "a check of the doctor changed");
@@ -112,11 +115,18 @@ async function inTime(check: Check, world: World, clock: Clock): Promise<Finding
 const isWell = (status: FindingStatus | undefined): boolean => status === undefined || status === "ok";
 
 /** What went wrong, or is well again, or became worse. What is not known changes nothing. */
-export function changedSince(before: readonly Result[], now: readonly Result[]): Result[] {
-  const statusOf = new Map(before.map(({ id, status }) => [id, status]));
+export function changedSince(known: readonly Result[], now: readonly Result[]): Result[] {
+  const statusOf = new Map(known.map(({ id, status }) => [id, status]));
   return now.filter(({ id, status }) => {
     const was = statusOf.get(id);
-    if (status === "unknown" || was === "unknown") return was === "unknown" && status === "fail";
+    if (status === "unknown") return false;
     return isWell(was) ? !isWell(status) : was !== status;
   });
+}
+
+/** What is not known now is as it was. */
+export function lastKnown(known: readonly Result[], now: readonly Result[]): Result[] {
+  const ofNow = now.filter(({ status }) => status !== "unknown");
+  const ids = new Set(ofNow.map(({ id }) => id));
+  return [...ofNow, ...known.filter(({ id }) => !ids.has(id))];
 }

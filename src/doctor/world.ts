@@ -3,6 +3,7 @@ import { createSocket } from "node:dgram";
 import { readFileSync, statfsSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { freemem, totalmem } from "node:os";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { dayMs, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { parseServer, systemServers } from "../dns/servers.ts";
@@ -44,6 +45,23 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
   const { hostname, outbound, dataDir } = config;
   return async ({ domain }) => {
     const accounts = await allAccounts(store);
+    /** Reads by key run on the loop: one account's at a time, and what several checks want is read once. */
+    const ofEach = <T>(read: (account: Account) => Promise<T[]>): (() => Promise<T[]>) => {
+      const all = async (): Promise<T[]> => {
+        const found: T[] = [];
+        for (const account of accounts) {
+          found.push(...(await read(account)));
+          await nextTurn();
+        }
+        return found;
+      };
+      let once: Promise<T[]> | null = null;
+      return () => (once ??= all());
+    };
+    const domains = ofEach(({ key }) => store.listDomains(key));
+    const endpoints = ofEach(async ({ key, name }) =>
+      (await store.listEndpoints(key)).map((endpoint) => ({ ...endpoint, account: name })),
+    );
     return {
       hostname,
       publicUrl: config.publicUrl,
@@ -69,7 +87,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
             : [{ zone: zone.zone, detail: tested.health.detail ?? tested.health.status }],
         ),
       async domains() {
-        const all = (await Promise.all(accounts.map(({ key }) => store.listDomains(key)))).flat();
+        const all = await domains();
         return domain === null ? all : all.filter(({ name }) => name === domain);
       },
       certificate: deps.certificate(),
@@ -104,13 +122,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
       },
       queue: store.queueCounts,
       async failingEndpoints() {
-        const all = await Promise.all(
-          accounts.map(async ({ key, name }) =>
-            (await store.listEndpoints(key)).map((endpoint) => ({ ...endpoint, account: name })),
-          ),
-        );
-        return all
-          .flat()
+        return (await endpoints())
           .filter(({ active, consecutiveFailures }) => active && consecutiveFailures > 0)
           .map(({ account, id, consecutiveFailures: failures, lastSuccessAt }) => ({
             account,
@@ -213,7 +225,7 @@ async function clockAhead(resolver: Pick<Resolver, "a">, clock: Clock): Promise<
   const sentAt = clock.now();
   socket.on("error", () => resolve(null));
   socket.on("message", (reply, { address }) => {
-    if (address !== server || reply.length < 48) return;
+    if (address !== server || !isTime(reply)) return;
     const now = clock.now();
     const at =
       reply.readUInt32BE(40) * 1000 + (reply.readUInt32BE(44) / 2 ** 32) * 1000 - secondsTo1970 * 1000;
@@ -227,5 +239,14 @@ async function clockAhead(resolver: Pick<Resolver, "a">, clock: Clock): Promise<
     socket.close();
   }
 }
+/** A server's answer (mode 4) that has the time: not "ask less" (stratum 0), not of a clock that is not set (RFC 4330 §5). */
+export function isTime(reply: Buffer): boolean {
+  if (reply.length < 48) return false;
+  const [first = 0, stratum = 0] = reply;
+  return (
+    first >> 6 !== 3 && (first & 7) === 4 && stratum >= 1 && stratum <= 15 && reply.readUInt32BE(40) !== 0
+  );
+}
+
 /** NTP counts from 1900. */
 const secondsTo1970 = 2_208_988_800;

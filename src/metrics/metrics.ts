@@ -32,12 +32,15 @@ export function createMetrics({ store, clock, version, others }: MetricsDeps): M
     ]);
     return { ...others(), version, now: clock.now(), queue, health, pausedAccounts: paused.length };
   };
+  /** Who asks meanwhile gets the same page: the counts of a long queue take the store's reader a while, and it has others. */
+  let under: Promise<string> | null = null;
   let page: (() => Promise<string>) | null = null;
   return {
     async text() {
       const { createPage } = await import("./page.ts");
       page ??= createPage(facts, sums);
-      return page();
+      under ??= page().finally(() => (under = null));
+      return under;
     },
     stop,
   };

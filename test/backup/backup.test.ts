@@ -6,12 +6,14 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createBackups, type BackupDeps, type Backups } from "../../src/backup/backup.ts";
@@ -53,14 +55,18 @@ const written = ({ directory }: CopyRequest): Promise<StoreCopy> => {
   return Promise.resolve(copy);
 };
 
-function backupsWith(over: Partial<BackupDeps["config"]["backup"]>, copyInto = written): Backups {
+function backupsWith(
+  over: Partial<BackupDeps["config"]["backup"]>,
+  copyInto = written,
+  files = [join(dir, "svc.yaml")],
+): Backups {
   return createBackups({
     store: { copyInto },
     config: {
       dataDir: join(dir, "data"),
       hostname: "mail.svc.test",
       backup: { at: null, keep: 7, to, ...over },
-      files: [join(dir, "svc.yaml")],
+      files,
     },
     version: "1.2.3",
     onFailed: (error) => void failures.push(error),
@@ -173,6 +179,32 @@ test("what a killed process left is removed a day later; what is no backup is le
   expect((await backupsWith({}).list()).map((one) => one.path)).toEqual([path]);
 });
 
+test("what another user's process left, and cannot be looked at, keeps no backup from being made", async () => {
+  mkdirSync(to, { recursive: true });
+  symlinkSync(join(dir, "nowhere"), join(to, ".svc-20261101T000000Z-00000000.partial"));
+  expect(existsSync(await made())).toBe(true);
+});
+
+test("configuration files of one name in three folders are three files", async () => {
+  const files = ["etc", "conf.d", "home"].map((folder) => join(dir, folder, "svc.yaml"));
+  for (const file of files) {
+    mkdirSync(dirname(file));
+    writeFileSync(file, `# ${file}`);
+  }
+  const path = await made(backupsWith({}, written, files));
+  await restoring(path).done;
+  const kept = readManifest(path).files.filter(({ origin }) => origin !== undefined);
+  for (const { path: name, origin } of kept)
+    expect(readFileSync(join(path, name), "utf8")).toBe(`# ${origin}`);
+});
+
+test("a configuration that cannot be read here does not undo what was restored", async () => {
+  const path = await made();
+  rmSync(join(dir, "svc.yaml"));
+  mkdirSync(join(dir, "svc.yaml"));
+  expect((await restoring(path).done).config.map(({ state }) => state)).toEqual(["different"]);
+});
+
 const nothing: Restored = { schema: 1, aside: null, held: [], filesMissing: 0 };
 
 function restoring(from: string, over: Partial<Parameters<typeof restoreBackup>[0]> = {}) {
@@ -228,6 +260,14 @@ test.each<[string, (path: string) => void, RegExp]>([
     "whose database was changed",
     (path) => writeFileSync(join(path, "svc.db"), "SQLitE"),
     /is not the file that was written/,
+  ],
+  [
+    "whose folder is a link",
+    (path) => {
+      renameSync(join(path, "tls"), join(dir, "elsewhere"));
+      symlinkSync(join(dir, "elsewhere"), join(path, "tls"));
+    },
+    /cannot be read/,
   ],
   ["without its key", (path) => rmSync(join(path, "tls/key.pem")), /cannot be read/],
 ])("a backup %s is refused, and the store is not asked", async (_what, spoil, words) => {

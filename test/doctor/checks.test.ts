@@ -1,7 +1,8 @@
 // Each check of the doctor failing, with what mends it, and passing.
 import { expect, test } from "vitest";
 import type { Dial, FindingStatus, World } from "../../src/doctor/check.ts";
-import { changedSince, checks, runChecks, type Result } from "../../src/doctor/doctor.ts";
+import { changedSince, checks, lastKnown, runChecks, type Result } from "../../src/doctor/doctor.ts";
+import { isTime } from "../../src/doctor/world.ts";
 import { ManualClock } from "../support/clock.ts";
 import { selfSigned } from "../support/webhook-receiver.ts";
 import {
@@ -482,6 +483,48 @@ test("the operator hears of what goes wrong, becomes worse or is well again, and
   expect(told("fail", "ok")).toBe(true);
   expect(told("warn", "warn")).toBe(false);
   expect(told("ok", "unknown")).toBe(false);
-  expect(told("unknown", "ok")).toBe(false);
-  expect(told("unknown", "fail")).toBe(true);
+  const after = (...statuses: FindingStatus[]): FindingStatus[] => {
+    let known: Result[] = [];
+    return statuses.filter((status) => {
+      const changed = changedSince(known, one(status)).length > 0;
+      known = lastKnown(known, one(status));
+      return changed;
+    });
+  };
+  expect(after("ok", "unknown", "ok")).toEqual([]);
+  expect(after("unknown", "warn")).toEqual(["warn"]);
+  expect(after("ok", "unknown", "warn", "warn")).toEqual(["warn"]);
+  expect(after("fail", "unknown", "fail", "unknown", "ok")).toEqual(["fail", "ok"]);
+});
+
+test("port 25: tried from every address at once, and never called open where nothing was tried", async () => {
+  const clock = new ManualClock();
+  const silent = (): Promise<Dial> =>
+    new Promise((end) => void clock.after(8_000, () => end({ kind: "silent", why: "no answer within 8 s" })));
+  const sending = ["11.22.33.44", "11.22.33.45", "11.22.33.46"].map((one) => ({
+    address: one,
+    ehloName: host,
+  }));
+  const blocked = runChecks(healthy({ sending, dial: silent }), { ...all, only: ["port-25"] }, clock);
+  await clock.advance(15_000);
+  expect(await blocked).toMatchObject([{ status: "fail", saw: expect.stringContaining("11.22.33.46") }]);
+  for (const none of [[], [{ address: "2001:db8::1", ehloName: host }]])
+    expect(await run("port-25", { sending: none, dial: dialled("silent") })).toMatchObject({
+      status: "unknown",
+    });
+});
+
+test("a time server that asks for fewer requests, or has no time itself, says nothing of this machine's clock", () => {
+  const reply = (leap: number, mode: number, stratum: number, seconds: number): Buffer => {
+    const bytes = Buffer.alloc(48);
+    bytes[0] = (leap << 6) | (4 << 3) | mode;
+    bytes[1] = stratum;
+    bytes.writeUInt32BE(seconds, 40);
+    return bytes;
+  };
+  expect(isTime(reply(0, 4, 2, 3_900_000_000))).toBe(true);
+  expect(isTime(reply(0, 4, 0, 0))).toBe(false); // the kiss of death
+  expect(isTime(reply(3, 4, 2, 3_900_000_000))).toBe(false);
+  expect(isTime(reply(0, 3, 2, 3_900_000_000))).toBe(false);
+  expect(isTime(Buffer.alloc(20))).toBe(false);
 });

@@ -4,8 +4,10 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -63,14 +65,14 @@ async function finished(text: string): Promise<void> {
 const large = () => store.putContent(inChunks(Buffer.alloc(100_000, "large "), 10_000));
 const inFile = (): Sqlite.Database => new Sqlite(join(target, "svc.db"), { readonly: true });
 
-function restored(now = clock.now()): Restored {
+function restored(now = clock.now(), others: string[] = []): Restored {
   return restoreStore({
     from: target,
     dataDir: join(dir, "new"),
     now,
     createdAt: clock.now(),
     stamp: "20261127T090000Z",
-    others: [],
+    others,
   });
 }
 
@@ -221,4 +223,83 @@ test("a damaged copy, one of a newer program, and a directory in use are refused
   writeFileSync(join(target, "svc.db"), "no database");
   expect(() => restored()).toThrow("is damaged");
   expect(readdirSync(place).toSorted()).toEqual(["svc.lock", "svc.pid"]);
+});
+
+test("a folder of a backup that is a symbolic link is refused: root would hand another's files to the service", async () => {
+  await accepted();
+  await copyInto();
+  mkdirSync(join(dir, "private"));
+  writeFileSync(join(dir, "private/id_rsa"), "SECRET");
+  for (const name of ["tls", "spool"]) {
+    rmSync(join(target, name), { recursive: true, force: true });
+    symlinkSync(join(dir, "private"), join(target, name));
+    expect(() => restored(clock.now(), ["tls"])).toThrow(`${join(target, name)} is not a folder`);
+    rmSync(join(target, name));
+  }
+  expect(readdirSync(join(dir, "new")).toSorted()).toEqual(["svc.lock", "svc.pid"]);
+});
+
+test("files that root writes in the data directory are not written where a symbolic link leads", async () => {
+  const theirs = join(dir, "theirs");
+  writeFileSync(theirs, "precious", { mode: 0o644 });
+  await accepted();
+  await copyInto();
+  mkdirSync(join(dir, "new"));
+  for (const name of ["svc.pid", "svc.lock"]) {
+    rmSync(join(dir, "new", name), { force: true });
+    symlinkSync(theirs, join(dir, "new", name));
+    try {
+      restored();
+    } catch {
+      // or it is refused
+    }
+    expect(readFileSync(theirs, "utf8")).toBe("precious");
+    expect(statSync(theirs).mode & 0o777).toBe(0o644);
+  }
+});
+
+test("where an entry cannot be moved, the directory is as it was", async () => {
+  await accepted();
+  await copyInto();
+  mkdirSync(join(target, "tls"));
+  const place = join(dir, "new");
+  mkdirSync(place);
+  for (const name of ["svc.db", "svc.db-wal"]) writeFileSync(join(place, name), `old ${name}`);
+  symlinkSync(join(dir, "nothing"), join(place, "tls")); // no folder can be moved onto it
+  expect(() => restored(clock.now(), ["tls"])).toThrow("ENOTDIR");
+  for (const name of ["svc.db", "svc.db-wal"])
+    expect(readFileSync(join(place, name), "utf8")).toBe(`old ${name}`);
+  expect(readdirSync(place).toSorted()).toEqual(["svc.db", "svc.db-wal", "svc.lock", "svc.pid", "tls"]);
+});
+
+test("a restore that was killed between its moves is undone by the next one, and nothing is started on what it left", async () => {
+  await accepted();
+  await copyInto();
+  const place = join(dir, "new");
+  for (const phase of ["aside", "in place"]) {
+    rmSync(place, { recursive: true, force: true });
+    const aside = join(place, "before-restore-20261127T080000Z");
+    const partial = join(place, "restore-20261127T080000Z.partial");
+    mkdirSync(aside, { recursive: true });
+    mkdirSync(join(partial, "spool"), { recursive: true });
+    writeFileSync(join(partial, "svc.db"), "restored");
+    writeFileSync(join(aside, "svc.db"), "old");
+    if (phase === "aside") writeFileSync(join(place, "svc.db-wal"), "acknowledged");
+    else {
+      writeFileSync(join(aside, "svc.db-wal"), "acknowledged");
+      mkdirSync(join(aside, "spool"));
+      renameSync(join(partial, "spool"), join(place, "spool"));
+    }
+    await expect(openSqlite(place, clock)).rejects.toThrow("a restore was cut short");
+    const done = restored();
+    expect(readFileSync(join(done.aside ?? "", "svc.db"), "utf8")).toBe("old");
+    expect(readFileSync(join(done.aside ?? "", "svc.db-wal"), "utf8")).toBe("acknowledged");
+    expect(readdirSync(place).toSorted()).toEqual([
+      "before-restore-20261127T090000Z",
+      "spool",
+      "svc.db",
+      "svc.lock",
+      "svc.pid",
+    ]);
+  }
 });

@@ -136,17 +136,22 @@ export const nameChecks: readonly Check[] = [
       }
       if (hosts.length === 0)
         return unknown("the DNS gave no mail server of Gmail, Outlook or Yahoo", "see the check resolver");
-      const closed: string[] = [];
       const sources = sending.filter(({ address }) => address === null || isIP(address) === 4).slice(0, 16);
-      for (const { address } of sources) {
-        const dialled = await Promise.all(
-          hosts.map((host) => dial(host, outbound.port, { from: address, greeting: true })),
-        );
-        if (!dialled.some(({ kind }) => kind === "open"))
-          closed.push(
-            `${address ?? "the system's choice"} (${dialled.map((one) => (one.kind === "open" ? "" : one.why))[0]})`,
-          );
-      }
+      if (sources.length === 0) return unknown("no IPv4 address of this machine is used to send");
+      const looks = await Promise.all(
+        sources.map(async ({ address }) => ({
+          address,
+          dialled: await Promise.all(
+            hosts.map((host) => dial(host, outbound.port, { from: address, greeting: true })),
+          ),
+        })),
+      );
+      const closed = looks
+        .filter(({ dialled }) => !dialled.some(({ kind }) => kind === "open"))
+        .map(({ address, dialled: [first] }) => {
+          const why = first === undefined || first.kind === "open" ? "" : first.why;
+          return `${address ?? "the system's choice"} (${why})`;
+        });
       if (closed.length > 0)
         return fail(
           `no connection to port ${outbound.port} of Gmail, Outlook or Yahoo from ${listed(closed)}`,

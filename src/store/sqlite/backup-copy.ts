@@ -1,6 +1,6 @@
 // The backup's side in its thread: a snapshot, the spool files that it names, the database page by page, and the check of
 // the copy. The disk has as long to itself after each step as the step took, and a copy ends before a disk is full.
-import { mkdirSync, statfsSync } from "node:fs";
+import { mkdirSync, renameSync, statfsSync, statSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
@@ -89,10 +89,11 @@ async function copyStore(
     });
   } finally {
     snapshot.close();
-    shortenLog(path);
+    shortenLog(path, () => Atomics.load(ended, 0) !== 0);
     report({ kind: "released" });
   }
-  const facts = inspect(target, work.content, stopIfEnded);
+  if (work.content === "unsent") dropSentContent(target, work, stopIfEnded);
+  const facts = inspect(target, stopIfEnded);
   syncPath(target);
   syncPath(work.directory);
   report({ kind: "progress", share: 1 });
@@ -101,20 +102,18 @@ async function copyStore(
 }
 
 /** What has gathered in the log is copied here, so that the writer need not; where it cannot be, the writer does. */
-function shortenLog(path: string): void {
+function shortenLog(path: string, isOver: () => boolean): void {
   try {
-    copyLog(path);
+    copyLog(path, isOver);
   } catch {
     // the writer reports what is wrong with the database
   }
 }
 
-/** Takes out what does not belong in the copy, and checks it. */
-function inspect(target: string, content: BackupContent, stopIfEnded: () => void) {
+/** Checks the copy. */
+function inspect(target: string, stopIfEnded: () => void) {
   const db = openCopy(target);
   try {
-    if (content === "unsent") dropSentContent(db);
-    stopIfEnded();
     checkIntegrity(db, target, stopIfEnded);
     return { schema: Number(db.pragma("user_version", { simple: true })), counts: countsOf(db) };
   } finally {
@@ -169,16 +168,30 @@ function linkFiles(db: Database, { dataDir, directory, content }: BackupWork, re
 
 const filesAtOnce = 50;
 
-/** As retention does it, but to all that is sent; and nothing of it stays in the file's unused pages. */
-function dropSentContent(db: Database): void {
+/**
+ * As retention does it, but to all that is sent. What is left is written to a file of its own, so that nothing else stays in
+ * unused pages: a VACUUM in place would hold the whole of it in memory (temp_store).
+ */
+function dropSentContent(target: string, work: BackupWork, stopIfEnded: () => void): void {
   const sent = `NOT IN (${unsentMessages})`;
-  db.exec(`BEGIN;
-    DELETE FROM content WHERE message_key ${sent};
-    DELETE FROM inbox WHERE message_key ${sent};
-    UPDATE attempts SET trace = NULL WHERE trace IS NOT NULL AND message_key ${sent};
-    UPDATE messages SET content_kind = NULL, content_name = NULL WHERE content_kind IS NOT NULL AND key ${sent};
-    COMMIT;
-    VACUUM;`);
+  const packed = `${target}.packed`;
+  const db = openCopy(target);
+  try {
+    db.exec(`BEGIN;
+      DELETE FROM content WHERE message_key ${sent};
+      DELETE FROM inbox WHERE message_key ${sent};
+      UPDATE attempts SET trace = NULL WHERE trace IS NOT NULL AND message_key ${sent};
+      UPDATE messages SET content_kind = NULL, content_name = NULL WHERE content_kind IS NOT NULL AND key ${sent};
+      COMMIT;`);
+    stopIfEnded();
+    requireSpace(work, statSync(target).size);
+    makeFile(packed);
+    db.prepare("VACUUM INTO ?").run(packed);
+  } finally {
+    db.close();
+  }
+  renameSync(packed, target);
+  stopIfEnded();
 }
 
 function countsOf(db: Database): { messages: number; unsentRecipients: number } {

@@ -2,7 +2,16 @@
 // before anything of the directory is moved, and what stood there is kept in it under another name. All mail that was still
 // to be sent is held for the operator: some of it may have been sent after the backup. The numbers of messages and events go
 // on far above those that were given after the backup, so that no cursor and no return path means two things.
-import { copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
 import type { HeldOf, RestoreRequest, Restored } from "../../model/backup.ts";
@@ -10,7 +19,7 @@ import { theNode } from "../../model/node.ts";
 import { handToOwner, isRoot } from "../../owner.ts";
 import { copyWhole, linkOrCopy, syncPath } from "./backup-files.ts";
 import { endFormerBoots } from "./boots.ts";
-import { asDamage } from "./engine/corruption.ts";
+import { asDamage, StoreDamaged } from "./engine/corruption.ts";
 import { lockDirectory } from "./engine/lock.ts";
 import { databaseName } from "./engine/open.ts";
 import { checkIntegrity, openCopy } from "./engine/snapshot.ts";
@@ -19,6 +28,7 @@ import { migrate } from "./migrations.ts";
 import { createQueueWrites } from "./queue.ts";
 import { sequenceNames } from "./sequences.ts";
 
+const partialName = /^restore-(.*)\.partial$/;
 /** What a data directory has of the store's; the rest (lock, socket, backups) stays. */
 const storeEntries = [databaseName, `${databaseName}-wal`, `${databaseName}-shm`, "spool"];
 /** Above this rate of events nobody sends; and what a short age may be wrong by. */
@@ -31,6 +41,7 @@ export function restoreStore(request: RestoreRequest): Restored {
   const lock = lockDirectory(dataDir);
   const partial = join(dataDir, `restore-${stamp}.partial`);
   try {
+    undoInterrupted(dataDir, others);
     removePartials(dataDir);
     mkdirSync(partial, { mode: 0o700 });
     const path = join(partial, databaseName);
@@ -44,17 +55,29 @@ export function restoreStore(request: RestoreRequest): Restored {
     syncPath(path);
     syncPath(partial);
     handToOwner(dataDir, [partial]);
-    const aside = moveAside(dataDir, [...storeEntries, ...others], `before-restore-${stamp}`);
-    // The database last: a directory without one is not taken for a restored one.
-    for (const name of ["spool", ...others, databaseName])
-      if (existsSync(join(partial, name))) renameSync(join(partial, name), join(dataDir, name));
-    syncPath(dataDir);
+    const aside = putInPlace(dataDir, partial, { others, folder: `before-restore-${stamp}` });
     return { ...prepared, aside, filesMissing };
   } finally {
     rmSync(partial, { recursive: true, force: true });
     handToOwner(dataDir, [join(dataDir, "svc.lock"), join(dataDir, "svc.pid")]);
     lock.release();
   }
+}
+
+/**
+ * Throws where a restore was killed between its moves: a database that is made now would be an empty one, and would have the
+ * engine delete the log of the former one.
+ */
+export function refuseHalfRestored(dataDir: string): void {
+  if (hasStore(dataDir)) return;
+  if (readdirSync(dataDir).some((name) => partialName.test(name)))
+    throw new StoreDamaged(
+      `${dataDir} has no ${databaseName}: a restore was cut short. Run svc restore again: it begins by putting back what it had moved`,
+    );
+  if (existsSync(join(dataDir, `${databaseName}-wal`)))
+    throw new StoreDamaged(
+      `${dataDir} has no ${databaseName}, and the log of one: put its database back beside it`,
+    );
 }
 
 /** Whether a restore would move something aside. */
@@ -64,8 +87,31 @@ export function hasStore(dataDir: string): boolean {
 
 function removePartials(dataDir: string): void {
   for (const name of readdirSync(dataDir))
-    if (/^restore-.*\.partial$/.test(name)) rmSync(join(dataDir, name), { recursive: true });
+    if (partialName.test(name)) rmSync(join(dataDir, name), { recursive: true });
 }
+
+/**
+ * What a restore that was killed between its moves had moved aside goes back. The spool is the first that it puts in place:
+ * where it still has its own, nothing of the directory is the restored one's.
+ */
+function undoInterrupted(dataDir: string, others: readonly string[]): void {
+  if (hasStore(dataDir)) return; // none was, or it was complete but for its empty folder
+  for (const name of readdirSync(dataDir)) {
+    const [, stamp] = partialName.exec(name) ?? [];
+    const aside = join(dataDir, `before-restore-${stamp}`);
+    if (stamp === undefined || !existsSync(aside)) continue;
+    if (!existsSync(join(dataDir, name, "spool")))
+      for (const restored of ["spool", ...others])
+        rmSync(join(dataDir, restored), { recursive: true, force: true });
+    for (const entry of readdirSync(aside).toSorted(databaseLast))
+      renameSync(join(aside, entry), join(dataDir, entry));
+    rmdirSync(aside);
+    syncPath(dataDir);
+  }
+}
+
+const databaseLast = (a: string, b: string): number =>
+  Number(a === databaseName) - Number(b === databaseName);
 
 function prepare(path: string, { now, createdAt }: RestoreRequest): Pick<Restored, "held" | "schema"> {
   try {
@@ -145,7 +191,10 @@ function missingFiles(path: string, spool: string): number {
  * another owner. Nothing but files and folders is taken.
  */
 function copyTree(from: string, to: string): void {
-  if (!existsSync(from)) return;
+  const folder = lstatSync(from, { throwIfNoEntry: false });
+  if (!folder) return;
+  // A link would lead root to files of others, which the service would get then.
+  if (!folder.isDirectory()) throw new Error(`${from} is not a folder`);
   mkdirSync(to, { mode: 0o700 });
   for (const name of readdirSync(from)) {
     const [source, target] = [join(from, name), join(to, name)];
@@ -157,14 +206,37 @@ function copyTree(from: string, to: string): void {
   syncPath(to);
 }
 
-/** Answers where to; null: there was nothing. */
-function moveAside(dataDir: string, names: string[], folder: string): string | null {
-  const there = names.filter((name) => existsSync(join(dataDir, name)));
-  if (there.length === 0) return null;
+/**
+ * Moves what stands in the directory aside, and the restored in its place. Answers where the former is; null: there was
+ * nothing. Where an entry cannot be moved, all go back.
+ */
+function putInPlace(
+  dataDir: string,
+  partial: string,
+  { others, folder }: { others: readonly string[]; folder: string },
+): string | null {
+  const there = [...storeEntries, ...others].filter((name) => existsSync(join(dataDir, name)));
   const aside = join(dataDir, folder);
-  mkdirSync(aside, { mode: 0o700 });
-  handToOwner(dataDir, [aside]);
-  for (const name of there) renameSync(join(dataDir, name), join(aside, name));
-  syncPath(aside);
-  return aside;
+  const moved: [from: string, to: string][] = [];
+  const move = (from: string, to: string): void => {
+    renameSync(from, to);
+    moved.push([from, to]);
+  };
+  if (there.length > 0) {
+    mkdirSync(aside, { mode: 0o700 });
+    handToOwner(dataDir, [aside]);
+  }
+  try {
+    for (const name of there) move(join(dataDir, name), join(aside, name));
+    if (there.length > 0) syncPath(aside);
+    // The database last: a directory without one is not taken for a restored one.
+    for (const name of ["spool", ...others, databaseName])
+      if (existsSync(join(partial, name))) move(join(partial, name), join(dataDir, name));
+  } catch (error) {
+    for (const [from, to] of moved.toReversed()) renameSync(to, from);
+    if (there.length > 0) rmdirSync(aside);
+    throw error;
+  }
+  syncPath(dataDir);
+  return there.length > 0 ? aside : null;
 }

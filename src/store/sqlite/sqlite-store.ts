@@ -25,6 +25,7 @@ import type { WriterReport } from "./engine/writer.ts";
 import { createSpace } from "./engine/space.ts";
 import { remote } from "./remote.ts";
 import { prepareAtStart } from "./start.ts";
+import { refuseHalfRestored } from "./restore.ts";
 import { createStatsCalls } from "./stats-calls.ts";
 import { createCalls } from "./store-calls.ts";
 import { keptTouches } from "./idempotent-write.ts";
@@ -61,6 +62,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     for (let close = closers.pop(); close; close = closers.pop()) await close();
   };
   try {
+    refuseHalfRestored(dataDir);
     prepareFiles(dataDir);
     const spool = createSpool(join(dataDir, "spool"), (why) => space.noteRefusal(why));
     const setup = openWriting(path);

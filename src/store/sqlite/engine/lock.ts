@@ -1,7 +1,7 @@
 // One process a data directory. The lock is an exclusive transaction on a small database of its own, held
 // for the life of the process: the kernel lets it go when the process ends, however it ends, so no stale lock
 // survives a kill -9. svc.pid beside it only names the holder for the message and proves nothing.
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { makeDirectory, makeFile } from "./open.ts";
@@ -32,7 +32,8 @@ export function lockDirectory(dataDir: string): DirectoryLock {
     );
   }
   try {
-    writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 });
+    rmSync(pidFile, { force: true }); // as root, nothing is written where a link of the service's user leads
+    writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600, flag: "wx" });
   } catch {
     // a full disk must not keep the program from starting: the name of the holder is a courtesy
   }

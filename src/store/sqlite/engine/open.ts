@@ -1,7 +1,7 @@
 // Opens connections to svc.db. Every connection that acknowledges has synchronous=FULL, set and read back:
 // better-sqlite3 is compiled to default to NORMAL in WAL mode, which would answer before the fsync. Checkpoints are
 // run by hand (wal_autocheckpoint=0), never in front of an answer. Files are 0600 in a directory that is 0700.
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { chmodSync, closeSync, lstatSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import type { Database } from "better-sqlite3";
@@ -26,8 +26,9 @@ export function prepareFiles(dataDir: string): string {
 
 /** An empty file of mode 0600. One that exists is never opened here: closing it would drop SQLite's own locks in this process (fcntl). */
 export function makeFile(path: string): void {
-  if (!existsSync(path)) closeSync(openSync(path, "wx", 0o600));
-  else chmodSync(path, 0o600);
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (!found) closeSync(openSync(path, "wx", 0o600));
+  else if (found.isFile()) chmodSync(path, 0o600); // not where a link leads: this may be root in a directory of another
 }
 
 export function makeDirectory(path: string): void {

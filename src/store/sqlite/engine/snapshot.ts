@@ -4,6 +4,7 @@ import { closeSync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import type { Database } from "better-sqlite3";
 import { openReading, openWriting } from "./open.ts";
+import { checkpointAtBytes, frameBytes } from "./wal.ts";
 
 /** Pages of one step, 4 MB: the disk is the writer's again after each. */
 const stepPages = 1024;
@@ -53,12 +54,24 @@ export function openSnapshot(path: string): Snapshot {
   };
 }
 
-/** Copies the log into the database as far as no reader prevents it, so that the writer need not when it restarts it. */
-export function copyLog(path: string): void {
+/**
+ * Copies the log into the database as far as no reader prevents it, so that the writer need not when it restarts it: again
+ * and again, since what is written during a pass is left by it, until little is. `ended`: it is to stop.
+ */
+export function copyLog(path: string, ended: () => boolean): void {
   const db = openWriting(path);
   try {
     db.pragma("busy_timeout = 0");
-    db.pragma("wal_checkpoint(PASSIVE)");
+    const state = db.prepare<[], { log: number; checkpointed: number }>("PRAGMA wal_checkpoint(NOOP)");
+    const leftBytes = (): number => {
+      const { log, checkpointed } = state.get() ?? { log: 0, checkpointed: 0 };
+      return (log - checkpointed) * frameBytes;
+    };
+    for (let before = Infinity, left = leftBytes(); left < before && !ended(); left = leftBytes()) {
+      db.pragma("wal_checkpoint(PASSIVE)");
+      if (left < checkpointAtBytes) return;
+      before = left;
+    }
   } finally {
     db.close();
   }

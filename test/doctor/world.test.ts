@@ -1,0 +1,41 @@
+// The world as the running service shows it to the doctor.
+import { expect, test } from "vitest";
+import { createWorld, type WorldDeps } from "../../src/doctor/world.ts";
+import { ManualClock } from "../support/clock.ts";
+
+test("the accounts' domains are read one account a turn of the loop, and once for all checks", async () => {
+  const accounts = Array.from({ length: 50 }, (_, key) => ({ key, name: `a${key}` }));
+  let reads = 0;
+  let inTurn = 0;
+  let most = 0;
+  const deps = {
+    config: {
+      outbound: { source: [], smartHost: null },
+      dev: true,
+      dns: { servers: ["127.0.0.1"] },
+      operations: {},
+      relay: { trusted: [], starttls: [], implicitTls: [] },
+      limits: {},
+      http: { listen: [] },
+      inbound: { listen: [] },
+      files: [],
+      backup: {},
+    },
+    store: {
+      listAccounts: () => Promise.resolve({ rows: accounts, next: null }),
+      listDomains() {
+        reads += 1;
+        most = Math.max(most, (inTurn += 1));
+        setImmediate(() => (inTurn = 0));
+        return Promise.resolve([]);
+      },
+    },
+    pools: { all: () => [] },
+    dnsbl: { summary: () => ({ listed: [] }), zones: () => [] },
+    certificate: () => null,
+    clock: new ManualClock(),
+  } as unknown as WorldDeps;
+  const world = await createWorld(deps)({ domain: null });
+  await Promise.all([world.domains(), world.domains(), world.domains()]);
+  expect([reads, most]).toEqual([50, 1]);
+});
