@@ -91,6 +91,7 @@ const owners: Record<string, string[]> = {
   dns2: ["dns"],
   undici: ["webhooks"],
   commander: ["cli"],
+  "csv-parse": ["cli"],
   "node-cron": ["jobs"],
   "prom-client": ["metrics"],
   pino: ["log"],

@@ -33,8 +33,10 @@ export interface RestResult {
 const work = JSON.parse(process.argv[2] ?? "{}") as RestWork;
 const line = "the quick brown fox jumps over the lazy dog and back again, all day long\\r\\n";
 const text = line.repeat(Math.ceil(work.sizeBytes / (line.length - 2)));
-const link = '<p><a href=\\"https://shop.example/sale?item=4711&amp;from=mail\\">on sale</a></p>\\r\\n';
-const html = `<html><body>\\r\\n${(line.repeat(Math.ceil(work.sizeBytes / line.length / 11)) + link).repeat(10)}</body></html>`;
+const linkTo = (item: number): string =>
+  `<p><a href=\\"https://shop.example/sale?item=471${item}&amp;from=mail\\">on sale</a></p>\\r\\n`;
+const lines = line.repeat(Math.ceil(work.sizeBytes / line.length / 11));
+const html = `<html><body>\\r\\n${Array.from({ length: 10 }, (_, n) => lines + linkTo(n)).join("")}</body></html>`;
 const run = `${process.pid}-${process.hrtime.bigint()}`;
 let [begun, accepted, refused] = [0, 0, 0];
 const answerNs: number[] = [];

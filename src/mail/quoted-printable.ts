@@ -6,7 +6,7 @@
 const room = 75;
 const hex = Buffer.from("0123456789ABCDEF", "latin1");
 const nothing: Buffer = Buffer.alloc(0);
-const [tab, lf, cr, space, equals] = [9, 10, 13, 32, 61];
+const [tab, lf, cr, space, dash, equals] = [9, 10, 13, 32, 45, 61];
 
 export class QuotedPrintable {
   readonly #encoded: boolean;
@@ -43,10 +43,12 @@ export class QuotedPrintable {
         i++;
         continue;
       }
-      const literal = this.#isLiteral(byte, bytes, i);
+      let literal = this.#isLiteral(byte, bytes, i);
       // An escape is not divided.
       const width = literal && byte !== equals ? 1 : 3;
       if (column + width > room) {
+        // No line begins as a delimiter does that did not (RFC 2046 §5.1.1).
+        if (byte === dash) literal = false;
         out[at++] = equals;
         out[at++] = cr;
         out[at++] = lf;

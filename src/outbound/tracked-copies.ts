@@ -52,9 +52,7 @@ const plansKept = 100;
 /** Large ones at once; the decoded HTML of each is in memory, twice. */
 const largePlans = 2;
 const largePatienceMs = 60_000;
-/** What the loop needs for octets of HTML, milliseconds. */
-const htmlMs = (octets: number): number => octets / 30_000;
-const nothingTracked: CopyPlan = { parts: new Map(), targets: [], untouched: [], htmlBytes: 0, top: [] };
+const nothingTracked: CopyPlan = { parts: new Map(), targets: [], untouched: [], tookMs: 0, top: [] };
 
 export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
   const { store, domainOf, sign, sectionOf, tokens, clock, log } = deps;
@@ -87,34 +85,31 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
       return nothingTracked;
     }
   };
-  /** One that costs more than a moment waits until its account may. */
-  const planLarge = (message: QueuedMessage, tracking: MessageTracking, source: Source): Promise<CopyPlan> =>
-    new Promise((resolve, reject) =>
-      slots.enter(message.accountKey, (leave) => {
-        time
-          .turn(message.accountKey)
-          .then(() => plan(message, tracking, source))
-          .finally(leave)
-          .then(resolve, reject);
-      }),
-    );
+  /** One that may cost more than a moment waits until its account may. */
+  const planLarge = async (
+    message: QueuedMessage,
+    tracking: MessageTracking,
+    source: Source,
+  ): Promise<CopyPlan> => {
+    const { accountKey } = message;
+    await time.turn(accountKey);
+    const leave = await new Promise<() => void>((begin) => slots.enter(accountKey, begin));
+    try {
+      const found = await plan(message, tracking, source);
+      time.spent(accountKey, found.tookMs);
+      return found;
+    } finally {
+      leave();
+    }
+  };
   const planOf = async (
     message: QueuedMessage,
     tracking: MessageTracking,
     source: Source,
   ): Promise<CopyPlan> => {
     if (!tracking.opens && !tracking.clicks) return nothingTracked;
-    const isSmall = message.content.sizeBytes <= smallBytes;
-    const made = await plans(message.id, async () => {
-      const found = await (isSmall ? plan : planLarge)(message, tracking, source);
-      time.spent(message.accountKey, htmlMs(found.htmlBytes));
-      return found;
-    });
-    if (!isSmall) {
-      await time.turn(message.accountKey);
-      time.spent(message.accountKey, 2 * htmlMs(made?.htmlBytes ?? 0));
-    }
-    return made ?? nothingTracked;
+    const make = message.content.sizeBytes > smallBytes ? planLarge : plan;
+    return (await plans(message.id, () => make(message, tracking, source))) ?? nothingTracked;
   };
 
   return async (job, tracking) => {

@@ -5,6 +5,7 @@ import { Base64 } from "../mail/base64-stream.ts";
 import { bodyDecoder } from "../mail/body-decoder.ts";
 import type { Source } from "../mail/conversion.ts";
 import { withFields } from "../mail/header-convert.ts";
+import { parseHeaderSection } from "../mail/header.ts";
 import { MimeWalk, type MimeVisitor, type Part } from "../mail/mime-walk.ts";
 import { piecesOf } from "../mail/pieces.ts";
 import { QuotedPrintable } from "../mail/quoted-printable.ts";
@@ -31,7 +32,10 @@ export function pixelMarkup(url: string): string {
 /** The message's own header section, which says how its body is encoded where that is HTML. */
 export function copySection(section: Buffer, plan: CopyPlan, fills: Fills): Buffer {
   const part = plan.parts.get(0);
-  return part && isRequoted(part, fills) ? withFields(section, quotedPrintable) : section;
+  if (!part || !isRequoted(part, fills)) return section;
+  const hasVersion = parseHeaderSection(section).some(({ lower }) => lower === "mime-version");
+  // Without it a reader may take no notice of an encoding (RFC 2045 §4).
+  return withFields(section, hasVersion ? quotedPrintable : { "MIME-Version": "1.0", ...quotedPrintable });
 }
 
 /** The body of the copy, in chunks. The same plan and fills give the same octets each time. */

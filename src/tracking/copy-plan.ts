@@ -16,6 +16,9 @@ import { readStructured } from "../mail/structured.ts";
 /** Links and octets of their targets: of all parts of a message. */
 export const copyLimits = { htmlBytes: 8 * 1024 * 1024, links: 2_000, targetOctets: 256 * 1024 };
 
+/** Octets of a part whose search may be hard work. */
+const measuredFrom = 65_536;
+
 /** Octets of the decoded part that are replaced. */
 export interface Hole {
   start: number;
@@ -29,11 +32,12 @@ export interface Hole {
 export interface CopyPlan {
   /** What is written into each part, by the part's number, the message itself being 0. */
   parts: ReadonlyMap<number, { encoding: string; holes: readonly Hole[] }>;
+  /** Where links lead, each once. */
   targets: readonly string[];
   /** Parts that are left alone though they are HTML, and why. */
   untouched: readonly string[];
-  /** Octets of HTML that were read. */
-  htmlBytes: number;
+  /** Processor time that the search took, milliseconds; of small parts it is not measured. */
+  tookMs: number;
   /** What the message's own header section says of its body. */
   top: readonly HeaderField[];
 }
@@ -75,10 +79,12 @@ class Planner implements MimeVisitor {
   /** Targets that are left alone: the pages to unsubscribe that the message has by itself. */
   readonly #except: ReadonlySet<string>;
   readonly #parts = new Map<number, { encoding: string; holes: Hole[] }>();
-  readonly #targets: string[] = [];
+  /** Each once, however often it is linked: its links have one token. */
+  readonly #targets = new Map<string, number>();
+  #links = 0;
   readonly #untouched: string[] = [];
   #octets = 0;
-  #htmlBytes = 0;
+  #tookMs = 0;
   #hasPixel = false;
   #index = -1;
   /** How many levels the attached or encrypted message stands in that is being passed over. */
@@ -102,8 +108,8 @@ class Planner implements MimeVisitor {
     const charsets = contentType.parameters.filter(([name]) => name === "charset").map(([, text]) => text);
     const readable =
       encoding === "base64" || encoding === "quoted-printable" || identityEncodings.has(encoding);
-    if (!readable) return this.#leave("its transfer encoding is not known");
-    if (new Set(charsets).size > 1) return this.#leave("it has two charsets");
+    if (!readable) return this.#leave(this.#index, "its transfer encoding is not known");
+    if (new Set(charsets).size > 1) return this.#leave(this.#index, "it has two charsets");
     this.#leaf = {
       index: this.#index,
       encoding,
@@ -136,15 +142,14 @@ class Planner implements MimeVisitor {
   async read(): Promise<void> {
     for (const leaf of this.#read.splice(0)) {
       const { opens, clicks } = this.#wanted;
-      const mostLinks = clicks ? copyLimits.links - this.#targets.length : 0;
+      const mostLinks = clicks ? copyLimits.links - this.#links : 0;
       if (mostLinks === 0 && (!opens || this.#hasPixel)) return;
       const charset = htmlCharset(leaf.charset);
       if (!charset) {
-        this.#leave(`its charset is ${JSON.stringify(leaf.charset)}`);
+        this.#leave(leaf.index, `its charset is ${JSON.stringify(leaf.charset)}`);
         continue;
       }
       const html = leaf.chunks.length === 1 && leaf.chunks[0] ? leaf.chunks[0] : Buffer.concat(leaf.chunks);
-      this.#htmlBytes += html.length;
       const mostOctets = copyLimits.targetOctets - this.#octets;
       const scan = htmlPlaces(html, charset, {
         links: mostLinks > 0,
@@ -152,18 +157,27 @@ class Planner implements MimeVisitor {
         mostLinks,
         mostOctets,
       });
-      let step = scan.next();
-      for (; !step.done; step = scan.next()) await turn();
+      let step = this.#step(scan, html.length);
+      for (; !step.done; step = this.#step(scan, html.length)) await turn();
       this.#note(leaf, html, step.value);
     }
+  }
+
+  #step(scan: ReturnType<typeof htmlPlaces>, length: number): ReturnType<typeof scan.next> {
+    if (length < measuredFrom) return scan.next();
+    const began = process.threadCpuUsage();
+    const step = scan.next();
+    const { user, system } = process.threadCpuUsage(began);
+    this.#tookMs += (user + system) / 1000;
+    return step;
   }
 
   found(): Omit<CopyPlan, "top"> {
     return {
       parts: this.#parts,
-      targets: this.#targets,
+      targets: [...this.#targets.keys()],
       untouched: this.#untouched,
-      htmlBytes: this.#htmlBytes,
+      tookMs: this.#tookMs,
     };
   }
 
@@ -171,26 +185,30 @@ class Planner implements MimeVisitor {
     leaf.bytes += bytes.length;
     if (leaf.bytes > copyLimits.htmlBytes) {
       this.#leaf = null;
-      return this.#leave("it has more than 8 MB");
+      return this.#leave(leaf.index, "it has more than 8 MB");
     }
     // A copy: what the visitor is given is a view.
     if (bytes.length > 0) leaf.chunks.push(Buffer.from(bytes));
   }
 
-  #leave(why: string): void {
-    if (this.#untouched.length < 10) this.#untouched.push(`part ${this.#index}: ${why}`);
+  #indexOf(target: string): number {
+    this.#links++;
+    this.#octets += target.length;
+    const known = this.#targets.get(target);
+    if (known !== undefined) return known;
+    const index = this.#targets.size;
+    this.#targets.set(target, index);
+    return index;
+  }
+
+  #leave(index: number, why: string): void {
+    if (this.#untouched.length < 10) this.#untouched.push(`part ${index}: ${why}`);
   }
 
   #note({ index, encoding }: Leaf, html: Buffer, { links, pixel }: HtmlPlaces): void {
     const lines = identityEncodings.has(encoding);
     const holes = links.map(({ start, end, target }): Hole => {
-      this.#octets += target.length;
-      return {
-        start,
-        end,
-        link: this.#targets.push(target) - 1,
-        line: lines ? lineOf(html, start, end) : null,
-      };
+      return { start, end, link: this.#indexOf(target), line: lines ? lineOf(html, start, end) : null };
     });
     if (this.#wanted.opens && !this.#hasPixel && pixel !== null) {
       this.#hasPixel = true;

@@ -273,11 +273,15 @@ test("2,000 links and 256 KB of targets are tracked, in all parts together; the 
   const part = (target: string, count: number): string =>
     `--b\nContent-Type: text/html\n\n${`<a href="${target}">\n`.repeat(count)}`;
   const many = `Content-Type: multipart/mixed; boundary=b\n\n${part("https://t.test/", 1_500).repeat(2)}--b--\n`;
-  const bytes = (text: string): Buffer => Buffer.from(text.replaceAll("\n", "\r\n"));
-  expect((await planCopy(sourceOf(bytes(many)), wanted)).targets).toHaveLength(2_000);
+  const linksIn = async (text: string): Promise<number[]> => {
+    const source = sourceOf(Buffer.from(text.replaceAll("\n", "\r\n")));
+    const { parts, targets } = await planCopy(source, { ...wanted, opens: false });
+    return [[...parts.values()].flatMap(({ holes }) => holes).length, targets.length];
+  };
+  expect(await linksIn(many)).toEqual([2_000, 1]);
   const long = `https://t.test/${"x".repeat(885)}`;
   const large = `Content-Type: multipart/mixed; boundary=b\n\n${part(long, 200).repeat(2)}--b--\n`;
-  expect((await planCopy(sourceOf(bytes(large)), wanted)).targets).toHaveLength(291);
+  expect(await linksIn(large)).toEqual([291, 1]);
 });
 
 test("10,000 links of every kind: each leads to the decoded original", async () => {
@@ -329,4 +333,23 @@ test("10,000 links of every kind: each leads to the decoded original", async () 
     found.push(...(await planCopy(sourceOf(mail), wanted)).targets);
   }
   expect(found).toEqual(all);
+});
+
+test("a part that is encoded anew has no line that begins as a delimiter of its multipart does", async () => {
+  const line = `${"x".repeat(75)}--b ${"y".repeat(70)}--b--`;
+  const links = Array.from({ length: 9 }, (_, n) => `<a href="https://t.test/${n}">x</a>`).join("");
+  const mail = `Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n${line}\n${links}${line}\n--b--\n`;
+  const copy = await copyOf(mail);
+  expect(copy.toString().match(/^--b/gm)).toHaveLength(2);
+  expect(without((await PostalMime.parse(copy)).html ?? "").trimEnd()).toBe(`${line}\n${links}${line}`);
+});
+
+test("a message that becomes quoted-printable says that it is MIME", async () => {
+  const links = Array.from({ length: 9 }, (_, n) => `<a href="https://t.test/${n}">x</a>`).join("");
+  const copy = (await copyOf(`Content-Type: text/html\n\n${links}\n`)).toString();
+  expect(copy.split("\r\n").slice(0, 3).toSorted()).toEqual([
+    "Content-Transfer-Encoding: quoted-printable",
+    "Content-Type: text/html",
+    "MIME-Version: 1.0",
+  ]);
 });
