@@ -22,6 +22,22 @@ if [ ${#missing[@]} -gt 0 ]; then
   echo 'postfix postfix/main_mailer_type select No configuration' | debconf-set-selections
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
+# A fresh Debian, into which test/peers/deb.test.ts installs the package; made beside what follows.
+debian() {
+  [ ! -e "$peers/debian-root.tar" ] || return 0
+  local root
+  mkdir -p "$peers"
+  root=$(mktemp -d "$peers/debian-XXXXXX")
+  if ! debootstrap --variant=minbase --include=adduser,libatomic1 bookworm "$root" http://deb.debian.org/debian >"$root.log" 2>&1; then
+    tail -20 "$root.log" >&2
+    return 1
+  fi
+  tar -C "$root" --exclude='./var/cache/apt/archives/*.deb' --exclude='./var/lib/apt/lists/*' -cf "$peers/debian-root.tar.new" .
+  mv "$peers/debian-root.tar.new" "$peers/debian-root.tar"
+  rm -rf "$root" "$root.log"
+}
+debian &
+debian=$!
 # Unpacks a package and the libraries that it names into a folder of its own.
 unpack() {
   local package=$1 folder=$2 libraries
@@ -32,16 +48,6 @@ unpack() {
 }
 [ -x "$peers/opensmtpd/usr/sbin/smtpd" ] || unpack opensmtpd opensmtpd
 [ -x "$peers/exim/usr/sbin/exim4" ] || unpack exim4-daemon-light exim
-# A fresh Debian, into which test/peers/deb.test.ts installs the package.
-debian=$peers/debian-root.tar
-if [ ! -e "$debian" ]; then
-  root=$(mktemp -d "$peers/debian-XXXXXX")
-  debootstrap --variant=minbase --include=adduser,libatomic1 bookworm "$root" http://deb.debian.org/debian >"$root.log" 2>&1 ||
-    { tail -20 "$root.log" >&2; exit 1; }
-  tar -C "$root" --exclude=./var/cache/apt/archives/*.deb --exclude=./var/lib/apt/lists/* -cf "$debian.new" .
-  mv "$debian.new" "$debian"
-  rm -rf "$root" "$root.log"
-fi
 bash "$(dirname "$0")/haraka.sh" "$peers/haraka" --omit=optional
 # What the packages would have made. Exim: its user, and the place of its configuration, on which tests mount theirs.
 mkdir -p /etc/exim4
@@ -52,4 +58,5 @@ for user in opensmtpd opensmtpq; do
 done
 mkdir -p /var/lib/opensmtpd/empty /usr/libexec
 [ -e /usr/libexec/opensmtpd ] || ln -s "$peers/opensmtpd/usr/libexec/opensmtpd" /usr/libexec/opensmtpd
+wait "$debian"
 echo "$peers"
