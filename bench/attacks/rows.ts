@@ -7,6 +7,7 @@ import { httpAttacks } from "./rows/http.ts";
 import { reportAttacks } from "./rows/reports.ts";
 import { smallAttacks } from "./rows/small.ts";
 import { smtpAttacks } from "./rows/smtp.ts";
+import { trackingAttacks } from "./rows/tracking.ts";
 
 export const attacks: readonly Attack[] = [
   ...reportAttacks,
@@ -16,4 +17,5 @@ export const attacks: readonly Attack[] = [
   ...accountAttacks,
   ...smtpAttacks,
   ...smallAttacks,
+  ...trackingAttacks,
 ];

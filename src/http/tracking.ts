@@ -75,9 +75,9 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
   const underWay = new Map<string, Promise<void>>();
 
   const noToken = (res: ServerResponse, ip: string): void => {
-    const wait = badTokens.waitOf(ip);
+    const isOver = badTokens.waitOf(ip) > 0;
     badTokens.spend(ip);
-    text(res, 404, "Not found\n", wait > 0 ? { connection: "close" } : {});
+    text(res, 404, "Not found\n", isOver ? { connection: "close" } : {});
   };
 
   /** Waits for the record of the visit, but not for long. */

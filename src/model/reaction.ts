@@ -20,6 +20,7 @@ export interface ReactingRecipient extends SentRecipient {
 
 /** An open or a click, to be written. One by a machine has its event, and neither time nor count at the recipient. */
 export interface NewVisit {
+  accountKey: number;
   kind: VisitKind;
   machine: boolean;
   recipientKey: number;
@@ -30,6 +31,7 @@ export interface NewVisit {
 
 /** An unsubscribe, to be written. */
 export interface NewUnsubscribe {
+  accountKey: number;
   at: number;
   /** Null: the message is gone. Of one that is still there, the first unsubscribe is recorded. */
   recipient: { recipientKey: number; messageKey: number; event: NewEvent } | null;

@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createSecureContext, type SecureContext } from "node:tls";
-import { dayMs, type Clock } from "../clock.ts";
+import { dayMs, minuteMs, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { readCertificateFiles, type CertificatePair } from "./files.ts";
 import { keepPair } from "./self-signed.ts";
@@ -63,8 +63,12 @@ export function createNameCertificates(deps: NameCertificatesDeps): NameCertific
       const found = kept.get(name);
       if (found && found.until > now) return found.context;
       const context = make(name);
+      const entry = { context, until: now + dayMs };
+      void context.then((made) => {
+        if (made === null) entry.until = clock.now() + minuteMs;
+      });
       kept.delete(name);
-      kept.set(name, { context, until: now + dayMs });
+      kept.set(name, entry);
       const [oldest] = kept.keys();
       if (kept.size > mostKept && oldest !== undefined) kept.delete(oldest);
       return context;

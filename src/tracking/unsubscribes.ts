@@ -57,6 +57,7 @@ export function createUnsubscribes({ store, recorder, clock, log }: Unsubscribes
     const event = recorder.ofRecipient("message.unsubscribed", job, at, { method }, { sendingIp, provider });
     return record(
       {
+        accountKey: message.accountKey,
         at,
         recipient: { recipientKey: key, messageKey: message.key, event },
         suppression: isSimulated(job)
@@ -87,7 +88,8 @@ export function createUnsubscribes({ store, recorder, clock, log }: Unsubscribes
         messageId: of.messageId,
         eventId: null,
       });
-      return record({ at: clock.now(), recipient: null, suppression }, method);
+      const { accountKey } = of;
+      return record({ accountKey, at: clock.now(), recipient: null, suppression }, method);
     },
   };
 }

@@ -35,9 +35,13 @@ export interface VisitsDeps {
 /** How many may wait; of one account half. */
 export const mostWaiting = 10_000;
 const mostOfAccount = mostWaiting / 2;
-const batchSize = 100;
+/** Visits that are written at once, of one account, and in one call: a millisecond or two of the writer's time. */
+const batchSize = 200;
+const batchOfAccount = 100;
+const callSize = 25;
 const retryMs = 1_000;
 const longestAgent = 512;
+const shedLogMs = 60_000;
 
 interface Waiting extends Visit {
   at: number;
@@ -48,75 +52,100 @@ interface Waiting extends Visit {
 export function createVisits({ store, recorder, clock, log }: VisitsDeps): Visits {
   const repeats = createRepeats(clock);
   const bursts = createClickBursts(clock);
-  const ofAccount = new Map<number, number>();
-  let waiting: Waiting[] = [];
+  /** By account, in the order of their turns. */
+  const queues = new Map<number, Waiting[]>();
+  let waiting = 0;
   let shed = 0;
   let writing: Promise<void> | null = null;
   let stopping = false;
   /** Ends the wait for the store. */
   let resume: (() => void) | null = null;
 
-  const leave = (visits: readonly Waiting[]): void => {
-    for (const { of, done } of visits) {
-      const left = (ofAccount.get(of.accountKey) ?? 1) - 1;
-      if (left > 0) ofAccount.set(of.accountKey, left);
-      else ofAccount.delete(of.accountKey);
-      done();
-    }
+  /** Of each account as many, so that none waits for another's thousands. */
+  const nextBatch = (): Waiting[][] => {
+    const share = Math.min(batchOfAccount, Math.max(1, Math.floor(batchSize / queues.size)));
+    const accounts = [...queues].slice(0, batchSize);
+    return accounts.map(([accountKey, own]) => {
+      queues.delete(accountKey);
+      if (own.length > share) queues.set(accountKey, own.slice(share)); // behind the others
+      return own.slice(0, share);
+    });
+  };
+  const putBack = (visits: Waiting[]): void => {
+    const accountKey = visits[0]?.of.accountKey;
+    if (accountKey !== undefined) queues.set(accountKey, [...visits, ...(queues.get(accountKey) ?? [])]);
   };
 
-  /** The events of a batch, in its order. */
-  const recorded = async (batch: readonly Waiting[]): Promise<NewVisit[]> => {
+  /** The events of an account's visits, in their order; null: there is no such recipient any more. */
+  const recorded = async (visits: readonly Waiting[]): Promise<(NewVisit | null)[]> => {
     const standings = new Map<number, Standing>();
-    const made: NewVisit[] = [];
-    for (const visit of batch) {
+    const made: (NewVisit | null)[] = [];
+    for (const visit of visits) {
       const { messageId, recipientKey, accountKey } = visit.of;
       const sent = await store.reactingRecipient({ id: messageId }, recipientKey);
-      if (sent?.job.message.accountKey !== accountKey) continue; // retention or an erasure took it
+      if (sent?.job.message.accountKey !== accountKey) {
+        made.push(null); // retention or an erasure took it
+        continue;
+      }
       const standing = standings.get(recipientKey) ?? standingOf(sent);
       const { event, after } = eventOf(visit, sent, standing, recorder);
       standings.set(recipientKey, after);
-      made.push({
-        kind: visit.kind,
-        machine: visit.machine,
-        recipientKey,
-        messageKey: sent.job.message.key,
-        at: visit.at,
-        event,
-      });
+      const { kind, machine, at } = visit;
+      const messageKey = sent.job.message.key;
+      made.push({ accountKey, kind, machine, recipientKey, messageKey, at, event });
     }
     return made;
   };
 
-  const writeBatch = async (): Promise<void> => {
-    const batch = waiting.slice(0, batchSize);
-    try {
-      const visits = await recorded(batch);
-      if (visits.length > 0) await store.recordVisits(visits);
-    } catch (error) {
-      if (error instanceof StoreUnavailable) throw error;
-      log.error({ err: error, visits: batch.length }, "opens and clicks could not be recorded");
-    }
-    waiting = waiting.slice(batch.length);
-    leave(batch);
+  const leave = (visits: readonly Waiting[]): void => {
+    waiting -= visits.length;
+    for (const { done } of visits) done();
   };
 
+  /** Those that wait on, since the store does not write. What fails by a fault of this program is dropped. */
+  const kept = async (visits: Waiting[], work: () => Promise<void>): Promise<Waiting[]> => {
+    try {
+      await work();
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return visits;
+      log.error({ err: error, visits: visits.length }, "opens and clicks could not be recorded");
+    }
+    leave(visits);
+    return [];
+  };
+
+  /** False: the store does not write, and some wait on. */
+  const writeOf = async (visits: Waiting[]): Promise<boolean> => {
+    const made = recorded(visits);
+    const calls: Promise<Waiting[]>[] = [];
+    for (let at = 0; at < visits.length; at += callSize) {
+      const [from, to] = [at, at + callSize];
+      const write = async (): Promise<void> => {
+        const found = (await made).slice(from, to).filter((one) => one !== null);
+        if (found.length > 0) await store.recordVisits(found);
+      };
+      calls.push(kept(visits.slice(from, to), write));
+    }
+    const again = (await Promise.all(calls)).flat();
+    putBack(again);
+    return again.length === 0;
+  };
+
+  /** A batch at a time, so that each sees what those before it have left. */
   const write = async (): Promise<void> => {
-    while (waiting.length > 0) {
-      try {
-        await writeBatch();
-      } catch (error) {
-        if (stopping) {
-          log.error({ err: error, visits: waiting.length }, "opens and clicks were lost");
-          return;
-        }
-        log.warn({ err: error, visits: waiting.length }, "opens and clicks wait for the store");
-        const { promise, resolve } = Promise.withResolvers<void>();
-        resume = resolve;
-        const timer = clock.after(retryMs, resolve);
-        await promise;
-        timer.cancel();
+    while (waiting > 0) {
+      const written = await Promise.all(nextBatch().map(writeOf));
+      if (written.every(Boolean)) continue;
+      if (stopping) {
+        log.error({ visits: waiting }, "opens and clicks were lost: the store does not write");
+        return;
       }
+      log.warn({ visits: waiting }, "opens and clicks wait for the store");
+      const { promise, resolve } = Promise.withResolvers<void>();
+      resume = resolve;
+      const timer = clock.after(retryMs, resolve);
+      await promise;
+      timer.cancel();
     }
   };
   const kick = (): Promise<void> => (writing ??= write().finally(() => (writing = null)));
@@ -124,7 +153,7 @@ export function createVisits({ store, recorder, clock, log }: VisitsDeps): Visit
   const noteShed = (): void => {
     shed += 1;
     if (shed > 1) return;
-    clock.after(60_000, () => {
+    clock.after(shedLogMs, () => {
       log.warn({ visits: shed }, "opens and clicks were not recorded: too many wait for the store");
       shed = 0;
     });
@@ -135,22 +164,23 @@ export function createVisits({ store, recorder, clock, log }: VisitsDeps): Visit
     note(visit) {
       const { accountKey, recipientKey } = visit.of;
       if (repeats.isRepeat(accountKey, visit.link)) return Promise.resolve();
-      const own = ofAccount.get(accountKey) ?? 0;
-      if (waiting.length >= mostWaiting || own >= mostOfAccount) {
+      const own = queues.get(accountKey) ?? [];
+      if (waiting >= mostWaiting || own.length >= mostOfAccount) {
         noteShed();
         return Promise.resolve();
       }
       // Also where the request shows itself: a burst is one of all of a recipient's links.
       const burst = visit.kind === "clicked" && bursts.isBurst(accountKey, recipientKey, visit.link);
-      ofAccount.set(accountKey, own + 1);
       const { promise, resolve: done } = Promise.withResolvers<void>();
-      waiting.push({
+      own.push({
         ...visit,
         userAgent: visit.userAgent.slice(0, longestAgent),
         at: clock.now(),
         machine: burst || isMachine(visit),
         done,
       });
+      queues.set(accountKey, own);
+      waiting += 1;
       void kick();
       return promise;
     },

@@ -1,4 +1,5 @@
 import { request, type IncomingHttpHeaders } from "node:http";
+import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { trackingWorld, type TrackingWorld } from "../tracking/world.ts";
@@ -113,6 +114,45 @@ test("a link leads to its exact target, and the query decides nothing", async ()
   ]);
 });
 
+test("every target of printable ASCII comes back octet for octet", async () => {
+  const { recipient } = await world.delivered();
+  const printable = fc
+    .string({
+      unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)),
+      maxLength: 300,
+    })
+    .map((rest) => `https://x.example/${rest.trimEnd()}`);
+  await fc.assert(
+    fc.asyncProperty(printable, async (target) => {
+      const { status, headers } = await ask(`/c/${world.tokens.click(recipient, target)}`);
+      expect([status, headers.location]).toEqual([302, target]);
+    }),
+    { numRuns: 300 },
+  );
+  const longest = `https://x.example/${"y".repeat(4_078)}`;
+  expect((await ask(`/c/${world.tokens.click(recipient, longest)}`)).headers.location).toBe(longest);
+});
+
+test("a target that no link of a mail has is never a Location", async () => {
+  const { recipient } = await world.delivered();
+  for (const target of [
+    "javascript:alert(1)",
+    "//evil.test",
+    "https://a.test/\r\nSet-Cookie: a=b",
+    "data:,x",
+    "",
+    "https://é.test/",
+  ]) {
+    const { status, headers } = await ask(`/c/${world.tokens.click(recipient, target)}`);
+    expect([target, status, headers.location, headers["set-cookie"]]).toEqual([
+      target,
+      404,
+      undefined,
+      undefined,
+    ]);
+  }
+});
+
 test("HEAD is answered as GET is, and counts nothing", async () => {
   const { job, recipient } = await world.delivered();
   const pixel = await ask(`/o/${world.tokens.open(recipient)}`, { method: "HEAD" });
@@ -147,7 +187,7 @@ test("every single-character change of a token is 404 without a Location, alike 
   expect(answers[0]).toContain("404");
 });
 
-test("a source with too many bad tokens gets 404 all the same, each on a connection of its own; good ones are as ever", async () => {
+test("past a number of bad tokens a source gets its 404s on a connection each; good ones are answered as ever", async () => {
   const { recipient } = await world.delivered();
   const ended: number[] = [];
   for (let i = 0; i < 310; i++) {

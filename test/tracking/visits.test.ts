@@ -200,7 +200,7 @@ test("those who wait are bounded, in total and for one account; the last to come
   await world.clock.advance(1_000);
   await Promise.all(all);
   expect(await seen(job.message.id)).toEqual([]);
-  expect(Math.max(...batches)).toBeLessThanOrEqual(100);
+  expect(Math.max(...batches)).toBeLessThanOrEqual(25);
 });
 
 test("a visit of a message that was deleted, or of another account's, records nothing", async () => {

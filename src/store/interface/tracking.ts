@@ -12,7 +12,7 @@ export interface TrackingStore {
     message: { key: number } | { id: string },
     recipientKey: number,
   ): Promise<ReactingRecipient | null>;
-  /** Opens and clicks with their events, in one transaction. Of a recipient that is gone nothing is written. */
+  /** Opens and clicks of one account with their events, in one transaction. Of a recipient that is gone nothing is written. */
   recordVisits(visits: NewVisit[]): Promise<void>;
   /** The suppression, and the event where it is the recipient's first, in one transaction. */
   recordUnsubscribe(unsubscribe: NewUnsubscribe): Promise<"recorded" | "already">;

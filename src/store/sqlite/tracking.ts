@@ -16,7 +16,7 @@ const lastNumber = 255;
 /** `at` and `count` are columns; a machine leaves both as they are. */
 const visitOf = (at: string, count: string): string =>
   `UPDATE recipients SET ${at} = iif(@machine, ${at}, coalesce(${at}, @at)), ${count} = ${count} + iif(@machine, 0, 1),
-     machine_visits = machine_visits | iif(@machine, @bit, 0), updated_at = @at, last_event_at = max(last_event_at, @eventAt)
+     machine_visits = machine_visits | iif(@machine, @bit, 0), updated_at = max(updated_at, @at), last_event_at = max(last_event_at, @eventAt)
    WHERE key = @recipientKey AND message_key = @messageKey`;
 
 function createTrackingWrites(db: Database, { recordEvent, addSuppression }: Writing) {
@@ -29,7 +29,7 @@ function createTrackingWrites(db: Database, { recordEvent, addSuppression }: Wri
     clicked: db.prepare(visitOf("clicked_at", "click_count")),
   };
   const unsubscribe = db.prepare(
-    `UPDATE recipients SET unsubscribed_at = @at, updated_at = @at, last_event_at = max(last_event_at, @eventAt)
+    `UPDATE recipients SET unsubscribed_at = @at, updated_at = max(updated_at, @at), last_event_at = max(last_event_at, @eventAt)
      WHERE key = @recipientKey AND message_key = @messageKey AND unsubscribed_at IS NULL`,
   );
   const stands = db.prepare("SELECT 1 FROM accounts WHERE key = ? AND status <> 'deleted'");

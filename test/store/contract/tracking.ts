@@ -1,12 +1,50 @@
-// Tracking: the keys of its tokens. Only the interface is used: the store is handed in.
+// Tracking: the keys of its tokens, and what recipients did. Only the interface is used: the store is handed in.
 import { describe, expect, test } from "vitest";
+import type { Job } from "../../../src/model/queued-recipient.ts";
+import type { NewUnsubscribe, NewVisit } from "../../../src/model/reaction.ts";
 import type { Store } from "../../../src/store/store.ts";
+import type { ManualClock } from "../../support/clock.ts";
+import { newEvent, newSuppression } from "../values.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
 
 export function trackingContract(open: OpenStore): void {
   describe("tracking", () => {
     let store: Store;
-    beforeAllOpened(open, (opened) => ({ store } = opened));
+    let clock: ManualClock;
+    let account: number;
+    const { one } = beforeAllOpened(open, (opened) => ({ store, clock, account } = opened));
+
+    const event = (job: Job, type: string, bit: number) =>
+      newEvent({
+        accountKey: account,
+        messageKey: job.message.key,
+        recipient: job.canonical,
+        type,
+        typeBit: bit,
+        receivedAt: clock.now(),
+      });
+    const visit = (job: Job, kind: NewVisit["kind"], machine = false): NewVisit => ({
+      accountKey: account,
+      kind,
+      machine,
+      recipientKey: job.key,
+      messageKey: job.message.key,
+      at: clock.now(),
+      event: event(job, `message.${kind}`, kind === "opened" ? 8 : 16),
+    });
+    const unsubscribe = (job: Job): NewUnsubscribe => {
+      const made = event(job, "message.unsubscribed", 64);
+      return {
+        accountKey: account,
+        at: clock.now(),
+        recipient: { recipientKey: job.key, messageKey: job.message.key, event: made },
+        suppression: newSuppression(account, job.canonical, { reason: "unsubscribe", eventId: made.id }),
+      };
+    };
+    const shown = async (job: Job) => (await store.message(account, job.message.id))?.recipients[0];
+    const eventsOf = async (job: Job) =>
+      (await store.listEvents(account, { messageId: job.message.id }, { limit: 50, cursor: null })).rows;
+    const suppressed = (job: Job) => store.suppression(account, job.canonical, clock.now());
 
     test("keys get the next number each, up to 255, and none is ever removed", async () => {
       expect(await store.trackingKeys()).toEqual([]);
@@ -19,6 +57,58 @@ export function trackingContract(open: OpenStore): void {
       for (let number = 2; number < 256; number++) await store.addTrackingKey(number);
       expect(await store.addTrackingKey(9_000)).toBeNull();
       expect(await store.trackingKeys()).toHaveLength(256);
+    });
+
+    test("visits keep the first time and a count, machines' leave only their mark, and each has its event", async () => {
+      const job = await one();
+      const began = clock.now();
+      await store.recordVisits([visit(job, "opened"), visit(job, "clicked", true)]);
+      await clock.advance(1_000);
+      await store.recordVisits([visit(job, "opened"), visit(job, "opened", true)]);
+      expect(await shown(job)).toMatchObject({
+        openedAt: began,
+        openCount: 2,
+        clickedAt: null,
+        clickCount: 0,
+        unsubscribedAt: null,
+        updatedAt: clock.now(),
+      });
+      expect(await eventsOf(job)).toHaveLength(4);
+      expect(await store.reactingRecipient({ key: job.message.key }, job.key)).toMatchObject({
+        openedAt: began,
+        clickedAt: null,
+        machineVisits: 3,
+      });
+    });
+
+    test("an unsubscribe is recorded once and suppresses each time, by the event where there is one", async () => {
+      const job = await one();
+      const began = clock.now();
+      const first = unsubscribe(job);
+      expect(await store.recordUnsubscribe(first)).toBe("recorded");
+      expect(await suppressed(job)).toMatchObject({ eventId: first.suppression?.eventId });
+      await store.removeSuppression(account, job.canonical);
+      await clock.advance(1_000);
+      expect(await store.recordUnsubscribe(unsubscribe(job))).toBe("already");
+      expect(await suppressed(job)).toMatchObject({ reason: "unsubscribe", eventId: null });
+      expect(await shown(job)).toMatchObject({ unsubscribedAt: began });
+      expect(await eventsOf(job)).toHaveLength(1);
+    });
+
+    test("a recipient that is gone, or of another message, gets nothing; its address is suppressed all the same", async () => {
+      const job = await one();
+      const other = { ...job, key: job.key + 1_000_000 };
+      await store.recordVisits([visit(other, "opened")]);
+      expect(await store.recordUnsubscribe(unsubscribe(other))).toBe("already");
+      expect(await store.recordUnsubscribe({ ...unsubscribe(job), recipient: null })).toBe("already");
+      expect(await eventsOf(job)).toEqual([]);
+      expect(await suppressed(job)).not.toBeNull();
+      expect(await store.reactingRecipient({ id: job.message.id }, other.key)).toBeNull();
+      expect(await store.reactingRecipient({ id: "msg_00000000000000000000000000" }, job.key)).toBeNull();
+    });
+
+    test("a tracking name is one of a domain that was verified", async () => {
+      expect(await store.isTrackingName("t.nowhere.test")).toBe(false);
     });
   });
 }
