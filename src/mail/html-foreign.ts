@@ -29,6 +29,11 @@ export class OpenForeign {
     return within !== undefined && within.kind !== "html";
   }
 
+  /** At a point of integration or in HTML within it: only the tree of elements would tell which. */
+  get atPoint(): boolean {
+    return this.#open.at(-1)?.kind === "html";
+  }
+
   /** Takes note of a start tag, as it is written; true: it is one of foreign content. */
   start(name: string, tag: () => string, selfClosing: boolean): boolean {
     if (this.inside && (html.has(name) || (name === "font" && fontAttribute.test(tag())))) this.#leave();

@@ -141,8 +141,10 @@ class HtmlScan {
 
   #declaration(open: number): boolean {
     if (this.#text.startsWith("<!--", open)) return this.#comment(open);
-    if (this.#foreign.inside && this.#text.startsWith("<![CDATA[", open))
-      return this.#pass(this.#text.indexOf("]]>", open + 9), 3);
+    if (this.#text.startsWith("<![CDATA[", open)) {
+      if (this.#foreign.atPoint) return this.#end();
+      if (this.#foreign.inside) return this.#pass(this.#text.indexOf("]]>", open + 9), 3);
+    }
     return this.#pass(this.#text.indexOf(">", open + 2), 1);
   }
 

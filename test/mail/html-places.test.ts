@@ -108,7 +108,7 @@ test.each([
   ["a template, which may be shown later", `<template>${link}</template>`, 1],
   ["CDATA of HTML, which is a comment", `<![CDATA[ x > ${link} ]]>`, 1],
   ["CDATA of SVG", `<svg><![CDATA[ x > ${link} ]]>${link}</svg>`, 1],
-  ["CDATA of HTML within SVG", `<svg><foreignObject><![CDATA[ x > ${link} ]]></svg>`, 1],
+  ["CDATA of HTML within SVG, which may be text", `<svg><foreignObject><![CDATA[ x > ${link} ]]></svg>`, 0],
   ["CDATA behind SVG", `<svg/><svg></svg><![CDATA[ > ${link} ]]>`, 1],
   ["CDATA behind HTML that ended SVG", `<svg><p><![CDATA[ > ${link} ]]>`, 1],
   ["a style of SVG, which has markup", `<svg><style>${link}</style></svg>`, 1],
