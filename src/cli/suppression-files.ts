@@ -33,7 +33,7 @@ interface Service {
 
 const text = (value: unknown): string =>
   typeof value === "string" || typeof value === "number" ? String(value) : "";
-const isTemporary = (code: unknown): boolean => /^4/.test(text(code).trim());
+const isTemporary = (code: unknown): boolean => text(code).trim().startsWith("4");
 const temporary = "a temporary refusal";
 
 /** By the words that the services use. */
