@@ -97,7 +97,7 @@ function flow(value: object): string {
   return entries.length === 0 ? "none" : `{${entries.join(", ")}}`;
 }
 
-function defaultOf(path: OptionPath): string {
+export function defaultOf(path: OptionPath): string {
   if (path === "feedback.loops") return loops;
   const standard = optionNotes.get(options[path])?.standard;
   if (typeof standard !== "function") return standardText(standard);
@@ -108,7 +108,7 @@ function defaultOf(path: OptionPath): string {
 }
 
 /** `<hostname>` is another option's value. */
-const aboutOf = (path: OptionPath): string =>
+export const aboutOf = (path: OptionPath): string =>
   (optionNotes.get(options[path])?.about ?? "").replaceAll(/<(\w+)>/g, "`$1`");
 
 function optionTable(): string {
@@ -217,6 +217,7 @@ const sampleFacts: Facts = {
   pausedAccounts: 0,
   poolProblems: 0,
   listings: 0,
+  backupAt: 0,
   certificate: null,
 };
 
@@ -372,7 +373,7 @@ function endpointTable(): string {
 // Commands
 
 /** Each noun with its commands, as the program registers them; no action is run. */
-async function programOf(): Promise<Command[]> {
+export async function programOf(): Promise<Command[]> {
   const cli = Object.create(null) as Cli;
   return Promise.all(
     nouns.map(async ({ name, alias, about, load }) => {
@@ -385,7 +386,10 @@ async function programOf(): Promise<Command[]> {
 }
 
 /** The commands that do something, with the words before their name: `dkim rotate`. */
-function verbsOf(command: Command, before: readonly string[] = []): { words: string[]; command: Command }[] {
+export function verbsOf(
+  command: Command,
+  before: readonly string[] = [],
+): { words: string[]; command: Command }[] {
   return command.commands.flatMap((verb) => {
     const words = [...before, verb.name()];
     return verb.commands.length > 0 ? verbsOf(verb, words) : [{ words, command: verb }];
@@ -403,7 +407,7 @@ async function commandTable(): Promise<string> {
 /** What every list takes is said once, above the reference. */
 const ofLists = ["--limit", "--cursor", "--all"];
 
-const argumentText = (argument: Argument): string => {
+export const argumentText = (argument: Argument): string => {
   const name = `${argument.name()}${argument.variadic ? "..." : ""}`;
   return argument.required ? `<${name}>` : `[${name}]`;
 };

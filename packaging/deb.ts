@@ -5,19 +5,23 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
+  closeSync,
   copyFileSync,
   cpSync,
   existsSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
+  readSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { gzipSync } from "node:zlib";
+import { commandsPage, configurationPage } from "./man.ts";
 
 /** Debian's names of what npm calls otherwise. */
 const architectures: Record<string, string> = { amd64: "x64", arm64: "arm64" };
@@ -25,16 +29,20 @@ const architectures: Record<string, string> = { amd64: "x64", arm64: "arm64" };
 const depends = "libc6 (>= 2.34), libstdc++6, libgcc-s1, libatomic1, adduser";
 
 const root = join(import.meta.dirname, "..");
+/** All that the program is to see of the environment of who builds. */
+const path = { PATH: process.env["PATH"] };
 const out = join(import.meta.dirname, "out");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
   version: string;
-  description: string;
 };
+/** The program's, and the revision of the package. */
+const version = `${manifest.version}-1`;
+const maintainer = "the svc authors <svc-mail@localhost>";
 const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
   packages: Record<string, { version: string; integrity: string }>;
 };
 
-function build(architecture: string): void {
+async function build(architecture: string): Promise<void> {
   const npmName = architectures[architecture];
   if (npmName === undefined)
     throw new Error(
@@ -45,9 +53,10 @@ function build(architecture: string): void {
   program(tree, npmName);
   system(tree);
   documentation(tree);
+  await manual(tree);
   control(tree, architecture);
   setModes(tree);
-  const file = join(out, `svc-mail_${manifest.version}_${architecture}.deb`);
+  const file = join(out, `svc-mail_${version}_${architecture}.deb`);
   execFileSync("dpkg-deb", ["--root-owner-group", "-Zzstd", "-z9", "--build", tree, file], {
     stdio: "inherit",
   });
@@ -60,6 +69,7 @@ function program(tree: string, npmName: string): void {
   if (!existsSync(join(root, "dist/svc.js"))) throw new Error("there is no dist/: run npm run build first");
   for (const name of ["package.json", "bin/svc", "dist", "examples"])
     copy(join(root, name), join(home, name));
+  withoutInterpreter(join(home, "dist"));
   const database = join(root, "node_modules/better-sqlite3");
   const kept = join(home, "node_modules/better-sqlite3");
   for (const name of ["package.json", "LICENSE", "lib", `prebuilds/linux-${npmName}.node`])
@@ -69,6 +79,14 @@ function program(tree: string, npmName: string): void {
     copy(join(node, name), join(home, `node_modules/node-linux-${npmName}`, name));
   mkdirSync(join(tree, "usr/bin"), { recursive: true });
   symlinkSync("../lib/svc-mail/bin/svc", join(tree, "usr/bin/svc"));
+}
+
+/** bin/svc names the Node.js to use: a `node` of the machine is none of the package's concern. */
+function withoutInterpreter(folder: string): void {
+  for (const name of readdirSync(folder).filter((file) => file.endsWith(".js"))) {
+    const file = join(folder, name);
+    writeFileSync(file, readFileSync(file, "utf8").replace(/^#!.*\n/, ""));
+  }
 }
 
 /** The folder of the Node.js of an architecture: among the project's packages, or fetched. */
@@ -102,10 +120,7 @@ function system(tree: string): void {
     fish: "usr/share/fish/vendor_completions.d/svc.fish",
   };
   for (const [shell, file] of Object.entries(shells))
-    write(
-      join(tree, file),
-      execFileSync(join(root, "bin/svc"), ["completion", shell], { env: { PATH: process.env["PATH"] } }),
-    );
+    write(join(tree, file), execFileSync(join(root, "bin/svc"), ["completion", shell], { env: path }));
 }
 
 function documentation(tree: string): void {
@@ -114,7 +129,31 @@ function documentation(tree: string): void {
   for (const name of readdirSync(join(root, "docs")).filter((page) => page.endsWith(".md")))
     copy(join(root, "docs", name), join(folder, "docs", name));
   write(join(folder, "changelog.gz"), gzipSync(readFileSync(join(root, "CHANGELOG.md")), { level: 9 }));
+  write(join(folder, "changelog.Debian.gz"), gzipSync(debianChangelog(), { level: 9 }));
+  for (const name of ["grafana.json", "prometheus-alerts.yaml"])
+    copy(join(import.meta.dirname, name), join(folder, "packaging", name));
   write(join(folder, "copyright"), copyright());
+}
+
+async function manual(tree: string): Promise<void> {
+  const help = execFileSync(join(root, "bin/svc"), ["--help"], { env: path, encoding: "utf8" });
+  const texts = {
+    "man1/svc.1": await commandsPage(manifest.version, help),
+    "man5/svc.yaml.5": configurationPage(manifest.version),
+  };
+  for (const [file, text] of Object.entries(texts))
+    write(join(tree, "usr/share/man", `${file}.gz`), gzipSync(text, { level: 9 }));
+}
+
+/** What a version changes stands in CHANGELOG.md, which is beside it. */
+function debianChangelog(): string {
+  const date = new Date(lstatSync(join(root, "CHANGELOG.md")).mtimeMs).toUTCString().replace("GMT", "+0000");
+  return `svc-mail (${version}) unstable; urgency=medium
+
+  * Version ${manifest.version}: see changelog.gz.
+
+ -- ${maintainer}  ${date}
+`;
 }
 
 /** In Debian's machine-readable form; the licences of what is inside stand beside each part. */
@@ -152,16 +191,16 @@ function control(tree: string, architecture: string): void {
   write(
     join(folder, "control"),
     `Package: svc-mail
-Version: ${manifest.version}
+Version: ${version}
 Architecture: ${architecture}
-Maintainer: the svc authors <svc-mail@localhost>
+Maintainer: ${maintainer}
 Installed-Size: ${kilobytes}
 Depends: ${depends}
 Conflicts: daemontools
 Section: mail
 Priority: optional
 Description: self-hostable email delivery appliance
- ${manifest.description}
+ REST and SMTP in, MX out, signed webhooks back; one program with its database.
  .
  The program is /usr/bin/svc, its unit svc-mail.service. It brings a Node.js of
  its own. Set it up with: svc init --hostname mail.acme.example
@@ -178,16 +217,26 @@ function filesBelow(folder: string): string[] {
     .toSorted();
 }
 
-/** Whatever the umask of who builds it. */
+/** Whatever the umask of who builds it: programs and scripts run, and all of it can be read. */
 function setModes(tree: string): void {
-  const runs = /^(?:DEBIAN\/(?:postinst|prerm|postrm)|usr\/lib\/svc-mail\/bin\/svc|.*\/bin\/node)$/;
   const folders = readdirSync(tree, { recursive: true, withFileTypes: true }).filter((entry) =>
     entry.isDirectory(),
   );
-  for (const entry of folders) chmodSync(join(entry.parentPath, entry.name), 0o755);
   chmodSync(tree, 0o755);
-  for (const file of filesBelow(tree))
-    if (lstatSync(join(tree, file)).isFile()) chmodSync(join(tree, file), runs.test(file) ? 0o755 : 0o644);
+  for (const entry of folders) chmodSync(join(entry.parentPath, entry.name), 0o755);
+  for (const file of filesBelow(tree).map((name) => join(tree, name)))
+    if (lstatSync(file).isFile()) chmodSync(file, runs(file) ? 0o755 : 0o644);
+}
+
+function runs(file: string): boolean {
+  const start = Buffer.alloc(4);
+  const opened = openSync(file, "r");
+  readSync(opened, start);
+  closeSync(opened);
+  return (
+    start.toString("latin1", 0, 2) === "#!" ||
+    (basename(file) === "node" && start.toString("latin1", 1) === "ELF")
+  );
 }
 
 function copy(from: string, to: string): void {
@@ -202,4 +251,4 @@ function write(file: string, content: string | Buffer): void {
 }
 
 const wanted = process.argv.slice(2);
-for (const architecture of wanted.length > 0 ? wanted : Object.keys(architectures)) build(architecture);
+for (const architecture of wanted.length > 0 ? wanted : Object.keys(architectures)) await build(architecture);

@@ -471,6 +471,7 @@ async function build({
       poolProblems: pools.problems().length,
       listings: dnsbl.summary().listed.length,
       certificate: certificates?.current().cert ?? null,
+      backupAt: backups.newestAt(),
     }),
   });
   const listeners: Pick<RunningDaemon, "addresses">[] = [];

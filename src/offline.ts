@@ -1,5 +1,6 @@
 // What is done to the data directory of a service that does not run, under the lock that `serve` would hold: a backup, and
 // a restore.
+import { existsSync } from "node:fs";
 import { makeBackup, type Backup } from "./backup/directory.ts";
 import { restoreBackup, type RestoredBackup } from "./backup/restore.ts";
 import { systemClock } from "./clock.ts";
@@ -9,6 +10,7 @@ import { createIdMint } from "./ids.ts";
 import type { Log } from "./log.ts";
 import type { BackupContent } from "./model/backup.ts";
 import { theNode } from "./model/node.ts";
+import { handToOwner } from "./owner.ts";
 import { endWithoutWriter } from "./setup.ts";
 import { hasStore, restoreStore } from "./store/sqlite/restore.ts";
 import { openStore } from "./store/sqlite/sqlite-store.ts";
@@ -39,7 +41,10 @@ export async function backupOffline(options: {
     const parts = { copyInto: store.copyInto, dataDir, hostname, version: __VERSION__, configFiles };
     const plan = { to, content, scheduled: false };
     const { signal } = new AbortController();
-    return await makeBackup(parts, plan, systemClock.now(), { onProgress, signal });
+    const isNew = !existsSync(to);
+    const backup = await makeBackup(parts, plan, systemClock.now(), { onProgress, signal });
+    handToOwner(dataDir, [isNew ? to : backup.path]); // the service lists it, and may remove it
+    return backup;
   } finally {
     await store.close();
   }

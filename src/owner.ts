@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 export const isRoot = (): boolean => process.getuid?.() === 0;
 
-/** Of root alone; does nothing otherwise. `made`: paths below `directory`, folders with all that is in them. */
+/** Of root alone; does nothing otherwise. `made`: what is handed to the owner of `directory`, folders with all that is in them. */
 export function handToOwner(directory: string, made: readonly string[]): void {
   if (!isRoot()) return;
   const { uid, gid } = statSync(directory);

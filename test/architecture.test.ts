@@ -73,7 +73,7 @@ const table: Record<string, string> = {
   boot: "clock log service store",
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model owner pools store",
-  offline: "backup clock config ids log model setup store",
+  offline: "backup clock config ids log model owner setup store",
   daemon:
     "access backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
   bin: "cli daemon offline setup",
@@ -91,6 +91,7 @@ const owners: Record<string, string[]> = {
   dns2: ["dns"],
   undici: ["webhooks"],
   commander: ["cli"],
+  "csv-parse": ["cli"],
   "node-cron": ["jobs"],
   "prom-client": ["metrics"],
   pino: ["log"],

@@ -30,7 +30,9 @@ export interface Backups extends Service, HasJobs {
   running(): RunningBackup | null;
   /** The last one of this run of the program. */
   last(): LastBackup | null;
-  /** Those in `backup.to`, the newest first. */
+  /** When the newest one was begun, of those in `backup.to` at the start and those of this run; null: there is none. */
+  newestAt(): number | null;
+  /** Those in `backup.to`, the newest first, a hundred at most. */
   list(): Promise<Backup[]>;
 }
 
@@ -44,11 +46,14 @@ export interface BackupDeps {
   log: Log;
 }
 
+const mostListed = 100;
+
 export function createBackups({ store, config, version, onFailed, clock, log }: BackupDeps): Backups {
   const { dataDir, hostname, backup: options, files: configFiles } = config;
   const parts = { copyInto: store.copyInto, dataDir, hostname, version, configFiles };
   let running: RunningBackup | null = null;
   let last: LastBackup | null = null;
+  let newestAt: number | null = null;
   const stopping = new AbortController();
   let over: Promise<unknown> = Promise.resolve();
 
@@ -57,10 +62,11 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
       const onProgress = (share: number): void => void (state.progress = share);
       const backup = await makeBackup(parts, plan, state.startedAt, { onProgress, signal: stopping.signal });
       last = { endedAt: clock.now(), backup, error: null };
+      newestAt = state.startedAt;
       log.info({ path: backup.path, seconds: secondsOf(state, last) }, "made a backup");
       return backup;
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
+      const text = reasonOf(error, plan.to);
       last = { endedAt: clock.now(), backup: null, error: text };
       log.error({ to: plan.to, detail: text }, "the backup failed");
       throw error;
@@ -84,7 +90,7 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
       await start({ to: options.to, content: "all", scheduled: true }).made;
     } catch (error) {
       if (stopping.signal.aborted) return; // the stop ended it
-      return onFailed(error instanceof Error ? error.message : String(error)); // it is logged above
+      return onFailed(reasonOf(error, options.to)); // it is logged above
     }
     const removed = await removeOld(options.to, options.keep);
     if (removed.length > 0) log.info({ removed }, "removed old backups");
@@ -96,13 +102,25 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
     begin: ({ to, content }) => start({ to: to ?? options.to, content, scheduled: false }).state,
     running: () => running,
     last: () => last,
-    list: () => listBackups(options.to),
-    async start() {},
+    newestAt: () => newestAt,
+    list: async () => (await listBackups(options.to)).slice(0, mostListed),
+    async start() {
+      const [newest] = await listBackups(options.to);
+      if (newest) newestAt = Date.parse(newest.created_at);
+    },
     async stop() {
       stopping.abort();
       await over;
     },
   };
+}
+
+/** Why it failed; of a folder that the service may not write, what to do. */
+function reasonOf(error: unknown, to: string): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = "code" in error ? error.code : null;
+  if (code !== "EACCES" && code !== "EROFS" && code !== "EPERM") return error.message;
+  return `${error.message}; make it for the user of the service: install -d -o svc -g svc -m 0700 ${to} (and see ReadWritePaths= of the unit)`;
 }
 
 const secondsOf = ({ startedAt }: RunningBackup, { endedAt }: LastBackup): number =>

@@ -17,6 +17,8 @@ export interface Facts {
   listings: number;
   /** The listeners' chain, PEM; null: they have none. */
   certificate: string | null;
+  /** When the newest backup was begun; null: there is none. */
+  backupAt: number | null;
 }
 
 export interface CounterEntry {
@@ -125,5 +127,10 @@ export const gaugeEntries: readonly GaugeEntry[] = [
     help: "When the listeners' certificate expires, Unix time",
     read: ({ certificate }) =>
       certificate === null ? [] : one(new X509Certificate(certificate).validToDate.getTime() / 1000),
+  },
+  {
+    name: "svc_backup_newest_timestamp_seconds",
+    help: "When the newest backup was begun, Unix time; absent while there is none",
+    read: ({ backupAt }) => (backupAt === null ? [] : one(backupAt / 1000)),
   },
 ];

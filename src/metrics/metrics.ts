@@ -10,7 +10,7 @@ export interface MetricsDeps {
   clock: Clock;
   version: string;
   /** What else the gauges show. */
-  others(): Pick<Facts, "maintenance" | "poolProblems" | "listings" | "certificate">;
+  others(): Pick<Facts, "maintenance" | "poolProblems" | "listings" | "certificate" | "backupAt">;
 }
 
 export interface Metrics {

@@ -130,7 +130,10 @@ test("a stop ends the backup that runs", async () => {
 
 test("the daily job keeps the newest of its own, and leaves what was made by hand", async () => {
   const backups = backupsWith({ at: "03:30", keep: 2 });
+  await backups.start();
+  expect(backups.newestAt()).toBe(null);
   const byHand = await made(backups);
+  expect(backups.newestAt()).toBe(clock.now());
   const [job] = backups.jobs;
   expect(job?.cron).toBe("30 3 * * *");
   for (let day = 0; day < 4; day++) {
@@ -139,7 +142,17 @@ test("the daily job keeps the newest of its own, and leaves what was made by han
   }
   const names = (await backups.list()).map(({ path }) => path);
   expect(names).toEqual([join(to, "svc-20261201T090000Z"), join(to, "svc-20261130T090000Z"), byHand]);
-  expect(backupsWith({}).jobs).toEqual([]);
+  const later = backupsWith({});
+  await later.start();
+  expect([later.jobs, later.newestAt()]).toEqual([[], clock.now()]);
+});
+
+test("a folder that the service may not write is named with what to do", async () => {
+  const denied = Object.assign(new Error("EACCES: permission denied"), { code: "EACCES" });
+  const backups = backupsWith({}, () => Promise.reject(denied));
+  backups.begin({ to: null, content: "all" });
+  while (backups.running()) await settle();
+  expect(backups.last()?.error).toContain(`install -d -o svc -g svc -m 0700 ${to}`);
 });
 
 test("the operator is told that the daily backup failed", async () => {

@@ -41,9 +41,9 @@ beforeAll(async () => {
   execFileSync("tar", ["-C", root, "-xf", debian]);
   chmodSync(root, 0o755);
   execFileSync("mount", ["-t", "proc", "proc", join(root, "proc")]);
-  execFileSync("npm", ["run", "--silent", "package", "--", "amd64"], { cwd: project, stdio: "ignore" });
+  execFileSync(process.execPath, ["packaging/deb.ts", "amd64"], { cwd: project, stdio: "ignore" });
   const { version } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as { version: string };
-  execFileSync("cp", [join(project, `packaging/out/svc-mail_${version}_amd64.deb`), join(root, "svc.deb")]);
+  execFileSync("cp", [join(project, `packaging/out/svc-mail_${version}-1_amd64.deb`), join(root, "svc.deb")]);
   dns = await startDnsServer({
     "one.test": { MX: ["10 mx.one.test"] },
     "mx.one.test": { A: ["127.0.0.79"] },

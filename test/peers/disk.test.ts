@@ -3,6 +3,7 @@
 // the test's own, and strace to fail the syncs of the running process.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -124,6 +125,28 @@ describe.skipIf(missing !== null)("a disk", () => {
     await acceptsAgain(10_000);
     expect(await submit("one line")).toMatch(/^250 2\.0\.0 queued/);
     expect((await svc.api(key, "GET", "/readyz")).status).toBe(200);
+    await judge();
+  });
+
+  test("that a backup would fill: it ends with the reason, leaves nothing, and mail goes on", async () => {
+    await begin();
+    const other = mountSmallDisk(4);
+    try {
+      const to = join(other.path, "backups");
+      // The first is refused before it begins, the second meets the end of the disk while it copies the files of content.
+      for (let i = 0; i < 30; i++) expect((await send(middling)).status).toBe(202);
+      other.fill(megabyte / 4);
+      const refused = await world.svc.cli("backup", "--to", to);
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("MB free")]);
+      other.free();
+      const full = await world.svc.cli("backup", "--to", to);
+      expect([full.code, full.stderr]).toEqual([1, expect.stringContaining("no space left")]);
+      expect(readdirSync(to)).toEqual([]);
+      expect((await world.svc.cli("backup", "--to", join(disk.path, "backups"))).code).toBe(0);
+      expect((await send(middling)).status).toBe(202);
+    } finally {
+      other.unmount();
+    }
     await judge();
   });
 

@@ -75,7 +75,7 @@ function restored(now = clock.now()): Restored {
 }
 
 test("a copy has all that was written before it and is one moment of what is written meanwhile", async () => {
-  for (let i = 0; i < 300; i++) await accepted({ text: "x".repeat(10_000) });
+  await Promise.all(Array.from({ length: 300 }, () => accepted({ text: "x".repeat(10_000) })));
   let copying = true;
   const writing = (async () => {
     // Two writes of one transaction are never seen apart.
@@ -121,7 +121,7 @@ test("without the content of sent mail, nothing of it is in the file, and unsent
 });
 
 test("one copy runs at a time, and closing the store ends it", async () => {
-  for (let i = 0; i < 50; i++) await accepted({ text: "x".repeat(60_000) });
+  await Promise.all(Array.from({ length: 50 }, () => accepted({ text: "x".repeat(60_000) })));
   const first = copyInto().catch((error: Error) => error.message);
   await expect(copyInto()).rejects.toThrow("a backup is running");
   await store.close();

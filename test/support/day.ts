@@ -1,10 +1,11 @@
 // A day of an appliance among receivers that fail: the built program, its DNS, three receiving domains (one of them with
 // TLS) and a webhook endpoint, all of which meet faults; senders by REST and SMTP that keep book of what was acknowledged.
 // In small it runs in seconds by short waits of svc.yaml; in full it is 24 hours with the program's own waits, whose
-// clock libfaketime speeds up sixty times.
+// clock libfaketime speeds up sixty times: mail is sent for twenty of them.
 import { globSync } from "node:fs";
 import { createRandom } from "../../bench/simulate/random.ts";
 import { rateTable } from "../../src/access/buckets.ts";
+import { dayMs } from "../../src/clock.ts";
 import { freePorts, startAppliance, type Answer, type Appliance } from "./appliance.ts";
 import { startDnsServer, type DnsServer } from "./dns-server.ts";
 import { createFaults, type Faults } from "./faults.ts";
@@ -38,7 +39,7 @@ export interface Tempo {
 const quick = Object.fromEntries(["connect", "greeting", "command", "data"].map((name) => [name, "3s"]));
 export const inSmall: Tempo = {
   speed: 1,
-  messages: 300,
+  messages: 240,
   everyMs: 30,
   greylistSeconds: 1,
   outbound: { retry: ["1s", "1s", "2s"], timeouts: { ...quick, dot: "10s" } },
@@ -50,11 +51,12 @@ export const inSmall: Tempo = {
 export const inFull: Tempo = {
   speed: 60,
   messages: 7200,
-  everyMs: 200,
+  everyMs: 166,
   greylistSeconds: 300,
-  outbound: { max_age: "6h" },
+  outbound: { max_age: "4h" },
   shaping: { connections: 10, per_second: 100 },
-  webhooks: {},
+  // A second of a busy machine is a minute to the program.
+  webhooks: { schedule: ["30s", "2m", "10m", ...Array.from({ length: 20 }, () => "30m")], timeout: "1m" },
   dns: {},
   withExpiry: true,
 };
@@ -81,12 +83,14 @@ export interface Day {
   killedAfter: number[];
   /** Sends the day's messages; the program is killed where a third and two thirds of them are sent. */
   play(): Promise<void>;
+  /** From now on the program's clock is as fast as the one on the wall, so that it has time to answer. */
+  slowDown(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export async function startDay(tempo: Tempo, seed: number): Promise<Day> {
-  const began = Date.now();
-  const now = (): number => began + (Date.now() - began) * tempo.speed;
+  let [since, ahead, speed] = [Date.now(), 0, 1];
+  const now = (): number => since + ahead + (Date.now() - since) * speed;
   const random = createRandom(seed + 1);
   const dns = await startDnsServer();
   const faults = createFaults({
@@ -100,12 +104,12 @@ export async function startDay(tempo: Tempo, seed: number): Promise<Day> {
   const taken: ReceivedMail[] = [];
   const [port = 0] = await freePorts(1, "0.0.0.0");
   const receivers = await startReceivers({ dns, faults, taken, port });
-  const secret = { secret: "", now };
+  const secret = { secret: "", now, certificate: { notAfter: new Date(since + 3 * dayMs) } };
   const hook = await startWebhookReceiver(secret);
   hook.answer(() => reactionOf(random()));
   const lifted = { burst: 1e6, per_second: 1e6 };
   const svc = await startAppliance({
-    ...(tempo.speed === 1 ? {} : { env: () => sped(tempo.speed, began) }),
+    ...(tempo.speed === 1 ? {} : { env: () => sped(now() - Date.now(), speed) }),
     config: {
       dns: { servers: [dns.server], ...tempo.dns },
       outbound: {
@@ -127,6 +131,14 @@ export async function startDay(tempo: Tempo, seed: number): Promise<Day> {
   const login = await ok(svc.admin("POST", "/v1/smtp_credentials", { name: "day" }));
   const auth = Buffer.from(`\0${login.username}\0${login.password}`).toString("base64");
   secret.secret = (await ok(svc.admin("POST", "/v1/webhooks", { url: hook.url }))).secret;
+
+  const goOnAt = async (next: number): Promise<void> => {
+    if (next === speed) return;
+    await svc.kill("SIGTERM");
+    [ahead, since, speed] = [now() - Date.now(), Date.now(), next];
+    await svc.restart();
+  };
+  await goOnAt(tempo.speed);
   dns.failBy(faults.onQuestion);
 
   const sent: Sent[] = [];
@@ -202,6 +214,7 @@ export async function startDay(tempo: Tempo, seed: number): Promise<Day> {
       }
       await Promise.all(underWay);
     },
+    slowDown: () => goOnAt(1),
     async stop() {
       await svc.stop();
       await Promise.all([hook.stop(), dns.stop(), ...receivers.map((receiver) => receiver.stop())]);
@@ -265,13 +278,12 @@ function reactionOf(chance: number): Reaction {
   return chance < 0.2 ? "hang" : { status: 200 };
 }
 
-/** The environment of a program whose clock runs on from `began`, so much faster. */
-function sped(speed: number, began: number): Record<string, string> {
+/** The environment of a program whose clock is so far ahead, and so much faster. */
+function sped(aheadMs: number, speed: number): Record<string, string> {
   const [library] = globSync("/usr/lib/*/faketime/libfaketime.so.1");
   if (library === undefined)
     throw new Error("a day in full needs libfaketime, which is not installed: apt-get install faketime");
-  const ahead = Math.ceil(((Date.now() - began) / 1000) * (speed - 1));
-  return { LD_PRELOAD: library, FAKETIME: `+${ahead}s x${speed}` };
+  return { LD_PRELOAD: library, FAKETIME: `+${Math.ceil(aheadMs / 1000)}s x${speed}` };
 }
 
 async function ok(asked: Promise<Answer>): Promise<Answer["json"]> {

@@ -62,6 +62,7 @@ export async function startDocumentedWorld(cwd: string): Promise<DocumentedWorld
     "example.com": { MX: ["10 mx.example.com"] },
     "mx.example.com": { A: [receiver.address] },
     "mail.acme.example": { A: ["127.0.0.1"] },
+    "1.0.0.127.in-addr.arpa": { PTR: ["mail.acme.example"] },
     "shop.example": { A: ["127.0.0.1"] },
   });
   const shop = await startShop(cwd);

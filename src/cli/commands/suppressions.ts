@@ -5,8 +5,10 @@ import { orList } from "../../word-list.ts";
 import type { Cli } from "../cli.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";
+import { serviceNames } from "../suppression-files.ts";
 import { moment } from "../times.ts";
 import { addVerbs, showFields, type Verb } from "../verbs.ts";
+import { importSuppressions, type ImportFlags } from "./suppressions-import.ts";
 
 interface AddFlags {
   reason?: string;
@@ -72,6 +74,13 @@ export function register(suppressions: Command, cli: Cli): void {
       empty: "No suppressions.",
     }),
   );
+  suppressions
+    .command("import <file>")
+    .description("add the addresses of another service's suppression list (CSV or JSON), or of plain CSV")
+    .option("--from <service>", `${orList(serviceNames)}: by the columns`, "auto")
+    .option("--reason <reason>", `for a file that does not say: ${orList(suppressionReasons)}`)
+    .option("--dry-run", "read and count, change nothing")
+    .action((file: string, flags: ImportFlags) => importSuppressions(cli, file, flags));
   addFilters(suppressions.command("export").description("write the suppressions as CSV to standard output"))
     .option("--since <time>", "added at or after: a time, or a span such as 24h")
     .option("--until <time>", "added before: a time, or a span")

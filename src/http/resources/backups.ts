@@ -50,7 +50,7 @@ const backupsSchema = z
       })
       .nullable()
       .describe("The last one since the start of the program."),
-    data: z.array(backupSchema).describe("Those in backup.to, the newest first."),
+    data: z.array(backupSchema).describe("Those in backup.to, the newest first, 100 at most."),
   })
   .meta({ id: "Backups" });
 

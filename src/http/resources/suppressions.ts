@@ -73,6 +73,7 @@ const added = z.strictObject({
   description,
   expires_at: time.nullable().optional(),
   on_invalid: z.enum(["fail", "skip"]).optional(),
+  source: z.literal("import").optional().describe("They come from another service's list."),
 });
 
 const filters = z.object({
@@ -103,7 +104,11 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       body: added,
       problems: (body) => Promise.resolve([...addressProblems(body), ...expiryProblems(body, clock.now())]),
       async handle({ listener, account, principal, body, idempotent }) {
-        const { entries, invalid } = readEntries(account.key, principal.kind === "key" ? "api" : "cli", body);
+        const { entries, invalid } = readEntries(
+          account.key,
+          body.source ?? (principal.kind === "key" ? "api" : "cli"),
+          body,
+        );
         return idempotent(
           (writing) =>
             listener === "admin"

@@ -1,6 +1,6 @@
 // The backup's side in its thread: a snapshot, the spool files that it names, the database page by page, and the check of
 // the copy. The disk has as long to itself after each step as the step took, and a copy ends before a disk is full.
-import { mkdirSync, statfsSync, statSync } from "node:fs";
+import { mkdirSync, statfsSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
@@ -76,10 +76,10 @@ async function copyStore(
     began = clock.monotonic();
   };
 
-  requireSpace(work, statSync(path).size);
   const snapshot = openSnapshot(path);
   let files: Pick<StoreCopy["counts"], "files" | "fileBytes" | "filesMissing">;
   try {
+    requireSpace(work, snapshot.bytes);
     files = linkFiles(snapshot.db, work, rest);
     report({ kind: "linked" });
     makeFile(target);
@@ -89,7 +89,7 @@ async function copyStore(
     });
   } finally {
     snapshot.close();
-    copyLog(path);
+    shortenLog(path);
     report({ kind: "released" });
   }
   const facts = inspect(target, work.content, stopIfEnded);
@@ -98,6 +98,15 @@ async function copyStore(
   report({ kind: "progress", share: 1 });
   const database = { path: databaseName, ...sumFile(target, stopIfEnded) };
   return { schema: facts.schema, database, counts: { ...facts.counts, ...files } };
+}
+
+/** What has gathered in the log is copied here, so that the writer need not; where it cannot be, the writer does. */
+function shortenLog(path: string): void {
+  try {
+    copyLog(path);
+  } catch {
+    // the writer reports what is wrong with the database
+  }
 }
 
 /** Takes out what does not belong in the copy, and checks it. */

@@ -12,6 +12,8 @@ const syncSteps = 4;
 
 export interface Snapshot {
   readonly db: Database;
+  /** What a copy of it takes. */
+  readonly bytes: number;
   /** Copies it to `target`, an empty file. `between` is called after each step, and ends the copy by throwing. */
   copyTo(target: string, between: (share: number) => void): Promise<void>;
   close(): void;
@@ -27,8 +29,10 @@ export function openSnapshot(path: string): Snapshot {
     db.close();
     throw error;
   }
+  const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
   return {
     db,
+    bytes: pragma("page_count") * pragma("page_size"),
     async copyTo(target, between) {
       const file = openSync(target, "r+");
       let steps = 0;

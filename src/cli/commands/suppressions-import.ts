@@ -1,0 +1,149 @@
+// `svc suppressions import`: the list of another service, or plain CSV, a thousand addresses a request. What it has added
+// stays where it is interrupted; to repeat it does no harm.
+import { parseAddress } from "../../mail/address.ts";
+import { orList } from "../../word-list.ts";
+import { suppressionReasons, type SuppressionReason } from "../../model/suppression.ts";
+import type { Cli } from "../cli.ts";
+import { CliFault, usage } from "../fault.ts";
+import { rowsOfFile, serviceNames, type ImportedRow } from "../suppression-files.ts";
+
+export interface ImportFlags {
+  from: string;
+  reason?: string;
+  dryRun?: boolean;
+}
+
+interface Report {
+  read: number;
+  added: number;
+  updated: number;
+  already_suppressed: number;
+  skipped: number;
+  invalid: number;
+  /** Of those that were taken. */
+  reasons: Partial<Record<SuppressionReason, number>>;
+  /** The first of those that are no addresses. */
+  examples: { line: number; email: string; issue: string }[];
+}
+
+interface Entry {
+  email: string;
+  reason: SuppressionReason;
+  description?: string;
+}
+
+const atOnce = 1_000;
+const mostExamples = 10;
+
+export async function importSuppressions(cli: Cli, path: string, flags: ImportFlags): Promise<void> {
+  const { from, reason } = flags;
+  if (!serviceNames.includes(from)) throw usage(`--from: found "${from}", expected ${orList(serviceNames)}`);
+  if (reason !== undefined && !isReason(reason))
+    throw usage(`--reason: found "${reason}", expected ${orList(suppressionReasons)}`);
+  const report: Report = {
+    read: 0,
+    added: 0,
+    updated: 0,
+    already_suppressed: 0,
+    skipped: 0,
+    invalid: 0,
+    reasons: {},
+    examples: [],
+  };
+  const progress = createProgress(cli);
+  let batch: Entry[] = [];
+  const flush = async (): Promise<void> => {
+    if (batch.length > 0 && flags.dryRun !== true) await post(cli, batch, report);
+    batch = [];
+  };
+  try {
+    for await (const row of rowsOfFile(path, from)) {
+      report.read += 1;
+      const entry = entryOf(row, reason, report, path);
+      if (entry) batch.push(entry);
+      if (batch.length < atOnce) continue;
+      await flush();
+      progress(row.share, report.read);
+    }
+    await flush();
+  } catch (error) {
+    const done = report.added + report.updated + report.already_suppressed;
+    if (error instanceof CliFault && done > 0)
+      throw new CliFault(error.exit, error.message, [
+        ...error.advice,
+        `${done} addresses are on the list by now; to run the command again does no harm.`,
+      ]);
+    throw error;
+  } finally {
+    progress(null, 0);
+  }
+  show(cli, report, flags.dryRun === true);
+}
+
+const isReason = (text: string): text is SuppressionReason =>
+  (suppressionReasons as readonly string[]).includes(text);
+
+/** null: it is left out, and counted. */
+function entryOf(row: ImportedRow, given: string | undefined, report: Report, path: string): Entry | null {
+  if (row.skipped !== null) {
+    report.skipped += 1;
+    return null;
+  }
+  const address = parseAddress(row.email);
+  if (!address.ok) {
+    report.invalid += 1;
+    if (report.examples.length < mostExamples)
+      report.examples.push({ line: row.line, email: row.email.slice(0, 100), issue: address.issue });
+    return null;
+  }
+  const reason = row.reason ?? (given as SuppressionReason | undefined);
+  if (reason === undefined)
+    throw usage(
+      `${path}, line ${row.line}: found no reason why ${row.email} is suppressed, expected --reason ${suppressionReasons.join("|")} for a file that does not say`,
+    );
+  report.reasons[reason] = (report.reasons[reason] ?? 0) + 1;
+  return { email: row.email, reason, ...(row.description === null ? {} : { description: row.description }) };
+}
+
+async function post(cli: Cli, suppressions: readonly Entry[], report: Report): Promise<void> {
+  const body = { suppressions, source: "import", on_invalid: "skip" };
+  const { json } = await cli.client.call("POST", "/v1/suppressions", { body });
+  report.added += Number(json["added"]);
+  report.updated += Number(json["updated"]);
+  report.already_suppressed += Number(json["already_suppressed"]);
+}
+
+/** On a terminal, one line that is written again and again; null ends it. */
+function createProgress({ io, out }: Cli): (share: number | null, read: number) => void {
+  const shown = io.stderr.isTTY && !out.json;
+  let written = false;
+  return (share, read) => {
+    if (!shown || (share === null && !written)) return;
+    written = share !== null;
+    io.stderr.write(
+      share === null
+        ? "\r\x1b[K"
+        : `\rimporting: ${Math.floor(share * 100)} %, ${read.toLocaleString("en")} rows\x1b[K`,
+    );
+  };
+}
+
+function show(cli: Cli, report: Report, dryRun: boolean): void {
+  if (cli.out.json) return cli.out.body(JSON.stringify({ dry_run: dryRun, ...report }));
+  const { read, added, updated, already_suppressed: already, skipped, invalid, reasons, examples } = report;
+  cli.out.fields([
+    ["read", read],
+    ...(dryRun
+      ? []
+      : ([
+          ["added", added],
+          ["updated", `${updated}, with a stronger reason`],
+          ["already there", already],
+        ] as [string, unknown][])),
+    ["left out", `${skipped} that are suppressed for a while only, or are no suppressions`],
+    ["no addresses", invalid],
+    ...Object.entries(reasons).map(([reason, count]): [string, unknown] => [reason.replace("_", " "), count]),
+  ]);
+  for (const { line, email, issue } of examples) cli.out.note(`line ${line}: ${email} ${issue}`);
+  if (dryRun) cli.out.next("Nothing was changed. To import it, leave out --dry-run");
+}
