@@ -31,8 +31,8 @@ export interface Arrival {
 }
 
 const operatorNames = new Set(["postmaster", "abuse"]);
-/** `fbl`, or `fbl+yahoo`: the name of the feedback loop that was given this address. */
 const unsubscribeForm = /^u\+/;
+/** `fbl`, or `fbl+yahoo`: the name of the feedback loop that was given this address. */
 const complaintsLocal = /^fbl(?:\+([a-z0-9][a-z0-9_-]{0,31}))?$/;
 
 export function createFeedback(deps: FeedbackDeps): Feedback {

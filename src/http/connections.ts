@@ -1,8 +1,9 @@
 // Limits open HTTP connections, in total and per source (an IPv4 address, the /64 of an IPv6 address), before a TLS
-// handshake costs anything. A connection counts as unknown until one of its requests has shown a valid key. Of one
-// source few unknown connections are served at a time; more of a short burst wait unserved for their turn. When the
-// total is reached, the oldest unknown connection is closed for the new one. A trusted proxy's connections count in the
-// total only; its clients are counted by their requests under way.
+// handshake costs anything. A connection counts as unknown until one of its requests has shown a valid key, or followed
+// a link of tracked mail, whose readers may all come from one address (NAT, the image proxies of mailbox providers). Of
+// one source few unknown connections are served at a time; more of a short burst wait unserved for their turn. When the
+// total is reached, the oldest connection without a valid key is closed for the new one. A trusted proxy's connections
+// count in the total only; its clients are counted by their requests under way.
 import type { Socket } from "node:net";
 import { sourceOf } from "../access/networks.ts";
 import type { Clock } from "../clock.ts";
@@ -11,7 +12,7 @@ import type { Log } from "../log.ts";
 export const connectionRule = {
   total: 10_000,
   perSource: 2000,
-  /** Of one source, those that have shown no valid key yet and are served. */
+  /** Of one source, those that have shown neither a valid key nor a link yet and are served. */
   unknownPerSource: 100,
   /** How long one beyond that waits for its turn. */
   waitMs: 10_000,
@@ -30,6 +31,11 @@ export interface ConnectionSlot {
   leave(): void;
 }
 
+interface PeerSlot extends ConnectionSlot {
+  /** It has followed a link of tracked mail. */
+  reader(): void;
+}
+
 export interface Connections {
   /** Counts a new connection until it closes. Calls `serve`, at once or when its turn comes, or `refuse`. */
   admit(socket: Socket, serve: () => void, refuse: (limit: ConnectionLimit) => void): void;
@@ -39,6 +45,8 @@ export interface Connections {
   has(socket: Socket): boolean;
   /** A request on this socket has shown a valid key. */
   known(socket: Socket): void;
+  /** A request on this socket has followed a link of tracked mail. It may still be closed where the total is reached. */
+  reader(socket: Socket): void;
   /** Counts a request that a proxy passed on, by the client's address; null where the client has too many under way. */
   client(ip: string): ConnectionSlot | null;
   readonly open: number;
@@ -61,9 +69,9 @@ export function createConnections(deps: {
 }): Connections {
   const { clock, rule = connectionRule } = deps;
   const sources = new Map<string, Source>();
-  const slots = new WeakMap<Socket, ConnectionSlot>();
-  /** Closes an unknown connection; the oldest first. */
-  const unknown = new Set<() => void>();
+  const slots = new WeakMap<Socket, PeerSlot>();
+  /** Closes a connection without a valid key; the oldest first. */
+  const withoutKey = new Set<() => void>();
   const report = createReport(clock, deps.log, rule.logEveryMs);
   let total = 0;
 
@@ -110,7 +118,7 @@ export function createConnections(deps: {
   };
   const makeRoom = (): boolean => {
     if (total < rule.total) return true;
-    for (const close of unknown) {
+    for (const close of withoutKey) {
       close();
       report("total", "", true);
       return true;
@@ -132,7 +140,7 @@ export function createConnections(deps: {
       if (!counted) return;
       counted = false;
       total -= 1;
-      unknown.delete(close);
+      withoutKey.delete(close);
       entered.leave();
     };
     const close = (): void => {
@@ -140,13 +148,14 @@ export function createConnections(deps: {
       socket.destroy();
     };
     count(socket, leave);
-    unknown.add(close);
+    withoutKey.add(close);
     slots.set(socket, {
       leave,
       known() {
-        unknown.delete(close);
+        withoutKey.delete(close);
         entered.known();
       },
+      reader: entered.known,
     });
     const begin = (): void => {
       if (!counted) return;
@@ -205,6 +214,7 @@ export function createConnections(deps: {
     },
     has: (socket) => slots.has(socket),
     known: (socket) => slots.get(socket)?.known(),
+    reader: (socket) => slots.get(socket)?.reader(),
     client(ip) {
       const source = sourceAt(ip);
       const limit = source.all >= rule.perSource ? "source" : "unknown";

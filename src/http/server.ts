@@ -55,6 +55,7 @@ export function createHttp(deps: HttpDeps): Http {
   const tracking = createTrackingEndpoints({
     ...deps.tracking,
     store,
+    connections,
     apiHosts: new Set([new URL(config.publicUrl).hostname, config.hostname.toLowerCase(), "localhost"]),
     trustedProxies,
     transport,

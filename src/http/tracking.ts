@@ -15,6 +15,7 @@ import type { Unsubscribes } from "../tracking/unsubscribes.ts";
 import type { Visits } from "../tracking/visits.ts";
 import { ClientGone } from "./body.ts";
 import { clientIp, forwardedHttps, isLoopback } from "./client-ip.ts";
+import type { Connections } from "./connections.ts";
 import { readForm } from "./form.ts";
 import { languageOf, pagePolicy, unsubscribePage, type PageState } from "./unsubscribe-page.ts";
 
@@ -30,6 +31,7 @@ export interface TrackingParts {
 
 export interface TrackingDeps extends TrackingParts {
   store: Pick<Store, "isTrackingName">;
+  connections: Pick<Connections, "reader">;
   /** Host names, in lower case, that serve the API too. */
   apiHosts: ReadonlySet<string>;
   trustedProxies: Networks;
@@ -41,9 +43,8 @@ export interface TrackingDeps extends TrackingParts {
 /** How long a reader waits for the store. */
 const longestWaitMs = 2_000;
 const longestUnsubscribeMs = 20_000;
-/** Bad tokens of one source. More wait, on connections of which it has few: to close them would cost us a handshake each. */
+/** Bad tokens of one source. With each one more its connection ends, so that a guess costs a handshake. */
 const badTokensPerMinute = 300;
-const badTokenWaitMs = 1_000;
 
 const purposes: Readonly<Record<string, TokenPurpose>> = { o: "open", c: "click", u: "unsubscribe" };
 const linkForm = /^\/([ocu])\/([^/?#]+)(?:\?|$)/;
@@ -51,6 +52,9 @@ const linkForm = /^\/([ocu])\/([^/?#]+)(?:\?|$)/;
 const longestAgent = 512;
 /** The MAC of a token: the end that tells two links apart. */
 const macLength = 22;
+
+/** As a urlencoded field, or as a part, which may have more header fields (RFC 8058 §3.1). */
+const oneClick = /List-Unsubscribe(?:=|"?[^\r\n]*\r?\n(?:[^\r\n]+\r?\n){0,5}\r?\n)One-Click/i;
 
 /** A GIF of one transparent pixel (GIF89a). */
 const pixel = Buffer.from("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", "base64");
@@ -77,11 +81,10 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
   /** Requests for one link that come while it is being written wait for the same write. */
   const underWay = new Map<string, Promise<void>>();
 
-  const noToken = async (res: ServerResponse, ip: string): Promise<void> => {
+  const noToken = (res: ServerResponse, ip: string): void => {
     const isOver = badTokens.waitOf(ip) > 0;
     badTokens.spend(ip);
-    if (isOver) await new Promise<void>((done) => clock.after(badTokenWaitMs, done));
-    text(res, 404, "Not found\n");
+    text(res, 404, "Not found\n", isOver ? { connection: "close" } : {});
   };
 
   /** Waits for the record of the visit, but not for long. */
@@ -127,7 +130,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
     if (visiting.method !== "POST") return page(visiting, 200, "ask");
     const form = await readForm(req, res);
     if (form === null) return text(res, 413, "The form is too large\n", { connection: "close" });
-    const method = /List-Unsubscribe["\s=]+One-Click/i.test(form) ? "one_click" : "link";
+    const method = oneClick.test(form) ? "one_click" : "link";
     let write = underWay.get(token);
     if (!write) {
       write = unsubscribes.ofToken(of, method).finally(() => underWay.delete(token));
@@ -158,6 +161,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
     const ip = clientIp(req, deps.trustedProxies);
     const of = tokens.read(purpose, token);
     if (of === null || (purpose === "click" && !isLocation(of.target))) return noToken(res, ip);
+    deps.connections.reader(req.socket);
     const method = req.method ?? "GET";
     if (!methods[purpose].includes(method))
       return text(res, 405, "Method not allowed\n", { allow: methods[purpose].join(", ") });
@@ -190,7 +194,7 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
   };
 }
 
-/** A domain's tracking name, or one it had: links go on working there, and nothing else is served. */
+/** A domain's tracking name: nothing but links is served there. */
 async function isOnlyTracking(host: string | undefined, deps: TrackingDeps): Promise<boolean> {
   const name = (host ?? "").toLowerCase().replace(/:\d+$/, "");
   if (isIP(name) !== 0 || deps.apiHosts.has(name)) return false;

@@ -9,11 +9,11 @@ export interface Charset {
 }
 
 const escape = 0x1b;
-// oxlint-disable no-control-regex
-/** Into JIS X 0201 Katakana or JIS X 0208, up to the next escape. */
-const wideRun = /\x1b(?:\(I|\$[@B])[^\x1b]*/g;
-const otherEscape = /\x1b(?!\([BIJ]|\$[@B])/;
-// oxlint-enable no-control-regex
+/** Behind an escape: ASCII or JIS X 0201 Roman; what is not like it, up to the next escape (JIS X 0201 Katakana, JIS X 0208). */
+const plainSets = new Set(["(B", "(J"]);
+const wideSets = new Set(["(I", "$@", "$B"]);
+/** Octets that are masked between two turns. */
+const sliceOctets = 16_384;
 const stateless =
   /^(?:utf-8|ibm866|iso-8859-\d+|iso-8859-8-i|koi8-[ru]|macintosh|windows-\d+|x-mac-cyrillic|gbk|gb18030|big5|euc-jp|euc-kr|shift_jis)$/;
 
@@ -37,10 +37,20 @@ function isPlain(bytes: Buffer, encoding: string): boolean {
   return isAscii(bytes) && (encoding !== "iso-2022-jp" || !bytes.includes(escape));
 }
 
-/** One character an octet, in which what is not ASCII is not like it; null: readers would not agree on it. */
-export function structureOf(bytes: Buffer, { label }: Charset): string | null {
-  const text = bytes.toString("latin1");
-  if (label !== "iso-2022-jp" || !bytes.includes(escape)) return text;
-  if (otherEscape.test(text)) return null;
-  return text.replace(wideRun, (run) => "\x80".repeat(run.length));
+/** One character an octet, in which what is not ASCII is not like it; null: readers would not agree on it. Yields between slices. */
+export function* structureOf(bytes: Buffer, { label }: Charset): Generator<undefined, string | null> {
+  if (label !== "iso-2022-jp" || !bytes.includes(escape)) return bytes.toString("latin1");
+  const masked = Buffer.from(bytes);
+  let next = sliceOctets;
+  for (let at = bytes.indexOf(escape); at >= 0;) {
+    const set = bytes.toString("latin1", at + 1, at + 3);
+    if (!plainSets.has(set) && !wideSets.has(set)) return null;
+    const end = bytes.indexOf(escape, at + 1);
+    if (wideSets.has(set)) masked.fill(0x80, at, end < 0 ? bytes.length : end);
+    at = end;
+    if (at < next) continue;
+    yield undefined;
+    next = at + sliceOctets;
+  }
+  return masked.toString("latin1");
 }

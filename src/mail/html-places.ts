@@ -67,7 +67,7 @@ export function* htmlPlaces(
   charset: Charset,
   wanted: WantedPlaces,
 ): Generator<undefined, HtmlPlaces> {
-  const text = structureOf(html, charset);
+  const text = yield* structureOf(html, charset);
   if (text === null) return { links: [], pixel: null };
   const scan = new HtmlScan(html, text, charset, wanted);
   for (let next = sliceOctets; scan.step();)

@@ -5,6 +5,8 @@
 
 /** Octets; browsers and proxies take at least 8,000 of a request line (RFC 9110 §4.1), and the token is a third longer. */
 export const longestTarget = 4_096;
+/** Characters. No resolver takes more octets (RFC 1035 §2.3.4), and Punycode costs their square. */
+const longestHost = 253;
 
 const httpLink = /^https?:\/\//i;
 /** Scheme, user information, host, port; `\` is `/` to the parser of a browser. */
@@ -29,7 +31,7 @@ export function linkTarget(written: string): string | null {
   const link = written.replace(ends, "").replace(removed, "");
   if (link.length > longestTarget || !httpLink.test(link)) return null;
   const [, scheme = "", user = "", host = "", rest = ""] = parts.exec(link) ?? [];
-  if (host === "" || placeholder.test(host) || !URL.canParse(link)) return null;
+  if (host === "" || host.length > longestHost || placeholder.test(host) || !URL.canParse(link)) return null;
   const target = `${encoded(scheme + user)}${asciiHost(host)}${encoded(rest)}`;
   return target.length > longestTarget ? null : target;
 }

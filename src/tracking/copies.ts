@@ -182,14 +182,15 @@ function encoderOf(encoding: string): Coder | null {
   return encoding === "quoted-printable" ? new QuotedPrintable() : null;
 }
 
-/** Whether a line that is sent as it is would become too long. */
+/** Whether a line that is sent as it is would become too long. A link that was written over a line end joins two lines. */
 function isRequoted({ holes }: { holes: readonly Hole[] }, fills: Fills): boolean {
-  let start = -1;
+  let end = -1;
   let length = 0;
   for (const hole of holes) {
     if (hole.line === null) return false;
-    if (hole.line.start !== start) length = hole.line.length;
-    start = hole.line.start;
+    const lineEnd = hole.line.start + hole.line.length;
+    length = hole.line.start <= end ? length + lineEnd - end : hole.line.length;
+    end = lineEnd;
     length += fillOf(hole, fills).length - (hole.end - hole.start);
     if (length > longestLine) return true;
   }

@@ -98,6 +98,20 @@ test("when the total is reached, the oldest connection without a valid key is cl
   expect([connections.open, logged[0]]).toEqual([20, { limit: "total", source: "", times: 1 }]);
 });
 
+test("readers of tracked mail behind one address count towards its larger limit, and are closed before those with a key", () => {
+  const { connections, dial, dialAll } = start({ total: 9 });
+  const readers = Array.from({ length: 8 }, () => {
+    const one = dial("192.0.2.1");
+    connections.reader(one.socket);
+    return one;
+  });
+  expect(served(readers)).toBe(8);
+  expect(dial("192.0.2.1").refused).toBe("source");
+  if (readers[0]) connections.known(readers[0].socket);
+  dialAll(2, (n) => `198.51.100.${n}`);
+  expect(readers.map((one) => one.socket.destroyed)).toEqual([false, true, ...Array<boolean>(6).fill(false)]);
+});
+
 test("where all of the total have shown a valid key, a new connection is refused", () => {
   const { connections, dial, dialAll } = start();
   for (const { socket } of dialAll(20, (n) => `198.51.100.${n}`)) connections.known(socket);

@@ -92,3 +92,13 @@ test("a target leads where a browser that reads the link would go, and can stand
     { numRuns: 2_000 },
   );
 });
+
+test("a host that no resolver takes is left alone, whatever it would cost to encode", () => {
+  const letters = String.fromCharCode(...Array.from({ length: 4_000 }, (_, n) => 0x4e00 + n));
+  expect(linkTarget(`https://${letters.slice(0, 300)}/`)).toBeNull();
+  expect(linkTarget(`https://${"a.".repeat(127)}b/`)).toBeNull();
+  expect(linkTarget(`https://user@${letters.slice(0, 10)}/`)).toMatch(/^https:\/\/user@xn--/);
+  const before = process.cpuUsage();
+  for (let times = 0; times < 20; times++) expect(linkTarget(`https://${letters}/`)).toBeNull();
+  expect(process.cpuUsage(before).user).toBeLessThan(500_000);
+});

@@ -8,7 +8,7 @@ import type { DnsRecord } from "../../src/model/dns-record.ts";
 import type { MessageTracking, TokenRecipient } from "../../src/model/tracking.ts";
 import { createSignedMessages, type SignedMessage } from "../../src/outbound/signed-message.ts";
 import { makeDkimKey, makeDomain } from "../submission/rig.ts";
-import { ManualClock } from "../support/clock.ts";
+import { ManualClock, settle } from "../support/clock.ts";
 import { makeJob, makeMessage } from "../support/jobs.ts";
 
 const all: MessageTracking = { opens: true, clicks: true, unsubscribe: true };
@@ -26,7 +26,7 @@ function makeRig(
   const headerLength = bytes.indexOf("\r\n\r\n") + 4;
   const hasher = new BodyHasher();
   hasher.update(bytes.subarray(headerLength));
-  const rig = { reads: 0, made: 0, told: [] as object[] };
+  const rig = { reads: 0, made: 0, told: [] as object[], clock: new ManualClock() };
   const messages = createSignedMessages({
     store: {
       domainByName: async () => domain,
@@ -36,7 +36,7 @@ function makeRig(
       },
     },
     signHeader: async (input) => createSigner()(input),
-    clock: new ManualClock(),
+    clock: rig.clock,
     sign: true,
     tokens: {
       open: (of) => token("o", of),
@@ -219,6 +219,24 @@ test("HTML that cannot be tracked goes out as it is, and the log says why", asyn
   expect(rig.told).toEqual([
     { message: "msg_01jdkq4y8z0000000000000001", parts: ['part 0: its charset is "x-none"'] },
   ]);
+});
+
+test("an account has its share of the processor, and no more, for messages of many parts too", async () => {
+  const page = `--b\nContent-Type: text/html\n\n<a href="https://t.test/">x</a>\n`;
+  const { of, rig } = makeRig(
+    `${head}Content-Type: multipart/mixed; boundary=b\n\n${page}${"--b\n\n".repeat(60_000)}--b--\n`,
+  );
+  let made = 0;
+  const copyFor = (to: number) => of(to).then(() => (made += 1));
+  const first = copyFor(1);
+  while (made === 0) await (rig.clock.pending > 0 ? rig.clock.advance(1_000) : settle());
+  await first;
+  expect(rig.clock.pending).toBe(0);
+  const second = copyFor(2);
+  await settle();
+  expect(rig.clock.pending).toBe(1);
+  await rig.clock.advance(60_000);
+  await second;
 });
 
 test("nothing is sent for a domain that is gone", async () => {

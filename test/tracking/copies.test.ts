@@ -253,6 +253,19 @@ test("a line that would be longer than 998 octets makes the part quoted-printabl
   }
 });
 
+test("so does one whose line grows by a link that was written over a line end", async () => {
+  const top = "Content-Type: text/html\nContent-Transfer-Encoding: 7bit\n\n";
+  const [plain, broken] = ['<a href="https://t.test/">', '<a href="https://t.test/\nx">'];
+  const word = (length: number) => "x".repeat(length);
+  // copyOf() expects no line of more than 998 octets.
+  for (const html of [
+    `${plain}${word(400)}${broken}${word(400)}</a>`,
+    `${word(600)}${broken}${word(250)}${plain}`,
+    `${broken}${word(300)}${broken}${word(300)}${broken}${word(300)}`,
+  ])
+    expect((await copyOf(`${top}<p>${html}\n`)).toString("latin1")).toMatch(/quoted-printable/);
+});
+
 test("a part of more than 8 MB goes out as it is, and the reason is told", async () => {
   const head = Buffer.from(
     "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n",
