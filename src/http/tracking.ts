@@ -48,6 +48,8 @@ const badTokensPerMinute = 300;
 
 const purposes: Readonly<Record<string, TokenPurpose>> = { o: "open", c: "click", u: "unsubscribe" };
 const linkForm = /^\/([ocu])\/([^/?#]+)(?:\?|$)/;
+/** What is kept of a User-Agent. */
+const longestAgent = 512;
 /** The MAC of a token: the end that tells two links apart. */
 const macLength = 22;
 
@@ -91,9 +93,9 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
     const visit = {
       kind,
       of,
-      link: token.slice(-macLength),
+      link: copied(token.slice(-macLength)),
       ip: ip === "" ? "127.0.0.1" : ip,
-      userAgent: headers["user-agent"] ?? "",
+      userAgent: copied((headers["user-agent"] ?? "").slice(0, longestAgent)),
       prefetch: [headers["sec-purpose"], headers["purpose"], headers["x-purpose"], headers["x-moz"]].some(
         (value) => /prefetch|prerender|preview/i.test(String(value ?? "")),
       ),
@@ -202,6 +204,11 @@ async function isOnlyTracking(host: string | undefined, deps: TrackingDeps): Pro
 /** What may stand in Location: the link that was in the mail, which is http or https in printable ASCII. */
 function isLocation(target: string): boolean {
   return /^https?:/i.test(target) && /^[\x20-\x7e]+$/.test(target);
+}
+
+/** A part of a text by itself: V8 keeps the whole text for as long as a slice of it, and these wait in memory. */
+function copied(part: string): string {
+  return Buffer.from(part, "latin1").toString("latin1");
 }
 
 /** False where the time was over first. */

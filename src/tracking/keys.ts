@@ -49,7 +49,7 @@ export async function openTrackingKeys({ store, clock }: Deps): Promise<Tracking
     rotate,
     jobs: [
       {
-        name: "tracking-keys",
+        name: "rotate-tracking-keys",
         cron: "17 4 * * *",
         run: async () => {
           if (clock.now() - current().createdAt > rotatedAfterMs) await rotate();

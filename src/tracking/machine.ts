@@ -7,6 +7,7 @@ import { createFairMap } from "../fairness/fair-map.ts";
 
 export interface Visitor {
   ip: string;
+  /** Its beginning, where it is long. */
   userAgent: string;
   /** The request says that nobody has asked for it yet (Sec-Purpose, Purpose, X-Moz). */
   prefetch: boolean;

@@ -40,7 +40,6 @@ const batchSize = 200;
 const batchOfAccount = 100;
 const callSize = 25;
 const retryMs = 1_000;
-const longestAgent = 512;
 const shedLogMs = 60_000;
 
 interface Waiting extends Visit {
@@ -174,7 +173,6 @@ export function createVisits({ store, recorder, clock, log }: VisitsDeps): Visit
       const { promise, resolve: done } = Promise.withResolvers<void>();
       own.push({
         ...visit,
-        userAgent: visit.userAgent.slice(0, longestAgent),
         at: clock.now(),
         machine: burst || isMachine(visit),
         done,

@@ -85,6 +85,8 @@ test("svc status names every periodic job", async () => {
     "check-blacklists",
     "keep-tls-results",
     "send-tls-reports",
+    "doctor",
+    "rotate-tracking-keys",
   ]);
 });
 

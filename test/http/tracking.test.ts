@@ -102,6 +102,14 @@ test("a pixel is a GIF that nobody keeps, and its load is an open, in the event,
   });
 });
 
+test("of a long User-Agent the beginning is kept", async () => {
+  const { job, recipient } = await world.delivered();
+  const headers = { "user-agent": `${browser} ${"x".repeat(8_000)}` };
+  await ask(`/o/${world.tokens.open(recipient)}`, { headers });
+  const [event] = await world.eventsOf(job.message.id);
+  expect(event?.data["user_agent"]).toBe(headers["user-agent"].slice(0, 512));
+});
+
 test("a link leads to its exact target, and the query decides nothing", async () => {
   const { job, recipient } = await world.delivered();
   const target = "HTTPS://User:p@Shop.example:8443/a b/%7e%2F?x=1&amp;y=[z]|'#Frag{1}";
