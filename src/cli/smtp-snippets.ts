@@ -11,7 +11,7 @@ export interface SmtpServer {
 type Snippet = (server: SmtpServer) => string;
 
 export const snippets: Readonly<Record<string, Snippet>> = {
-  nodemailer: ({ host, port, username }) => `import { createTransport } from "nodemailer";
+  nodemailer: ({ host, port, username }) => `import { createTransport } from ${JSON.stringify("nodemailer")};
 
 const transport = createTransport({
   host: "${host}",

@@ -7,6 +7,7 @@ import { rowsOf } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { snippets } from "../smtp-snippets.ts";
 import { orList } from "../../word-list.ts";
+import { cell } from "../text.ts";
 import { addVerbs, showStatus, type Verb } from "../verbs.ts";
 
 export const verbs: readonly Verb[] = [
@@ -73,7 +74,7 @@ async function usernameOf(cli: Cli, id: string): Promise<string> {
 /** The first port with STARTTLS. */
 function submissionPort(status: Row): number {
   const listeners = Array.isArray(status["listeners"]) ? (status["listeners"] as Row[]) : [];
-  const address = String(listeners.find(({ name }) => name === "smtp")?.["address"] ?? "");
+  const address = cell(listeners.find(({ name }) => name === "smtp")?.["address"]);
   return Number(/:(\d+)$/.exec(address)?.[1] ?? 587);
 }
 
