@@ -239,6 +239,27 @@ test("an account has its share of the processor, and no more, for messages of ma
   await second;
 });
 
+/** 49 KB in 7,000 parts. */
+const manyParts = (count: number): string =>
+  `${head}Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n<a href="https://t.test/">x</a>\n${"--b\n\n".repeat(count)}--b--\n`;
+
+test("a small message of many parts has that share too", async () => {
+  const { of, rig } = makeRig(manyParts(7_000));
+  for (let to = 1; to <= 7; to++) await of(to);
+  let made = false;
+  const eighth = of(8).then(() => (made = true));
+  await settle();
+  expect([rig.clock.pending, made]).toEqual([1, false]);
+  await rig.clock.advance(60_000);
+  await eighth;
+});
+
+test("an ordinary small message takes nothing of it", async () => {
+  const { of, rig } = makeRig(manyParts(300));
+  for (let to = 1; to <= 150; to++) await of(to);
+  expect(rig.clock.pending).toBe(0);
+});
+
 test("nothing is sent for a domain that is gone", async () => {
   const { messages } = makeRig(html("x"), makeDomain("ok.test"));
   expect(
