@@ -19,7 +19,10 @@ export interface LinkPlace {
 export interface HtmlPlaces {
   /** In the order of the document. */
   links: LinkPlace[];
-  /** Before `</body>`, else at the end; null: the document ends within a tag, an image or a formula, or in text that is not shown. */
+  /**
+   * Before `</body>`, else at the end; null: the document ends within a tag, an image or a formula, or in text that is not
+   * shown, or is not read to its end.
+   */
   pixel: number | null;
 }
 

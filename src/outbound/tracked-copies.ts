@@ -80,7 +80,10 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
     try {
       const made = await planCopy(source, tracking);
       if (made.untouched.length > 0)
-        log.info({ message: message.id, parts: made.untouched }, "HTML goes out without tracking");
+        log.info(
+          { message: message.id, parts: made.untouched },
+          "HTML goes out without tracking, or without some of it",
+        );
       return made;
     } catch (error) {
       if (!(error instanceof MailSyntaxError)) throw error;

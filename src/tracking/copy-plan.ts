@@ -34,7 +34,7 @@ export interface CopyPlan {
   parts: ReadonlyMap<number, { encoding: string; holes: readonly Hole[] }>;
   /** Where links lead, each once. */
   targets: readonly string[];
-  /** Parts that are left alone though they are HTML, and why. */
+  /** Parts that are left alone though they are HTML, wholly or from some place on, and why. */
   untouched: readonly string[];
   /** Processor time that the search took, milliseconds; of small parts it is not measured, but for their number. */
   tookMs: number;
@@ -209,6 +209,11 @@ class Planner implements MimeVisitor {
   }
 
   #note({ index, encoding }: Leaf, html: Buffer, { links, pixel }: HtmlPlaces): void {
+    if (pixel === null)
+      this.#leave(
+        index,
+        "it breaks off, or cannot be read to its end: it has no pixel, and no tracked links behind that",
+      );
     const lines = identityEncodings.has(encoding);
     const holes = links.map(({ start, end, target }): Hole => {
       return { start, end, link: this.#indexOf(target), line: lines ? lineOf(html, start, end) : null };

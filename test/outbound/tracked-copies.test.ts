@@ -80,6 +80,7 @@ async function verified(mail: Buffer): Promise<string[]> {
 }
 
 const head = "From: shop@ok.test\nTo: a@x.test\nSubject: s\nMIME-Version: 1.0\n";
+const link = '<a href="https://t.test/">x</a>';
 const html = (body: string): string => `${head}Content-Type: text/html; charset=utf-8\n\n${body}\n`;
 
 test("a copy has the recipient's own links, pixel and ways to unsubscribe, and verifies", async () => {
@@ -218,6 +219,26 @@ test("HTML that cannot be tracked goes out as it is, and the log says why", asyn
   expect((await bytesOf(wire)).subarray(wire.signature.length)).toEqual(bytes);
   expect(rig.told).toEqual([
     { message: "msg_01jdkq4y8z0000000000000001", parts: ['part 0: its charset is "x-none"'] },
+  ]);
+});
+
+test.each<[string, string, number]>([
+  ["that ends within a tag", `${link}<p title="`, 1],
+  ["that ends within a comment", `${link}<!-- x`, 1],
+  ["that ends within a picture", `${link}<svg>`, 1],
+  ["with a tag that is not read to its end", `${link}<p${" x".repeat(1_001)}>${link}`, 1],
+  ["whose escapes are not known", `\x1b$(D${link}`, 0],
+])("HTML %s has no pixel and no links from there on, and the log says so", async (_what, body, links) => {
+  const { of, rig } = makeRig(`${head}Content-Type: text/html; charset=iso-2022-jp\n\n${body}\n`);
+  const sent = (await bytesOf((await of(1, { ...all, unsubscribe: false })).wire)).toString();
+  expect([sent.split("/c/").length - 1, sent.includes("/o/")]).toEqual([links, false]);
+  expect(rig.told).toEqual([
+    {
+      message: "msg_01jdkq4y8z0000000000000001",
+      parts: [
+        "part 0: it breaks off, or cannot be read to its end: it has no pixel, and no tracked links behind that",
+      ],
+    },
   ]);
 });
 
