@@ -50,7 +50,7 @@ export type TrackedCopies = (
 /** In memory, and planned at once. */
 const smallBytes = 65_536;
 const plansKept = 100;
-/** A small one whose plan takes longer is charged to its account: some hundred parts and more. */
+/** A small one whose plan takes longer is charged to its account: some hundred parts, or more than a thousand links. */
 const freeMs = 4;
 /** Large ones at once; the decoded HTML of each is in memory, twice. */
 const largePlans = 2;
