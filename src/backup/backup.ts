@@ -50,7 +50,7 @@ const mostListed = 100;
 
 export function createBackups({ store, config, version, onFailed, clock, log }: BackupDeps): Backups {
   const { dataDir, hostname, backup: options, files: configFiles } = config;
-  const parts = { copyInto: store.copyInto, dataDir, hostname, version, configFiles };
+  const parts = { copyInto: store.copyInto, dataDir, hostname, version, configFiles, log };
   let running: RunningBackup | null = null;
   let last: LastBackup | null = null;
   let newestAt: number | null = null;

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { chmod, copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isoTime } from "../clock.ts";
+import type { Log } from "../log.ts";
 import type { BackupContent, CopyRequest, StoreCopy } from "../model/backup.ts";
 import { manifestName, manifestOf, readManifest, sumOf, type BackupFile, type Manifest } from "./manifest.ts";
 
@@ -20,6 +21,7 @@ export interface BackupParts {
   version: string;
   /** The configuration files. */
   configFiles: readonly string[];
+  log: Pick<Log, "warn">;
 }
 
 export interface Backup extends Manifest {
@@ -54,7 +56,7 @@ export async function makeBackup(
     const files: BackupFile[] = [
       copy.database,
       ...(await copyFolder(join(parts.dataDir, "tls"), partial, "tls")),
-      ...(await copyConfig(parts.configFiles, partial)),
+      ...(await copyConfig(parts, partial)),
     ];
     const manifest = manifestOf(copy, { version, hostname, scheduled, content, files, createdAt });
     await writeSynced(join(partial, manifestName), `${JSON.stringify(manifest, null, 2)}\n`);
@@ -129,20 +131,34 @@ async function copyFolder(from: string, partial: string, folder: string): Promis
   return files;
 }
 
-/** They may have the same name in different folders. */
-async function copyConfig(paths: readonly string[], partial: string): Promise<BackupFile[]> {
-  if (paths.length === 0) return [];
+/** They may have the same name in different folders. One that was removed since the start is left out: the mail must be backed up without it. */
+async function copyConfig(
+  { configFiles, log }: Pick<BackupParts, "configFiles" | "log">,
+  partial: string,
+): Promise<BackupFile[]> {
+  if (configFiles.length === 0) return [];
   await mkdir(join(partial, "config"), { mode: 0o700 });
   const files: BackupFile[] = [];
-  for (const origin of paths) {
+  for (const origin of configFiles) {
     const taken = new Set(files.map((file) => basename(file.path)));
     let name = basename(origin);
     for (let n = 1; taken.has(name); n++) name = `${n}-${basename(origin)}`;
-    files.push({ ...(await copySynced(origin, partial, `config/${name}`)), origin });
+    try {
+      files.push({ ...(await copySynced(origin, partial, `config/${name}`)), origin });
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      log.warn(
+        { path: origin },
+        "the backup has not this configuration file: it was removed since the start",
+      );
+    }
   }
   await syncFolder(join(partial, "config"));
   return files;
 }
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "ENOENT";
 
 async function copySynced(from: string, partial: string, path: string): Promise<BackupFile> {
   const target = join(partial, path);

@@ -59,6 +59,7 @@ function backupsWith(
   over: Partial<BackupDeps["config"]["backup"]>,
   copyInto = written,
   files = [join(dir, "svc.yaml")],
+  log = silentLog,
 ): Backups {
   return createBackups({
     store: { copyInto },
@@ -71,7 +72,7 @@ function backupsWith(
     version: "1.2.3",
     onFailed: (error) => void failures.push(error),
     clock,
-    log: silentLog,
+    log,
   });
 }
 
@@ -196,6 +197,15 @@ test("configuration files of one name in three folders are three files", async (
   const kept = readManifest(path).files.filter(({ origin }) => origin !== undefined);
   for (const { path: name, origin } of kept)
     expect(readFileSync(join(path, name), "utf8")).toBe(`# ${origin}`);
+});
+
+test("a configuration file that was removed since the start is left out, and the log says so", async () => {
+  const [gone, kept] = [join(dir, "gone.yaml"), join(dir, "svc.yaml")];
+  const warned: unknown[] = [];
+  const log = { ...silentLog, warn: (fields: object) => void warned.push(fields) };
+  const path = await made(backupsWith({}, written, [gone, kept], log));
+  const origins = readManifest(path).files.flatMap(({ origin }) => origin ?? []);
+  expect([origins, warned]).toEqual([[kept], [{ path: gone }]]);
 });
 
 test("a configuration that cannot be read here does not undo what was restored", async () => {
