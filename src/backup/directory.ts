@@ -70,20 +70,20 @@ export async function makeBackup(
   }
 }
 
-/** Complete ones, the newest first. */
-export async function listBackups(to: string): Promise<Backup[]> {
+/** Complete ones, the newest first, `most` of them. */
+export async function listBackups(to: string, most = Infinity): Promise<Backup[]> {
   const names = await readdir(to).catch(() => []);
-  return names
-    .filter((name) => completeName.test(name))
+  const found: Backup[] = [];
+  for (const name of names
+    .filter((one) => completeName.test(one))
     .toSorted()
-    .toReversed()
-    .flatMap((name): Backup[] => {
-      try {
-        return [{ path: join(to, name), ...readManifest(join(to, name)) }];
-      } catch {
-        return []; // somebody else's
-      }
-    });
+    .toReversed()) {
+    if (found.length >= most) break;
+    const path = join(to, name);
+    const manifest = await readManifest(path).catch(() => null); // null: somebody else's
+    if (manifest) found.push({ path, ...manifest });
+  }
+  return found;
 }
 
 /** Removes all but the newest `keep` of those that the daily job made, and answers their paths. */

@@ -27,7 +27,7 @@ export interface RestorePlan {
 export async function restoreBackup(plan: RestorePlan): Promise<RestoredBackup> {
   const { dataDir, now } = plan;
   const from = resolve(plan.from);
-  const manifest = readManifest(from);
+  const manifest = await readManifest(from);
   await verifyFiles(from, manifest);
   const restored = plan.restoreStore({
     from,

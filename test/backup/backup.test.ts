@@ -1,4 +1,5 @@
 // Backups as directories: what one holds, when it has its name, which are kept, and what a restore refuses.
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -88,7 +89,7 @@ test("a backup is a directory with the sums of its files, the certificate and th
   const path = await made();
   expect(path).toBe(join(to, "svc-20261127T090000Z"));
   expect(readdirSync(path).toSorted()).toEqual(["backup.json", "config", "svc.db", "tls"]);
-  const manifest = readManifest(path);
+  const manifest = await readManifest(path);
   expect(manifest).toMatchObject({
     format: 1,
     version: "1.2.3",
@@ -151,6 +152,7 @@ test("the daily job keeps the newest of its own, and leaves what was made by han
   expect(names).toEqual([join(to, "svc-20261201T090000Z"), join(to, "svc-20261130T090000Z"), byHand]);
   const later = backupsWith({});
   await later.start();
+  await later.list();
   expect([later.jobs, later.newestAt()]).toEqual([[], clock.now()]);
 });
 
@@ -160,6 +162,33 @@ test("a folder that the service may not write is named with what to do", async (
   backups.begin({ to: null, content: "all" });
   while (backups.running()) await settle();
   expect(backups.last()?.error).toContain(`install -d -o svc -g svc -m 0700 ${to}`);
+});
+
+test("a backup.json that is a pipe or too large is none, and keeps nobody waiting", async () => {
+  const path = await made();
+  for (const name of ["svc-20261101T000000Z", "svc-20261102T000000Z"]) mkdirSync(join(to, name));
+  execFileSync("mkfifo", [join(to, "svc-20261101T000000Z/backup.json")]);
+  const large = join(to, "svc-20261102T000000Z");
+  const text = readFileSync(join(path, "backup.json"), "utf8");
+  writeFileSync(join(large, "backup.json"), text.padEnd(1_000_001));
+  expect((await backupsWith({}).list()).map((one) => one.path)).toEqual([path]);
+  await expect(readManifest(large)).rejects.toThrow("has 1000001 bytes, more than 1000000");
+});
+
+test("while a backup runs, the folder is not read for those who wait for it", async () => {
+  const waiting = Promise.withResolvers<void>();
+  const backups = backupsWith({}, async (request) => {
+    await waiting.promise;
+    return written(request);
+  });
+  const before = await made();
+  await backups.list();
+  backups.begin({ to: null, content: "all" });
+  renameSync(before, join(to, "away"));
+  expect((await backups.list()).map(({ path }) => path)).toEqual([before]);
+  waiting.resolve();
+  while (backups.running()) await settle();
+  expect((await backups.list()).map(({ path }) => path)).toEqual([backups.last()?.backup?.path]);
 });
 
 test("the operator is told that the daily backup failed", async () => {
@@ -194,7 +223,7 @@ test("configuration files of one name in three folders are three files", async (
   }
   const path = await made(backupsWith({}, written, files));
   await restoring(path).done;
-  const kept = readManifest(path).files.filter(({ origin }) => origin !== undefined);
+  const kept = (await readManifest(path)).files.filter(({ origin }) => origin !== undefined);
   for (const { path: name, origin } of kept)
     expect(readFileSync(join(path, name), "utf8")).toBe(`# ${origin}`);
 });
@@ -204,7 +233,7 @@ test("a configuration file that was removed since the start is left out, and the
   const warned: unknown[] = [];
   const log = { ...silentLog, warn: (fields: object) => void warned.push(fields) };
   const path = await made(backupsWith({}, written, [gone, kept], log));
-  const origins = readManifest(path).files.flatMap(({ origin }) => origin ?? []);
+  const origins = (await readManifest(path)).files.flatMap(({ origin }) => origin ?? []);
   expect([origins, warned]).toEqual([[kept], [{ path: gone }]]);
 });
 
