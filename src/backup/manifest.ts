@@ -1,5 +1,5 @@
 // backup.json: what a backup is of, and the sums of its files. The files of content are counted, and not summed: most are
-// links to files that are never changed.
+// links to files that are never changed, and the database has their sizes.
 import { createHash } from "node:crypto";
 import { constants, createReadStream } from "node:fs";
 import { lstat, open } from "node:fs/promises";
@@ -9,6 +9,15 @@ import { backupContents, type BackupContent, type FileSum, type StoreCopy } from
 
 export const manifestName = "backup.json";
 const format = 1;
+/** Without its sum, nothing would tell that it is the one that was written. */
+const databaseName = "svc.db";
+const countNames: (keyof Manifest["counts"])[] = [
+  "messages",
+  "unsent_recipients",
+  "files",
+  "file_bytes",
+  "files_missing",
+];
 /** It has a line for each certificate and configuration file. */
 const manifestBytes = 1_000_000;
 
@@ -153,8 +162,9 @@ function isManifest(value: unknown): value is Manifest {
     [version, hostname].every((text) => typeof text === "string") &&
     !Number.isNaN(Date.parse(at)) &&
     backupContents.includes(content) &&
-    typeof counts === "object" &&
+    isCounts(counts) &&
     Array.isArray(files) &&
+    files.some(({ path }) => path === databaseName) &&
     files.every(
       (file) =>
         isInside(file.path) &&
@@ -164,6 +174,11 @@ function isManifest(value: unknown): value is Manifest {
     )
   );
 }
+
+const isCounts = (counts: unknown): boolean =>
+  typeof counts === "object" &&
+  counts !== null &&
+  countNames.every((name) => Number.isInteger((counts as Record<string, unknown>)[name]));
 
 const isInside = (path: unknown): boolean =>
   typeof path === "string" &&

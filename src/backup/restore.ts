@@ -34,6 +34,7 @@ export async function restoreBackup(plan: RestorePlan): Promise<RestoredBackup> 
     dataDir,
     now,
     createdAt: Date.parse(manifest.created_at),
+    counts: { files: manifest.counts.files, filesMissing: manifest.counts.files_missing },
     stamp: stampOf(now),
     others: ["tls"],
   });

@@ -267,7 +267,9 @@ test("a restore hands the store a verified backup, and never overwrites a config
   const path = await made();
   const first = restoring(path);
   expect((await first.done).config.map(({ state }) => state)).toEqual(["same"]);
-  expect(first.asked).toMatchObject([{ from: path, createdAt: clock.now(), others: ["tls"] }]);
+  expect(first.asked).toMatchObject([
+    { from: path, createdAt: clock.now(), counts: { files: 0, filesMissing: 0 }, others: ["tls"] },
+  ]);
   const yaml = join(dir, "svc.yaml");
   writeFileSync(yaml, "hostname: other.test\n");
   expect((await restoring(path).done).config.map(({ state }) => state)).toEqual(["different"]);
@@ -291,8 +293,18 @@ test.each<[string, (path: string) => void, RegExp]>([
     /formats up to 1/,
   ],
   [
+    "without a sum of its database",
+    (path) => rewrite(path, (text) => text.replace('"path": "svc.db"', '"path": "other"')),
+    /is not what svc backup writes/,
+  ],
+  [
+    "without its counts",
+    (path) => rewrite(path, (text) => text.replace(/"counts": \{[^}]*\}/, '"counts": null')),
+    /is not what svc backup writes/,
+  ],
+  [
     "that leads out of itself",
-    (path) => rewrite(path, (text) => text.replace('"path": "svc.db"', '"path": "tls/../../x"')),
+    (path) => rewrite(path, (text) => text.replace('"path": "tls/key.pem"', '"path": "tls/../../x"')),
     /is not what svc backup writes/,
   ],
   [

@@ -65,8 +65,11 @@ async function finished(text: string): Promise<void> {
 const large = () => store.putContent(inChunks(Buffer.alloc(100_000, "large "), 10_000));
 const inFile = (): Sqlite.Database => new Sqlite(join(target, "svc.db"), { readonly: true });
 
-function restored(now = clock.now(), others: string[] = []): Restored {
+const noFiles = { files: 0, filesMissing: 0 };
+
+function restored(now = clock.now(), others: string[] = [], counts = noFiles): Restored {
   return restoreStore({
+    counts,
     from: target,
     dataDir: join(dir, "new"),
     now,
@@ -109,6 +112,36 @@ test("files of content are in the copy, also those that retention removes while 
   expect(readFileSync(join(target, path)).length).toBe(100_000);
   expect(statSync(join(target, path)).mode & 0o777).toBe(0o600);
   while (existsSync(join(dataDir, path))) await new Promise((resolve) => setImmediate(resolve));
+});
+
+test("a file of content that was cut short, or is missing, is refused by its name, and nothing is changed", async () => {
+  const content = await large();
+  await accepted({ content });
+  if (content.kind !== "spool") throw new Error("expected a file");
+  const path = join(target, "spool", content.name.slice(0, 2), content.name);
+  const { counts } = await copyInto();
+  expect(restored(clock.now(), [], counts).filesMissing).toBe(0);
+  rmSync(join(dir, "new"), { recursive: true });
+  writeFileSync(`${path}.cut`, readFileSync(path).subarray(0, 99_999)); // the link's file is the store's own
+  renameSync(`${path}.cut`, path);
+  expect(() => restored(clock.now(), [], counts)).toThrow(
+    `${path} is not the file that was written: found 99999 bytes, expected 100000`,
+  );
+  rmSync(path);
+  expect(() => restored(clock.now(), [], counts)).toThrow(
+    `has 0 files of content and lacks 1 (${path} is one); backup.json says that it has 1 and lacks 0`,
+  );
+  expect(readdirSync(join(dir, "new")).toSorted()).toEqual(["svc.lock", "svc.pid"]);
+});
+
+test("a file of content that is not whole in the store does not spoil the backup: it counts as missing", async () => {
+  const content = await large();
+  await accepted({ content });
+  if (content.kind !== "spool") throw new Error("expected a file");
+  truncateSync(join(dataDir, "spool", content.name.slice(0, 2), content.name), 1);
+  const { counts } = await copyInto();
+  expect(counts).toMatchObject({ files: 0, fileBytes: 0, filesMissing: 1 });
+  expect(restored(clock.now(), [], counts).filesMissing).toBe(1);
 });
 
 test("without the content of sent mail, nothing of it is in the file, and unsent mail has its own", async () => {
@@ -195,6 +228,7 @@ test("what stood in the directory is kept beside, and a second restore is one ag
   await copyInto();
   expect(restored().aside).toBe(null);
   const again = restoreStore({
+    counts: noFiles,
     from: target,
     dataDir: join(dir, "new"),
     now: clock.now(),
@@ -211,9 +245,17 @@ test("a damaged copy, one of a newer program, and a directory in use are refused
   await accepted();
   await copyInto();
   const place = join(dir, "new");
-  expect(() => restoreStore({ from: target, dataDir, now: 0, createdAt: 0, stamp: "x", others: [] })).toThrow(
-    "in use by process",
-  );
+  expect(() =>
+    restoreStore({
+      from: target,
+      dataDir,
+      now: 0,
+      createdAt: 0,
+      counts: noFiles,
+      stamp: "x",
+      others: [],
+    }),
+  ).toThrow("in use by process");
   const newer = new Sqlite(join(target, "svc.db"));
   newer.pragma("user_version = 99");
   newer.close();

@@ -35,7 +35,7 @@ const storeEntries = [databaseName, `${databaseName}-wal`, `${databaseName}-shm`
 const numbersPerSecond = 10_000;
 const leastGap = 1_000_000;
 
-/** Throws StoreLocked, SchemaTooNew, StoreDamaged; nothing of the directory is changed then. */
+/** Throws StoreLocked, SchemaTooNew, StoreDamaged, and where a file is not whole; nothing of the directory is changed then. */
 export function restoreStore(request: RestoreRequest): Restored {
   const { from, dataDir, stamp, others } = request;
   const lock = lockDirectory(dataDir);
@@ -51,7 +51,7 @@ export function restoreStore(request: RestoreRequest): Restored {
     copyTree(join(from, "spool"), join(partial, "spool"));
     for (const name of others) copyTree(join(from, name), join(partial, name));
     const prepared = prepare(path, request);
-    const filesMissing = missingFiles(path, join(partial, "spool"));
+    const filesMissing = verifyContent(path, join(partial, "spool"), request);
     syncPath(path);
     syncPath(partial);
     handToOwner(dataDir, [partial]);
@@ -171,20 +171,35 @@ function heldOf(db: Database): HeldOf[] {
     .all();
 }
 
-function missingFiles(path: string, spool: string): number {
+/** Throws where a file of content is not as long as its message, or one is missing that the backup had; answers how many it had not. */
+function verifyContent(path: string, spool: string, { from, counts }: RestoreRequest): number {
   const db = openCopy(path);
   try {
-    const named = db.prepare<[], { name: string }>(
-      "SELECT content_name AS name FROM messages WHERE content_name IS NOT NULL",
+    const named = db.prepare<[], { name: string; sizeBytes: number }>(
+      "SELECT content_name AS name, size_bytes AS sizeBytes FROM messages WHERE content_name IS NOT NULL",
     );
-    let missing = 0;
-    for (const { name } of named.iterate())
-      if (!existsSync(join(spool, name.slice(0, 2), name))) missing += 1;
+    let [files, missing, aMissing] = [0, 0, ""];
+    for (const { name, sizeBytes } of named.iterate()) {
+      const inSpool = join(name.slice(0, 2), name);
+      const found = lstatSync(join(spool, inSpool), { throwIfNoEntry: false });
+      if (found && found.size !== sizeBytes)
+        throw new Error(
+          `${join(from, "spool", inSpool)} is not the file that was written: found ${found.size} bytes, expected ${sizeBytes}. ${whatToDo}`,
+        );
+      if (found) files += 1;
+      else [missing, aMissing] = [missing + 1, join(from, "spool", inSpool)];
+    }
+    if (files !== counts.files || missing !== counts.filesMissing)
+      throw new Error(
+        `${from} has ${files} files of content and lacks ${missing}${missing > 0 ? ` (${aMissing} is one)` : ""}; backup.json says that it has ${counts.files} and lacks ${counts.filesMissing}. ${whatToDo}`,
+      );
     return missing;
   } finally {
     db.close();
   }
 }
+
+const whatToDo = "Restore another backup, or see docs/backup.md on one that is damaged";
 
 /**
  * Files are never changed in place, so a link does where the disk is the same; as root they are copied, since they get
