@@ -65,7 +65,8 @@ export async function makeBackup(
     await syncFolder(to);
     return { path, ...manifest };
   } catch (error) {
-    await rm(partial, { recursive: true, force: true }).catch(() => undefined);
+    // A thread that was not waited for may still write one of its files.
+    await rm(partial, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
     throw error;
   }
 }

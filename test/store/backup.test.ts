@@ -1,7 +1,11 @@
 // The store's copy of one moment while it is written to, what a restore makes of it, and what ends one before it is whole.
+import { execFileSync } from "node:child_process";
 import {
+  constants,
   existsSync,
   mkdirSync,
+  mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -17,7 +21,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { BackupContent, Restored } from "../../src/model/backup.ts";
 import { restoreStore } from "../../src/store/sqlite/restore.ts";
 import type { Store } from "../../src/store/store.ts";
-import { ManualClock } from "../support/clock.ts";
+import { ManualClock, settle } from "../support/clock.ts";
 import {
   accept,
   beginBoot,
@@ -50,6 +54,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true });
 });
 
+const never = new AbortController().signal;
 const copyInto = (content: BackupContent = "all", signal = new AbortController().signal) =>
   store.copyInto({ directory: target, content, onProgress: () => undefined, signal });
 
@@ -167,6 +172,47 @@ test("an aborted copy rejects", async () => {
   const controller = new AbortController();
   controller.abort();
   await expect(copyInto("all", controller.signal)).rejects.toThrow("before the backup was complete");
+});
+
+test("a stop waits a second for a thread that hangs, and the copy rejects", async () => {
+  const content = await large();
+  await accepted({ content });
+  if (content.kind !== "spool") throw new Error("expected a file");
+  const file = join(dataDir, "spool", content.name.slice(0, 2), content.name);
+  rmSync(file);
+  execFileSync("mkfifo", [file]);
+  const elsewhere = mkdtempSync("/dev/shm/svc-backup-"); // another disk: the file is copied, and a pipe is waited for
+  try {
+    const copying = store.copyInto({ directory: elsewhere, content: "all", onProgress() {}, signal: never });
+    const ended = expect(copying).rejects.toThrow("before the backup was complete");
+    while (!existsSync(join(elsewhere, "spool", content.name.slice(0, 2)))) await settle();
+    const closed = store.close();
+    await clock.advance(1000);
+    await ended;
+    await closed;
+  } finally {
+    writeFileSync(openSync(file, constants.O_RDWR | constants.O_NONBLOCK), ""); // lets the thread go
+    rmSync(elsewhere, { recursive: true });
+  }
+});
+
+test("a stop ends the check of a large table: the copy is cut short, and SQLite reads no further", async () => {
+  await Promise.all(Array.from({ length: 100 }, () => accepted({ text: "x".repeat(60_000) })));
+  const controller = new AbortController();
+  let atStop = 0;
+  const copying = store.copyInto({
+    directory: target,
+    content: "all",
+    signal: controller.signal,
+    onProgress(share) {
+      if (share < 0.7) return;
+      atStop = statSync(join(target, "svc.db")).size;
+      controller.abort();
+    },
+  });
+  await expect(copying).rejects.toThrow("before the backup was complete");
+  expect(atStop).toBeGreaterThan(1_000_000);
+  while (statSync(join(target, "svc.db")).size > 0) await settle();
 });
 
 test("a copy is refused where it would leave less space free than new mail needs", async () => {

@@ -182,6 +182,7 @@ function dropSentContent(target: string, work: BackupWork, stopIfEnded: () => vo
   const packed = `${target}.packed`;
   const db = openCopy(target);
   try {
+    db.pragma("journal_mode = OFF"); // of a copy that fails, nothing is kept
     db.exec(`BEGIN;
       DELETE FROM content WHERE message_key ${sent};
       DELETE FROM inbox WHERE message_key ${sent};
