@@ -43,8 +43,9 @@ export interface TrackingDeps extends TrackingParts {
 /** How long a reader waits for the store. */
 const longestWaitMs = 2_000;
 const longestUnsubscribeMs = 20_000;
-/** Bad tokens of one source. With each one more its connection ends, so that a guess costs a handshake. */
-const badTokensPerMinute = 300;
+/** Bad tokens of one source: who tests links of his own stays below. More are answered late, and are held as they come. */
+const badTokensPerMinute = 12_000;
+const badTokenWaitMs = 1_000;
 
 const purposes: Readonly<Record<string, TokenPurpose>> = { o: "open", c: "click", u: "unsubscribe" };
 const linkForm = /^\/([ocu])\/([^/?#]+)(?:\?|$)/;
@@ -81,10 +82,11 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
   /** Requests for one link that come while it is being written wait for the same write. */
   const underWay = new Map<string, Promise<void>>();
 
-  const noToken = (res: ServerResponse, ip: string): void => {
+  const noToken = async (res: ServerResponse, ip: string): Promise<void> => {
     const isOver = badTokens.waitOf(ip) > 0;
     badTokens.spend(ip);
-    text(res, 404, "Not found\n", isOver ? { connection: "close" } : {});
+    if (isOver) await new Promise<void>((done) => clock.after(badTokenWaitMs, done));
+    text(res, 404, "Not found\n");
   };
 
   /** Waits for the record of the visit, but not for long. */

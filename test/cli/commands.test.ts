@@ -494,3 +494,21 @@ test("a domain is shown with its keys by name", async () => {
   expect(out).toContain("svc2 (rsa-sha256, pending)");
   expect(out).toMatch(/tracking opens +yes/);
 });
+
+test("a snippet has the server's name and port and the login, and no password", async () => {
+  const { socket } = await fakeDaemon({
+    "GET /v1/status": {
+      json: { hostname: "mail.acme.example", listeners: [{ name: "smtp", address: "[::]:2525" }] },
+    },
+    "GET /v1/smtp_credentials": { json: { data: [{ id: "smtp_1", username: "smtp_acct_1" }] } },
+  });
+  for (const client of ["nodemailer", "django", "rails", "laravel", "wordpress", "msmtp", "swaks", "git"]) {
+    const { code, out } = await svc(["smtp-credentials", "snippet", "smtp_1", "--for", client], { socket });
+    expect([code, client]).toEqual([0, client]);
+    for (const part of ["mail.acme.example", "2525", "smtp_acct_1"]) expect(out).toContain(part);
+  }
+  const wrong = await svc(["smtp-credentials", "snippet", "--for", "outlook"], { socket });
+  expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("expected nodemailer, django")]);
+  const nobody = await svc(["smtp-credentials", "snippet", "smtp_2", "--for", "git"], { socket });
+  expect([nobody.code, nobody.err]).toEqual([3, expect.stringContaining("smtp-credentials list")]);
+});

@@ -52,9 +52,15 @@ export async function importSuppressions(cli: Cli, path: string, flags: ImportFl
   };
   const progress = createProgress(cli);
   let batch: Entry[] = [];
+  /** The request under way: while it is answered, the next thousand rows are read. */
+  let sent: Promise<void> = Promise.resolve();
   const flush = async (): Promise<void> => {
-    if (batch.length > 0 && flags.dryRun !== true) await post(cli, batch, report);
+    const full = batch;
     batch = [];
+    await sent;
+    if (full.length === 0 || flags.dryRun === true) return;
+    sent = post(cli, full, report);
+    sent.catch(() => undefined); // told where it is waited for
   };
   try {
     for await (const row of rowsOfFile(path, from)) {
@@ -66,6 +72,7 @@ export async function importSuppressions(cli: Cli, path: string, flags: ImportFl
       progress(row.share, report.read);
     }
     await flush();
+    await sent;
   } catch (error) {
     const done = report.added + report.updated + report.already_suppressed;
     if (error instanceof CliFault && done > 0)

@@ -54,7 +54,7 @@ export const suppressionsAddedSchema = z
     updated: count.describe("Entries whose reason was replaced by a stronger one."),
     already_suppressed: count,
     invalid: z.array(z.strictObject({ email: z.string(), issue: z.string() })),
-    data: z.array(suppressionSchema),
+    data: z.array(suppressionSchema).describe("The entries as they are now; none of an import."),
   })
   .meta({ id: "SuppressionsAdded" });
 
@@ -122,7 +122,7 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
               updated: result.updated,
               already_suppressed: result.unchanged,
               invalid,
-              data: result.rows.map(suppressionView),
+              data: body.source === "import" ? [] : result.rows.map(suppressionView),
             }),
         );
       },

@@ -49,16 +49,24 @@ export function createSuppressionWrites(db: Database) {
     return next;
   };
 
-  /** Never refused: what the system finds out, and recipients ask for, has no limit. */
-  const add = (entry: NewSuppression, at: number): SuppressionChange => {
-    const looked = look(entry, at);
-    const more = moreOf(looked);
-    if (more !== 0) raise.run(more, entry.accountKey);
-    return write(looked);
+  /** Of one account. Never refused: what the system finds out, and recipients ask for, has no limit. */
+  const add = (entries: readonly NewSuppression[], at: number): SuppressionChange[] => {
+    let more = 0;
+    const changes = entries.map((entry) => {
+      const looked = look(entry, at);
+      more += moreOf(looked);
+      return write(looked);
+    });
+    if (more !== 0) raise.run(more, entries[0]?.accountKey);
+    return changes;
   };
 
   return {
-    addSuppression: add,
+    addSuppression(entry: NewSuppression, at: number): SuppressionChange {
+      const [change] = add([entry], at);
+      if (!change) throw new Error("an entry is a change");
+      return change;
+    },
     /** All of them, or none where the account would have more than `most`. */
     addSuppressions(arg: {
       entries: NewSuppression[];
@@ -72,7 +80,7 @@ export function createSuppressionWrites(db: Database) {
         const has = addedOf.get(first.accountKey)?.n ?? 0;
         if (more > 0 && has + more > most) return { over: has };
       }
-      return entries.map((entry) => add(entry, at));
+      return add(entries, at);
     },
     removeSuppression(arg: { accountKey: number; canonical: string }): boolean {
       const removed = remove.get(arg.accountKey, arg.canonical);
