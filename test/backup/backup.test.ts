@@ -284,6 +284,19 @@ test("a restore hands the store a verified backup, and never overwrites a config
   expect([elsewhere.config[0]?.state, existsSync(yaml)]).toEqual(["different", false]);
 });
 
+test("a configuration that was replaced in the backup since it was verified is not written", async () => {
+  const path = await made();
+  rmSync(join(dir, "svc.yaml"));
+  writeFileSync(join(dir, "shadow"), "# a secret of root");
+  const swap = (): Restored => {
+    rmSync(join(path, "config/svc.yaml"));
+    symlinkSync(join(dir, "shadow"), join(path, "config/svc.yaml"));
+    return nothing;
+  };
+  const { config } = await restoring(path, { restoreStore: swap }).done;
+  expect([config[0]?.state, existsSync(join(dir, "svc.yaml"))]).toEqual(["different", false]);
+});
+
 test.each<[string, (path: string) => void, RegExp]>([
   ["without backup.json", (path) => rmSync(join(path, "backup.json")), /has no backup\.json/],
   ["with another backup.json", (path) => rewrite(path, () => "{}"), /is not what svc backup writes/],

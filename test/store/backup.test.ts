@@ -1,8 +1,11 @@
 // The store's copy of one moment while it is written to, what a restore makes of it, and what ends one before it is whole.
 import { execFileSync } from "node:child_process";
 import {
+  chmodSync,
+  chownSync,
   constants,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -19,6 +22,7 @@ import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { BackupContent, Restored } from "../../src/model/backup.ts";
+import { handToOwner, isRoot } from "../../src/owner.ts";
 import { restoreStore } from "../../src/store/sqlite/restore.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock, settle } from "../support/clock.ts";
@@ -326,6 +330,62 @@ test("a folder of a backup that is a symbolic link is refused: root would hand a
   }
   expect(readdirSync(join(dir, "new")).toSorted()).toEqual(["svc.lock", "svc.pid"]);
 });
+
+/** Of a user that is not root, in folders that it can reach; the copy in one that root alone can. */
+async function ofAnother(): Promise<{ place: string; uid: number }> {
+  const [place, uid] = [join(dir, "new"), 65_534];
+  chmodSync(dir, 0o755);
+  mkdirSync(place);
+  chownSync(place, uid, uid);
+  mkdirSync(join(dir, "private"), { mode: 0o700 });
+  await accepted({ content: await large() });
+  await copyInto();
+  renameSync(target, join(dir, "private/copy"));
+  target = join(dir, "private/copy");
+  mkdirSync(join(target, "tls"), { mode: 0o700 });
+  writeFileSync(join(target, "tls/key.pem"), "KEY", { mode: 0o600 });
+  execFileSync("chown", ["-R", `${uid}:${uid}`, target]);
+  return { place, uid };
+}
+const asRoot = test.runIf(isRoot());
+
+asRoot("root restores with the rights of the directory's owner, whose all of it is then", async () => {
+  const { place, uid } = await ofAnother();
+  restored(clock.now(), ["tls"], { files: 1, filesMissing: 0 });
+  const owners = readdirSync(place, { recursive: true }).map(
+    (name) => statSync(join(place, String(name))).uid,
+  );
+  expect([new Set(owners), owners.length > 5]).toEqual([new Set([uid]), true]);
+  expect([process.geteuid?.(), process.getegid?.()]).toEqual([0, 0]);
+});
+
+asRoot("a file in a backup that its owner cannot read is not read for it by root", async () => {
+  const { place } = await ofAnother();
+  writeFileSync(join(dir, "shadow"), "SECRET", { mode: 0o600 });
+  linkSync(join(dir, "shadow"), join(target, "tls/stolen.pem"));
+  expect(() => restored(clock.now(), ["tls"], { files: 1, filesMissing: 0 })).toThrow("EACCES");
+  expect(readdirSync(place).toSorted()).toEqual(["svc.lock", "svc.pid"]);
+  expect(process.geteuid?.()).toBe(0);
+});
+
+asRoot(
+  "what root hands to the owner are its own files and folders, and nothing that a link leads to",
+  async () => {
+    const { place, uid } = await ofAnother();
+    const theirs = join(dir, "theirs");
+    mkdirSync(theirs);
+    for (const name of ["a", "linked"]) writeFileSync(join(theirs, name), "");
+    mkdirSync(join(place, "made"));
+    writeFileSync(join(place, "made/file"), "");
+    symlinkSync(theirs, join(place, "made/link"));
+    linkSync(join(theirs, "linked"), join(place, "made/hard"));
+    execFileSync("mkfifo", [join(place, "made/pipe")]);
+    handToOwner(place, [join(place, "made"), join(place, "none")]);
+    const ownerOf = (path: string): number => statSync(path).uid;
+    expect(["made", "made/file"].map((name) => ownerOf(join(place, name)))).toEqual([uid, uid]);
+    expect([theirs, join(theirs, "a"), join(theirs, "linked")].map(ownerOf)).toEqual([0, 0, 0]);
+  },
+);
 
 test("files that root writes in the data directory are not written where a symbolic link leads", async () => {
   const theirs = join(dir, "theirs");
