@@ -2,9 +2,9 @@
 // verifier of another author looks at.
 import PostalMime from "postal-mime";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connectSmtp, type SmtpClient } from "../support/smtp-client.ts";
+import type { SmtpClient } from "../support/smtp-client.ts";
 import type { ReceivedMail } from "../support/smtp-receiver.ts";
-import { startSender, type Sender } from "./sender.ts";
+import { relayClient, startSender, type Sender } from "./sender.ts";
 import { signatureReader } from "./signatures.ts";
 
 let sender: Sender;
@@ -15,11 +15,7 @@ beforeAll(async () => {
   sender = await startSender({ "wide.test": "127.0.0.46", "plain.test": "127.0.0.47" }, { relay: true });
   Object.assign(sender.receiver("plain.test").options, { eightBit: false, smtpUtf8: false });
   signatures = await signatureReader(sender.program);
-  const { username, password } = await sender.program.admin("POST", "/v1/smtp_credentials", { name: "test" });
-  client = await connectSmtp({ port: sender.program.mailPorts("smtps")[0] ?? 0, tls: true });
-  await client.answer();
-  await client.command("EHLO client.test");
-  await client.command(`AUTH PLAIN ${Buffer.from(`\0${username}\0${password}`).toString("base64")}`);
+  client = await relayClient(sender.program);
 });
 afterAll(() => sender?.stop());
 
