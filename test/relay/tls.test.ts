@@ -97,6 +97,22 @@ test("a handshake that is never finished after STARTTLS ends within 30 s, whatev
   await client.closed;
 });
 
+test("two hundred clients that never finish the handshake after STARTTLS are gone within 30 s, and a session stays", async () => {
+  await using house = await startRelay();
+  const session = await house.loggedIn();
+  const clients = await Promise.all(
+    Array.from({ length: 200 }, async () => {
+      const client = await house.client();
+      await client.command("EHLO client.test");
+      await client.command("STARTTLS");
+      return client;
+    }),
+  );
+  await house.clock.advance(30_000);
+  await Promise.all(clients.map((client) => client.closed));
+  expect((await session.command("NOOP")).code).toBe(250);
+});
+
 test("two hundred clients that never finish their handshake on the port under TLS are gone within 30 s, and a session stays", async () => {
   await using house = await startRelay();
   const { closed, trickle } = await openHandshakes(house.ports.tls, 200);
