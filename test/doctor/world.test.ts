@@ -16,7 +16,7 @@ test("the accounts' domains are read one account a turn of the loop, and once fo
       operations: {},
       relay: { trusted: [], starttls: [], implicitTls: [] },
       limits: {},
-      http: { listen: [] },
+      http: { listen: [], trustedProxies: [] },
       inbound: { listen: [] },
       files: [],
       backup: {},
