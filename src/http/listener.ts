@@ -15,7 +15,7 @@ import {
 } from "node:http";
 import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import type { ListenOptions, Socket } from "node:net";
-import type { Clock } from "../clock.ts";
+import type { Clock, Timer } from "../clock.ts";
 import type { SecureContext } from "node:tls";
 import type { Certificates } from "../tls/certificates.ts";
 import type { NameCertificates } from "../tls/name-certificates.ts";
@@ -60,7 +60,9 @@ const lingerMs = 30_000;
 /** How many refused connections get an answer at a time; more are closed without one. */
 const mostRefused = 100;
 const refusedMs = 1000;
-const tlsOptions = { minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"], handshakeTimeout: 15_000 } as const;
+const tlsOptions = { minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"] } as const;
+/** With the wait for a turn before it (connections.ts) less than 30 s. */
+const handshakeMs = 15_000;
 
 /** Resolves once the server listens; rejects with the system's error where it cannot. */
 export async function listen(options: ListenOptions, deps: ListenerDeps): Promise<Listener> {
@@ -186,7 +188,7 @@ function limitConnections(
   const serveAll = server.listeners("connection");
   const secure = server instanceof HttpsServer;
   /** Of those in their handshake, by their addresses: Node does not say which TLS socket stands on which connection. */
-  const outer = new Map<string, Socket>();
+  const outer = new Map<string, { socket: Socket; late: Timer }>();
   const unserved = new Set<Socket>();
   let refused = 0;
   const refuse = (socket: Socket): void => {
@@ -210,9 +212,14 @@ function limitConnections(
       unserved.delete(socket);
       if (secure) {
         const name = addressesOf(socket);
-        outer.set(name, socket);
-        // A peer that resets its connection may have the next one from the same port before this one is closed.
-        socket.once("close", () => void (outer.get(name) === socket && outer.delete(name)));
+        const late = deps.clock.after(handshakeMs, () => socket.destroy());
+        const own = { socket, late };
+        outer.set(name, own);
+        socket.once("close", () => {
+          late.cancel();
+          // A peer that resets its connection may have the next one from the same port before this one is closed.
+          if (outer.get(name) === own) outer.delete(name);
+        });
       }
       for (const listener of serveAll) Reflect.apply(listener, server, [socket]);
     };
@@ -220,14 +227,16 @@ function limitConnections(
   });
   server.on("secureConnection", (inner: Socket) => {
     const name = addressesOf(inner);
-    const socket = outer.get(name);
-    if (!socket) return void inner.destroy(); // it ended meanwhile
+    const shaken = outer.get(name);
+    if (!shaken) return void inner.destroy(); // it ended meanwhile
     outer.delete(name);
-    connections.carries(socket, inner);
+    shaken.late.cancel();
+    connections.carries(shaken.socket, inner);
   });
   return {
     close() {
-      for (const socket of [...unserved, ...outer.values()]) socket.destroy();
+      for (const socket of unserved) socket.destroy();
+      for (const { socket } of outer.values()) socket.destroy();
     },
   };
 }

@@ -24,32 +24,44 @@ const handshakeMs = 25_000;
 export function createImplicitTls(options: {
   context: SecureContextOptions;
   handshakes: SessionLimiter;
-  clock: Pick<Clock, "monotonic">;
+  clock: Pick<Clock, "monotonic" | "after">;
   peerOf(socket: Socket): string;
   log: Log;
   secured(socket: TLSSocket): void;
 }): ImplicitTls {
   /** By their ends, while they are open. */
-  const came = new Map<string, { at: number; leave: () => void }>();
+  const came = new Map<string, { at: number; shaken: () => void }>();
   const sockets = new Set<Socket>();
+  // Node's own timer is for Unix sockets, of which nobody can tell here that their handshake has ended. It only reports.
   const server = createServer({ ...options.context, handshakeTimeout: handshakeMs });
   server.on("secureConnection", (socket) => {
     socket.on("error", () => undefined);
-    came.get(endsOf(socket))?.leave();
+    came.get(endsOf(socket))?.shaken();
     options.secured(socket);
   });
-  server.on("tlsClientError", (error) => options.log.debug({ err: error }, "a TLS handshake failed"));
+  server.on("tlsClientError", (error, socket) => {
+    options.log.debug({ err: error }, "a TLS handshake failed");
+    socket.destroy();
+  });
   return {
     take(socket) {
       const slot = options.handshakes.enter(options.peerOf(socket), () => void socket.destroy());
       if (!slot) return void socket.destroy();
       const ends = endsOf(socket);
       // A Unix socket has no ends to tell it by: it keeps its slot for as long as it is open.
-      const own = { at: options.clock.monotonic(), leave: slot.leave };
+      const late =
+        socket.remoteAddress === undefined
+          ? null
+          : options.clock.after(handshakeMs, () => void socket.destroy());
+      const shaken = (): void => {
+        late?.cancel();
+        slot.leave();
+      };
+      const own = { at: options.clock.monotonic(), shaken };
       if (socket.remoteAddress !== undefined) came.set(ends, own);
       sockets.add(socket);
       socket.once("close", () => {
-        slot.leave();
+        shaken();
         if (came.get(ends) === own) came.delete(ends); // another connection may have the same ends by now
         sockets.delete(socket);
       });

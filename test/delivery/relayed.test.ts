@@ -1,26 +1,21 @@
 // Mail of mail programs as receivers get it, whatever they offer: its recipients, its bytes, and both signatures, which a
 // verifier of another author looks at.
-import { authenticate } from "mailauth";
 import PostalMime from "postal-mime";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connectSmtp, type SmtpClient } from "../support/smtp-client.ts";
+import type { SmtpClient } from "../support/smtp-client.ts";
 import type { ReceivedMail } from "../support/smtp-receiver.ts";
-import { startSender, type Sender } from "./sender.ts";
+import { relayClient, startSender, type Sender } from "./sender.ts";
+import { signatureReader } from "./signatures.ts";
 
 let sender: Sender;
 let client: SmtpClient;
-const zone = new Map<string, string>();
+let signatures: Awaited<ReturnType<typeof signatureReader>>;
 
 beforeAll(async () => {
   sender = await startSender({ "wide.test": "127.0.0.46", "plain.test": "127.0.0.47" }, { relay: true });
   Object.assign(sender.receiver("plain.test").options, { eightBit: false, smtpUtf8: false });
-  const { records } = await sender.program.admin("GET", "/v1/domains/ok.test");
-  for (const { name, value } of records as { name: string; value: string }[]) zone.set(name, value);
-  const { username, password } = await sender.program.admin("POST", "/v1/smtp_credentials", { name: "test" });
-  client = await connectSmtp({ port: sender.program.mailPorts("smtps")[0] ?? 0, tls: true });
-  await client.answer();
-  await client.command("EHLO client.test");
-  await client.command(`AUTH PLAIN ${Buffer.from(`\0${username}\0${password}`).toString("base64")}`);
+  signatures = await signatureReader(sender.program);
+  client = await relayClient(sender.program);
 });
 afterAll(() => sender?.stop());
 
@@ -36,20 +31,6 @@ async function relayed(to: string[], mail: string | Buffer): Promise<ReceivedMai
     got.push(own() as ReceivedMail);
   }
   return got;
-}
-
-async function signatures({ data }: ReceivedMail): Promise<string[]> {
-  const { dkim } = await authenticate(data, {
-    ip: "127.0.0.1",
-    helo: "mail.svc.test",
-    sender: "bounce@ok.test",
-    resolver: async (name: string) => {
-      const value = zone.get(name);
-      if (value === undefined) throw Object.assign(new Error("no such name"), { code: "ENOTFOUND" });
-      return [[value]];
-    },
-  });
-  return dkim.results.map(({ status }) => status.result);
 }
 
 const text = ({ data }: ReceivedMail): string => data.toString("latin1");
@@ -123,7 +104,7 @@ test("the envelope decides who gets a mail, and no copy tells of Bcc", async () 
   const to = ["a6@wide.test", "b6@wide.test", "c6@plain.test"];
   const mail = "From: a@ok.test\r\nTo: a6@wide.test\r\nBcc: c6@plain.test\r\nSubject: x\r\n\r\nHi\r\n.\r\n";
   for (const copy of await relayed(to, mail)) {
-    expect(text(copy)).not.toMatch(/bcc|c6@plain/i);
+    expect(text(copy)).not.toMatch(/^bcc:|c6@plain/im);
     expect(text(copy)).toMatch(/^To: a6@wide\.test\r$/m);
   }
   const all = [...sender.receiver("wide.test").mails, ...sender.receiver("plain.test").mails];

@@ -3,6 +3,7 @@
 import { eventually } from "../support/appliance.ts";
 import type { DnsServer } from "../support/dns-server.ts";
 import { startProgram, type Program, type ProgramResponse } from "../support/program.ts";
+import { connectSmtp, type SmtpClient } from "../support/smtp-client.ts";
 import { startReceiver, type Receiver, type ReceiverOptions } from "../support/smtp-receiver.ts";
 import { TravelClock } from "../support/travel-clock.ts";
 
@@ -114,4 +115,14 @@ export async function startSender(
       await Promise.all(Object.values(receivers).map((receiver) => receiver.stop()));
     },
   };
+}
+
+/** A mail program's session with the relay, under TLS and logged in. */
+export async function relayClient(program: Program): Promise<SmtpClient> {
+  const { username, password } = await program.admin("POST", "/v1/smtp_credentials", { name: "test" });
+  const client = await connectSmtp({ port: program.mailPorts("smtps")[0] ?? 0, tls: true });
+  await client.answer();
+  await client.command("EHLO client.test");
+  await client.command(`AUTH PLAIN ${Buffer.from(`\0${username}\0${password}`).toString("base64")}`);
+  return client;
 }

@@ -14,7 +14,7 @@ beforeAll(async () => {
   hook = await startWebhookReceiver(hookOptions);
   world = await startWorld({
     port: 25_035,
-    domains: { "one.test": "127.0.0.37" },
+    domains: { "one.test": "127.0.0.37", "two.test": "127.0.0.38" },
     config: { webhooks: { allow_networks: ["127.0.0.0/8", "::1/128"], ca_file: hook.caFile } },
   });
 });
@@ -67,6 +67,37 @@ test("an attempt that a kill -9 cut off behind the final dot is listed as interr
     { attempt: 1, outcome: "interrupted", ambiguous: true, decided_by: "restart", smtp_code: null },
     { attempt: 2, outcome: "delivered", ambiguous: false, decided_by: "final", smtp_code: "250" },
   ]);
+});
+
+test("of twenty mails that a kill -9 cuts off at the end of data, half of them answered, each is delivered by itself, in two copies at most", async () => {
+  const [stalled, answered] = [world.receiver("one.test"), world.receiver("two.test")];
+  const [before, answeredBefore] = [stalled.mails.length, answered.mails.length];
+  stalled.options.stall = "dot";
+  const send = async (to: string): Promise<string> => (await world.send({ to })).json.id;
+  const numbers = Array.from({ length: 10 }, (_, i) => i);
+  const ids = await Promise.all(numbers.map((i) => send(`cut${i}@one.test`)));
+  await stalled.waitForMails(before + 10);
+  ids.push(...(await Promise.all(numbers.map((i) => send(`cut${i}@two.test`)))));
+  await answered.waitForMails(answeredBefore + 10);
+  await world.svc.kill("SIGKILL");
+  delete stalled.options.stall;
+  await world.svc.restart();
+  for (const id of ids)
+    await eventually(
+      async () => (await world.svc.admin("GET", `/v1/messages/${id}`)).json.status === "delivered",
+      undefined,
+      `the delivery of ${id}`,
+    );
+  const mails = [...stalled.mails.slice(before), ...answered.mails.slice(answeredBefore)];
+  const copies = Map.groupBy(mails, ({ rcptTo }) => rcptTo[0] ?? "");
+  expect(copies.size).toBe(20);
+  for (const [to, all] of copies) {
+    if (to.endsWith("@one.test")) expect(all).toHaveLength(2);
+    expect(all.length).toBeLessThanOrEqual(2);
+    const messageIds = all.map(({ data }) => /^Message-ID: .*$/im.exec(String(data))?.[0]);
+    expect(new Set(messageIds).size).toBe(1);
+  }
+  expect((await world.svc.admin("GET", "/v1/status")).json.queue).toMatchObject({ sending: 0, queued: 0 });
 });
 
 test("a recipient that bounced is not attempted again, however often the program starts", async () => {

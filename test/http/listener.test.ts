@@ -10,7 +10,7 @@ import { systemClock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
 import { keepSelfSigned } from "../../src/tls/self-signed.ts";
 import { settle } from "../support/clock.ts";
-import { largeClientHello, octetByOctet, renegotiations } from "../support/hostile-tls.ts";
+import { largeClientHello, octetByOctet, openHandshakes, renegotiations } from "../support/hostile-tls.ts";
 import { list, send, startHttp, text, type Harness } from "./harness.ts";
 
 let http: Harness | null = null;
@@ -239,6 +239,30 @@ test("a connection that ends before its TLS handshake gets no HTTP answer", asyn
   socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
   await new Promise((resolve) => socket.once("close", resolve));
   expect(heard).not.toContain("HTTP/1.1");
+});
+
+test("two hundred clients that never finish their TLS handshake are gone within 30 s, and another is answered meanwhile", async () => {
+  const { http: opened } = await withTls();
+  const { closed, trickle } = await openHandshakes(opened.port, 200);
+  expect(await handshake(opened.port, { localAddress: "127.0.0.2" })).toMatchObject({ protocol: "TLSv1.3" });
+  await opened.clock.advance(10_000);
+  trickle();
+  await settle();
+  await opened.clock.advance(20_000);
+  await closed;
+});
+
+test("a connection outlives the time that its TLS handshake had", async () => {
+  const { http: opened } = await withTls();
+  const socket = tlsConnect({ port: opened.port, host: "127.0.0.1", rejectUnauthorized: false });
+  await once(socket, "secureConnect");
+  await settle();
+  await opened.clock.advance(30_000);
+  let heard = "";
+  socket.on("data", (chunk: Buffer) => (heard += chunk.toString()));
+  socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  await once(socket, "close");
+  expect(heard).toMatch(/^HTTP\/1\.1 200 /);
 });
 
 test("a socket file that a dead process left is replaced, a living one's is not", async () => {

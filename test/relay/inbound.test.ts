@@ -97,6 +97,16 @@ test("STARTTLS is offered and AUTH is not; without a certificate there is neithe
   expect(await bare.text("EHLO mx.far.test")).not.toContain("STARTTLS");
 });
 
+test("a handshake that is never finished after STARTTLS ends within 30 s, and another report is taken", async () => {
+  const { client, clock } = await start();
+  const stuck = await client();
+  await stuck.command("EHLO mx.far.test");
+  await stuck.command("STARTTLS");
+  await clock.advance(30_000);
+  await stuck.closed;
+  expect(await (await client()).text("EHLO mx.far.test")).toContain("STARTTLS");
+});
+
 test("nothing is relayed: any other address is refused at RCPT, and a guesser is sent away", async () => {
   const { taken, client } = await start();
   const smtp = await client();

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { expect, test } from "vitest";
-import { largeClientHello, octetByOctet, renegotiations } from "../support/hostile-tls.ts";
+import { largeClientHello, octetByOctet, openHandshakes, renegotiations } from "../support/hostile-tls.ts";
 import { plainToken, renewedCertificate, startRelay } from "../support/relay.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 
@@ -95,6 +95,34 @@ test("a handshake that is never finished after STARTTLS ends within 30 s, whatev
   client.send(Buffer.from("01", "hex"));
   await house.clock.advance(10_000);
   await client.closed;
+});
+
+test("two hundred clients that never finish the handshake after STARTTLS are gone within 30 s, and a session stays", async () => {
+  await using house = await startRelay();
+  const session = await house.loggedIn();
+  const clients = await Promise.all(
+    Array.from({ length: 200 }, async () => {
+      const client = await house.client();
+      await client.command("EHLO client.test");
+      await client.command("STARTTLS");
+      return client;
+    }),
+  );
+  await house.clock.advance(30_000);
+  await Promise.all(clients.map((client) => client.closed));
+  expect((await session.command("NOOP")).code).toBe(250);
+});
+
+test("two hundred clients that never finish their handshake on the port under TLS are gone within 30 s, and a session stays", async () => {
+  await using house = await startRelay();
+  const { closed, trickle } = await openHandshakes(house.ports.tls, 200);
+  const session = await house.loggedIn(); // behind them in the line: they have been accepted
+  await house.clock.advance(20_000);
+  trickle();
+  await session.command("NOOP");
+  await house.clock.advance(10_000);
+  await closed;
+  expect((await session.command("NOOP")).code).toBe(250);
 });
 
 test("a reset in the handshake, on both kinds of port, leaves the relay at work", async () => {

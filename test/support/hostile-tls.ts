@@ -36,6 +36,24 @@ export async function largeClientHello(port: number): Promise<void> {
   await closed;
 }
 
+/** Connections in whose handshake nothing more comes, of every second not even its begin; `trickle` sends an octet on each. */
+export async function openHandshakes(
+  port: number,
+  count: number,
+): Promise<{ closed: Promise<unknown>; trickle(): void }> {
+  const sockets = Array.from({ length: count }, () => connect(port, host));
+  const closed = Promise.all(
+    sockets.map((socket) => {
+      socket.on("error", () => undefined).resume();
+      return new Promise((resolve) => socket.once("close", resolve));
+    }),
+  );
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  for (const [i, socket] of sockets.entries())
+    if (i % 2 === 0) socket.write(Buffer.from("16030102000100", "hex"));
+  return { closed, trickle: () => sockets.forEach((socket) => void socket.write(Buffer.from([1]))) };
+}
+
 /** A session under TLS on which each octet that is sent is a record of its own. */
 export async function octetByOctet(port: number): Promise<{ socket: TLSSocket; send(text: string): void }> {
   const socket = connectTls({ host, port, rejectUnauthorized: false });
