@@ -38,7 +38,7 @@ export async function backupOffline(options: {
     onLost: endWithoutWriter,
   });
   try {
-    const parts = { copyInto: store.copyInto, dataDir, hostname, version: __VERSION__, configFiles };
+    const parts = { copyInto: store.copyInto, dataDir, hostname, version: __VERSION__, configFiles, log };
     const plan = { to, content, scheduled: false };
     const { signal } = new AbortController();
     const isNew = !existsSync(to);

@@ -32,7 +32,7 @@ export interface Backups extends Service, HasJobs {
   last(): LastBackup | null;
   /** When the newest one was begun, of those in `backup.to` at the start and those of this run; null: there is none. */
   newestAt(): number | null;
-  /** Those in `backup.to`, the newest first, a hundred at most. */
+  /** Those in `backup.to`, the newest first, a hundred at most; while a backup runs, as they were when it began. */
   list(): Promise<Backup[]>;
 }
 
@@ -50,10 +50,12 @@ const mostListed = 100;
 
 export function createBackups({ store, config, version, onFailed, clock, log }: BackupDeps): Backups {
   const { dataDir, hostname, backup: options, files: configFiles } = config;
-  const parts = { copyInto: store.copyInto, dataDir, hostname, version, configFiles };
+  const parts = { copyInto: store.copyInto, dataDir, hostname, version, configFiles, log };
   let running: RunningBackup | null = null;
   let last: LastBackup | null = null;
   let newestAt: number | null = null;
+  let listed: Backup[] = [];
+  let listing: Promise<Backup[]> | null = null;
   const stopping = new AbortController();
   let over: Promise<unknown> = Promise.resolve();
 
@@ -63,6 +65,7 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
       const backup = await makeBackup(parts, plan, state.startedAt, { onProgress, signal: stopping.signal });
       last = { endedAt: clock.now(), backup, error: null };
       newestAt = state.startedAt;
+      if (plan.to === options.to) listed = [backup, ...listed].slice(0, mostListed);
       log.info({ path: backup.path, seconds: secondsOf(state, last) }, "made a backup");
       return backup;
     } catch (error) {
@@ -84,6 +87,15 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
     return { state, made };
   };
 
+  /** The folder may be a slow one: it is read once for all who ask meanwhile, and not for those who wait for a backup. */
+  const list = async (): Promise<Backup[]> => {
+    if (running) return listed;
+    listing ??= listBackups(options.to, mostListed).finally(() => (listing = null));
+    const found = await listing;
+    if (!running) listed = found;
+    return listed;
+  };
+
   const daily = async (): Promise<void> => {
     if (running) return log.warn({}, "no daily backup: one is running already");
     try {
@@ -103,10 +115,13 @@ export function createBackups({ store, config, version, onFailed, clock, log }: 
     running: () => running,
     last: () => last,
     newestAt: () => newestAt,
-    list: async () => (await listBackups(options.to)).slice(0, mostListed),
-    async start() {
-      const [newest] = await listBackups(options.to);
-      if (newest) newestAt = Date.parse(newest.created_at);
+    list,
+    start() {
+      // Not waited for: a folder that hangs must not keep the mail from going out.
+      void list().then(([newest]) => {
+        if (newest) newestAt ??= Date.parse(newest.created_at);
+      });
+      return Promise.resolve();
     },
     async stop() {
       stopping.abort();

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { chmod, copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isoTime } from "../clock.ts";
+import type { Log } from "../log.ts";
 import type { BackupContent, CopyRequest, StoreCopy } from "../model/backup.ts";
 import { manifestName, manifestOf, readManifest, sumOf, type BackupFile, type Manifest } from "./manifest.ts";
 
@@ -20,6 +21,7 @@ export interface BackupParts {
   version: string;
   /** The configuration files. */
   configFiles: readonly string[];
+  log: Pick<Log, "warn">;
 }
 
 export interface Backup extends Manifest {
@@ -54,7 +56,7 @@ export async function makeBackup(
     const files: BackupFile[] = [
       copy.database,
       ...(await copyFolder(join(parts.dataDir, "tls"), partial, "tls")),
-      ...(await copyConfig(parts.configFiles, partial)),
+      ...(await copyConfig(parts, partial)),
     ];
     const manifest = manifestOf(copy, { version, hostname, scheduled, content, files, createdAt });
     await writeSynced(join(partial, manifestName), `${JSON.stringify(manifest, null, 2)}\n`);
@@ -63,25 +65,26 @@ export async function makeBackup(
     await syncFolder(to);
     return { path, ...manifest };
   } catch (error) {
-    await rm(partial, { recursive: true, force: true }).catch(() => undefined);
+    // A thread that was not waited for may still write one of its files.
+    await rm(partial, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
     throw error;
   }
 }
 
-/** Complete ones, the newest first. */
-export async function listBackups(to: string): Promise<Backup[]> {
+/** Complete ones, the newest first, `most` of them. */
+export async function listBackups(to: string, most = Infinity): Promise<Backup[]> {
   const names = await readdir(to).catch(() => []);
-  return names
-    .filter((name) => completeName.test(name))
+  const found: Backup[] = [];
+  for (const name of names
+    .filter((one) => completeName.test(one))
     .toSorted()
-    .toReversed()
-    .flatMap((name): Backup[] => {
-      try {
-        return [{ path: join(to, name), ...readManifest(join(to, name)) }];
-      } catch {
-        return []; // somebody else's
-      }
-    });
+    .toReversed()) {
+    if (found.length >= most) break;
+    const path = join(to, name);
+    const manifest = await readManifest(path).catch(() => null); // null: somebody else's
+    if (manifest) found.push({ path, ...manifest });
+  }
+  return found;
 }
 
 /** Removes all but the newest `keep` of those that the daily job made, and answers their paths. */
@@ -129,20 +132,34 @@ async function copyFolder(from: string, partial: string, folder: string): Promis
   return files;
 }
 
-/** They may have the same name in different folders. */
-async function copyConfig(paths: readonly string[], partial: string): Promise<BackupFile[]> {
-  if (paths.length === 0) return [];
+/** They may have the same name in different folders. One that was removed since the start is left out: the mail must be backed up without it. */
+async function copyConfig(
+  { configFiles, log }: Pick<BackupParts, "configFiles" | "log">,
+  partial: string,
+): Promise<BackupFile[]> {
+  if (configFiles.length === 0) return [];
   await mkdir(join(partial, "config"), { mode: 0o700 });
   const files: BackupFile[] = [];
-  for (const origin of paths) {
+  for (const origin of configFiles) {
     const taken = new Set(files.map((file) => basename(file.path)));
     let name = basename(origin);
     for (let n = 1; taken.has(name); n++) name = `${n}-${basename(origin)}`;
-    files.push({ ...(await copySynced(origin, partial, `config/${name}`)), origin });
+    try {
+      files.push({ ...(await copySynced(origin, partial, `config/${name}`)), origin });
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      log.warn(
+        { path: origin },
+        "the backup has not this configuration file: it was removed since the start",
+      );
+    }
   }
   await syncFolder(join(partial, "config"));
   return files;
 }
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "ENOENT";
 
 async function copySynced(from: string, partial: string, path: string): Promise<BackupFile> {
   const target = join(partial, path);

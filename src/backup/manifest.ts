@@ -1,13 +1,25 @@
 // backup.json: what a backup is of, and the sums of its files. The files of content are counted, and not summed: most are
-// links to files that are never changed.
+// links to files that are never changed, and the database has their sizes.
 import { createHash } from "node:crypto";
-import { createReadStream, lstatSync, readFileSync } from "node:fs";
+import { constants, createReadStream } from "node:fs";
+import { lstat, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isoTime } from "../clock.ts";
 import { backupContents, type BackupContent, type FileSum, type StoreCopy } from "../model/backup.ts";
 
 export const manifestName = "backup.json";
 const format = 1;
+/** Without its sum, nothing would tell that it is the one that was written. */
+const databaseName = "svc.db";
+const countNames: (keyof Manifest["counts"])[] = [
+  "messages",
+  "unsent_recipients",
+  "files",
+  "file_bytes",
+  "files_missing",
+];
+/** It has a line for each certificate and configuration file. */
+const manifestBytes = 1_000_000;
 
 export interface BackupFile extends FileSum {
   /** Where a configuration file stood. */
@@ -64,9 +76,9 @@ export function manifestOf(
 }
 
 /** Throws BackupUnusable for a directory that is not a complete backup. */
-export function readManifest(directory: string): Manifest {
+export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
-  const text = readText(path);
+  const text = await readText(path);
   if (text === null)
     throw new BackupUnusable(
       `${directory} has no ${manifestName}: it is not a backup, or one that was not completed`,
@@ -95,7 +107,7 @@ export async function verifyFiles(directory: string, { files }: Manifest): Promi
 
 export async function sumOf(path: string): Promise<{ bytes: number; sha256: string }> {
   // Nor is the folder a link, which would lead out of the backup.
-  if (!lstatSync(path).isFile() || !lstatSync(dirname(path)).isDirectory())
+  if (!(await lstat(path)).isFile() || !(await lstat(dirname(path))).isDirectory())
     throw new Error(`${path} is not a file`);
   const hash = createHash("sha256");
   let bytes = 0;
@@ -106,11 +118,21 @@ export async function sumOf(path: string): Promise<{ bytes: number; sha256: stri
   return { bytes, sha256: hash.digest("hex") };
 }
 
-function readText(path: string): string | null {
+/** null: there is none. A pipe is not waited for, and no more is read than a manifest has. */
+async function readText(path: string): Promise<string | null> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => null);
+  if (file === null) return null;
   try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return null;
+    const facts = await file.stat();
+    if (!facts.isFile()) throw new BackupUnusable(`${path} is not a file`);
+    if (facts.size > manifestBytes)
+      throw new BackupUnusable(
+        `${path} is not what svc backup writes: it has ${facts.size} bytes, more than ${manifestBytes}`,
+      );
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(facts.size), 0, facts.size, 0);
+    return buffer.toString("utf8", 0, bytesRead);
+  } finally {
+    await file.close();
   }
 }
 
@@ -140,8 +162,9 @@ function isManifest(value: unknown): value is Manifest {
     [version, hostname].every((text) => typeof text === "string") &&
     !Number.isNaN(Date.parse(at)) &&
     backupContents.includes(content) &&
-    typeof counts === "object" &&
+    isCounts(counts) &&
     Array.isArray(files) &&
+    files.some(({ path }) => path === databaseName) &&
     files.every(
       (file) =>
         isInside(file.path) &&
@@ -151,6 +174,11 @@ function isManifest(value: unknown): value is Manifest {
     )
   );
 }
+
+const isCounts = (counts: unknown): boolean =>
+  typeof counts === "object" &&
+  counts !== null &&
+  countNames.every((name) => Number.isInteger((counts as Record<string, unknown>)[name]));
 
 const isInside = (path: unknown): boolean =>
   typeof path === "string" &&

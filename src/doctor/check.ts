@@ -53,6 +53,8 @@ export interface World {
   hostname: string;
   /** Of the API, as clients see it. */
   publicUrl: string;
+  /** A proxy takes the connections to publicUrl. */
+  behindProxy: boolean;
   dataDir: string;
   outbound: Pick<OutboundConfig, "port" | "smartHost" | "tls" | "sign">;
   operationsEmail: string | null;

@@ -34,7 +34,7 @@ export interface Doctor extends HasJobs {
 export interface DoctorDeps {
   /** As it is now. */
   world(wanted: Pick<Wanted, "domain">): Promise<World>;
-  /** Checks that are not as they were at the last hourly look. */
+  /** Checks that are not as they were at the last hourly look; after the first one of a run, those that fail. */
   onChanged(changed: readonly Result[]): void;
   clock: Clock;
   log: Log;
@@ -71,7 +71,7 @@ export function createDoctor({ world, onChanged, clock, log }: DoctorDeps): Doct
         async run() {
           if (running) return; // the operator's run; the next hour comes
           const results = await run(everything);
-          const changed = changedSince(known, results);
+          const changed = last === null ? failed(results) : changedSince(known, results);
           known = lastKnown(known, results);
           last = { at: clock.now(), results };
           for (const { id, status, saw } of changed)
@@ -113,6 +113,9 @@ async function inTime(check: Check, world: World, clock: Clock): Promise<Finding
 }
 
 const isWell = (status: FindingStatus | undefined): boolean => status === undefined || status === "ok";
+
+/** After a start the operator hears of what fails; a warning was told when it arose, and each restart would tell it again. */
+const failed = (results: readonly Result[]): Result[] => results.filter(({ status }) => status === "fail");
 
 /** What went wrong, or is well again, or became worse. What is not known changes nothing. */
 export function changedSince(known: readonly Result[], now: readonly Result[]): Result[] {

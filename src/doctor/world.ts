@@ -65,6 +65,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
     return {
       hostname,
       publicUrl: config.publicUrl,
+      behindProxy: config.http.trustedProxies.length > 0,
       dataDir,
       outbound,
       operationsEmail: config.operations.email,

@@ -196,7 +196,10 @@ export function createTrackingEndpoints(deps: TrackingDeps): TrackingEndpoints {
   };
 }
 
-/** A domain's tracking name: nothing but links is served there. */
+/**
+ * A tracking name that a domain has, or had: nothing but links is served there. `apiHosts` comes first, so that no domain
+ * can take the API's own name away. Links themselves are answered under any name.
+ */
 async function isOnlyTracking(host: string | undefined, deps: TrackingDeps): Promise<boolean> {
   const name = (host ?? "").toLowerCase().replace(/:\d+$/, "");
   if (isIP(name) !== 0 || deps.apiHosts.has(name)) return false;

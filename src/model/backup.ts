@@ -26,7 +26,7 @@ export interface BackupCounts {
   /** Files of content beside the database, and their bytes. */
   files: number;
   fileBytes: number;
-  /** Files that a message names and that were not there. */
+  /** Files that a message names and that were not there, or not whole. */
   filesMissing: number;
 }
 
@@ -47,6 +47,8 @@ export interface RestoreRequest {
   now: number;
   /** When the backup was made. */
   createdAt: number;
+  /** What the backup says of the files of content. */
+  counts: Pick<BackupCounts, "files" | "filesMissing">;
   /** Distinguishes the names of directories that are made. */
   stamp: string;
   /** Folders of the data directory beside the store's own that the backup has. */

@@ -37,3 +37,14 @@ export interface SenderDomain {
   /** Raised by each change: a change made from an older revision is not kept. */
   revision: number;
 }
+
+/** The host of its tracked links, once its record is seen in the DNS; null: none of its own. */
+export function seenTrackingName({
+  trackingDomain: name,
+  records,
+}: Pick<SenderDomain, "trackingDomain" | "records">): string | null {
+  const seen = records.some(
+    (record) => record.purpose === "tracking" && record.name === name && record.status === "ok",
+  );
+  return seen ? name : null;
+}

@@ -1,7 +1,8 @@
 // The copies of a tracked message: each recipient's has links, a pixel and a List-Unsubscribe of its own, and is signed as
 // it is. Made for an attempt, from a plan that is made once a message (tracking/copy-plan.ts). A small one is in
 // memory; a large one is written twice from the stored message, to be hashed and to be sent: the tokens are made once,
-// so both are the same octets. Large ones are planned few at a time, and an account has its share of the processor.
+// so both are the same octets. Large ones are planned few at a time, and of the processor an account has its share for
+// them, and for small ones that are hard work.
 import type { Clock } from "../clock.ts";
 import type { WireMessage } from "../delivery/delivery.ts";
 import { createFairSlots } from "../fairness.ts";
@@ -49,6 +50,8 @@ export type TrackedCopies = (
 /** In memory, and planned at once. */
 const smallBytes = 65_536;
 const plansKept = 100;
+/** A small one whose plan takes longer is charged to its account: some hundred parts, or more than a thousand links. */
+const freeMs = 4;
 /** Large ones at once; the decoded HTML of each is in memory, twice. */
 const largePlans = 2;
 const largePatienceMs = 60_000;
@@ -77,7 +80,10 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
     try {
       const made = await planCopy(source, tracking);
       if (made.untouched.length > 0)
-        log.info({ message: message.id, parts: made.untouched }, "HTML goes out without tracking");
+        log.info(
+          { message: message.id, parts: made.untouched },
+          "HTML goes out without tracking, or without some of it",
+        );
       return made;
     } catch (error) {
       if (!(error instanceof MailSyntaxError)) throw error;
@@ -102,6 +108,11 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
       leave();
     }
   };
+  const planSmall: typeof planLarge = async (message, tracking, source) => {
+    const found = await plan(message, tracking, source);
+    if (found.tookMs > freeMs) time.spent(message.accountKey, found.tookMs);
+    return found;
+  };
   const planOf = async (
     message: QueuedMessage,
     tracking: MessageTracking,
@@ -110,10 +121,10 @@ export function createTrackedCopies(deps: TrackedCopiesDeps): TrackedCopies {
     if (!tracking.opens && !tracking.clicks) return nothingTracked;
     const { accountKey, content } = message;
     const isSmall = content.sizeBytes <= smallBytes;
-    const make = isSmall ? plan : planLarge;
+    const make = isSmall ? planSmall : planLarge;
     const made = (await plans(message.id, () => make(message, tracking, source))) ?? nothingTracked;
-    if (isSmall) return made;
-    // A large copy is written twice, and either time costs about what the search did.
+    if (isSmall && made.tookMs <= freeMs) return made;
+    // A large copy is written twice, and either time costs about what the search did; one of many parts costs as much.
     await time.turn(accountKey);
     time.spent(accountKey, 2 * made.tookMs);
     return made;

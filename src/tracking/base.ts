@@ -1,6 +1,6 @@
 // The name that tracked links of a domain lead to: its tracking name once that is seen in the DNS, else our public
 // address. The port is that of the public address: the same listener answers for both.
-import type { SenderDomain } from "../model/domain.ts";
+import { seenTrackingName, type SenderDomain } from "../model/domain.ts";
 
 /** `https://name`, without a slash behind. `publicUrl`: config.publicUrl. */
 export function trackingBase(
@@ -8,16 +8,6 @@ export function trackingBase(
   publicUrl: string,
 ): string {
   const url = new URL(publicUrl);
-  const name = domain && verifiedName(domain);
+  const name = domain && seenTrackingName(domain);
   return name === null ? url.origin : `https://${name}${url.port === "" ? "" : `:${url.port}`}`;
-}
-
-function verifiedName({
-  trackingDomain: name,
-  records,
-}: Pick<SenderDomain, "trackingDomain" | "records">): string | null {
-  const seen = records.some(
-    (record) => record.purpose === "tracking" && record.name === name && record.status === "ok",
-  );
-  return seen ? name : null;
 }

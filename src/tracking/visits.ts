@@ -101,33 +101,64 @@ export function createVisits({ store, recorder, clock, log }: VisitsDeps): Visit
     for (const { done } of visits) done();
   };
 
-  /** Those that wait on, since the store does not write. What fails by a fault of this program is dropped. */
-  const kept = async (visits: Waiting[], work: () => Promise<void>): Promise<Waiting[]> => {
+  /** False: the store does not answer, and they wait on. What it throws is a fault of this program. */
+  const isWritten = async (
+    visits: readonly Waiting[],
+    made: Promise<readonly (NewVisit | null)[]>,
+  ): Promise<boolean> => {
     try {
-      await work();
+      const found = (await made).filter((one) => one !== null);
+      if (found.length > 0) await store.recordVisits(found);
     } catch (error) {
-      if (error instanceof StoreUnavailable) return visits;
-      log.error({ err: error, visits: visits.length }, "opens and clicks could not be recorded");
+      if (error instanceof StoreUnavailable) return false;
+      throw error;
     }
     leave(visits);
-    return [];
+    return true;
+  };
+
+  /** After a fault that one of them may have caused: that one is lost, and no other. Those that wait on. */
+  const oneByOne = async (visits: readonly Waiting[]): Promise<readonly Waiting[]> => {
+    const faults: unknown[] = [];
+    let at = 0;
+    for (const visit of visits) {
+      try {
+        if (!(await isWritten([visit], recorded([visit])))) break;
+      } catch (error) {
+        faults.push(error);
+        leave([visit]);
+      }
+      at += 1;
+    }
+    if (faults.length > 0)
+      log.error({ err: faults[0], visits: faults.length }, "opens and clicks could not be recorded");
+    return visits.slice(at);
   };
 
   /** False: the store does not write, and some wait on. */
   const writeOf = async (visits: Waiting[]): Promise<boolean> => {
     const made = recorded(visits);
-    const calls: Promise<Waiting[]>[] = [];
-    for (let at = 0; at < visits.length; at += callSize) {
-      const [from, to] = [at, at + callSize];
-      const write = async (): Promise<void> => {
-        const found = (await made).slice(from, to).filter((one) => one !== null);
-        if (found.length > 0) await store.recordVisits(found);
-      };
-      calls.push(kept(visits.slice(from, to), write));
+    const waits = new Set<Waiting>();
+    const failed = new Set<Waiting>();
+    const calls: Promise<void>[] = [];
+    for (let from = 0; from < visits.length; from += callSize) {
+      const own = visits.slice(from, from + callSize);
+      const call = isWritten(
+        own,
+        made.then((all) => all.slice(from, from + callSize)),
+      );
+      calls.push(
+        call.then(
+          (written) => void (written || own.forEach((visit) => waits.add(visit))),
+          () => own.forEach((visit) => failed.add(visit)),
+        ),
+      );
     }
-    const again = (await Promise.all(calls)).flat();
-    putBack(again);
-    return again.length === 0;
+    await Promise.all(calls);
+    // Behind the others of its recipients, which were made as if it had been written: those may be without a first.
+    for (const visit of await oneByOne(visits.filter((visit) => failed.has(visit)))) waits.add(visit);
+    putBack(visits.filter((visit) => waits.has(visit)));
+    return waits.size === 0;
   };
 
   /** A batch at a time, so that each sees what those before it have left. */

@@ -1,4 +1,5 @@
 // Backups as directories: what one holds, when it has its name, which are kept, and what a restore refuses.
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -59,6 +60,7 @@ function backupsWith(
   over: Partial<BackupDeps["config"]["backup"]>,
   copyInto = written,
   files = [join(dir, "svc.yaml")],
+  log = silentLog,
 ): Backups {
   return createBackups({
     store: { copyInto },
@@ -71,7 +73,7 @@ function backupsWith(
     version: "1.2.3",
     onFailed: (error) => void failures.push(error),
     clock,
-    log: silentLog,
+    log,
   });
 }
 
@@ -87,7 +89,7 @@ test("a backup is a directory with the sums of its files, the certificate and th
   const path = await made();
   expect(path).toBe(join(to, "svc-20261127T090000Z"));
   expect(readdirSync(path).toSorted()).toEqual(["backup.json", "config", "svc.db", "tls"]);
-  const manifest = readManifest(path);
+  const manifest = await readManifest(path);
   expect(manifest).toMatchObject({
     format: 1,
     version: "1.2.3",
@@ -150,6 +152,7 @@ test("the daily job keeps the newest of its own, and leaves what was made by han
   expect(names).toEqual([join(to, "svc-20261201T090000Z"), join(to, "svc-20261130T090000Z"), byHand]);
   const later = backupsWith({});
   await later.start();
+  await later.list();
   expect([later.jobs, later.newestAt()]).toEqual([[], clock.now()]);
 });
 
@@ -159,6 +162,33 @@ test("a folder that the service may not write is named with what to do", async (
   backups.begin({ to: null, content: "all" });
   while (backups.running()) await settle();
   expect(backups.last()?.error).toContain(`install -d -o svc -g svc -m 0700 ${to}`);
+});
+
+test("a backup.json that is a pipe or too large is none, and keeps nobody waiting", async () => {
+  const path = await made();
+  for (const name of ["svc-20261101T000000Z", "svc-20261102T000000Z"]) mkdirSync(join(to, name));
+  execFileSync("mkfifo", [join(to, "svc-20261101T000000Z/backup.json")]);
+  const large = join(to, "svc-20261102T000000Z");
+  const text = readFileSync(join(path, "backup.json"), "utf8");
+  writeFileSync(join(large, "backup.json"), text.padEnd(1_000_001));
+  expect((await backupsWith({}).list()).map((one) => one.path)).toEqual([path]);
+  await expect(readManifest(large)).rejects.toThrow("has 1000001 bytes, more than 1000000");
+});
+
+test("while a backup runs, the folder is not read for those who wait for it", async () => {
+  const waiting = Promise.withResolvers<void>();
+  const backups = backupsWith({}, async (request) => {
+    await waiting.promise;
+    return written(request);
+  });
+  const before = await made();
+  await backups.list();
+  backups.begin({ to: null, content: "all" });
+  renameSync(before, join(to, "away"));
+  expect((await backups.list()).map(({ path }) => path)).toEqual([before]);
+  waiting.resolve();
+  while (backups.running()) await settle();
+  expect((await backups.list()).map(({ path }) => path)).toEqual([backups.last()?.backup?.path]);
 });
 
 test("the operator is told that the daily backup failed", async () => {
@@ -193,9 +223,18 @@ test("configuration files of one name in three folders are three files", async (
   }
   const path = await made(backupsWith({}, written, files));
   await restoring(path).done;
-  const kept = readManifest(path).files.filter(({ origin }) => origin !== undefined);
+  const kept = (await readManifest(path)).files.filter(({ origin }) => origin !== undefined);
   for (const { path: name, origin } of kept)
     expect(readFileSync(join(path, name), "utf8")).toBe(`# ${origin}`);
+});
+
+test("a configuration file that was removed since the start is left out, and the log says so", async () => {
+  const [gone, kept] = [join(dir, "gone.yaml"), join(dir, "svc.yaml")];
+  const warned: unknown[] = [];
+  const log = { ...silentLog, warn: (fields: object) => void warned.push(fields) };
+  const path = await made(backupsWith({}, written, [gone, kept], log));
+  const origins = (await readManifest(path)).files.flatMap(({ origin }) => origin ?? []);
+  expect([origins, warned]).toEqual([[kept], [{ path: gone }]]);
 });
 
 test("a configuration that cannot be read here does not undo what was restored", async () => {
@@ -228,7 +267,9 @@ test("a restore hands the store a verified backup, and never overwrites a config
   const path = await made();
   const first = restoring(path);
   expect((await first.done).config.map(({ state }) => state)).toEqual(["same"]);
-  expect(first.asked).toMatchObject([{ from: path, createdAt: clock.now(), others: ["tls"] }]);
+  expect(first.asked).toMatchObject([
+    { from: path, createdAt: clock.now(), counts: { files: 0, filesMissing: 0 }, others: ["tls"] },
+  ]);
   const yaml = join(dir, "svc.yaml");
   writeFileSync(yaml, "hostname: other.test\n");
   expect((await restoring(path).done).config.map(({ state }) => state)).toEqual(["different"]);
@@ -243,6 +284,19 @@ test("a restore hands the store a verified backup, and never overwrites a config
   expect([elsewhere.config[0]?.state, existsSync(yaml)]).toEqual(["different", false]);
 });
 
+test("a configuration that was replaced in the backup since it was verified is not written", async () => {
+  const path = await made();
+  rmSync(join(dir, "svc.yaml"));
+  writeFileSync(join(dir, "shadow"), "# a secret of root");
+  const swap = (): Restored => {
+    rmSync(join(path, "config/svc.yaml"));
+    symlinkSync(join(dir, "shadow"), join(path, "config/svc.yaml"));
+    return nothing;
+  };
+  const { config } = await restoring(path, { restoreStore: swap }).done;
+  expect([config[0]?.state, existsSync(join(dir, "svc.yaml"))]).toEqual(["different", false]);
+});
+
 test.each<[string, (path: string) => void, RegExp]>([
   ["without backup.json", (path) => rmSync(join(path, "backup.json")), /has no backup\.json/],
   ["with another backup.json", (path) => rewrite(path, () => "{}"), /is not what svc backup writes/],
@@ -252,8 +306,18 @@ test.each<[string, (path: string) => void, RegExp]>([
     /formats up to 1/,
   ],
   [
+    "without a sum of its database",
+    (path) => rewrite(path, (text) => text.replace('"path": "svc.db"', '"path": "other"')),
+    /is not what svc backup writes/,
+  ],
+  [
+    "without its counts",
+    (path) => rewrite(path, (text) => text.replace(/"counts": \{[^}]*\}/, '"counts": null')),
+    /is not what svc backup writes/,
+  ],
+  [
     "that leads out of itself",
-    (path) => rewrite(path, (text) => text.replace('"path": "svc.db"', '"path": "tls/../../x"')),
+    (path) => rewrite(path, (text) => text.replace('"path": "tls/key.pem"', '"path": "tls/../../x"')),
     /is not what svc backup writes/,
   ],
   [

@@ -1,7 +1,15 @@
 // Each check of the doctor failing, with what mends it, and passing.
 import { expect, test } from "vitest";
 import type { Dial, FindingStatus, World } from "../../src/doctor/check.ts";
-import { changedSince, checks, lastKnown, runChecks, type Result } from "../../src/doctor/doctor.ts";
+import {
+  changedSince,
+  checks,
+  createDoctor,
+  lastKnown,
+  runChecks,
+  type Result,
+} from "../../src/doctor/doctor.ts";
+import { silentLog } from "../../src/log.ts";
 import { isTime } from "../../src/doctor/world.ts";
 import { ManualClock } from "../support/clock.ts";
 import { selfSigned } from "../support/webhook-receiver.ts";
@@ -32,6 +40,7 @@ const rates = (delivered: number, bouncedHard: number, complained: number) => ()
 const dialled = (kind: "refused" | "silent" | "failed") => () =>
   Promise.resolve<Dial>({ kind, why: kind === "refused" ? "ECONNREFUSED" : "no answer within 8 s" });
 const smartHost = { host: "relay.example", port: 587 } as NonNullable<World["outbound"]["smartHost"]>;
+const late = { scheduled: 0, queued: 9, deferred: 0, sending: 0, held: 0, oldestDueAt: now - 3_600_000 };
 const store = { journalMode: "wal", synchronous: "FULL", walBytes: 0, writable: true, full: false };
 
 const failing: [
@@ -245,23 +254,7 @@ const failing: [
     "no answer at 11.22.33.44",
     "nc -vz",
   ],
-  [
-    "queue",
-    "mail is due since an hour",
-    {
-      queue: async () => ({
-        scheduled: 0,
-        queued: 9,
-        deferred: 0,
-        sending: 0,
-        held: 0,
-        oldestDueAt: now - 3_600_000,
-      }),
-    },
-    "warn",
-    "60 minutes",
-    "svc queue list",
-  ],
+  ["queue", "mail is due since an hour", { queue: async () => late }, "warn", "60 minutes", "svc queue list"],
   [
     "queue",
     "mail is due since a day",
@@ -445,6 +438,47 @@ test("the certificate: self-signed, of another name, nearly expired, expired", a
     status: "fail",
     mend: expect.stringContaining("svc reload"),
   });
+});
+
+test("the certificate of a server whose public URL is an IPv6 address names the address", async () => {
+  const { cert } = await selfSigned({ names: [host, "::1"] });
+  const world = { certificate: cert.toString(), now: Date.now() };
+  expect(await run("certificate", { ...world, publicUrl: "https://[::1]" })).toMatchObject({
+    status: "warn",
+  });
+  expect(await run("certificate", { ...world, publicUrl: "https://[::2]" })).toMatchObject({
+    status: "fail",
+    saw: "it does not name ::2",
+  });
+});
+
+test("where a proxy takes the connections to the public URL, the certificate need not name its host", async () => {
+  const { cert } = await selfSigned({ names: [host] });
+  const world = { certificate: cert.toString(), now: Date.now(), behindProxy: true };
+  expect(await run("certificate", { ...world, publicUrl: "https://api.example" })).toMatchObject({
+    status: "warn",
+  });
+  expect(await run("certificate", { ...world, hostname: "other.example" })).toMatchObject({
+    saw: "it does not name other.example",
+  });
+});
+
+test("after a start, the operator hears of what fails, and of no warning before it changes", async () => {
+  const told: string[][] = [];
+  let world = healthy({ operationsEmail: null, openFiles: () => 1_024, dial: dialled("refused") });
+  const doctor = createDoctor({
+    world: () => Promise.resolve(world),
+    onChanged: (changed) => void told.push(changed.map(({ id, status }) => `${id} ${status}`)),
+    clock: new ManualClock(),
+    log: silentLog,
+  });
+  const [job] = doctor.jobs;
+  await job?.run();
+  expect(told).toEqual([["port-25 fail", "listeners fail"]]);
+  await job?.run();
+  world = healthy({ operationsEmail: null, queue: () => Promise.resolve({ ...late }) });
+  await job?.run();
+  expect(told.slice(1)).toEqual([["port-25 ok", "listeners ok", "queue warn", "open-files ok"]]);
 });
 
 const all = { only: null, skip: [], domain: null };

@@ -70,6 +70,7 @@ export function healthy(more: Partial<World> = {}): World {
   return {
     hostname: host,
     publicUrl: `https://${host}`,
+    behindProxy: false,
     dataDir: "/var/lib/svc",
     outbound: { port: 25, smartHost: null, tls: "opportunistic", sign: true },
     operationsEmail: "ops@acme.example",

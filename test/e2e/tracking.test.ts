@@ -275,6 +275,16 @@ test("a verified tracking name is where links lead, with a certificate of its ow
   expect(seen.certificate).toBe("DNS:t.ok.test");
   expect((await visit(`https://${name}:${svc.httpPort}/v1/messages`, "GET", "", at)).status).toBe(404);
   expect((await afterDelivery(id)).map(({ event }) => event)).toEqual(["message.clicked"]);
+
+  await svc.api(key, "PATCH", "/v1/domains/ok.test", { tracking_domain: null });
+  await svc.kill("SIGKILL");
+  await svc.restart();
+  expect(await visit(links.click, "HEAD", "", at)).toMatchObject({
+    status: 302,
+    location: target,
+    certificate: "DNS:t.ok.test",
+  });
+  expect((await visit(`https://${name}:${svc.httpPort}/v1/messages`, "GET", "", at)).status).toBe(404);
 });
 
 test("simulated recipients react: open@, click@, unsubscribe@ and complaint@", async () => {

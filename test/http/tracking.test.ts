@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { trackingWorld, type TrackingWorld } from "../tracking/world.ts";
 import { connectionRule } from "../../src/http/connections.ts";
+import { seenTracking } from "../support/domains.ts";
 import { newDomain } from "./stored.ts";
 import { startHttp, type Harness } from "./harness.ts";
 
@@ -407,12 +408,12 @@ test("a tracking name serves its links and nothing else; an unverified domain's 
   const { recipient } = await world.delivered();
   const at = world.clock.now();
   const names = { "news.test": at, "unverified.test": null };
-  for (const [name, verifiedAt] of Object.entries(names))
-    await world.store.createDomain({
-      ...newDomain(world.account, name, at),
-      trackingDomain: `t.${name}`,
-      verifiedAt,
-    });
+  for (const [name, verifiedAt] of Object.entries(names)) {
+    const made = await world.store.createDomain({ ...newDomain(world.account, name, at), verifiedAt });
+    if (!made) throw new Error("not made");
+    const trackingDomain = `t.${name}`;
+    await world.store.saveDomain({ ...made, trackingDomain, records: [seenTracking(trackingDomain)] });
+  }
   const from = (host: string) => ({ headers: { host } });
   for (const path of ["/v1/messages", "/healthz", "/", "/docs", "/o/", "/x"])
     expect([path, (await ask(path, from("T.News.test:8443"))).status]).toEqual([path, 404]);

@@ -198,6 +198,31 @@ test.each(["utf-16", "utf-16le", "utf-7", "x-user-defined", "nonsense", "hz-gb-2
   },
 );
 
+const quarter = 262_144;
+test.each<[string, (octets: number) => string]>([
+  ["white space", (n) => `<a${" ".repeat(n - 2)}>`],
+  ["slashes", (n) => `<a${"/".repeat(n - 2)}>`],
+  ["a name", (n) => `<${"a".repeat(n - 1)}>`],
+  ["the name of an end tag", (n) => `</${"a".repeat(n - 2)}>`],
+  ["an attribute", (n) => `<p ${"a".repeat(n - 3)}>`],
+  ["white space around an equals sign", (n) => `<p a${" ".repeat((n - 5) / 2)}=${" ".repeat((n - 5) / 2)}a>`],
+  ["an unquoted value", (n) => `<p a=${"a".repeat(n - 5)}>`],
+  ["many attributes", (n) => `<p${` a${" ".repeat(997)}`.repeat(n / 999 - 1)}>`],
+  ["a link's quoted value", (n) => `<a title="${"a".repeat(n - 11)}">`],
+  ["a quoted value of what may end a picture", (n) => `<svg></svg><font a="${"a".repeat(n - 10)}">`],
+])("a tag of more than 256 KB ends the reading: %s", (_what, tag) => {
+  expect(targetsOf(`${tag(quarter)}${link}`)).toHaveLength(1);
+  expect(placesOf(`${link}${tag(quarter + 2_000)}${link}</body>`)).toMatchObject({
+    links: [{ target: "https://t.test/" }],
+    pixel: null,
+  });
+});
+
+test("an image in its tag may be larger", () => {
+  const image = `<img src="data:image/png;base64,${"A".repeat(2 * quarter)}">`;
+  expect(placesOf(`${image}${link}</body>`)).toMatchObject({ links: [{}], pixel: expect.any(Number) });
+});
+
 const mega = 1_000_000;
 test.each([
   ["`<`", "<".repeat(mega)],

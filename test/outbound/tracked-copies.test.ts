@@ -80,6 +80,7 @@ async function verified(mail: Buffer): Promise<string[]> {
 }
 
 const head = "From: shop@ok.test\nTo: a@x.test\nSubject: s\nMIME-Version: 1.0\n";
+const link = '<a href="https://t.test/">x</a>';
 const html = (body: string): string => `${head}Content-Type: text/html; charset=utf-8\n\n${body}\n`;
 
 test("a copy has the recipient's own links, pixel and ways to unsubscribe, and verifies", async () => {
@@ -221,6 +222,26 @@ test("HTML that cannot be tracked goes out as it is, and the log says why", asyn
   ]);
 });
 
+test.each<[string, string, number]>([
+  ["that ends within a tag", `${link}<p title="`, 1],
+  ["that ends within a comment", `${link}<!-- x`, 1],
+  ["that ends within a picture", `${link}<svg>`, 1],
+  ["with a tag that is not read to its end", `${link}<p${" x".repeat(1_001)}>${link}`, 1],
+  ["whose escapes are not known", `\x1b$(D${link}`, 0],
+])("HTML %s has no pixel and no links from there on, and the log says so", async (_what, body, links) => {
+  const { of, rig } = makeRig(`${head}Content-Type: text/html; charset=iso-2022-jp\n\n${body}\n`);
+  const sent = (await bytesOf((await of(1, { ...all, unsubscribe: false })).wire)).toString();
+  expect([sent.split("/c/").length - 1, sent.includes("/o/")]).toEqual([links, false]);
+  expect(rig.told).toEqual([
+    {
+      message: "msg_01jdkq4y8z0000000000000001",
+      parts: [
+        "part 0: it breaks off, or cannot be read to its end: it has no pixel, and no tracked links behind that",
+      ],
+    },
+  ]);
+});
+
 test("an account has its share of the processor, and no more, for messages of many parts too", async () => {
   const page = `--b\nContent-Type: text/html\n\n<a href="https://t.test/">x</a>\n`;
   const { of, rig } = makeRig(
@@ -237,6 +258,27 @@ test("an account has its share of the processor, and no more, for messages of ma
   expect(rig.clock.pending).toBe(1);
   await rig.clock.advance(60_000);
   await second;
+});
+
+/** 49 KB in 7,000 parts. */
+const manyParts = (count: number): string =>
+  `${head}Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n<a href="https://t.test/">x</a>\n${"--b\n\n".repeat(count)}--b--\n`;
+
+test("a small message of many parts has that share too", async () => {
+  const { of, rig } = makeRig(manyParts(7_000));
+  for (let to = 1; to <= 7; to++) await of(to);
+  let made = false;
+  const eighth = of(8).then(() => (made = true));
+  await settle();
+  expect([rig.clock.pending, made]).toEqual([1, false]);
+  await rig.clock.advance(60_000);
+  await eighth;
+});
+
+test("an ordinary small message takes nothing of it", async () => {
+  const { of, rig } = makeRig(manyParts(300));
+  for (let to = 1; to <= 150; to++) await of(to);
+  expect(rig.clock.pending).toBe(0);
 });
 
 test("nothing is sent for a domain that is gone", async () => {

@@ -1,7 +1,14 @@
 // The store's copy of one moment while it is written to, what a restore makes of it, and what ends one before it is whole.
+import { execFileSync } from "node:child_process";
 import {
+  chmodSync,
+  chownSync,
+  constants,
   existsSync,
+  linkSync,
   mkdirSync,
+  mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -15,9 +22,10 @@ import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { BackupContent, Restored } from "../../src/model/backup.ts";
+import { handToOwner, isRoot } from "../../src/owner.ts";
 import { restoreStore } from "../../src/store/sqlite/restore.ts";
 import type { Store } from "../../src/store/store.ts";
-import { ManualClock } from "../support/clock.ts";
+import { ManualClock, settle } from "../support/clock.ts";
 import {
   accept,
   beginBoot,
@@ -50,6 +58,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true });
 });
 
+const never = new AbortController().signal;
 const copyInto = (content: BackupContent = "all", signal = new AbortController().signal) =>
   store.copyInto({ directory: target, content, onProgress: () => undefined, signal });
 
@@ -65,8 +74,11 @@ async function finished(text: string): Promise<void> {
 const large = () => store.putContent(inChunks(Buffer.alloc(100_000, "large "), 10_000));
 const inFile = (): Sqlite.Database => new Sqlite(join(target, "svc.db"), { readonly: true });
 
-function restored(now = clock.now(), others: string[] = []): Restored {
+const noFiles = { files: 0, filesMissing: 0 };
+
+function restored(now = clock.now(), others: string[] = [], counts = noFiles): Restored {
   return restoreStore({
+    counts,
     from: target,
     dataDir: join(dir, "new"),
     now,
@@ -111,6 +123,36 @@ test("files of content are in the copy, also those that retention removes while 
   while (existsSync(join(dataDir, path))) await new Promise((resolve) => setImmediate(resolve));
 });
 
+test("a file of content that was cut short, or is missing, is refused by its name, and nothing is changed", async () => {
+  const content = await large();
+  await accepted({ content });
+  if (content.kind !== "spool") throw new Error("expected a file");
+  const path = join(target, "spool", content.name.slice(0, 2), content.name);
+  const { counts } = await copyInto();
+  expect(restored(clock.now(), [], counts).filesMissing).toBe(0);
+  rmSync(join(dir, "new"), { recursive: true });
+  writeFileSync(`${path}.cut`, readFileSync(path).subarray(0, 99_999)); // the link's file is the store's own
+  renameSync(`${path}.cut`, path);
+  expect(() => restored(clock.now(), [], counts)).toThrow(
+    `${path} is not the file that was written: found 99999 bytes, expected 100000`,
+  );
+  rmSync(path);
+  expect(() => restored(clock.now(), [], counts)).toThrow(
+    `has 0 files of content and lacks 1 (${path} is one); backup.json says that it has 1 and lacks 0`,
+  );
+  expect(readdirSync(join(dir, "new")).toSorted()).toEqual(["svc.lock", "svc.pid"]);
+});
+
+test("a file of content that is not whole in the store does not spoil the backup: it counts as missing", async () => {
+  const content = await large();
+  await accepted({ content });
+  if (content.kind !== "spool") throw new Error("expected a file");
+  truncateSync(join(dataDir, "spool", content.name.slice(0, 2), content.name), 1);
+  const { counts } = await copyInto();
+  expect(counts).toMatchObject({ files: 0, fileBytes: 0, filesMissing: 1 });
+  expect(restored(clock.now(), [], counts).filesMissing).toBe(1);
+});
+
 test("without the content of sent mail, nothing of it is in the file, and unsent mail has its own", async () => {
   await finished("a secret of sent mail");
   const content = await large();
@@ -134,6 +176,47 @@ test("an aborted copy rejects", async () => {
   const controller = new AbortController();
   controller.abort();
   await expect(copyInto("all", controller.signal)).rejects.toThrow("before the backup was complete");
+});
+
+test("a stop waits a second for a thread that hangs, and the copy rejects", async () => {
+  const content = await large();
+  await accepted({ content });
+  if (content.kind !== "spool") throw new Error("expected a file");
+  const file = join(dataDir, "spool", content.name.slice(0, 2), content.name);
+  rmSync(file);
+  execFileSync("mkfifo", [file]);
+  const elsewhere = mkdtempSync("/dev/shm/svc-backup-"); // another disk: the file is copied, and a pipe is waited for
+  try {
+    const copying = store.copyInto({ directory: elsewhere, content: "all", onProgress() {}, signal: never });
+    const ended = expect(copying).rejects.toThrow("before the backup was complete");
+    while (!existsSync(join(elsewhere, "spool", content.name.slice(0, 2)))) await settle();
+    const closed = store.close();
+    await clock.advance(1000);
+    await ended;
+    await closed;
+  } finally {
+    writeFileSync(openSync(file, constants.O_RDWR | constants.O_NONBLOCK), ""); // lets the thread go
+    rmSync(elsewhere, { recursive: true });
+  }
+});
+
+test("a stop ends the check of a large table: the copy is cut short, and SQLite reads no further", async () => {
+  await Promise.all(Array.from({ length: 100 }, () => accepted({ text: "x".repeat(60_000) })));
+  const controller = new AbortController();
+  let atStop = 0;
+  const copying = store.copyInto({
+    directory: target,
+    content: "all",
+    signal: controller.signal,
+    onProgress(share) {
+      if (share < 0.7) return;
+      atStop = statSync(join(target, "svc.db")).size;
+      controller.abort();
+    },
+  });
+  await expect(copying).rejects.toThrow("before the backup was complete");
+  expect(atStop).toBeGreaterThan(1_000_000);
+  while (statSync(join(target, "svc.db")).size > 0) await settle();
 });
 
 test("a copy is refused where it would leave less space free than new mail needs", async () => {
@@ -195,6 +278,7 @@ test("what stood in the directory is kept beside, and a second restore is one ag
   await copyInto();
   expect(restored().aside).toBe(null);
   const again = restoreStore({
+    counts: noFiles,
     from: target,
     dataDir: join(dir, "new"),
     now: clock.now(),
@@ -211,9 +295,17 @@ test("a damaged copy, one of a newer program, and a directory in use are refused
   await accepted();
   await copyInto();
   const place = join(dir, "new");
-  expect(() => restoreStore({ from: target, dataDir, now: 0, createdAt: 0, stamp: "x", others: [] })).toThrow(
-    "in use by process",
-  );
+  expect(() =>
+    restoreStore({
+      from: target,
+      dataDir,
+      now: 0,
+      createdAt: 0,
+      counts: noFiles,
+      stamp: "x",
+      others: [],
+    }),
+  ).toThrow("in use by process");
   const newer = new Sqlite(join(target, "svc.db"));
   newer.pragma("user_version = 99");
   newer.close();
@@ -238,6 +330,62 @@ test("a folder of a backup that is a symbolic link is refused: root would hand a
   }
   expect(readdirSync(join(dir, "new")).toSorted()).toEqual(["svc.lock", "svc.pid"]);
 });
+
+/** Of a user that is not root, in folders that it can reach; the copy in one that root alone can. */
+async function ofAnother(): Promise<{ place: string; uid: number }> {
+  const [place, uid] = [join(dir, "new"), 65_534];
+  chmodSync(dir, 0o755);
+  mkdirSync(place);
+  chownSync(place, uid, uid);
+  mkdirSync(join(dir, "private"), { mode: 0o700 });
+  await accepted({ content: await large() });
+  await copyInto();
+  renameSync(target, join(dir, "private/copy"));
+  target = join(dir, "private/copy");
+  mkdirSync(join(target, "tls"), { mode: 0o700 });
+  writeFileSync(join(target, "tls/key.pem"), "KEY", { mode: 0o600 });
+  execFileSync("chown", ["-R", `${uid}:${uid}`, target]);
+  return { place, uid };
+}
+const asRoot = test.runIf(isRoot());
+
+asRoot("root restores with the rights of the directory's owner, whose all of it is then", async () => {
+  const { place, uid } = await ofAnother();
+  restored(clock.now(), ["tls"], { files: 1, filesMissing: 0 });
+  const owners = readdirSync(place, { recursive: true }).map(
+    (name) => statSync(join(place, String(name))).uid,
+  );
+  expect([new Set(owners), owners.length > 5]).toEqual([new Set([uid]), true]);
+  expect([process.geteuid?.(), process.getegid?.()]).toEqual([0, 0]);
+});
+
+asRoot("a file in a backup that its owner cannot read is not read for it by root", async () => {
+  const { place } = await ofAnother();
+  writeFileSync(join(dir, "shadow"), "SECRET", { mode: 0o600 });
+  linkSync(join(dir, "shadow"), join(target, "tls/stolen.pem"));
+  expect(() => restored(clock.now(), ["tls"], { files: 1, filesMissing: 0 })).toThrow("EACCES");
+  expect(readdirSync(place).toSorted()).toEqual(["svc.lock", "svc.pid"]);
+  expect(process.geteuid?.()).toBe(0);
+});
+
+asRoot(
+  "what root hands to the owner are its own files and folders, and nothing that a link leads to",
+  async () => {
+    const { place, uid } = await ofAnother();
+    const theirs = join(dir, "theirs");
+    mkdirSync(theirs);
+    for (const name of ["a", "linked"]) writeFileSync(join(theirs, name), "");
+    mkdirSync(join(place, "made"));
+    writeFileSync(join(place, "made/file"), "");
+    symlinkSync(theirs, join(place, "made/link"));
+    linkSync(join(theirs, "linked"), join(place, "made/hard"));
+    execFileSync("mkfifo", [join(place, "made/pipe")]);
+    handToOwner(place, [join(place, "made"), join(place, "none")]);
+    const ownerOf = (path: string): number => statSync(path).uid;
+    expect(["made", "made/file"].map((name) => ownerOf(join(place, name)))).toEqual([uid, uid]);
+    expect([theirs, join(theirs, "a"), join(theirs, "linked")].map(ownerOf)).toEqual([0, 0, 0]);
+  },
+);
 
 test("files that root writes in the data directory are not written where a symbolic link leads", async () => {
   const theirs = join(dir, "theirs");

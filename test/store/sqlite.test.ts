@@ -1,7 +1,7 @@
 // What is particular to the store on SQLite: one process a directory, what survives a stop and a kill, a full disk.
 import { execFileSync, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import Sqlite from "better-sqlite3";
@@ -84,6 +84,13 @@ test("the data directory is its owner's alone", async () => {
   expect(statSync(dataDir).mode & 0o777).toBe(0o700);
   for (const name of readdirSync(dataDir))
     expect([name, statSync(join(dataDir, name)).mode & 0o077]).toEqual([name, 0]);
+});
+
+test("a directory that was there keeps its mode, as /tmp must", async () => {
+  mkdirSync(dataDir, { recursive: true });
+  chmodSync(dataDir, 0o755);
+  await open();
+  expect(statSync(dataDir).mode & 0o777).toBe(0o755);
 });
 
 test("a second store on the directory is refused at once and names the holder; the first is unharmed", async () => {

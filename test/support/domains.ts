@@ -1,4 +1,5 @@
 // What a sender domain has that nobody chose.
+import type { DnsRecord } from "../../src/model/dns-record.ts";
 import type { SenderDomain } from "../../src/model/domain.ts";
 
 export const asAdded: Pick<
@@ -19,3 +20,15 @@ export const asAdded: Pick<
   allowSubdomains: true,
   revision: 0,
 };
+
+/** The record of a tracking name, as it is once the DNS has it. */
+export const seenTracking = (name: string): DnsRecord => ({
+  purpose: "tracking",
+  type: "CNAME",
+  name,
+  value: "mail.svc.test",
+  required: false,
+  status: "ok",
+  found: ["mail.svc.test"],
+  issue: null,
+});

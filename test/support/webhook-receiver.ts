@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
+import { isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
@@ -208,7 +209,7 @@ export async function selfSigned({
     keys,
     extensions: [
       new x509.SubjectAlternativeNameExtension(
-        names.map((value) => ({ type: /^[\d.]+$/.test(value) ? "ip" : "dns", value })),
+        names.map((value) => ({ type: isIP(value) === 0 ? "dns" : "ip", value })),
       ),
     ],
   });

@@ -234,9 +234,12 @@ test("receivers that do not answer delay neither another domain's report nor tha
   records["_smtp._tls.x.test"] = "v=TLSRPTv1; rua=https://tls.x.test/";
   counts = [...silent.map((domain) => count({ domain })), count()];
   const run = reports.run();
-  for (let i = 0; i < 30 && !posts.some(({ host }) => host === "tls.x.test"); i++) await clock.advance(500);
-  expect(posts.map(({ host }) => host)).toContain("tls.x.test");
-  expect(mails).toHaveLength(silent.length);
+  // Reports are compressed in other threads, which have a clock of their own.
+  const others = async () => {
+    await clock.advance(500);
+    return { posted: posts.some(({ host }) => host === "tls.x.test"), mails: mails.length };
+  };
+  await expect.poll(others, { timeout: 60_000 }).toEqual({ posted: true, mails: silent.length });
   answer(200);
   await run;
   expect(counts).toEqual([]);

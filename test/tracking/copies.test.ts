@@ -297,6 +297,15 @@ test("2,000 links and 256 KB of targets are tracked, in all parts together; the 
   expect(await linksIn(large)).toEqual([291, 1]);
 });
 
+test("what a copy costs grows with the links that each need a token, also in a small message", async () => {
+  const tookMs = async (count: number): Promise<number> => {
+    const links = Array.from({ length: count }, (_, i) => `<a href="https://t.test/${i}">\r\n`).join("");
+    return (await planCopy(sourceOf(Buffer.from(`Content-Type: text/html\r\n\r\n${links}`)), wanted)).tookMs;
+  };
+  expect(await tookMs(1_500)).toBeGreaterThan(4);
+  expect(await tookMs(300)).toBeLessThan(1);
+});
+
 test("10,000 links of every kind: each leads to the decoded original", async () => {
   const paths = [
     "",

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { silentLog } from "../../src/log.ts";
 import { isMachine } from "../../src/tracking/machine.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { mostWaiting, type Visit } from "../../src/tracking/visits.ts";
@@ -17,14 +18,28 @@ const gmail = {
 
 let world: TrackingWorld;
 let fails: Error | null = null;
+/** Visits of this recipient make the store fail, as one that it cannot take would. */
+let broken: number | null = null;
+let unreadable: string | null = null;
+let unread: Error = new TypeError("no JSON");
 const batches: number[] = [];
+const logged: object[] = [];
 beforeAll(async () => {
-  world = await trackingWorld((store) => ({
-    recordVisits(visits) {
-      batches.push(visits.length);
-      return fails ? Promise.reject(fails) : store.recordVisits(visits);
-    },
-  }));
+  world = await trackingWorld(
+    (store) => ({
+      recordVisits(visits) {
+        batches.push(visits.length);
+        if (visits.some(({ recipientKey }) => recipientKey === broken))
+          return Promise.reject(new TypeError("a value cannot be bound"));
+        return fails ? Promise.reject(fails) : store.recordVisits(visits);
+      },
+      reactingRecipient(message, recipientKey) {
+        if ("id" in message && message.id === unreadable) return Promise.reject(unread);
+        return store.reactingRecipient(message, recipientKey);
+      },
+    }),
+    { ...silentLog, error: (fields) => void logged.push(fields) },
+  );
 });
 afterAll(async () => {
   await world.visits.stop();
@@ -176,6 +191,64 @@ test("while the store does not write, visits wait and are written once it does",
   await world.clock.advance(5_000);
   expect(await seen(job.message.id)).toEqual([]);
   fails = null;
+  await world.clock.advance(1_000);
+  await noted;
+  expect(await seen(job.message.id)).toHaveLength(1);
+});
+
+test.each(["written", "read"])("a visit that cannot be %s is lost alone, and logged", async (how) => {
+  const sent = await Promise.all(Array.from({ length: 60 }, () => world.delivered()));
+  const [bad] = sent.slice(30);
+  if (!bad) throw new Error("none is sent");
+  if (how === "written") broken = bad.recipient.recipientKey;
+  else unreadable = bad.recipient.messageId;
+  logged.length = 0;
+  const noted = sent.map(({ recipient }) => world.visits.note(visit(recipient)));
+  await Promise.all(noted);
+  [broken, unreadable] = [null, null];
+  const found = await Promise.all(sent.map(({ job }) => seen(job.message.id)));
+  expect(found).toEqual(sent.map((one) => (one === bad ? [] : [["opened", true, false]])));
+  expect(logged).toEqual([expect.objectContaining({ visits: 1 })]);
+});
+
+test("visits of one recipient that are tried one by one have one first", async () => {
+  const [before, bad, good] = [await world.delivered(), await world.delivered(), await world.delivered()];
+  broken = bad.recipient.recipientKey;
+  const links = ["a", "b"].map((link) =>
+    visit(good.recipient, { link: `${link} ${good.recipient.messageId}` }),
+  );
+  const all = [visit(before.recipient), visit(bad.recipient), ...links];
+  await Promise.all(all.map((one) => world.visits.note(one)));
+  broken = null;
+  expect(await seen(good.job.message.id)).toEqual([
+    ["opened", true, false],
+    ["opened", false, false],
+  ]);
+});
+
+test("those that are tried one by one wait where the store does not write then", async () => {
+  const [before, bad, good] = [await world.delivered(), await world.delivered(), await world.delivered()];
+  broken = bad.recipient.recipientKey;
+  const noted = [before, bad, good].map(({ recipient }) => world.visits.note(visit(recipient)));
+  await noted[0];
+  fails = new StoreUnavailable("full", "no room");
+  await noted[1];
+  await world.clock.advance(5_000);
+  expect(await seen(good.job.message.id)).toEqual([]);
+  [fails, broken] = [null, null];
+  await world.clock.advance(1_000);
+  await Promise.all(noted);
+  expect(await seen(good.job.message.id)).toHaveLength(1);
+});
+
+test("visits wait while the store does not read", async () => {
+  const { job, recipient } = await world.delivered();
+  const before = unread;
+  unread = new StoreUnavailable("failed", "it is closed");
+  unreadable = recipient.messageId;
+  const noted = world.visits.note(visit(recipient));
+  await world.clock.advance(5_000);
+  [unread, unreadable] = [before, null];
   await world.clock.advance(1_000);
   await noted;
   expect(await seen(job.message.id)).toHaveLength(1);

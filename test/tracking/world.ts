@@ -7,7 +7,7 @@ import { openTrackingKeys } from "../../src/tracking/keys.ts";
 import { createTrackingTokens, type TrackingTokens } from "../../src/tracking/tokens.ts";
 import { createUnsubscribes, type Unsubscribes } from "../../src/tracking/unsubscribes.ts";
 import { createVisits, type Visits } from "../../src/tracking/visits.ts";
-import { silentLog } from "../../src/log.ts";
+import { silentLog, type Log } from "../../src/log.ts";
 import { accept, mint, newDirectory, newMessage, openSqlite, settlementOf } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 
@@ -28,6 +28,7 @@ export interface TrackingWorld {
 /** `over`: calls of the store that a test replaces. */
 export async function trackingWorld(
   over: (store: Store) => Partial<Store> = () => ({}),
+  log: Log = silentLog,
 ): Promise<TrackingWorld> {
   const clock = new ManualClock();
   const store = await openSqlite(newDirectory(), clock);
@@ -35,7 +36,7 @@ export async function trackingWorld(
   const recorder = createRecorder({ clock, mint });
   const tokens = createTrackingTokens(await openTrackingKeys({ store, clock }));
   const used = { ...store, ...over(store) };
-  const deps = { store: used, recorder, clock, log: silentLog };
+  const deps = { store: used, recorder, clock, log };
   let count = 0;
   return {
     store,

@@ -22,12 +22,12 @@ export const serviceChecks: readonly Check[] = [
   {
     id: "certificate",
     about: "The listeners' certificate is of a known authority, names the host, and does not expire soon.",
-    async run({ certificate, hostname, publicUrl, now }) {
+    async run({ certificate, hostname, publicUrl, behindProxy, now }) {
       if (certificate === null) return ok("TLS is off: a proxy has the certificate");
       const leaf = new X509Certificate(certificate);
       const ends = leaf.validToDate.getTime();
-      const host = new URL(publicUrl).hostname;
-      const unnamed = [...new Set([hostname, host])].filter(
+      const names = behindProxy ? [hostname] : [hostname, hostOf(publicUrl)]; // the proxy has its own for publicUrl
+      const unnamed = [...new Set(names)].filter(
         (name) => (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) === undefined,
       );
       if (ends <= now)
@@ -195,6 +195,9 @@ export const serviceChecks: readonly Check[] = [
     },
   },
 ];
+
+/** An IPv6 address without the brackets of a URL. */
+const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
 
 function isLoopbackHost(host: string): boolean {
   return host === "::1" || host.startsWith("127.");

@@ -22,6 +22,7 @@ const tags: Record<string, string> = {
   recipients: "Erasure of recipients.",
   inbox: "The local inbox: mail that a test key or `serve --dev` caught instead of sending it.",
   backups: "Backups of the server.",
+  doctor: "Checks of the server, and of what is around it.",
   maintenance: "The maintenance window, during which clients are refused.",
   status: "The status of the server.",
 };

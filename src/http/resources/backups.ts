@@ -27,7 +27,7 @@ const backupSchema = z
       unsent_recipients: count,
       files: count.describe("Files of content beside the database."),
       file_bytes: count,
-      files_missing: count.describe("Files that a message names and that were not there."),
+      files_missing: count.describe("Files that a message names and that were not there, or not whole."),
     }),
   })
   .meta({ id: "Backup" });
@@ -50,7 +50,11 @@ const backupsSchema = z
       })
       .nullable()
       .describe("The last one since the start of the program."),
-    data: z.array(backupSchema).describe("Those in backup.to, the newest first, 100 at most."),
+    data: z
+      .array(backupSchema)
+      .describe(
+        "Those in backup.to, the newest first, 100 at most; while a backup runs, as they were when it began.",
+      ),
   })
   .meta({ id: "Backups" });
 

@@ -12,7 +12,7 @@ export interface DomainStore {
    * `pendingBefore`, others before `othersBefore`; of each account up to `limit`, the longest unseen first.
    */
   domainsToCheck(pendingBefore: number, othersBefore: number, limit: number): Promise<SenderDomain[]>;
-  /** A domain that was verified, of any account, has this tracking name. */
+  /** A domain of any account that was verified has, or once had, this tracking name, and its record was seen. */
   isTrackingName(name: string): Promise<boolean>;
   /** Everything of it that can change. False: it was changed or deleted since it was read, and nothing was written. */
   saveDomain(domain: SenderDomain): Promise<boolean>;

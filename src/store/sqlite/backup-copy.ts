@@ -1,6 +1,6 @@
 // The backup's side in its thread: a snapshot, the spool files that it names, the database page by page, and the check of
 // the copy. The disk has as long to itself after each step as the step took, and a copy ends before a disk is full.
-import { mkdirSync, renameSync, statfsSync, statSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
@@ -139,25 +139,30 @@ function requireSpace({ dataDir, directory, minFreeShare }: BackupWork, bytes: n
 
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1e6)} MB`;
 
-/** The files that the snapshot names, as links where the disk is the same, which cost no space. */
+/**
+ * The files that the snapshot names, as links where the disk is the same, which cost no space. One that is not whole is left
+ * out: a restore would refuse the backup for it.
+ */
 function linkFiles(db: Database, { dataDir, directory, content }: BackupWork, rest: () => void) {
   const [from, to] = [join(dataDir, "spool"), join(directory, "spool")];
   mkdirSync(to, { mode: 0o700 });
   const of = content === "unsent" ? `AND key IN (${unsentMessages})` : "";
-  const named = db.prepare<[], { name: string }>(
-    `SELECT content_name AS name FROM messages WHERE content_name IS NOT NULL ${of}`,
+  const named = db.prepare<[], { name: string; sizeBytes: number }>(
+    `SELECT content_name AS name, size_bytes AS sizeBytes FROM messages WHERE content_name IS NOT NULL ${of}`,
   );
   const counts = { files: 0, fileBytes: 0, filesMissing: 0 };
   const folders = new Set<string>();
-  for (const { name } of named.iterate()) {
+  for (const { name, sizeBytes } of named.iterate()) {
     const folder = name.slice(0, 2);
     if (!folders.has(folder)) mkdirSync(join(to, folder), { mode: 0o700 });
     folders.add(folder);
-    const bytes = linkOrCopy(join(from, folder, name), join(to, folder, name));
-    if (bytes === null) counts.filesMissing += 1;
-    else {
+    const target = join(to, folder, name);
+    if (linkOrCopy(join(from, folder, name), target) === sizeBytes) {
       counts.files += 1;
-      counts.fileBytes += bytes;
+      counts.fileBytes += sizeBytes;
+    } else {
+      counts.filesMissing += 1;
+      rmSync(target, { force: true });
     }
     if ((counts.files + counts.filesMissing) % filesAtOnce === 0) rest();
   }
@@ -177,6 +182,7 @@ function dropSentContent(target: string, work: BackupWork, stopIfEnded: () => vo
   const packed = `${target}.packed`;
   const db = openCopy(target);
   try {
+    db.pragma("journal_mode = OFF"); // of a copy that fails, nothing is kept
     db.exec(`BEGIN;
       DELETE FROM content WHERE message_key ${sent};
       DELETE FROM inbox WHERE message_key ${sent};

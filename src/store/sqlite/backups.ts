@@ -1,5 +1,8 @@
 // The backup's side on the loop: starts the thread, keeps the spool's files and the log as they are for as long as it needs
 // them, and ends it when the store is closed.
+import { truncate } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock, Timer } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 import type { CopyRequest, StoreCopy } from "../../model/backup.ts";
 import { startThread } from "../../thread.ts";
@@ -8,11 +11,20 @@ import type { Spool } from "../spool.ts";
 import { StoreUnavailable } from "../store.ts";
 import type { BackupReport, BackupWork } from "./backup-copy.ts";
 import type { HeldLog } from "./engine/held-log.ts";
+import { databaseName } from "./engine/open.ts";
 
 export interface Backups extends BackupStore {
-  /** Ends the one that runs, and waits until its thread has. */
+  /** Ends the one that runs, and waits until its thread has, a second at most. */
   stop(): Promise<void>;
 }
+
+interface Ending {
+  end(): void;
+}
+
+const stopMs = 1000;
+const stopped = (): StoreUnavailable =>
+  new StoreUnavailable("failed", "the service stopped before the backup was complete");
 
 export function createBackups(deps: {
   dataDir: string;
@@ -20,12 +32,15 @@ export function createBackups(deps: {
   spool: Spool;
   log: Log;
   heldLog: HeldLog;
+  clock: Pick<Clock, "after">;
 }): Backups {
-  const { dataDir, minFreeShare, spool, heldLog } = deps;
+  const { dataDir, minFreeShare, spool, heldLog, clock } = deps;
   let running: { end(): void; over: Promise<unknown> } | null = null;
 
-  const copy = async (request: CopyRequest, ended: SharedArrayBuffer): Promise<StoreCopy> => {
-    const { directory, content, onProgress } = request;
+  const copy = async (request: CopyRequest, ending: Ending): Promise<StoreCopy> => {
+    const { directory, content, onProgress, signal } = request;
+    if (signal.aborted) throw stopped();
+    const ended = new SharedArrayBuffer(4);
     const work: BackupWork = { dataDir, directory, content, minFreeShare, ended };
     const result = Promise.withResolvers<StoreCopy>();
     result.promise.catch(() => undefined); // it is awaited once the thread is gone
@@ -50,11 +65,26 @@ export function createBackups(deps: {
       result.reject(error ?? new Error("the backup's thread ended"));
       over.resolve();
     };
+    let waiting: Timer | null = null;
     try {
-      startThread<BackupReport>("backup-thread", import.meta.url, work, { onReport, onEnd });
+      const worker = startThread<BackupReport>("backup-thread", import.meta.url, work, { onReport, onEnd });
+      ending.end = () => {
+        if (waiting) return;
+        Atomics.store(new Int32Array(ended), 0, 1);
+        Atomics.notify(new Int32Array(ended), 0);
+        // Nothing ends a statement that checks a large table, not the end of its thread either, and the process could not
+        // exit: but it fails at once where the copy, which is of no use now, is cut short.
+        void truncate(join(directory, databaseName)).catch(() => undefined);
+        waiting = clock.after(stopMs, () => {
+          void worker.terminate();
+          over.resolve();
+        });
+      };
       await over.promise;
+      if (waiting) throw stopped();
       return await result.promise;
     } finally {
+      (waiting as Timer | null)?.cancel();
       letGo();
       heldLog.release();
     }
@@ -63,15 +93,11 @@ export function createBackups(deps: {
   return {
     async copyInto(request) {
       if (running) throw new Error("a backup is running");
-      const shared = new SharedArrayBuffer(4);
-      const over = copy(request, shared);
-      const end = (): void => {
-        Atomics.store(new Int32Array(shared), 0, 1);
-        Atomics.notify(new Int32Array(shared), 0);
-      };
+      const ending: Ending = { end: () => undefined };
+      const end = (): void => ending.end();
+      const over = copy(request, ending);
       running = { end, over };
       request.signal.addEventListener("abort", end);
-      if (request.signal.aborted) end();
       try {
         return await over;
       } finally {

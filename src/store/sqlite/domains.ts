@@ -9,6 +9,7 @@ import { assigned, inserted } from "./columns.ts";
 import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { none, noun } from "./noun.ts";
 import { domains as table } from "./schema/accounts.ts";
+import { createTrackingNameLookup, createTrackingNameWrite } from "./tracking-names.ts";
 
 const { key: _key, ...written } = getTableColumns(table);
 const {
@@ -31,6 +32,7 @@ export function createDomainWrites(db: Database) {
   const save = db.prepare(
     `UPDATE domains SET ${assigned(changeable)}, revision = revision + 1 WHERE key = @key AND revision = @revision`,
   );
+  const noteTrackingName = createTrackingNameWrite(db);
   const remove = db.prepare("DELETE FROM domains WHERE account_key = ? AND name = ?");
 
   return {
@@ -45,7 +47,9 @@ export function createDomainWrites(db: Database) {
       return changes > 0 ? Number(lastInsertRowid) : null;
     },
     saveDomain(domain: SenderDomain): boolean {
-      return save.run(rowOf(domain)).changes > 0;
+      if (save.run(rowOf(domain)).changes === 0) return false;
+      noteTrackingName(domain);
+      return true;
     },
     deleteDomain(arg: { accountKey: number; name: string }): boolean {
       return remove.run(arg.accountKey, arg.name).changes > 0;
@@ -122,9 +126,6 @@ function createDomainLookups(client: Database) {
     .orderBy(asc(ranked.place), asc(table.checkedAt))
     .limit(mostToCheck)
     .prepare();
-  const trackingName: Statement<[string], object> = client.prepare(
-    "SELECT 1 FROM domains WHERE tracking_domain = ? AND verified_at IS NOT NULL LIMIT 1",
-  );
 
   return {
     domainByName: (accountKey: number, name: string) => domainByName.get({ accountKey, name }) ?? null,
@@ -132,7 +133,7 @@ function createDomainLookups(client: Database) {
     domains: (accountKey: number) => domainsOf.all({ accountKey }),
     domainsToCheck: (pendingBefore: number, othersBefore: number, limit: number) =>
       domainsToCheck.all({ pendingBefore, othersBefore, limit }),
-    isTrackingName: (name: string) => trackingName.get(name) !== undefined,
+    isTrackingName: createTrackingNameLookup(client),
   };
 }
 

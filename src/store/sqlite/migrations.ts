@@ -264,8 +264,20 @@ ALTER TABLE messages ADD COLUMN hosted_unsubscribe INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE domains ADD COLUMN tracking_enabled INTEGER NOT NULL DEFAULT 0;
 `;
 
+// Names that links of sent mail lead to. Whether a domain's record was ever seen was not kept before.
+const trackingNames = `
+CREATE TABLE tracking_names (
+  key INTEGER PRIMARY KEY, account_key INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE (name, account_key)
+) STRICT;
+CREATE INDEX tracking_names_account ON tracking_names (account_key, key);
+INSERT INTO tracking_names (account_key, name)
+  SELECT DISTINCT account_key, tracking_domain FROM domains
+  WHERE tracking_domain IS NOT NULL AND verified_at IS NOT NULL;
+DROP INDEX domains_tracking;
+`;
+
 /** Step n brings the schema from version n to n + 1. Never edited once released; only added to. */
-export const migrations: readonly string[] = [first, tracking, trackedMessages];
+export const migrations: readonly string[] = [first, tracking, trackedMessages, trackingNames];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */
 export function migrate(db: Database, path: string, steps: readonly string[] = migrations): void {

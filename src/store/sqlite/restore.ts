@@ -3,7 +3,6 @@
 // to be sent is held for the operator: some of it may have been sent after the backup. The numbers of messages and events go
 // on far above those that were given after the backup, so that no cursor and no return path means two things.
 import {
-  copyFileSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -11,21 +10,23 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  statSync,
 } from "node:fs";
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
 import type { HeldOf, RestoreRequest, Restored } from "../../model/backup.ts";
 import { theNode } from "../../model/node.ts";
-import { handToOwner, isRoot } from "../../owner.ts";
-import { copyWhole, linkOrCopy, syncPath } from "./backup-files.ts";
+import { asOwner } from "../../owner.ts";
+import { syncPath } from "./backup-files.ts";
 import { endFormerBoots } from "./boots.ts";
 import { asDamage, StoreDamaged } from "./engine/corruption.ts";
 import { lockDirectory } from "./engine/lock.ts";
-import { databaseName } from "./engine/open.ts";
+import { databaseName, makeDirectory } from "./engine/open.ts";
 import { checkIntegrity, openCopy } from "./engine/snapshot.ts";
 import { firstOperatorHolder } from "./held-mail.ts";
 import { migrate } from "./migrations.ts";
 import { createQueueWrites } from "./queue.ts";
+import { copyBackup } from "./restore-copy.ts";
 import { sequenceNames } from "./sequences.ts";
 
 const partialName = /^restore-(.*)\.partial$/;
@@ -35,8 +36,14 @@ const storeEntries = [databaseName, `${databaseName}-wal`, `${databaseName}-shm`
 const numbersPerSecond = 10_000;
 const leastGap = 1_000_000;
 
-/** Throws StoreLocked, SchemaTooNew, StoreDamaged; nothing of the directory is changed then. */
+/** Throws StoreLocked, SchemaTooNew, StoreDamaged, and where a file is not whole; nothing of the directory is changed then. */
 export function restoreStore(request: RestoreRequest): Restored {
+  makeDirectory(request.dataDir);
+  // As root in a directory of another: the owner could put a link in the place of what root is about to write.
+  return asOwner(statSync(request.dataDir), () => restoreAsOwner(request));
+}
+
+function restoreAsOwner(request: RestoreRequest): Restored {
   const { from, dataDir, stamp, others } = request;
   const lock = lockDirectory(dataDir);
   const partial = join(dataDir, `restore-${stamp}.partial`);
@@ -45,21 +52,15 @@ export function restoreStore(request: RestoreRequest): Restored {
     removePartials(dataDir);
     mkdirSync(partial, { mode: 0o700 });
     const path = join(partial, databaseName);
-    if (!lstatSync(join(from, databaseName)).isFile())
-      throw new Error(`${join(from, databaseName)} is not a file`);
-    copyFileSync(join(from, databaseName), path);
-    copyTree(join(from, "spool"), join(partial, "spool"));
-    for (const name of others) copyTree(join(from, name), join(partial, name));
+    copyBackup(from, partial, ["spool", ...others]);
     const prepared = prepare(path, request);
-    const filesMissing = missingFiles(path, join(partial, "spool"));
+    const filesMissing = verifyContent(path, join(partial, "spool"), request);
     syncPath(path);
     syncPath(partial);
-    handToOwner(dataDir, [partial]);
     const aside = putInPlace(dataDir, partial, { others, folder: `before-restore-${stamp}` });
     return { ...prepared, aside, filesMissing };
   } finally {
     rmSync(partial, { recursive: true, force: true });
-    handToOwner(dataDir, [join(dataDir, "svc.lock"), join(dataDir, "svc.pid")]);
     lock.release();
   }
 }
@@ -171,40 +172,35 @@ function heldOf(db: Database): HeldOf[] {
     .all();
 }
 
-function missingFiles(path: string, spool: string): number {
+/** Throws where a file of content is not as long as its message, or one is missing that the backup had; answers how many it had not. */
+function verifyContent(path: string, spool: string, { from, counts }: RestoreRequest): number {
   const db = openCopy(path);
   try {
-    const named = db.prepare<[], { name: string }>(
-      "SELECT content_name AS name FROM messages WHERE content_name IS NOT NULL",
+    const named = db.prepare<[], { name: string; sizeBytes: number }>(
+      "SELECT content_name AS name, size_bytes AS sizeBytes FROM messages WHERE content_name IS NOT NULL",
     );
-    let missing = 0;
-    for (const { name } of named.iterate())
-      if (!existsSync(join(spool, name.slice(0, 2), name))) missing += 1;
+    let [files, missing, aMissing] = [0, 0, ""];
+    for (const { name, sizeBytes } of named.iterate()) {
+      const inSpool = join(name.slice(0, 2), name);
+      const found = lstatSync(join(spool, inSpool), { throwIfNoEntry: false });
+      if (found && found.size !== sizeBytes)
+        throw new Error(
+          `${join(from, "spool", inSpool)} is not the file that was written: found ${found.size} bytes, expected ${sizeBytes}. ${whatToDo}`,
+        );
+      if (found) files += 1;
+      else [missing, aMissing] = [missing + 1, join(from, "spool", inSpool)];
+    }
+    if (files !== counts.files || missing !== counts.filesMissing)
+      throw new Error(
+        `${from} has ${files} files of content and lacks ${missing}${missing > 0 ? ` (${aMissing} is one)` : ""}; backup.json says that it has ${counts.files} and lacks ${counts.filesMissing}. ${whatToDo}`,
+      );
     return missing;
   } finally {
     db.close();
   }
 }
 
-/**
- * Files are never changed in place, so a link does where the disk is the same; as root they are copied, since they get
- * another owner. Nothing but files and folders is taken.
- */
-function copyTree(from: string, to: string): void {
-  const folder = lstatSync(from, { throwIfNoEntry: false });
-  if (!folder) return;
-  // A link would lead root to files of others, which the service would get then.
-  if (!folder.isDirectory()) throw new Error(`${from} is not a folder`);
-  mkdirSync(to, { mode: 0o700 });
-  for (const name of readdirSync(from)) {
-    const [source, target] = [join(from, name), join(to, name)];
-    const kind = lstatSync(source);
-    if (kind.isDirectory()) copyTree(source, target);
-    else if (kind.isFile() && isRoot()) copyWhole(source, target);
-    else if (kind.isFile()) linkOrCopy(source, target);
-  }
-  syncPath(to);
-}
+const whatToDo = "Restore another backup, or see docs/backup.md on one that is damaged";
 
 /**
  * Moves what stands in the directory aside, and the restored in its place. Answers where the former is; null: there was
@@ -222,10 +218,7 @@ function putInPlace(
     renameSync(from, to);
     moved.push([from, to]);
   };
-  if (there.length > 0) {
-    mkdirSync(aside, { mode: 0o700 });
-    handToOwner(dataDir, [aside]);
-  }
+  if (there.length > 0) mkdirSync(aside, { mode: 0o700 });
   try {
     for (const name of there) move(join(dataDir, name), join(aside, name));
     if (there.length > 0) syncPath(aside);

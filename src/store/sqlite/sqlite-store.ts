@@ -125,7 +125,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     closers.push(() => space.stop());
     closers.push(() => writer.drain());
     const { minFreeShare } = options;
-    const backups = createBackups({ dataDir, minFreeShare, spool, log, heldLog });
+    const backups = createBackups({ dataDir, minFreeShare, spool, log, heldLog, clock });
     const lookups = prepareLookups(lookupsDb);
     const stats = createStatsCalls({ write, lists, lookups, space, clock, log });
     closers.push(() => stats.stop());

@@ -1,10 +1,12 @@
 // Tracking: the keys of its tokens, and what recipients did. Only the interface is used: the store is handed in.
 import { describe, expect, test } from "vitest";
+import type { SenderDomain } from "../../../src/model/domain.ts";
 import type { Job } from "../../../src/model/queued-recipient.ts";
 import type { NewUnsubscribe, NewVisit } from "../../../src/model/reaction.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
-import { newEvent, newSuppression } from "../values.ts";
+import { asAdded, seenTracking } from "../../support/domains.ts";
+import { mint, newEvent, newSuppression } from "../values.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
 
 export function trackingContract(open: OpenStore): void {
@@ -107,8 +109,62 @@ export function trackingContract(open: OpenStore): void {
       expect(await store.reactingRecipient({ id: "msg_00000000000000000000000000" }, job.key)).toBeNull();
     });
 
-    test("a tracking name is one of a domain that was verified", async () => {
+    const named = async (domain: SenderDomain, name: string | null, over: Partial<SenderDomain> = {}) => {
+      const records = name === null ? [] : [seenTracking(name)];
+      const saved = { ...domain, trackingDomain: name, records, verifiedAt: 1, ...over };
+      expect(await store.saveDomain(saved)).toBe(true);
+      return { ...saved, revision: domain.revision + 1 };
+    };
+    const newDomain = async (name: string): Promise<SenderDomain> => {
+      const at = clock.now();
+      const made = await store.createDomain({
+        ...asAdded,
+        id: mint("dom", at),
+        accountKey: account,
+        name,
+        status: "verified",
+        returnPathDomain: `bounce.${name}`,
+        records: [],
+        dkimKeys: [],
+        createdAt: at,
+        updatedAt: at,
+        verifiedAt: at,
+        checkedAt: at,
+        failingSince: null,
+      });
+      if (!made) throw new Error("not made");
+      return made;
+    };
+
+    test("a tracking name is one that a verified domain had while its record was seen", async () => {
       expect(await store.isTrackingName("t.nowhere.test")).toBe(false);
+      const domain = await newDomain("seen.test");
+      const pending = await named(domain, "t.seen.test", { verifiedAt: null });
+      expect(await store.isTrackingName("t.seen.test")).toBe(false);
+      const unseen = await named(pending, "t.seen.test", { records: [] });
+      expect(await store.isTrackingName("t.seen.test")).toBe(false);
+      await named(unseen, "t.seen.test");
+      expect(await store.isTrackingName("t.seen.test")).toBe(true);
+      expect(await store.isTrackingName("seen.test")).toBe(false);
+    });
+
+    test("it stays one when its record is gone, when the name is changed, and when the domain is deleted", async () => {
+      let domain = await named(await newDomain("kept.test"), "one.kept.test");
+      domain = await named(domain, "one.kept.test", { records: [] });
+      domain = await named(domain, "two.kept.test");
+      await named(domain, null);
+      await store.deleteDomain(account, "kept.test");
+      expect(await store.domainByName(account, "kept.test")).toBeNull();
+      for (const name of ["one.kept.test", "two.kept.test"])
+        expect([name, await store.isTrackingName(name)]).toEqual([name, true]);
+    });
+
+    test("what is not saved makes no name", async () => {
+      const domain = await newDomain("stale.test");
+      await named(domain, null);
+      const stale = { ...domain, verifiedAt: 1, trackingDomain: "t.stale.test" };
+      expect(await store.saveDomain(stale)).toBe(false);
+      expect(await store.isTrackingName("t.stale.test")).toBe(false);
     });
   });
 }

@@ -92,6 +92,9 @@ export interface BatchRunner {
   close(): void;
 }
 
+/** A reader that hangs, as a backup on a disk that does not answer, leaves the log as it is: the next start reads it. */
+const closeBusyMs = 200;
+
 /** `prepare` is called on each connection that is opened; while `held` the log is not restarted (held-log.ts). */
 export function createBatchRunner<Mark>(
   path: string,
@@ -164,6 +167,7 @@ export function createBatchRunner<Mark>(
     },
     close() {
       if (!session) return;
+      session.db.pragma(`busy_timeout = ${closeBusyMs}`);
       session.db.pragma("wal_checkpoint(TRUNCATE)");
       session.db.close();
       session = null;

@@ -1,6 +1,6 @@
 // Opens connections to svc.db. Every connection that acknowledges has synchronous=FULL, set and read back:
 // better-sqlite3 is compiled to default to NORMAL in WAL mode, which would answer before the fsync. Checkpoints are
-// run by hand (wal_autocheckpoint=0), never in front of an answer. Files are 0600 in a directory that is 0700.
+// run by hand (wal_autocheckpoint=0), never in front of an answer. Files are 0600 in a directory that is made 0700.
 import { chmodSync, closeSync, lstatSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
@@ -31,9 +31,9 @@ export function makeFile(path: string): void {
   else if (found.isFile()) chmodSync(path, 0o600); // not where a link leads: this may be root in a directory of another
 }
 
+/** One that exists keeps its mode: it may be another's, as `/tmp`. The doctor says where others can read it. */
 export function makeDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
-  chmodSync(path, 0o700);
 }
 
 /** A connection that writes. Throws where the database cannot promise what an acknowledgement means. */

@@ -110,13 +110,7 @@ export const domains = sqliteTable(
     revision: integer("revision").notNull().default(0),
     trackingEnabled: integer("tracking_enabled", { mode: "boolean" }).notNull().default(false),
   },
-  (table) => [
-    unique().on(table.accountKey, table.name),
-    index("domains_checked").on(table.checkedAt),
-    index("domains_tracking")
-      .on(table.trackingDomain)
-      .where(sql`tracking_domain IS NOT NULL`),
-  ],
+  (table) => [unique().on(table.accountKey, table.name), index("domains_checked").on(table.checkedAt)],
 );
 
 /** Messages that a key or account with a quota had accepted on `day`, counted from 1970. */

@@ -1,5 +1,5 @@
-// The keys that sign the tokens of tracked mail.
-import { blob, integer, sqliteTable } from "drizzle-orm/sqlite-core";
+// The keys that sign the tokens of tracked mail, and the names that its links lead to.
+import { blob, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 
 /** The newest signs. */
 export const trackingKeys = sqliteTable("tracking_keys", {
@@ -7,3 +7,17 @@ export const trackingKeys = sqliteTable("tracking_keys", {
   secret: blob("secret", { mode: "buffer" }).notNull(),
   createdAt: integer("created_at").notNull(),
 });
+
+/** In the order in which they were last seen. */
+export const trackingNames = sqliteTable(
+  "tracking_names",
+  {
+    key: integer("key").primaryKey(),
+    accountKey: integer("account_key").notNull(),
+    name: text("name").notNull(),
+  },
+  (table) => [
+    unique().on(table.name, table.accountKey),
+    index("tracking_names_account").on(table.accountKey, table.key),
+  ],
+);

@@ -1,0 +1,27 @@
+// Names that were ever a verified domain's tracking name with its record seen. The links of mail that was sent lead to
+// them for ever, so a name stays one when its domain takes another or is deleted.
+import type { Database, Statement } from "better-sqlite3";
+import { seenTrackingName, type SenderDomain } from "../../model/domain.ts";
+
+/** Of one account, far more than it may have domains: who publishes a wildcard could make names without end. */
+export const mostTrackingNames = 10_000;
+
+export function createTrackingNameWrite(db: Database): (domain: SenderDomain) => void {
+  // A new key each time: keys are in the order in which names were last seen, whatever the clock does.
+  const note = db.prepare("INSERT OR REPLACE INTO tracking_names (account_key, name) VALUES (?, ?)");
+  const trim = db.prepare(
+    `DELETE FROM tracking_names WHERE key IN
+       (SELECT key FROM tracking_names WHERE account_key = ? ORDER BY key DESC LIMIT -1 OFFSET ${mostTrackingNames})`,
+  );
+  return (domain) => {
+    const name = domain.verifiedAt === null ? null : seenTrackingName(domain);
+    if (name === null) return;
+    note.run(domain.accountKey, name);
+    trim.run(domain.accountKey);
+  };
+}
+
+export function createTrackingNameLookup(db: Database): (name: string) => boolean {
+  const find: Statement<[string], object> = db.prepare("SELECT 1 FROM tracking_names WHERE name = ? LIMIT 1");
+  return (name) => find.get(name) !== undefined;
+}

@@ -1,0 +1,83 @@
+// How many tracking names the store keeps of an account, and what the migration takes over.
+import { rmSync } from "node:fs";
+import type { Database } from "better-sqlite3";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { SenderDomain } from "../../src/model/domain.ts";
+import { createDomainWrites } from "../../src/store/sqlite/domains.ts";
+import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
+import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { createTrackingNameLookup, mostTrackingNames } from "../../src/store/sqlite/tracking-names.ts";
+import { seenTracking } from "../support/domains.ts";
+import { makeDomain } from "../submission/rig.ts";
+import { newDirectory } from "./fixtures.ts";
+
+let dataDir: string;
+let db: Database;
+let path: string;
+beforeEach(() => {
+  dataDir = newDirectory();
+  path = prepareFiles(dataDir);
+  db = openWriting(path);
+});
+afterEach(() => {
+  db.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+function addAccounts(): void {
+  const insert = db.prepare(
+    "INSERT INTO accounts (key, id, name, status, created_at) VALUES (?, ?, ?, 'active', 0)",
+  );
+  for (const key of [1, 2]) insert.run(key, `acc_${key}`, `n${key}`);
+}
+
+/** Domains of accounts, each saved with its tracking name seen at a time. */
+function domainsIn() {
+  const { createDomain, saveDomain } = createDomainWrites(db);
+  const made = (name: string, accountKey: number): SenderDomain => {
+    const domain = makeDomain(name, { accountKey, id: `dom_${name}` });
+    const key = createDomain(domain);
+    if (typeof key !== "number") throw new Error("not made");
+    return { ...domain, key };
+  };
+  const named = (domain: SenderDomain, name: string, updatedAt: number): SenderDomain => {
+    const wanted = { trackingDomain: name, records: [seenTracking(name)], updatedAt };
+    expect(saveDomain({ ...domain, ...wanted })).toBe(true);
+    return { ...domain, revision: domain.revision + 1 };
+  };
+  return { made, named };
+}
+
+test("an account has so many names; the one that was not seen for longest is dropped, and no other account's", () => {
+  migrate(db, path);
+  addAccounts();
+  const { made, named } = domainsIn();
+  const isTrackingName = createTrackingNameLookup(db);
+  named(made("b.test", 2), "t.b.test", 0);
+  let domain = made("a.test", 1);
+  db.transaction(() => {
+    for (let n = 0; n < mostTrackingNames; n++) domain = named(domain, `n${n}.a.test`, 1_000 + n);
+  })();
+  domain = named(domain, "n0.a.test", 2 * mostTrackingNames);
+  expect(isTrackingName("n1.a.test")).toBe(true);
+  domain = named(domain, "last.a.test", 0); // a clock that was set back
+  const found = ["t.b.test", "n0.a.test", "n1.a.test", "n2.a.test", "last.a.test"].filter(isTrackingName);
+  expect(found).toEqual(["t.b.test", "n0.a.test", "n2.a.test", "last.a.test"]);
+});
+
+test("a database from before takes over the names of its verified domains", () => {
+  const before = migrations.findIndex((step) => step.includes("CREATE TABLE tracking_names"));
+  migrate(db, path, migrations.slice(0, before));
+  addAccounts();
+  const insert = db.prepare(
+    `INSERT INTO domains (id, account_key, name, status, return_path_domain, records, dkim_keys, created_at, updated_at, verified_at, tracking_domain)
+     VALUES (@name || @account, @account, @name, 'verified', 'r', '[]', '[]', 0, 5, @verified, @tracking)`,
+  );
+  insert.run({ name: "a.test", account: 1, verified: 1, tracking: "t.a.test" });
+  insert.run({ name: "a.test", account: 2, verified: 1, tracking: "t.a.test" });
+  insert.run({ name: "x.t.test", account: 1, verified: 1, tracking: "t.a.test" });
+  insert.run({ name: "b.test", account: 1, verified: null, tracking: "t.b.test" });
+  insert.run({ name: "c.test", account: 1, verified: 1, tracking: null });
+  migrate(db, path);
+  expect(["t.a.test", "t.b.test"].filter(createTrackingNameLookup(db))).toEqual(["t.a.test"]);
+});
