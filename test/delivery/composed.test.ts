@@ -95,3 +95,26 @@ test("a link of 900 characters to unsubscribe stays whole, and both its fields a
   const over = { "List-Unsubscribe": `<https://ok.test/u?t=${"a".repeat(1_000)}>` };
   expect((await sender.ask({ to: "a4@x.test", headers: over })).status).toBe(422);
 });
+
+test.each([
+  `${"😊".repeat(40)}.txt`,
+  "Ɣ------Ɣ------Ɣ------Ɣ------.pdf",
+  'a"b;c\\d.pdf',
+  'a; filename=b.exe".pdf',
+])("the file name %j is read as it was", async (filename) => {
+  const content = Buffer.from("content").toString("base64");
+  const mail = await composed(`${filename.length}@y.test`, { attachments: [{ filename, content }] });
+  const { attachments } = await PostalMime.parse(mail.data);
+  expect(attachments.map((one) => one.filename)).toEqual([filename]);
+  expect(longest(mail)).toBeLessThanOrEqual(998);
+});
+
+test("a file name with half of a character is refused, or read with a mark in its place", async () => {
+  const attachments = [{ filename: "\ud83d.txt", content: "eA==" }];
+  const answer = await sender.ask({ to: "half@y.test", attachments });
+  if (answer.status === 422) return;
+  expect(answer.status).toBe(202);
+  await sender.events(JSON.parse(answer.text).id, 1);
+  const mail = mailsTo("half@y.test")[0] as ReceivedMail;
+  expect((await PostalMime.parse(mail.data)).attachments[0]?.filename).toBe("\ufffd.txt");
+});

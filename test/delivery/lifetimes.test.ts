@@ -139,6 +139,31 @@ test("fifty mails for a receiver that is down are all delivered at their first r
   expect(back.mails).toHaveLength(50);
 });
 
+test("a greeting that blocks us sends the mail to the next MX; where all do it waits, and nobody is suppressed", async () => {
+  await start({ "x.test": "127.0.0.44", "y.test": "127.0.0.45" });
+  const [x, y] = [sender.receiver("x.test"), sender.receiver("y.test")];
+  const banner = "554 5.7.1 blocked, see https://x.test/why";
+  x.options.banner = banner;
+  sender.dns.set("x.test", "MX", ["10 mx.x.test", "20 mx.y.test"]);
+  const first = await sender.send({ to: "a@x.test" });
+  expect(await sender.events(first, 1)).toMatchObject([
+    { event: "message.delivered", data: { attempt: 1, receiving_mta: "mx.y.test" } },
+  ]);
+  y.hangUp();
+  y.options.banner = banner;
+  const second = await sender.send({ to: "b@x.test" });
+  const [told] = await sender.events(second, 1);
+  expect(told).toMatchObject({
+    event: "message.deferred",
+    data: { smtp_code: "554", smtp_status: "5.7.1", smtp_response: banner.slice(4) },
+  });
+  expect(told?.data.bounce_classification).toMatch(/^[a-z_]+$/);
+  expect(told?.data.bounce_classification).not.toBe("invalid_recipient");
+  expect((await sender.program.admin("GET", "/v1/suppressions")).data).toEqual([]);
+  delete y.options.banner;
+  expect(await sender.next(second)).toMatchObject({ event: "message.delivered" });
+});
+
 test("an MX that moves between two attempts is found by the next", async () => {
   await start({ "x.test": "127.0.0.44", "y.test": "127.0.0.45" });
   await sender.receiver("x.test").stop();
