@@ -283,20 +283,8 @@ describe.each(rows.filter((row) => !isTemporary(row)))("$code $status, $words", 
   });
 });
 
-test("what was temporary is tried again by itself after a minute, as fast as the receiver's words let it, what was permanent never", async () => {
+test("what was permanent is never tried again", async () => {
   for (const row of rows) await events(row, 1);
-  receiver.options.onRcpt = () => undefined;
-  await customer.clock.advance(72 * 1000);
-  for (const row of rows.filter(isTemporary)) {
-    // Some of the rows said "too fast", and all are of one receiver.
-    const [, delivered] = await customer.eventually<Event[]>(async () => {
-      const { json } = await customer.ask("GET", `/v1/events?message_id=${ids.get(row)}`);
-      if (json.data.length >= 2) return json.data;
-      await customer.clock.advance(1_000);
-      return null;
-    });
-    expect(delivered, row.status).toMatchObject({ event: "message.delivered", data: { attempt: 2 } });
-  }
   await customer.clock.advance(60 * minute);
   for (const row of rows.filter((one) => !isTemporary(one))) {
     expect(await events(row, 1)).toHaveLength(1);
