@@ -283,8 +283,14 @@ describe.each(rows.filter((row) => !isTemporary(row)))("$code $status, $words", 
   });
 });
 
-test("what was permanent is never tried again", async () => {
+test("what was temporary is tried again by itself within 72 seconds, what was permanent never", async () => {
   for (const row of rows) await events(row, 1);
+  receiver.options.onRcpt = () => undefined;
+  await customer.clock.advance(72 * 1000);
+  for (const row of rows.filter(isTemporary)) {
+    const [, delivered] = await events(row, 2);
+    expect(delivered, row.status).toMatchObject({ event: "message.delivered", data: { attempt: 2 } });
+  }
   await customer.clock.advance(60 * minute);
   for (const row of rows.filter((one) => !isTemporary(one))) {
     expect(await events(row, 1)).toHaveLength(1);

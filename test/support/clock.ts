@@ -16,8 +16,9 @@ export class ManualClock implements Clock {
   constructor(startMs = Date.parse("2026-11-27T09:00:00.000Z")) {
     this.#wall = startMs;
   }
+  /** Whole milliseconds, as a machine's wall clock has them; a timer with jitter may stand between two. */
   now(): number {
-    return this.#wall;
+    return Math.floor(this.#wall);
   }
   monotonic(): number {
     return this.#steady;
