@@ -396,10 +396,7 @@ async function build({
       pools,
       dnsbl,
       certificate: () => certificates?.current().cert ?? null,
-      lastBackupAt: async () => {
-        const [newest] = await backups.list();
-        return newest === undefined ? null : Date.parse(newest.created_at);
-      },
+      lastBackupAt: backups.newestAt,
       clock,
     }),
     onChanged: (changed) => void notifyDoctor(notices, changed),

@@ -30,7 +30,7 @@ export interface WorldDeps {
   dnsbl: Pick<Dnsbl, "summary" | "zones">;
   certificate(): string | null;
   /** When the last complete backup was made; null: there is none. */
-  lastBackupAt(): Promise<number | null>;
+  lastBackupAt(): number | null;
   clock: Clock;
 }
 
@@ -142,7 +142,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
         return found;
       },
       async backups() {
-        return { at: config.backup.at, lastAt: await deps.lastBackupAt() };
+        return { at: config.backup.at, lastAt: deps.lastBackupAt() };
       },
     };
   };

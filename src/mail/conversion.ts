@@ -4,6 +4,7 @@
 // RFC 2231; all else keeps its bytes. Two passes over the mail: the first plans, the second writes. What a
 // signature covers (multipart/signed) and what has an encoding we do not know is never changed: not_convertible.
 import { Base64, Base64Rewrap } from "./base64-stream.ts";
+import { BodyOutput } from "./body-output.ts";
 import { Effort, has8Bit, partsEffort, withFields, type FieldChanges } from "./header-convert.ts";
 import { partKind, sectionFor, type SectionKind, type Wire } from "./header-tidy.ts";
 import { MailSyntaxError, parseHeaderSection } from "./header.ts";
@@ -42,7 +43,6 @@ export interface ConversionPlan {
 const maxLineOctets = 998;
 /** From one octet in six above 127 on, base64 is shorter than quoted-printable. */
 const base64From = 6;
-const lineEnd = Buffer.from("\r\n", "latin1");
 
 /** Throws MailSyntaxError (not_convertible, line_too_long, too_deep) where the mail cannot be made to pass. */
 export async function planConversion(mail: Source, wire: Wire): Promise<ConversionPlan> {
@@ -205,10 +205,8 @@ class Writer implements MimeVisitor {
   readonly #effort = new Effort(partsEffort);
   #index = -1;
   #encoder: Encoder | null = null;
-  #out: Buffer[] = [];
+  readonly #out = new BodyOutput();
   #column = 0;
-  /** The last octets of the body that were written. */
-  #tail: Buffer = lineEnd;
 
   constructor(plan: ConversionPlan, section: Buffer) {
     this.#plan = plan;
@@ -222,42 +220,31 @@ class Writer implements MimeVisitor {
     const section = top ? this.#top : part.section;
     const change = this.#plan.changes.get(this.#index);
     const fit = sectionFor(section, this.#plan.wire, top ? "message" : partKind(part), this.#effort);
-    this.#put(change ? withFields(fit, change.fields) : fit);
+    this.#out.put(change ? withFields(fit, change.fields) : fit);
     this.#encoder = change?.encoder?.() ?? null;
   }
 
   content(bytes: Buffer): void {
-    this.#put(this.#encoder ? this.#encoder.push(bytes) : bytes);
+    this.#out.put(this.#encoder ? this.#encoder.push(bytes) : bytes);
   }
 
   frame(bytes: Buffer): void {
     this.#finish();
-    this.#put(this.#fitFrame(bytes));
+    this.#out.put(this.#fitFrame(bytes));
   }
 
-  /** The body ends in CRLF (RFC 5321 §4.1.1.4). */
   end(): void {
     this.#finish();
-    if (!this.#tail.equals(lineEnd)) this.#put(lineEnd);
+    this.#out.end();
   }
 
   take(): Buffer {
-    const [only] = this.#out;
-    const all = this.#out.length === 1 && only ? only : Buffer.concat(this.#out);
-    this.#out = [];
-    return all;
+    return this.#out.take();
   }
 
   #finish(): void {
-    if (this.#encoder) this.#put(this.#encoder.end());
+    if (this.#encoder) this.#out.put(this.#encoder.end());
     this.#encoder = null;
-  }
-
-  /** A copy: what the visitor is given is a view. */
-  #put(bytes: Buffer): void {
-    if (bytes.length === 0) return;
-    this.#out.push(Buffer.from(bytes));
-    this.#tail = Buffer.concat([this.#tail, bytes.subarray(-2)]).subarray(-2);
   }
 
   /** Text that readers ignore: octets above 127 become `?`, long lines are folded, so that no new delimiter begins. */

@@ -3,6 +3,7 @@
 // 7bit or 8bit text would become longer than 998 octets (RFC 5322 §2.1.1) the part becomes quoted-printable.
 import { Base64 } from "../mail/base64-stream.ts";
 import { bodyDecoder } from "../mail/body-decoder.ts";
+import { BodyOutput } from "../mail/body-output.ts";
 import type { Source } from "../mail/conversion.ts";
 import { withFields } from "../mail/header-convert.ts";
 import { parseHeaderSection } from "../mail/header.ts";
@@ -20,7 +21,6 @@ export interface Fills {
 }
 
 const longestLine = 998;
-const lineEnd = Buffer.from("\r\n", "latin1");
 const nothing: Buffer = Buffer.alloc(0);
 const quotedPrintable = { "Content-Transfer-Encoding": "quoted-printable" };
 
@@ -67,8 +67,7 @@ class CopyWriter implements MimeVisitor {
   #index = -1;
   /** What the part's octets go through, in this order; none: they stay. */
   #coders: Coder[] = [];
-  #out: Buffer[] = [];
-  #tail: Buffer = lineEnd;
+  readonly #out = new BodyOutput();
 
   constructor(plan: CopyPlan, fills: Fills) {
     this.#plan = plan;
@@ -81,7 +80,7 @@ class CopyWriter implements MimeVisitor {
     const part = this.#plan.parts.get(this.#index);
     const requoted = part !== undefined && isRequoted(part, this.#fills);
     // The section of the message itself is empty here: copySection() writes that.
-    this.#put(requoted && this.#index > 0 ? withFields(section, quotedPrintable) : section);
+    this.#out.put(requoted && this.#index > 0 ? withFields(section, quotedPrintable) : section);
     if (!part) return;
     const encoder = requoted ? new QuotedPrintable() : encoderOf(part.encoding);
     this.#coders = [
@@ -92,41 +91,29 @@ class CopyWriter implements MimeVisitor {
   }
 
   content(bytes: Buffer): void {
-    this.#put(this.#coders.reduce((some, coder) => coder.push(some), bytes));
+    this.#out.put(this.#coders.reduce((some, coder) => coder.push(some), bytes));
   }
 
   frame(bytes: Buffer): void {
     this.#finish();
-    this.#put(bytes);
+    this.#out.put(bytes);
   }
 
-  /** The body ends in CRLF (RFC 5321 §4.1.1.4). */
   end(): void {
     this.#finish();
-    if (!this.#tail.equals(lineEnd)) this.#put(lineEnd);
+    this.#out.end();
   }
 
   take(): Buffer {
-    const [only] = this.#out;
-    const all = this.#out.length === 1 && only ? only : Buffer.concat(this.#out);
-    this.#out = [];
-    return all;
+    return this.#out.take();
   }
 
   #finish(): void {
     const coders = this.#coders;
     this.#coders = [];
     coders.forEach((coder, at) => {
-      this.#put(coders.slice(at + 1).reduce((some, next) => next.push(some), coder.end()));
+      this.#out.put(coders.slice(at + 1).reduce((some, next) => next.push(some), coder.end()));
     });
-  }
-
-  /** A copy: what the visitor is given is a view. */
-  #put(bytes: Buffer): void {
-    if (bytes.length === 0) return;
-    this.#out.push(Buffer.from(bytes));
-    this.#tail =
-      bytes.length > 1 ? Buffer.from(bytes.subarray(-2)) : Buffer.concat([this.#tail, bytes]).subarray(-2);
   }
 }
 
