@@ -6,7 +6,7 @@ import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
-import { spanMs } from "../times.ts";
+import { pause, spanMs } from "../times.ts";
 import { cell } from "../text.ts";
 import { recordFormats, recordsIn, showRecords } from "../records.ts";
 
@@ -169,7 +169,7 @@ async function verify(cli: Cli, name: string, wait: string | true | undefined): 
       });
     const verified = answer?.json["status"] === "verified";
     if (answer === null || (!verified && cli.io.clock.monotonic() + pollMs <= until)) {
-      await new Promise<void>((resolve) => void cli.io.clock.after(pollMs, resolve));
+      await pause(cli.io.clock, pollMs);
       continue;
     }
     if (cli.out.json) cli.out.body(answer.text);
