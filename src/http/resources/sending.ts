@@ -5,10 +5,11 @@ import { z } from "zod";
 import { quotasOf } from "../../access/quotas.ts";
 import { acceptedStates, recipientTypes } from "../../model/recipient.ts";
 import { messageFields } from "../../submission/shape.ts";
-import type { Arrival, SendAnswer, Sender } from "../../submission/submission.ts";
+import type { Acceptance, Arrival, SendAnswer, Sender } from "../../submission/submission.ts";
 import { emailAddress, idOf, timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
-import { json, route, type Call, type Route } from "../route.ts";
+import { json, route, type Call, type Reply, type Route } from "../route.ts";
+import { messageOf } from "./messages.ts";
 
 const address = {
   examples: ["Shop <info@shop.example>", { email: "info@shop.example", name: "Shop" }],
@@ -151,6 +152,15 @@ const batched = z.strictObject({
     .max(mostInBatch, `has more than ${mostInBatch} messages`),
 });
 
+const resent = z.strictObject({
+  to: z
+    .array(z.string())
+    .min(1, "is empty")
+    .max(50, "has more than 50 addresses")
+    .optional()
+    .describe("Recipients of the message; all of them where it is not given."),
+});
+
 /** What submission finds wrong with a message. */
 const unsendable = [
   "invalid_email_address",
@@ -169,7 +179,7 @@ const common = {
   query: z.object({}),
 } as const;
 
-export function sendingRoutes({ submission }: RouteDeps): Route[] {
+export function sendingRoutes({ submission, store }: RouteDeps): Route[] {
   return [
     route({
       method: "POST",
@@ -182,11 +192,9 @@ export function sendingRoutes({ submission }: RouteDeps): Route[] {
       sends: "message",
       body: z.custom<Record<string, unknown>>(), // as it came: a copy by zod would lose a `__proto__` without a word
       async handle(call) {
-        const accepted = await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency);
-        const headers: Record<string, string> = accepted.replayed ? { "idempotency-replayed": "true" } : {};
-        const id = accepted.id ?? (JSON.parse(accepted.body) as { id?: string }).id;
-        if (id !== undefined) headers["location"] = `/v1/messages/${id}`;
-        return { status: accepted.status, headers, body: accepted.body };
+        return answered(
+          await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency),
+        );
       },
     }),
     route({
@@ -225,7 +233,40 @@ export function sendingRoutes({ submission }: RouteDeps): Route[] {
         return json(200, { valid: true });
       },
     }),
+    route({
+      method: "POST",
+      path: "/v1/messages/{id}/resend",
+      summary: "Send the stored content of a message again, as a new message",
+      answers: { 202: messageAcceptedSchema },
+      refuses: [
+        "account_paused",
+        "resource_not_found",
+        "conflict",
+        "invalid_email_address",
+        "sender_not_verified",
+        "recipient_suppressed",
+        "ip_pool_not_found",
+        "invalid_attachment",
+      ],
+      ...common,
+      body: resent,
+      bodyOptional: true,
+      async handle(call) {
+        const first = await messageOf(store, call);
+        const { to = null } = call.body;
+        return answered(
+          await submission.resend(senderOf(call), first, to, arrivalOf(call), call.idempotency),
+        );
+      },
+    }),
   ];
+}
+
+function answered(accepted: Acceptance): Reply {
+  const headers: Record<string, string> = accepted.replayed ? { "idempotency-replayed": "true" } : {};
+  const id = accepted.id ?? (JSON.parse(accepted.body) as { id?: string }).id;
+  if (id !== undefined) headers["location"] = `/v1/messages/${id}`;
+  return { status: accepted.status, headers, body: accepted.body };
 }
 
 function senderOf({ account, principal }: Call<unknown, unknown>): Sender {
