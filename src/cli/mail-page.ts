@@ -11,7 +11,8 @@ export interface ShownMail {
 }
 
 /** Inherited by the frame, whose document is a part of this one (HTML §7.2). */
-const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'";
+const policy =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'";
 
 const style =
   "body{margin:0;font:16px/1.4 system-ui,sans-serif;color:#111;background:#fff}header,pre,ul{margin:0;padding:1em}" +

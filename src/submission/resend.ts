@@ -154,7 +154,9 @@ async function* withoutIdentity(stored: AsyncIterable<Buffer>, headerLength: num
 function anonymous(section: Buffer): Buffer {
   const fields = parseHeaderSection(section);
   const ours = fields.findIndex(({ lower }) => lower === "received");
-  const kept = fields.filter(({ lower }, index) => index !== ours && lower !== "message-id" && lower !== "date");
+  const kept = fields.filter(
+    ({ lower }, index) => index !== ours && lower !== "message-id" && lower !== "date",
+  );
   return Buffer.concat([...kept.map(({ raw }) => raw), Buffer.from("\r\n")]);
 }
 

@@ -29,11 +29,7 @@ export async function putMail(
 }
 
 /** Throws MailSyntaxError (not_convertible, too_deep), MailTooLarge; the content that came is gone in any case. */
-async function rewrap(
-  store: Contents,
-  content: PutContent,
-  headerLength: number,
-): Promise<FittedContent> {
+async function rewrap(store: Contents, content: PutContent, headerLength: number): Promise<FittedContent> {
   try {
     const source = await sourceOf(store, content, headerLength);
     const plan = await planConversion(source, "lines");

@@ -5,11 +5,7 @@ import { createHmac } from "node:crypto";
 import type { Endpoint } from "../model/webhook.ts";
 
 /** `sha256=<hex>` for a body sent at `timestamp` (seconds since 1970). */
-export function signature(
-  secret: string | Uint8Array,
-  timestamp: number | string,
-  body: Uint8Array,
-): string {
+export function signature(secret: string | Uint8Array, timestamp: number | string, body: Uint8Array): string {
   const digest = createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex");
   return `sha256=${digest}`;
 }

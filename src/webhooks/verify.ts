@@ -89,7 +89,9 @@ function findingsOf(form: Form, received: ReceivedWebhook): Finding[] {
   const given = headers.get(form.header.toLowerCase());
   const timestamp = headers.get(form.timestamp.toLowerCase());
   const absent = [
-    ...(given === undefined ? [missing(form.header, "the request is not signed, or a proxy removed it")] : []),
+    ...(given === undefined
+      ? [missing(form.header, "the request is not signed, or a proxy removed it")]
+      : []),
     ...(timestamp === undefined ? [missing(form.timestamp, "the signature is over it")] : []),
   ];
   if (given === undefined || timestamp === undefined) return absent;

@@ -468,7 +468,16 @@ test("tracking of a domain is set, shown with its record, and turned off", async
   const path = "/v1/domains/acme.example";
   const { socket, seen } = await fakeDaemon({ [`PATCH ${path}`]: { json }, [`GET ${path}`]: { json } });
   const act = (...words: string[]) => svc(["domains", "tracking", ...words], { socket });
-  const set = await act("set", "acme.example", "--host", "t.acme.example", "--opens", "on", "--clicks", "off");
+  const set = await act(
+    "set",
+    "acme.example",
+    "--host",
+    "t.acme.example",
+    "--opens",
+    "on",
+    "--clicks",
+    "off",
+  );
   await act("off", "acme.example");
   expect(seen.map(({ body }) => body)).toEqual([
     { tracking_domain: "t.acme.example", tracking: { enabled: true, opens: true, clicks: false } },

@@ -136,8 +136,7 @@ export function register(domains: Command, cli: Cli): void {
       .option("--selector <name>", "selector that its record stands under"),
     "domains dkim import acme.example dkim.pem --selector acme2026",
   ).action(async (name: string, file: string, flags: KeyFlags) => {
-    const key =
-      file === "-" ? await readStandardInput(cli.io, largestKey) : readInputFile(file, "file");
+    const key = file === "-" ? await readStandardInput(cli.io, largestKey) : readInputFile(file, "file");
     await replaceKeys(cli, name, { ...dkimOf(flags), private_key: key.toString("utf8") });
   });
   registerTracking(domains, cli);

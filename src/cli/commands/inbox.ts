@@ -57,7 +57,9 @@ export function register(inbox: Command, cli: Cli): void {
   withExample(
     inbox
       .command("open <id>")
-      .description("write a mail to an HTML file and open it in the browser; no script runs, nothing is loaded")
+      .description(
+        "write a mail to an HTML file and open it in the browser; no script runs, nothing is loaded",
+      )
       .option("--to <file>", "the file (one in the folder for temporary files)")
       .option("--no-browser", "only write the file"),
     "inbox open msg_… --to mail.html --no-browser",

@@ -76,16 +76,17 @@ export function register(suppressions: Command, cli: Cli): void {
     }),
   );
   withExample(
-    addTimes(
-      addFilters(suppressions.command("count").description("count the suppressions, by reason")),
-    ),
+    addTimes(addFilters(suppressions.command("count").description("count the suppressions, by reason"))),
     "suppressions count --since 7d",
   ).action(async (flags: FilterFlags) => {
-    const answer = await cli.client.call("GET", "/v1/suppressions/count", { query: queryWithTimes(cli, flags) });
+    const answer = await cli.client.call("GET", "/v1/suppressions/count", {
+      query: queryWithTimes(cli, flags),
+    });
     if (cli.out.json) return cli.out.body(answer.text);
     const { total, by_reason: byReason, complete } = answer.json;
     cli.out.fields([...Object.entries((byReason ?? {}) as Row), ["total", total]]);
-    if (complete === false) cli.out.note("The list is too long to be counted in ten seconds: there are more.");
+    if (complete === false)
+      cli.out.note("The list is too long to be counted in ten seconds: there are more.");
   });
   suppressions
     .command("import <file>")
@@ -95,15 +96,16 @@ export function register(suppressions: Command, cli: Cli): void {
     .option("--dry-run", "read and count, change nothing")
     .action((file: string, flags: ImportFlags) => importSuppressions(cli, file, flags));
   addTimes(
-    addFilters(suppressions.command("export").description("write the suppressions as CSV to standard output")),
-  )
-    .action(async (flags: FilterFlags) => {
-      const query = queryWithTimes(cli, flags);
-      for await (const chunk of cli.client.chunks("/v1/suppressions", { query, accept: "text/csv" })) {
-        cli.io.stdout.write(chunk);
-        await cli.out.drained();
-      }
-    });
+    addFilters(
+      suppressions.command("export").description("write the suppressions as CSV to standard output"),
+    ),
+  ).action(async (flags: FilterFlags) => {
+    const query = queryWithTimes(cli, flags);
+    for await (const chunk of cli.client.chunks("/v1/suppressions", { query, accept: "text/csv" })) {
+      cli.io.stdout.write(chunk);
+      await cli.out.drained();
+    }
+  });
 }
 
 const times = { since: "created_after", until: "created_before" };

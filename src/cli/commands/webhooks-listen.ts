@@ -61,12 +61,8 @@ async function newSecretShown(cli: Cli): Promise<string> {
 async function forwardOne(cli: Cli, url: URL, signing: Signing, event: FollowedEvent): Promise<void> {
   const forwarded = await forward(cli, url, signing, event);
   const { answer: _answer, ...shown } = forwarded;
-  if (cli.out.json)
-    cli.out.body(JSON.stringify({ event_id: event.id, event: event.type, ...shown }));
-  else
-    cli.out.line(
-      [cell(isoTime(cli.io.clock.now())), event.type, event.id, wordsOf(forwarded)].join("  "),
-    );
+  if (cli.out.json) cli.out.body(JSON.stringify({ event_id: event.id, event: event.type, ...shown }));
+  else cli.out.line([cell(isoTime(cli.io.clock.now())), event.type, event.id, wordsOf(forwarded)].join("  "));
   await cli.out.drained();
 }
 

@@ -192,9 +192,7 @@ export function sendingRoutes({ submission, store }: RouteDeps): Route[] {
       sends: "message",
       body: z.custom<Record<string, unknown>>(), // as it came: a copy by zod would lose a `__proto__` without a word
       async handle(call) {
-        return answered(
-          await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency),
-        );
+        return answered(await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency));
       },
     }),
     route({
@@ -249,6 +247,8 @@ export function sendingRoutes({ submission, store }: RouteDeps): Route[] {
         "invalid_attachment",
       ],
       ...common,
+      scopes: ["admin"],
+      listeners: "admin",
       body: resent,
       bodyOptional: true,
       async handle(call) {

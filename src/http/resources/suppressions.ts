@@ -185,7 +185,8 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       },
     }),
     route({
-      ...common,
+      scopes: ["admin"],
+      listeners: "admin",
       method: "GET",
       path: "/v1/suppressions/count",
       lastModifiedFrom: ["suppressions"],

@@ -1,6 +1,11 @@
 // The calls of the suppression list.
 import type { Page, PageRequest } from "../../model/page.ts";
-import type { NewSuppression, Suppression, SuppressionCount, SuppressionFilter } from "../../model/suppression.ts";
+import type {
+  NewSuppression,
+  Suppression,
+  SuppressionCount,
+  SuppressionFilter,
+} from "../../model/suppression.ts";
 
 export interface SuppressionStore {
   suppression(accountKey: number, canonical: string, now: number): Promise<Suppression | null>;

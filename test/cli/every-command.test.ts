@@ -1,0 +1,242 @@
+// What holds for every command, whatever it does: its help, wrong command lines, a daemon that is not there, one that
+// refuses, and the output of one that answers. The commands are those that the program registers, and the answers are made
+// of the API's own description, so that a new command and a new field are covered by themselves.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Argument, Command, Option } from "commander";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { programOf, verbsOf } from "../../docs/generate.ts";
+import type { Clock } from "../../src/clock.ts";
+import { routesAsData } from "../support/program.ts";
+import { sampleOf } from "../support/samples.ts";
+import { svc, type Ran, type World } from "./world.ts";
+
+interface Entry {
+  line: string;
+  words: string[];
+  command: Command;
+}
+
+const entries = (await programOf()).flatMap((noun): Entry[] => {
+  const verbs = verbsOf(noun);
+  const all = verbs.length === 0 ? [{ words: [], command: noun }] : verbs;
+  return all.map(({ words, command }) => {
+    const line = [noun.name(), ...words].join(" ");
+    return { line, words: [noun.name(), ...words], command };
+  });
+});
+const named = entries.map((entry): [string, Entry] => [entry.line, entry]);
+
+/** Those that need no daemon, and what they come to in a world without any: done, or refused for a reason of their own. */
+const local: Record<string, number> = {};
+/** Those whose code is not 0 where the daemon answers with the samples. */
+const judged: Record<string, number> = {};
+/** They go on until Ctrl-C. */
+const endless = ["webhooks listen"];
+
+let folder = "";
+let socket = "";
+let refusing = "";
+const servers: (() => void)[] = [];
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "svc-every-command-"));
+  writeFileSync(join(folder, "file"), "email,reason\na@x.example,manual\n");
+  socket = await listen(join(folder, "admin.sock"), answer);
+  refusing = await listen(join(folder, "refusing.sock"), refuse);
+});
+afterAll(() => {
+  for (const close of servers) close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function listen(
+  path: string,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> {
+  const server = createServer(handle);
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  servers.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return path;
+}
+
+const routes = routesAsData()
+  .filter(({ listeners }) => listeners !== "public")
+  .map((route) => ({
+    route,
+    pattern: new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
+    fixed: !route.path.includes("{"),
+  }))
+  .toSorted((a, b) => Number(b.fixed) - Number(a.fixed));
+
+/** The first success that the route describes. */
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  request.resume();
+  const path = new URL(request.url ?? "/", "http://socket").pathname;
+  const found = routes.find(({ route, pattern }) => route.method === request.method && pattern.test(path));
+  const [status, described] = Object.entries(found?.route.answers ?? {})[0] ?? ["500", null];
+  const { type, body } = sampleOf(described, String(request.headers.accept));
+  response.writeHead(Number(status), type === null ? {} : { "content-type": type });
+  response.end(type === "application/x-ndjson" ? `${body}\n` : body);
+}
+
+function refuse(request: IncomingMessage, response: ServerResponse): void {
+  request.resume();
+  response.writeHead(403, { "content-type": "application/json" });
+  response.end(
+    JSON.stringify({ error: { code: "scope_insufficient", message: "No.", required_scope: "admin" } }),
+  );
+}
+
+/** Values that a command takes, by what its help calls them. */
+const samples: Record<string, string> = {
+  span: "1h",
+  time: "1h",
+  n: "5",
+  "on|off": "on",
+  scope: "send",
+  shell: "bash",
+  client: "swaks",
+  url: "https://x.example/hook",
+  address: "a@x.example",
+  addresses: "a@x.example",
+  email: "a@x.example",
+};
+
+function sampleFor(name: string): string {
+  if (["file", "dir", "body"].includes(name)) return join(folder, "file");
+  return samples[name] ?? "acme";
+}
+
+const valueOf = ({ flags }: Option): string => /[<[]([^>\]]+)/.exec(flags)?.[1]?.replace("...", "") ?? "";
+
+const argumentsOf = ({ registeredArguments }: Command, all = false): string[] =>
+  registeredArguments.filter((one: Argument) => all || one.required).map((one) => sampleFor(one.name()));
+
+/** A command line with all that the command asks for, its prompts answered. */
+function completeLine({ words, command }: Entry): string[] {
+  const given = argumentsOf(command);
+  const options = command.options.flatMap((option) => {
+    if (option.long === "--yes") return ["--yes"];
+    if (option.long === "--confirm") return ["--confirm", given[0] ?? "restore"];
+    if (!option.mandatory) return [];
+    return [option.long ?? "", sampleFor(valueOf(option))];
+  });
+  return [...words, ...given, ...options];
+}
+
+/** Its timers are over at once, as far as the loop's turns go. */
+function hastyClock(): Clock {
+  let now = Date.parse("2026-11-27T09:00:00.000Z");
+  return {
+    now: () => now,
+    monotonic: () => now,
+    after(delayMs, run) {
+      const immediate = setImmediate(() => {
+        now += delayMs;
+        run();
+      });
+      return { cancel: () => clearImmediate(immediate) };
+    },
+  };
+}
+
+function ran(args: string[], world: World = {}): Promise<Ran> {
+  return svc(args, { home: folder, cwd: folder, env: { NO_COLOR: "1" }, clock: hastyClock(), ...world });
+}
+
+/** What no command may ever print. */
+function expectNoBug({ out, err }: Ran): void {
+  expect(err).not.toContain("a bug");
+  expect(out + err).not.toMatch(/^\s+at .+:\d+:\d+/m);
+  expect(out + err).not.toMatch(/\[object Object\]|undefined|NaN/);
+  expect(out + err).not.toContain("\u001b");
+}
+
+test("there are commands, each with a line of its own that says what it does", () => {
+  expect(entries.length).toBeGreaterThan(80);
+  const bare = entries.filter(({ command }) => command.description() === "");
+  expect(bare.map(({ line }) => line)).toEqual([]);
+  const undescribed = entries.flatMap(({ line, command }) =>
+    command.options.filter(({ description }) => description === "").map(({ flags }) => `${line} ${flags}`),
+  );
+  expect(undescribed).toEqual([]);
+});
+
+describe.each(named)("svc %s", (line, entry) => {
+  const { words, command } = entry;
+
+  test("--help is on stdout with every option, and fits 60 columns", async () => {
+    const help = await ran([...words, "--help"], { columns: 60 });
+    expect(help).toMatchObject({ code: 0, err: "" });
+    expect(help.out).toContain(`Usage: svc ${line}`);
+    for (const { long, hidden } of command.options) if (!hidden) expect(help.out).toContain(long);
+    const beforeExamples = help.out.split(/\nExamples?:\n/)[0] ?? "";
+    const wide = beforeExamples.split("\n").filter((text) => text.length > 60 && /\S\s+\S.*\s\S/.test(text));
+    expect(wide).toEqual([]);
+    expectNoBug(help);
+  });
+
+  test("an unknown option, a missing argument and one too many are exit 2, on stderr alone", async () => {
+    const all = argumentsOf(command, true);
+    const variadic = command.registeredArguments.some((one) => one.variadic);
+    const lines = [
+      [...completeLine(entry), "--no-such-option"],
+      ...(argumentsOf(command).length > 0 ? [words] : []),
+      ...(variadic ? [] : [[...words, ...all, ...completeLine(entry).slice(words.length), "x", "y", "z"]]),
+    ];
+    for (const args of lines) {
+      const wrong = await ran(args, { socket });
+      expect([args, wrong.code, wrong.out]).toEqual([args, 2, ""]);
+      expect(wrong.err).not.toBe("");
+      expectNoBug(wrong);
+    }
+  });
+
+  test("without a daemon it is exit 6 and says what to run, unless it needs none", async () => {
+    const alone = await ran(completeLine(entry), { socket: join(folder, "none.sock") });
+    expect(alone.code).toBe(local[line] ?? 6);
+    if (local[line] === undefined) {
+      expect(alone.out).toBe("");
+      expect(alone.err).toContain("svc serve");
+    }
+    expectNoBug(alone);
+  });
+
+  test.runIf(local[line] === undefined)(
+    "a refusal is exit 4, on stderr alone, as JSON under --json",
+    async () => {
+      const plain = await ran(completeLine(entry), { socket: refusing });
+      expect(plain).toMatchObject({ code: 4, out: "" });
+      expect(plain.err).toContain("This needs a key of scope admin.");
+      expectNoBug(plain);
+      const json = await ran(["--json", ...completeLine(entry)], { socket: refusing });
+      expect(json).toMatchObject({ code: 4, out: "" });
+      expect(JSON.parse(json.err)).toMatchObject({ error: { code: "scope_insufficient" } });
+    },
+  );
+
+  test.runIf(local[line] === undefined && !endless.includes(line))(
+    "an answer is shown piped, on 60 columns and as JSON, and no control character of it is obeyed",
+    async () => {
+      const code = judged[line] ?? 0;
+      const piped = await ran(completeLine(entry), { socket });
+      const terminal = await ran(completeLine(entry), { socket, tty: true, columns: 60 });
+      for (const shown of [piped, terminal]) {
+        expect([shown.code, shown.err]).toEqual([
+          code,
+          code === 0 ? expect.any(String) : expect.stringMatching(/./),
+        ]);
+        expectNoBug(shown);
+      }
+      const json = await ran(["--json", ...completeLine(entry)], { socket });
+      expect(json.code).toBe(code);
+      expectNoBug(json);
+    },
+  );
+});
