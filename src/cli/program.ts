@@ -238,7 +238,7 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     .option("--as <name>", "your name for the audit log (SVC_OPERATOR)")
     .exitOverride()
     .helpCommand(false)
-    .configureHelp({ showGlobalOptions: true, helpWidth: io.stdout.columns })
+    .configureHelp({ showGlobalOptions: true, helpWidth: io.stdout.columns, minWidthToWrap: 20 })
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),

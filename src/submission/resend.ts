@@ -39,7 +39,7 @@ interface Chosen {
 
 export function createResend(deps: ResendDeps): Submission["resend"] {
   const { store, checks } = deps;
-  return async (asking, message, to, arrival, idempotency) => {
+  return async (asking, message, to, arrival) => {
     // Mail of a test key never leaves the machine, whoever sends it again.
     const sender: Sender = { ...asking, test: asking.test || message.test };
     if (message.content === null) throw contentGone();
@@ -50,8 +50,7 @@ export function createResend(deps: ResendDeps): Submission["resend"] {
       throw error instanceof ContentGone ? contentGone() : error;
     });
     const options = { ...mail.options, ...optionsOf(message) };
-    const body = JSON.stringify(answerOf(made, mail.header.messageId, recipients));
-    const accepted = await deps.acceptOrDrop({
+    await deps.acceptOrDrop({
       message: {
         ...relayedMessageOf({ ...mail, options }, fitted, made, sender),
         source: "api",
@@ -61,13 +60,11 @@ export function createResend(deps: ResendDeps): Submission["resend"] {
       recipients,
       createdAt: made.now,
       sendAt: null,
-      idempotency: idempotency && { ...idempotency, status: 202, body },
+      idempotency: null,
       quotas: sender.quotas,
       share: shareOf(sender.account),
     });
-    if (accepted.kind === "replayed")
-      return { status: accepted.status, body: accepted.body, id: null, replayed: true };
-    return { status: 202, body, id: made.id, replayed: false };
+    return answerOf(made, mail.header.messageId, recipients);
   };
 }
 

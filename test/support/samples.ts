@@ -81,6 +81,7 @@ function textOf({ pattern, format, minLength = 0 }: Schema): string {
   const prefix = /^\^([a-z]+)_/.exec(pattern ?? "")?.[1];
   if (prefix !== undefined) return `${prefix}_${"01hzy0abcdefghjkmnpqrstvwx"}`;
   if (format === "date-time") return "2026-11-27T09:00:00.000Z";
+  if (format === "ipv4") return "192.0.2.1";
   if (format === "email") return "a@x.example";
   return hostile.padEnd(minLength, "x");
 }

@@ -5,10 +5,10 @@ import { z } from "zod";
 import { quotasOf } from "../../access/quotas.ts";
 import { acceptedStates, recipientTypes } from "../../model/recipient.ts";
 import { messageFields } from "../../submission/shape.ts";
-import type { Acceptance, Arrival, SendAnswer, Sender } from "../../submission/submission.ts";
+import type { Arrival, SendAnswer, Sender } from "../../submission/submission.ts";
 import { emailAddress, idOf, timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
-import { json, route, type Call, type Reply, type Route } from "../route.ts";
+import { json, route, type Call, type Route } from "../route.ts";
 import { messageOf } from "./messages.ts";
 
 const address = {
@@ -192,7 +192,11 @@ export function sendingRoutes({ submission, store }: RouteDeps): Route[] {
       sends: "message",
       body: z.custom<Record<string, unknown>>(), // as it came: a copy by zod would lose a `__proto__` without a word
       async handle(call) {
-        return answered(await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency));
+        const accepted = await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency);
+        const headers: Record<string, string> = accepted.replayed ? { "idempotency-replayed": "true" } : {};
+        const id = accepted.id ?? (JSON.parse(accepted.body) as { id?: string }).id;
+        if (id !== undefined) headers["location"] = `/v1/messages/${id}`;
+        return { status: accepted.status, headers, body: accepted.body };
       },
     }),
     route({
@@ -254,19 +258,11 @@ export function sendingRoutes({ submission, store }: RouteDeps): Route[] {
       async handle(call) {
         const first = await messageOf(store, call);
         const { to = null } = call.body;
-        return answered(
-          await submission.resend(senderOf(call), first, to, arrivalOf(call), call.idempotency),
-        );
+        const made = await submission.resend(senderOf(call), first, to, arrivalOf(call));
+        return json(202, made, { location: `/v1/messages/${made.id}` });
       },
     }),
   ];
-}
-
-function answered(accepted: Acceptance): Reply {
-  const headers: Record<string, string> = accepted.replayed ? { "idempotency-replayed": "true" } : {};
-  const id = accepted.id ?? (JSON.parse(accepted.body) as { id?: string }).id;
-  if (id !== undefined) headers["location"] = `/v1/messages/${id}`;
-  return { status: accepted.status, headers, body: accepted.body };
 }
 
 function senderOf({ account, principal }: Call<unknown, unknown>): Sender {
