@@ -79,7 +79,7 @@ export function register(suppressions: Command, cli: Cli): void {
     addTimes(addFilters(suppressions.command("count").description("count the suppressions, by reason"))),
     "suppressions count --since 7d",
   ).action(async (flags: FilterFlags) => {
-    const answer = await cli.client.call("GET", "/v1/suppressions/count", {
+    const answer = await cli.client.call("GET", "/v1/suppression_count", {
       query: queryWithTimes(cli, flags),
     });
     if (cli.out.json) return cli.out.body(answer.text);

@@ -188,7 +188,7 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
       scopes: ["admin"],
       listeners: "admin",
       method: "GET",
-      path: "/v1/suppressions/count",
+      path: "/v1/suppression_count",
       lastModifiedFrom: ["suppressions"],
       summary: "Count suppressions, by reason",
       answers: { 200: suppressionCountSchema },
