@@ -35,6 +35,7 @@ test("what is not run says why, and is no more than this", () => {
     "README.md: it installs a program on this machine",
     "docs/backup.md: it needs a stopped service",
     "docs/backup.md: it needs a restored service",
+    "docs/events.md: the files are of a request that came in",
     "docs/install.md: it installs a program on this machine",
     "docs/install.md: it installs a program on this machine",
     "docs/install.md: it writes into the shell's own directory",
