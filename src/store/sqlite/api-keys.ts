@@ -122,7 +122,8 @@ export const apiKeys = noun({
     async createApiKey({ hash, ...key }) {
       return { ...key, key: await write.createApiKey(key, [hash]), lastUsedAt: null, revokedAt: null };
     },
-    apiKeyByHash: async (hash) => rows.get(`api key ${Buffer.from(hash).toString("latin1")}`, () => lookups.apiKeyByHash(hash)),
+    apiKeyByHash: async (hash) =>
+      rows.get(`api key ${Buffer.from(hash).toString("latin1")}`, () => lookups.apiKeyByHash(hash)),
     apiKey: async (accountKey, id) => lookups.apiKey(accountKey, id),
     listApiKeys: async (accountKey, page) =>
       pageByCreation("k", lookups.apiKeys(accountKey, createdAfter("k", page), page.limit + 1), page.limit),
