@@ -79,6 +79,7 @@ interface Session<Mark> {
   savepoint: Statement;
   releaseSavepoint: Statement;
   undoSavepoint: Statement;
+  frameBytes: number;
   walState: Statement<[], { log: number; checkpointed: number }>;
 }
 
@@ -186,6 +187,7 @@ function openSession<Mark>(path: string, prepare: (db: Database) => PreparedWrit
     savepoint: db.prepare("SAVEPOINT call"),
     releaseSavepoint: db.prepare("RELEASE call"),
     undoSavepoint: db.prepare("ROLLBACK TO call"),
+    frameBytes: frameBytes(db),
     walState: db.prepare("PRAGMA wal_checkpoint(NOOP)"),
   };
 }
@@ -274,7 +276,10 @@ function blobsOf(call: Call, bytes: Uint8Array): Buffer[] {
 
 function readWal(session: Session<unknown>): WalState {
   const row = session.walState.get();
-  return { bytes: (row?.log ?? 0) * frameBytes, copiedBytes: (row?.checkpointed ?? 0) * frameBytes };
+  return {
+    bytes: (row?.log ?? 0) * session.frameBytes,
+    copiedBytes: (row?.checkpointed ?? 0) * session.frameBytes,
+  };
 }
 
 /** Codes that say nothing about the call and everything about the disk, the file or the engine. */

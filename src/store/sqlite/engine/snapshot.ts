@@ -63,9 +63,10 @@ export function copyLog(path: string, ended: () => boolean): void {
   try {
     db.pragma("busy_timeout = 0");
     const state = db.prepare<[], { log: number; checkpointed: number }>("PRAGMA wal_checkpoint(NOOP)");
+    const frame = frameBytes(db);
     const leftBytes = (): number => {
       const { log, checkpointed } = state.get() ?? { log: 0, checkpointed: 0 };
-      return (log - checkpointed) * frameBytes;
+      return (log - checkpointed) * frame;
     };
     for (let before = Infinity, left = leftBytes(); left < before && !ended(); left = leftBytes()) {
       db.pragma("wal_checkpoint(PASSIVE)");

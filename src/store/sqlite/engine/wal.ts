@@ -2,13 +2,16 @@
 // never catches up does the writer itself wait for readers and restart it.
 
 /** Of the log: bytes in it, and how many of them the database has already. */
+import type { Database } from "better-sqlite3";
+import { pageBytesOf } from "./pages.ts";
+
 export interface WalState {
   bytes: number;
   copiedBytes: number;
 }
 
-/** A page and its header. */
-export const frameBytes = 4096 + 24;
+/** A page of the log: one of the database behind a header (SQLite's file format §4.1). */
+export const frameBytes = (db: Database): number => pageBytesOf(db) + 24;
 /** Bytes that the database does not have yet, past which they are copied. */
 export const checkpointAtBytes = 16 * 1024 * 1024;
 /** Past this the writer restarts the log, and nothing copies beside it. */
