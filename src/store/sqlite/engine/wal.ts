@@ -2,7 +2,7 @@
 // never catches up does the writer itself wait for readers and restart it.
 
 /** Of the log: bytes in it, and how many of them the database has already. */
-import type { Database } from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
 import { pageBytesOf } from "./pages.ts";
 
 export interface WalState {
@@ -10,8 +10,21 @@ export interface WalState {
   copiedBytes: number;
 }
 
-/** A page of the log: one of the database behind a header (SQLite's file format §4.1). */
-export const frameBytes = (db: Database): number => pageBytesOf(db) + 24;
+/** What stands in front of each page of the log (SQLite's file format §4.1). */
+const frameHeaderBytes = 24;
+
+/** Asks without copying anything. */
+export function createWalState(db: Database): () => WalState {
+  const frameBytes = pageBytesOf(db) + frameHeaderBytes;
+  const state: Statement<[], { log: number; checkpointed: number }> = db.prepare(
+    "PRAGMA wal_checkpoint(NOOP)",
+  );
+  return () => {
+    const { log, checkpointed } = state.get() ?? { log: 0, checkpointed: 0 };
+    return { bytes: log * frameBytes, copiedBytes: checkpointed * frameBytes };
+  };
+}
+
 /** Bytes that the database does not have yet, past which they are copied. */
 export const checkpointAtBytes = 16 * 1024 * 1024;
 /** Past this the writer restarts the log, and nothing copies beside it. */
