@@ -75,9 +75,11 @@ async function post(
 ): Promise<{ status: number; answer: string }> {
   const { request } = url.protocol === "http:" ? await import("node:http") : await import("node:https");
   const sent = request(url, { method: "POST", headers, agent: false });
-  const deadline = cli.io.clock.after(timeoutMs, () =>
-    sent.destroy(new Error(`no answer within ${timeoutMs / 1000} seconds`)),
-  );
+  let late: Error | null = null;
+  const deadline = cli.io.clock.after(timeoutMs, () => {
+    late = new Error(`no answer within ${timeoutMs / 1000} seconds`);
+    sent.destroy(late);
+  });
   try {
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.on("response", resolve);
@@ -85,6 +87,8 @@ async function post(
       sent.end(body);
     });
     return { status: answer.statusCode ?? 0, answer: await beginning(answer) };
+  } catch (error) {
+    throw late ?? error; // an answer that has begun ends with a fault of its own
   } finally {
     deadline.cancel();
     sent.destroy();

@@ -45,6 +45,8 @@ const local: Record<string, number> = {
 const judged: Record<string, number> = { "webhooks test": 1, "events tail": 6, "domains verify": 7 };
 /** They ask until something changes, and the samples never do. */
 const endless = ["webhooks listen", "backup"];
+/** They print a file as it is, under --json too. */
+const files = ["messages raw", "inbox raw", "suppressions export"];
 /** They show what the API's description leaves open. */
 const undescribed = ["status", "smtp-credentials snippet"];
 /** What a command asks for beside its required arguments and options. */
@@ -322,6 +324,9 @@ describe.each(named)("svc %s", (line, entry) => {
       const json = await ran(["--json", ...completeLine(entry)], { socket });
       expect(json.code).toBe(code);
       expectNoBug(json);
+      if (!files.includes(line))
+        for (const row of json.out.split("\n").filter((text) => text !== ""))
+          expect(typeof JSON.parse(row)).toBe("object");
     },
   );
 });

@@ -162,6 +162,29 @@ test("an answer that is not 2xx and a program that does not run are shown, and t
   expect(headers["webhook-signature"]).toBe(`v1,${digest}`);
 });
 
+test("a program that never ends its answer is given ten seconds, and the events go on", async () => {
+  const got: string[] = [];
+  const server = createServer((request, response) => {
+    got.push(String(request.headers["x-svc-event-id"]));
+    response.writeHead(200).write("and so on");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const daemon = await streaming(stream("evt_1", "evt_2"));
+  const { world, interrupt } = interruptible(daemon);
+  const { port } = server.address() as AddressInfo;
+  const running = svc(listen(`http://127.0.0.1:${port}/`), world);
+  await daemon.over();
+  interrupt();
+  expect(got).toEqual(["evt_1", "evt_2"]);
+  expect((await running).out).toMatch(
+    /evt_1 {2}no answer: no answer within 10 seconds\n.*evt_2 {2}no answer/,
+  );
+});
+
 test("nothing is forwarded to what is no address, for an unknown format, or without a daemon", async () => {
   const { socket, seen } = await fakeDaemon({ "GET /v1/events": page([]) });
   for (const url of ["localhost:3000", "ftp://x.example", "http://user:word@x.example/", "nonsense"]) {

@@ -17,10 +17,12 @@ export function registerTracking(domains: Command, cli: Cli): void {
   const tracking = domains.command("tracking").description("tracking of opens and clicks: show, set, off");
   tracking.helpCommand(false);
   const at = (name: string): string => `/v1/domains/${segment(name)}`;
-  tracking
-    .command("show <domain>")
-    .description("show whether and how the messages of a domain are tracked")
-    .action(async (name: string) => show(cli, await cli.client.call("GET", at(name))));
+  withExample(
+    tracking
+      .command("show <domain>")
+      .description("show whether and how the messages of a domain are tracked"),
+    "domains tracking show acme.example",
+  ).action(async (name: string) => show(cli, await cli.client.call("GET", at(name))));
   withExample(
     tracking
       .command("set <domain>")
@@ -44,12 +46,14 @@ export function registerTracking(domains: Command, cli: Cli): void {
     if (flags.host !== undefined && flags.host !== "none")
       cli.out.next(`Publish the record, then: ${cli.program} domains verify ${name}`);
   });
-  tracking
-    .command("off <domain>")
-    .description("track no new messages of a domain; links of sent mail go on working")
-    .action(async (name: string) =>
-      show(cli, await cli.client.call("PATCH", at(name), { body: { tracking: { enabled: false } } })),
-    );
+  withExample(
+    tracking
+      .command("off <domain>")
+      .description("track no new messages of a domain; links of sent mail go on working"),
+    "domains tracking off acme.example",
+  ).action(async (name: string) =>
+    show(cli, await cli.client.call("PATCH", at(name), { body: { tracking: { enabled: false } } })),
+  );
 }
 
 function show(cli: Cli, { json, text }: Answer): void {

@@ -29,6 +29,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "remove",
     about: "remove an address from the suppression list",
+    example: "suppressions remove someone@example.net",
     route: "DELETE /v1/suppressions/{email}",
     show: (cli, _answer, email) => cli.out.note(`${email} may be sent to again`),
   },

@@ -28,6 +28,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "create",
     about: "add an endpoint",
+    example: "webhooks create https://shop.example/hooks --events message.bounced > hook.secret",
     route: "POST /v1/webhooks",
     takes: ["url"],
     flags: [
@@ -60,6 +61,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "update",
     about: "change an endpoint",
+    example: "webhooks update whk_… --events '*' --format both",
     route: "PATCH /v1/webhooks/{id}",
     flags: [
       { flag: "--url <url>", about: "URL to post events to", member: "url" },
@@ -76,6 +78,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "pause",
     about: "stop sending to an endpoint; events wait until it is resumed",
+    example: "webhooks pause whk_…",
     route: "PATCH /v1/webhooks/{id}",
     body: { active: false },
     show: showFields,
