@@ -2,7 +2,7 @@
 // refuses, and the output of one that answers. The commands are those that the program registers, and the answers are made
 // of the API's own description, so that a new command and a new field are covered by themselves.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Argument, Command, Option } from "commander";
@@ -70,12 +70,16 @@ const asked: Record<string, string[]> = {
 let folder = "";
 let socket = "";
 let refusing = "";
+let closed = "";
 const servers: (() => void)[] = [];
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "svc-every-command-"));
   writeFileSync(join(folder, "file"), "email,reason\na@x.example,manual\n");
   socket = await listen(join(folder, "admin.sock"), answer);
+  closed = await listen(join(folder, "closed.sock"), refuse);
+  chmodSync(closed, 0);
+  chmodSync(folder, 0o755);
   refusing = await listen(join(folder, "refusing.sock"), refuse);
 });
 afterAll(() => {
@@ -193,6 +197,17 @@ function ran(args: string[], world: World = {}): Promise<Ran> {
   });
 }
 
+/** As a user who may not open the socket: root may open every one. */
+async function asNobody<T>(act: () => Promise<T>): Promise<T> {
+  const root = process.geteuid?.() === 0;
+  if (root) process.seteuid?.(65_534);
+  try {
+    return await act();
+  } finally {
+    if (root) process.seteuid?.(0);
+  }
+}
+
 /** What no command may ever print. */
 function expectNoBug({ out, err }: Ran): void {
   expect(err).not.toContain("a bug");
@@ -294,6 +309,17 @@ describe.each(named)("svc %s", (line, entry) => {
     }
     expectNoBug(alone);
   });
+
+  test.runIf(local[line] === undefined)(
+    "a socket that may not be opened is exit 4, with what to do",
+    async () => {
+      const shut = await asNobody(() => ran(completeLine(entry), { socket: closed }));
+      expect(shut).toMatchObject({ code: 4, out: "" });
+      expect(shut.err).toContain(`no permission to open the admin socket ${closed}`);
+      expect(shut.err).toContain("sudo");
+      expectNoBug(shut);
+    },
+  );
 
   test.runIf(local[line] === undefined)(
     "a refusal is exit 4, on stderr alone, as JSON under --json",
