@@ -1,12 +1,13 @@
 // A message that is sent again, in the whole program: what of it is new, what stays, and what stands against it.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bearer, eventually, sound, startAsking, type Answer, type Asking } from "../specification/asking.ts";
+import { connectSmtp } from "../support/smtp-client.ts";
 import { TravelClock } from "../support/travel-clock.ts";
 
 const clock = new TravelClock();
 let api: Asking;
 beforeAll(async () => {
-  api = await startAsking({ clock, config: { retention: { content: "1h" } } });
+  api = await startAsking({ clock, tls: true, config: { retention: { content: "1h" } } });
 });
 afterAll(() => api.stop());
 
@@ -125,7 +126,11 @@ test("the audit log has who sent it again", async () => {
   const first = await sent();
   await resend(first);
   const audit = JSON.parse((await admin("GET", `/v1/audit?action=messages.resend&target=${first}`)).text);
-  expect(audit.data[0]).toMatchObject({ actor: { kind: "operator", name: "ann" }, action: "messages.resend", target: first });
+  expect(audit.data[0]).toMatchObject({
+    actor: { kind: "operator", name: "ann" },
+    action: "messages.resend",
+    target: first,
+  });
 });
 
 test("large content is streamed again, byte for byte", async () => {
@@ -134,6 +139,46 @@ test("large content is streamed again, byte for byte", async () => {
   const made = JSON.parse((await resend(first)).text);
   const [before, after] = [await source(first), await source(made.id)];
   expect(after.slice(after.indexOf("\r\n\r\n")) === before.slice(before.indexOf("\r\n\r\n"))).toBe(true);
+});
+
+test("a mail that came by SMTP keeps its fields, other hops and options, in a new message by the API", async () => {
+  const login = await api.program.admin("POST", "/v1/smtp_credentials", { name: "shop", test: true });
+  const client = await connectSmtp({ port: api.program.mailPorts("smtps")[0] ?? 0, tls: true });
+  await client.answer();
+  await client.command("EHLO client.test");
+  const plain = Buffer.from(`\0${login.username}\0${login.password}`).toString("base64");
+  expect((await client.command(`AUTH PLAIN ${plain}`)).code).toBe(235);
+  const mail = [
+    "Received: from shop.example by relay.shop.example; Fri, 27 Nov 2026 09:00:00 +0000",
+    "From: Shop <a@ok.test>",
+    "To: Ann <delivered@simulator.svc>",
+    "Subject: Your order",
+    "Message-ID: <own-1@ok.test>",
+    "Date: Fri, 27 Nov 2026 09:00:00 +0000",
+    "X-Own:  as\tit was",
+    "X-Svc-Tags: orders, shop",
+    "X-Svc-Unsubscribe: true",
+    "",
+    "Hello.",
+    "",
+  ].join("\r\n");
+  const { text } = await client.submit("bounce@elsewhere.test", ["delivered@simulator.svc"], `${mail}.\r\n`);
+  client.end();
+  const first = /msg_[0-9a-z]{26}/.exec(text)?.[0] ?? text;
+  const made = JSON.parse((await resend(first)).text);
+  expect(await record(made.id)).toMatchObject({
+    resend_of: first,
+    source: "api",
+    tags: ["orders", "shop"],
+    from_name: "Shop",
+  });
+  expect(made.message_id_header).not.toBe("<own-1@ok.test>");
+  const after = await source(made.id);
+  expect(after).toContain("\r\nX-Own:  as\tit was\r\n");
+  expect(after).not.toContain("own-1@ok.test");
+  expect(fieldOf(after, "Received")).toHaveLength(2);
+  expect(fieldOf(after, "Received")[1]).toContain("relay.shop.example");
+  expect(after.endsWith("\r\n\r\nHello.\r\n")).toBe(true);
 });
 
 test("what is not there is 404, and a message whose content is gone 409", async () => {
