@@ -68,7 +68,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "messages",
         alias: "message",
-        about: "list, show, trace, raw, cancel",
+        about: "list, show, trace, raw, cancel, resend",
         load: () => import("./commands/messages.ts"),
       },
       {
@@ -100,7 +100,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       },
       {
         name: "inbox",
-        about: "local inbox of test mail: list, show, raw, clear",
+        about: "local inbox of test mail: list, show, open, raw, clear",
         load: () => import("./commands/inbox.ts"),
       },
     ],
@@ -111,7 +111,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "domains",
         alias: "domain",
-        about: "sender domains: add, records, verify, list, show, delete",
+        about: "sender domains: add, records, verify, DKIM keys, tracking, suspend, delete",
         load: () => import("./commands/domains.ts"),
       },
       {
@@ -140,7 +140,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "suppressions",
         alias: "suppression",
-        about: "suppression list: add, remove, show, list, export",
+        about: "suppression list: add, remove, show, list, count, import, export",
         load: () => import("./commands/suppressions.ts"),
       },
       {
@@ -157,7 +157,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "webhooks",
         alias: "webhook",
-        about: "endpoints: create, list, show, update, delete, pause, resume, test",
+        about: "endpoints: create, list, pause, rotate, test, listen, verify, deliveries, replay, …",
         load: () => import("./commands/webhooks.ts"),
       },
     ],
@@ -238,7 +238,7 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     .option("--as <name>", "your name for the audit log (SVC_OPERATOR)")
     .exitOverride()
     .helpCommand(false)
-    .configureHelp({ showGlobalOptions: true, helpWidth: io.stdout.columns })
+    .configureHelp({ showGlobalOptions: true, helpWidth: io.stdout.columns, minWidthToWrap: 20 })
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),

@@ -189,6 +189,7 @@ function lists(): void {
   reader.listAudit({ filter: {}, page: { limit: 10, after: [1, 1] } });
   const filter = { reason: "manual", domain: "d", emailPrefix: "p" } as const;
   reader.listSuppressions({ accountKey: 1, filter, page: { limit: 10, after: ["a"] }, now: 1 });
+  reader.countSuppressions({ accountKey: 1, filter, after: "a", now: 1 });
 }
 
 /** Every look-up of the loop. */

@@ -279,8 +279,19 @@ INSERT INTO tracking_names (account_key, name)
 DROP INDEX domains_tracking;
 `;
 
+// Which message another one sends again.
+const resentMessages = `
+ALTER TABLE messages ADD COLUMN resend_of TEXT;
+`;
+
 /** Step n brings the schema from version n to n + 1. Never edited once released; only added to. */
-export const migrations: readonly string[] = [first, tracking, trackedMessages, trackingNames];
+export const migrations: readonly string[] = [
+  first,
+  tracking,
+  trackedMessages,
+  trackingNames,
+  resentMessages,
+];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */
 export function migrate(db: Database, path: string, steps: readonly string[] = migrations): void {
