@@ -11,7 +11,7 @@ import type { Job, QueuedMessage } from "../../model/queued-recipient.ts";
 import { trackingOf } from "../../model/tracking.ts";
 import { everyone } from "../changes.ts";
 import type { QueueStore } from "../interface/queue.ts";
-import { overBoots } from "./boots.ts";
+import { leaseOver } from "./boots.ts";
 import { holderOf } from "./held-mail.ts";
 import { noun, none } from "./noun.ts";
 import { createQueueViews } from "./queue-views.ts";
@@ -109,7 +109,7 @@ export function createQueueWrites(db: Database) {
   const mint = createIdMint();
   // A lease is written with its attempt's number, and `updated_at` is when.
   const lost: Statement<[{ owner: string; now: number }], { key: number }> = db.prepare(
-    `SELECT key FROM recipients INDEXED BY recipients_leased WHERE lease_owner IN (${overBoots})`,
+    `SELECT key FROM recipients INDEXED BY recipients_leased WHERE ${leaseOver}`,
   );
   const interrupted = db.prepare(
     `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, ambiguous, decided_by, outcome, smtp_response, next_attempt_at)

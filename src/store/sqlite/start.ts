@@ -15,7 +15,7 @@ export function prepareAtStart(db: Database, deps: { now: number; mint: IdMint; 
   db.exec("BEGIN IMMEDIATE");
   try {
     makeFirstAccounts(db, deps.mint, now);
-    endFormerBoots(db, now);
+    endFormerBoots(db);
     dropDeliveriesOfDeleted(db);
     dropSuppressionsOfDeleted(db);
     db.exec("COMMIT");

@@ -7,7 +7,7 @@ import { webhookFacts } from "../../model/facts.ts";
 import type { DeliveryResult, DueDelivery, LeasedDelivery } from "../../model/webhook-delivery.ts";
 import type { Tally } from "../batch-counters.ts";
 import { discardPiece, inPieces } from "../pieces.ts";
-import { overBoots } from "./boots.ts";
+import { leaseOver } from "./boots.ts";
 import type { Remote } from "./remote.ts";
 
 /** Attempts that one transaction deletes at most: they may have 4 KB each. */
@@ -69,14 +69,14 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
      WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND lease_owner = @owner`,
   );
   // What the end of the program cut off is made again, the last attempt too.
-  const over = `FROM deliveries INDEXED BY deliveries_leased WHERE lease_owner IN (${overBoots})`;
+  const over = `FROM deliveries INDEXED BY deliveries_leased WHERE ${leaseOver}`;
   const interrupted = db.prepare(
     `INSERT OR IGNORE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, error, duration_ms, next_attempt_at)
      SELECT endpoint_key, event_seq, coalesce(last_attempt_at, @now), attempts, 'failed', @error, 0, @now ${over}`,
   );
   const takeBack = db.prepare(
     `UPDATE deliveries INDEXED BY deliveries_leased SET attempts = min(attempts, ${lastAttempt - 1}), due_at = @now, lease_owner = NULL
-     WHERE lease_owner IN (${overBoots})`,
+     WHERE ${leaseOver}`,
   );
   const dropAttempts = db.prepare(
     `DELETE FROM delivery_attempts WHERE endpoint_key = @key AND (event_seq, attempted_at, attempt) IN

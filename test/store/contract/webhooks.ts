@@ -136,7 +136,6 @@ export function webhookContract(open: OpenStore): void {
       const event = await record();
       const [first] = (await claimAll(endpoint.key)).deliveries;
       if (!first) throw new Error("nothing claimed");
-      await beginBoot(store, owner);
       await store.endBoot(owner, at);
       await beginBoot(store, "boot-next");
       expect(await store.takeBackDeliveries("boot-next", at)).toBe(1);
