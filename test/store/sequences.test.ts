@@ -38,6 +38,17 @@ test("a number of a transaction that was rolled back is left out, also after the
   expect(createSequences(db).next("messages")).toBe(3);
 });
 
+test("the numbers of a dry run are given again, and those before it are kept", () => {
+  const sequences = createSequences(db);
+  sequences.next("messages");
+  const mark = sequences.mark();
+  expect([sequences.next("messages"), sequences.next("endpoints")]).toEqual([2, 1]);
+  sequences.undo(mark);
+  sequences.flush();
+  expect(createSequences(db).next("messages")).toBe(2);
+  expect([sequences.next("messages"), sequences.next("endpoints")]).toEqual([2, 1]);
+});
+
 test("a transaction that gave no number writes nothing", () => {
   const sequences = createSequences(db);
   sequences.next("events");

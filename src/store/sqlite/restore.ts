@@ -150,7 +150,6 @@ function raiseNumbers(db: Database, gap: number): void {
     "INSERT INTO sequences (name, last) VALUES (@name, @gap) ON CONFLICT (name) DO UPDATE SET last = last + @gap",
   );
   for (const name of sequenceNames) raise.run({ name, gap });
-  db.prepare("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'audit'").run(gap);
 }
 
 function heldOf(db: Database): HeldOf[] {
