@@ -8,7 +8,7 @@ import { queueGroupings, queueParts, type QueueFilter } from "../../src/model/qu
 import { patternNames } from "../../src/model/patterns.ts";
 import { packMessage } from "../../src/store/message-packing.ts";
 import { createAuditWrites } from "../../src/store/sqlite/audit.ts";
-import type { Spool } from "../../src/store/spool.ts";
+import type { Spool } from "../../src/store/sqlite/spool.ts";
 import { createLastPassed } from "../../src/store/sqlite/last-change.ts";
 import { migrate } from "../../src/store/sqlite/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";

@@ -4,7 +4,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { IdMint } from "../../ids.ts";
 import { defaultAccount, operationsAccount } from "../../model/account.ts";
-import type { Spool } from "../spool.ts";
+import type { Spool } from "./spool.ts";
 import { endFormerBoots } from "./boots.ts";
 
 const firstAccounts = [defaultAccount, operationsAccount];
