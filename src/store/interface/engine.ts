@@ -4,7 +4,7 @@ import type { LastChange, Resource } from "../../model/last-change.ts";
 /** What a commit brought; listeners are called right after it, on the loop. */
 export interface Commit {
   events: boolean;
-  /** What it counted of mail that is no test, a sum for each counter in their order (model/counters.ts); null: nothing. */
+  /** What it counted, test mail left out, a sum for each counter in their order (model/counters.ts); null: nothing. */
   counted: readonly number[] | null;
 }
 
