@@ -13,7 +13,7 @@ import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "../pieces.ts";
 import { endpoints as table } from "./schema/events.ts";
 import type { Sequences } from "./sequences.ts";
-import { createDeliveryWrites } from "./webhook-deliveries.ts";
+import { createDeliveryTakeBack, createDeliveryWrites } from "./webhook-deliveries.ts";
 import { createDeliveryLists } from "./webhook-delivery-lists.ts";
 import { createReplay, type ReplayedPiece, type ReplayPiece } from "./webhook-replay.ts";
 
@@ -156,6 +156,7 @@ export const webhooks = noun({
   commands: (db: Database, { tally, sequences }: Writing) => ({
     ...createEndpointWrites(db, sequences),
     ...createDeliveryWrites(db, tally),
+    ...createDeliveryTakeBack(db),
     ...createReplay(db),
   }),
   touches: {
