@@ -14,6 +14,7 @@ import { discardPiece, inPieces } from "../pieces.ts";
 import { endpoints as table } from "./schema/events.ts";
 import type { Sequences } from "./sequences.ts";
 import { createDeliveryTakeBack, createDeliveryWrites } from "./webhook-deliveries.ts";
+import { createFanOutLookups, createFanOutWrites } from "./webhook-fan-out.ts";
 import { createDeliveryLists } from "./webhook-delivery-lists.ts";
 import { createReplay, type ReplayedPiece, type ReplayPiece } from "./webhook-replay.ts";
 
@@ -138,6 +139,7 @@ function createEndpointLookups(client: Database) {
   );
 
   return {
+    ...createFanOutLookups(client),
     endpointByKey: (key: number) => endpointByKey.get({ key }) ?? null,
     endpoint: (accountKey: number, id: string) => endpointById.get({ accountKey, id }) ?? null,
     endpoints: (accountKey: number) => endpointsOf.all({ accountKey }),
@@ -158,6 +160,7 @@ export const webhooks = noun({
     ...createDeliveryWrites(db, tally),
     ...createDeliveryTakeBack(db),
     ...createReplay(db),
+    ...createFanOutWrites(db, tally),
   }),
   touches: {
     createEndpoint: (touch, { accountKey, updatedAt }) => touch(accountKey, "webhooks", updatedAt),
@@ -174,6 +177,7 @@ export const webhooks = noun({
       for (const { accountKey } of deliveries) touch(accountKey, "events");
     },
     takeBackDeliveries: (touch) => touch(everyone, "events"),
+    fanOut: (touch, { accountKey }) => touch(accountKey, "events"),
     dropAttempts: nothing,
     dropDeliveries: nothing, // they went from sight with their endpoint
     discardBacklog: (touch, { accountKey }) => touch(accountKey, "events"),
@@ -203,7 +207,13 @@ export const webhooks = noun({
       const endpoint = lookups.endpoint(accountKey, id);
       if (!endpoint) return null;
       const { key } = endpoint;
-      if (discardBacklog) await inPieces(() => ahead.discardBacklog({ accountKey, key }));
+      if (discardBacklog) {
+        // What is still to be queued for it is a part of it.
+        const last = lookups.lastToFanOut(accountKey);
+        for (let seq: number | null = 0; seq !== null && seq < last;)
+          seq = await ahead.fanOut({ accountKey });
+        await inPieces(() => ahead.discardBacklog({ accountKey, key }));
+      }
       return write.updateEndpoint({ accountKey, key, change, discardBacklog });
     },
     async rotateSecret(accountKey, id, rotation) {
@@ -229,6 +239,8 @@ export const webhooks = noun({
       await after(() => dropDeliveries(key));
       return true;
     },
+    accountsToFanOut: async () => lookups.accountsToFanOut(),
+    fanOut: (accountKey) => write.fanOut({ accountKey }),
     endpointsDue: async () => lookups.endpointsDue(),
     claimDeliveries: (claim) => write.claimDeliveries(claim),
     settleDeliveries: (results) => write.settleDeliveries(results),
