@@ -21,7 +21,7 @@ export function createAuditWrites(db: Database, sequences: Sequences): AuditWrit
   const insert = db.prepare(
     `INSERT INTO audit (seq, at, account_key, actor_kind, actor, source_ip, request_id, action, target, times, detail)
      VALUES (@seq, @at, @accountKey, @actorKind, @actor, @sourceIp, @requestId, @action, @target, @times, @detail)
-     ON CONFLICT DO NOTHING`,
+     ON CONFLICT (actor, source_ip, at / 86400000) WHERE action IN ('keys.used', 'smtp_credentials.used') DO NOTHING`,
   );
   const remove = db.prepare(
     "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? ORDER BY at LIMIT ?)",
