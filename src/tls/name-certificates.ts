@@ -10,7 +10,7 @@ import { readCertificateFiles, type CertificatePair } from "./files.ts";
 import { keepPair } from "./self-signed.ts";
 
 export interface NameCertificates {
-  /** Null: the name is no tracking name, or its certificate cannot be used. Never rejects. `name`: in lower case. */
+  /** Null: the name is not a tracking name, or its certificate cannot be used. Never rejects. `name`: in lower case. */
   contextOf(name: string): Promise<SecureContext | null>;
   /** Reads each again when it is next asked for. */
   forget(): void;

@@ -8,6 +8,7 @@ import type { MessageRecord, MessageSource } from "../../model/message.ts";
 import type { RecipientRecord } from "../../model/recipient.ts";
 import { trackingOf } from "../../model/tracking.ts";
 import type { TlsSummary } from "../../model/tls.ts";
+import { contentRefOf } from "../claimed.ts";
 import { isHeld, isLeased } from "./held-mail.ts";
 
 /** SQL for the state that shows; `@now` is bound by the statement. */
@@ -83,18 +84,6 @@ export function createMessageRows(db: Database) {
       return row ? recordOf(row, now) : null;
     },
   };
-}
-
-export function contentRefOf(row: {
-  key: number;
-  sizeBytes: number;
-  contentKind: ContentRef["kind"] | null;
-  contentName: string | null;
-}): ContentRef | null {
-  if (row.contentKind === "inline") return { kind: "inline", id: row.key, sizeBytes: row.sizeBytes };
-  if (row.contentKind === "spool" && row.contentName !== null)
-    return { kind: "spool", name: row.contentName, sizeBytes: row.sizeBytes };
-  return null;
 }
 
 function tlsOf(text: string | null): TlsSummary | null {

@@ -7,17 +7,21 @@ import { seenTrackingName, type SenderDomain } from "../../model/domain.ts";
 export const mostTrackingNames = 10_000;
 
 export function createTrackingNameWrite(db: Database): (domain: SenderDomain) => void {
-  // A new key each time: keys are in the order in which names were last seen, whatever the clock does.
-  const note = db.prepare("INSERT OR REPLACE INTO tracking_names (account_key, name) VALUES (?, ?)");
+  const note = db.prepare(
+    `INSERT INTO tracking_names (name, account_key, seen)
+     VALUES (@name, @accountKey, (SELECT coalesce(max(seen), 0) + 1 FROM tracking_names WHERE account_key = @accountKey))
+     ON CONFLICT (name, account_key) DO UPDATE SET seen = excluded.seen`,
+  );
   const trim = db.prepare(
-    `DELETE FROM tracking_names WHERE key IN
-       (SELECT key FROM tracking_names WHERE account_key = ? ORDER BY key DESC LIMIT -1 OFFSET ${mostTrackingNames})`,
+    `DELETE FROM tracking_names WHERE account_key = @accountKey AND seen <=
+       (SELECT seen FROM tracking_names WHERE account_key = @accountKey ORDER BY seen DESC LIMIT 1 OFFSET ${mostTrackingNames})`,
   );
   return (domain) => {
     const name = domain.verifiedAt === null ? null : seenTrackingName(domain);
     if (name === null) return;
-    note.run(domain.accountKey, name);
-    trim.run(domain.accountKey);
+    const { accountKey } = domain;
+    note.run({ accountKey, name });
+    trim.run({ accountKey });
   };
 }
 
