@@ -111,7 +111,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "domains",
         alias: "domain",
-        about: "sender domains: add, records, verify, list, show, delete",
+        about: "sender domains: add, records, publish, verify, list, show, delete",
         load: () => import("./commands/domains.ts"),
       },
       {

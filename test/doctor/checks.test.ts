@@ -91,7 +91,7 @@ const failing: [
     "is vps1.hoster.example, not mail.acme.example",
     "reverse name (PTR)",
   ],
-  ["port-25", "it is closed", { dial: dialled("silent") }, "fail", "no connection to port 25", "smart host"],
+  ["port-25", "it is closed", { dial: dialled("silent") }, "fail", "no connection to port 25", "svc config set outbound.smart_host.host HOST outbound.smart_host.user"],
   [
     "port-25",
     "the smart host is away",

@@ -128,6 +128,31 @@ describe.skipIf(missing !== null)("a disk", () => {
     await judge();
   });
 
+  test("that is full while exactly 100 mails wait: others are refused, and with room again the 100 arrive, once, without a restart", async () => {
+    await begin();
+    const { pid } = world.svc.process;
+    const receiver = world.receiver("one.test");
+    receiver.options = { ...receiver.options, onRcpt: () => "451 4.3.0 not yet" };
+    for (let i = 0; i < 80; i++) expect((await send(i % 8 === 0 ? middling : "one line")).status).toBe(202);
+    for (let i = 0; i < 20; i++) expect(await submit("one line")).toMatch(/^250 2\.0\.0 queued/);
+    expect(ledger.acknowledged).toBe(100);
+    disk.fill();
+    expect((await send(middling)).status).toBe(503);
+    for (let i = 0; i < 10; i++) {
+      expect((await send("one line")).status).toBe(503);
+      expect(await submit("one line")).toMatch(/^452 4\.3\.1 /);
+    }
+    const status = (await world.svc.admin("GET", "/v1/status")).json;
+    const { scheduled, queued, deferred, sending, oldest_due_at: oldest } = status.queue;
+    expect([status.ready, scheduled + queued + deferred + sending]).toEqual([false, 100]);
+    expect(oldest).not.toBeNull();
+    receiver.options = { ...receiver.options, onRcpt: () => undefined };
+    disk.free();
+    await ledger.settle(mails);
+    expect([ledger.acknowledged, mails().length, world.svc.process.pid]).toEqual([100, 100, pid]);
+    await judge();
+  });
+
   test("that a backup would fill: it ends with the reason, leaves nothing, and mail goes on", async () => {
     await begin();
     const other = mountSmallDisk(4);

@@ -33,6 +33,10 @@ async function addressesOf(world: World, name: string): Promise<DnsAnswer<string
   return Promise.all([world.resolver.a(name), world.resolver.aaaa(name)]);
 }
 
+const passwordFile = "/etc/svc/smart-host.password";
+/** One command, since the options are checked together. */
+const setSmartHost = `svc config set outbound.smart_host.host HOST outbound.smart_host.user USER outbound.smart_host.password_file ${passwordFile}`;
+
 export const nameChecks: readonly Check[] = [
   {
     id: "host-name",
@@ -156,7 +160,7 @@ export const nameChecks: readonly Check[] = [
         return fail(
           `no connection to port ${outbound.port} of Gmail, Outlook or Yahoo from ${listed(closed)}`,
           "no mail leaves: many hosting providers block port 25 until they are asked",
-          "ask the provider to open port 25, or send through a smart host: outbound.smart_host",
+          `ask the provider to open port 25, or send through a smart host: write its password into ${passwordFile}, run ${setSmartHost}, and start the service again`,
         );
       return ok(`Gmail, Outlook or Yahoo answer on port ${outbound.port}`);
     },
