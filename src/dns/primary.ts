@@ -1,7 +1,7 @@
 // The primary server of a zone: what stands in it, and dynamic updates of it (RFC 2136), signed with a TSIG key. Over TCP
-// alone, a connection an exchange: no reply is forged from elsewhere or cut short. A reply to an update counts only with
-// its signature. One to a question may have none, since Knot signs no answer to an ordinary query: what is read decides
-// which update is tried, and the prerequisites of that say what it rests on, so that a lie makes it fail.
+// alone, a connection an exchange: no reply is cut short. A reply counts only with the key's signature, which BIND and Knot
+// put under answers to questions, too; one without can only be a refusal. What is done rests on what was read: that stands
+// in the prerequisites of the update.
 import { randomInt } from "node:crypto";
 import { connect, isIP } from "node:net";
 import type { Clock } from "../clock.ts";
@@ -92,12 +92,13 @@ export function createPrimary(deps: { address: PrimaryAddress; key: TsigKey; clo
     if (id !== message.readUInt16BE(0) || !isReply || reply.opcode !== opcode || other)
       return failed("sent a reply to another request");
     const signature = verify(exchanged, reply, key, mac, seconds());
-    if (signature.kind === "bad")
-      return failed(`refuses the key ${key.name}, or its reply cannot be trusted: ${signature.why}`, true);
-    if (signature.kind === "none" && (opcode === opcodes.update || question === null))
+    if (signature.kind === "bad") return failed(`sent a reply that cannot be trusted: ${signature.why}`);
+    if (signature.kind === "refused")
+      return failed(`does not take the key ${key.name}: ${signature.why}`, true);
+    if (signature.kind === "none")
       return failed(
-        `sent a reply without a signature, with the code ${codeOf(reply.rcode)}`,
-        reply.rcode === 5,
+        `sent a reply without a signature (${codeOf(reply.rcode)})`,
+        codeOf(reply.rcode) === "REFUSED",
       );
     return { kind: "reply", reply };
   };

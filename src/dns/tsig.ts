@@ -12,7 +12,7 @@ const fudgeSeconds = 300;
 /** Of §3; they stand in the record, not in the header. */
 const faults: Record<number, string> = {
   16: "BADSIG: its secret differs from that of the key file",
-  17: "BADKEY: it does not know the key, or with another algorithm",
+  17: "BADKEY: it does not know the key, or not with this algorithm (Knot: or no acl allows it)",
   18: "BADTIME: its clock and this machine's differ by more than five minutes",
   22: "BADTRUNC: it takes no signature of this length",
 };
@@ -48,6 +48,9 @@ export type Signature =
   | { kind: "good" }
   /** There is none. */
   | { kind: "none" }
+  /** The server does not take ours. */
+  | { kind: "refused"; why: string }
+  /** The reply is not the server's, or not to this request. */
   | { kind: "bad"; why: string };
 
 /** What the signature of a reply is worth. `bytes`: the reply as it came, `requestMac`: of what it answers. */
@@ -67,7 +70,7 @@ export function verify(
   if (read === null) return bad("its signature cannot be read");
   const { mac, originalId, ...variables } = read;
   // Without a MAC where the server does not share the key (§5.3.2); it can only say no by that.
-  if (mac.length === 0 && variables.error !== 0) return bad(faultOf(variables.error));
+  if (mac.length === 0 && variables.error !== 0) return refused(variables.error);
   if (last.name !== key.name.toLowerCase() || last.inner !== key.algorithm)
     return bad("it is signed with another key");
   const message = Buffer.from(bytes.subarray(0, last.start));
@@ -81,7 +84,7 @@ export function verify(
   ]);
   if (mac.length !== expected.length || !timingSafeEqual(mac, expected))
     return bad("its signature does not verify");
-  if (variables.error !== 0) return bad(faultOf(variables.error));
+  if (variables.error !== 0) return refused(variables.error);
   if (Math.abs(seconds - variables.seconds) > Math.min(variables.fudge, fudgeSeconds))
     return bad("its signature is of another time");
   return { kind: "good" };
@@ -131,5 +134,7 @@ function uint48(value: number): Buffer {
   return bytes;
 }
 
-const faultOf = (error: number): string => faults[error] ?? `TSIG error ${error}`;
+const refused = (error: number): Signature => {
+  return { kind: "refused", why: faults[error] ?? `TSIG error ${error}` };
+};
 const bad = (why: string): Signature => ({ kind: "bad", why });

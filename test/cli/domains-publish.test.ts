@@ -4,9 +4,10 @@ import { createServer } from "node:net";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { replyTo, secret, signed, u16, wire } from "../support/tsig.ts";
 import { fakeDaemon, scratch, svc } from "./world.ts";
 
-const secret = Buffer.alloc(32, 7).toString("base64");
+const secretText = secret.toString("base64");
 const record = {
   purpose: "dmarc",
   type: "TXT",
@@ -28,7 +29,7 @@ function keyFile(text: string, mode = 0o600): string {
   return file;
 }
 
-const good = `key "publish" { algorithm hmac-sha256; secret "${secret}"; };\n`;
+const good = `key "publish" { algorithm hmac-sha256; secret "${secretText}"; };\n`;
 
 test("a server and a key file are needed", async () => {
   const noServer = await publish(keyFile(good));
@@ -50,7 +51,7 @@ test("a key file that is missing or has no key is refused, and its secret is not
   expect([gone.code, gone.err]).toEqual([2, expect.stringContaining("the file does not exist")]);
   const md5 = await publish(keyFile(good.replace("sha256", "md5")), "--server", "127.0.0.1");
   expect([md5.code, md5.err]).toEqual([2, expect.stringContaining("found the algorithm hmac-md5")]);
-  expect(md5.err).not.toContain(secret);
+  expect(md5.err).not.toContain(secretText);
 });
 
 test("a server that is away is exit 1 with its address; a key that others can read is remarked on", async () => {
@@ -65,23 +66,20 @@ test("a server that is away is exit 1 with its address; a key that others can re
 });
 
 test("a terminal is asked before anything is changed, and told what would be", async () => {
-  // Answers each question as a primary that has nothing of the zone but its SOA, without a signature.
+  // Answers all as a primary that has nothing of the zone but its SOA.
+  const soa = Buffer.concat([wire("acme.example"), u16(6, 1, 0, 60, 22), Buffer.alloc(22)]);
   const server = createServer((socket) => {
     socket.on("error", () => socket.destroy());
     socket.on("data", (chunk: Buffer) => {
       const request = chunk.subarray(2);
-      const end = request.indexOf(0, 12) + 5;
-      const soa = Buffer.from(
-        "\x04acme\x07example\0\0\x06\0\x01\0\0\0\x3c\0\x16\0\0" + "\0".repeat(20),
-        "latin1",
-      );
-      const reply = Buffer.concat([request.subarray(0, end), soa]);
-      reply.writeUInt16BE(0x8403, 2); // an authoritative NXDOMAIN
-      reply.fill(0, 6, 12);
-      reply.writeUInt16BE(1, 8);
-      const length = Buffer.alloc(2);
-      length.writeUInt16BE(reply.length);
-      socket.write(Buffer.concat([length, reply]));
+      const isUpdate = request.readUInt8(2) >> 3 === 5;
+      const reply = Buffer.concat([
+        replyTo(request, isUpdate ? 0xa800 : 0x8403),
+        isUpdate ? Buffer.alloc(0) : soa,
+      ]);
+      reply.writeUInt16BE(isUpdate ? 0 : 1, 8);
+      const whole = signed(request, reply);
+      socket.write(Buffer.concat([u16(whole.length), whole]));
     });
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -103,7 +101,9 @@ test("a terminal is asked before anything is changed, and told what would be", a
   expect(asked.out).toBe(
     `zone acme.example at 127.0.0.1:${port}\n+ TXT  _dmarc.acme.example  (dmarc: new)\n     v=DMARC1; p=none\n`,
   );
-  // An update's reply needs a signature.
   const told = await svc(["domains", "publish", "acme.example", ...args, "--yes"], { socket });
-  expect([told.code, told.err]).toEqual([1, expect.stringContaining("another request")]);
+  expect([told.code, told.err]).toEqual([
+    1,
+    expect.stringContaining("accepted the update and does not show the TXT record at _dmarc.acme.example"),
+  ]);
 });

@@ -1,87 +1,13 @@
 // A primary server that lies, is silent or is another: what the client believes. The good way is tested with BIND and Knot
-// (test/peers/publish.test.ts); the signatures of replies are made here, on node:crypto alone.
-import { createHmac } from "node:crypto";
+// (test/peers/publish.test.ts).
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createPrimary, parsePrimary, type Primary } from "../../src/dns/primary.ts";
 import { ManualClock } from "../support/clock.ts";
+import { replyTo, secret, signed, u16, wire as name } from "../support/tsig.ts";
 
-const secret = Buffer.from("0123456789abcdef0123456789abcdef");
 const key = { name: "publish", algorithm: "hmac-sha256", secret } as const;
-const name = (text: string): Buffer =>
-  Buffer.concat([
-    ...text.split(".").flatMap((label) => [Buffer.from([label.length]), Buffer.from(label)]),
-    Buffer.alloc(1),
-  ]);
-const u16 = (...values: number[]): Buffer =>
-  Buffer.from(values.flatMap((value) => [value >> 8, value & 0xff]));
-
-interface Signing {
-  /** Seconds from the clock that the request has. */
-  skew?: number;
-  secret?: Buffer;
-  keyName?: string;
-  error?: number;
-  /** Octets of the MAC that are sent. */
-  macLength?: number;
-  originalId?: number;
-}
-
-/** The request without its signature, its MAC and time. */
-function unsigned(request: Buffer): { message: Buffer; mac: Buffer; time: Buffer } {
-  const at = request.lastIndexOf(name("publish"));
-  const data = request.subarray(at + 9 + 10 + name("hmac-sha256").length);
-  const message = Buffer.from(request.subarray(0, at));
-  message.writeUInt16BE(0, 10);
-  return { message, time: data.subarray(0, 6), mac: data.subarray(10, 10 + data.readUInt16BE(8)) };
-}
-
-/** `reply` with a signature as RFC 8945 §5.3 has it. */
-function signed(request: Buffer, reply: Buffer, signing: Signing = {}): Buffer {
-  const { mac: requestMac, time } = unsigned(request);
-  const {
-    skew = 0,
-    error = 0,
-    keyName = "publish",
-    macLength = 32,
-    originalId = reply.readUInt16BE(0),
-  } = signing;
-  const seconds = Buffer.alloc(6);
-  seconds.writeUIntBE(time.readUIntBE(0, 6) + skew, 0, 6);
-  const variables = Buffer.concat([
-    name(keyName),
-    u16(255, 0, 0),
-    name("hmac-sha256"),
-    seconds,
-    u16(300, error, 0),
-  ]);
-  const mac = createHmac("sha256", signing.secret ?? secret)
-    .update(Buffer.concat([u16(requestMac.length), requestMac, reply, variables]))
-    .digest()
-    .subarray(0, macLength);
-  const data = Buffer.concat([
-    name("hmac-sha256"),
-    seconds,
-    u16(300, mac.length),
-    mac,
-    u16(originalId, error, 0),
-  ]);
-  const whole = Buffer.concat([reply, name(keyName), u16(250, 255, 0, 0, data.length), data]);
-  whole.writeUInt16BE(whole.readUInt16BE(10) + 1, 10);
-  return whole;
-}
-
-/** A reply to the request: its header and question, the flags given. */
-function replyTo(request: Buffer, flags: number): Buffer {
-  const { message } = unsigned(request);
-  const zoneEnd = message.indexOf(0, 12) + 5;
-  const reply = Buffer.from(message.subarray(0, zoneEnd));
-  reply.writeUInt16BE(flags, 2);
-  reply.fill(0, 6, 12);
-  return reply;
-}
-
 const done = 0xa800; // QR, UPDATE, NOERROR
 const framed = (message: Buffer): Buffer => Buffer.concat([u16(message.length), message]);
 
@@ -184,6 +110,11 @@ test("a server that is not the primary is no source of what stands in the zone",
   expect(await notOurs.primary.records("x.acme.test", 16)).toMatchObject({
     kind: "failed",
     why: expect.stringContaining("is not the primary server of x.acme.test"),
+  });
+  const unsigned = await against((request) => framed(replyTo(request, 0x8403)));
+  expect(await unsigned.primary.records("x.acme.test", 16)).toMatchObject({
+    kind: "failed",
+    why: expect.stringContaining("without a signature (NXDOMAIN)"),
   });
   const refusing = await against((request) => framed(replyTo(request, 0x8005)));
   expect(await refusing.primary.zoneOf("x.acme.test")).toMatchObject({ kind: "failed", refused: true });
