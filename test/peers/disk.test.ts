@@ -132,7 +132,7 @@ describe.skipIf(missing !== null)("a disk", () => {
     await begin();
     const { pid } = world.svc.process;
     const receiver = world.receiver("one.test");
-    receiver.options = { ...receiver.options, onRcpt: () => "451 4.3.0 not yet" };
+    receiver.options.onRcpt = () => "451 4.3.0 not yet";
     for (let i = 0; i < 80; i++) expect((await send(i % 8 === 0 ? middling : "one line")).status).toBe(202);
     for (let i = 0; i < 20; i++) expect(await submit("one line")).toMatch(/^250 2\.0\.0 queued/);
     expect(ledger.acknowledged).toBe(100);
@@ -146,7 +146,7 @@ describe.skipIf(missing !== null)("a disk", () => {
     const { scheduled, queued, deferred, sending, oldest_due_at: oldest } = status.queue;
     expect([status.ready, scheduled + queued + deferred + sending]).toEqual([false, 100]);
     expect(oldest).not.toBeNull();
-    receiver.options = { ...receiver.options, onRcpt: () => undefined };
+    receiver.options.onRcpt = () => undefined;
     disk.free();
     await ledger.settle(mails);
     expect([ledger.acknowledged, mails().length, world.svc.process.pid]).toEqual([100, 100, pid]);

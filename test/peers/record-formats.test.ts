@@ -1,12 +1,12 @@
 // What `svc domains records --format` writes, read by those that it is for: BIND's and Knot's zone checkers, botocore, which the
-// AWS command line checks a request with, and HashiCorp's parser of HCL. Each is shown to refuse what is wrong, too.
+// AWS command line checks a request with, the types of Cloudflare's library, and HashiCorp's parser of HCL. Each is shown to refuse what is wrong, too.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startAppliance, type Appliance } from "../support/appliance.ts";
-import { missingPeers } from "../support/peers.ts";
+import { missingPeers, peersFolder } from "../support/peers.ts";
 import type { DnsRecord } from "../../src/model/dns-record.ts";
 
 const missing = missingPeers();
@@ -101,7 +101,8 @@ describe.skipIf(missing !== null)("the records of a domain", () => {
     expect(knot.status, knot.said).toBe(0);
     const joinedStrings = zone(text.replaceAll('" "', ""));
     expect(run("named-checkzone", ["acme.test", joinedStrings]).status).not.toBe(0);
-    expect(run("kzonecheck", ["-o", "acme.test", joinedStrings]).status).not.toBe(0);
+    const noPreference = zone(text.replace("\tMX\t10 ", "\tMX\t"));
+    expect(run("kzonecheck", ["-o", "acme.test", noPreference]).status).not.toBe(0);
   });
 
   test("route53: botocore takes them as a change batch", async () => {
@@ -115,9 +116,46 @@ describe.skipIf(missing !== null)("the records of a domain", () => {
     expect([bad.status, bad.said]).toEqual([1, expect.stringContaining("TTL")]);
   });
 
+  test("cloudflare: the types of its library take them as the body of a batch", async () => {
+    const text = await written("cloudflare");
+    const library = join(peersFolder, "cloudflare/node_modules/cloudflare/resources/dns/records.js");
+    const compile = (body: string) => {
+      const head = `import type { RecordBatchParams } from ${JSON.stringify(library)};\n`;
+      const ts = file(
+        "body.mts",
+        `${head}export const body: Omit<RecordBatchParams, "zone_id"> = ${body};\n`,
+      );
+      const flags = [
+        "--ignoreConfig",
+        "--noEmit",
+        "--strict",
+        "--skipLibCheck",
+        "--module",
+        "nodenext",
+        "--target",
+        "esnext",
+      ];
+      return run(process.execPath, ["node_modules/typescript/bin/tsc", ...flags, ts]);
+    };
+    const good = compile(text);
+    expect(good.status, good.said).toBe(0);
+    expect(compile(text.replace('"priority": 10', '"preference": 10')).said).toContain("preference");
+    const { posts } = JSON.parse(text) as { posts: { type: string; content: string; proxied?: boolean }[] };
+    expect(posts).toHaveLength(records.length);
+    for (const { type, content, proxied } of posts) {
+      if (type === "TXT") expect(content).toMatch(/^"[^"]{1,255}"(?: "[^"]{1,255}")*$/);
+      expect(proxied).toBe(type === "CNAME" ? false : undefined);
+    }
+  });
+
   test("terraform: HashiCorp's parser reads each value as it is", async () => {
     file("main.go", go);
-    const env = { GO111MODULE: "off", GOPATH: "/usr/share/gocode", GOCACHE: join(dir, "cache"), GOFLAGS: "" };
+    const env = {
+      GO111MODULE: "off",
+      GOPATH: "/usr/share/gocode",
+      GOCACHE: join(peersFolder, "go-cache"),
+      GOFLAGS: "",
+    };
     execFileSync("go", ["build", "-o", join(dir, "read-hcl"), join(dir, "main.go")], {
       env: { ...process.env, ...env },
       stdio: "pipe",

@@ -97,7 +97,8 @@ describe.skipIf(missing !== null)("behind Postfix", () => {
     expect(said).toMatch(/^250 2\.0\.0 queued/);
     const mail = await held("ann@one.test");
     expect(longestLine(mail)).toBeLessThanOrEqual(998);
-    expect((await PostalMime.parse(mail)).text?.trimEnd()).toBe(`${line}\nthe next line`);
+    const { text } = await PostalMime.parse(mail);
+    expect(text?.trimEnd().replaceAll("\r\n", "\n") === `${line}\nthe next line`).toBe(true);
     await expectVerified(mail);
   });
 
@@ -107,7 +108,7 @@ describe.skipIf(missing !== null)("behind Postfix", () => {
     expect((await post("bob@one.test", { html })).status).toBe(202);
     const mail = await held("bob@one.test");
     expect(longestLine(mail)).toBeLessThanOrEqual(998);
-    expect((await PostalMime.parse(mail)).html?.trimEnd()).toBe(html);
+    expect((await PostalMime.parse(mail)).html?.trimEnd() === html).toBe(true);
     await expectVerified(mail);
   });
 

@@ -26,13 +26,14 @@ const inPeersFolder: Record<string, string> = {
   OpenSMTPD: smtpd,
   Exim: join(peersFolder, "exim/usr/sbin/exim4"),
   Haraka: join(peersFolder, "haraka/node_modules/haraka/bin/haraka"),
+  "library of Cloudflare": join(peersFolder, "cloudflare/node_modules/cloudflare/package.json"),
 };
 
 /** What is missing for the tests with real peers; null where all is there. A missing peer in CI is a failure. */
 export function missingPeers(): string | null {
   const needed = [
     ...["postfix", "postgrey", "swaks", "opendkim-testmsg", "openssl", "rbldnsd", "saslpasswd2"],
-    ...["named", "tsig-keygen", "named-checkzone", "knotd", "keymgr"],
+    ...["named", "tsig-keygen", "named-checkzone", "kzonecheck", "knotd", "keymgr"],
   ];
   const missing = needed.filter((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0);
   for (const [name, file] of Object.entries(inPeersFolder)) if (!existsSync(file)) missing.push(name);
@@ -259,7 +260,6 @@ virtual_minimum_uid = 1
 smtpd_relay_restrictions = ${o.login ? "permit_sasl_authenticated, reject" : "reject_unauth_destination"}
 smtpd_sasl_auth_enable = ${o.login ? "yes" : "no"}
 smtpd_sasl_local_domain = ${o.hostname}
-cyrus_sasl_config_path = ${o.dir}/etc
 smtpd_tls_auth_only = yes
 smtpd_recipient_restrictions = ${policies.map((at) => `check_policy_service inet:127.0.0.1:${at}`).join(", ")}
 smtpd_peername_lookup = no
@@ -274,11 +274,13 @@ maillog_file_prefixes = ${o.dir}
 
 /** The password in a database of Cyrus SASL, which smtpd looks it up in. */
 function keepLogin(etc: string, realm: string, { user, password }: { user: string; password: string }): void {
-  const database = join(etc, "sasldb2");
+  const folder = join(etc, "sasl"); // where Debian's Postfix looks
+  mkdirSync(folder);
+  const database = join(folder, "sasldb2");
   execFileSync("saslpasswd2", ["-p", "-c", "-f", database, "-u", realm, user], { input: password });
   execFileSync("chown", ["postfix", database]);
   writeFileSync(
-    join(etc, "smtpd.conf"),
+    join(folder, "smtpd.conf"),
     `pwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: ${database}\nmech_list: PLAIN LOGIN\n`,
   );
 }
