@@ -8,6 +8,7 @@ import type { DnsRecord } from "../model/dns-record.ts";
 import { agree } from "./ask.ts";
 import { readInputFile, type Cli } from "./cli.ts";
 import { CliFault, usage } from "./fault.ts";
+import { spanMs } from "./times.ts";
 
 export interface PublishFlags {
   server: string;
@@ -32,6 +33,7 @@ export async function publishDomain(
     throw usage(
       `--server: found "${flags.server}", expected a host name or an address, with a port if it is not 53`,
     );
+  if (typeof flags.wait === "string") spanMs(flags.wait, "--wait"); // refused before anything is changed
   const primary = createPrimary({ address, key: readKey(cli, flags.keyFile), clock: cli.io.clock });
   const plan = await planPublication(primary, records);
   if (plan.kind === "failed") throw faultOf(plan);

@@ -2,9 +2,10 @@
 // there already stays, and one of others that ours would contradict is left as it is and said. Nothing is removed but an
 // SPF record that this program made, where the new one takes its place. What was seen is a prerequisite of each change, so
 // that nothing is built on what has changed meanwhile.
+import { isDeepStrictEqual } from "node:util";
 import { classes, textData, textOf, types, uint16, wireName } from "../dns/raw-message.ts";
 import type { RecordToWrite } from "../dns/raw-message.ts";
-import type { Failed, Primary } from "../dns/primary.ts";
+import type { Failed, Primary, RecordsFound } from "../dns/primary.ts";
 import type { DnsRecord } from "../model/dns-record.ts";
 import { printable, verifyDkim, verifyDmarc } from "./verify-records.ts";
 
@@ -26,6 +27,8 @@ interface Standing {
   /** Of its type: data, and as text. */
   records: { data: Buffer; text: string; ttlSeconds: number }[];
   alias: string | null;
+  /** A wildcard answers for the name, which is not there itself. */
+  synthesised: boolean;
   /** Whether a CNAME cannot stand here since others do; asked for a CNAME alone. */
   taken: boolean;
 }
@@ -44,7 +47,7 @@ export async function planPublication(
   for (const record of records) {
     const found = await primary.zoneOf(record.name);
     if (found.kind === "failed") return found;
-    const standing = await look(primary, record);
+    const standing = await look(primary, record, found.zone);
     if ("kind" in standing) return standing;
     changes.push({ record, zone: found.zone, standing, ...decide(record, standing) });
   }
@@ -62,8 +65,8 @@ export async function publish(
     const done = await primary.update(update);
     if (done.kind === "failed") return done;
   }
-  for (const { record } of open) {
-    const standing = await look(primary, record);
+  for (const { record, zone } of open) {
+    const standing = await look(primary, record, zone);
     if ("kind" in standing) return standing;
     if (decide(record, standing).act !== "keep")
       return {
@@ -75,21 +78,61 @@ export async function publish(
   return { kind: "published" };
 }
 
-async function look(primary: Primary, record: DnsRecord): Promise<Standing | Failed> {
-  const found = await primary.records(record.name, codes[record.type]);
+async function look(primary: Primary, record: DnsRecord, zone: string): Promise<Standing | Failed> {
+  const { type, name } = record;
+  const found = await standingAt(primary, zone, name, codes[type]);
   if (found.kind === "failed") return found;
-  const records = found.records.map(({ data, inner, ttlSeconds: ttl }) => ({
-    data,
-    text: textIn(record.type, data, inner),
-    ttlSeconds: ttl,
-  }));
-  let taken = false;
-  for (const type of record.type === "CNAME" && found.alias === null ? beside : []) {
-    const other = await primary.records(record.name, type);
-    if (other.kind === "failed") return other;
-    taken ||= other.records.length > 0;
+  const records = found.records.map(({ data, inner, ttlSeconds: ttl }) => {
+    return { data, text: textIn(type, data, inner), ttlSeconds: ttl };
+  });
+  const standing = { records, alias: found.alias, synthesised: found.synthesised, taken: false };
+  if (type !== "CNAME" || found.alias !== null) return standing;
+  for (const other of beside) {
+    const seen = await standingAt(primary, zone, name, other);
+    if (seen.kind === "failed") return seen;
+    standing.taken ||= seen.records.length > 0;
   }
-  return { records, alias: found.alias, taken };
+  return standing;
+}
+
+type Seen = RecordsFound & { synthesised: boolean };
+
+/** What stands at the name itself: where a wildcard above it gives the same answer, nothing does (RFC 4592 §2.2). */
+async function standingAt(
+  primary: Primary,
+  zone: string,
+  name: string,
+  type: number,
+): Promise<Seen | Failed> {
+  const found = await primary.records(name, type);
+  if (found.kind === "failed") return found;
+  if (found.records.length === 0 && found.alias === null) return { ...found, synthesised: false };
+  for (const parent of parentsOf(name, zone)) {
+    const wildcard = await primary.records(`*.${parent}`, type);
+    if (wildcard.kind === "failed") return wildcard;
+    if (isDeepStrictEqual(contentOf(found), contentOf(wildcard)))
+      return { kind: "records", records: [], alias: null, synthesised: true };
+  }
+  return { ...found, synthesised: false };
+}
+
+/** Names in data may be shortened by pointers, so those that are read stand for them. */
+const contentOf = ({ records, alias }: RecordsFound): unknown => [
+  alias,
+  records
+    .map(({ type, data, inner }) => {
+      if (inner === "") return data.toString("hex");
+      return type === types.MX ? textIn("MX", data, inner) : inner;
+    })
+    .toSorted(),
+];
+
+/** `b.acme.test`, `acme.test` of `a.b.acme.test` in the zone `acme.test`. */
+function parentsOf(name: string, zone: string): string[] {
+  const labels = name.split(".");
+  return labels
+    .map((_, i) => labels.slice(i + 1).join("."))
+    .filter((parent) => parent === zone || parent.endsWith(`.${zone}`));
 }
 
 function textIn(type: DnsRecord["type"], data: Buffer, inner: string): string {
@@ -158,7 +201,8 @@ function isOurs(text: string, value: string): boolean {
 /** RFC 2136 §2.4: what was seen is as it was. Of an MX and a CNAME nothing stood there. */
 function prerequisitesOf({ record, standing }: Change): RecordToWrite[] {
   const { name } = record;
-  if (record.type === "CNAME") return [{ name, type: types.ANY, class: classes.NONE }];
+  if (record.type === "CNAME" || standing.synthesised)
+    return [{ name, type: types.ANY, class: classes.NONE }];
   const type = codes[record.type];
   const none = (of: number): RecordToWrite => ({ name, type: of, class: classes.NONE });
   if (standing.records.length === 0) return [none(type), none(types.CNAME)];

@@ -46,6 +46,11 @@ test.each([
   expect([ran.code, ran.err]).toEqual([2, expect.stringContaining(why)]);
 });
 
+test("a span that is none is refused before anything is done", async () => {
+  const ran = await publish(keyFile(good), "--server", "127.0.0.1", "--wait", "soon");
+  expect([ran.code, ran.err]).toEqual([2, expect.stringContaining('--wait: found "soon"')]);
+});
+
 test("a key file that is missing or has no key is refused, and its secret is not shown", async () => {
   const gone = await publish("/nowhere/tsig.key", "--server", "127.0.0.1");
   expect([gone.code, gone.err]).toEqual([2, expect.stringContaining("the file does not exist")]);

@@ -20,6 +20,9 @@ const standing = `@ IN TXT "v=spf1 include:esp.test -all"
 _dmarc IN TXT "a note of the owner"
 bounce.shop IN TXT "v=spf1 include:esp.test ~all"
 links.shop IN A 192.0.2.9
+*.wild IN TXT "answers for all"
+*.wild IN MX 5 mx.esp.test.
+*.wild IN A 192.0.2.9
 svc1._domainkey.lent IN CNAME keys.esp.test.
 bounce.old 900 IN TXT "site-verification=1"
 bounce.old 900 IN TXT "v=spf1 a:mail.svc.test ip4:192.0.2.7 -all"
@@ -114,6 +117,17 @@ describe.skipIf(missing !== null).each(primaries)("$name", ({ start }) => {
       old.find(({ purpose }) => purpose === "spf")?.value,
     ]);
     expect(await zone.records("links.old.acme.test", "CNAME")).toEqual(["mail.svc.test"]);
+  });
+
+  test("wildcards, which answer for names that are not there, are no records of others", async () => {
+    await added("wild.acme.test");
+    await svc.cli("domains", "update", "wild.acme.test", "--tracking-domain", "links.wild.acme.test");
+    expect(await zone.records("bounce.wild.acme.test", "MX")).toEqual(["5 mx.esp.test"]);
+    const ran = await run("wild.acme.test", "publish", "--yes", "--wait");
+    expect(ran.code, `${ran.stdout}\n${ran.stderr}`).toBe(0);
+    expect(await zone.records("bounce.wild.acme.test", "MX")).toEqual(["10 mail.svc.test"]);
+    expect(await zone.records("links.wild.acme.test", "CNAME")).toEqual(["mail.svc.test"]);
+    expect(await zone.records("other.wild.acme.test", "MX")).toEqual(["5 mx.esp.test"]);
   });
 
   test.each([
