@@ -68,7 +68,7 @@ const table: Record<string, string> = {
   http: "access backup clock config csv dns dnsbl doctor domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
-  cli: "access backup clock config csv doctor log mail model suppressions unsafe-text webhooks word-list",
+  cli: "access backup clock config csv dns doctor domains log mail model suppressions unsafe-text webhooks word-list",
   // The composition.
   boot: "clock log service store",
   jobs: "clock log service",

@@ -111,7 +111,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "domains",
         alias: "domain",
-        about: "sender domains: add, records, verify, DKIM keys, tracking, suspend, delete",
+        about: "sender domains: add, records, publish, verify, DKIM keys, tracking, suspend, delete",
         load: () => import("./commands/domains.ts"),
       },
       {

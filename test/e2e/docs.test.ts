@@ -35,6 +35,8 @@ test("what is not run says why, and is no more than this", () => {
     "README.md: it installs a program on this machine",
     "docs/backup.md: it needs a stopped service",
     "docs/backup.md: it needs a restored service",
+    "docs/configuration.md: it changes the configuration of this machine",
+    "docs/domains.md: there is no such name server",
     "docs/events.md: the files are of a request that came in",
     "docs/install.md: it installs a program on this machine",
     "docs/install.md: it installs a program on this machine",

@@ -1,9 +1,11 @@
 // `svc domains`: sender domains and the DNS records that verify them.
 import type { Command } from "commander";
+import type { DnsRecord } from "../../model/dns-record.ts";
 import { agreeByName } from "../ask.ts";
 import { readInputFile, readStandardInput, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
+import type { PublishFlags } from "../domains-publish.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { withExample } from "../help-example.ts";
 import { field, type Row } from "../output.ts";
@@ -53,6 +55,19 @@ export function register(domains: Command, cli: Cli): void {
         return cli.out.body(JSON.stringify({ records: recordsOf(json) }));
       if (recordFormats.includes(flags.format)) return cli.out.text(recordsIn(flags.format, recordsOf(json)));
       showRecords(cli, recordsOf(json));
+    });
+  domains
+    .command("publish <domain>")
+    .description("put the records into the domain's zone by dynamic update (RFC 2136)")
+    .requiredOption("--server <host>", "primary name server of the zone; with a port where it is not 53")
+    .requiredOption("--key-file <file>", "TSIG key, as tsig-keygen (BIND) or keymgr (Knot) writes it")
+    .option("--dry-run", "show what would be changed, and change nothing")
+    .option("--wait [span]", "then verify until the DNS shows the records, at most this long (10m)")
+    .option("--yes", "skip the prompt")
+    .action(async (name: string, flags: PublishFlags) => {
+      const { publishDomain } = await import("../domains-publish.ts");
+      const records = recordsOf((await one(name)).json) as unknown as DnsRecord[];
+      await publishDomain(cli, name, records, flags, (wait) => verify(cli, name, wait));
     });
   domains
     .command("verify <domain>")
