@@ -90,6 +90,8 @@ const asks = (): Record<string, string> => ({
   "/v1/queue": "/v1/queue",
   "/v1/queue/count": "/v1/queue/count",
   "/v1/queue/pauses": "/v1/queue/pauses",
+  "/v1/activity": "/v1/activity",
+  "/v1/lockouts": "/v1/lockouts",
   "/v1/shaping": "/v1/shaping",
   "/v1/shaping/{name}": "/v1/shaping/google",
   "/v1/keys": "/v1/keys",

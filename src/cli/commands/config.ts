@@ -85,7 +85,7 @@ async function change(cli: Cli, path: string, value: string | null, flags: Confi
     throw new CliFault(78, `${file} is not changed: it would have faults:`, result.faults.map(faultText));
   write(file, text);
   cli.out.line(value === null ? `${path} is no longer set in ${file}` : `${path} is set in ${file}`);
-  const source = result.sourceOf(path);
+  const source = result.originOf(path).source;
   if (value === null && source !== null)
     return cli.out.note(`Its default does not hold: ${path} is given by ${source}.`);
   if (value !== null && source !== file)
