@@ -21,7 +21,7 @@ import { createHttps } from "./https.ts";
 import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs } from "./jobs.ts";
-import type { Log } from "./log.ts";
+import { noLines, type Log, type LogLines } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
 import { operationsAccount } from "./model/account.ts";
 import { theNode } from "./model/node.ts";
@@ -105,9 +105,11 @@ export async function serve({
   log,
   clock = systemClock,
   changes = () => ({ changed: [] }),
+  logLines = noLines,
 }: {
   config: Config;
   log: Log;
+  logLines?: LogLines;
   clock?: Clock;
   changes?: Changes;
 }): Promise<RunningDaemon> {
@@ -124,7 +126,7 @@ export async function serve({
   });
   const started: Service[][] = [];
   try {
-    const { layers, daemon } = await build({ config, log, clock, mint, store, startedAt, changes });
+    const { layers, daemon } = await build({ config, log, clock, mint, store, startedAt, changes, logLines });
     for (const layer of layers) {
       const running: Service[] = [];
       started.unshift(running);
@@ -153,6 +155,7 @@ interface Base {
   store: Store;
   startedAt: number;
   changes: Changes;
+  logLines: LogLines;
 }
 
 /**
@@ -168,6 +171,7 @@ async function build({
   store,
   startedAt,
   changes,
+  logLines,
 }: Base): Promise<{ layers: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
   const boot = createBoot({
     store,
@@ -538,6 +542,7 @@ async function build({
     guard,
     clock,
     log: log.component("http"),
+    logLines,
     mint,
     status: createStatus({
       store,

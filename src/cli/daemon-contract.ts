@@ -3,7 +3,7 @@
 import type { Backup } from "../backup/directory.ts";
 import type { RestoredBackup } from "../backup/restore.ts";
 import type { Config } from "../config.ts";
-import type { Log } from "../log.ts";
+import type { Log, LogLines } from "../log.ts";
 import type { BackupContent } from "../model/backup.ts";
 import type { SenderDomain } from "../model/domain.ts";
 
@@ -33,6 +33,8 @@ export interface DaemonModule {
   serve(options: {
     config: Config;
     log: Log;
+    /** What of the log `svc logs` shows. */
+    logLines?: LogLines;
     changes?: () => { changed: string[] } | { faults: string[] };
   }): Promise<RunningDaemon>;
   /** Makes the database, the first admin key and SMTP login, and a sender domain where one is named. */

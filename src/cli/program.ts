@@ -39,6 +39,21 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         load: () => import("./commands/top.ts"),
       },
       {
+        name: "healthcheck",
+        about: "exit 0 while the service is alive, or ready for mail",
+        load: () => import("./commands/healthcheck.ts"),
+      },
+      {
+        name: "logs",
+        about: "show the last lines of the log, and follow it",
+        load: () => import("./commands/logs.ts"),
+      },
+      {
+        name: "reload",
+        about: "read certificates and the shaping file again; no connection is dropped",
+        load: () => import("./commands/reload.ts"),
+      },
+      {
         name: "maintenance",
         about: "maintenance mode, which refuses clients: on, off",
         load: () => import("./commands/maintenance.ts"),
@@ -60,10 +75,10 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       },
       {
         name: "config",
-        about: "svc.yaml: check, set, unset",
+        about: "svc.yaml: show, get, set, unset, check, schema, systemd-unit",
         load: () => import("./commands/config.ts"),
       },
-      { name: "audit", about: "audit log: list", load: () => import("./commands/audit.ts") },
+      { name: "audit", about: "audit log: list, tail, export", load: () => import("./commands/audit.ts") },
     ],
   },
   {
@@ -130,6 +145,12 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         alias: "smtp-credential",
         about: "SMTP logins: create, list, rotate, revoke",
         load: () => import("./commands/smtp-credentials.ts"),
+      },
+      {
+        name: "lockouts",
+        alias: "lockout",
+        about: "source addresses locked out after failed logins: list, clear",
+        load: () => import("./commands/lockouts.ts"),
       },
       {
         name: "accounts",

@@ -10,7 +10,7 @@ import type { Doctor } from "../doctor/doctor.ts";
 import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { Domains } from "../domains/domains.ts";
 import type { IdMint } from "../ids.ts";
-import type { Log } from "../log.ts";
+import type { Log, LogLines } from "../log.ts";
 import type { Parsing } from "../parsing/parsing.ts";
 import type { Pools } from "../pools/pools.ts";
 import type { QueueAdmin } from "../queue/queue-admin.ts";
@@ -53,6 +53,7 @@ export interface HttpDeps {
   tracking: TrackingParts;
   clock: Clock;
   log: Log;
+  logLines: LogLines;
   mint: IdMint;
   /** What GET /v1/status shows; its `ready` decides /readyz. */
   status(): Promise<object>;

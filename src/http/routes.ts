@@ -19,6 +19,7 @@ import { ipPoolRoutes } from "./resources/ip-pools.ts";
 import { ipRoutes } from "./resources/ips.ts";
 import { keyRoutes } from "./resources/keys.ts";
 import { lockoutRoutes } from "./resources/lockouts.ts";
+import { logRoutes } from "./resources/logs.ts";
 import { maintenanceRoutes } from "./resources/maintenance.ts";
 import { metricsRoutes } from "./resources/metrics.ts";
 import { messageContentRoutes } from "./resources/message-content.ts";
@@ -67,6 +68,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
     ...lockoutRoutes(deps), // GET /v1/lockouts, DELETE {ip}
+    ...logRoutes(deps), // GET /v1/logs
     ...reloadRoutes(deps), // POST /v1/reload
     ...backupRoutes(deps), // GET POST /v1/backups
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance

@@ -92,6 +92,7 @@ const asks = (): Record<string, string> => ({
   "/v1/queue/pauses": "/v1/queue/pauses",
   "/v1/activity": "/v1/activity",
   "/v1/lockouts": "/v1/lockouts",
+  "/v1/logs": "/v1/logs",
   "/v1/shaping": "/v1/shaping",
   "/v1/shaping/{name}": "/v1/shaping/google",
   "/v1/keys": "/v1/keys",

@@ -22,7 +22,7 @@ import { createRecorder } from "../../src/events/record.ts";
 import { createQueuePauses } from "../../src/queue/queue-pauses.ts";
 import { createQueueAdmin } from "../../src/queue/queue-admin.ts";
 import { createIdMint } from "../../src/ids.ts";
-import { silentLog, type Log } from "../../src/log.ts";
+import { noLines, silentLog, type Log } from "../../src/log.ts";
 import type { Account } from "../../src/model/account.ts";
 import type { ApiKey, Scope } from "../../src/model/api-key.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -116,6 +116,7 @@ export async function startHttp(
     metrics?: HttpDeps["metrics"];
     activity?: HttpDeps["activity"];
     reload?: HttpDeps["reload"];
+    logLines?: HttpDeps["logLines"];
     certificates?: HttpDeps["certificates"];
     trackingCertificates?: HttpDeps["trackingCertificates"];
     tracking?: Partial<HttpDeps["tracking"]>;
@@ -214,6 +215,7 @@ export async function startHttp(
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
     log,
+    logLines: options.logLines ?? noLines,
     mint,
     status: options.status ?? (() => Promise.resolve({ ready: true })),
   };

@@ -144,7 +144,7 @@ function answers(path: string): Promise<boolean> {
 type Log = ReturnType<typeof createLog>;
 
 /** What of the daemon's options is known before it is loaded. */
-type Start = Omit<Parameters<DaemonModule["serve"]>[0], "log">;
+type Start = Omit<Parameters<DaemonModule["serve"]>[0], "log" | "logLines">;
 
 async function runUntilSignal(
   cli: Cli,
@@ -188,7 +188,7 @@ async function runUntilSignal(
 async function start(cli: Cli, first: Start, log: Log): Promise<RunningDaemon> {
   const daemon = await cli.loadDaemon();
   try {
-    return await daemon.serve({ ...first, log });
+    return await daemon.serve({ ...first, log, logLines: log.lines });
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     log.debug({ err: error.stack }, "could not start");

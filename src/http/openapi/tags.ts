@@ -27,6 +27,7 @@ const tags: Record<string, string> = {
   status: "The status of the server.",
   activity: "What the server does now.",
   lockouts: "Source addresses that are locked out after failed authentications.",
+  logs: "The log of the server.",
   reload: "The reload of what can be read again while the server runs.",
 };
 
