@@ -1,4 +1,5 @@
-// `svc config`: checks svc.yaml, and changes one option of it. What would be a fault is not written.
+// `svc config`: checks svc.yaml, and changes one option of it. What would be a fault is not written. What it shows of the
+// configuration is config-show.ts's.
 import {
   chmodSync,
   chownSync,
@@ -10,16 +11,12 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import type { Command } from "commander";
 import { placesOf } from "../../config/places.ts";
 import type { Cli } from "../cli.ts";
-import { CliFault, usage } from "../fault.ts";
-import { nearest } from "../nearest.ts";
-
-interface ConfigFlags {
-  config?: string;
-}
+import { CliFault } from "../fault.ts";
+import { named, refuseUnknownOption, registerShow, type ConfigFlags } from "./config-show.ts";
 
 export function register(config: Command, cli: Cli): void {
   const file = ["--config <file>", "this svc.yaml instead of the default one (SVC_CONFIG)"] as const;
@@ -38,12 +35,8 @@ export function register(config: Command, cli: Cli): void {
     .description("remove an option from svc.yaml, so that its default holds")
     .option(...file)
     .action((path: string, flags: ConfigFlags) => change(cli, path, null, flags));
+  registerShow(config, cli);
 }
-
-const named = ({ io }: Cli, { config }: ConfigFlags): string | undefined => {
-  const given = config ?? io.env["SVC_CONFIG"];
-  return given === undefined ? undefined : resolve(io.cwd, given);
-};
 
 async function check(cli: Cli, flags: ConfigFlags): Promise<void> {
   const { faultText, loadConfig } = await import("../../config.ts");
@@ -58,24 +51,11 @@ async function change(cli: Cli, path: string, value: string | null, flags: Confi
   const { faultText, loadConfig } = await import("../../config.ts");
   const { withOption } = await import("../../config/edit.ts");
   const { readTextFile } = await import("../../config/files.ts");
-  const { isOption } = await import("../../config/layers.ts");
-  const { optionPaths } = await import("../../config/options.ts");
-  if (!isOption(path)) {
-    const whole = optionPaths.find((option) => path.startsWith(`${option}.`));
-    const near = nearest(path, optionPaths);
-    throw usage(
-      `${path} is not an option`,
-      ...(whole !== undefined
-        ? [`${whole} is, and is set as a whole`]
-        : near !== null
-          ? [`Did you mean ${near}?`]
-          : []),
-    );
-  }
+  const option = await refuseUnknownOption(path);
   const places = placesOf(cli.io);
   const only = named(cli, flags);
   const file = only ?? places.userConfig ?? places.systemConfig;
-  const text = edited(file, () => withOption(readTextFile(file) ?? "", path, value));
+  const text = edited(file, () => withOption(readTextFile(file) ?? "", option, value));
   const result = loadConfig({
     ...cli.io,
     flags: only === undefined ? {} : { config: only },
@@ -85,7 +65,7 @@ async function change(cli: Cli, path: string, value: string | null, flags: Confi
     throw new CliFault(78, `${file} is not changed: it would have faults:`, result.faults.map(faultText));
   write(file, text);
   cli.out.line(value === null ? `${path} is no longer set in ${file}` : `${path} is set in ${file}`);
-  const source = result.originOf(path).source;
+  const source = result.originOf(option).source;
   if (value === null && source !== null)
     return cli.out.note(`Its default does not hold: ${path} is given by ${source}.`);
   if (value !== null && source !== file)
