@@ -291,7 +291,7 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     (await noun.load()).register(command, cli);
     found = command;
   }
-  registerHelp(program, cli);
+  registerHelp(program, cli, () => nouns);
   // Before the line is parsed: --help after an unknown command would show the help of the command before it.
   if (first !== undefined && first !== "help") refuseUnknown(cli, program, found, first, second);
   return program;
