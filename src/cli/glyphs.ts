@@ -34,7 +34,7 @@ export function glyphsOf({ env }: Pick<Io, "env">): Glyphs {
 
 /** The last values that `columns` have room for, a column each, the highest for the largest. Nothing is lower than the least. */
 export function sparkline(values: readonly number[], columns: number, { levels }: Glyphs): string {
-  const shown = values.slice(-Math.max(0, columns));
+  const shown = columns > 0 ? values.slice(-columns) : [];
   const most = Math.max(0, ...shown);
   const [none = ""] = levels;
   const high = levels.length - 1;
