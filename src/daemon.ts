@@ -390,8 +390,8 @@ async function build({
     onDeadLetter: (letter) => void notifyDeadLetter(notices, letter),
     onAttempt: (endpoint, kind) => activity.posted(endpoint, kind === "retry" ? "failed" : kind),
   });
-  const unsubscribe = store.onCommit(({ events }) => {
-    if (events) webhooks.kick();
+  const unsubscribe = store.onCommit(({ deliveries }) => {
+    if (deliveries) webhooks.kick();
   });
   const retention = createRetention({
     store,
