@@ -323,7 +323,7 @@ async function build({
     store,
     clock,
     startedAt,
-    limiters: () => queue.limiters(() => true),
+    egress: queue.egressNow,
     queue: queue.counts,
     connections: delivery.openConnections,
   });

@@ -6,7 +6,7 @@ import type { Clock } from "../clock.ts";
 import { counterNames, type CounterName } from "../model/counters.ts";
 import type { QueueCounts } from "../model/queue.ts";
 import type { Settlement } from "../model/settlement.ts";
-import type { LimiterState } from "../queue/egress.ts";
+import type { EgressNow, LimiterState } from "../queue/egress.ts";
 import { providerOf } from "../queue/shaping.ts";
 import type { Store } from "../store/store.ts";
 import { createMinutes, Window, type MinuteOf } from "./windows.ts";
@@ -53,7 +53,7 @@ export interface ActivityDeps {
   store: Pick<Store, "onCommit" | "queueCounts">;
   clock: Clock;
   startedAt: number;
-  limiters(): LimiterState[];
+  egress(mostSlowed: number): EgressNow;
   queue(): { active: number; unwritten: number };
   /** Connections to receivers that are open, idle ones included. */
   connections(): number;
@@ -86,7 +86,7 @@ export function createActivity(deps: ActivityDeps): Activity {
   const snapshot = async (): Promise<ActivityNow> => {
     const queue = await queueCounts();
     const now = clock.monotonic();
-    const limiters = deps.limiters();
+    const { running, slowed } = deps.egress(rowsMost);
     const { active, unwritten } = deps.queue();
     return {
       at: clock.now(),
@@ -98,16 +98,13 @@ export function createActivity(deps: ActivityDeps): Activity {
       connections: deps.connections(),
       attempts: active,
       unwritten,
-      providers: withAttempts(providers.top(rowsMost), limiters, ({ group }) => providerOf(group)),
-      ips: withAttempts(ips.top(rowsMost), limiters, ({ address }) => address ?? ""),
+      providers: withAttempts(providers.top(rowsMost), running, ({ group }) => providerOf(group)),
+      ips: withAttempts(ips.top(rowsMost), running, ({ address }) => address ?? ""),
       webhooks: webhooks.top(rowsMost).map(({ key, counts }) => {
         const id = key.slice(0, key.indexOf(" "));
         return { key: id, url: key.slice(id.length + 1), counts };
       }),
-      slowed: limiters
-        .filter(({ slowed }) => slowed !== null)
-        .toSorted((a, b) => (b.slowed?.at ?? 0) - (a.slowed?.at ?? 0))
-        .slice(0, rowsMost),
+      slowed,
     };
   };
   let shared: { madeAt: number; made: Promise<ActivityNow> } | null = null;
@@ -162,15 +159,14 @@ function createQueueCounts(
 /** Each with the attempts that run there; a key with attempts alone comes behind. */
 function withAttempts(
   rows: MinuteOf<MailCount>[],
-  limiters: LimiterState[],
-  keyOf: (limiter: LimiterState) => string,
+  running: EgressNow["running"],
+  keyOf: (limiter: EgressNow["running"][number]) => string,
 ): AttemptsNow[] {
   const attempts = new Map<string, number>();
-  for (const limiter of limiters)
-    if (limiter.taken > 0) {
-      const key = keyOf(limiter);
-      attempts.set(key, (attempts.get(key) ?? 0) + limiter.taken);
-    }
+  for (const limiter of running) {
+    const key = keyOf(limiter);
+    attempts.set(key, (attempts.get(key) ?? 0) + limiter.taken);
+  }
   const none = { delivered: 0, deferred: 0, bounced: 0 };
   const known = new Set(rows.map(({ key }) => key));
   const waiting = [...attempts.keys()].filter((key) => key !== "" && !known.has(key));

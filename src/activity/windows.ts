@@ -1,5 +1,5 @@
 // Counts of the last minute, in memory: by second, and by ten seconds for each key of a list. What is older is gone.
-// Measured on the monotonic clock. Memory is bounded: beyond the limit the key that was counted longest ago is forgotten.
+// Measured on the monotonic clock. Memory is bounded: beyond the limit a key that was not counted for longest, to ten seconds, is forgotten.
 import type { Clock } from "../clock.ts";
 
 /** A ring of equal spans of time, the last of which is running; a sum for each of `names` in each. */
@@ -35,7 +35,15 @@ export class Window {
   }
 
   total(place: number, nowMs: number): number {
-    return this.series(place, nowMs).reduce((sum, one) => sum + one, 0);
+    this.#forward(nowMs);
+    let sum = 0;
+    for (let at = place; at < this.#sums.length; at += this.#width) sum += this.#sums[at] ?? 0;
+    return sum;
+  }
+
+  /** Whether something was counted, or asked, in the span that runs. */
+  isCurrent(nowMs: number): boolean {
+    return this.#at >= Math.floor(nowMs / this.#spanMs);
   }
 
   /** Empties what has come round again. */
@@ -74,19 +82,22 @@ export function createMinutes<Name extends string>(
   most = keysMost,
 ): Minutes<Name> {
   const windows = new Map<string, Window>();
+  const forgetOldest = (): void => {
+    for (const oldest of windows.keys()) {
+      windows.delete(oldest);
+      return;
+    }
+  };
   return {
     add(key, name) {
       const now = clock.monotonic();
       const known = windows.get(key);
+      if (known?.isCurrent(now)) return known.add(names.indexOf(name), 1, now);
+      if (known) windows.delete(key);
+      else if (windows.size >= most) forgetOldest();
       const window = known ?? new Window(names.length, spans, spanMs, now);
-      if (known) windows.delete(key); // put back at the young end
-      windows.set(key, window);
-      window.add(names.indexOf(name), 1, now);
-      if (windows.size > most)
-        for (const oldest of windows.keys()) {
-          windows.delete(oldest);
-          break;
-        }
+      windows.set(key, window); // at the young end
+      return window.add(names.indexOf(name), 1, now);
     },
     top(shown) {
       const now = clock.monotonic();

@@ -13,14 +13,14 @@ export interface Glyphs {
 }
 
 const unicode: Glyphs = {
-  levels: [..."▁▂▃▄▅▆▇█"],
+  levels: "▁▂▃▄▅▆▇█".split(""),
   bar: "█",
   stub: "▏",
   axis: { corner: "└", across: "─", up: "│" },
   ellipsis: "…",
 };
 const ascii: Glyphs = {
-  levels: [..."_.-:=+*#"],
+  levels: "_.-:=+*#".split(""),
   bar: "#",
   stub: "|",
   axis: { corner: "+", across: "-", up: "|" },

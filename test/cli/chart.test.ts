@@ -32,7 +32,7 @@ test("a column is as high as an eighth of a line tells, and never nothing where 
   const column = (at: number): string =>
     chart
       .slice(0, 10)
-      .map((line) => [...line.padEnd(22)][7 + at * 3] ?? "")
+      .map((line) => line.padEnd(22)[7 + at * 3] ?? "")
       .join("");
   expect(chart[0]).toMatch(/^1,000 │/);
   expect(column(0)).toBe("         ▁");

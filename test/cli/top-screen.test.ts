@@ -139,3 +139,11 @@ test.each([
   [3_600_000, "1h 0m"],
   [90_000_000, "1d 1h"],
 ])("%d milliseconds are %s", (ms, shown) => expect(spanText(ms)).toBe(shown));
+
+test("the help is whole on 60 columns and 24 rows", () => {
+  const lines = screenOf({ ...state, help: true }, { columns: 60, rows: 23 }, unicode).map(
+    (line) => line.text,
+  );
+  expect(lines.filter((line) => line.includes("…"))).toEqual([]);
+  expect(lines).toContain("All accounts, without mail of test keys.");
+});

@@ -206,7 +206,7 @@ export async function startHttp(
           store,
           clock,
           startedAt: clock.now(),
-          limiters: () => [],
+          egress: () => ({ running: [], slowed: [] }),
           queue: () => ({ active: 0, unwritten: 0 }),
           connections: () => 0,
         }).now(),

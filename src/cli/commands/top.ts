@@ -86,6 +86,8 @@ async function live(cli: Cli, everyMs: number): Promise<void> {
     io.exit(how === "interrupt" ? 130 : 0);
   } finally {
     over = true;
+    view.leave(); // a fault is told of on the terminal as it was
+    await view.left;
     for (const undo of off) undo();
   }
 }

@@ -189,17 +189,24 @@ function webhookTable(rows: Row[], columns: number, glyphs: Glyphs): Line[] {
   );
 }
 
+/** As wide as the narrowest terminal that is common. */
 const help: Line[] = [
-  "1 2 3 4, tab   overview, providers, addresses, webhooks",
-  "p              stop and go on; the screen stays as it is",
-  "?              this help, and away with it",
-  "q, Ctrl-C      quit",
+  "1 2 3 4, tab  overview, providers, addresses, webhooks",
+  "p             pause, and go on",
+  "?             this help, and away with it",
+  "q, Ctrl-C     quit",
   "",
-  "Rates are the mean of the last ten seconds; the line beside them is the last",
-  "minute, a second a column. Tables count the last minute: delivered (D),",
-  "deferred (T, temporary) and bounced (F, failed) recipients, and attempts under",
-  "way. Backing off: a receiver said that mail comes too fast, and its limits are",
-  "lowered; they come back by a tenth a minute. All accounts; no mail of test keys.",
+  "Rates are the mean of ten seconds; the line beside them is",
+  "the last minute, a second a column.",
+  "",
+  "Tables count recipients of the last minute: delivered (D),",
+  "deferred (T, temporary), bounced (F, failed); and attempts",
+  "that are under way.",
+  "",
+  "Backing off: a receiver said that mail comes too fast, and",
+  "its limits are lowered. They come back by a tenth a minute.",
+  "",
+  "All accounts, without mail of test keys.",
 ].map((text) => ({ text }));
 
 function cutTo(text: string, columns: number, { ellipsis }: Glyphs): string {
