@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type PeerCertificate } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, program, startAppliance, type Appliance } from "../support/appliance.ts";
+import { eventually, program, runCli, startAppliance, type Appliance } from "../support/appliance.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 import { selfSigned } from "../support/webhook-receiver.ts";
 
@@ -130,6 +130,20 @@ test("the audit log is followed", async () => {
   child.kill("SIGTERM");
   const rows = printed().trim().split("\n");
   expect(new Set(rows).size).toBe(rows.length);
+});
+
+test("the built program finds the pages and the unit that come with it", async () => {
+  for (const topic of ["moving-in", "dns"])
+    expect(await svc.cli("help", topic)).toMatchObject({
+      code: 0,
+      stderr: "",
+      stdout: expect.stringContaining("svc domains"),
+    });
+  const unit = await runCli(["config", "systemd-unit"], { SVC_HOSTNAME: "mail.acme.example" });
+  expect([unit.code, unit.stdout.split("\n")]).toEqual([
+    0,
+    expect.arrayContaining([`ExecStart=${program} serve`]),
+  ]);
 });
 
 test("health is an exit code: in maintenance it is alive and not ready", async () => {

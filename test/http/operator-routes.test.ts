@@ -72,6 +72,60 @@ test.each(["192.0.2.1", "not-an-address", "%00"])(
   },
 );
 
+test("what the server does now is shown with what slows it down, unlimited rates as null", async () => {
+  const counts = { delivered: 1, deferred: 2, bounced: 3 };
+  const seconds = Array<number>(60).fill(0);
+  const slowed = { since: 0, at: 1000, reply: "421 4.7.28 too fast" };
+  const shown = await startHttp({
+    activity: {
+      now: () =>
+        Promise.resolve({
+          at: 61_000,
+          startedAt: 0,
+          seconds: { accepted: seconds, delivered: seconds, deferred: seconds, bounced: seconds },
+          queue: { scheduled: 1, queued: 2, deferred: 3, sending: 4, held: 5, oldestDueAt: 1000 },
+          connections: 6,
+          attempts: 7,
+          unwritten: 0,
+          providers: [{ key: "google", counts, attempts: 4 }],
+          ips: [{ key: "192.0.2.1", counts, attempts: 4 }],
+          webhooks: [
+            {
+              key: "whk_1",
+              url: "https://a.example/",
+              counts: { delivered: 1, failed: 2, dead_lettered: 0 },
+            },
+          ],
+          slowed: [
+            {
+              group: "google",
+              address: null,
+              taken: 1,
+              factor: 0.5,
+              limit: 5,
+              perSecond: Infinity,
+              waitMs: 0,
+              slowed,
+            },
+          ],
+        }),
+    },
+  });
+  const { status, json } = await shown.ask({ admin: true, path: "/v1/activity" });
+  await shown.stop();
+  expect(status).toBe(200);
+  expect(json).toMatchObject({
+    at: "1970-01-01T00:01:01.000Z",
+    queue: { queued: 2, oldest_due_at: "1970-01-01T00:00:01.000Z" },
+    providers: [{ provider: "google", ...counts, attempts: 4 }],
+    ips: [{ ip_address: "192.0.2.1", ...counts, attempts: 4 }],
+    webhooks: [{ id: "whk_1", url: "https://a.example/", delivered: 1, failed: 2, dead_lettered: 0 }],
+    backing_off: [
+      { group: "google", sending_ip: null, per_second: null, attempts_limit: 5, reply: slowed.reply },
+    ],
+  });
+});
+
 test("a lock-out that has ended is neither listed nor cleared", async () => {
   await failTimes(50);
   await http.clock.advance(300_000);

@@ -25,7 +25,7 @@ export const verbs: readonly Verb[] = [
 export function register(lockouts: Command, cli: Cli): void {
   addVerbs(lockouts, cli, verbs);
   lockouts.addHelpText(
-    "after",
+    "afterAll",
     `
 50 failed authentications in a row from one address (IPv6: one /64), by HTTP
 and SMTP together, lock it out for five minutes, also with a valid key. Behind

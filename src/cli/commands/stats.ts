@@ -54,7 +54,7 @@ export function register(stats: Command, cli: Cli): void {
     );
   }
   stats.addHelpText(
-    "after",
+    "afterAll",
     `
 Examples:
   svc stats --chart
