@@ -62,10 +62,11 @@ const table: Record<string, string> = {
   retention: "clock config log model service store",
   maintenance: "clock errors model store",
   backup: "clock config errors log model service store",
+  activity: "clock model queue store",
   metrics: "clock model store",
   status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
-  http: "access backup clock config csv dns dnsbl doctor domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
+  http: "access activity backup clock config csv dns dnsbl doctor domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access backup clock config csv dns doctor domains log mail model suppressions unsafe-text webhooks word-list",
@@ -75,7 +76,7 @@ const table: Record<string, string> = {
   setup: "access clock config dns domains ids log model owner pools store",
   offline: "backup clock config ids log model owner setup store",
   daemon:
-    "access backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
+    "access activity backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
   bin: "cli daemon offline setup",
 };
 
@@ -91,6 +92,8 @@ const owners: Record<string, string[]> = {
   dns2: ["dns"],
   undici: ["webhooks"],
   commander: ["cli"],
+  ink: ["cli"],
+  react: ["cli"],
   "csv-parse": ["cli"],
   "node-cron": ["jobs"],
   "prom-client": ["metrics"],

@@ -14,8 +14,8 @@ export interface Tls extends HasJobs {
   readonly certificates: Certificates | null;
   /** Those of tracking names, which the HTTP listeners show to who asks for one; null where tls.mode is off. */
   readonly tracking: NameCertificates | null;
-  /** Never rejects: an unusable certificate is logged, and the old one stays. */
-  reload(): Promise<void>;
+  /** Never rejects: an unusable certificate is logged and returned, and the old one stays. */
+  reload(): Promise<Error | null>;
 }
 
 /** Throws an Error in plain words where the configured files are unusable. */
@@ -44,16 +44,17 @@ export async function openTls({
           clock,
           log,
         });
-  const reload = async (): Promise<void> => {
+  const reload = async (): Promise<Error | null> => {
     tracking?.forget();
-    const error = await certificates?.reload();
+    const error = (await certificates?.reload()) ?? null;
     if (error) log.error({ err: error }, "the new certificate is unusable; the old one stays");
     else log.info({}, "reloaded the certificates");
+    return error;
   };
   return {
     certificates,
     tracking,
     reload,
-    jobs: [{ name: "renew-certificates", cron: "17 4 * * *", run: reload }],
+    jobs: [{ name: "renew-certificates", cron: "17 4 * * *", run: async () => void (await reload()) }],
   };
 }

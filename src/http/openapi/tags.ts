@@ -26,6 +26,10 @@ const tags: Record<string, string> = {
   doctor: "Checks of the server, and of what is around it.",
   maintenance: "The maintenance window, during which clients are refused.",
   status: "The status of the server.",
+  activity: "What the server does now.",
+  lockouts: "Source addresses that are locked out after failed authentications.",
+  logs: "The log of the server.",
+  reload: "The reload of what can be read again while the server runs.",
 };
 
 export function tagOf(path: string): string {
