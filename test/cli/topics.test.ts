@@ -68,7 +68,7 @@ test("every variable that is read is listed, and no other", () => {
     files.flatMap((file) =>
       [
         ...readFileSync(file, "utf8").matchAll(
-          /env\["([A-Z_]+)"\]|xdg\("([A-Z_]+)"\)|passwordVariable = "([A-Z_]+)"/g,
+          /env\["([A-Z_]+)"\]|xdg\("([A-Z_]+)"\)|(?:password|secret)Variable = "([A-Z_]+)"/g,
         ),
       ].map(([, direct, xdg, password]) => direct ?? xdg ?? password ?? ""),
     ),

@@ -27,9 +27,10 @@ export function register(lockouts: Command, cli: Cli): void {
   lockouts.addHelpText(
     "afterAll",
     `
-50 failed authentications in a row from one address (IPv6: one /64), by HTTP
-and SMTP together, lock it out for five minutes, also with a valid key. Behind
-a proxy the address counts that it passes on (http.trusted_proxies).
+50 failed authentications in a row from one address (IPv6:
+one /64), by HTTP and SMTP together, lock it out for five
+minutes, also with a valid key. Behind a proxy the address
+counts that it passes on (http.trusted_proxies).
 
 Examples:
   svc lockouts list

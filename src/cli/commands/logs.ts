@@ -24,8 +24,8 @@ export function register(logs: Command, cli: Cli): void {
     .addHelpText(
       "after",
       `
-The service keeps its last 2,000 lines, 512 KB at most. Older ones:
-journalctl -u svc-mail
+The service keeps its last 2,000 lines, 512 KB at most.
+Older ones: journalctl -u svc-mail
 
 Examples:
   svc logs -f --component delivery

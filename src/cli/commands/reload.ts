@@ -17,8 +17,9 @@ export function register(reload: Command, cli: Cli): void {
     .addHelpText(
       "after",
       `
-Exit code: 1 where a certificate or the shaping file is unusable, 78 where
-svc.yaml has a fault. What was read before stays in use.
+Exit code: 1 where a certificate or the shaping file is
+unusable, 78 where svc.yaml has a fault. What was read
+before stays in use.
 
 Examples:
   certbot renew --deploy-hook 'svc reload'
