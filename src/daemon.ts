@@ -29,6 +29,7 @@ import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
 import { notifyBackupFailed } from "./notifications/backup-notice.ts";
+import { notifyCertificate } from "./notifications/certificate-notice.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
 import { notifyListings } from "./notifications/listing-notice.ts";
@@ -169,7 +170,16 @@ async function build({
   });
   const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
-  const tls = await openTls({ config, isTrackingName: store.isTrackingName, clock, log });
+  const secureContext = createTrust();
+  const tls = await openTls({
+    config,
+    isTrackingName: store.isTrackingName,
+    trackingNames: store.trackingNames,
+    // The operator names the ACME server: it may be one of a private network.
+    https: createHttps({ resolver, allowNetworks: ["0.0.0.0/0", "::/0"], secureContext, clock }),
+    clock,
+    log: log.component("tls"),
+  });
   const { certificates } = tls;
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
@@ -210,7 +220,6 @@ async function build({
   if ("faults" in shapingFile) throw new Error(shapingFile.faults.join("\n"));
   const shaping = createShaping(shapingFile.content, await store.shapingRules());
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
-  const secureContext = createTrust();
   const { allowNetworks } = config.outbound;
   const https = createHttps({ resolver, allowNetworks, secureContext, clock });
   const operations = await store.accountByName(operationsAccount);
@@ -346,6 +355,7 @@ async function build({
   const domainsLog = log.component("domains");
   domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
   pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
+  tls.onTrouble((trouble) => void notifyCertificate(notices, trouble));
   dnsbl.onChanges((changes) => void notifyListings(notices, changes, config.dnsbl.onListing === "drain"));
   const guard = createAbuseGuard({
     store,
@@ -396,6 +406,7 @@ async function build({
       pools,
       dnsbl,
       certificate: () => certificates?.current().cert ?? null,
+      certificates: tls.list,
       lastBackupAt: backups.newestAt,
       clock,
     }),
@@ -468,6 +479,10 @@ async function build({
       poolProblems: pools.problems().length,
       listings: dnsbl.summary().listed.length,
       certificate: certificates?.current().cert ?? null,
+      failingCertificates: {
+        host: tls.troubles().filter(({ isHost }) => isHost).length,
+        tracking: tls.troubles().filter(({ isHost }) => !isHost).length,
+      },
       backupAt: backups.newestAt(),
     }),
   });
@@ -477,6 +492,7 @@ async function build({
     config,
     certificates,
     trackingCertificates: tls.tracking,
+    tls,
     store,
     access,
     submission,
@@ -512,6 +528,7 @@ async function build({
       version: __VERSION__,
       startedAt,
       poolProblems: pools.problems,
+      certificateTroubles: tls.troubles,
       dnsbl,
       listeners: addresses,
       jobs: jobs.states,
@@ -519,7 +536,7 @@ async function build({
     doctor,
     metrics: metrics.text,
   });
-  listeners.push(http, ...(relay ? [relay] : []), inbound);
+  listeners.push(http, ...(relay ? [relay] : []), inbound, tls);
 
   const outside: Service = {
     name: "outside",
@@ -539,7 +556,7 @@ async function build({
   };
   return {
     layers: [
-      [boot, outside, pools, dnsbl, queuePauses, access.security, visits],
+      [boot, outside, tls, pools, dnsbl, queuePauses, access.security, visits],
       [webhooks, sendingPause, runner, retention, backups, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {

@@ -5,6 +5,7 @@ import { attemptRoutes } from "./resources/attempts.ts";
 import { auditRoutes } from "./resources/audit.ts";
 import { backupRoutes } from "./resources/backups.ts";
 import { blacklistRoutes } from "./resources/blacklists.ts";
+import { certificateRoutes } from "./resources/certificates.ts";
 import { accountRoutes } from "./resources/accounts.ts";
 import { descriptionRoutes } from "./resources/description.ts";
 import { doctorRoutes } from "./resources/doctor.ts";
@@ -63,6 +64,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
     ...backupRoutes(deps), // GET POST /v1/backups
+    ...certificateRoutes(deps), // GET /v1/certificates, POST renew, install
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
     ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume

@@ -17,6 +17,7 @@ export interface StatusDeps {
   startedAt: number;
   maintenance: Pick<Maintenance, "window">;
   poolProblems(): PoolProblem[];
+  certificateTroubles(): { name: string; error: string; nextAt: number | null }[];
   dnsbl: Pick<Dnsbl, "summary" | "zones">;
   listeners(): { name: string; address: string }[];
   jobs(): object[];
@@ -46,6 +47,11 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
         pause_reason: pauseReason,
       })),
       pool_problems: pools,
+      certificate_problems: deps.certificateTroubles().map(({ name, error, nextAt }) => ({
+        name,
+        error,
+        next_attempt_at: isoTimeOrNull(nextAt),
+      })),
       blacklists: blacklistsOf(deps.dnsbl),
       queue: {
         scheduled: queue.scheduled,

@@ -26,6 +26,7 @@ async function bench() {
     startedAt: clock.now(),
     maintenance,
     poolProblems: () => problems,
+    certificateTroubles: () => [{ name: "mail.svc.test", error: "dns: no address", nextAt: clock.now() }],
     dnsbl: { summary: () => dnsbl.summary(), zones: () => dnsbl.zones() },
     listeners: () => [],
     jobs: () => [],

@@ -30,7 +30,7 @@ const inPeersFolder: Record<string, string> = {
 
 /** What is missing for the tests with real peers; null where all is there. A missing peer in CI is a failure. */
 export function missingPeers(): string | null {
-  const needed = ["postfix", "postgrey", "swaks", "opendkim-testmsg", "openssl", "rbldnsd"];
+  const needed = ["postfix", "postgrey", "swaks", "opendkim-testmsg", "openssl", "rbldnsd", "pebble"];
   const missing = needed.filter((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0);
   for (const [name, file] of Object.entries(inPeersFolder)) if (!existsSync(file)) missing.push(name);
   if (spawnSync("perl", ["-MMail::DKIM::Verifier", "-e", "1"]).status !== 0) missing.push("Mail::DKIM");

@@ -25,3 +25,16 @@ export function createTrackingNameLookup(db: Database): (name: string) => boolea
   const find: Statement<[string], object> = db.prepare("SELECT 1 FROM tracking_names WHERE name = ? LIMIT 1");
   return (name) => find.get(name) !== undefined;
 }
+
+/** For the reader's thread: it walks over all of them. */
+export function createTrackingNameList(
+  db: Database,
+): (most: { ofAccount: number; ofAll: number }) => { name: string; accountKey: number }[] {
+  const list: Statement<[number, number], { name: string; accountKey: number }> = db.prepare(
+    `SELECT name, account_key AS accountKey FROM (
+       SELECT name, account_key, row_number() OVER (PARTITION BY account_key ORDER BY key DESC) AS place
+       FROM tracking_names)
+     WHERE place <= ? ORDER BY place, account_key LIMIT ?`,
+  );
+  return ({ ofAccount, ofAll }) => list.all(ofAccount, ofAll);
+}
