@@ -18,7 +18,7 @@ export async function notifyCertificate(
   const mend =
     nextAt === null
       ? "What to do: put a certificate and its key where tls.cert and tls.key say, then look: svc cert show"
-      : `What to do: see that ${name} leads to this server in the DNS and that port 80 is open to it, then: svc cert renew ${name}`;
+      : `What to do: where the reason is about the name, see that it leads to this server in the DNS and that port 80 is open to it, then: svc cert renew ${name}`;
   await notices.notify(
     `certificate:${name}`,
     `no new certificate for ${name}`,

@@ -23,6 +23,9 @@ export interface StatusDeps {
   jobs(): object[];
 }
 
+/** GET /v1/certificates has all. */
+const mostTroubles = 100;
+
 export function createStatus(deps: StatusDeps): () => Promise<object> {
   const { store, config, clock } = deps;
   return async () => {
@@ -47,11 +50,14 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
         pause_reason: pauseReason,
       })),
       pool_problems: pools,
-      certificate_problems: deps.certificateTroubles().map(({ name, error, nextAt }) => ({
-        name,
-        error,
-        next_attempt_at: isoTimeOrNull(nextAt),
-      })),
+      certificate_problems: deps
+        .certificateTroubles()
+        .slice(0, mostTroubles)
+        .map(({ name, error, nextAt }) => ({
+          name,
+          error,
+          next_attempt_at: isoTimeOrNull(nextAt),
+        })),
       blacklists: blacklistsOf(deps.dnsbl),
       queue: {
         scheduled: queue.scheduled,

@@ -1,7 +1,7 @@
 // A certificate and its key as PEM texts, shown to belong together before anything listens with them: a renewal that
 // replaced only one of the two files must not take the listeners down.
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { createSecureContext } from "node:tls";
 
@@ -46,6 +46,36 @@ export function certificatePair(
     validUntil: leaf.validToDate.getTime(),
     covers: (name) => (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) !== undefined,
   };
+}
+
+/**
+ * Both are on disk before either has its place. The folders are the operator's, and stay as they are. Throws an Error that
+ * says what to do.
+ */
+export async function writeCertificateFiles(
+  certFile: string,
+  keyFile: string,
+  { cert, key }: Pick<CertificatePair, "cert" | "key">,
+): Promise<void> {
+  const texts =
+    certFile === keyFile
+      ? [{ file: certFile, text: `${cert.trim()}\n${key}` }]
+      : [
+          { file: keyFile, text: key },
+          { file: certFile, text: cert },
+        ];
+  try {
+    for (const { file, text } of texts) {
+      await rm(`${file}.new`, { force: true });
+      await writeFile(`${file}.new`, text, { mode: 0o600, flag: "wx", flush: true });
+    }
+    for (const { file } of texts) await rename(`${file}.new`, file);
+  } catch (error) {
+    throw new Error(
+      `the service may not write the files of tls.cert and tls.key (${error instanceof Error ? error.message : String(error)}): put them there as root; they are noticed within a minute`,
+      { cause: error },
+    );
+  }
 }
 
 async function read(file: string): Promise<string> {

@@ -40,7 +40,8 @@ export const installedFile = (folder: string): string => join(folder, "installed
 export async function openCertificates(deps: CertificatesDeps): Promise<OwnCertificates> {
   const listeners = new Set<() => void>();
   let shown = await load(deps);
-  let reloading: Promise<Error | null> | null = null;
+  /** One after the other: who has put a new one in its place must not get the result of a look from before. */
+  let last: Promise<Error | null> = Promise.resolve(null);
   let lastProblem: string | null = null;
 
   const reload = async (): Promise<Error | null> => {
@@ -71,7 +72,7 @@ export async function openCertificates(deps: CertificatesDeps): Promise<OwnCerti
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    reload: () => (reloading ??= reload().finally(() => (reloading = null))),
+    reload: () => (last = last.then(reload)),
   };
 }
 

@@ -2,7 +2,6 @@
 // `renew-certificates`, which notices changed files and orders from the ACME server what is due, and read again by
 // SIGHUP. Every new certificate reaches the listeners on the same way: it is put in its place, then reloaded. Without TLS
 // (tls.mode: off) there is none.
-import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isoTime, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -12,7 +11,7 @@ import type { CertificateSource } from "../model/tls.ts";
 import type { HasJobs, Service } from "../service.ts";
 import { openAcme, type AcmeDeps } from "./acme/acme.ts";
 import { givenUpAfter, type NotRenewed } from "./acme/issuer.ts";
-import { certificatePair, type CertificatePair } from "./files.ts";
+import { certificatePair, writeCertificateFiles, type CertificatePair } from "./files.ts";
 import { createNameCertificates, type NameCertificates } from "./name-certificates.ts";
 import { installedFile, openCertificates, type OwnCertificates } from "./open.ts";
 import { storePair } from "./stored-pair.ts";
@@ -205,7 +204,7 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
         throw new Error(
           `the certificate does not name ${hostname}: it is for ${pair.leaf.subjectAltName ?? "no name"}`,
         );
-      if (tls.mode === "files") await putFiles(tls, pair);
+      if (tls.cert !== null && tls.key !== null) await writeCertificateFiles(tls.cert, tls.key, pair);
       else await storePair(installedFile(folder), pair);
       const error = await certificates?.reload();
       if (error) throw error;
@@ -240,21 +239,4 @@ function createFileWatch(
     },
     problem: () => seen,
   };
-}
-
-/** Both are on disk before either has its place. The folders are the operator's, and stay as they are. */
-async function putFiles({ cert, key }: Config["tls"], pair: CertificatePair): Promise<void> {
-  if (cert === null || key === null) throw new Error("tls.cert and tls.key must each name a file");
-  const texts =
-    cert === key
-      ? [[cert, `${pair.cert.trim()}\n${pair.key}`]]
-      : [
-          [key, pair.key],
-          [cert, pair.cert],
-        ];
-  for (const [file = "", text = ""] of texts) {
-    await rm(`${file}.new`, { force: true });
-    await writeFile(`${file}.new`, text, { mode: 0o600, flag: "wx", flush: true });
-  }
-  for (const [file = ""] of texts) await rename(`${file}.new`, file);
 }

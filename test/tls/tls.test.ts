@@ -1,5 +1,5 @@
 // The certificates in the running program: what its job notices, what the operator is told of, and what is installed.
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
@@ -140,6 +140,25 @@ test("where files are configured, a certificate is installed into them", async (
   const { tls, cert, key } = await withFiles();
   await tls.install(two?.chain ?? "", two?.key ?? "");
   expect([readFileSync(cert, "utf8"), readFileSync(key, "utf8")]).toEqual([two?.chain, two?.key]);
+  expect(tls.certificates?.current().cert).toBe(two?.chain);
+});
+
+test("files that the service may not write are said to be the operator's to write", async () => {
+  const { tls, cert, key } = await withFiles();
+  mkdirSync(`${key}.new`);
+  await expect(tls.install(two?.chain ?? "", two?.key ?? "")).rejects.toThrow(
+    /may not write the files of tls\.cert and tls\.key .*put them there as root/,
+  );
+  expect([readFileSync(cert, "utf8"), tls.certificates?.current().cert]).toEqual([one?.chain, one?.chain]);
+});
+
+test("a reload that is asked for while another one reads sees what was put in place between", async () => {
+  const { tls, cert, key } = await withFiles();
+  const early = tls.certificates?.reload();
+  writeFileSync(cert, two?.chain ?? "");
+  writeFileSync(key, two?.key ?? "");
+  await tls.certificates?.reload();
+  await early;
   expect(tls.certificates?.current().cert).toBe(two?.chain);
 });
 

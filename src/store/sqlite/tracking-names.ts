@@ -26,15 +26,22 @@ export function createTrackingNameLookup(db: Database): (name: string) => boolea
   return (name) => find.get(name) !== undefined;
 }
 
-/** For the reader's thread: it walks over all of them. */
+/** The newest of each account, found by the index: an account has up to `mostTrackingNames`. */
 export function createTrackingNameList(
   db: Database,
 ): (most: { ofAccount: number; ofAll: number }) => { name: string; accountKey: number }[] {
   const list: Statement<[number, number], { name: string; accountKey: number }> = db.prepare(
-    `SELECT name, account_key AS accountKey FROM (
+    `WITH RECURSIVE owners (account_key) AS (
+       SELECT min(account_key) FROM tracking_names
+       UNION ALL
+       SELECT (SELECT min(account_key) FROM tracking_names AS later WHERE later.account_key > owners.account_key)
+       FROM owners WHERE owners.account_key IS NOT NULL),
+     newest AS (
        SELECT name, account_key, row_number() OVER (PARTITION BY account_key ORDER BY key DESC) AS place
-       FROM tracking_names)
-     WHERE place <= ? ORDER BY place, account_key LIMIT ?`,
+       FROM tracking_names WHERE key IN (
+         SELECT one.key FROM owners JOIN tracking_names AS one ON one.key IN (
+           SELECT key FROM tracking_names AS own WHERE own.account_key = owners.account_key ORDER BY key DESC LIMIT ?)))
+     SELECT name, account_key AS accountKey FROM newest ORDER BY place, account_key LIMIT ?`,
   );
   return ({ ofAccount, ofAll }) => list.all(ofAccount, ofAll);
 }

@@ -270,27 +270,25 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     async list() {
       const now = clock.now();
       const kept = await recordOf();
-      const all = await wantedNow();
-      return Promise.all(
-        all.map(async (wanted): Promise<IssuedState> => {
-          const { name, names } = wanted;
-          const pair = await pairOf(name);
-          const renewal = renewalOf(pair, wanted);
-          const state = kept.names[name] ?? untried();
-          const held = Math.max(heldUntil(state.nextAt, now), heldUntil(kept.directory.nextAt, now));
-          const renewing = under === name || asked.has(name);
-          return {
-            name,
-            names,
-            pair,
-            renewAt: renewal,
-            nextAttemptAt: Math.max(renewal ?? now, held),
-            renewing,
-            failures: state.failures,
-            error: state.error ?? (pair === null ? kept.directory.error : null),
-          };
-        }),
-      );
+      const states: IssuedState[] = [];
+      for (const wanted of await wantedNow()) {
+        const { name, names } = wanted;
+        const pair = await pairOf(name); // one after the other: each costs the loop a millisecond when it is first read
+        const renewal = renewalOf(pair, wanted);
+        const state = kept.names[name] ?? untried();
+        const held = Math.max(heldUntil(state.nextAt, now), heldUntil(kept.directory.nextAt, now));
+        states.push({
+          name,
+          names,
+          pair,
+          renewAt: renewal,
+          nextAttemptAt: Math.max(renewal ?? now, held),
+          renewing: under === name || asked.has(name),
+          failures: state.failures,
+          error: state.error ?? (pair === null ? kept.directory.error : null),
+        });
+      }
+      return states;
     },
   };
 }
