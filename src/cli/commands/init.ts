@@ -88,7 +88,7 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
     const domain = flags.domain ?? null;
     const made = await daemon.initialise({ config, log, domain, checkNetwork: !flags.skipNetwork });
     if (blank) rmSync(`${file}.old`, { force: true });
-    show(cli, file, made);
+    show(cli, file, made, flags.tls);
   } catch (error) {
     undo();
     if (error instanceof CliFault || !(error instanceof Error)) throw error;
@@ -128,7 +128,7 @@ function writeConfig(file: string, text: string): () => void {
   }
 }
 
-function show(cli: Cli, file: string, made: Initialised): void {
+function show(cli: Cli, file: string, made: Initialised, tls: string | undefined): void {
   const { adminKey, smtp, domain, remarks } = made;
   if (cli.out.json)
     return cli.out.body(
@@ -147,6 +147,10 @@ function show(cli: Cli, file: string, made: Initialised): void {
     ["SMTP password", smtp.password],
   ]);
   for (const remark of remarks) cli.out.note(remark);
+  if (tls === "acme")
+    cli.out.note(
+      `The certificate is ordered when the service runs: the host name must lead to it, and port 80 be open. To see it: ${cli.program} cert show`,
+    );
   if (domain) {
     cli.out.line("");
     cli.out.note(`Publish these records for ${domain.name}:`);

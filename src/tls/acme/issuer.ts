@@ -70,8 +70,8 @@ export interface Issuer {
   failing(): { name: string; isHost: boolean; error: string; nextAt: number | null }[];
 }
 
-/** Longer names are left self-signed: a file's name has 255 bytes. */
-const longestName = 200;
+/** Other names are left self-signed: a file's name has 255 bytes, and no slash. */
+const isFileName = (name: string): boolean => /^[a-z0-9][a-z0-9.-]{0,199}$/.test(name);
 /**
  * Failures in a row after which a tracking name is no matter for the operator: a domain that was deleted, or leads
  * elsewhere for good. It is tried once a week.
@@ -97,7 +97,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const stateOf = ({ names }: AcmeRecord, name: string): NameRecord => (names[name] ??= untried());
 
   const wantedNow = async (): Promise<Wanted[]> =>
-    (await deps.wanted()).filter(({ name }) => name.length <= longestName);
+    (await deps.wanted()).filter(({ name }) => isFileName(name));
 
   const pairOf = async (name: string): Promise<CertificatePair | null> => {
     const known = pairs.get(name);
