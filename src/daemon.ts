@@ -375,8 +375,8 @@ async function build({
     log,
     onDeadLetter: (letter) => void notifyDeadLetter(notices, letter),
   });
-  const unsubscribe = store.onCommit(({ events }) => {
-    if (events) webhooks.kick();
+  const unsubscribe = store.onCommit(({ deliveries }) => {
+    if (deliveries) webhooks.kick();
   });
   const retention = createRetention({
     store,

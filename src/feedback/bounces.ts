@@ -2,10 +2,10 @@
 // only, whatever others the report names: a sender who knows one return path can bounce only its recipient. If a report
 // names only others, the address itself accepted the mail and forwarding from it failed: that is a bounce, but no
 // evidence against the address.
-import type { KeyObject } from "node:crypto";
 import { reportedReply } from "../events/data-text.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
 import type { Failure } from "../mail/failure.ts";
+import type { Mac } from "../mail/mac.ts";
 import { readReturnPathLocal } from "../mail/return-path.ts";
 import type { Report, SentRecipient } from "../model/report.ts";
 import { bounceEntry, failureSuppresses } from "../suppressions/policy.ts";
@@ -22,12 +22,12 @@ export interface NamedFailure {
   ofReturnPath: boolean;
 }
 
-export function namedFailures(failures: readonly Failure[], verpKey: KeyObject): NamedFailure[] {
+export function namedFailures(failures: readonly Failure[], verpMac: Mac): NamedFailure[] {
   return failures.map((failure) => ({
     failure,
     names: new Set(failure.recipients.map(canonical)),
     ofReturnPath: failure.recipients.some(
-      (name) => readReturnPathLocal(verpKey, name.slice(0, Math.max(0, name.lastIndexOf("@")))) !== null,
+      (name) => readReturnPathLocal(verpMac, name.slice(0, Math.max(0, name.lastIndexOf("@")))) !== null,
     ),
   }));
 }

@@ -3,8 +3,8 @@
 // names of that message, or the only one. An id of ours without its MAC proves nothing. A return path suppresses its
 // recipient; a token does so only where the message had one recipient and the report comes from a known loop
 // (loops.ts). The abuse guard counts what a known loop reports and one recipient must have meant.
-import type { KeyObject } from "node:crypto";
 import type { Complaint } from "../mail/arf.ts";
+import type { Mac } from "../mail/mac.ts";
 import { readReturnPathLocal } from "../mail/return-path.ts";
 import type { Original, Returned } from "../mail/returned.ts";
 import type { Report, SentRecipient } from "../model/report.ts";
@@ -14,7 +14,7 @@ import type { Standing } from "./loops.ts";
 import type { FeedbackDeps, Mailbox } from "./mailbox.ts";
 
 type Deps = Pick<FeedbackDeps, "store" | "recorder" | "clock" | "tokens"> & {
-  verpKey: KeyObject;
+  verpMac: Mac;
   /** Whether the report comes from a known loop. */
   standingOfSender(): Promise<Standing>;
 };
@@ -57,7 +57,7 @@ async function provedBy(
   original: Original,
   at: At,
 ): Promise<Proved | null> {
-  const paths = original.returnPaths.map((local) => readReturnPathLocal(deps.verpKey, local));
+  const paths = original.returnPaths.map((local) => readReturnPathLocal(deps.verpMac, local));
   const path = at.kind === "return_path" ? at : paths.find((keys) => keys !== null);
   if (path) {
     const sent = (await deps.store.sentMessage({ key: path.messageKey })) ?? [];

@@ -2,9 +2,9 @@
 // a mail to each does. A signed return path names the message and the recipient whose bounces it receives; a report
 // never affects any other recipient. Parsing is done in a thread (MailReaders), since any host may send a mail that is
 // expensive to parse. No mail is ever answered.
-import { createSecretKey } from "node:crypto";
 import type { ReactingRecipient } from "../model/reaction.ts";
 import { parseAddress } from "../mail/address.ts";
+import { createMac } from "../mail/mac.ts";
 import type { Returned } from "../mail/returned.ts";
 import { readReturnPathLocal, readUnsubscribeLocal, type RecipientKeys } from "../mail/return-path.ts";
 import { bounceReports, namedFailures } from "./bounces.ts";
@@ -39,11 +39,11 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
   const { store, config, log } = deps;
   const forwarding = createForwarding(deps);
   const loops = createLoops({ ...deps, domains: config.feedback.loops });
-  const verpKey = createSecretKey(deps.verpSecret);
-  const known = { ...deps, verpKey };
+  const verpMac = createMac(deps.verpSecret);
+  const known = { ...deps, verpMac };
 
   const returnPath = async (local: string, domain: string): Promise<Mailbox | null> => {
-    const keys = readReturnPathLocal(verpKey, local);
+    const keys = readReturnPathLocal(verpMac, local);
     if (keys === null) return null;
     const sent = await store.sentMessage({ key: keys.messageKey });
     const recipient = sent?.find(({ job }) => job.key === keys.recipientKey);
@@ -53,7 +53,7 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
   };
 
   const unsubscribeAddress = async (local: string): Promise<Mailbox | null> => {
-    const keys = readUnsubscribeLocal(verpKey, local);
+    const keys = readUnsubscribeLocal(verpMac, local);
     const found = keys && (await recipientOf(keys));
     return found && !found.job.message.test ? { kind: "unsubscribe", ...keys } : null;
   };
@@ -70,7 +70,7 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
   /** What a mail says at one of its mailboxes. What all of them need is made once. */
   const reportsOf = (returned: Returned, peer: string) => {
     if (returned.kind === "bounce") {
-      const failures = namedFailures(returned.failures, verpKey);
+      const failures = namedFailures(returned.failures, verpMac);
       return async (mailbox: Mailbox) =>
         mailbox.kind === "return_path" ? bounceReports(deps, failures, mailbox) : [];
     }

@@ -3,8 +3,9 @@
 // a field of its own in every message that the relay passes on, whose Message-ID may be the client's. An id without the
 // MAC proves nothing: ids are shown in Received fields, answers and logs. All recipients of a message see the same
 // token, so it does not prove which of them reports; the return path does (return-path.ts).
-import { createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { base32 } from "./base32.ts";
+import { createMac } from "./mac.ts";
 
 /** In what the relay passes on. Removed where a client supplies it. */
 export const messageTokenField = "X-Feedback-Token";
@@ -16,7 +17,7 @@ const macBytes = 10;
 const idPrefix = "msg_";
 
 export interface MessageTokens {
-  /** The token of `msg_…`. About 4 µs. */
+  /** The token of `msg_…`. About 3 µs. */
   of(messageId: string): string;
   /** The id that the token (in any case) was made for; null for one that we did not make. */
   read(token: string): string | null;
@@ -24,10 +25,10 @@ export interface MessageTokens {
 
 /** `secret`: that of the return paths, 32 bytes; a purpose of its own keeps the two kinds of MAC apart. */
 export function createMessageTokens(secret: Uint8Array): MessageTokens {
-  const key = createSecretKey(secret);
+  const macOf = createMac(secret);
   const of = (messageId: string): string => {
     const ulid = messageId.slice(idPrefix.length);
-    const mac = createHmac("sha256", key).update(`message\0${ulid}`).digest();
+    const mac = macOf("message\0", Buffer.from(ulid, "latin1"));
     return `${ulid}.${base32(mac.subarray(0, macBytes))}`;
   };
   return {

@@ -2,8 +2,9 @@
 // to which a bounce comes back, and the address to which a recipient writes to unsubscribe (RFC 2369 §3.2). The two store
 // keys in compact form and 80 bits of HMAC-SHA256 over them, base32 in lower case (RFC 4648 §6): it survives servers
 // that change the case of a local part, and fits its 64 octets (RFC 5321 §4.5.3.1.1) for any pair of keys.
-import { createHmac, timingSafeEqual, type KeyObject } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { base32, fromBase32 } from "./base32.ts";
+import { createMac, type Mac } from "./mac.ts";
 import { readVarint, writeVarint } from "./varint.ts";
 
 /** What an address is for: one is never taken for another. */
@@ -23,11 +24,11 @@ export interface RecipientKeys {
 }
 
 /**
- * Local part of the return path of one recipient of one message. Keys: safe integers, 0 and up. A secret that is a
- * KeyObject costs 4 µs, its bytes 20.
+ * Local part of the return path of one recipient of one message. Keys: safe integers, 0 and up. A Mac that was
+ * made of the secret costs 3 µs, its bytes twice as much.
  */
 export function returnPathLocal(
-  secret: Uint8Array | KeyObject,
+  secret: Uint8Array | Mac,
   messageKey: number,
   recipientKey: number,
 ): string {
@@ -35,13 +36,13 @@ export function returnPathLocal(
 }
 
 /** The keys that a return path names; null for one that we did not make. */
-export function readReturnPathLocal(secret: Uint8Array | KeyObject, local: string): RecipientKeys | null {
+export function readReturnPathLocal(secret: Uint8Array | Mac, local: string): RecipientKeys | null {
   return keysOf(returnPath, secret, local);
 }
 
 /** Local part of the address to which this recipient writes to unsubscribe. */
 export function unsubscribeLocal(
-  secret: Uint8Array | KeyObject,
+  secret: Uint8Array | Mac,
   messageKey: number,
   recipientKey: number,
 ): string {
@@ -49,13 +50,13 @@ export function unsubscribeLocal(
 }
 
 /** The keys that it names; null for one that we did not make. */
-export function readUnsubscribeLocal(secret: Uint8Array | KeyObject, local: string): RecipientKeys | null {
+export function readUnsubscribeLocal(secret: Uint8Array | Mac, local: string): RecipientKeys | null {
   return keysOf(unsubscribe, secret, local);
 }
 
 function localOf(
   { prefix, mac: purpose }: Purpose,
-  secret: Uint8Array | KeyObject,
+  secret: Uint8Array | Mac,
   messageKey: number,
   recipientKey: number,
 ): string {
@@ -63,11 +64,12 @@ function localOf(
   writeVarint(keys, messageKey);
   writeVarint(keys, recipientKey);
   const payload = Uint8Array.from(keys);
-  const mac = createHmac("sha256", secret).update(purpose).update(payload).digest();
+  const macOf = typeof secret === "function" ? secret : createMac(secret);
+  const mac = macOf(purpose, payload);
   return prefix + base32(Buffer.concat([payload, mac.subarray(0, macBytes)]));
 }
 
-function keysOf(purpose: Purpose, secret: Uint8Array | KeyObject, local: string): RecipientKeys | null {
+function keysOf(purpose: Purpose, secret: Uint8Array | Mac, local: string): RecipientKeys | null {
   if (local.length > 64) return null;
   const given = local.toLowerCase();
   const bytes = given.startsWith(purpose.prefix) ? fromBase32(given.slice(purpose.prefix.length)) : null;

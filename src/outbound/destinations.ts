@@ -1,10 +1,10 @@
 // From a scheduled queue to those who take its mail: the receivers' MX through delivery, the sandbox, or an
 // answer that needs no receiver. Gives delivery what an attempt needs and knows no table itself.
-import { createSecretKey } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import type { Delivery, Route } from "../delivery/delivery.ts";
 import type { Owner } from "../fairness.ts";
 import type { Classification } from "../model/classification.ts";
+import { createMac } from "../mail/mac.ts";
 import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
 import { returnPathLocal } from "../mail/return-path.ts";
 import type { Job } from "../model/queued-recipient.ts";
@@ -48,7 +48,7 @@ export function createDestinations({
   verpSecret,
   clock,
 }: DestinationsDeps): Destinations {
-  const verpKey = createSecretKey(verpSecret);
+  const verpMac = createMac(verpSecret);
   /** Of mail that leaves no address of ours. */
   const here = (group: string, account: Owner, decide: (job: Job) => Outcome): Destination => ({
     group,
@@ -83,7 +83,7 @@ export function createDestinations({
     return delivery.attempt({
       job,
       route,
-      mailFrom: `${returnPathLocal(verpKey, message.key, job.key)}@${message.returnPathDomain}`,
+      mailFrom: `${returnPathLocal(verpMac, message.key, job.key)}@${message.returnPathDomain}`,
       ...signed,
       mayFinish,
       source,

@@ -16,8 +16,22 @@ const beginnings = ["\r\n.\r", "\r\n.", "\r\n", "\n.", "\n", "\r"].map((text) =>
 const nothing: Buffer = Buffer.alloc(0);
 
 export class DataParser extends SMTPStream {
+  /** Holds back what is written to the peer until the function that it returns is called. */
+  holdReplies: () => () => void = () => () => undefined;
+
   /** The end of the last chunk, where it is one of `beginnings`: else the next chunk begins within a line. */
   #held: Buffer = nothing;
+
+  /** The replies to the commands of one chunk leave together (RFC 2920 §3.2). */
+  override _write(chunk: Buffer, encoding: BufferEncoding, next: Done): void {
+    const first = this._dataMode ? -1 : chunk.indexOf(lf);
+    if (first < 0 || first === chunk.length - 1) return super._write(chunk, encoding, next);
+    const release = this.holdReplies();
+    super._write(chunk, encoding, (error) => {
+      release();
+      next(error);
+    });
+  }
 
   override startDataMode(maxBytes?: number | string | null): SMTPServerDataStream {
     this._dataMode = true;

@@ -50,6 +50,7 @@ const maxMistakes = 20;
 const mistakeCodes = new Set([500, 501, 502, 503, 504, 530, 535, 538, 555]);
 const ownStatus = /^[245]\.\d{1,3}\.\d{1,3} /;
 const accepted = /^2\.0\.0 (?:queued as |Taken)/;
+const startsTls = "Ready to start TLS";
 const shutdownReply = "4.3.2 Shutting down; try again later";
 
 export class RelayServer extends SMTPServer {
@@ -146,12 +147,7 @@ export class RelayConnection extends SMTPConnection {
     if (Array.isArray(data)) return this.#sendLines(code, data, context);
     const text = data ?? "";
     // The handshake follows a 220 to STARTTLS in any case: the shutdownReply waits until it is over.
-    if (
-      this.#shared.stopping &&
-      !accepted.test(text) &&
-      code !== 421 &&
-      !text.startsWith("Ready to start TLS")
-    )
+    if (this.#shared.stopping && !accepted.test(text) && code !== 421 && !text.startsWith(startsTls))
       return super.send(421, shutdownReply, false);
     if (mistakeCodes.has(code) && ++this.#mistakes >= maxMistakes)
       return super.send(421, "4.7.0 Too many bad commands", false);
@@ -164,6 +160,8 @@ export class RelayConnection extends SMTPConnection {
     }
     if (text === "Authentication aborted") return super.send(code, "5.0.0 Authentication cancelled", false);
     this.#reply(code, data, context);
+    // A mail's reply waits for no command behind it, and that to STARTTLS leaves before the handshake takes the socket.
+    if (accepted.test(text) || text.startsWith(startsTls)) this._socket.uncork();
     if (this.#shared.stopping && code !== 421 && accepted.test(text)) super.send(421, shutdownReply, false);
   }
 
@@ -176,6 +174,11 @@ export class RelayConnection extends SMTPConnection {
   override _createParser(): DataParser {
     const { maxCommandLength } = this._server.options;
     const parser = new DataParser({ maxCommandLength });
+    parser.holdReplies = () => {
+      const socket = this._socket;
+      socket.cork();
+      return () => socket.uncork();
+    };
     parser.oncommand = (command, callback) => this._onCommand(command, callback);
     parser.on("error", (error) => this.send(421, `Error: ${error.message}`));
     return parser;

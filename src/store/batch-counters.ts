@@ -14,6 +14,7 @@ export interface Mark {
   changes: number;
   counted: number;
   events: boolean;
+  deliveries: boolean;
 }
 
 export interface Tally {
@@ -26,6 +27,8 @@ export interface Tally {
   accounts: number | null;
   /** An event was recorded since this was last cleared. */
   events: boolean;
+  /** One was that is to be posted to endpoints. */
+  deliveries: boolean;
   /** What is to be counted with the transaction, in its order: taking a call back is cutting off what it added. */
   counted: Counted[];
   /** A transaction begins. */
@@ -68,14 +71,15 @@ export function createTally(start: Iterable<[accountKey: number, usage: Usage]> 
     },
     accounts: null,
     events: false,
+    deliveries: false,
     counted: [],
     begin() {
       changes.length = 0;
       this.counted.length = 0;
-      this.events = false;
+      this.events = this.deliveries = false;
     },
     mark() {
-      return { changes: changes.length, counted: this.counted.length, events: this.events };
+      return { changes: changes.length, counted: this.counted.length, events: this.events, deliveries: this.deliveries };
     },
     undo(to) {
       for (const { usage, recipients, bytes } of changes.splice(to.changes)) {
@@ -85,6 +89,7 @@ export function createTally(start: Iterable<[accountKey: number, usage: Usage]> 
       }
       this.counted.length = to.counted;
       this.events = to.events;
+      this.deliveries = to.deliveries;
       this.accounts = null;
     },
   };

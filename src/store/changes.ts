@@ -34,11 +34,11 @@ export interface Changes {
   note(command: string, arg: unknown, result: unknown): void;
   /** To be asked before the rows are read, not after. */
   last(accountKey: number, of: readonly Resource[]): LastChange;
-  /** Another number once an account or a domain was written: the rows that are cached (cache.ts). */
+  /** Another number once a row was written of a kind that is cached (cache.ts). */
   revision(): number;
 }
 
-const cached: ReadonlySet<Resource> = new Set(["accounts", "domains"]);
+const cached: ReadonlySet<Resource> = new Set(["accounts", "domains", "keys", "smtp_credentials"]);
 
 /** Seconds since 1970. */
 interface Mark {

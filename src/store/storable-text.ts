@@ -6,9 +6,10 @@ import type { Store } from "./store.ts";
 const replacement = "\ufffd";
 
 export function storable(text: string): string {
-  const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
-  return wellFormed.includes("\0") ? wellFormed.replaceAll("\0", replacement) : wellFormed;
+  return isStorableText(text) ? text : text.toWellFormed().replaceAll("\0", replacement);
 }
+
+const isStorableText = (text: string): boolean => text.isWellFormed() && !text.includes("\0");
 
 export const storableOrNull = (text: string | null): string | null => (text === null ? null : storable(text));
 
@@ -28,20 +29,23 @@ export function withStorableText<T>(value: T): T {
 }
 
 function storableValue(value: unknown): unknown {
+  if (isStorable(value)) return value; // nearly always
   if (typeof value === "string") return storable(value);
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) {
-    const texts: unknown[] = value.map(storableValue);
-    return texts.every((text, place) => text === value[place]) ? value : texts;
-  }
-  if (Object.getPrototypeOf(value) !== Object.prototype) return value; // bytes, a stream: no text
-  const entries = Object.entries(value).map(
-    ([name, member]) => [storable(name), storableValue(member)] as const,
+  if (Array.isArray(value)) return value.map(storableValue);
+  return Object.fromEntries(
+    Object.entries(value as object).map(([name, member]) => [storable(name), storableValue(member)]),
   );
-  const same = Object.entries(value).every(
-    ([name, member], place) => entries[place]?.[0] === name && entries[place][1] === member,
-  );
-  return same ? value : Object.fromEntries(entries);
+}
+
+/** There is nothing to replace in it. */
+function isStorable(value: unknown): boolean {
+  if (typeof value === "string") return isStorableText(value);
+  if (typeof value !== "object" || value === null) return true;
+  if (Array.isArray(value)) return value.every(isStorable);
+  if (Object.getPrototypeOf(value) !== Object.prototype) return true; // bytes, a stream: no text
+  const members = value as Record<string, unknown>;
+  for (const name in members) if (!isStorableText(name) || !isStorable(members[name])) return false;
+  return true;
 }
 
 /** They are flat or large, and pack their texts one by one. */

@@ -1,15 +1,15 @@
 // The keys that sign the tokens of tracked mail. The newest signs; older ones are kept for ever, since links in mail that was
 // delivered must go on working. One is made at the first start, and another when the newest is a year old. No interface
 // shows them.
-import { createSecretKey, type KeyObject } from "node:crypto";
 import { dayMs, type Clock } from "../clock.ts";
+import { createMac, type Mac } from "../mail/mac.ts";
 import type { HasJobs } from "../service.ts";
 import type { TrackingKey } from "../model/tracking.ts";
 import type { Store } from "../store/store.ts";
 
 export interface SigningKey {
   number: number;
-  key: KeyObject;
+  mac: Mac;
 }
 
 export interface TrackingKeys extends HasJobs {
@@ -28,7 +28,7 @@ export async function openTrackingKeys({ store, clock }: Deps): Promise<Tracking
   const keys = new Map<number, SigningKey>();
   let newest: (SigningKey & { createdAt: number }) | null = null;
   const add = ({ number, secret, createdAt }: TrackingKey): SigningKey & { createdAt: number } => {
-    const key = { number, key: createSecretKey(secret), createdAt };
+    const key = { number, mac: createMac(secret), createdAt };
     keys.set(number, key);
     return (newest = key);
   };

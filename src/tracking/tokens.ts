@@ -3,7 +3,7 @@
 // the message's id (16 bytes), the row ids of the account and of the recipient; then of a click its target, of an unsubscribe
 // the address, so that it works when the message is gone. Then 16 bytes of HMAC-SHA256 over purpose, NUL and content, all of it base64url
 // (RFC 4648 §5) in its one canonical spelling.
-import { createHmac, timingSafeEqual, type KeyObject } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { idBytes, idOfBytes } from "../ids.ts";
 import { readVarint, writeVarint } from "../mail/varint.ts";
 import type { TokenRecipient } from "../model/tracking.ts";
@@ -44,7 +44,7 @@ const testFlag = 1;
 /** A token costs about as much as one HMAC. */
 export function createTrackingTokens(keys: Pick<TrackingKeys, "newest" | "find">): TrackingTokens {
   const make = (purpose: TokenPurpose, recipient: TokenRecipient, text: string): string => {
-    const { number, key } = keys.newest();
+    const { number, mac } = keys.newest();
     const varints: number[] = [];
     writeVarint(varints, recipient.accountKey);
     writeVarint(varints, recipient.recipientKey);
@@ -56,7 +56,7 @@ export function createTrackingTokens(keys: Pick<TrackingKeys, "newest" | "find">
     bytes.set(idBytes(recipient.messageId), 2);
     bytes.set(varints, idEnd);
     bytes.write(text, textAt);
-    macOf(key, purpose, bytes.subarray(0, length)).copy(bytes, length, 0, macBytes);
+    mac(`${purpose}\0`, bytes.subarray(0, length)).copy(bytes, length, 0, macBytes);
     return bytes.toString("base64url");
   };
 
@@ -69,7 +69,7 @@ export function createTrackingTokens(keys: Pick<TrackingKeys, "newest" | "find">
     const content = bytes.subarray(0, length);
     const key = keys.find(bytes[0] ?? 0);
     if (!key) return null;
-    const mac = macOf(key.key, purpose, content).subarray(0, macBytes);
+    const mac = key.mac(`${purpose}\0`, content).subarray(0, macBytes);
     return timingSafeEqual(mac, bytes.subarray(length)) ? contentOf(purpose, content) : null;
   };
 
@@ -79,10 +79,6 @@ export function createTrackingTokens(keys: Pick<TrackingKeys, "newest" | "find">
     unsubscribe: (recipient) => make("unsubscribe", recipient, recipient.email),
     read,
   };
-}
-
-function macOf(key: KeyObject, purpose: TokenPurpose, content: Uint8Array): Buffer {
-  return createHmac("sha256", key).update(`${purpose}\0`).update(content).digest();
 }
 
 /** Of content whose MAC is right, so that we wrote it. */

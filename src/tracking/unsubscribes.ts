@@ -1,11 +1,11 @@
 // A recipient that wants no more mail, by the page, by one click (RFC 8058) or by mail (RFC 2369): the suppression, and once
 // a recipient the event, in one transaction. The address of a link stands in its token, so that it works when the message
 // is gone. Mail of a test key, and to a simulated recipient, suppresses nobody.
-import { createSecretKey } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import { canonicalAddress, parseAddress } from "../mail/address.ts";
+import { createMac } from "../mail/mac.ts";
 import { unsubscribeLocal } from "../mail/return-path.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { NewUnsubscribe, ReactingRecipient, UnsubscribeMethod } from "../model/reaction.ts";
@@ -28,10 +28,10 @@ export function unsubscribeMailtos(
   secret: Uint8Array,
   hostname: string | null,
 ): (job: Pick<Job, "key" | "message">) => string | null {
-  const key = createSecretKey(secret);
+  const mac = createMac(secret);
   return ({ key: recipientKey, message }) => {
     if (hostname === null || message.test) return null;
-    const local = unsubscribeLocal(key, message.key, recipientKey);
+    const local = unsubscribeLocal(mac, message.key, recipientKey);
     return `mailto:${local}@${hostname.toLowerCase()}?subject=unsubscribe`;
   };
 }

@@ -46,6 +46,8 @@ describe.skipIf(missing !== null)("certificates from an ACME server", () => {
         public_url: `https://${api}`,
         dns: { servers: [dns.server] },
         tls: { mode: "acme", acme },
+        // The clients of this test ask as fast as they are answered.
+        limits: { rates: { open: { burst: 100_000, per_second: 100_000 } } },
       },
       env: { NODE_EXTRA_CA_CERTS: pebble.caFile },
     });

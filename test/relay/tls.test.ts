@@ -173,3 +173,25 @@ test("records of one octet are read as any others", async () => {
   expect(heard.match(/^250 2\.0\.0/gm)).toHaveLength(20);
   expect(heard).toMatch(/^221 /m);
 });
+
+test("the replies to a pipelined group leave together, in one record, and alone those to what comes alone", async () => {
+  await using house = await startRelay();
+  const client = await house.client();
+  await client.command("EHLO client.test");
+  await client.command("STARTTLS");
+  const socket = await client.secure();
+  await client.command("EHLO client.test");
+  await client.command(`AUTH PLAIN ${plainToken}`);
+  const records: string[] = [];
+  socket.on("data", (bytes: Buffer) =>
+    records.push(bytes.toString().replaceAll(/[^\r\n]*?(\d{3}) [^\r\n]*\r\n/g, "$1 ")),
+  );
+  client.send("MAIL FROM:<a@ok.test>\r\nRCPT TO:<b@x.test>\r\nDATA\r\n");
+  await client.answers(3);
+  client.send("Subject: x\r\n\r\nx\r\n.\r\n");
+  await client.answer();
+  await client.command("NOOP");
+  client.send("RSET\r\nQUIT\r\n");
+  await client.answers(2);
+  expect(records).toEqual(["250 250 354 ", "250 ", "250 ", "250 221 "]);
+});

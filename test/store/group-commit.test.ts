@@ -65,7 +65,7 @@ test("a call that fails leaves nothing of itself, and everything of the others, 
   expect(result).toMatchObject({
     kind: "committed",
     failures: [[3, expect.stringContaining("UNIQUE")]],
-    commit: { events: true },
+    commit: { events: true, deliveries: false },
   });
   const db = openReading(path, 1000);
   expect(db.prepare("SELECT canonical FROM suppressions").pluck().all()).toEqual([

@@ -5,6 +5,7 @@ import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Purged } from "../../src/model/retention.ts";
 import type { Store } from "../../src/store/store.ts";
+import { pageBytes } from "../../src/store/sqlite/engine/pages.ts";
 import { ManualClock } from "../support/clock.ts";
 import {
   accept,
@@ -128,17 +129,17 @@ test("spool files go after the commit that forgets them; one that cannot go is a
 });
 
 test("pages that stood empty for ten minutes are given back: the file shrinks", async () => {
-  await finished(200, t0, Buffer.alloc(50_000, "x"));
+  await finished(400, t0, Buffer.alloc(50_000, "x"));
   await store.close();
   store = await openSqlite(dataDir, clock);
   const size = (): number => statSync(join(dataDir, "svc.db")).size;
   const full = size();
-  expect(full).toBeGreaterThan(10_000_000);
+  expect(full).toBeGreaterThan(20_000_000);
 
   const late = t0 + 3 * day;
   await purgeAll(late);
-  expect(ask("PRAGMA freelist_count")).toBeGreaterThan(2000);
-  await finished(100, late, Buffer.alloc(50_000, "x")); // fills half of them again
+  expect(Number(ask("PRAGMA freelist_count")) * pageBytes).toBeGreaterThan(18_000_000);
+  await finished(200, late, Buffer.alloc(50_000, "x")); // fills half of them again
   await purgeAll(late + 9 * minute);
   expect(size()).toBe(full);
   for (const minutes of [10, 20]) await purgeAll(late + minutes * minute);

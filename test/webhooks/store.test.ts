@@ -63,7 +63,7 @@ async function wired() {
     log: silentLog,
     onDeadLetter: (letter) => letters.push(letter),
   });
-  store.onCommit(({ events }) => void (events && webhooks.kick()));
+  store.onCommit(({ deliveries }) => void (deliveries && webhooks.kick()));
   await webhooks.start();
   onTestFinished(async () => {
     await webhooks.stop();

@@ -4,6 +4,8 @@ import type { LastChange, Resource } from "../../model/last-change.ts";
 /** What a commit brought; listeners are called right after it, on the loop. */
 export interface Commit {
   events: boolean;
+  /** Some of its events are to be posted to endpoints. */
+  deliveries: boolean;
   /** What it counted of mail that is no test, a sum for each counter in their order (model/counters.ts); null: nothing. */
   counted: readonly number[] | null;
 }

@@ -118,11 +118,12 @@ export const apiKeys = noun({
   },
   lookups: createKeyLookups,
   lists: none,
-  calls: ({ write, lookups }): ApiKeyStore => ({
+  calls: ({ write, lookups, rows }): ApiKeyStore => ({
     async createApiKey({ hash, ...key }) {
       return { ...key, key: await write.createApiKey(key, [hash]), lastUsedAt: null, revokedAt: null };
     },
-    apiKeyByHash: async (hash) => lookups.apiKeyByHash(hash),
+    apiKeyByHash: async (hash) =>
+      rows.get(`api key ${Buffer.from(hash).toString("latin1")}`, () => lookups.apiKeyByHash(hash)),
     apiKey: async (accountKey, id) => lookups.apiKey(accountKey, id),
     listApiKeys: async (accountKey, page) =>
       pageByCreation("k", lookups.apiKeys(accountKey, createdAfter("k", page), page.limit + 1), page.limit),

@@ -32,7 +32,7 @@ export function createEventWrites(db: Database, tally: Tally, sequences: Pick<Se
         e.recipient,
         e.body,
       );
-      fanOut.run(seq, e.accountKey, e.typeBit);
+      if (fanOut.run(seq, e.accountKey, e.typeBit).changes > 0) tally.deliveries = true;
       tally.events = true;
       if (e.counters !== 0)
         tally.counted.push({ facts: e.facts, at: e.occurredAt, counters: e.counters, times: 1 });

@@ -12,6 +12,7 @@ import type { AuditWrites } from "./audit.ts";
 import { unlinkAll } from "./content.ts";
 import { none, noun, type Writing } from "./noun.ts";
 import { createIncrementalVacuum } from "./engine/incremental-vacuum.ts";
+import { pageBytes } from "./engine/pages.ts";
 import { createStatsPurge } from "./stats-purge.ts";
 import { createWalks } from "./retention-walk.ts";
 import type { Aged } from "./retention-walk.ts";
@@ -39,7 +40,6 @@ export interface PurgedRows extends Omit<Purged, "files"> {
   shorter: boolean;
 }
 
-const pageBytes = 4096;
 /** What is not final now cannot be too old before its retention has passed once more; it is looked at a little later still. */
 const leastSlackMs = 10_000;
 const mostSlackMs = 600_000;

@@ -99,12 +99,15 @@ export const smtpCredentials = noun({
   },
   lookups: createCredentialLookups,
   lists: none,
-  calls: ({ write, lookups }): SmtpCredentialStore => ({
+  calls: ({ write, lookups, rows }): SmtpCredentialStore => ({
     async createSmtpCredential({ hash, ...credential }) {
       const key = await write.createSmtpCredential(credential, [hash]);
       return { ...credential, key, lastUsedAt: null, revokedAt: null };
     },
-    smtpCredentialByHash: async (accountKey, test, hash) => lookups.credentialByHash(accountKey, test, hash),
+    smtpCredentialByHash: async (accountKey, test, hash) =>
+      rows.get(`credential ${accountKey} ${test} ${Buffer.from(hash).toString("latin1")}`, () =>
+        lookups.credentialByHash(accountKey, test, hash),
+      ),
     listSmtpCredentials: async (accountKey) => lookups.credentials(accountKey),
     rotateSmtpCredential: (accountKey, id, { hash, ...fresh }, at) =>
       write.rotateSmtpCredential({ accountKey, id, fresh, at }, [hash]),

@@ -41,6 +41,6 @@ export function createWriter(db: Database) {
       gather.flush();
       sequences.flush();
     },
-    brought: () => ({ events: tally.events, counted: gather.counted() }),
+    brought: () => ({ events: tally.events, deliveries: tally.deliveries, counted: gather.counted() }),
   };
 }

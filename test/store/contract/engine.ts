@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
-import { mint, newEvent } from "../values.ts";
+import { mint, newEndpoint, newEvent } from "../values.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
 
 export function engineContract(open: OpenStore): void {
@@ -20,14 +20,17 @@ export function engineContract(open: OpenStore): void {
       expect(Buffer.from(await store.secret("other")).equals(first)).toBe(false);
     });
 
-    test("listeners hear of commits after them, and whether events were among them", async () => {
+    test("listeners hear of commits after them, whether they brought events, and any that are to be posted", async () => {
       const heard: boolean[] = [];
-      const stop = store.onCommit(({ events }) => heard.push(events));
+      const stop = store.onCommit(({ events, deliveries }) => heard.push(events, deliveries));
       await store.noteUse({ apiKeys: [], smtpCredentials: [], at: 1 });
       await store.recordEvent(newEvent({ accountKey: account, receivedAt: clock.now() }));
+      const subscribed = newEvent({ accountKey: account, receivedAt: clock.now(), typeBit: 4 });
+      await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 4 }));
+      await store.recordEvent(subscribed);
       stop();
       await store.recordEvent(newEvent({ accountKey: account, receivedAt: clock.now() }));
-      expect(heard).toEqual([false, true]);
+      expect(heard).toEqual([false, false, true, false, false, false, true, true]);
     });
 
     test("a call that fails by its own fault takes no other call with it", async () => {

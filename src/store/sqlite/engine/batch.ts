@@ -8,7 +8,7 @@ import Sqlite from "better-sqlite3";
 import type { Database, Statement } from "better-sqlite3";
 import type { Clock } from "../../../clock.ts";
 import {
-  frameBytes,
+  createWalState,
   restartAgainAfterBytes,
   restartAtBytes,
   restartSoonAfterBytes,
@@ -79,7 +79,7 @@ interface Session<Mark> {
   savepoint: Statement;
   releaseSavepoint: Statement;
   undoSavepoint: Statement;
-  walState: Statement<[], { log: number; checkpointed: number }>;
+  wal(): WalState;
 }
 
 export interface BatchRunner {
@@ -143,7 +143,7 @@ export function createBatchRunner<Mark>(
           results,
           failures,
           commit: current.writer.brought(),
-          wal: readWal(current),
+          wal: current.wal(),
           tookMs,
           commitMs,
         };
@@ -152,13 +152,13 @@ export function createBatchRunner<Mark>(
       }
     },
     tidy() {
-      if (!session || held() || readWal(session).bytes < restartPast) return;
+      if (!session || held() || session.wal().bytes < restartPast) return;
       try {
-        const before = readWal(session);
+        const before = session.wal();
         session.db.pragma(`busy_timeout = ${restartWaitMs}`);
         session.db.pragma("wal_checkpoint(RESTART)");
         session.db.pragma(`busy_timeout = ${busyTimeoutMs}`);
-        const { bytes, copiedBytes } = readWal(session);
+        const { bytes, copiedBytes } = session.wal();
         const wait = copiedBytes > before.copiedBytes ? restartAgainAfterBytes : restartSoonAfterBytes;
         restartPast = copiedBytes < bytes ? bytes + wait : restartAtBytes;
       } catch (error) {
@@ -186,7 +186,7 @@ function openSession<Mark>(path: string, prepare: (db: Database) => PreparedWrit
     savepoint: db.prepare("SAVEPOINT call"),
     releaseSavepoint: db.prepare("RELEASE call"),
     undoSavepoint: db.prepare("ROLLBACK TO call"),
-    walState: db.prepare("PRAGMA wal_checkpoint(NOOP)"),
+    wal: createWalState(db),
   };
 }
 
@@ -270,11 +270,6 @@ function blobsOf(call: Call, bytes: Uint8Array): Buffer[] {
     at += length;
     return blob;
   });
-}
-
-function readWal(session: Session<unknown>): WalState {
-  const row = session.walState.get();
-  return { bytes: (row?.log ?? 0) * frameBytes, copiedBytes: (row?.checkpointed ?? 0) * frameBytes };
 }
 
 /** Codes that say nothing about the call and everything about the disk, the file or the engine. */

@@ -1,5 +1,5 @@
 // Group commit, the loop's side: calls wait for each other. What has gathered leaves as one batch (commit-delay.ts says
-// when, write-queue.ts what of it), as ONE message whose bytes are one buffer that is handed over. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
+// when, write-queue.ts what of it), as ONE message whose bytes are one buffer. A call is answered after its commit; StoreUnavailable where nothing of it was kept.
 import type { Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../../../clock.ts";
 import type { Owner } from "../../../fairness.ts";
@@ -10,7 +10,7 @@ import type { PragmasReadBack } from "./open.ts";
 import type { Log } from "../../../log.ts";
 import type { ThreadHandlers } from "../../../thread.ts";
 import { StoreUnavailable } from "../../store.ts";
-import { createWriteQueue, type QueuedWrite, type WriteQueue } from "./write-queue.ts";
+import { createWriteQueue, mostBytes, type QueuedWrite, type WriteQueue } from "./write-queue.ts";
 import type { WalState } from "./wal.ts";
 import type { WriterReport, WriterRequest } from "./writer.ts";
 
@@ -66,6 +66,8 @@ export function createGroupCommit(
   let closing = false;
   let idle: (() => void) | null = null;
   let ended: (() => void) | null = null;
+  /** The bytes of the batch that is at the writer, of which there is one at a time. */
+  const shared = new Uint8Array(new SharedArrayBuffer(mostBytes));
   let worker: Worker | null = null;
   /** The thread has the database open: what it was given may be on disk. */
   let standing = false;
@@ -135,8 +137,7 @@ export function createGroupCommit(
   };
 
   const start = (): Worker => (worker ??= startWriter({ onReport, onEnd }));
-  const post = (request: WriterRequest, transfer: ArrayBuffer[] = []): void =>
-    start().postMessage(request, transfer);
+  const post = (request: WriterRequest): void => start().postMessage(request);
 
   const flush = (): void => {
     flushing = false;
@@ -144,9 +145,9 @@ export function createGroupCommit(
     patience = null;
     if (waiting.size === 0 || inFlight) return;
     const { calls, withinMs } = waiting.take(last.commitMs);
-    const { batch, buffer } = packBatch(calls, withinMs);
+    const batch = packBatch(calls, withinMs, shared);
     inFlight = calls;
-    post(batch, [buffer]);
+    post(batch);
   };
 
   const schedule = (): void => {
@@ -214,11 +215,10 @@ function measure(queue: WriteQueue<Waiting>, calls: readonly Waiting[], tookMs: 
   });
 }
 
-/** Copies the blobs into one buffer of the batch's own: that one may be handed over, small Buffers share a pool. */
-function packBatch(taken: Waiting[], withinMs: number): { batch: Batch; buffer: ArrayBuffer } {
+/** Copies the blobs into `shared`; a single call of more has a buffer of its own. */
+function packBatch(taken: Waiting[], withinMs: number, shared: Uint8Array): Batch {
   const total = taken.reduce((sum, item) => sum + item.bytes, 0);
-  const buffer = new ArrayBuffer(total);
-  const bytes = new Uint8Array(buffer);
+  const bytes = total <= shared.length ? shared.subarray(0, total) : new Uint8Array(total);
   let at = 0;
   const calls = taken.map(({ call, blobs }) => {
     call.at = at;
@@ -228,5 +228,5 @@ function packBatch(taken: Waiting[], withinMs: number): { batch: Batch; buffer: 
     }
     return call;
   });
-  return { batch: { calls, bytes, withinMs }, buffer };
+  return { calls, bytes, withinMs };
 }

@@ -1,6 +1,6 @@
 // Gives pages that nothing uses back to the disk, in small steps. Pages that mail will soon fill again are not among
 // them, so that a busy store does not shrink and grow all day: only as many are returned as stood empty during the
-// whole of the last ten minutes, and those above 256 MB.
+// whole of the last ten minutes, and those above 65,536 (512 MB).
 import type { Database, Statement } from "better-sqlite3";
 
 const windowMs = 600_000;

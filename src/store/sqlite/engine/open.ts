@@ -5,6 +5,7 @@ import { chmodSync, closeSync, lstatSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import type { Database } from "better-sqlite3";
+import { pageBytes } from "./pages.ts";
 import { keptBytes } from "./wal.ts";
 
 export const databaseName = "svc.db";
@@ -40,7 +41,8 @@ export function makeDirectory(path: string): void {
 export function openWriting(path: string): Database {
   const db = new Sqlite(path, { fileMustExist: true, timeout: busyTimeoutMs });
   try {
-    db.pragma("auto_vacuum = INCREMENTAL"); // has an effect only before the first table
+    db.pragma(`page_size = ${pageBytes}`); // this and the next have an effect only before the first table
+    db.pragma("auto_vacuum = INCREMENTAL");
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = FULL");
     db.pragma("wal_autocheckpoint = 0");

@@ -4,7 +4,7 @@ import { closeSync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import type { Database } from "better-sqlite3";
 import { openReading, openWriting } from "./open.ts";
-import { checkpointAtBytes, frameBytes } from "./wal.ts";
+import { checkpointAtBytes, createWalState } from "./wal.ts";
 
 /** Pages of one step, 4 MB: the disk is the writer's again after each. */
 const stepPages = 1024;
@@ -62,10 +62,10 @@ export function copyLog(path: string, ended: () => boolean): void {
   const db = openWriting(path);
   try {
     db.pragma("busy_timeout = 0");
-    const state = db.prepare<[], { log: number; checkpointed: number }>("PRAGMA wal_checkpoint(NOOP)");
+    const state = createWalState(db);
     const leftBytes = (): number => {
-      const { log, checkpointed } = state.get() ?? { log: 0, checkpointed: 0 };
-      return (log - checkpointed) * frameBytes;
+      const { bytes, copiedBytes } = state();
+      return bytes - copiedBytes;
     };
     for (let before = Infinity, left = leftBytes(); left < before && !ended(); left = leftBytes()) {
       db.pragma("wal_checkpoint(PASSIVE)");

@@ -2,13 +2,29 @@
 // never catches up does the writer itself wait for readers and restart it.
 
 /** Of the log: bytes in it, and how many of them the database has already. */
+import type { Database, Statement } from "better-sqlite3";
+import { pageBytesOf } from "./pages.ts";
+
 export interface WalState {
   bytes: number;
   copiedBytes: number;
 }
 
-/** A page and its header. */
-export const frameBytes = 4096 + 24;
+/** What stands in front of each page of the log (SQLite's file format §4.1). */
+const frameHeaderBytes = 24;
+
+/** Asks without copying anything. */
+export function createWalState(db: Database): () => WalState {
+  const frameBytes = pageBytesOf(db) + frameHeaderBytes;
+  const state: Statement<[], { log: number; checkpointed: number }> = db.prepare(
+    "PRAGMA wal_checkpoint(NOOP)",
+  );
+  return () => {
+    const { log, checkpointed } = state.get() ?? { log: 0, checkpointed: 0 };
+    return { bytes: log * frameBytes, copiedBytes: checkpointed * frameBytes };
+  };
+}
+
 /** Bytes that the database does not have yet, past which they are copied. */
 export const checkpointAtBytes = 16 * 1024 * 1024;
 /** Past this the writer restarts the log, and nothing copies beside it. */

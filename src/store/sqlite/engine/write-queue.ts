@@ -6,7 +6,8 @@ import type { Owner } from "../../../fairness.ts";
 import { Fifo } from "../../../fairness/fifo.ts";
 
 const mostCalls = 1000;
-const mostBytes = 4 * 1024 * 1024;
+/** Of the bytes of a batch, but for a single call of more. */
+export const mostBytes = 4 * 1024 * 1024;
 const batchMs = 10;
 /** Where several owners wait: each waits for the batch at the writer and for its own. */
 const sharedBatchMs = 5;
