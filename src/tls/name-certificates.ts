@@ -8,7 +8,7 @@ import { createSecureContext, type SecureContext } from "node:tls";
 import { dayMs, minuteMs, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { CertificateSource } from "../model/tls.ts";
-import { storedFile } from "./acme/issuer.ts";
+import { storedFile } from "./acme/stored-certificates.ts";
 import { readCertificateFiles, type CertificatePair } from "./files.ts";
 import { keepPair } from "./self-signed.ts";
 import { readStored } from "./stored-pair.ts";

@@ -7,7 +7,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { CertificateSource } from "../model/tls.ts";
-import { storedFile } from "./acme/issuer.ts";
+import { storedFile } from "./acme/stored-certificates.ts";
 import type { Certificates } from "./certificates.ts";
 import { readCertificateFiles, type CertificatePair } from "./files.ts";
 import { keepSelfSigned } from "./self-signed.ts";

@@ -4,9 +4,12 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFile } from "../stored-pair.ts";
 
+/** No host name: it has no dot. */
+export const accountKeyName = "acme-account.pem";
+
 /** Throws an Error in plain words where it cannot be read: another one would be another account. */
 export async function openAccountKey(folder: string): Promise<KeyObject> {
-  const file = join(folder, "acme-account.pem");
+  const file = join(folder, accountKeyName);
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return null;
     throw error;

@@ -9,10 +9,11 @@ import type { Service } from "../../service.ts";
 import { openAccountKey } from "./account-key.ts";
 import { createChallenges } from "./challenges.ts";
 import { createAcmeClient } from "./client.ts";
+import { library } from "./csr.ts";
 import { createIssuer, type Issuer, type IssuerDeps, type Wanted } from "./issuer.ts";
 
-/** Certificates of tracking names, the newest of each account. */
-export const mostNames = { ofAll: 1_000, ofAccount: 100 };
+/** Certificates of tracking names: accounts take turns, and the newest of each come first. */
+const mostNames = 1_000;
 
 export interface AcmeDeps extends Pick<IssuerDeps, "folder" | "onIssued" | "onFailed"> {
   config: Pick<Config, "tls" | "hostname" | "publicUrl" | "operations"> & {
@@ -32,6 +33,7 @@ export interface Acme extends Service {
 
 export async function openAcme(deps: AcmeDeps): Promise<Acme> {
   const { config, folder, https, clock, log } = deps;
+  await library();
   const { email, directory, httpListen } = config.tls.acme;
   const host = config.hostname.toLowerCase();
   const { hostname: publicHost, origin, port } = new URL(config.publicUrl);
@@ -61,7 +63,7 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
     ...deps,
     client,
     async wanted() {
-      const tracking = await deps.trackingNames(mostNames.ofAccount, mostNames.ofAll);
+      const tracking = await deps.trackingNames(mostNames, mostNames);
       const wanted = new Map<string, Wanted>([[host, { name: host, names, account: null }]]);
       for (const { name, accountKey } of tracking)
         if (!names.includes(name) && !wanted.has(name))

@@ -2,8 +2,8 @@
 // as subject alternative names, no subject. And the name that renewal information has for a certificate (RFC 9773 §4.1).
 import { KeyObject, type X509Certificate } from "node:crypto";
 
-/** @peculiar/x509 is loaded only when it is used. */
-async function library(): Promise<typeof import("@peculiar/x509")> {
+/** Loads @peculiar/x509, which holds the loop for up to a tenth of a second: at the start, before anybody is served. */
+export async function library(): Promise<typeof import("@peculiar/x509")> {
   await import("reflect-metadata"); // its decorators need it in place first
   return import("@peculiar/x509");
 }

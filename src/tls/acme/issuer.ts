@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { dayMs, isoTime, type Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 import { certificatePair, type CertificatePair } from "../files.ts";
-import { readStored, storePair } from "../stored-pair.ts";
 import type { AcmeClient } from "./client.ts";
 import { makeRequest, renewalId } from "./csr.ts";
 import { AcmeError, said } from "./error.ts";
 import { keepRecord, readRecord, untried, type AcmeRecord, type NameRecord } from "./record.ts";
 import { createRenewalWindows } from "./renewal-windows.ts";
 import { againAt, askedTooOften, directoryRetryAt, mostOrders, renewAt, retryAt } from "./schedule.ts";
+import { createStoredCertificates, isFileName } from "./stored-certificates.ts";
 
 /** What a certificate is wanted for. */
 export interface Wanted {
@@ -70,8 +70,6 @@ export interface Issuer {
   failing(): { name: string; isHost: boolean; error: string; nextAt: number | null }[];
 }
 
-/** Other names are left self-signed: a file's name has 255 bytes, and no slash. */
-const isFileName = (name: string): boolean => /^[a-z0-9][a-z0-9.-]{0,199}$/.test(name);
 /**
  * Failures in a row after which a tracking name is no matter for the operator: a domain that was deleted, or leads
  * elsewhere for good. It is tried once a week.
@@ -80,36 +78,23 @@ export const givenUpAfter = 8;
 /** A time further away is one of a clock that was wrong. */
 const longestWaitMs = 8 * dayMs;
 
-export const storedFile = (folder: string, name: string): string => join(folder, `acme-${name}.pem`);
-
 export function createIssuer(deps: IssuerDeps): Issuer {
   const { folder, client, clock, log, signal } = deps;
   const recordFile = join(folder, "acme.json");
-  const pairs = new Map<string, CertificatePair | null>();
+  const certificates = createStoredCertificates(folder, log);
   const windows = createRenewalWindows(deps);
   const asked = new Set<string>();
   const hosts = new Set<string>();
   let record: AcmeRecord | null = null;
+  let reading: Promise<AcmeRecord> | null = null;
   let running: Promise<void> | null = null;
   let under: string | null = null;
 
-  const recordOf = async (): Promise<AcmeRecord> => (record ??= await readRecord(recordFile));
+  const recordOf = async (): Promise<AcmeRecord> => (record = await (reading ??= readRecord(recordFile)));
   const stateOf = ({ names }: AcmeRecord, name: string): NameRecord => (names[name] ??= untried());
 
   const wantedNow = async (): Promise<Wanted[]> =>
     (await deps.wanted()).filter(({ name }) => isFileName(name));
-
-  const pairOf = async (name: string): Promise<CertificatePair | null> => {
-    const known = pairs.get(name);
-    if (known !== undefined) return known;
-    const file = storedFile(folder, name);
-    const pair = await readStored(file).catch((error: unknown) => {
-      log.warn({ file, err: error }, "a certificate of the ACME server is unusable; it is ordered anew");
-      return null;
-    });
-    pairs.set(name, pair);
-    return pair;
-  };
 
   const renewalOf = (pair: CertificatePair | null, { name, names }: Wanted): number | null => {
     if (pair === null || !names.every((one) => pair.covers(one))) return null;
@@ -129,7 +114,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     for (const wanted of all) {
       const { name, account } = wanted;
       if (done.has(name)) continue;
-      const due = (renewalOf(await pairOf(name), wanted) ?? 0) <= now;
+      const due = (renewalOf(await certificates.of(name), wanted) ?? 0) <= now;
       if (asked.has(name)) return wanted;
       if (!due || heldUntil(kept.names[name]?.nextAt ?? null, now) > now) continue;
       if (account === null) return wanted;
@@ -142,7 +127,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
 
   const issue = async ({ name, names }: Wanted): Promise<CertificatePair> => {
     const { csr, key } = await makeRequest(names);
-    const old = await pairOf(name);
+    const old = await certificates.of(name);
     const replaces = old === null ? null : await renewalId(old.leaf);
     const chain = await client.order({ names, csr, replaces });
     const origin = { cert: "the certificate of the ACME server", key: "our key" };
@@ -164,8 +149,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       // On disk before the order: a crash that comes again and again must not order again and again.
       await save();
       const pair = await issue(wanted);
-      await storePair(storedFile(folder, name), pair);
-      pairs.set(name, pair);
+      await certificates.put(name, pair);
       const nextAt = againAt(pair, clock.now());
       kept.names[name] = { ...untried(), nextAt, issued: [...state.issued, clock.now()] };
       kept.directory = { failures: 0, error: null, nextAt: null };
@@ -196,7 +180,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       state.nextAt = nextAt;
     }
     log.warn({ name, detail: text, next: isoTime(state.nextAt) }, "no certificate from the ACME server");
-    const until = pairs.get(name)?.validUntil ?? null;
+    const until = certificates.until(name);
     deps.onFailed({
       name,
       isHost: account === null,
@@ -211,9 +195,9 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     const all = await wantedNow();
     const names = new Set(all.map(({ name }) => name));
     for (const { name, account } of all) if (account === null) hosts.add(name);
-    for (const name of pairs.keys()) if (!names.has(name)) pairs.delete(name);
     windows.keep(names);
     for (const name of asked) if (!names.has(name)) asked.delete(name);
+    await certificates.keep(names);
     const save = async (): Promise<void> =>
       keepRecord(recordFile, await recordOf(), clock.now(), (name) => names.has(name));
     const done = new Set<string>();
@@ -221,7 +205,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       const { directory } = await recordOf();
       const resting = heldUntil(directory.nextAt, clock.now()) > clock.now();
       if (resting && asked.size === 0) return;
-      if (!resting) await windows.ask(all, pairOf);
+      if (!resting) await windows.ask(all, certificates.of);
       if (signal.aborted) return;
       const next = await nextOf(resting ? all.filter(({ name }) => asked.has(name)) : all, done);
       if (next === null) return;
@@ -273,7 +257,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       const states: IssuedState[] = [];
       for (const wanted of await wantedNow()) {
         const { name, names } = wanted;
-        const pair = await pairOf(name); // one after the other: each costs the loop a millisecond when it is first read
+        const pair = await certificates.of(name); // one after the other: each costs the loop a millisecond when it is first read
         const renewal = renewalOf(pair, wanted);
         const state = kept.names[name] ?? untried();
         const held = Math.max(heldUntil(state.nextAt, now), heldUntil(kept.directory.nextAt, now));

@@ -14,7 +14,7 @@ const hostRetryMs = dayMs;
 const directoryRetryMs = [5 * minuteMs, 15 * minuteMs, hourMs, 4 * hourMs, 6 * hourMs];
 
 /** Orders within a day. The host's own certificate is outside of these, and has limits of its own. */
-export const mostOrders = { ofAll: 300, ofAccount: 20 };
+export const mostOrders = { ofAll: 1_000, ofAccount: 50 };
 /** Orders of a name that the operator asks for. */
 const asked = { anHour: 4, aWeek: 4 };
 export const weekMs = 7 * dayMs;

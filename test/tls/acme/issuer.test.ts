@@ -155,16 +155,16 @@ test("a server that fails is left alone for all names, and asked again later", a
   expect(issued).toEqual(["mail.a.test", "t.b.test", "t.c.test"]);
 });
 
-test("an account has twenty orders a day, and its names are in nobody's way", async () => {
-  const many = Array.from({ length: 30 }, (_, n) => tracking(`t${n}.many.test`, 1));
+test("an account has fifty orders a day, and its names are in nobody's way", async () => {
+  const many = Array.from({ length: 60 }, (_, n) => tracking(`t${n}.many.test`, 1));
   const { run, orders, clock } = await rig([...many, tracking("t.one.test", 2), host]);
   await run();
   expect(orders().slice(0, 2)).toEqual(["mail.a.test", expect.anything()]);
   expect(orders().slice(0, 4)).toContain("t.one.test");
-  expect(orders()).toHaveLength(22);
+  expect(orders()).toHaveLength(52);
   await clock.advance(25 * hour);
   await run();
-  expect(orders()).toHaveLength(32);
+  expect(orders()).toHaveLength(62);
 });
 
 test("the operator's order is made at once, though it is not due and the name waits after a failure", async () => {
@@ -253,6 +253,25 @@ test("the time that the server wants is kept to", async () => {
   await clock.advance(9 * day + 13 * hour);
   await run();
   expect(orders()).toHaveLength(2);
+});
+
+test("a name that is not kept any more leaves nothing behind", async () => {
+  const wanted = [host, tracking("t.b.test", 1)];
+  const { run, folder } = await rig(wanted);
+  await run();
+  wanted.pop();
+  await run();
+  expect(readdirSync(folder).toSorted()).toEqual(["acme-account.pem", "acme-mail.a.test.pem", "acme.json"]);
+});
+
+test("who looks at the certificates while they are first read disturbs nothing", async () => {
+  const { run, orders, issuer, issued } = await rig([host, tracking("t.b.test", 1)]);
+  const looks = [issuer.list(), issuer.list()];
+  await run();
+  await Promise.all(looks);
+  await run();
+  expect([orders(), issued]).toEqual([issued, ["mail.a.test", "t.b.test"]]);
+  expect(await issuer.list()).toMatchObject([{ error: null }, { error: null }]);
 });
 
 test("an unreadable record of waits is none; a wait that a wrong clock made is not kept to", async () => {
