@@ -77,6 +77,15 @@ test("a renewal is waited for; one that fails is exit 1, with the reason and whe
   }
 });
 
+test("an order that a stop of the service has ended is no success", async () => {
+  const { socket } = await fakeDaemon({
+    "POST /v1/certificates/renew": { status: 202, json: { data: [{ ...certificate, renewing: true }] } },
+    "GET /v1/certificates": { json: { data: [certificate] } },
+  });
+  const ran = await svc(["cert", "renew"], { socket, clock: atOnce });
+  expect([ran.code, ran.out, ran.err]).toEqual([1, "", expect.stringContaining("stopped before the order")]);
+});
+
 test("what is refused has the exit code of its kind", async () => {
   const { socket } = await fakeDaemon({
     "POST /v1/certificates/renew": { status: 409, json: { code: "conflict", detail: "Tls.mode is files." } },

@@ -58,6 +58,7 @@ async function show(cli: Cli, name: string | null): Promise<void> {
 async function renew(cli: Cli, name: string | null): Promise<void> {
   const body = name === null ? {} : { name };
   let row = rowIn(await cli.client.call("POST", "/v1/certificates/renew", { body }), name);
+  const before = row["serial"];
   while (row["renewing"] === true) {
     await new Promise<void>((done) => void cli.io.clock.after(pollMs, done));
     row = rowIn(await cli.client.call("GET", "/v1/certificates"), name);
@@ -65,6 +66,10 @@ async function renew(cli: Cli, name: string | null): Promise<void> {
   if (row["last_error"] !== null)
     throw new CliFault(1, `no new certificate for ${cell(row["name"])}: ${cell(row["last_error"])}`, [
       `The one before is served on. It is tried again at ${cell(row["next_attempt_at"])}; see also: ${cli.program} doctor --only certificate`,
+    ]);
+  if (row["serial"] === before)
+    throw new CliFault(1, "the service was stopped before the order had ended", [
+      `It is ordered again when it is due; to order it now: ${cli.program} cert renew ${cell(row["name"])}`,
     ]);
   showOne(cli, row);
 }

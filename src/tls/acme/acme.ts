@@ -1,5 +1,6 @@
 // tls.mode: acme, put together: the account's key, the client, the listener that answers the server's checks, and the
 // issuer. The start opens the listener and waits for nothing else: the self-signed certificate is served meanwhile.
+import { readdir } from "node:fs/promises";
 import { isIP } from "node:net";
 import type { Clock } from "../../clock.ts";
 import type { Config } from "../../config.ts";
@@ -64,9 +65,10 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
     client,
     async wanted() {
       const tracking = await deps.trackingNames(mostNames, mostNames);
+      const given = await namesIn(config.tls.trackingCertificates);
       const wanted = new Map<string, Wanted>([[host, { name: host, names, account: null }]]);
       for (const { name, accountKey } of tracking)
-        if (!names.includes(name) && !wanted.has(name))
+        if (!names.includes(name) && !given.has(name) && !wanted.has(name))
           wanted.set(name, { name, names: [name], account: accountKey });
       return [...wanted.values()];
     },
@@ -88,4 +90,10 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
       await issuer.run();
     },
   };
+}
+
+/** Names that have files of the operator's. */
+async function namesIn(folder: string | null): Promise<Set<string>> {
+  const files = folder === null ? [] : await readdir(folder).catch(() => []);
+  return new Set(files.filter((file) => file.endsWith(".crt")).map((file) => file.slice(0, -4)));
 }

@@ -144,6 +144,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     const kept = await recordOf();
     const state = stateOf(kept, name);
     if (account !== null) kept.orders.push({ at: clock.now(), account });
+    const before = state.nextAt;
     state.nextAt = retryAt(clock.now(), state.failures + 1, account === null, 0);
     try {
       // On disk before the order: a crash that comes again and again must not order again and again.
@@ -155,7 +156,10 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       kept.directory = { failures: 0, error: null, nextAt: null };
       log.info({ name, until: isoTime(pair.validUntil) }, "the ACME server issued a certificate");
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) {
+        state.nextAt = before; // the stop ended it, and not the server
+        return save();
+      }
       failed(wanted, kept, error);
     }
     if (kept.names[name]?.error === null) await deps.onIssued(wanted);
