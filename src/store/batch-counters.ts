@@ -79,7 +79,12 @@ export function createTally(start: Iterable<[accountKey: number, usage: Usage]> 
       this.events = this.deliveries = false;
     },
     mark() {
-      return { changes: changes.length, counted: this.counted.length, events: this.events, deliveries: this.deliveries };
+      return {
+        changes: changes.length,
+        counted: this.counted.length,
+        events: this.events,
+        deliveries: this.deliveries,
+      };
     },
     undo(to) {
       for (const { usage, recipients, bytes } of changes.splice(to.changes)) {

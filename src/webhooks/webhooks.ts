@@ -1,5 +1,5 @@
-// Endpoints, fan-out and dispatch of events to customers' HTTPS endpoints. Which endpoints an event
-// goes to is decided in the transaction that records it (store); here they are posted (dispatcher.ts, post.ts), signed
+// Endpoints, fan-out and dispatch of events to customers' HTTPS endpoints. For which endpoints an event is queued is
+// decided in the store, with its record or, of an account with many, soon after (fan-out.ts); here they are posted (dispatcher.ts, post.ts), signed
 // (signature.ts), tried again (schedule.ts) and kept from leading into the operator's network (ssrf-filter.ts).
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -14,6 +14,7 @@ import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import type { DispatchStore } from "./dispatcher.ts";
 import { createDispatcher } from "./dispatcher.ts";
+import { createFanOut } from "./fan-out.ts";
 import { createSsrfFilter, readEndpointUrl } from "./ssrf-filter.ts";
 import { createPost } from "./post.ts";
 import type { DeadLetter } from "./results.ts";
@@ -37,7 +38,7 @@ export interface Webhooks extends Service {
 }
 
 export interface WebhooksDeps {
-  store: DispatchStore & Pick<Store, "takeBackDeliveries">;
+  store: DispatchStore & Pick<Store, "takeBackDeliveries" | "accountsToFanOut" | "fanOut">;
   /** This boot; what an earlier one of its node held is taken back at start. */
   owner: string;
   recorder: Pick<Recorder, "test">;
@@ -60,15 +61,22 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const post = createPost({ config, ssrfFilter, clock });
   const log = deps.log.component("webhooks");
   const dispatcher = createDispatcher({ ...deps, ...config, post, log });
+  const fanOut = createFanOut({ ...deps, log });
   return {
     name: "webhooks",
     async start() {
       const taken = await deps.store.takeBackDeliveries(deps.owner, clock.now());
       if (taken > 0) log.warn({ deliveries: taken }, "requeued the webhooks that the last run had claimed");
       dispatcher.start();
+      fanOut.kick();
     },
-    stop: () => dispatcher.stop(),
-    kick: () => dispatcher.kick(),
+    async stop() {
+      await Promise.all([fanOut.stop(), dispatcher.stop()]);
+    },
+    kick() {
+      dispatcher.kick();
+      fanOut.kick();
+    },
     checkUrl: (url) => ssrfFilter.check(url),
     async test(endpoint, type) {
       const event = deps.recorder.test(endpoint, type === undefined ? undefined : knownType(type));

@@ -249,7 +249,7 @@ test("without a LIMIT, only what is in flight, what waits in the sandbox, an emp
   expect(unboundedIn(["SELECT * FROM messages WHERE account_key = 1"])).toHaveLength(1);
 });
 
-const transactions = new Set(["sqlite/engine/batch.ts", "sqlite/engine/migrate.ts"]);
+const transactions = new Set(["sqlite/engine/batch.ts", "sqlite/engine/migrate.ts", "sqlite/engine/wal.ts"]);
 /** They read and write whole databases, in a thread of their own or in a program of its own. */
 const copies = new Set(["sqlite/backup-copy.ts", "sqlite/engine/snapshot.ts", "sqlite/restore.ts"]);
 

@@ -12,6 +12,8 @@ import {
   inChunks,
   minute,
   newDirectory,
+  newEndpoint,
+  newEvent,
   newMessage,
   openSqlite,
   readAll,
@@ -126,6 +128,20 @@ test("spool files go after the commit that forgets them; one that cannot go is a
   const { content } = (await store.message(account, waiting.message.id)) ?? {};
   if (!content) throw new Error("no content");
   expect(await readAll(store.openContent(content))).toHaveLength(100_000);
+});
+
+test("an event that is still to be queued for endpoints stays, however old it is", async () => {
+  for (let n = 0; n < 7; n++) await store.createEndpoint(newEndpoint(account, t0, { active: false }));
+  await store.recordEvent(newEvent({ accountKey: account, receivedAt: t0 }));
+  const events = () => ask("SELECT count(*) FROM events");
+  await purgeAll(t0 + 400 * day);
+  expect(events()).toBe(1);
+  for (const { id } of await store.listEndpoints(account)) await store.deleteEndpoint(account, id);
+  await purgeAll(t0 + 900 * day);
+  expect(events()).toBe(1);
+  while ((await store.fanOut(account)) !== null) continue;
+  await purgeAll(t0 + 1400 * day);
+  expect(events()).toBe(0);
 });
 
 test("pages that stood empty for ten minutes are given back: the file shrinks", async () => {

@@ -79,6 +79,12 @@ export class MemoryStore implements DispatchStore {
   #waitingOf(endpointKey: number): Row[] {
     return this.#pending(endpointKey).filter(({ leased }) => !leased);
   }
+  async accountsToFanOut() {
+    return [];
+  }
+  async fanOut() {
+    return null;
+  }
   async endpointsDue() {
     this.#refuse();
     return [...this.endpoints.values()].flatMap(({ key: endpointKey, accountKey }) => {

@@ -15,7 +15,7 @@ import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 import { resolverOf, scheduleMs, secret } from "./rig.ts";
 
 /** The real store in a folder of its own, an endpoint at a real receiver, and the dispatcher between them. */
-async function wired() {
+async function wired({ started = true } = {}) {
   const clock = new ManualClock();
   const mint = createIdMint();
   const dataDir = await mkdtemp(join(tmpdir(), "webhooks-store-"));
@@ -45,6 +45,8 @@ async function wired() {
   let written = 0;
   const webhooks = createWebhooks({
     store: {
+      accountsToFanOut: () => store.accountsToFanOut(),
+      fanOut: (accountKey) => store.fanOut(accountKey),
       endpointsDue: () => store.endpointsDue(),
       endpointByKey: (key) => store.endpointByKey(key),
       claimDeliveries: (claim) => store.claimDeliveries(claim),
@@ -64,7 +66,7 @@ async function wired() {
     onDeadLetter: (letter) => letters.push(letter),
   });
   store.onCommit(({ deliveries }) => void (deliveries && webhooks.kick()));
-  await webhooks.start();
+  if (started) await webhooks.start();
   onTestFinished(async () => {
     await webhooks.stop();
     await store.close();
@@ -143,4 +145,20 @@ test("a deleted endpoint gets no more attempts", async () => {
   await store.deleteEndpoint(account.key, endpoint.id);
   await clock.advance(86_400_000);
   expect(receiver.requests).toHaveLength(1);
+});
+
+test("each of an account's many endpoints gets every event once, those of before a start too", async () => {
+  const { clock, store, receiver, record, results, endpoint, webhooks } = await wired({ started: false });
+  const mint = createIdMint();
+  for (let n = 1; n < 12; n++)
+    await store.createEndpoint({ ...endpoint, id: mint("whk", clock.now()), url: `${receiver.url}/${n}` });
+  const ids = new Set<string>();
+  for (let n = 0; n < 40; n++) ids.add(await record());
+  await webhooks.start();
+  for (let n = 0; n < 40; n++) ids.add(await record());
+  await results(12 * 80);
+  expect(receiver.requests).toHaveLength(12 * 80);
+  const got = new Map<string, number>();
+  for (const { eventId } of receiver.requests) got.set(eventId, (got.get(eventId) ?? 0) + 1);
+  expect([...got.values()]).toEqual(Array.from(ids, () => 12));
 });

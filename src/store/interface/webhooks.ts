@@ -31,6 +31,10 @@ export interface WebhookStore {
   /** Requeues events, with all their attempts; answers how many. Events that are queued already are left alone. null: no such endpoint. */
   replayDeliveries(accountKey: number, id: string, which: ReplayRequest, at: number): Promise<number | null>;
   deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
+  /** Accounts with events that are still to be queued for some of their endpoints. */
+  accountsToFanOut(): Promise<number[]>;
+  /** Queues a piece of them, in their order; answers whether there was any: the last one's number, or null. */
+  fanOut(accountKey: number): Promise<number | null>;
   /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */
   endpointsDue(): Promise<{ endpointKey: number; accountKey: number; dueAt: number }[]>;
   /** First attempts in event order before retries, leased to the boot `owner`; raises and writes the attempt number. */

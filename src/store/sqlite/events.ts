@@ -1,5 +1,5 @@
-// Records events: the body as it was written, once, and a delivery for every endpoint of the account that
-// subscribed to the type, paused ones too (their events wait). `seq` is the order of commits (sequences.ts).
+// Records events: the body as it was written, once, and the deliveries of it (webhook-fan-out.ts). `seq` is the order of
+// commits (sequences.ts).
 import type { Database } from "better-sqlite3";
 import type { NewEvent } from "../../model/event.ts";
 import type { Tally } from "../batch-counters.ts";
@@ -9,15 +9,13 @@ import type { EventStore } from "../interface/events.ts";
 import { createEventLists } from "./event-lists.ts";
 import { none, noun, type Writing } from "./noun.ts";
 import type { Sequences } from "./sequences.ts";
+import { createFanOut } from "./webhook-fan-out.ts";
 
 export function createEventWrites(db: Database, tally: Tally, sequences: Pick<Sequences, "next">) {
   const insert = db.prepare(
     `INSERT INTO events (seq, id, account_key, type, occurred_at, received_at, message_key, recipient, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  const fanOut = db.prepare(
-    `INSERT INTO deliveries (endpoint_key, event_seq, status, attempts, due_at)
-     SELECT key, ?, 'pending', 0, 0 FROM endpoints WHERE account_key = ? AND event_mask & ? <> 0`,
-  );
+  const fanOut = createFanOut(db, tally);
   return {
     recordEvent(e: NewEvent): void {
       const seq = sequences.next("events");
@@ -32,7 +30,7 @@ export function createEventWrites(db: Database, tally: Tally, sequences: Pick<Se
         e.recipient,
         e.body,
       );
-      if (fanOut.run(seq, e.accountKey, e.typeBit).changes > 0) tally.deliveries = true;
+      fanOut(seq, e.accountKey, e.typeBit);
       tally.events = true;
       if (e.counters !== 0)
         tally.counted.push({ facts: e.facts, at: e.occurredAt, counters: e.counters, times: 1 });

@@ -114,6 +114,9 @@ CREATE TABLE deliveries (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX deliveries_due ON deliveries (endpoint_key, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX deliveries_leased ON deliveries (lease_owner) WHERE lease_owner IS NOT NULL;
+CREATE TABLE fan_outs (
+  account_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, type_bit INTEGER NOT NULL, PRIMARY KEY (account_key, event_seq)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE delivery_attempts (
   endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, attempted_at INTEGER NOT NULL, attempt INTEGER NOT NULL,
   status TEXT NOT NULL, response_status INTEGER, error TEXT, duration_ms INTEGER NOT NULL, next_attempt_at INTEGER,

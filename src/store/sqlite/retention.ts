@@ -115,6 +115,7 @@ function createAgings(db: Database) {
     row.contentKind === "inline" ? Math.ceil(row.sizeBytes / pageBytes) : 0;
 
   const event = "e.seq AS key, e.account_key AS accountKey, e.received_at AS at";
+  const toFanOut = db.prepare("SELECT 1 FROM fan_outs WHERE account_key = ? AND event_seq = ?");
   const deliveries: Statement<[number, number], { n: number }> = db.prepare(
     `SELECT total(2 + (SELECT count(*) FROM delivery_attempts a WHERE a.endpoint_key = w.key AND a.event_seq = ?)) AS n
      FROM endpoints w WHERE w.account_key = ?`,
@@ -144,7 +145,8 @@ function createAgings(db: Database) {
       weight: (row) => 4 + (deliveries.get(row.key, row.accountKey)?.n ?? 0),
       since(row, now) {
         const { pending, deadAt } = unsettled.get(row.key, row.accountKey) ?? {};
-        return pending ? notBefore(row, now) : Math.max(row.at, deadAt ?? row.at);
+        const waits = pending || toFanOut.get(row.accountKey, row.key) !== undefined;
+        return waits ? notBefore(row, now) : Math.max(row.at, deadAt ?? row.at);
       },
     }),
     idempotency: walkOver<Aged>({

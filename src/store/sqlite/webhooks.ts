@@ -13,6 +13,7 @@ import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "../pieces.ts";
 import { endpoints as table } from "./schema/events.ts";
 import { createDeliveryWrites } from "./webhook-deliveries.ts";
+import { createFanOutLookups, createFanOutWrites } from "./webhook-fan-out.ts";
 import { createDeliveryLists } from "./webhook-delivery-lists.ts";
 import { createReplay, type ReplayedPiece, type ReplayPiece } from "./webhook-replay.ts";
 
@@ -135,6 +136,7 @@ function createEndpointLookups(client: Database) {
   );
 
   return {
+    ...createFanOutLookups(client),
     endpointByKey: (key: number) => endpointByKey.get({ key }) ?? null,
     endpoint: (accountKey: number, id: string) => endpointById.get({ accountKey, id }) ?? null,
     endpoints: (accountKey: number) => endpointsOf.all({ accountKey }),
@@ -154,6 +156,7 @@ export const webhooks = noun({
     ...createEndpointWrites(db),
     ...createDeliveryWrites(db, tally),
     ...createReplay(db),
+    ...createFanOutWrites(db, tally),
   }),
   touches: {
     createEndpoint: (touch, { accountKey, updatedAt }) => touch(accountKey, "webhooks", updatedAt),
@@ -170,6 +173,7 @@ export const webhooks = noun({
       for (const { accountKey } of deliveries) touch(accountKey, "events");
     },
     takeBackDeliveries: (touch) => touch(everyone, "events"),
+    fanOut: (touch, { accountKey }) => touch(accountKey, "events"),
     dropAttempts: nothing,
     dropDeliveries: nothing, // they went from sight with their endpoint
     discardBacklog: (touch, { accountKey }) => touch(accountKey, "events"),
@@ -199,7 +203,13 @@ export const webhooks = noun({
       const endpoint = lookups.endpoint(accountKey, id);
       if (!endpoint) return null;
       const { key } = endpoint;
-      if (discardBacklog) await inPieces(() => ahead.discardBacklog({ accountKey, key }));
+      if (discardBacklog) {
+        // What is still to be queued for it is a part of it.
+        const last = lookups.lastToFanOut(accountKey);
+        for (let seq: number | null = 0; seq !== null && seq < last;)
+          seq = await ahead.fanOut({ accountKey });
+        await inPieces(() => ahead.discardBacklog({ accountKey, key }));
+      }
       return write.updateEndpoint({ accountKey, key, change, discardBacklog });
     },
     async rotateSecret(accountKey, id, rotation) {
@@ -225,6 +235,8 @@ export const webhooks = noun({
       await after(() => dropDeliveries(key));
       return true;
     },
+    accountsToFanOut: async () => lookups.accountsToFanOut(),
+    fanOut: (accountKey) => write.fanOut({ accountKey }),
     endpointsDue: async () => lookups.endpointsDue(),
     claimDeliveries: (claim) => write.claimDeliveries(claim),
     settleDeliveries: (results) => write.settleDeliveries(results),

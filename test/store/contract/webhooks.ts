@@ -45,6 +45,51 @@ export function webhookContract(open: OpenStore): void {
       await store.deleteEndpoint(account, bounces.id);
     });
 
+    test("an event of an account with many endpoints is queued for the first few at once, for all in pieces, each once", async () => {
+      const made: number[] = [];
+      for (let n = 0; n < 20; n++)
+        made.push((await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 8 }))).key);
+      const other = await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 16 }));
+      const events: string[] = [];
+      for (let n = 0; n < 60; n++) events.push((await record(8)).id);
+      const [first = 0] = made;
+      const [early] = (await claimAll(first, clock.now(), 1)).deliveries;
+      if (!early) throw new Error("nothing claimed");
+      await store.settleDeliveries([
+        { ...took, ...early, at: 5, status: 200, result: { kind: "delivered" } },
+      ]);
+      const due = async () => (await store.endpointsDue()).map(({ endpointKey }) => endpointKey);
+      expect((await due()).filter((key) => made.includes(key))).toHaveLength(6);
+      expect(await store.accountsToFanOut()).toEqual([account]);
+      let pieces = 0;
+      while ((await store.fanOut(account)) !== null) pieces += 1;
+      expect(pieces).toBeGreaterThan(1);
+      expect(await store.accountsToFanOut()).toEqual([]);
+      for (const key of made) {
+        const ids = (await claimAll(key, clock.now(), 100)).deliveries.map(({ eventId }) => eventId);
+        expect(ids).toEqual(key === first ? events.slice(1) : events);
+      }
+      expect(await due()).not.toContain(other.key);
+      for (const { id } of await store.listEndpoints(account)) await store.deleteEndpoint(account, id);
+    });
+
+    test("a backlog that is discarded has what is still to be queued; events of a deleted account's endpoints are let go", async () => {
+      const made = [];
+      for (let n = 0; n < 9; n++) made.push(await store.createEndpoint(newEndpoint(account, clock.now())));
+      for (let n = 0; n < 150; n++) await record(1);
+      const [, , , , , , , , last] = made;
+      if (!last) throw new Error("no endpoint");
+      const change = { active: false, updatedAt: clock.now() };
+      await store.updateEndpoint(account, last.id, change, { discardBacklog: true });
+      while ((await store.fanOut(account)) !== null) continue;
+      await store.updateEndpoint(account, last.id, { ...change, active: true });
+      expect((await claimAll(last.key)).deliveries).toEqual([]);
+      await record(1);
+      for (const { id } of await store.listEndpoints(account)) await store.deleteEndpoint(account, id);
+      expect(await store.fanOut(account)).not.toBeNull();
+      expect(await store.accountsToFanOut()).toEqual([]);
+    });
+
     test("first attempts go in event order before retries, a retry at its time, what was given back again", async () => {
       const at = clock.now();
       const endpoint = await store.createEndpoint(newEndpoint(account, at));

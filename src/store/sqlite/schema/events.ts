@@ -82,6 +82,17 @@ export const deliveries = sqliteTable(
   ],
 );
 
+/** Events that are still to be queued for endpoints beyond the first few. */
+export const fanOuts = sqliteTable(
+  "fan_outs",
+  {
+    accountKey: integer("account_key").notNull(),
+    eventSeq: integer("event_seq").notNull(),
+    typeBit: integer("type_bit").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountKey, table.eventSeq] })],
+);
+
 /** Attempts that failed, and successes after which the event was sent again; the last success is the delivery's own row. */
 export const deliveryAttempts = sqliteTable(
   "delivery_attempts",

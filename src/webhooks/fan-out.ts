@@ -1,0 +1,58 @@
+// Queues the events of accounts with many endpoints piece by piece, the accounts beside one another (webhook-fan-out.ts of
+// the store says why). A commit that brought pieces' deliveries has the dispatcher look, as any other.
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { Store } from "../store/store.ts";
+
+export interface FanOut {
+  /** Looks for accounts whose events wait. */
+  kick(): void;
+  /** Ends with the pieces that are under way; the rest is on disk. */
+  stop(): Promise<void>;
+}
+
+const retryMs = 1000;
+
+export function createFanOut(deps: {
+  store: Pick<Store, "accountsToFanOut" | "fanOut">;
+  clock: Clock;
+  log: Log;
+}): FanOut {
+  const { store, clock, log } = deps;
+  /** By account: the work on it. */
+  const working = new Map<number, Promise<void>>();
+  /** What came while it was worked on: an answer of "nothing waits" may be older. */
+  const again = new Set<number>();
+  let stopped = false;
+
+  const kick = (): void => {
+    if (!stopped) look().catch(refused);
+  };
+  const refused = (error: unknown): void => {
+    log.error({ error: String(error) }, "events were not queued for webhooks; they wait");
+    if (!stopped) clock.after(retryMs, kick);
+  };
+  const queueAll = async (accountKey: number): Promise<void> => {
+    try {
+      while (!stopped && ((await store.fanOut(accountKey)) !== null || again.delete(accountKey))) continue;
+    } catch (error) {
+      refused(error);
+    } finally {
+      working.delete(accountKey);
+    }
+  };
+  const look = async (): Promise<void> => {
+    for (const accountKey of await store.accountsToFanOut()) {
+      if (working.has(accountKey)) again.add(accountKey);
+      else working.set(accountKey, queueAll(accountKey));
+    }
+  };
+
+  return {
+    kick,
+    async stop() {
+      stopped = true;
+      await Promise.all(working.values());
+    },
+  };
+}
