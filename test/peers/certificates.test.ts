@@ -261,6 +261,11 @@ describe.skipIf(missing !== null)("certificates from an ACME server", () => {
     expect(refused.stderr).toContain(`no new certificate for ${host}: acme.test`);
     expect(refused.stderr).toContain("The one before is served on.");
     expect(await sessions["smtps"]?.()).toBe(serial);
+    // Of a second failure the operator is told.
+    expect(svc.log()).not.toContain(`no new certificate for ${host}`);
+    expect((await svc.cli("cert", "renew")).code).toBe(1);
+    await eventually(async () => svc.log().includes(`no new certificate for ${host}`));
+    expect((await svc.admin("GET", "/metrics")).text).toContain('svc_certificates_failing{names="host"} 1');
     const { stdout } = await svc.cli("doctor", "--only", "certificate", "--json");
     expect(JSON.parse(stdout)).toMatchObject({
       checks: [
