@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the real peers that test/peers talks to, from Debian's packages, as root: Postfix, rbldnsd, pebble, the mail
-# clients and the tools beside them, and the languages of examples/; OpenSMTPD and Exim unpacked into a folder, since
-# Debian's mail servers exclude one another; Haraka from npm into that folder. Prints that folder.
+# Installs the real peers that test/peers talks to, from Debian's packages, as root: Postfix, BIND, Knot, rbldnsd, pebble,
+# the mail clients and the tools beside them, and the languages of examples/; OpenSMTPD and Exim unpacked into a folder,
+# since Debian's mail servers exclude one another; Haraka from npm into that folder. Prints that folder.
 set -euo pipefail
 peers=${SVC_PEERS_DIR:-/var/tmp/svc-peers}
-wanted=(systemd zsh fish postfix postgrey swaks libnet-ssleay-perl opendkim-tools libmail-dkim-perl python3-dkim python3-nacl openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium rbldnsd debootstrap pebble)
+wanted=(systemd zsh fish postfix postgrey swaks libnet-ssleay-perl opendkim-tools libmail-dkim-perl python3-dkim python3-nacl openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium rbldnsd debootstrap bind9 bind9-utils knot knot-dnssecutils sasl2-bin libsasl2-modules python3-botocore golang-github-hashicorp-hcl-v2-dev pebble)
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
@@ -49,6 +49,11 @@ unpack() {
 [ -x "$peers/opensmtpd/usr/sbin/smtpd" ] || unpack opensmtpd opensmtpd
 [ -x "$peers/exim/usr/sbin/exim4" ] || unpack exim4-daemon-light exim
 bash "$(dirname "$0")/haraka.sh" "$peers/haraka" --omit=optional
+# Cloudflare's own library, whose types say what its API takes; among no project's packages, for it is large.
+cloudflare=7.3.0
+if [ "$(node -p "require('$peers/cloudflare/node_modules/cloudflare/package.json').version" 2>/dev/null)" != "$cloudflare" ]; then
+  npm install --prefix "$peers/cloudflare" --no-audit --no-fund --loglevel=error "cloudflare@$cloudflare" >&2
+fi
 # What the packages would have made. Exim: its user, and the place of its configuration, on which tests mount theirs.
 mkdir -p /etc/exim4
 getent passwd Debian-exim >/dev/null || useradd --system --no-create-home --home-dir /var/spool/exim4 --shell /usr/sbin/nologin Debian-exim

@@ -45,6 +45,7 @@ export const pages = [
   "sending-by-rest",
   "sending-by-smtp",
   "domains",
+  "dns-providers",
   "events",
   "bounces",
   "tracking",

@@ -9,7 +9,10 @@ import type { Store } from "./store/store.ts";
 export interface Boot extends Service {
   /** The owner of leases. */
   readonly id: string;
-  /** The leases of this boot are still its own. */
+  /**
+   * The leases of this boot are still its own. By the monotonic clock: what sets the wall clock takes no lease away, nor does
+   * a machine that slept, since no other process can have opened the data directory meanwhile.
+   */
   leaseValid(): boolean;
 }
 

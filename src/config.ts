@@ -89,7 +89,7 @@ export function devConfig(request: ConfigRequest): ConfigResult {
   return resolve(request, { places: placesOf(request), layers: [], files: [], faults: [], dev: true });
 }
 
-/** The content of outbound.shaping_file, null where none is named; or every fault of it, as a configuration's are told. */
+/** The content of outbound.shaping_file, null where none is named; or every fault of it, in the form of a configuration's. */
 export function readShapingFile(file: string | null): { content: unknown } | { faults: string[] } {
   if (file === null) return { content: null };
   const path = "outbound.shaping_file";

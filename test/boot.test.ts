@@ -28,6 +28,14 @@ import { deferredOutcome, deliveredOutcome, makeTrace } from "./support/jobs.ts"
 import { uncapped } from "./support/warmups.ts";
 
 const minute = 60_000;
+const hour = 60 * minute;
+/** What the wall clock may do: an operator or NTP sets it, the machine was asleep, or has lost its battery. */
+const jumps = [
+  { text: "2 hours", ms: 2 * hour },
+  { text: "29 days", ms: 29 * 24 * hour },
+  { text: "-25 hours", ms: -25 * hour },
+  { text: "back to 1970", ms: 1000 - new ManualClock().now() },
+];
 const queueName = "x.test";
 
 test("the heartbeat renews the lease of the boot, and a stop ends it", async () => {
@@ -101,6 +109,27 @@ test("a boot that another process has ended says so once, at its next heartbeat,
   expect(boot.leaseValid()).toBe(false);
   expect(ended).toEqual(["the leases of this process were ended by another one"]);
 });
+
+test.each(jumps)(
+  "a jump of the wall clock by $text neither ends the leases of a living boot nor prolongs them",
+  async ({ ms }) => {
+    let refused = false;
+    const { clock, boot, ended } = await started(() =>
+      refused ? Promise.reject(new StoreUnavailable("failed", "no disk")) : Promise.resolve(true),
+    );
+    await clock.advance(minute);
+    clock.jump(ms);
+    expect(boot.leaseValid()).toBe(true);
+    await clock.advance(20 * minute);
+    expect(boot.leaseValid()).toBe(true);
+    refused = true;
+    clock.jump(-ms);
+    await clock.advance(10 * minute);
+    expect(boot.leaseValid()).toBe(false);
+    await boot.stop();
+    expect([clock.pending, ended]).toEqual([0, []]);
+  },
+);
 
 /** A start of the daemon as far as leases go: its attempts, of mail and of webhooks, end when the test says so. */
 function daemon(store: Store, clock: ManualClock, node: string) {
@@ -269,6 +298,50 @@ test("the start after a kill -9 sends at once what was in flight, each once", as
     "interrupted",
     "delivered",
   ]);
+});
+
+test.each(jumps)(
+  "the start after a kill -9 sends at once what was in flight, though the wall clock has jumped by $text",
+  async ({ ms }) => {
+    const { clock, store, killed, recipient, delivery } = await world();
+    const dead = daemon(store(), clock, "a");
+    await dead.start();
+    await dead.quiet();
+    expect([dead.mails.length, dead.posts.length]).toEqual([1, 1]);
+    clock.jump(ms);
+    await killed();
+    const next = daemon(store(), clock, "a");
+    await next.start();
+    await next.quiet();
+    expect(next.mails.map(({ job }) => job.attempt)).toEqual([2]);
+    expect(next.posts.map(({ attempt }) => attempt)).toEqual([2]);
+    next.mails[0]?.end(deliveredOutcome());
+    next.posts[0]?.end(answered);
+    await until(async () => (await recipient())?.state === "delivered");
+    await until(async () => (await delivery())?.status === "delivered");
+  },
+);
+
+test("a delivery of a boot that lost its lease counts: the mail is not sent again, and the attempt of the one that has it ends nothing twice", async () => {
+  const { clock, store, account, id, recipient } = await world();
+  const stalled = daemon(store(), clock, "a");
+  await stalled.start();
+  await stalled.quiet();
+  await store().endBoot(stalled.owner, clock.now());
+  const next = daemon(store(), clock, "a");
+  await next.start();
+  await next.quiet();
+  expect(next.mails).toHaveLength(1);
+  stalled.mails[0]?.end(deliveredOutcome());
+  await until(async () => (await recipient())?.state === "delivered");
+  next.mails[0]?.end(deferredOutcome());
+  await next.quiet();
+  await clock.advance(30 * minute);
+  await next.quiet();
+  expect(next.mails).toHaveLength(1);
+  expect(await recipient()).toMatchObject({ state: "delivered" });
+  const { rows } = await store().listEvents(account, { messageId: id }, { limit: 9, cursor: null });
+  expect(rows.map(({ type }) => type)).toEqual(["message.delivered"]);
 });
 
 test("a deferral of a boot that lost its lease does not end the attempt of the one that has it", async () => {

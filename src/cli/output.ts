@@ -109,7 +109,7 @@ export function createOutput(io: Io, json: boolean): Output {
       for (const [name, text] of shown)
         write(`${paint(name, 1)}${" ".repeat(width - widthOf(name))}  ${paint(text, shades[text])}`);
     },
-    secret: (value) => write(value),
+    secret: (value) => write(neutralised(value)),
     note: (text) => void io.stderr.write(`${neutralisedLines(text)}\n`),
     next: (text) => void (json || io.stderr.write(`${neutralised(text)}\n`)),
     drained: () => io.stdout.drained(),

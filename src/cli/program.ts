@@ -74,7 +74,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "messages",
         alias: "message",
-        about: "list, show, trace, raw, cancel",
+        about: "list, show, trace, raw, cancel, resend",
         load: () => import("./commands/messages.ts"),
       },
       {
@@ -106,7 +106,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       },
       {
         name: "inbox",
-        about: "local inbox of test mail: list, show, raw, clear",
+        about: "local inbox of test mail: list, show, open, raw, clear",
         load: () => import("./commands/inbox.ts"),
       },
     ],
@@ -117,7 +117,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "domains",
         alias: "domain",
-        about: "sender domains: add, records, verify, list, show, delete",
+        about: "sender domains: add, records, publish, verify, DKIM keys, tracking, suspend, delete",
         load: () => import("./commands/domains.ts"),
       },
       {
@@ -146,7 +146,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "suppressions",
         alias: "suppression",
-        about: "suppression list: add, remove, show, list, export",
+        about: "suppression list: add, remove, show, list, count, import, export",
         load: () => import("./commands/suppressions.ts"),
       },
       {
@@ -163,7 +163,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "webhooks",
         alias: "webhook",
-        about: "endpoints: create, list, show, update, delete, pause, resume, test",
+        about: "endpoints: create, list, pause, rotate, test, listen, verify, deliveries, replay, …",
         load: () => import("./commands/webhooks.ts"),
       },
     ],
@@ -244,7 +244,7 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     .option("--as <name>", "your name for the audit log (SVC_OPERATOR)")
     .exitOverride()
     .helpCommand(false)
-    .configureHelp({ showGlobalOptions: true, helpWidth: io.stdout.columns })
+    .configureHelp({ showGlobalOptions: true, helpWidth: io.stdout.columns, minWidthToWrap: 20 })
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),

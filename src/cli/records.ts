@@ -5,6 +5,12 @@ import type { Cli } from "./cli.ts";
 import type { Row } from "./output.ts";
 import { cell } from "./text.ts";
 
+/** Those of a domain. */
+export function recordsOf(domain: Row): Row[] {
+  const records = domain["records"];
+  return Array.isArray(records) ? (records as Row[]) : [];
+}
+
 /** Values in full, each on a line of its own: they are there to be copied. */
 export function showRecords(cli: Cli, records: Row[]): void {
   for (const record of records) {

@@ -1,4 +1,4 @@
-// Suppression lists of other services, read row by row: which service's a file is, is told by its columns, or by the members of
+// Suppression lists of other services, read row by row: which service wrote a file shows in its columns, or by the members of
 // its JSON. What those services suppress for a while only (refusals with a code of 4xx) is left out.
 import { createReadStream, openSync, readSync, closeSync, statSync, readFileSync } from "node:fs";
 import { parse } from "csv-parse";
@@ -231,7 +231,7 @@ function importedOf(
 function sizeOf(path: string): number {
   const facts = statSync(path, { throwIfNoEntry: false });
   if (!facts) throw usage(`found ${path}, but the file does not exist`);
-  if (!facts.isFile()) throw usage(`found ${path}, which is no file`);
+  if (!facts.isFile()) throw usage(`found ${path}, which is not a file`);
   return facts.size;
 }
 

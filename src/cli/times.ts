@@ -1,6 +1,6 @@
 // Moments and spans on the command line: RFC 3339, a day, `15m`, `90d`, `yesterday`.
 import { parseSpan } from "../config/span.ts";
-import { isoTime } from "../clock.ts";
+import { isoTime, type Clock } from "../clock.ts";
 import { usage } from "./fault.ts";
 
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/;
@@ -33,4 +33,8 @@ export function spanMs(text: string, flag: string): number {
   const span = parseSpan(text);
   if (span === null) throw usage(`${flag}: found "${text}", expected a span such as 30s, 5m or 2h`);
   return span;
+}
+
+export function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.after(ms, resolve));
 }

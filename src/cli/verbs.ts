@@ -6,6 +6,7 @@ import { agree, agreeByName } from "./ask.ts";
 import { segment, type Cli } from "./cli.ts";
 import type { Answer } from "./client.ts";
 import { usage } from "./fault.ts";
+import { withExample } from "./help-example.ts";
 import { addListOptions, printList, type ListFlags } from "./lists.ts";
 import type { Column } from "./output.ts";
 
@@ -25,6 +26,8 @@ export interface Flag {
 export interface Call {
   name: string;
   about: string;
+  /** A command line without `svc`, for its help. */
+  example?: string;
   route: `${"GET" | "POST" | "PATCH" | "DELETE"} /v1/${string}`;
   /** Members of the body that are arguments. */
   takes?: readonly string[];
@@ -42,6 +45,7 @@ export interface Call {
 export interface List {
   name: string;
   about: string;
+  example?: string;
   /** The path of the GET that lists. */
   lists: `/v1/${string}`;
   columns: readonly Column[];
@@ -57,8 +61,10 @@ export function addVerbs(noun: Command, cli: Cli, verbs: readonly Verb[]): void 
     else addCall(noun, cli, verb);
 }
 
-function addList(noun: Command, cli: Cli, { name, about, lists, columns, empty }: List): void {
-  addListOptions(noun.command(name).description(about), false).action((flags: ListFlags) =>
+function addList(noun: Command, cli: Cli, { name, about, example, lists, columns, empty }: List): void {
+  const command = addListOptions(noun.command(name).description(about), false);
+  if (example !== undefined) withExample(command, example);
+  command.action((flags: ListFlags) =>
     printList(cli, flags, { path: lists, columns: [...columns], empty: empty(cli.program) }),
   );
 }
@@ -75,6 +81,7 @@ function addCall(noun: Command, cli: Cli, verb: Call): void {
   if (question) command.option("--yes", "skip the prompt");
   if (irreversible) command.option(`--confirm <${names[0]}>`, "act without a prompt");
 
+  if (verb.example !== undefined) withExample(command, verb.example);
   const hasBody = verb.body !== undefined || takes.length > 0 || flags.length > 0;
 
   command.action(async (...given: unknown[]) => {

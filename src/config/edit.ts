@@ -8,7 +8,7 @@ export function setsNothing(text: string): boolean {
   return parseDocument(text, { prettyErrors: false }).contents === null;
 }
 
-/** The text with `path` set to what an operator wrote, or without it where that is null. Throws where it is not YAML, or a section is no map. */
+/** The text with `path` set to what an operator wrote, or without it where that is null. Throws where it is not YAML, or a section is not a map. */
 export function withOption(text: string, path: OptionPath, value: string | null): string {
   const document = parseDocument(text, { prettyErrors: false });
   const [fault] = document.errors;

@@ -39,7 +39,7 @@ export interface WireMessage {
   open(): AsyncIterable<Buffer>;
 }
 
-/** What an attempt is told of the recipient and its message. */
+/** What an attempt knows of the recipient and its message. */
 export type AttemptJob = Pick<Job, "key" | "rcptTo" | "domain"> & {
   message: Pick<Job["message"], "id" | "accountKey" | "eightBit" | "smtpUtf8">;
 };

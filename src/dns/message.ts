@@ -167,7 +167,7 @@ export function queryableName(name: string): boolean {
 }
 
 /** dns2's reader, bytewise, with an end: the reads of an honest message are a small multiple of its length. */
-class CountingReader implements Reader {
+export class CountingReader implements Reader {
   buffer: Buffer;
   /** In bits. */
   offset = 0;

@@ -1,5 +1,5 @@
 // TLSA records (RFC 6698 §2.1): what a mail host's certificate has to match under DANE. Pure; which of them SMTP
-// can use (RFC 7672 §3.1) is told apart here, the certificate is compared in delivery/dane.ts.
+// can use (RFC 7672 §3.1) is decided here, the certificate is compared in delivery/dane.ts.
 
 export interface TlsaRecord {
   /** 2: a trust anchor (DANE-TA), 3: the server's own certificate (DANE-EE); 0 and 1 are not for SMTP. */

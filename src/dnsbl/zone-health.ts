@@ -1,5 +1,5 @@
 // Whether each zone's answers are believed, as its last test found. A zone is tested before its first look-up, then daily,
-// and before a listing counts; one that did not answer again after an interval, an hour at most. Kept in memory: a start tests anew, once a
+// and before a listing counts; one that did not answer again after an interval, an hour at most. Kept in memory: a start tests again, once a
 // look-up is due.
 import { dayMs, hourMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";

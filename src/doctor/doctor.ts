@@ -114,7 +114,7 @@ async function inTime(check: Check, world: World, clock: Clock): Promise<Finding
 
 const isWell = (status: FindingStatus | undefined): boolean => status === undefined || status === "ok";
 
-/** After a start the operator hears of what fails; a warning was told when it arose, and each restart would tell it again. */
+/** After a start the operator hears of what fails; a warning was sent when it arose, and each restart would send it again. */
 const failed = (results: readonly Result[]): Result[] => results.filter(({ status }) => status === "fail");
 
 /** What went wrong, or is well again, or became worse. What is not known changes nothing. */

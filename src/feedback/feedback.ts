@@ -61,7 +61,7 @@ export function createFeedback(deps: FeedbackDeps): Feedback {
   const recipientOf = ({ messageKey, recipientKey }: RecipientKeys): Promise<ReactingRecipient | null> =>
     store.reactingRecipient({ key: messageKey }, recipientKey);
 
-  /** Whoever knows the address acts for its recipient; what no person or program of one sends does nothing. */
+  /** Who knows the address acts for its recipient; what no person or program of one sends does nothing. */
   const unsubscribe = async (keys: RecipientKeys, nullSender: boolean): Promise<void> => {
     const found = nullSender ? null : await recipientOf(keys);
     if (found) await deps.unsubscribes.ofRecipient(found, "mailto");

@@ -38,7 +38,7 @@ export interface ListenerDeps {
   connections: Connections | null;
   /** The certificates of other names than the host's own; null: there are none. */
   names: NameCertificates | null;
-  /** Answers what is no request to the API; null on the operator's socket. */
+  /** Answers requests to other paths than the API's; null on the operator's socket. */
   tracking: TrackingEndpoints | null;
   /** A whole HTTP/1.1 response for a request that never became one. */
   malformed(status: number, ip: string): string;

@@ -1,5 +1,5 @@
 // The links of tracked mail: GET /o/<token> (the pixel), /c/<token> (a redirect), /u/<token> (the unsubscribe page, and the POST
-// that acts, RFC 8058). They are no part of the API: no key, no bucket, no session, and they answer on every name that
+// that acts, RFC 8058). They do not belong to the API: no key, no bucket, no session, and they answer on every name that
 // leads here, since mail that was delivered does not change when a domain's tracking name does. A name that is only a tracking
 // name serves nothing else. A token that is not ours is 404, whatever is wrong with it. A visit never fails: where it
 // cannot be recorded in time, the reader still gets the pixel or the page. An unsubscribe is answered when it is on disk.

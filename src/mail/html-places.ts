@@ -113,7 +113,7 @@ class HtmlScan {
     };
   }
 
-  /** Behind the last octet that is no line end. */
+  /** Behind the last octet that is not a line end. */
   #lastText(): number {
     let end = this.#html.length;
     while (end > 0 && (this.#html[end - 1] === 10 || this.#html[end - 1] === 13)) end--;

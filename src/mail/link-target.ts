@@ -11,7 +11,7 @@ const longestHost = 253;
 const httpLink = /^https?:\/\//i;
 /** Scheme, user information, host, port; `\` is `/` to the parser of a browser. */
 const parts = /^([a-z]+:\/\/)((?:[^/\\?#]*@)?)(\[[^\]]*\]|[^/\\?#:@]*)(.*)$/is;
-/** C0 controls and space at the ends are no part of a URL (WHATWG URL §4.4). */
+/** C0 controls and space at the ends do not belong to a URL (WHATWG URL §4.4). */
 // oxlint-disable-next-line no-control-regex
 const ends = /^[\0-\x20]+|[\0-\x20]+$/g;
 const removed = /[\t\r\n]+/g;

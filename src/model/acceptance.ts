@@ -14,6 +14,8 @@ export interface NewMessage {
     fromName: string | null;
     source: MessageSource;
     apiKey: number | null;
+    /** The id of the message that it sends again. */
+    resendOf?: string;
   };
   content: PutContent;
   createdAt: number;

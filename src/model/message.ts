@@ -3,6 +3,7 @@
 import type { ContentRef } from "./content.ts";
 import type { Patterns } from "./patterns.ts";
 import { recipientStates, type RecipientRecord } from "./recipient.ts";
+import type { MessageTracking } from "./tracking.ts";
 
 /** The interface that accepted it. */
 export const messageSources = ["api", "smtp"] as const;
@@ -34,6 +35,9 @@ export interface MessageRecord {
   signingDomain: string | null;
   headerLength: number;
   bodyHash: Uint8Array;
+  tracking: MessageTracking | null;
+  /** The id of the message that it sends again. */
+  resendOf: string | null;
 }
 
 export interface MessageFilter extends Patterns {

@@ -26,13 +26,13 @@ export const nothingPurged = {
   audit: 0,
   /** Rows of the statistics. */
   stats: 0,
-  /** Spool files. */
+  /** Large content, each kept under a name of its own. */
   files: 0,
 };
 
 export type PurgedCounts = typeof nothingPurged;
 
 export interface Purged extends PurgedCounts {
-  /** There is more to remove, or space to return to the file system: call again. */
+  /** There is more to remove, or space to give back: call again. */
   more: boolean;
 }

@@ -44,6 +44,13 @@ export interface SuppressionFilter {
   createdBefore?: number;
 }
 
+/** How many there are in a piece of the list. */
+export interface SuppressionCount {
+  byReason: Partial<Record<SuppressionReason, number>>;
+  /** Where the next piece begins; null: that was the last. */
+  next: string | null;
+}
+
 /** An address whose domain did not exist: it is suppressed when a later look agrees. */
 export interface NxdomainRecheck {
   domain: string;

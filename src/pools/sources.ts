@@ -18,7 +18,7 @@ export interface Source {
 }
 
 export interface PoolSources {
-  /** Of all addresses of the pool, usable or not, that are no last resort; empty for a pool without addresses. */
+  /** Of all addresses of the pool, usable or not, that are not a last resort; empty for a pool without addresses. */
   families: readonly Family[];
   /** Of the others: for mail that `families` cannot reach. */
   lastResort: readonly Family[];

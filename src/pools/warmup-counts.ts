@@ -42,7 +42,7 @@ export function createWarmupCounts(clock: Clock): WarmupCounts {
 
   /**
    * The counts of yesterday are dropped. A clock that is set back goes on with those of the later day, unless it was days
-   * ahead: the caps would not begin anew until that day.
+   * ahead: the caps would not begin again until that day.
    */
   const today = (): number => {
     const now = dayOf(clock.now());

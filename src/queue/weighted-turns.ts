@@ -73,7 +73,7 @@ function roomInMs({ limiter }: Place, fastestMs: number, now: number): number | 
   return left > 0 ? left : null;
 }
 
-/** The next of those that have room, whoever's turn it is. */
+/** The next of those that have room, though it be another's turn. */
 export function openTurn<T extends Place>(places: readonly T[]): T | null {
   let next: T | null = null;
   for (const place of places) {

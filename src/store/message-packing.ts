@@ -79,7 +79,7 @@ export function packMessage(
     tagsJson, storableJson(m.metadataJson), m.ipPool,
     m.source, m.apiKey, sizeBytes, createdAt, sendAt, m.queuedAt, m.signingDomain, m.returnPathDomain, m.headerLength,
     m.eightBit ? 1 : 0, m.smtpUtf8 ? 1 : 0, content.kind, inline ? null : content.name,
-    m.tracking?.opens ? 1 : 0, m.tracking?.clicks ? 1 : 0, m.tracking?.unsubscribe ? 1 : 0,
+    m.tracking?.opens ? 1 : 0, m.tracking?.clicks ? 1 : 0, m.tracking?.unsubscribe ? 1 : 0, m.resendOf ?? null,
   ];
   const state = later ? "scheduled" : "queued";
   const dueAt = sendAt ?? createdAt;
@@ -121,7 +121,7 @@ const empty = new Uint8Array(0);
 
 /** The jobs of the recipients that were inserted leased, from what the caller knows and the keys they got. */
 export function jobsOf(input: NewMessage, accepted: Inserted): Job[] {
-  const { fromName: _name, source: _source, apiKey: _key, ...rest } = input.message;
+  const { fromName: _name, source: _source, apiKey: _key, resendOf: _first, ...rest } = input.message;
   const { content } = input;
   const ref: ContentRef =
     content.kind === "inline"

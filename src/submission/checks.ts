@@ -149,7 +149,7 @@ export function checkPool(
 export function checkTracking(domain: SenderDomain | null, { opens, clicks }: TrackingRequest): Checked {
   if (domain?.trackingEnabled) return sound;
   const issue = domain
-    ? `tracking is not enabled for ${domain.name}; run: svc domains update ${domain.name} --tracking on`
+    ? `tracking is not enabled for ${domain.name}; run: svc domains tracking set ${domain.name}`
     : "tracking is not enabled for this sender";
   const problems = [opens, clicks].flatMap((wanted): Problem[] =>
     wanted?.on ? [{ field: wanted.field, code: "tracking_disabled", issue }] : [],

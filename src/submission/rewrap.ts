@@ -5,6 +5,7 @@ import { convert, planConversion, type Source } from "../mail/conversion.ts";
 import { maxMessageBytes, MailIntake, MailTooLarge, type IntakeSummary } from "../mail/intake.ts";
 import type { PutContent } from "../model/content.ts";
 import type { Store } from "../store/store.ts";
+import type { Incoming, ReadMail } from "./incoming.ts";
 
 export interface FittedContent {
   content: PutContent;
@@ -14,12 +15,21 @@ export interface FittedContent {
 
 type Contents = Pick<Store, "putContent" | "dropContent" | "openContent">;
 
-/** Throws MailSyntaxError (not_convertible, too_deep), MailTooLarge; the content that came is gone in any case. */
-export async function rewrap(
+/** Puts a mail on disk as it is to be sent. Throws what `incoming` and `rewrap` throw. */
+export async function putMail(
   store: Contents,
-  content: PutContent,
-  headerLength: number,
-): Promise<FittedContent> {
+  incoming: Incoming,
+): Promise<{ mail: ReadMail; fitted: FittedContent }> {
+  const content = await store.putContent(incoming.bytes);
+  const mail = incoming.result();
+  const { summary } = mail;
+  const came = { content, headerLength: mail.header.section.length, summary };
+  const unfit = summary.longLine || mail.parts.untidy;
+  return { mail, fitted: unfit ? await rewrap(store, content, came.headerLength) : came };
+}
+
+/** Throws MailSyntaxError (not_convertible, too_deep), MailTooLarge; the content that came is gone in any case. */
+async function rewrap(store: Contents, content: PutContent, headerLength: number): Promise<FittedContent> {
   try {
     const source = await sourceOf(store, content, headerLength);
     const plan = await planConversion(source, "lines");

@@ -3,6 +3,7 @@
 import type { Address } from "../mail/address.ts";
 import type { Account } from "../model/account.ts";
 import type { Quota } from "../model/limits.ts";
+import type { MessageRecord } from "../model/message.ts";
 import type { AcceptedState, RecipientType } from "../model/recipient.ts";
 import type { Refusal } from "../errors.ts";
 
@@ -57,6 +58,16 @@ export interface Submission {
     arrival: Arrival,
     idempotency: { key: string; fingerprint: Uint8Array } | null,
   ): Promise<Pick<Acceptance, "status" | "body" | "replayed">>;
+  /**
+   * Sends the stored content of a message again, as a new message with ids and a date of its own: to those of its
+   * recipients that `to` names, or to all. Throws Refusal (conflict where the content is gone), StoreUnavailable.
+   */
+  resend(
+    sender: Sender,
+    message: MessageRecord,
+    to: readonly string[] | null,
+    arrival: Arrival,
+  ): Promise<SendAnswer>;
   /** Whether `send` would take it now; nothing is kept. Throws Refusal. */
   check(sender: Sender, request: unknown, arrival: Arrival): Promise<void>;
   /** What an SMTP RCPT would meet: null when the recipient may be named. */

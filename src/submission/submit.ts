@@ -30,7 +30,8 @@ import { readIncoming, type ReadMail } from "./incoming.ts";
 import { LargeRequest, readHere, wholeRequest } from "./large-request.ts";
 import { messageOf, relayedMessageOf, type Validated } from "./new-message.ts";
 import { notAnObject, refuseProblems, refuseTooLarge, sound } from "./refusals.ts";
-import { rewrap } from "./rewrap.ts";
+import { createResend } from "./resend.ts";
+import { putMail } from "./rewrap.ts";
 import { putChunks, render, type AssignedFields } from "./render.ts";
 import { createRejections } from "./rejections.ts";
 import type { ReadRequest } from "./request.ts";
@@ -139,11 +140,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
       maySend: async (address) => (await checkDeps.domains.senderFor(sender.account.key, address.ascii)).ok,
       findPool: (name) => checkPool(checkDeps, sender, name),
     });
-    const stored = await store.putContent(incoming.bytes);
-    const mail = incoming.result();
-    const came = { content: stored, headerLength: mail.header.section.length, summary: mail.summary };
-    const unfit = mail.summary.longLine || mail.parts.untidy;
-    const fitted = unfit ? await rewrap(store, stored, came.headerLength) : came;
+    const { mail, fitted } = await putMail(store, incoming);
     const accepted = await acceptOrDrop({
       message: relayedMessageOf(mail, fitted, made, sender),
       content: fitted.content,
@@ -183,6 +180,7 @@ export function createSubmission(deps: SubmissionDeps): Submission {
   return {
     send,
     sendBatch,
+    resend: createResend({ store, checks: checkDeps, hostname: config.hostname, makeFor, acceptOrDrop }),
     async check(sender, json, arrival) {
       await validate(sender, json, arrival, () => undefined);
     },

@@ -20,7 +20,7 @@ export interface NameCertificate {
 }
 
 export interface NameCertificates {
-  /** Null: the name is no tracking name, or its certificate cannot be used. Never rejects. `name`: in lower case. */
+  /** Null: the name is not a tracking name, or its certificate cannot be used. Never rejects. `name`: in lower case. */
   contextOf(name: string): Promise<SecureContext | null>;
   /** Those that clients asked for lately. */
   known(): NameCertificate[];

@@ -5,13 +5,18 @@ import { createHmac } from "node:crypto";
 import type { Endpoint } from "../model/webhook.ts";
 
 /** `sha256=<hex>` for a body sent at `timestamp` (seconds since 1970). */
-export function signature(secret: string, timestamp: number, body: Uint8Array): string {
+export function signature(secret: string | Uint8Array, timestamp: number | string, body: Uint8Array): string {
   const digest = createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex");
   return `sha256=${digest}`;
 }
 
 /** The same in the form of Standard Webhooks 1.0: over id, timestamp and body, in base64. */
-function standardSignature(secret: string, id: string, timestamp: number, body: Uint8Array): string {
+export function standardSignature(
+  secret: string | Uint8Array,
+  id: string,
+  timestamp: number | string,
+  body: Uint8Array,
+): string {
   return `v1,${createHmac("sha256", secret).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
 }
 

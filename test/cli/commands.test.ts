@@ -435,7 +435,7 @@ test("keys of a domain are rotated with a key of one's own, and what is new is s
       json: { records: [dkim("old.acme.example", "ok"), dkim("new.acme.example", "unchecked")] },
     },
   });
-  const args = ["domains", "dkim", "rotate", "acme.example", "--selector", "y2027", "--key-file", file];
+  const args = ["domains", "dkim", "import", "acme.example", file, "--selector", "y2027"];
   const ran = await svc(args, { socket });
   expect(ran.code).toBe(0);
   expect(ran.out).toContain("new.acme.example");
@@ -450,15 +450,44 @@ test("a domain is updated, suspended and resumed", async () => {
     "POST /v1/domains/acme.example/suspend": { json },
   });
   const update = (...flags: string[]) => svc(["domains", "update", "acme.example", ...flags], { socket });
-  await update("--return-path", "none", "--track-opens", "on", "--subdomains", "off");
-  expect(seen[0]?.body).toEqual({
-    return_path_domain: null,
-    tracking: { opens: true },
-    allow_subdomains: false,
-  });
+  await update("--return-path", "none", "--subdomains", "off");
+  expect(seen[0]?.body).toEqual({ return_path_domain: null, allow_subdomains: false });
   expect((await update()).code).toBe(2);
-  expect((await update("--track-clicks", "maybe")).err).toContain("--track-clicks");
+  expect((await update("--subdomains", "maybe")).err).toContain("--subdomains");
   expect((await svc(["domains", "suspend", "acme.example"], { socket })).err).toContain("suspended");
+});
+
+test("tracking of a domain is set, shown with its record, and turned off", async () => {
+  const tracking = { enabled: true, opens: true, clicks: false };
+  const cname = { purpose: "tracking", type: "CNAME", name: "t.acme.example", value: "mail.acme.example" };
+  const json = {
+    tracking,
+    tracking_domain: "t.acme.example",
+    records: [record, { ...cname, required: false, status: "ok", issue: null }],
+  };
+  const path = "/v1/domains/acme.example";
+  const { socket, seen } = await fakeDaemon({ [`PATCH ${path}`]: { json }, [`GET ${path}`]: { json } });
+  const act = (...words: string[]) => svc(["domains", "tracking", ...words], { socket });
+  const set = await act(
+    "set",
+    "acme.example",
+    "--host",
+    "t.acme.example",
+    "--opens",
+    "on",
+    "--clicks",
+    "off",
+  );
+  await act("off", "acme.example");
+  expect(seen.map(({ body }) => body)).toEqual([
+    { tracking_domain: "t.acme.example", tracking: { enabled: true, opens: true, clicks: false } },
+    { tracking: { enabled: false } },
+  ]);
+  expect(set.out).toContain("CNAME  t.acme.example");
+  expect(set.out).not.toContain("v=spf1");
+  expect(set.err).toContain("svc domains verify acme.example");
+  expect((await act("show", "acme.example")).out).toMatch(/opens +yes/);
+  expect((await act("set", "acme.example", "--opens", "maybe")).code).toBe(2);
 });
 
 test("the suppression list is exported as it comes, with what it was filtered by", async () => {

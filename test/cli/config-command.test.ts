@@ -93,3 +93,26 @@ test("a part of an option that is set as a whole is not taken for one", async ()
   const ran = await config("set", "limits.rates.messages-write", "5");
   expect([ran.code, ran.err]).toEqual([2, expect.stringContaining("limits.rates is, and is set as a whole")]);
 });
+
+test("several options are set at once where one alone would be a fault: all of them or none", async () => {
+  const { file, config } = fileWith(before);
+  const password = join(scratch(), "password");
+  writeFileSync(password, "s3cret\n");
+  const host = ["outbound.smart_host.host", "relay.example"];
+  const login = ["outbound.smart_host.user", "acme", "outbound.smart_host.password_file", password];
+  const alone = await config("set", ...host, ...login.slice(0, 2));
+  expect([alone.code, alone.err]).toEqual([78, expect.stringContaining("outbound.smart_host.password_file")]);
+  const odd = await config("set", ...host, "outbound.smart_host.user");
+  expect([odd.code, odd.err]).toEqual([
+    2,
+    expect.stringContaining("outbound.smart_host.user: found no value"),
+  ]);
+  const misspelt = await config("set", ...host, "outbound.smart_host.usr", "acme");
+  expect([misspelt.code, misspelt.err]).toEqual([2, expect.stringContaining("outbound.smart_host.user")]);
+  expect(readFileSync(file, "utf8")).toBe(before);
+  const ran = await config("set", ...host, ...login);
+  expect([ran.code, ran.err]).toEqual([0, "It takes effect when the service is started again.\n"]);
+  expect(ran.out.split("\n")).toHaveLength(4);
+  expect((await config("check")).code).toBe(0);
+  expect(readFileSync(file, "utf8")).toContain(`password_file: ${password}`);
+});

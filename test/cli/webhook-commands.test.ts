@@ -57,6 +57,58 @@ test("the attempts at an endpoint are a table of what was answered; --failed and
   expect(JSON.parse(raw.out)).toMatchObject({ data: [{ response_status: 503 }, { error: "no answer" }] });
 });
 
+test("--follow prints attempts as they are made, retries of older events too, and each once", async () => {
+  const { ManualClock } = await import("../support/clock.ts");
+  const clock = new ManualClock();
+  const at = (seconds: number): string => new Date(clock.now() + seconds * 1000).toISOString();
+  const attempt = (event: string, number: number, status: string, seconds: number, next: number | null) => ({
+    event_id: event,
+    attempt: number,
+    status,
+    response_status: status === "failed" ? 503 : 200,
+    response_body: null,
+    error: null,
+    duration_ms: 5,
+    attempted_at: at(seconds),
+    next_attempt_at: next === null ? null : at(next),
+  });
+  const old = attempt("evt_1", 1, "failed", -5, 30);
+  const fresh = attempt("evt_2", 1, "failed", 3, 33);
+  const retry = attempt("evt_1", 2, "delivered", 31, null);
+  let listed = [old];
+  let ofOne = [old];
+  const { socket } = await fakeDaemon({
+    "GET /v1/webhooks/whk_1/deliveries": ({ query }) => {
+      if (query["event_id"] === undefined) return page(listed);
+      return page(query["event_id"] === "evt_1" ? ofOne : [fresh]);
+    },
+  });
+  let out = "";
+  void svc(["--json", "webhooks", "deliveries", "whk_1", "--follow"], {
+    socket,
+    clock,
+    printed: (text) => (out += text),
+  });
+  const pass = async (seconds: number): Promise<void> => {
+    for (let i = 0; i < seconds; i += 2) {
+      while (clock.pending === 0) await clock.advance(0);
+      await clock.advance(2000);
+    }
+    while (clock.pending === 0) await clock.advance(0);
+  };
+  await pass(2);
+  listed = [fresh, old];
+  await pass(4);
+  ofOne = [retry, old];
+  await pass(60);
+  const rows = out
+    .trimEnd()
+    .split("\n")
+    .map((line): unknown => JSON.parse(line));
+  expect(rows).toEqual([fresh, retry]);
+  expect((await svc(["webhooks", "deliveries", "whk_1", "--follow", "--all"], { socket })).code).toBe(2);
+});
+
 test("the secret of a new endpoint stands alone on stdout, and its events may be separated by commas", async () => {
   const { socket, seen } = await fakeDaemon({
     "POST /v1/webhooks": { status: 201, json: { id: "whk_1", secret: "s".repeat(64) } },

@@ -98,6 +98,8 @@ export interface World {
   /** Gets the way to raise a signal. */
   signals?: (raise: (name: string) => void) => void;
   exit?: (code: number) => void;
+  /** Gets what is printed on stdout as it is, for a command that goes on. */
+  printed?: (text: string) => void;
 }
 
 export interface Ran {
@@ -113,7 +115,9 @@ export async function svc(args: string[], world: World = {}): Promise<Ran> {
     isTTY: world.tty ?? false,
     columns: world.columns ?? 80,
     write(bytes) {
-      printed[name] += typeof bytes === "string" ? bytes : Buffer.from(bytes).toString("latin1");
+      const text = typeof bytes === "string" ? bytes : Buffer.from(bytes).toString("latin1");
+      printed[name] += text;
+      if (name === "out") world.printed?.(text);
       return true;
     },
     drained: async () => undefined,

@@ -90,7 +90,14 @@ const failing: [
     "is vps1.hoster.example, not mail.acme.example",
     "reverse name (PTR)",
   ],
-  ["port-25", "it is closed", { dial: dialled("silent") }, "fail", "no connection to port 25", "smart host"],
+  [
+    "port-25",
+    "it is closed",
+    { dial: dialled("silent") },
+    "fail",
+    "no connection to port 25",
+    "svc config set outbound.smart_host.host HOST outbound.smart_host.user",
+  ],
   [
     "port-25",
     "the smart host is away",
@@ -503,6 +510,42 @@ test("port 25: tried from every address at once, and never called open where not
     expect(await run("port-25", { sending: none, dial: dialled("silent") })).toMatchObject({
       status: "unknown",
     });
+});
+
+test("a smart host: its addresses are those that the configured resolver gives, and one that answers is enough", async () => {
+  const tried: string[] = [];
+  const dial: World["dial"] = async (to) => {
+    tried.push(to);
+    return to === "2001:db8::7"
+      ? { kind: "open", greeting: "220 relay" }
+      : { kind: "refused", why: "ECONNREFUSED" };
+  };
+  const withHost = (name: string, more: Partial<World["resolver"]> = {}) =>
+    run("port-25", {
+      outbound: { ...healthy().outbound, smartHost: { ...smartHost, host: name } },
+      resolver: { ...resolver, aaaa: async () => found("2001:db8::7"), ...more },
+      dial,
+    });
+  expect(await withHost("relay.example")).toMatchObject({
+    status: "ok",
+    saw: "the smart host relay.example:587 answers",
+  });
+  expect(tried).toEqual(["198.51.100.7", "2001:db8::7"]);
+  expect(await withHost("192.0.2.9")).toMatchObject({ status: "fail" });
+  expect(tried.at(-1)).toBe("192.0.2.9");
+  const none = {
+    a: async () => ({ kind: "nxdomain" }) as const,
+    aaaa: async () => ({ kind: "nxdomain" }) as const,
+  };
+  expect(await withHost("relay.example", none)).toMatchObject({
+    status: "fail",
+    saw: "the smart host relay.example:587: the name has no address",
+  });
+  expect(
+    await withHost("relay.example", { a: async () => failedAnswer, aaaa: async () => failedAnswer }),
+  ).toMatchObject({
+    status: "unknown",
+  });
 });
 
 test("a time server that asks for fewer requests, or has no time itself, says nothing of this machine's clock", () => {

@@ -60,6 +60,7 @@ const asks = (): Record<string, string> => ({
   "/v1/ips": "/v1/ips",
   "/v1/ip_assignments": "/v1/ip_assignments",
   "/v1/suppressions": "/v1/suppressions",
+  "/v1/suppression_count": "/v1/suppression_count",
   "/v1/suppressions/{email}": "/v1/suppressions/listed@a.test",
   "/v1/stats": "/v1/stats",
   "/v1/stats/bounces": "/v1/stats/bounces",

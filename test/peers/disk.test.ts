@@ -128,6 +128,39 @@ describe.skipIf(missing !== null)("a disk", () => {
     await judge();
   });
 
+  test("that is full while exactly 100 mails wait: others are refused, and with room again the 100 arrive, once, without a restart", async () => {
+    await begin();
+    const { pid } = world.svc.process;
+    const receiver = world.receiver("one.test");
+    receiver.options.onRcpt = () => "451 4.3.0 not yet";
+    for (let i = 0; i < 80; i++) expect((await send(i % 8 === 0 ? middling : "one line")).status).toBe(202);
+    for (let i = 0; i < 20; i++) expect(await submit("one line")).toMatch(/^250 2\.0\.0 queued/);
+    expect(ledger.acknowledged).toBe(100);
+    // A mail that finds room in the log after all may be taken, and is one more to arrive; any other is refused rightly.
+    const refused = { rest: 0, smtp: 0 };
+    while (refused.rest < 10 || refused.smtp < 10) {
+      disk.fill();
+      if ((await send(refused.rest % 2 === 0 ? middling : "one line")).status !== 202) refused.rest += 1;
+      const reply = await submit(refused.smtp % 2 === 0 ? middling : "one line");
+      if (!reply.startsWith("250 ")) refused.smtp += 1;
+      expect(reply).toMatch(/^(?:250 2\.0\.0 queued|452 4\.3\.1 )/);
+    }
+    const {
+      scheduled,
+      queued,
+      deferred,
+      sending,
+      oldest_due_at: oldest,
+    } = (await world.svc.admin("GET", "/v1/status")).json.queue;
+    expect(scheduled + queued + deferred + sending).toBe(ledger.acknowledged);
+    expect(oldest).not.toBeNull();
+    receiver.options.onRcpt = () => undefined;
+    disk.free();
+    await ledger.settle(mails);
+    expect([mails().length, world.svc.process.pid]).toEqual([ledger.acknowledged, pid]);
+    await judge();
+  });
+
   test("that a backup would fill: it ends with the reason, leaves nothing, and mail goes on", async () => {
     await begin();
     const other = mountSmallDisk(4);

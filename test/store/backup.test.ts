@@ -76,6 +76,17 @@ const inFile = (): Sqlite.Database => new Sqlite(join(target, "svc.db"), { reado
 
 const noFiles = { files: 0, filesMissing: 0 };
 
+const auditEntry = {
+  actorKind: "operator",
+  actor: null,
+  sourceIp: null,
+  requestId: null,
+  action: "test",
+  target: null,
+  times: 1,
+  detail: {},
+} as const;
+
 function restored(now = clock.now(), others: string[] = [], counts = noFiles): Restored {
   return restoreStore({
     counts,
@@ -271,6 +282,20 @@ test("numbers that were given after the backup are not given again", async () =>
   store = await openSqlite(join(dir, "new"), clock);
   const [fresh] = await accepted({ lease: true });
   expect(fresh?.message.key).toBeGreaterThan((later?.message.key ?? 0) + 1_000_000 + 10_000 * 3600 - 10);
+});
+
+test("nor are those of the audit log, of which the backup had no row", async () => {
+  const entry = { ...auditEntry, accountKey: account, at: clock.now() };
+  const last = async (): Promise<number> => {
+    await store.recordAudit([entry]);
+    return (await store.listAudit({}, { limit: 1, cursor: null })).rows[0]?.seq ?? 0;
+  };
+  await copyInto();
+  const later = await last();
+  restored();
+  await store.close();
+  store = await openSqlite(join(dir, "new"), clock);
+  expect(await last()).toBeGreaterThan(later + 1_000_000 - 10);
 });
 
 test("what stood in the directory is kept beside, and a second restore is one again", async () => {

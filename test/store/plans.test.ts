@@ -8,12 +8,13 @@ import { queueGroupings, queueParts, type QueueFilter } from "../../src/model/qu
 import { patternNames } from "../../src/model/patterns.ts";
 import { packMessage } from "../../src/store/message-packing.ts";
 import { createAuditWrites } from "../../src/store/sqlite/audit.ts";
-import type { Spool } from "../../src/store/spool.ts";
+import type { Spool } from "../../src/store/sqlite/spool.ts";
 import { createLastPassed } from "../../src/store/sqlite/last-change.ts";
 import { migrate } from "../../src/store/sqlite/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import { createPurge } from "../../src/store/sqlite/retention.ts";
 import { prepareLists, prepareLookups } from "../../src/store/sqlite/nouns.ts";
+import { createSequences } from "../../src/store/sqlite/sequences.ts";
 import { prepareAtStart } from "../../src/store/sqlite/start.ts";
 import { createWriter } from "../../src/store/sqlite/writer.ts";
 import { mint, newDirectory, newEndpoint, newMessage } from "./fixtures.ts";
@@ -104,7 +105,7 @@ test("no statement of the writer looks at rows without a key, but for accounts, 
 });
 
 test("retention reads in the order of keys: no walk sorts, whatever has gathered", () => {
-  const walks = prepared(() => createPurge(db, createAuditWrites(db))).filter((sql) =>
+  const walks = prepared(() => createPurge(db, createAuditWrites(db, createSequences(db)))).filter((sql) =>
     /^SELECT.* LIMIT \?$/s.test(sql),
   );
   expect(walks).toHaveLength(4);
@@ -189,6 +190,7 @@ function lists(): void {
   reader.listAudit({ filter: {}, page: { limit: 10, after: [1, 1] } });
   const filter = { reason: "manual", domain: "d", emailPrefix: "p" } as const;
   reader.listSuppressions({ accountKey: 1, filter, page: { limit: 10, after: ["a"] }, now: 1 });
+  reader.countSuppressions({ accountKey: 1, filter, after: "a", now: 1 });
 }
 
 /** Every look-up of the loop. */

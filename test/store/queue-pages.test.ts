@@ -7,7 +7,7 @@ import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts
 import { migrate } from "../../src/store/sqlite/migrations.ts";
 import { createQueueLists } from "../../src/store/sqlite/queue-lists.ts";
 import { packMessage } from "../../src/store/message-packing.ts";
-import type { Spool } from "../../src/store/spool.ts";
+import type { Spool } from "../../src/store/sqlite/spool.ts";
 import { prepareAtStart } from "../../src/store/sqlite/start.ts";
 import { createWriter } from "../../src/store/sqlite/writer.ts";
 import { mint, newDirectory, newMessage } from "./fixtures.ts";

@@ -217,6 +217,13 @@ test("a database of an older version is brought to the newest step by step, and 
   db.close();
 });
 
+test("no key is the engine's to give out for ever: what is never given twice, the store numbers itself", () => {
+  const { db, path } = fresh();
+  migrate(db, path);
+  expect(db.prepare("SELECT name FROM sqlite_schema WHERE name = 'sqlite_sequence'").all()).toEqual([]);
+  db.close();
+});
+
 test("a step that fails leaves the version before it, whole", () => {
   const { db, path } = fresh();
   migrate(db, path);

@@ -4,7 +4,7 @@ import fs from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createSpool, inlineLimit } from "../../src/store/spool.ts";
+import { createSpool, inlineLimit } from "../../src/store/sqlite/spool.ts";
 import { newDirectory } from "./fixtures.ts";
 
 let dataDir: string;

@@ -100,4 +100,8 @@ test("the newest names of each account are found by an index, whatever the numbe
   expect(names(9, 9)).toEqual(["n1.a.test", "n1.b.test", "n3.a.test", "n2.a.test"]);
   expect(names(2, 9)).toEqual(["n1.a.test", "n1.b.test", "n3.a.test"]);
   expect(names(9, 2)).toEqual(["n1.a.test", "n1.b.test"]);
+  // As a migration takes them over: none was seen before another.
+  db.exec("UPDATE tracking_names SET seen = 0");
+  expect(names(9, 9)).toHaveLength(4);
+  expect(names(2, 9)).toHaveLength(3);
 });

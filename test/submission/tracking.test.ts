@@ -65,7 +65,7 @@ test("a message that asks for what its domain has off is refused; a page to unsu
     "X-Svc-Track-Opens tracking_disabled",
     "X-Svc-Track-Clicks tracking_disabled",
   ]);
-  expect(refusal.message).toContain("svc domains update ok.test --tracking on");
+  expect(refusal.message).toContain("svc domains tracking set ok.test");
   expect(await keptOf({}, { track_opens: false })).toBeNull();
   expect(await keptOf({}, { unsubscribe: true }, "X-Svc-Unsubscribe: true")).toEqual({
     ...none,

@@ -32,11 +32,11 @@ export interface Step {
   shown: string;
 }
 
-/** Opens the page, waits until `shown` stands on it, then does each step. Any certificate is taken. */
+/** Opens the page, waits until `shown` stands on it (`whole`: and its frames are loaded), then does each step. Any certificate is taken. */
 export async function visit(
   url: string,
   shown: string,
-  { steps = [], userAgent }: { steps?: Step[]; userAgent?: string } = {},
+  { steps = [], userAgent, whole = false }: { steps?: Step[]; userAgent?: string; whole?: boolean } = {},
 ): Promise<Visit> {
   const profile = mkdtempSync(join(tmpdir(), "svc-chromium-"));
   const options = ["--headless", "--no-sandbox", "--disable-gpu", "--ignore-certificate-errors"];
@@ -56,7 +56,7 @@ export async function visit(
     }[];
     const page = pages.find(({ type }) => type === "page");
     if (!page) throw new Error("the browser has no page");
-    return await watch(page.webSocketDebuggerUrl, url, shown, steps);
+    return await watch(page.webSocketDebuggerUrl, url, shown, steps, whole);
   } finally {
     const gone = new Promise((resolve) => browser.once("exit", resolve));
     browser.kill();
@@ -65,7 +65,13 @@ export async function visit(
   }
 }
 
-async function watch(socketUrl: string, url: string, first: string, steps: Step[]): Promise<Visit> {
+async function watch(
+  socketUrl: string,
+  url: string,
+  first: string,
+  steps: Step[],
+  whole: boolean,
+): Promise<Visit> {
   const socket = new WebSocket(socketUrl);
   const found: Visit = { requests: [], complaints: [], text: "" };
   const answers = new Map<number, (message: Message) => void>();
@@ -87,7 +93,9 @@ async function watch(socketUrl: string, url: string, first: string, steps: Step[
   for (const domain of ["Network", "Log", "Runtime", "Page"]) await call(`${domain}.enable`);
   await call("Page.navigate", { url });
   const read = async (): Promise<string> => {
-    const answer = await call("Runtime.evaluate", { expression: "document.body?.innerText ?? ''" });
+    const text = "document.body?.innerText ?? ''";
+    const expression = whole ? `document.readyState === "complete" ? ${text} : ""` : text;
+    const answer = await call("Runtime.evaluate", { expression });
     const value = answer.result?.result?.value;
     return typeof value === "string" ? value : "";
   };

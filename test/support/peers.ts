@@ -1,5 +1,5 @@
 // Real mail servers as receivers, each with a configuration and a spool of its own in a temporary folder:
-// Postfix and postgrey from Debian's packages, OpenSMTPD unpacked beside them by .ci/peers.sh. Exim and Haraka: exim.ts,
+// Postfix (as a receiver, and as a smart host with a login) and postgrey from Debian's packages, OpenSMTPD unpacked beside them by .ci/peers.sh. Exim and Haraka: exim.ts,
 // haraka.ts. They need root.
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import {
@@ -26,15 +26,20 @@ const inPeersFolder: Record<string, string> = {
   OpenSMTPD: smtpd,
   Exim: join(peersFolder, "exim/usr/sbin/exim4"),
   Haraka: join(peersFolder, "haraka/node_modules/haraka/bin/haraka"),
+  "library of Cloudflare": join(peersFolder, "cloudflare/node_modules/cloudflare/package.json"),
 };
 
 /** What is missing for the tests with real peers; null where all is there. A missing peer in CI is a failure. */
 export function missingPeers(): string | null {
-  const needed = ["postfix", "postgrey", "swaks", "opendkim-testmsg", "openssl", "rbldnsd", "pebble"];
+  const needed = [
+    ["postfix", "postgrey", "swaks", "opendkim-testmsg", "openssl", "rbldnsd", "pebble", "saslpasswd2"],
+    ["named", "tsig-keygen", "named-checkzone", "kzonecheck", "knotd", "keymgr"],
+  ].flat();
   const missing = needed.filter((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0);
   for (const [name, file] of Object.entries(inPeersFolder)) if (!existsSync(file)) missing.push(name);
   if (spawnSync("perl", ["-MMail::DKIM::Verifier", "-e", "1"]).status !== 0) missing.push("Mail::DKIM");
   if (spawnSync("/usr/bin/python3", ["-c", "import dkim, nacl"]).status !== 0) missing.push("dkimpy");
+  if (spawnSync("/usr/bin/python3", ["-c", "import botocore"]).status !== 0) missing.push("botocore");
   if (process.getuid?.() !== 0) missing.push("root");
   if (missing.length === 0) return null;
   const text = `no ${missing.join(", no ")}: run .ci/peers.sh as root`;
@@ -60,6 +65,8 @@ export interface MailServerOptions {
   without?: string[];
   /** Postfix: smtpd_tls_security_level; "may" if not given. */
   tls?: "may" | "encrypt";
+  /** Postfix: takes mail from this login alone, by Cyrus SASL and only under TLS, as a smart host does. */
+  login?: { user: string; password: string };
   /** Postfix: a policy server that is asked about each recipient, after the rules. */
   policy?: { port: number };
 }
@@ -90,6 +97,8 @@ export function makeCertificate(dir: string, name: string): [string, string] {
 }
 
 export interface Postfix extends MailServer {
+  /** Its certificate, signed by itself. */
+  certFile: string;
   /** From now on RCPT of `address` is answered with `reply`; null takes the rule away. */
   rule(address: string, reply: string | null): void;
 }
@@ -118,6 +127,7 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
     mainCf({ ...options, dir, cert, key, policyPort: policy.port, uid, gid: gid ?? "" }),
   );
   writeFileSync(join(etc, "master.cf"), masterCf(options));
+  if (options.login) keepLogin(etc, options.hostname, options.login);
   const postfix = (command: string) =>
     spawnSync("postfix", ["-c", etc, command], { env: { ...process.env, MAIL_CONFIG: etc } });
   const started = postfix("start");
@@ -128,6 +138,7 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
   });
   return {
     ...options,
+    certFile: cert,
     mails: () => filesIn(join(box, "all", "new")),
     log: () => readIfThere(join(dir, "mail.log")),
     rule(address, reply) {
@@ -246,7 +257,10 @@ virtual_mailbox_maps = static:all/
 virtual_uid_maps = static:${o.uid}
 virtual_gid_maps = static:${o.gid}
 virtual_minimum_uid = 1
-smtpd_relay_restrictions = reject_unauth_destination
+smtpd_relay_restrictions = ${o.login ? "permit_sasl_authenticated, reject" : "reject_unauth_destination"}
+smtpd_sasl_auth_enable = ${o.login ? "yes" : "no"}
+smtpd_sasl_local_domain = ${o.hostname}
+smtpd_tls_auth_only = yes
 smtpd_recipient_restrictions = ${policies.map((at) => `check_policy_service inet:127.0.0.1:${at}`).join(", ")}
 smtpd_peername_lookup = no
 smtpd_discard_ehlo_keywords = ${(o.without ?? []).join(", ")}
@@ -256,6 +270,19 @@ smtpd_tls_key_file = ${o.key}
 maillog_file = ${o.dir}/mail.log
 maillog_file_prefixes = ${o.dir}
 `;
+}
+
+/** The password in a database of Cyrus SASL, which smtpd looks it up in. */
+function keepLogin(etc: string, realm: string, { user, password }: { user: string; password: string }): void {
+  const folder = join(etc, "sasl"); // where Debian's Postfix looks
+  mkdirSync(folder);
+  const database = join(folder, "sasldb2");
+  execFileSync("saslpasswd2", ["-p", "-c", "-f", database, "-u", realm, user], { input: password });
+  execFileSync("chown", ["postfix", database]);
+  writeFileSync(
+    join(folder, "smtpd.conf"),
+    `pwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: ${database}\nmech_list: PLAIN LOGIN\n`,
+  );
 }
 
 function masterCf({ address, port }: MailServerOptions): string {

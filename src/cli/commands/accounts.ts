@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { addAccountLimitOptions, limitsOf, ratesText, shownLimits, type LimitFlags } from "../limits.ts";
+import { withExample } from "../help-example.ts";
 import { field } from "../output.ts";
 import { addVerbs, showDeleted, showStatus, type Verb } from "../verbs.ts";
 
@@ -10,6 +11,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "create",
     about: "create an account",
+    example: "accounts create newsletter",
     route: "POST /v1/accounts",
     takes: ["name"],
     show(cli, answer, name) {
@@ -43,6 +45,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "resume",
     about: "accept its keys and logins again, and end a pause of its sending: held mail is released",
+    example: "accounts resume newsletter",
     route: "POST /v1/accounts/{account}/resume",
     show: showStatus,
   },
@@ -58,14 +61,15 @@ export const verbs: readonly Verb[] = [
 
 export function register(accounts: Command, cli: Cli): void {
   addVerbs(accounts, cli, verbs);
-  addAccountLimitOptions(accounts.command("set <account>").description("change an account's limits")).action(
-    async (account: string, flags: LimitFlags) => {
-      const body = limitsOf("account", flags, ["--rate", "--quota", "--limit"]);
-      const answer = await cli.client.call("PATCH", pathOf(account), { body });
-      if (cli.out.json) cli.out.body(answer.text);
-      else showAccount(cli, answer);
-    },
-  );
+  withExample(
+    addAccountLimitOptions(accounts.command("set <account>").description("change an account's limits")),
+    "accounts set newsletter --quota 50000 --rate messages-write=500/500",
+  ).action(async (account: string, flags: LimitFlags) => {
+    const body = limitsOf("account", flags, ["--rate", "--quota", "--limit"]);
+    const answer = await cli.client.call("PATCH", pathOf(account), { body });
+    if (cli.out.json) cli.out.body(answer.text);
+    else showAccount(cli, answer);
+  });
 }
 
 const pathOf = (account: string): string => `/v1/accounts/${segment(account)}`;

@@ -1,4 +1,4 @@
-// `svc config`: checks svc.yaml, and changes one option of it. What would be a fault is not written.
+// `svc config`: checks svc.yaml, and changes options of it. What would be a fault is not written.
 import {
   chmodSync,
   chownSync,
@@ -29,15 +29,19 @@ export function register(config: Command, cli: Cli): void {
     .option(...file)
     .action((flags: ConfigFlags) => check(cli, flags));
   config
-    .command("set <option> <value>")
-    .description("set an option in svc.yaml, such as outbound.max_age 24h; comments stay, lists take commas")
+    .command("set <option> <value> [more...]")
+    .description(
+      "set an option in svc.yaml, such as outbound.max_age 24h, or several at once; comments stay, lists take commas",
+    )
     .option(...file)
-    .action((path: string, value: string, flags: ConfigFlags) => change(cli, path, value, flags));
+    .action((path: string, value: string, more: string[], flags: ConfigFlags) =>
+      change(cli, pairs([path, value, ...more]), flags),
+    );
   config
     .command("unset <option>")
     .description("remove an option from svc.yaml, so that its default holds")
     .option(...file)
-    .action((path: string, flags: ConfigFlags) => change(cli, path, null, flags));
+    .action((path: string, flags: ConfigFlags) => change(cli, [[path, null]], flags));
 }
 
 const named = ({ io }: Cli, { config }: ConfigFlags): string | undefined => {
@@ -54,28 +58,36 @@ async function check(cli: Cli, flags: ConfigFlags): Promise<void> {
   cli.out.line(`The configuration is valid (${result.files.join(", ") || "no file, defaults only"}).`);
 }
 
-async function change(cli: Cli, path: string, value: string | null, flags: ConfigFlags): Promise<void> {
+/** What is given at once is checked at once: a login and its password make sense together alone. */
+function pairs(given: readonly string[]): [path: string, value: string][] {
+  return given.flatMap((path, i): [string, string][] => {
+    if (i % 2 === 1) return [];
+    const value = given[i + 1];
+    if (value === undefined) throw usage(`${path}: found no value, expected OPTION VALUE, and so on`);
+    return [[path, value]];
+  });
+}
+
+/** Sets each option, or unsets it where its value is null; all of them or none. */
+async function change(
+  cli: Cli,
+  changes: readonly [path: string, value: string | null][],
+  flags: ConfigFlags,
+): Promise<void> {
   const { faultText, loadConfig } = await import("../../config.ts");
   const { withOption } = await import("../../config/edit.ts");
   const { readTextFile } = await import("../../config/files.ts");
   const { isOption } = await import("../../config/layers.ts");
   const { optionPaths } = await import("../../config/options.ts");
-  if (!isOption(path)) {
-    const whole = optionPaths.find((option) => path.startsWith(`${option}.`));
-    const near = nearest(path, optionPaths);
-    throw usage(
-      `${path} is not an option`,
-      ...(whole !== undefined
-        ? [`${whole} is, and is set as a whole`]
-        : near !== null
-          ? [`Did you mean ${near}?`]
-          : []),
-    );
-  }
   const places = placesOf(cli.io);
   const only = named(cli, flags);
   const file = only ?? places.userConfig ?? places.systemConfig;
-  const text = edited(file, () => withOption(readTextFile(file) ?? "", path, value));
+  let text = readTextFile(file) ?? "";
+  for (const [path, value] of changes) {
+    if (!isOption(path)) throw unknownOption(path, optionPaths);
+    const before = text;
+    text = edited(file, () => withOption(before, path, value));
+  }
   const result = loadConfig({
     ...cli.io,
     flags: only === undefined ? {} : { config: only },
@@ -84,13 +96,31 @@ async function change(cli: Cli, path: string, value: string | null, flags: Confi
   if ("faults" in result)
     throw new CliFault(78, `${file} is not changed: it would have faults:`, result.faults.map(faultText));
   write(file, text);
-  cli.out.line(value === null ? `${path} is no longer set in ${file}` : `${path} is set in ${file}`);
-  const source = result.sourceOf(path);
-  if (value === null && source !== null)
-    return cli.out.note(`Its default does not hold: ${path} is given by ${source}.`);
-  if (value !== null && source !== file)
-    return cli.out.note(`It has no effect: ${path} is given by ${source}, which stands above.`);
-  cli.out.next("It takes effect when the service is started again.");
+  for (const [path, value] of changes)
+    cli.out.line(value === null ? `${path} is no longer set in ${file}` : `${path} is set in ${file}`);
+  let takesEffect = false;
+  for (const [path, value] of changes) {
+    const source = isOption(path) ? result.sourceOf(path) : null;
+    if (value === null && source !== null)
+      cli.out.note(`Its default does not hold: ${path} is given by ${source}.`);
+    else if (value !== null && source !== file)
+      cli.out.note(`It has no effect: ${path} is given by ${source}, which stands above.`);
+    else takesEffect = true;
+  }
+  if (takesEffect) cli.out.next("It takes effect when the service is started again.");
+}
+
+function unknownOption(path: string, optionPaths: readonly string[]): CliFault {
+  const whole = optionPaths.find((option) => path.startsWith(`${option}.`));
+  const near = nearest(path, optionPaths);
+  return usage(
+    `${path} is not an option`,
+    ...(whole !== undefined
+      ? [`${whole} is, and is set as a whole`]
+      : near !== null
+        ? [`Did you mean ${near}?`]
+        : []),
+  );
 }
 
 function edited(file: string, edit: () => string): string {

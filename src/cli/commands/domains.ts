@@ -1,14 +1,18 @@
 // `svc domains`: sender domains and the DNS records that verify them.
 import type { Command } from "commander";
+import type { DnsRecord } from "../../model/dns-record.ts";
 import { agreeByName } from "../ask.ts";
-import { readInputFile, segment, type Cli } from "../cli.ts";
+import { readInputFile, readStandardInput, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
+import type { PublishFlags } from "../domains-publish.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
+import { withExample } from "../help-example.ts";
 import { field, type Row } from "../output.ts";
-import { spanMs } from "../times.ts";
+import { pause, spanMs } from "../times.ts";
 import { cell } from "../text.ts";
-import { recordFormats, recordsIn, showRecords } from "../records.ts";
+import { recordFormats, recordsIn, recordsOf, showRecords } from "../records.ts";
+import { orNone, registerTracking, switchOf } from "./domains-tracking.ts";
 
 interface KeyFlags {
   selector?: string;
@@ -16,15 +20,12 @@ interface KeyFlags {
 }
 interface UpdateFlags {
   returnPath?: string;
-  trackingDomain?: string;
-  tracking?: string;
-  trackOpens?: string;
-  trackClicks?: string;
   subdomains?: string;
 }
 
 const formats = ["table", ...recordFormats, "json"];
 const pollMs = 10_000;
+const largestKey = 64 * 1024;
 
 export function register(domains: Command, cli: Cli): void {
   const one = async (name: string): Promise<Answer> => cli.client.call("GET", `/v1/domains/${segment(name)}`);
@@ -54,6 +55,19 @@ export function register(domains: Command, cli: Cli): void {
         return cli.out.body(JSON.stringify({ records: recordsOf(json) }));
       if (recordFormats.includes(flags.format)) return cli.out.text(recordsIn(flags.format, recordsOf(json)));
       showRecords(cli, recordsOf(json));
+    });
+  domains
+    .command("publish <domain>")
+    .description("put the records into the domain's zone by dynamic update (RFC 2136)")
+    .requiredOption("--server <host>", "primary name server of the zone; with a port where it is not 53")
+    .requiredOption("--key-file <file>", "TSIG key, as tsig-keygen (BIND) or keymgr (Knot) writes it")
+    .option("--dry-run", "show what would be changed, and change nothing")
+    .option("--wait [span]", "then verify until the DNS shows the records, at most this long (10m)")
+    .option("--yes", "skip the prompt")
+    .action(async (name: string, flags: PublishFlags) => {
+      const { publishDomain } = await import("../domains-publish.ts");
+      const records = recordsOf((await one(name)).json) as unknown as DnsRecord[];
+      await publishDomain(cli, name, records, flags, (wait) => verify(cli, name, wait));
     });
   domains
     .command("verify <domain>")
@@ -94,17 +108,11 @@ export function register(domains: Command, cli: Cli): void {
     .command("update <domain>")
     .description("change a domain's settings")
     .option("--return-path <domain>", "return-path domain for bounces, below the domain; none: bounce.DOMAIN")
-    .option("--tracking-domain <domain>", "host of tracked links, below the domain; none: remove it")
-    .option("--tracking <on|off>", "whether messages from the domain may be tracked")
-    .option("--track-opens <on|off>", "default for messages that do not set it")
-    .option("--track-clicks <on|off>", "default for messages that do not set it")
     .option("--subdomains <on|off>", "whether its subdomains may send under it")
     .action(async (name: string, flags: UpdateFlags) => {
       const body = updateOf(flags);
       if (Object.keys(body).length === 0)
-        throw usage(
-          "nothing to change: give --return-path, --tracking, --tracking-domain, --track-opens, --track-clicks or --subdomains",
-        );
+        throw usage("nothing to change: give --return-path or --subdomains");
       const answer = await cli.client.call("PATCH", `/v1/domains/${segment(name)}`, { body });
       if (cli.out.json) return cli.out.body(answer.text);
       showRecords(cli, recordsOf(answer.json));
@@ -125,21 +133,28 @@ export function register(domains: Command, cli: Cli): void {
         if (verb === "resume")
           cli.out.next(`It sends once it is verified: ${cli.program} domains verify ${name}`);
       });
-  domains
-    .command("dkim")
-    .description("its DKIM keys")
-    .command("rotate <domain>")
-    .description("create new DKIM keys, which sign once the DNS has them")
-    .option("--selector <name>", "selector of the new keys")
-    .option("--key-file <file>", "a key of your own: PEM, RSA from 2048 bits on or Ed25519")
-    .action(async (name: string, flags: KeyFlags) => {
-      const path = `/v1/domains/${segment(name)}/dkim/rotate`;
-      const answer = await cli.client.call("POST", path, { body: dkimOf(flags) });
-      if (cli.out.json) return cli.out.body(answer.text);
-      cli.out.note(`Publish the new keys of ${name} and keep the old records:`);
-      showRecords(cli, recordsOf(answer.json).filter(isNewKey));
-      cli.out.next(`The old keys sign until the DNS has the new ones: ${cli.program} domains verify ${name}`);
-    });
+  const dkim = domains.command("dkim").description("change the DKIM keys of a domain: rotate, import");
+  dkim.helpCommand(false);
+  withExample(
+    dkim
+      .command("rotate <domain>")
+      .description("create new DKIM keys, which sign once the DNS has them")
+      .option("--selector <name>", "selector of the new keys"),
+    "domains dkim rotate acme.example",
+  ).action((name: string, flags: KeyFlags) => replaceKeys(cli, name, dkimOf(flags)));
+  withExample(
+    dkim
+      .command("import <domain> <file>")
+      .description(
+        "use a key of your own, which signs once the DNS has it: a private key in PEM, RSA from 2048 to 4096 bits or Ed25519; - is standard input",
+      )
+      .option("--selector <name>", "selector that its record stands under"),
+    "domains dkim import acme.example dkim.pem --selector acme2026",
+  ).action(async (name: string, file: string, flags: KeyFlags) => {
+    const key = file === "-" ? await readStandardInput(cli.io, largestKey) : readInputFile(file, "file");
+    await replaceKeys(cli, name, { ...dkimOf(flags), private_key: key.toString("utf8") });
+  });
+  registerTracking(domains, cli);
   domains
     .command("delete <domain>")
     .description("delete a domain and its keys; mail from it is then refused")
@@ -156,6 +171,15 @@ export function register(domains: Command, cli: Cli): void {
     });
 }
 
+async function replaceKeys(cli: Cli, name: string, body: Record<string, string>): Promise<void> {
+  const path = `/v1/domains/${segment(name)}/dkim/rotate`;
+  const answer = await cli.client.call("POST", path, { body });
+  if (cli.out.json) return cli.out.body(answer.text);
+  cli.out.note(`Publish the new keys of ${name} and keep the old records:`);
+  showRecords(cli, recordsOf(answer.json).filter(isNewKey));
+  cli.out.next(`The old keys sign until the DNS has the new ones: ${cli.program} domains verify ${name}`);
+}
+
 async function verify(cli: Cli, name: string, wait: string | true | undefined): Promise<void> {
   const until =
     wait === undefined ? 0 : cli.io.clock.monotonic() + spanMs(wait === true ? "10m" : wait, "--wait");
@@ -169,7 +193,7 @@ async function verify(cli: Cli, name: string, wait: string | true | undefined): 
       });
     const verified = answer?.json["status"] === "verified";
     if (answer === null || (!verified && cli.io.clock.monotonic() + pollMs <= until)) {
-      await new Promise<void>((resolve) => void cli.io.clock.after(pollMs, resolve));
+      await pause(cli.io.clock, pollMs);
       continue;
     }
     if (cli.out.json) cli.out.body(answer.text);
@@ -186,11 +210,6 @@ async function verify(cli: Cli, name: string, wait: string | true | undefined): 
       ],
     );
   }
-}
-
-function recordsOf(domain: Row): Row[] {
-  const records = domain["records"];
-  return Array.isArray(records) ? (records as Row[]) : [];
 }
 
 /** `svc1 (rsa-sha256, active)` */
@@ -214,29 +233,9 @@ function dkimOf(flags: KeyFlags): Record<string, string> {
 }
 
 function updateOf(flags: UpdateFlags): Row {
-  const enabled = switchOf(flags.tracking, "--tracking");
-  const opens = switchOf(flags.trackOpens, "--track-opens");
-  const clicks = switchOf(flags.trackClicks, "--track-clicks");
   const subdomains = switchOf(flags.subdomains, "--subdomains");
-  const tracking = {
-    ...(enabled === null ? {} : { enabled }),
-    ...(opens === null ? {} : { opens }),
-    ...(clicks === null ? {} : { clicks }),
-  };
   return {
     ...(flags.returnPath === undefined ? {} : { return_path_domain: orNone(flags.returnPath) }),
-    ...(flags.trackingDomain === undefined ? {} : { tracking_domain: orNone(flags.trackingDomain) }),
-    ...(Object.keys(tracking).length === 0 ? {} : { tracking }),
     ...(subdomains === null ? {} : { allow_subdomains: subdomains }),
   };
-}
-
-function orNone(given: string): string | null {
-  return given === "none" ? null : given;
-}
-
-function switchOf(given: string | undefined, flag: string): boolean | null {
-  if (given === undefined) return null;
-  if (given === "on" || given === "off") return given === "on";
-  throw usage(`${flag}: found "${given}", expected on or off`);
 }

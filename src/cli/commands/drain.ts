@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
 import type { Row } from "../output.ts";
-import { spanMs } from "../times.ts";
+import { pause, spanMs } from "../times.ts";
 
 const pollMs = 1000;
 
@@ -27,7 +27,7 @@ export function register(drain: Command, cli: Cli): void {
             `See what they wait for: ${cli.program} queue count --by domain`,
             `New mail is still refused. To end that: ${cli.program} maintenance off`,
           ]);
-        await new Promise<void>((resolve) => void clock.after(pollMs, resolve));
+        await pause(clock, pollMs);
       }
     });
 }

@@ -15,7 +15,7 @@ export function registerHelp(program: Command, cli: Cli): void {
     .helpGroup("Learn more:")
     .action((topic: string | undefined, word: string | undefined) => {
       if (topic === "api") return word === undefined ? listClients(cli) : showClients(cli, word);
-      if (topic === undefined) return void cli.io.stdout.write(program.helpInformation());
+      if (topic === undefined) return program.outputHelp();
       if (topic === "exit-codes") {
         for (const [code, meaning] of Object.entries(exitCodes))
           cli.out.line(`${code.padStart(3)}  ${meaning}`);
@@ -23,10 +23,10 @@ export function registerHelp(program: Command, cli: Cli): void {
       }
       const noun = commandOf(program, topic);
       if (!noun) throw unknownCommand(cli, topic, program, "help", ["exit-codes", "api"]);
-      if (word === undefined) return void cli.io.stdout.write(noun.helpInformation());
+      if (word === undefined) return noun.outputHelp();
       const verb = commandOf(noun, word);
       if (!verb) throw unknownCommand(cli, word, noun, `help ${noun.name()}`);
-      return void cli.io.stdout.write(verb.helpInformation());
+      return verb.outputHelp();
     });
 }
 

@@ -1,8 +1,12 @@
 // `svc inbox`: mail of test keys and of `serve --dev`, which is kept here in place of being sent.
 import type { Command } from "commander";
 import { segment, type Cli } from "../cli.ts";
+import type { Answer } from "../client.ts";
+import { withExample } from "../help-example.ts";
+import type { ShownMail } from "../mail-page.ts";
 import { field, type Row } from "../output.ts";
 import { addVerbs, type Verb } from "../verbs.ts";
+import type { OpenFlags } from "./inbox-open.ts";
 
 const shownHeaders = ["From", "To", "Cc", "Reply-To", "Subject", "Date", "Message-ID"];
 
@@ -39,18 +43,10 @@ export function register(inbox: Command, cli: Cli): void {
     .action(async (id: string) => {
       const answer = await cli.client.call("GET", content(id));
       if (cli.out.json) return cli.out.body(answer.text);
-      const { text, html } = answer.json;
-      const headers = rows(answer.json["headers"]);
-      cli.out.fields(
-        shownHeaders.flatMap((name) =>
-          headers
-            .filter((header) => String(header["name"]).toLowerCase() === name.toLowerCase())
-            .map((header): [string, unknown] => [name, header["value"]]),
-        ),
-      );
+      const { headers, text, html, attachments } = mailOf(answer);
+      cli.out.fields(headers);
       cli.out.line("");
-      cli.out.text(typeof text === "string" ? text : typeof html === "string" ? html : "");
-      const attachments = rows(answer.json["attachments"]);
+      cli.out.text(text ?? html ?? "");
       if (attachments.length > 0)
         cli.out.table(
           [field("filename", "attachment"), field("content_type", "type"), field("size_bytes", "size")],
@@ -58,6 +54,19 @@ export function register(inbox: Command, cli: Cli): void {
         );
       cli.out.next(`The full source: ${cli.program} inbox raw ${id}`);
     });
+  withExample(
+    inbox
+      .command("open <id>")
+      .description(
+        "write a mail to an HTML file and open it in the browser; no script runs, nothing is loaded",
+      )
+      .option("--to <file>", "the file (one in the folder for temporary files)")
+      .option("--no-browser", "only write the file"),
+    "inbox open msg_… --to mail.html --no-browser",
+  ).action(async (id: string, flags: OpenFlags) => {
+    const mail = mailOf(await cli.client.call("GET", content(id)));
+    await (await import("./inbox-open.ts")).openMail(cli, id, mail, flags);
+  });
   inbox
     .command("raw <id>")
     .description("print the source of a mail")
@@ -66,6 +75,21 @@ export function register(inbox: Command, cli: Cli): void {
       cli.out.bytes(answer.bytes);
       await cli.out.drained();
     });
+}
+
+function mailOf({ json }: Answer): ShownMail {
+  const { text, html } = json;
+  const headers = rows(json["headers"]);
+  return {
+    headers: shownHeaders.flatMap((name) =>
+      headers
+        .filter((header) => String(header["name"]).toLowerCase() === name.toLowerCase())
+        .map((header): [string, string] => [name, String(header["value"])]),
+    ),
+    text: typeof text === "string" ? text : null,
+    html: typeof html === "string" ? html : null,
+    attachments: rows(json["attachments"]),
+  };
 }
 
 function rows(value: unknown): Row[] {

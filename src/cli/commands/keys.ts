@@ -4,6 +4,7 @@ import { keyScopes } from "../../model/api-key.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { usage } from "../fault.ts";
+import { withExample } from "../help-example.ts";
 import { addLimitOptions, limitsOf, shownLimits, type LimitFlags } from "../limits.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
@@ -77,20 +78,23 @@ export const verbs: readonly Verb[] = [...made, ...others];
 
 export function register(keys: Command, cli: Cli): void {
   addVerbs(keys, cli, made);
-  addListOptions(keys.command("list").description("list the keys"), false)
-    .option("--unused <span>", "only keys not used for this long, such as 90d")
-    .action(async (flags: ListFlags & { unused?: string }) => {
-      const before =
-        flags.unused === undefined ? null : cli.io.clock.now() - spanMs(flags.unused, "--unused");
-      await printList(cli, before === null ? flags : { ...flags, all: true }, {
-        path: "/v1/keys",
-        columns: ["id", "name", "scope", "test", "status", "hint", "last_used_at", "expires_at"].map((name) =>
-          field(name),
-        ),
-        empty: `No keys${before === null ? "" : " unused for that long"}.`,
-        ...(before === null ? {} : { keep: (row) => lastUse(row) < before }),
-      });
+  withExample(
+    addListOptions(keys.command("list").description("list the keys"), false).option(
+      "--unused <span>",
+      "only keys not used for this long, such as 90d",
+    ),
+    "keys list --unused 90d",
+  ).action(async (flags: ListFlags & { unused?: string }) => {
+    const before = flags.unused === undefined ? null : cli.io.clock.now() - spanMs(flags.unused, "--unused");
+    await printList(cli, before === null ? flags : { ...flags, all: true }, {
+      path: "/v1/keys",
+      columns: ["id", "name", "scope", "test", "status", "hint", "last_used_at", "expires_at"].map((name) =>
+        field(name),
+      ),
+      empty: `No keys${before === null ? "" : " unused for that long"}.`,
+      ...(before === null ? {} : { keep: (row) => lastUse(row) < before }),
     });
+  });
   addVerbs(keys, cli, others);
   addLimitOptions(
     keys

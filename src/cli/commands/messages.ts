@@ -1,9 +1,10 @@
 // `svc messages`: messages, their recipients and each attempt with the replies of the receiving server.
 import type { Command } from "commander";
 import { messageTokenForm } from "../../mail/message-token.ts";
-import { segment, type Cli } from "../cli.ts";
+import { listed, segment, type Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
 import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { withExample } from "../help-example.ts";
 import { field, type Row } from "../output.ts";
 import { explainWait, explainWaitOf } from "../message-wait.ts";
 import { cell } from "../text.ts";
@@ -111,6 +112,19 @@ export function register(messages: Command, cli: Cli): void {
       if (cli.out.json) return cli.out.body(answer.text);
       cli.out.line(`${id} is ${String(answer.json["status"])}`);
     });
+  withExample(
+    messages
+      .command("resend <id>")
+      .description("send a message again, from its stored content, as a new message with ids of its own")
+      .option("--to <addresses>", "these of its recipients (all); repeat or separate by commas", listed),
+    "messages resend msg_… --to someone@example.net",
+  ).action(async (id: string, flags: { to?: string[] }) => {
+    const answer = await cli.client.call("POST", `${at(id)}/resend`, { body: flags });
+    if (cli.out.json) return cli.out.body(answer.text);
+    const made = String(answer.json["id"]);
+    cli.out.line(made);
+    cli.out.next(`What becomes of it: ${cli.program} messages trace ${made}`);
+  });
 }
 
 /** The id of the message that is known by this. Throws CliFault 3 where there is none. */

@@ -7,6 +7,7 @@ import { orList } from "../../word-list.ts";
 import { agree } from "../ask.ts";
 import type { Cli } from "../cli.ts";
 import { usage } from "../fault.ts";
+import { withExample } from "../help-example.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";
 import { cell } from "../text.ts";
@@ -111,7 +112,10 @@ export function register(queue: Command, cli: Cli): void {
 }
 
 function addPauses(queue: Command, cli: Cli): void {
-  addScopes(queue.command("pause").description("make no attempts for a domain, provider, pool or address"))
+  withExample(
+    addScopes(queue.command("pause").description("make no attempts for a domain, provider, pool or address")),
+    "queue pause --domain example.com --for 2h",
+  )
     .option("--for <span>", "how long: 30m, 2h, 1d; until it is resumed if left out")
     .option("--yes", "skip the prompt")
     .action(async (flags: ScopeFlags & { for?: string; yes?: boolean }) => {

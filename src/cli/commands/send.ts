@@ -7,7 +7,7 @@ import { listed, readInputFile, readStandardInput, repeated, segment, type Cli }
 import { CliFault, usage } from "../fault.ts";
 import type { Row } from "../output.ts";
 import { cell } from "../text.ts";
-import { moment, spanMs } from "../times.ts";
+import { moment, pause, spanMs } from "../times.ts";
 
 interface SendFlags {
   from: string;
@@ -99,7 +99,7 @@ async function settled(cli: Cli, id: string, forMs: number): Promise<void> {
     const recipients = Array.isArray(answer.json["recipients"]) ? (answer.json["recipients"] as Row[]) : [];
     const done = recipients.length > 0 && recipients.every((one) => final.has(String(one["status"])));
     if (!done && cli.io.clock.monotonic() + pollMs <= until) {
-      await new Promise<void>((resolve) => void cli.io.clock.after(pollMs, resolve));
+      await pause(cli.io.clock, pollMs);
       continue;
     }
     if (cli.out.json) cli.out.body(answer.text);

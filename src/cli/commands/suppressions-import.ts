@@ -22,7 +22,7 @@ interface Report {
   invalid: number;
   /** Of those that were taken. */
   reasons: Partial<Record<SuppressionReason, number>>;
-  /** The first of those that are no addresses. */
+  /** The first of those that are not addresses. */
   examples: { line: number; email: string; issue: string }[];
 }
 
@@ -147,7 +147,7 @@ function show(cli: Cli, report: Report, dryRun: boolean): void {
           ["updated", `${updated}, with a stronger reason`],
           ["already there", already],
         ] as [string, unknown][])),
-    ["left out", `${skipped} that are suppressed for a while only, or are no suppressions`],
+    ["left out", `${skipped} that are suppressed for a while only, or are not suppressions`],
     ["no addresses", invalid],
     ...Object.entries(reasons).map(([reason, count]): [string, unknown] => [reason.replace("_", " "), count]),
   ]);

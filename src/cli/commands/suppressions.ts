@@ -4,7 +4,8 @@ import { reasonStrength, suppressionReasons, suppressionSources } from "../../mo
 import { orList } from "../../word-list.ts";
 import type { Cli } from "../cli.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
-import { field } from "../output.ts";
+import { withExample } from "../help-example.ts";
+import { field, type Row } from "../output.ts";
 import { serviceNames } from "../suppression-files.ts";
 import { moment } from "../times.ts";
 import { addVerbs, showFields, type Verb } from "../verbs.ts";
@@ -28,6 +29,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "remove",
     about: "remove an address from the suppression list",
+    example: "suppressions remove someone@example.net",
     route: "DELETE /v1/suppressions/{email}",
     show: (cli, _answer, email) => cli.out.note(`${email} may be sent to again`),
   },
@@ -74,6 +76,19 @@ export function register(suppressions: Command, cli: Cli): void {
       empty: "No suppressions.",
     }),
   );
+  withExample(
+    addTimes(addFilters(suppressions.command("count").description("count the suppressions, by reason"))),
+    "suppressions count --since 7d",
+  ).action(async (flags: FilterFlags) => {
+    const answer = await cli.client.call("GET", "/v1/suppression_count", {
+      query: queryWithTimes(cli, flags),
+    });
+    if (cli.out.json) return cli.out.body(answer.text);
+    const { total, by_reason: byReason, complete } = answer.json;
+    cli.out.fields([...Object.entries((byReason ?? {}) as Row), ["total", total]]);
+    if (complete === false)
+      cli.out.note("The list is too long to be counted in ten seconds: there are more.");
+  });
   suppressions
     .command("import <file>")
     .description("add the addresses of another service's suppression list (CSV or JSON), or of plain CSV")
@@ -81,24 +96,35 @@ export function register(suppressions: Command, cli: Cli): void {
     .option("--reason <reason>", `for a file that does not say: ${orList(suppressionReasons)}`)
     .option("--dry-run", "read and count, change nothing")
     .action((file: string, flags: ImportFlags) => importSuppressions(cli, file, flags));
-  addFilters(suppressions.command("export").description("write the suppressions as CSV to standard output"))
-    .option("--since <time>", "added at or after: a time, or a span such as 24h")
-    .option("--until <time>", "added before: a time, or a span")
-    .action(async (flags: FilterFlags) => {
-      const now = cli.io.clock.now();
-      const query = {
-        ...queryOf(flags),
-        ...(flags.since === undefined ? {} : { [times.since]: moment(flags.since, "--since", "past", now) }),
-        ...(flags.until === undefined ? {} : { [times.until]: moment(flags.until, "--until", "past", now) }),
-      };
-      for await (const chunk of cli.client.chunks("/v1/suppressions", { query, accept: "text/csv" })) {
-        cli.io.stdout.write(chunk);
-        await cli.out.drained();
-      }
-    });
+  addTimes(
+    addFilters(
+      suppressions.command("export").description("write the suppressions as CSV to standard output"),
+    ),
+  ).action(async (flags: FilterFlags) => {
+    const query = queryWithTimes(cli, flags);
+    for await (const chunk of cli.client.chunks("/v1/suppressions", { query, accept: "text/csv" })) {
+      cli.io.stdout.write(chunk);
+      await cli.out.drained();
+    }
+  });
 }
 
 const times = { since: "created_after", until: "created_before" };
+
+function addTimes(command: Command): Command {
+  return command
+    .option("--since <time>", "added at or after: a time, or a span such as 24h")
+    .option("--until <time>", "added before: a time, or a span");
+}
+
+function queryWithTimes(cli: Cli, flags: FilterFlags): Record<string, string | undefined> {
+  const now = cli.io.clock.now();
+  return {
+    ...queryOf(flags),
+    ...(flags.since === undefined ? {} : { [times.since]: moment(flags.since, "--since", "past", now) }),
+    ...(flags.until === undefined ? {} : { [times.until]: moment(flags.until, "--until", "past", now) }),
+  };
+}
 
 function addFilters(command: Command): Command {
   return command

@@ -2,14 +2,19 @@
 import type { Command } from "commander";
 import { webhookFormats } from "../../model/webhook.ts";
 import { orList } from "../../word-list.ts";
-import { listed, segment, type Cli } from "../cli.ts";
+import { listed, repeated, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
-import { CliFault } from "../fault.ts";
+import { CliFault, usage } from "../fault.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
-import { fieldText } from "../text.ts";
+import { followDeliveries } from "../delivery-follow.ts";
+import { withExample } from "../help-example.ts";
+import { cell, fieldText } from "../text.ts";
 import { moment } from "../times.ts";
 import { addVerbs, showDeleted, showFields, type Flag, type Verb } from "../verbs.ts";
+import { secretFlag } from "../webhook-secret.ts";
+import type { ListenFlags } from "./webhooks-listen.ts";
+import type { VerifyFlags } from "./webhooks-verify.ts";
 
 const formats = webhookFormats.map((name) => (name === "standard" ? `${name} (Standard Webhooks)` : name));
 
@@ -23,6 +28,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "create",
     about: "add an endpoint",
+    example: "webhooks create https://shop.example/hooks --events message.bounced > hook.secret",
     route: "POST /v1/webhooks",
     takes: ["url"],
     flags: [
@@ -55,6 +61,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "update",
     about: "change an endpoint",
+    example: "webhooks update whk_… --events '*' --format both",
     route: "PATCH /v1/webhooks/{id}",
     flags: [
       { flag: "--url <url>", about: "URL to post events to", member: "url" },
@@ -71,6 +78,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "pause",
     about: "stop sending to an endpoint; events wait until it is resumed",
+    example: "webhooks pause whk_…",
     route: "PATCH /v1/webhooks/{id}",
     body: { active: false },
     show: showFields,
@@ -107,39 +115,26 @@ export function register(webhooks: Command, cli: Cli): void {
       cli.out.note(`The old secret ${old}. The new one is shown only once:`);
       cli.out.secret(String(answer.json["secret"]));
     });
-  addListOptions(
-    webhooks.command("deliveries <id>").description("list the delivery attempts, newest event first"),
-    false,
+  withExample(
+    addListOptions(
+      webhooks.command("deliveries <id>").description("list the delivery attempts, newest event first"),
+      false,
+    )
+      .option("--failed", "only failed attempts")
+      .option("--dead", "only attempts that dead-lettered the event")
+      .option("--event-id <id>", "attempts of this event")
+      .option("--follow", "print attempts as they are made, until Ctrl-C"),
+    "webhooks deliveries whk_… --failed --follow",
+  ).action((id: string, flags: DeliveryFlags) => showDeliveries(cli, `${at(id)}/deliveries`, flags));
+  addListening(webhooks, cli);
+  withExample(
+    webhooks
+      .command("replay <id>")
+      .description("queue events again: the dead-lettered ones, unless an option selects others"),
+    "webhooks replay whk_…",
+    "webhooks replay whk_… --event-id evt_…",
+    "webhooks replay whk_… --since 2h --all",
   )
-    .option("--failed", "only failed attempts")
-    .option("--dead", "only attempts that dead-lettered the event")
-    .option("--event-id <id>", "attempts of this event")
-    .action((id: string, flags: ListFlags & { failed?: boolean; dead?: boolean; eventId?: string }) => {
-      const statuses = [
-        ...(flags.failed ? ["failed"] : []),
-        ...(flags.failed || flags.dead ? ["dead_lettered"] : []),
-      ];
-      return printList(cli, flags, {
-        path: `${at(id)}/deliveries`,
-        query: {
-          status: statuses.length === 0 ? undefined : statuses.join(","),
-          event_id: flags.eventId,
-        },
-        columns: [
-          field("attempted_at", "at"),
-          field("event_id", "event"),
-          field("attempt"),
-          field("status"),
-          { title: "answer", of: answerOf },
-          field("duration_ms", "ms"),
-          field("next_attempt_at", "next"),
-        ],
-        empty: "No attempts.",
-      });
-    });
-  webhooks
-    .command("replay <id>")
-    .description("queue events again: the dead-lettered ones, unless an option selects others")
     .option("--event-id <ids>", "these events; repeat or separate by commas", listed)
     .option("--since <time>", "events that occurred at or after")
     .option("--until <time>", "events that occurred before")
@@ -174,6 +169,81 @@ export function register(webhooks: Command, cli: Cli): void {
         );
       if (delivered !== true) throw new CliFault(1, `the endpoint did not accept the event: ${came}`);
     });
+}
+
+/** What is for the one who writes a receiver. */
+function addListening(webhooks: Command, cli: Cli): void {
+  withExample(
+    webhooks
+      .command("listen")
+      .description("post events as they occur to a program on this machine, signed, until Ctrl-C")
+      .requiredOption("--forward-to <url>", "where to post them: http://localhost:3000/hooks")
+      .option("--events <types>", "of these types; repeat or separate by commas (all)", listed)
+      .option("--after <evt_…>", "start after this event, where the last run ended")
+      .option("--format <name>", `signatures: ${orList(formats)}`, "svc")
+      .option(...secretFlag),
+    "webhooks listen --forward-to http://localhost:3000/hooks",
+    "webhooks listen --forward-to http://localhost:3000/hooks --events message.bounced,message.complained",
+  ).action(async (flags: ListenFlags) => (await import("./webhooks-listen.ts")).listen(cli, flags));
+  withExample(
+    webhooks
+      .command("verify [body]")
+      .description(
+        "check a request's signature as a receiver does, and say why it does not match; exit 7 where it is refused. The body is a file, or standard input",
+      )
+      .option("--headers <file>", "file with the request's header lines, Name: value")
+      .option("--header <line>", "one header line; repeat", repeated)
+      .option("--at <time>", "the receiver's clock: when the request came in (now)")
+      .option(...secretFlag),
+    "webhooks verify body.json --headers headers.txt --secret-file hook.secret",
+    'webhooks verify body.json --header "X-Svc-Timestamp: 1764233122" --header "X-Svc-Signature: sha256=…"',
+  ).action(async (body: string | undefined, flags: VerifyFlags) =>
+    (await import("./webhooks-verify.ts")).verify(cli, body, flags),
+  );
+}
+
+interface DeliveryFlags extends ListFlags {
+  failed?: boolean;
+  dead?: boolean;
+  eventId?: string;
+  follow?: boolean;
+}
+
+const attemptColumns = [
+  field("attempted_at", "at"),
+  field("event_id", "event"),
+  field("attempt"),
+  field("status"),
+  { title: "answer", of: answerOf },
+  field("duration_ms", "ms"),
+  field("next_attempt_at", "next"),
+];
+
+async function showDeliveries(cli: Cli, path: string, flags: DeliveryFlags): Promise<void> {
+  const statuses = [
+    ...(flags.failed ? ["failed"] : []),
+    ...(flags.failed || flags.dead ? ["dead_lettered"] : []),
+  ];
+  const query = {
+    status: statuses.length === 0 ? undefined : statuses.join(","),
+    event_id: flags.eventId,
+  };
+  if (!flags.follow)
+    return printList(cli, flags, { path, query, columns: attemptColumns, empty: "No attempts." });
+  for (const name of ["all", "cursor", "limit"] as const)
+    if (flags[name] !== undefined) throw usage(`--follow: found --${name} beside it, expected one of them`);
+  for await (const rows of followDeliveries(cli, path, query)) {
+    for (const row of rows)
+      if (cli.out.json) cli.out.body(JSON.stringify(row));
+      else
+        cli.out.line(
+          attemptColumns
+            .map((column) => cell(column.of(row)))
+            .join("  ")
+            .trimEnd(),
+        );
+    await cli.out.drained();
+  }
 }
 
 /** Of an attempt: the status and how the answer begins, or why there was none. */

@@ -4,7 +4,7 @@ import { isPublicAddress } from "../../dns/networks.ts";
 import type { DnsAnswer } from "../../dns/resolver.ts";
 import { lookUpPtr, recordsOf } from "../../pools/ptr.ts";
 import { isUsable } from "../../pools/sources.ts";
-import { fail, listed, ok, unknown, warn, type Check, type World } from "../check.ts";
+import { fail, listed, ok, unknown, warn, type Check, type Finding, type World } from "../check.ts";
 
 /** Open resolvers, whose queries Spamhaus and others refuse: they come from everybody. */
 const publicResolvers = new Map([
@@ -32,6 +32,34 @@ const largeReceivers = ["gmail.com", "outlook.com", "yahoo.com"];
 async function addressesOf(world: World, name: string): Promise<DnsAnswer<string>[]> {
   return Promise.all([world.resolver.a(name), world.resolver.aaaa(name)]);
 }
+
+/** Its name is looked up as delivery does (delivery/addresses.ts): dns.servers may know another than the system. */
+async function smartHostAnswers(
+  world: World,
+  { host, port }: NonNullable<World["outbound"]["smartHost"]>,
+): Promise<Finding> {
+  const name = `the smart host ${host}:${port}`;
+  const literal = isIP(host) !== 0 || host === "localhost";
+  const answers = literal ? [] : await addressesOf(world, host);
+  const addresses = literal ? [host] : answers.flatMap(recordsOf);
+  if (addresses.length === 0 && answers.some(({ kind }) => kind === "failed"))
+    return unknown(`the DNS did not answer for ${name}`, "see the check resolver");
+  const why: string[] = addresses.length === 0 ? ["the name has no address"] : [];
+  for (const address of addresses.slice(0, 4)) {
+    const dialled = await world.dial(address, port, { from: null, greeting: true });
+    if (dialled.kind === "open") return ok(`${name} answers`);
+    why.push(dialled.why);
+  }
+  return fail(
+    `${name}: ${listed([...new Set(why)])}`,
+    "no mail leaves",
+    "correct outbound.smart_host, or open the port in the firewall",
+  );
+}
+
+const passwordFile = "/etc/svc/smart-host.password";
+/** One command, since the options are checked together. */
+const setSmartHost = `svc config set outbound.smart_host.host HOST outbound.smart_host.user USER outbound.smart_host.password_file ${passwordFile}`;
 
 export const nameChecks: readonly Check[] = [
   {
@@ -115,17 +143,7 @@ export const nameChecks: readonly Check[] = [
       "Servers of the Internet can be reached on port 25 from each sending address, or the smart host can be.",
     async run(world) {
       const { outbound, sending, resolver, dial } = world;
-      if (outbound.smartHost) {
-        const { host, port } = outbound.smartHost;
-        const dialled = await dial(host, port, { from: null, greeting: true });
-        return dialled.kind === "open"
-          ? ok(`the smart host ${host}:${port} answers`)
-          : fail(
-              `the smart host ${host}:${port}: ${dialled.why}`,
-              "no mail leaves",
-              "correct outbound.smart_host, or open the port in the firewall",
-            );
-      }
+      if (outbound.smartHost) return smartHostAnswers(world, outbound.smartHost);
       const hosts: string[] = [];
       for (const domain of largeReceivers) {
         const answer = await resolver.mx(domain);
@@ -156,7 +174,7 @@ export const nameChecks: readonly Check[] = [
         return fail(
           `no connection to port ${outbound.port} of Gmail, Outlook or Yahoo from ${listed(closed)}`,
           "no mail leaves: many hosting providers block port 25 until they are asked",
-          "ask the provider to open port 25, or send through a smart host: outbound.smart_host",
+          `ask the provider to open port 25, or send through a smart host: write its password into ${passwordFile}, run ${setSmartHost}, and start the service again`,
         );
       return ok(`Gmail, Outlook or Yahoo answer on port ${outbound.port}`);
     },

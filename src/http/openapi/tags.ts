@@ -2,6 +2,7 @@
 const tags: Record<string, string> = {
   messages: "Sending messages, and their status.",
   suppressions: "Addresses that no mail is sent to.",
+  suppression_count: "How many addresses no mail is sent to, by reason.",
   events: "The event stream, to poll; webhooks push the same records.",
   stats: "Counters and rates over time.",
   webhooks: "HTTPS endpoints that receive events.",

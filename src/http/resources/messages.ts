@@ -83,6 +83,7 @@ const messageSchema = z
     size_bytes: count,
     created_at: timestamp,
     send_at: timestamp.nullable(),
+    resend_of: idOf("msg").nullable().describe("The message that it sends again."),
     updated_at: timestamp,
     recipients: z.array(recipientSchema),
   })

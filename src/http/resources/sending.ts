@@ -9,6 +9,7 @@ import type { Arrival, SendAnswer, Sender } from "../../submission/submission.ts
 import { emailAddress, idOf, timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
 import { json, route, type Call, type Route } from "../route.ts";
+import { messageOf } from "./messages.ts";
 
 const address = {
   examples: ["Shop <info@shop.example>", { email: "info@shop.example", name: "Shop" }],
@@ -151,6 +152,15 @@ const batched = z.strictObject({
     .max(mostInBatch, `has more than ${mostInBatch} messages`),
 });
 
+const resent = z.strictObject({
+  to: z
+    .array(z.string())
+    .min(1, "is empty")
+    .max(50, "has more than 50 addresses")
+    .optional()
+    .describe("Recipients of the message; all of them where it is not given."),
+});
+
 /** What submission finds wrong with a message. */
 const unsendable = [
   "invalid_email_address",
@@ -169,7 +179,7 @@ const common = {
   query: z.object({}),
 } as const;
 
-export function sendingRoutes({ submission }: RouteDeps): Route[] {
+export function sendingRoutes({ submission, store }: RouteDeps): Route[] {
   return [
     route({
       method: "POST",
@@ -223,6 +233,33 @@ export function sendingRoutes({ submission }: RouteDeps): Route[] {
       async handle(call) {
         await submission.check(senderOf(call), call.body, arrivalOf(call));
         return json(200, { valid: true });
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/messages/{id}/resend",
+      summary: "Send the stored content of a message again, as a new message",
+      answers: { 202: messageAcceptedSchema },
+      refuses: [
+        "account_paused",
+        "resource_not_found",
+        "conflict",
+        "invalid_email_address",
+        "sender_not_verified",
+        "recipient_suppressed",
+        "ip_pool_not_found",
+        "invalid_attachment",
+      ],
+      ...common,
+      scopes: ["admin"],
+      listeners: "admin",
+      body: resent,
+      bodyOptional: true,
+      async handle(call) {
+        const first = await messageOf(store, call);
+        const { to = null } = call.body;
+        const made = await submission.resend(senderOf(call), first, to, arrivalOf(call));
+        return json(202, made, { location: `/v1/messages/${made.id}` });
       },
     }),
   ];

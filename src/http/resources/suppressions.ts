@@ -1,6 +1,6 @@
 // /v1/suppressions: addresses that no mail is sent to. An entry is found by its whole address in canonical form,
 // whatever its spelling in the path. A bulk add is all or nothing unless it says `on_invalid: "skip"`. A request that
-// accepts text/csv gets the whole list that the filters leave.
+// accepts text/csv gets the whole list that the filters leave. Over 300 lines: schema, view and five routes of one resource.
 import { z } from "zod";
 import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTime } from "../../clock.ts";
@@ -14,6 +14,8 @@ import {
   suppressionSources,
   type NewSuppression,
   type Suppression,
+  type SuppressionFilter,
+  type SuppressionReason,
 } from "../../model/suppression.ts";
 import { count, emailAddress, idOf, smtpCode, smtpStatus, timestamp } from "../../value-schemas.ts";
 import { csvReply } from "../csv.ts";
@@ -58,6 +60,19 @@ export const suppressionsAddedSchema = z
   })
   .meta({ id: "SuppressionsAdded" });
 
+export const suppressionCountSchema = z
+  .strictObject({
+    total: count,
+    by_reason: z.strictObject(
+      Object.fromEntries(suppressionReasons.map((name) => [name, count])) as Record<
+        SuppressionReason,
+        typeof count
+      >,
+    ),
+    complete: z.boolean().describe("False: the list is too long to be counted in ten seconds."),
+  })
+  .meta({ id: "SuppressionCount" });
+
 const suppressionView = viewOf(suppressionSchema);
 
 export const mostAddresses = 1000;
@@ -76,21 +91,43 @@ const added = z.strictObject({
   source: z.literal("import").optional().describe("They come from another service's list."),
 });
 
-const filters = z.object({
+const filterFields = {
   reason,
   source: z.enum(suppressionSources).optional(),
   domain: domainName.optional(),
   email_prefix: textFilter.transform((text) => text?.normalize("NFC").toLowerCase()),
   created_after: time.optional(),
   created_before: time.optional(),
-  ...pageFields(),
-});
+};
+const counted = z.object(filterFields);
+const countedFilterOf = inputOf(counted, {});
+const filters = z.object({ ...filterFields, ...pageFields() });
 
 const filterOf = inputOf(filters, { limit: null, cursor: null });
+
+/** An answer comes well before a client has waited too long. */
+const longestCountMs = 10_000;
 
 const common = { scopes: ["suppressions"], listeners: "both" } as const;
 
 export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
+  /** Piece by piece, so that other lists have their turn between them. */
+  const countOf = async (accountKey: number, filter: SuppressionFilter) => {
+    const began = clock.monotonic();
+    const sums = Object.fromEntries(suppressionReasons.map((name) => [name, 0])) as Record<
+      SuppressionReason,
+      number
+    >;
+    let after: string | null = null;
+    do {
+      const piece = await store.countSuppressions(accountKey, filter, after);
+      for (const name of suppressionReasons) sums[name] += piece.byReason[name] ?? 0;
+      after = piece.next;
+    } while (after !== null && clock.monotonic() - began < longestCountMs);
+    const total = suppressionReasons.reduce((sum, name) => sum + sums[name], 0);
+    return { total, by_reason: sums, complete: after === null };
+  };
+
   return [
     route({
       ...common,
@@ -145,6 +182,21 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
         }
         const page = await store.listSuppressions(account.key, filter, pageRequest(query));
         return json(200, listBody(page, suppressionView));
+      },
+    }),
+    route({
+      scopes: ["admin"],
+      listeners: "admin",
+      method: "GET",
+      path: "/v1/suppression_count",
+      lastModifiedFrom: ["suppressions"],
+      summary: "Count suppressions, by reason",
+      answers: { 200: suppressionCountSchema },
+      bucket: "suppressions-list",
+      query: counted,
+      body: null,
+      async handle({ account, query }) {
+        return json(200, await countOf(account.key, countedFilterOf(query)));
       },
     }),
     route({

@@ -1,7 +1,6 @@
 // /v1/webhooks: the endpoints that events are sent to. The secret is shown at creation and at rotation only. Whether a URL
 // may be an endpoint (HTTPS, no private network) is decided by webhooks/. The attempts at an endpoint:
 // webhook-deliveries.ts. Over 300 lines: schema, view and eight routes of one resource.
-import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { mostOf, withinLimit } from "../../access/account-limits.ts";
 import { isoTimeOrNull } from "../../clock.ts";
@@ -14,6 +13,7 @@ import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import type { Store } from "../../store/store.ts";
+import { newSecret, secretLength } from "../../webhooks/secret.ts";
 import type { TestResult } from "../../webhooks/webhooks.ts";
 import { count, idOf, timestamp } from "../../value-schemas.ts";
 import { json, route, type Call, type Route } from "../route.ts";
@@ -38,7 +38,7 @@ const fields = {
 };
 const secret = z
   .string()
-  .length(64)
+  .length(secretLength)
   .describe("Shown only at creation and rotation. Its 64 characters, as shown, are the HMAC key.");
 
 export const webhookSchema = z.strictObject(fields).meta({ id: "Webhook" });
@@ -80,8 +80,6 @@ const rotatedView = viewOf(webhookRotatedSchema, {
 
 const testedView = viewOf(webhookTestedSchema, { error: ({ failure }: TestResult) => failure });
 
-const secretAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const secretLength = 64;
 /** A receiver has 10 s; the answer then still has to come back. */
 const testTimeoutMs = 12_000;
 
@@ -156,7 +154,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
           eventMask: eventMask(body.events),
           description: body.description ?? null,
           active: body.active ?? true,
-          secret: makeSecret(),
+          secret: newSecret(),
           previousSecret: null,
           previousSecretUntil: null,
           createdAt: now,
@@ -266,7 +264,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
         const at = clock.now();
         const seconds = call.body.overlap_seconds;
         const previousUntil = seconds === 0 ? null : at + seconds * 1000;
-        const secret = makeSecret();
+        const secret = newSecret();
         return call.idempotent(
           (writing) =>
             writing.rotateSecret(call.account.key, call.param("id"), { secret, previousUntil, at }),
@@ -307,13 +305,6 @@ export async function endpointOf(
   const endpoint = await store.endpoint(account.key, param("id"));
   if (!endpoint) throw noEndpoint();
   return endpoint;
-}
-
-/** 64 printable ASCII characters of 6 random bits each; their bytes are the HMAC key. */
-function makeSecret(): string {
-  return Array.from({ length: secretLength }, () =>
-    secretAlphabet.charAt(randomInt(secretAlphabet.length)),
-  ).join("");
 }
 
 export function noEndpoint(): Refusal {

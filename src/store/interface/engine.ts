@@ -6,7 +6,7 @@ export interface Commit {
   events: boolean;
   /** Some of its events are to be posted to endpoints. */
   deliveries: boolean;
-  /** What it counted of mail that is no test, a sum for each counter in their order (model/counters.ts); null: nothing. */
+  /** What it counted, test mail left out, a sum for each counter in their order (model/counters.ts); null: nothing. */
   counted: readonly number[] | null;
 }
 

@@ -9,7 +9,7 @@ import type { MessageFilter, MessageRecord } from "../../model/message.ts";
 import type { Page, PageRequest } from "../../model/page.ts";
 
 export interface MessageStore {
-  /** Bytes up to 64 KB stay in memory for the commit; above, a spool file that is synced before this resolves. */
+  /** Up to 64 KB stay in memory for the commit that names them; larger content is on disk before this resolves. */
   putContent(bytes: AsyncIterable<Uint8Array>): Promise<PutContent>;
   /** Drops content that no message names. */
   dropContent(content: PutContent): Promise<void>;

@@ -22,8 +22,8 @@ export interface QueueStore {
   /** Puts back what was leased and not tried; the attempt number goes back too. */
   release(owner: string, recipientKeys: number[], dueAt: number): Promise<void>;
   /**
-   * At start: what other boots of the node of `owner` held becomes due at `now`, as far as their leases are over; answers
-   * how many. The attempt that each lease was for is recorded as interrupted, and as ambiguous except in `localQueue`, whose
+   * At start: what is leased, neither to a living boot nor to one of another node than that of `owner`, becomes due at `now`;
+   * answers how many. The attempt that each lease was for is recorded as interrupted, and as ambiguous except in `localQueue`, whose
    * mail stays here.
    */
   takeBackLeases(owner: string, now: number, localQueue: string): Promise<number>;

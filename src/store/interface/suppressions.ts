@@ -1,6 +1,11 @@
 // The calls of the suppression list.
 import type { Page, PageRequest } from "../../model/page.ts";
-import type { NewSuppression, Suppression, SuppressionFilter } from "../../model/suppression.ts";
+import type {
+  NewSuppression,
+  Suppression,
+  SuppressionCount,
+  SuppressionFilter,
+} from "../../model/suppression.ts";
 
 export interface SuppressionStore {
   suppression(accountKey: number, canonical: string, now: number): Promise<Suppression | null>;
@@ -10,6 +15,12 @@ export interface SuppressionStore {
     filter: SuppressionFilter,
     page: PageRequest,
   ): Promise<Page<Suppression>>;
+  /** Counts a piece of the list; `after`: null, then the `next` of the piece before, until that is null. */
+  countSuppressions(
+    accountKey: number,
+    filter: SuppressionFilter,
+    after: string | null,
+  ): Promise<SuppressionCount>;
   /**
    * A stronger reason replaces a weaker one (complaint > hard_bounce > unsubscribe > manual); the first spelling stays.
    * All are of one account. Throws LimitReached where it would have more than `most` that were added by hand.

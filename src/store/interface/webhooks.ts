@@ -50,8 +50,8 @@ export interface WebhookStore {
   /** Puts back what was claimed and not tried: its attempt does not count, unless it is to be `counted`. */
   requeueDeliveries(deliveries: LeasedDelivery[], at: number, how?: { counted?: boolean }): Promise<void>;
   /**
-   * At start: what other boots of the node of `owner` held is due at `now`, as far as their leases are over, and each attempt
-   * listed as failed; answers how many.
+   * At start: what is leased, neither to a living boot nor to one of another node than that of `owner`, is due at `now`, and
+   * each attempt listed as failed; answers how many.
    */
   takeBackDeliveries(owner: string, now: number): Promise<number>;
   /** Attempts of the endpoint: events newest first, of each the last attempt first. null: no such endpoint. */

@@ -49,8 +49,9 @@ export function createAcceptance(
   const insertMessage = db.prepare(
     `INSERT INTO messages (id, account_key, test, from_address, from_name, subject, message_id_header, tags, metadata, ip_pool,
        source, api_key, size_bytes, created_at, send_at, queued_at, signing_domain, return_path_domain, header_length,
-       eight_bit, smtp_utf8, content_kind, content_name, track_opens, track_clicks, hosted_unsubscribe, body_hash, key)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       eight_bit, smtp_utf8, content_kind, content_name, track_opens, track_clicks, hosted_unsubscribe,
+       resend_of, body_hash, key)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const insertContent = db.prepare("INSERT INTO content (message_key, bytes) VALUES (?, ?)");
   const insertRecipient = db.prepare(

@@ -8,6 +8,7 @@ import { nothing } from "../changes.ts";
 import { pageAt, pageOf, walkLimit, type PageAt, type PageFound } from "../cursor.ts";
 import type { AuditStore } from "../interface/audit.ts";
 import { none, noun, type Writing } from "./noun.ts";
+import type { Sequences } from "./sequences.ts";
 
 export interface AuditWrites {
   /** False: it stands there already. */
@@ -16,17 +17,20 @@ export interface AuditWrites {
   purge(before: number, limit: number): number;
 }
 
-export function createAuditWrites(db: Database): AuditWrites {
+export function createAuditWrites(db: Database, sequences: Sequences): AuditWrites {
   const insert = db.prepare(
-    `INSERT INTO audit (at, account_key, actor_kind, actor, source_ip, request_id, action, target, times, detail)
-     VALUES (@at, @accountKey, @actorKind, @actor, @sourceIp, @requestId, @action, @target, @times, @detail)
-     ON CONFLICT DO NOTHING`,
+    `INSERT INTO audit (seq, at, account_key, actor_kind, actor, source_ip, request_id, action, target, times, detail)
+     VALUES (@seq, @at, @accountKey, @actorKind, @actor, @sourceIp, @requestId, @action, @target, @times, @detail)
+     ON CONFLICT (actor, source_ip, at / 86400000) WHERE action IN ('keys.used', 'smtp_credentials.used') DO NOTHING`,
   );
   const remove = db.prepare(
     "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? ORDER BY at LIMIT ?)",
   );
   return {
-    record: (entry) => insert.run({ ...entry, detail: JSON.stringify(entry.detail) }).changes > 0,
+    record(entry) {
+      const row = { ...entry, seq: sequences.next("audit"), detail: JSON.stringify(entry.detail) };
+      return insert.run(row).changes > 0;
+    },
     purge: (before, limit) => remove.run(before, limit).changes,
   };
 }

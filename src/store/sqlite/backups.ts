@@ -7,7 +7,7 @@ import type { Log } from "../../log.ts";
 import type { CopyRequest, StoreCopy } from "../../model/backup.ts";
 import { startThread } from "../../thread.ts";
 import type { BackupStore } from "../interface/backups.ts";
-import type { Spool } from "../spool.ts";
+import type { Spool } from "./spool.ts";
 import { StoreUnavailable } from "../store.ts";
 import type { BackupReport, BackupWork } from "./backup-copy.ts";
 import type { HeldLog } from "./engine/held-log.ts";

@@ -2,22 +2,19 @@
 import type { Database } from "better-sqlite3";
 import { nothing } from "../changes.ts";
 import type { BootStore } from "../interface/boots.ts";
+import { firstHolder } from "./held-mail.ts";
 import { none, noun } from "./noun.ts";
 
-/** SQL, of @owner and @now: the other boots of the owner's node whose leases are over. */
-export const overBoots = `SELECT id FROM boots WHERE node = (SELECT node FROM boots WHERE id = @owner)
-  AND id <> @owner AND (ended_at IS NOT NULL OR lease_until <= @now)`;
-
 /**
- * At start, under the lock on the data directory: whoever wrote to it before is dead, however long its lease. Of the rows
- * of boots those stay that still hold something.
+ * SQL of a row with a `lease_owner`, of @owner and @now: its lease is over. Only a boot that lives, or one of another node,
+ * has a lease: what is leased to an owner that has no row would never move again.
  */
-export function endFormerBoots(db: Database, now: number): void {
-  db.prepare("UPDATE boots SET ended_at = ? WHERE ended_at IS NULL").run(now);
-  db.prepare(
-    `DELETE FROM boots WHERE NOT EXISTS (SELECT 1 FROM recipients WHERE lease_owner = boots.id)
-       AND NOT EXISTS (SELECT 1 FROM deliveries WHERE lease_owner = boots.id)`,
-  ).run();
+export const leaseOver = `lease_owner < '${firstHolder}' AND lease_owner <> @owner AND lease_owner NOT IN
+    (SELECT id FROM boots WHERE node <> (SELECT node FROM boots WHERE id = @owner) OR (ended_at IS NULL AND lease_until > @now))`;
+
+/** Under the lock on the data directory: whoever wrote to it before is dead, however long its lease. */
+export function endFormerBoots(db: Database): void {
+  db.prepare("DELETE FROM boots").run();
 }
 
 function createBootWrites(db: Database) {

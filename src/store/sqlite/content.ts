@@ -2,7 +2,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef } from "../../model/content.ts";
 import type { MessageStore } from "../interface/messages.ts";
-import type { Spool } from "../spool.ts";
+import type { Spool } from "./spool.ts";
 import { ContentGone } from "../store.ts";
 import { none, noun } from "./noun.ts";
 

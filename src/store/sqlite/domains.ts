@@ -1,5 +1,6 @@
 // Sender domains: what changes them. A row is written whole from what a caller read of it, so each change raises its
-// revision, and one that was made of an older state (a check of the DNS takes seconds) writes nothing.
+// revision, and one that was made of an older state (a check of the DNS takes seconds) writes nothing. The row is found by its
+// public id: the engine may give the key of a deleted domain to another.
 import type { Database, Statement } from "better-sqlite3";
 import { and, asc, count, eq, getTableColumns, isNull, lt, lte, ne, or, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
@@ -34,7 +35,7 @@ export function createDomainWrites(db: Database) {
   );
   const find = db.prepare("SELECT 1 FROM domains WHERE account_key = ? AND name = ?");
   const save = db.prepare(
-    `UPDATE domains SET ${assigned(changeable)}, revision = revision + 1 WHERE key = @key AND revision = @revision`,
+    `UPDATE domains SET ${assigned(changeable)}, revision = revision + 1 WHERE id = @id AND revision = @revision`,
   );
   const noteTrackingName = createTrackingNameWrite(db);
   const remove = db.prepare("DELETE FROM domains WHERE account_key = ? AND name = ?");

@@ -10,6 +10,7 @@ import type { Touch } from "../changes.ts";
 import type { AnswerScope, Answers, Stored } from "./idempotency.ts";
 import type { AuditWrites } from "./audit.ts";
 import type { Tally } from "../batch-counters.ts";
+import type { Sequences } from "./sequences.ts";
 
 export interface IdempotentCall {
   /** null: the request has no key, and its answer is not kept. */
@@ -39,7 +40,7 @@ export const resultText = (result: unknown): string =>
 export function createIdempotentWrite(
   db: Database,
   tally: Tally,
-  { answers, audit }: { answers: Answers; audit: AuditWrites },
+  { answers, audit, sequences }: { answers: Answers; audit: AuditWrites; sequences: Sequences },
   table: Record<string, (arg: never, blobs: readonly Buffer[]) => unknown>,
 ) {
   const begin = db.prepare("SAVEPOINT dry_run");
@@ -54,6 +55,7 @@ export function createIdempotentWrite(
       const stored = scope && answers.find(scope, fingerprint);
       if (stored) return stored;
       const before = tally.mark();
+      const numbers = sequences.mark();
       begin.run();
       const result = write === null ? undefined : table[write.command]?.(write.arg as never, own);
       if (answer !== null && answer.expected === resultText(result)) {
@@ -65,6 +67,7 @@ export function createIdempotentWrite(
       undo.run();
       end.run();
       tally.undo(before);
+      sequences.undo(numbers); // else the result would be another each time
       return answer === null ? { kind: "dry_run", result } : { kind: "changed" };
     },
   };

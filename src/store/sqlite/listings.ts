@@ -6,7 +6,6 @@ import type { AddressBlacklists, Listing, ZoneChange } from "../../model/listing
 import { everyone, nothing } from "../changes.ts";
 import { packEvent } from "../event-packing.ts";
 import type { ListingStore } from "../interface/listings.ts";
-import { storableOrNull, withStorableText } from "../storable-text.ts";
 import { none, noun, type Writing } from "./noun.ts";
 
 type ListingRow = Omit<Listing, "codes"> & { codes: string };
@@ -97,18 +96,14 @@ export const listings = noun({
     },
     saveListings: (rows, events) =>
       write.saveListings({
-        listings: rows.map((row) => ({
-          ...row,
-          detail: storableOrNull(row.detail),
-          reason: storableOrNull(row.reason),
-        })),
+        listings: rows,
         events: events.map(packEvent),
       }),
     removeListings: (rows) =>
       write.removeListings({ listings: rows.map(({ address, zone }) => ({ address, zone })) }),
     showBlacklists: (addresses, at) => write.showBlacklists({ addresses, at }),
     zoneChanges: () => lists.zoneChanges({}),
-    putZoneChange: (change) => write.putZoneChange(withStorableText(change)),
+    putZoneChange: (change) => write.putZoneChange(change),
     removeZoneChange: (zone) => write.removeZoneChange({ zone }),
   }),
 });

@@ -6,7 +6,9 @@ import type { AttemptView } from "../../model/attempt.ts";
 import type { ContentRef } from "../../model/content.ts";
 import type { MessageRecord, MessageSource } from "../../model/message.ts";
 import type { RecipientRecord } from "../../model/recipient.ts";
+import { trackingOf } from "../../model/tracking.ts";
 import type { TlsSummary } from "../../model/tls.ts";
+import { contentRefOf } from "../claimed.ts";
 import { isHeld, isLeased } from "./held-mail.ts";
 
 /** SQL for the state that shows; `@now` is bound by the statement. */
@@ -33,13 +35,18 @@ export interface MessageRow {
   signingDomain: string | null;
   headerLength: number;
   bodyHash: Uint8Array;
+  trackOpens: number;
+  trackClicks: number;
+  hostedUnsubscribe: number;
+  resendOf: string | null;
 }
 
 /** The columns of `messages m` under the names of MessageRow. */
 export const messageColumns = `m.key, m.id, m.account_key AS accountKey, m.test, m.from_address AS "from", m.from_name AS fromName, m.subject,
   m.message_id_header AS messageIdHeader, m.tags, m.metadata, m.ip_pool AS ipPool, m.source, m.size_bytes AS sizeBytes,
   m.created_at AS createdAt, m.send_at AS sendAt, m.content_kind AS contentKind, m.content_name AS contentName,
-  m.signing_domain AS signingDomain, m.header_length AS headerLength, m.body_hash AS bodyHash`;
+  m.signing_domain AS signingDomain, m.header_length AS headerLength, m.body_hash AS bodyHash,
+  m.track_opens AS trackOpens, m.track_clicks AS trackClicks, m.hosted_unsubscribe AS hostedUnsubscribe, m.resend_of AS resendOf`;
 
 interface RecipientRow extends Omit<RecipientRecord, "tls"> {
   tls: string | null;
@@ -57,9 +64,11 @@ export function createMessageRows(db: Database) {
      FROM recipients WHERE message_key = @key ORDER BY key`,
   );
   const recordOf = (row: MessageRow, now: number): MessageRecord => {
-    const { tags, metadata, contentKind, contentName, test, bodyHash, ...rest } = row;
+    const { tags, metadata, contentKind, contentName, test, bodyHash, ...others } = row;
+    const { trackOpens, trackClicks, hostedUnsubscribe, ...rest } = others;
     return {
       ...rest,
+      tracking: trackingOf(trackOpens !== 0, trackClicks !== 0, hostedUnsubscribe !== 0),
       test: test !== 0,
       bodyHash: new Uint8Array(bodyHash),
       tags: JSON.parse(tags) as string[],
@@ -75,18 +84,6 @@ export function createMessageRows(db: Database) {
       return row ? recordOf(row, now) : null;
     },
   };
-}
-
-export function contentRefOf(row: {
-  key: number;
-  sizeBytes: number;
-  contentKind: ContentRef["kind"] | null;
-  contentName: string | null;
-}): ContentRef | null {
-  if (row.contentKind === "inline") return { kind: "inline", id: row.key, sizeBytes: row.sizeBytes };
-  if (row.contentKind === "spool" && row.contentName !== null)
-    return { kind: "spool", name: row.contentName, sizeBytes: row.sizeBytes };
-  return null;
 }
 
 function tlsOf(text: string | null): TlsSummary | null {

@@ -100,7 +100,7 @@ CREATE INDEX events_account ON events (account_key);
 CREATE INDEX events_message ON events (message_key) WHERE message_key IS NOT NULL;
 CREATE INDEX events_address ON events (account_key, recipient) WHERE message_key IS NULL;
 CREATE TABLE endpoints (
-  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
   account_key INTEGER NOT NULL REFERENCES accounts (key), url TEXT NOT NULL, event_mask INTEGER NOT NULL,
   description TEXT, active INTEGER NOT NULL, secret TEXT NOT NULL, previous_secret TEXT, previous_secret_until INTEGER,
   created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, last_success_at INTEGER, last_failure_at INTEGER,
@@ -140,7 +140,7 @@ CREATE INDEX nxdomain_rechecks_due ON nxdomain_rechecks (due_at);
   // IP pools are an account's own, so a scheduled queue names the account too; only what is unsent is looked for by its scheduled queue.
   `
 CREATE TABLE ip_pools (
-  key INTEGER PRIMARY KEY AUTOINCREMENT, account_key INTEGER NOT NULL REFERENCES accounts (key) ON DELETE CASCADE,
+  key INTEGER PRIMARY KEY, account_key INTEGER NOT NULL REFERENCES accounts (key) ON DELETE CASCADE,
   name TEXT NOT NULL, description TEXT, chosen INTEGER NOT NULL, created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL, UNIQUE (account_key, name)
 ) STRICT;
@@ -206,7 +206,7 @@ CREATE TABLE stats_quarters (
   // The audit log. Uses of a key are recorded once a day for each address.
   `
 CREATE TABLE audit (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, account_key INTEGER, actor_kind TEXT NOT NULL,
+  seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, account_key INTEGER, actor_kind TEXT NOT NULL,
   actor TEXT, source_ip TEXT, request_id TEXT, action TEXT NOT NULL, target TEXT, times INTEGER NOT NULL,
   detail TEXT NOT NULL
 ) STRICT;
@@ -270,17 +270,28 @@ ALTER TABLE domains ADD COLUMN tracking_enabled INTEGER NOT NULL DEFAULT 0;
 // Names that links of sent mail lead to. Whether a domain's record was ever seen was not kept before.
 const trackingNames = `
 CREATE TABLE tracking_names (
-  key INTEGER PRIMARY KEY, account_key INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE (name, account_key)
-) STRICT;
-CREATE INDEX tracking_names_account ON tracking_names (account_key, key);
-INSERT INTO tracking_names (account_key, name)
-  SELECT DISTINCT account_key, tracking_domain FROM domains
+  name TEXT NOT NULL, account_key INTEGER NOT NULL, seen INTEGER NOT NULL, PRIMARY KEY (name, account_key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tracking_names_account ON tracking_names (account_key, seen);
+INSERT INTO tracking_names (name, account_key, seen)
+  SELECT DISTINCT tracking_domain, account_key, 0 FROM domains
   WHERE tracking_domain IS NOT NULL AND verified_at IS NOT NULL;
 DROP INDEX domains_tracking;
 `;
 
+// Which message another one sends again.
+const resentMessages = `
+ALTER TABLE messages ADD COLUMN resend_of TEXT;
+`;
+
 /** Step n brings the schema from version n to n + 1. Never edited once released; only added to. */
-export const migrations: readonly string[] = [first, tracking, trackedMessages, trackingNames];
+export const migrations: readonly string[] = [
+  first,
+  tracking,
+  trackedMessages,
+  trackingNames,
+  resentMessages,
+];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */
 export function migrate(db: Database, path: string, steps: readonly string[] = migrations): void {

@@ -10,7 +10,7 @@ import type { WarmupSend } from "../../model/warmup.ts";
 import type { Tally } from "../batch-counters.ts";
 import type { Touches } from "../changes.ts";
 import type { StatisticsStore } from "../interface/statistics.ts";
-import type { Spool } from "../spool.ts";
+import type { Spool } from "./spool.ts";
 import type { ByteCache, RowCache } from "../cache.ts";
 import type { Space } from "./engine/space.ts";
 import type { Answers } from "./idempotency.ts";

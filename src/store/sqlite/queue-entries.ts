@@ -9,7 +9,8 @@ import { kindOf, pageAt, pageOf } from "../cursor.ts";
 import type { QueueEntryStore } from "../interface/queue-entries.ts";
 import { holderOf, isHeld, operatorHolderOf } from "./held-mail.ts";
 import { noun, none, type Writing } from "./noun.ts";
-import { jobsOfClaim, messageForAttempt, type ClaimedMessage, type ClaimedRecipient } from "./queue.ts";
+import { jobsOfClaim, type ClaimedMessage, type ClaimedRecipient } from "../claimed.ts";
+import { messageForAttempt } from "./queue.ts";
 import { createQueueLists } from "./queue-lists.ts";
 import { queuePosition } from "./queue-walk.ts";
 

@@ -5,63 +5,20 @@
 // hold (sending-pause.ts).
 import type { Database, Statement } from "better-sqlite3";
 import { createIdMint } from "../../ids.ts";
-import type { ContentRef } from "../../model/content.ts";
 import type { Wait } from "../../model/queue.ts";
-import type { Job, QueuedMessage } from "../../model/queued-recipient.ts";
-import { trackingOf } from "../../model/tracking.ts";
 import { everyone } from "../changes.ts";
+import { jobsOfClaim, waitedMs, type ClaimedMessage, type ClaimedRecipient } from "../claimed.ts";
 import type { QueueStore } from "../interface/queue.ts";
-import { overBoots } from "./boots.ts";
+import { leaseOver } from "./boots.ts";
 import { holderOf } from "./held-mail.ts";
 import { noun, none } from "./noun.ts";
 import { createQueueViews } from "./queue-views.ts";
-import { contentRefOf } from "./message-rows.ts";
-
-export interface ClaimedRecipient {
-  key: number;
-  messageKey: number;
-  rcptTo: string;
-  canonical: string;
-  to: string;
-  domain: string;
-  queueName: string;
-  attempt: number;
-  lastEventAt: number;
-  heldMs: number;
-}
 
 interface DueRecipient extends ClaimedRecipient {
   dueAt: number;
   accountKey: number;
   /** 1: its account is paused. */
   paused: number | null;
-}
-
-/** A row of `messages` as far as an attempt needs it. */
-export interface ClaimedMessage {
-  key: number;
-  id: string;
-  accountKey: number;
-  test: number;
-  from: string;
-  signingDomain: string | null;
-  returnPathDomain: string;
-  subject: string;
-  tagsJson: string;
-  metadataJson: string;
-  messageIdHeader: string;
-  ipPool: string;
-  sizeBytes: number;
-  contentKind: ContentRef["kind"] | null;
-  contentName: string | null;
-  headerLength: number;
-  bodyHash: Uint8Array;
-  eightBit: number;
-  smtpUtf8: number;
-  trackOpens: number;
-  trackClicks: number;
-  hostedUnsubscribe: number;
-  queuedAt: number;
 }
 
 const interruptedText = "[local] the server ended during this attempt; it is made again";
@@ -109,7 +66,7 @@ export function createQueueWrites(db: Database) {
   const mint = createIdMint();
   // A lease is written with its attempt's number, and `updated_at` is when.
   const lost: Statement<[{ owner: string; now: number }], { key: number }> = db.prepare(
-    `SELECT key FROM recipients INDEXED BY recipients_leased WHERE lease_owner IN (${overBoots})`,
+    `SELECT key FROM recipients INDEXED BY recipients_leased WHERE ${leaseOver}`,
   );
   const interrupted = db.prepare(
     `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, ambiguous, decided_by, outcome, smtp_response, next_attempt_at)
@@ -183,35 +140,6 @@ export function createQueueWrites(db: Database) {
       return keys.length;
     },
   };
-}
-
-/** As much of the waits as came after it was due. */
-function waitedMs(waits: readonly Wait[], dueAt: number): number {
-  let ms = 0;
-  for (const { from, until } of waits) ms += Math.max(0, until - Math.max(from, dueAt));
-  return ms;
-}
-
-/** What a claim found, as jobs; recipients of one message share it. */
-export function jobsOfClaim(found: { recipients: ClaimedRecipient[]; messages: ClaimedMessage[] }): Job[] {
-  const messages = new Map(found.messages.map((row) => [row.key, queuedMessageOf(row)]));
-  const jobs: Job[] = [];
-  for (const { messageKey, heldMs, ...recipient } of found.recipients) {
-    const accepted = messages.get(messageKey);
-    if (!accepted) continue;
-    const message = heldMs === 0 ? accepted : { ...accepted, queuedAt: accepted.queuedAt + heldMs };
-    jobs.push({ ...recipient, message });
-  }
-  return jobs;
-}
-
-export function queuedMessageOf(row: ClaimedMessage): QueuedMessage {
-  const { test, eightBit, smtpUtf8, sizeBytes, contentKind: _kind, contentName: _name, ...others } = row;
-  const { trackOpens, trackClicks, hostedUnsubscribe, ...rest } = others;
-  const tracking = trackingOf(trackOpens !== 0, trackClicks !== 0, hostedUnsubscribe !== 0);
-  // Content that is gone shows when it is opened (ContentGone).
-  const content = contentRefOf(row) ?? { kind: "inline", id: row.key, sizeBytes };
-  return { ...rest, test: test !== 0, eightBit: eightBit !== 0, smtpUtf8: smtpUtf8 !== 0, tracking, content };
 }
 
 export const queue = noun({

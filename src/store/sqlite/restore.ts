@@ -15,7 +15,6 @@ import {
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
 import type { HeldOf, RestoreRequest, Restored } from "../../model/backup.ts";
-import { theNode } from "../../model/node.ts";
 import { asOwner } from "../../owner.ts";
 import { syncPath } from "./backup-files.ts";
 import { endFormerBoots } from "./boots.ts";
@@ -135,17 +134,8 @@ function prepare(path: string, { now, createdAt }: RestoreRequest): Pick<Restore
 
 /** Attempts that were under way are recorded as interrupted, as after a crash. Held mail keeps when it would be due. */
 function holdUnsent(db: Database, now: number): void {
-  endFormerBoots(db, now);
-  db.prepare("UPDATE boots SET node = ?").run(theNode);
-  const owner = "restore";
-  db.prepare("INSERT INTO boots (id, node, lease_until, ended_at) VALUES (?, ?, ?, ?)").run(
-    owner,
-    theNode,
-    now,
-    now,
-  );
-  createQueueWrites(db).takeBackLeases({ owner, now, localQueue: "" });
-  db.prepare("DELETE FROM boots WHERE id = ?").run(owner);
+  endFormerBoots(db);
+  createQueueWrites(db).takeBackLeases({ owner: "restore", now, localQueue: "" });
   const hold = db.prepare(
     `UPDATE recipients SET held_since = coalesce(held_since, max(coalesce(due_at, @now), @now)), due_at = NULL,
        lease_owner = '${firstOperatorHolder}' || account_key
@@ -160,7 +150,6 @@ function raiseNumbers(db: Database, gap: number): void {
     "INSERT INTO sequences (name, last) VALUES (@name, @gap) ON CONFLICT (name) DO UPDATE SET last = last + @gap",
   );
   for (const name of sequenceNames) raise.run({ name, gap });
-  db.prepare("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'audit'").run(gap);
 }
 
 function heldOf(db: Database): HeldOf[] {

@@ -6,8 +6,8 @@ import type { QueuedMessage } from "../../model/queued-recipient.ts";
 import type { SentRecipient } from "../../model/report.ts";
 import type { ReactingRecipient } from "../../model/reaction.ts";
 import { shownState } from "./message-rows.ts";
-import { messageForAttempt, queuedMessageOf } from "./queue.ts";
-import type { ClaimedMessage } from "./queue.ts";
+import { queuedMessageOf, type ClaimedMessage } from "../claimed.ts";
+import { messageForAttempt } from "./queue.ts";
 
 interface Row {
   key: number;

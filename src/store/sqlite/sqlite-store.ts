@@ -9,7 +9,7 @@ import type { IdMint } from "../../ids.ts";
 import type { Log } from "../../log.ts";
 import { startThread, type ThreadHandlers } from "../../thread.ts";
 import { createChanges } from "../changes.ts";
-import { createSpool } from "../spool.ts";
+import { createSpool } from "./spool.ts";
 import { createBackups } from "./backups.ts";
 import { asDamage, refuseLostDatabase } from "./engine/corruption.ts";
 import { createGroupCommit } from "./engine/group-commit.ts";

@@ -4,7 +4,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { IdMint } from "../../ids.ts";
 import { defaultAccount, operationsAccount } from "../../model/account.ts";
-import type { Spool } from "../spool.ts";
+import type { Spool } from "./spool.ts";
 import { endFormerBoots } from "./boots.ts";
 
 const firstAccounts = [defaultAccount, operationsAccount];
@@ -15,7 +15,7 @@ export function prepareAtStart(db: Database, deps: { now: number; mint: IdMint; 
   db.exec("BEGIN IMMEDIATE");
   try {
     makeFirstAccounts(db, deps.mint, now);
-    endFormerBoots(db, now);
+    endFormerBoots(db);
     dropDeliveriesOfDeleted(db);
     dropSuppressionsOfDeleted(db);
     db.exec("COMMIT");

@@ -18,7 +18,6 @@ import type { Counted, Counts, StatsRow } from "../counters.ts";
 import type { Commands, Lists, Lookups } from "./nouns.ts";
 import type { Remote } from "./remote.ts";
 import type { Space } from "./engine/space.ts";
-import { storableJson } from "../storable-text.ts";
 import { StoreUnavailable } from "../store.ts";
 import type { Store } from "../store.ts";
 
@@ -61,9 +60,7 @@ export function createStatsCalls({ write, lists, lookups, space, clock, log }: S
   };
   const countRejection: Store["countRejection"] = ({ recipientDomains, at, ...of }) => {
     for (const recipientDomain of recipientDomains) {
-      const facts = storableJson(
-        mailFacts({ ...of, recipientDomain, ip: null, provider: null, classification: null }),
-      );
+      const facts = mailFacts({ ...of, recipientDomain, ip: null, provider: null, classification: null });
       const name = `${quarterOf(at)}\n${facts}`;
       const known = rejections.get(name);
       if (known) known.times += 1;

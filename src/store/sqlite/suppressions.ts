@@ -146,6 +146,8 @@ export const suppressions = noun({
       const at = pageAt(kind, page, ["string"]);
       return pageOf(kind, await lists.listSuppressions({ accountKey, filter, page: at, now: clock.now() }));
     },
+    countSuppressions: (accountKey, filter, after) =>
+      lists.countSuppressions({ accountKey, filter, after, now: clock.now() }),
     async addSuppressions(entries, at, most) {
       const changes = within(await write.addSuppressions({ entries, at, ...mostOf(most) }));
       const count = (kind: string): number => changes.filter(({ change }) => change === kind).length;

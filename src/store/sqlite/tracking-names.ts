@@ -7,17 +7,21 @@ import { seenTrackingName, type SenderDomain } from "../../model/domain.ts";
 export const mostTrackingNames = 10_000;
 
 export function createTrackingNameWrite(db: Database): (domain: SenderDomain) => void {
-  // A new key each time: keys are in the order in which names were last seen, whatever the clock does.
-  const note = db.prepare("INSERT OR REPLACE INTO tracking_names (account_key, name) VALUES (?, ?)");
+  const note = db.prepare(
+    `INSERT INTO tracking_names (name, account_key, seen)
+     VALUES (@name, @accountKey, (SELECT coalesce(max(seen), 0) + 1 FROM tracking_names WHERE account_key = @accountKey))
+     ON CONFLICT (name, account_key) DO UPDATE SET seen = excluded.seen`,
+  );
   const trim = db.prepare(
-    `DELETE FROM tracking_names WHERE key IN
-       (SELECT key FROM tracking_names WHERE account_key = ? ORDER BY key DESC LIMIT -1 OFFSET ${mostTrackingNames})`,
+    `DELETE FROM tracking_names WHERE account_key = @accountKey AND seen <=
+       (SELECT seen FROM tracking_names WHERE account_key = @accountKey ORDER BY seen DESC LIMIT 1 OFFSET ${mostTrackingNames})`,
   );
   return (domain) => {
     const name = domain.verifiedAt === null ? null : seenTrackingName(domain);
     if (name === null) return;
-    note.run(domain.accountKey, name);
-    trim.run(domain.accountKey);
+    const { accountKey } = domain;
+    note.run({ accountKey, name });
+    trim.run({ accountKey });
   };
 }
 
@@ -30,18 +34,20 @@ export function createTrackingNameLookup(db: Database): (name: string) => boolea
 export function createTrackingNameList(
   db: Database,
 ): (most: { ofAccount: number; ofAll: number }) => { name: string; accountKey: number }[] {
-  const list: Statement<[number, number], { name: string; accountKey: number }> = db.prepare(
-    `WITH RECURSIVE owners (account_key) AS (
+  const list: Statement<[{ ofAccount: number; ofAll: number }], { name: string; accountKey: number }> =
+    db.prepare(
+      `WITH RECURSIVE owners (account_key) AS (
        SELECT min(account_key) FROM tracking_names
        UNION ALL
        SELECT (SELECT min(account_key) FROM tracking_names AS later WHERE later.account_key > owners.account_key)
        FROM owners WHERE owners.account_key IS NOT NULL),
      newest AS (
-       SELECT name, account_key, row_number() OVER (PARTITION BY account_key ORDER BY key DESC) AS place
-       FROM tracking_names WHERE key IN (
-         SELECT one.key FROM owners JOIN tracking_names AS one ON one.key IN (
-           SELECT key FROM tracking_names AS own WHERE own.account_key = owners.account_key ORDER BY key DESC LIMIT ?)))
-     SELECT name, account_key AS accountKey FROM newest ORDER BY place, account_key LIMIT ?`,
-  );
-  return ({ ofAccount, ofAll }) => list.all(ofAccount, ofAll);
+       SELECT name, own.account_key, row_number() OVER (PARTITION BY own.account_key ORDER BY seen DESC) AS place
+       FROM owners JOIN tracking_names AS own ON own.account_key = owners.account_key AND own.seen >= coalesce((
+         SELECT seen FROM tracking_names AS one WHERE one.account_key = owners.account_key
+         ORDER BY seen DESC LIMIT 1 OFFSET @ofAccount - 1), 0))
+     SELECT name, account_key AS accountKey FROM newest WHERE place <= @ofAccount
+     ORDER BY place, account_key LIMIT @ofAll`,
+    );
+  return (most) => list.all(most);
 }

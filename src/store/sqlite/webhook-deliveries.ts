@@ -7,7 +7,7 @@ import { webhookFacts } from "../../model/facts.ts";
 import type { DeliveryResult, DueDelivery, LeasedDelivery } from "../../model/webhook-delivery.ts";
 import type { Tally } from "../batch-counters.ts";
 import { discardPiece, inPieces } from "../pieces.ts";
-import { overBoots } from "./boots.ts";
+import { leaseOver } from "./boots.ts";
 import type { Remote } from "./remote.ts";
 
 /** Attempts that one transaction deletes at most: they may have 4 KB each. */
@@ -68,16 +68,6 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
     `UPDATE deliveries SET lease_owner = NULL, due_at = @dueAt
      WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND lease_owner = @owner`,
   );
-  // What the end of the program cut off is made again, the last attempt too.
-  const over = `FROM deliveries INDEXED BY deliveries_leased WHERE lease_owner IN (${overBoots})`;
-  const interrupted = db.prepare(
-    `INSERT OR IGNORE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, error, duration_ms, next_attempt_at)
-     SELECT endpoint_key, event_seq, coalesce(last_attempt_at, @now), attempts, 'failed', @error, 0, @now ${over}`,
-  );
-  const takeBack = db.prepare(
-    `UPDATE deliveries INDEXED BY deliveries_leased SET attempts = min(attempts, ${lastAttempt - 1}), due_at = @now, lease_owner = NULL
-     WHERE lease_owner IN (${overBoots})`,
-  );
   const dropAttempts = db.prepare(
     `DELETE FROM delivery_attempts WHERE endpoint_key = @key AND (event_seq, attempted_at, attempt) IN
        (SELECT event_seq, attempted_at, attempt FROM delivery_attempts WHERE endpoint_key = @key LIMIT ${attemptsPiece})`,
@@ -89,17 +79,7 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
     "UPDATE endpoints SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1 WHERE key = ?",
   );
 
-  const owner: Statement<[number, number], { accountKey: number; id: string; test: number | null }> =
-    db.prepare(
-      `SELECT w.account_key AS accountKey, w.id, m.test FROM endpoints w LEFT JOIN events e ON e.seq = ?
-       LEFT JOIN messages m ON m.key = e.message_key WHERE w.key = ?`,
-    );
-  const count = ({ endpointKey, eventSeq, at, result }: DeliveryResult): void => {
-    const of = owner.get(eventSeq, endpointKey);
-    if (!of) return;
-    const facts = webhookFacts(of.accountKey, of.test === 1, of.id);
-    tally.counted.push({ facts, at, counters: counted[result.kind], times: 1 });
-  };
+  const count = createCount(db, tally);
 
   return {
     /** A piece of what a deleted endpoint left; answers how many rows went. */
@@ -151,11 +131,40 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
       const back = arg.counted ? requeueCounted : requeue;
       for (const delivery of arg.deliveries) back.run({ ...delivery, dueAt: Math.max(1, arg.at) });
     },
+  };
+}
+
+/** At a start: what the end of the program cut off is made again, the last attempt too. */
+export function createDeliveryTakeBack(db: Database) {
+  const interrupted = db.prepare(
+    `INSERT OR IGNORE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, error, duration_ms, next_attempt_at)
+     SELECT endpoint_key, event_seq, coalesce(last_attempt_at, @now), attempts, 'failed', @error, 0, @now
+     FROM deliveries INDEXED BY deliveries_leased WHERE ${leaseOver}`,
+  );
+  const takeBack = db.prepare(
+    `UPDATE deliveries INDEXED BY deliveries_leased SET attempts = min(attempts, ${lastAttempt - 1}), due_at = @now, lease_owner = NULL
+     WHERE ${leaseOver}`,
+  );
+  return {
     takeBackDeliveries({ owner, now }: { owner: string; now: number }): number {
       const arg = { owner, now: Math.max(1, now) };
       interrupted.run({ ...arg, error: interruptedText });
       return takeBack.run(arg).changes;
     },
+  };
+}
+
+function createCount(db: Database, tally: Tally): (result: DeliveryResult) => void {
+  const owner: Statement<[number, number], { accountKey: number; id: string; test: number | null }> =
+    db.prepare(
+      `SELECT w.account_key AS accountKey, w.id, m.test FROM endpoints w LEFT JOIN events e ON e.seq = ?
+       LEFT JOIN messages m ON m.key = e.message_key WHERE w.key = ?`,
+    );
+  return ({ endpointKey, eventSeq, at, result }) => {
+    const of = owner.get(eventSeq, endpointKey);
+    if (!of) return;
+    const facts = webhookFacts(of.accountKey, of.test === 1, of.id);
+    tally.counted.push({ facts, at, counters: counted[result.kind], times: 1 });
   };
 }
 

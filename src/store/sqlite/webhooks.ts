@@ -12,7 +12,8 @@ import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "../pieces.ts";
 import { endpoints as table } from "./schema/events.ts";
-import { createDeliveryWrites } from "./webhook-deliveries.ts";
+import type { Sequences } from "./sequences.ts";
+import { createDeliveryTakeBack, createDeliveryWrites } from "./webhook-deliveries.ts";
 import { createFanOutLookups, createFanOutWrites } from "./webhook-fan-out.ts";
 import { createDeliveryLists } from "./webhook-delivery-lists.ts";
 import { createReplay, type ReplayedPiece, type ReplayPiece } from "./webhook-replay.ts";
@@ -22,8 +23,8 @@ const { placeholder } = sql;
 const columns = getTableColumns(table);
 const { key: _key, ...written } = columns;
 
-function createEndpointWrites(db: Database) {
-  const insert = db.prepare(`INSERT INTO endpoints ${inserted(written)}`);
+function createEndpointWrites(db: Database, sequences: Sequences) {
+  const insert = db.prepare(`INSERT INTO endpoints ${inserted(columns)}`);
   const countOf: Statement<[number], { n: number }> = db.prepare(
     "SELECT count(*) AS n FROM endpoints WHERE account_key = ?",
   );
@@ -64,7 +65,9 @@ function createEndpointWrites(db: Database) {
     }: Omit<Endpoint, "key"> & { most?: number }): number | LimitExceeded {
       const has = countOf.get(endpoint.accountKey)?.n ?? 0;
       if (has >= most) return { over: has };
-      return Number(insert.run({ ...endpoint, active: endpoint.active ? 1 : 0 }).lastInsertRowid);
+      const key = sequences.next("endpoints");
+      insert.run({ ...endpoint, key, active: endpoint.active ? 1 : 0 });
+      return key;
     },
     /** Answers the endpoint as it is then; null: it is gone. */
     updateEndpoint(arg: {
@@ -152,9 +155,10 @@ function createEndpointLookups(client: Database) {
 }
 
 export const webhooks = noun({
-  commands: (db: Database, { tally }: Writing) => ({
-    ...createEndpointWrites(db),
+  commands: (db: Database, { tally, sequences }: Writing) => ({
+    ...createEndpointWrites(db, sequences),
     ...createDeliveryWrites(db, tally),
+    ...createDeliveryTakeBack(db),
     ...createReplay(db),
     ...createFanOutWrites(db, tally),
   }),

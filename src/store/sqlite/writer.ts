@@ -18,7 +18,7 @@ export function createWriter(db: Database) {
   const tally = createTally(countUnsent(db));
   const sequences = createSequences(db);
   const answers = createAnswers(db, sequences);
-  const audit = createAuditWrites(db);
+  const audit = createAuditWrites(db, sequences);
   const gather = createStatsGather(db, tally);
   const { recordEvent } = createEventWrites(db, tally, sequences);
   const { addSuppression } = createSuppressionWrites(db);
@@ -35,7 +35,7 @@ export function createWriter(db: Database) {
     countWarmup,
   });
   return {
-    commands: { ...commands, ...createIdempotentWrite(db, tally, { answers, audit }, commands) },
+    commands: { ...commands, ...createIdempotentWrite(db, tally, { answers, audit, sequences }, commands) },
     state: tally,
     flush() {
       gather.flush();

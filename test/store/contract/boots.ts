@@ -1,5 +1,6 @@
 // Boots, and the leases that are theirs. Only the interface is used: the store is handed in.
 import { describe, expect, test } from "vitest";
+import { queueParts } from "../../../src/model/queue-entry.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
 import { accept, beginBoot, minute, newEndpoint, newEvent, newMessage } from "../values.ts";
@@ -80,6 +81,31 @@ export function bootContract(open: OpenStore): void {
       expect(await store.renewBoot("unknown", at + minute)).toBe(false);
       expect(await takeBack("beside")).toEqual([1, 1]);
       expect(await dueTo("beside", claimed)).toEqual([2, 2]);
+    });
+
+    test("what is leased to an owner that never began is taken back too, else it would never move again", async () => {
+      const claimed = await claimBoth("unknown-owner");
+      await beginBoot(store, "finder", "e");
+      expect(await takeBack("finder")).toEqual([1, 1]);
+      expect(await dueTo("finder", claimed)).toEqual([2, 2]);
+    });
+
+    test("a boot takes back neither what it leased itself nor what the operator holds", async () => {
+      await beginBoot(store, "own", "f");
+      const claimed = await claimBoth("own");
+      const queueName = `${account}.default/held.test`;
+      await accept(
+        store,
+        newMessage({ accountKey: account, to: ["a@held.test"], at: clock.now(), queueName }),
+      );
+      const page = { limit: 9, cursor: null };
+      const { rows } = await store.listQueue(account, { domain: "held.test" }, queueParts, page);
+      const keys = rows.map(({ key }) => key);
+      expect(await store.holdQueued(account, keys, clock.now())).toBe(1);
+      expect(await takeBack("own")).toEqual([0, 0]);
+      expect(await dueTo("own", claimed)).toEqual([]);
+      const { jobs } = await store.claimDue({ owner: "own", queueName, limit: 9, now: clock.now() });
+      expect(jobs).toEqual([]);
     });
 
     test("time alone ends no lease: what a living boot holds is due to no claim", async () => {

@@ -9,6 +9,7 @@ import { contentContract } from "./content.ts";
 import { domainContract } from "./domains.ts";
 import { engineContract } from "./engine.ts";
 import { eventContract } from "./events.ts";
+import { leaseContract } from "./leases.ts";
 import { listingContract } from "./listings.ts";
 import { messageListContract } from "./message-lists.ts";
 import { mtaStsContract } from "./mta-sts.ts";
@@ -36,6 +37,7 @@ const contracts = [
   domainContract,
   engineContract,
   eventContract,
+  leaseContract,
   listingContract,
   messageListContract,
   mtaStsContract,

@@ -135,5 +135,18 @@ export function domainContract(open: OpenStore): void {
       expect(await store.saveDomain({ ...made, revision: 1 })).toBe(false);
       expect(await store.domainByName(account, made.name)).toBeNull();
     });
+
+    test("a check of a domain that is deleted meanwhile verifies no other, though that may have its key", async () => {
+      const gone = await store.createDomain(newDomain(freshDomain()));
+      if (!gone) throw new Error("not made");
+      await store.deleteDomain(account, gone.name);
+      const next = await store.createDomain(newDomain(freshDomain()));
+      if (!next) throw new Error("not made");
+      expect(await store.saveDomain({ ...gone, status: "verified", verifiedAt: 9 })).toBe(false);
+      expect(await store.saveDomain({ ...gone, key: next.key, status: "verified", verifiedAt: 9 })).toBe(
+        false,
+      );
+      expect(await store.domainByName(account, next.name)).toEqual(next);
+    });
   });
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from "vitest";
 import type { Job } from "../../../src/model/queued-recipient.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
-import { accept, newMessage } from "../values.ts";
+import { accept, beginBoot, newMessage, owner } from "../values.ts";
 
 export interface OpenedStore {
   store: Store;
@@ -23,7 +23,7 @@ interface Rig {
   stateOf(job: Job): Promise<string | undefined>;
 }
 
-/** One store for all tests of a contract; `account`: the key of the first account. */
+/** One store for all tests of a contract, with the boot `owner`; `account`: the key of the first account. */
 export function beforeAllOpened(
   open: OpenStore,
   begin: (opened: { store: Store; clock: ManualClock; account: number }) => void,
@@ -35,6 +35,7 @@ export function beforeAllOpened(
     opened = await open();
     const { store, clock } = opened;
     account = (await store.accountByName("default"))?.key ?? 0;
+    await beginBoot(store, owner);
     begin({ store, clock, account });
   });
   afterAll(() => opened.close());

@@ -54,8 +54,10 @@ export function queueContract(open: OpenStore): void {
       const at = clock.now();
       const to = Array.from({ length: 20 }, (_, i) => `r${i}@${queueName}`);
       await accept(store, newMessage({ accountKey: account, to, at }));
+      const claimants = ["one", "two"];
+      for (const name of claimants) await beginBoot(store, name);
       const claims = await Promise.all(
-        ["one", "two"].map((name) => store.claimDue({ owner: name, queueName, limit: 15, now: at })),
+        claimants.map((name) => store.claimDue({ owner: name, queueName, limit: 15, now: at })),
       );
       const keys = claims.flatMap(({ jobs }) => jobs.map(({ key }) => key));
       expect(keys).toHaveLength(20);

@@ -88,7 +88,6 @@ export function settlementContract(open: OpenStore): void {
     test("of an attempt whose lease was lost a deferral and a bounce write nothing; a delivery is final", async () => {
       const at = clock.now();
       const job = await one();
-      await beginBoot(store, owner);
       await store.endBoot(owner, at);
       await beginBoot(store, "boot-next");
       await store.takeBackLeases("boot-next", at, "~");

@@ -42,6 +42,28 @@ export function suppressionContract(open: OpenStore): void {
       expect(await store.removeSuppression(account, email.toLowerCase())).toBe(false);
     });
 
+    test("they are counted by reason, by the same filters as they are listed, without those that have expired", async () => {
+      const at = clock.now();
+      const domain = freshDomain();
+      const put = (reason: "manual" | "complaint", ...locals: string[]) =>
+        store.addSuppressions(
+          locals.map((local) => newSuppression(account, `${local}@${domain}`, { reason })),
+          at,
+        );
+      await put("manual", "a", "b");
+      await put("complaint", "c");
+      await store.addSuppressions(
+        [newSuppression(account, `old@${domain}`, { expiresAt: at - 1 })],
+        at - minute,
+      );
+      const count = (filter: Parameters<Store["countSuppressions"]>[1], after: string | null = null) =>
+        store.countSuppressions(account, { domain, ...filter }, after);
+      expect(await count({})).toEqual({ byReason: { manual: 2, complaint: 1 }, next: null });
+      expect(await count({ reason: "manual" })).toEqual({ byReason: { manual: 2 }, next: null });
+      expect(await count({ createdAfter: at + 1 })).toEqual({ byReason: {}, next: null });
+      expect(await count({}, `a@${domain}`)).toEqual({ byReason: { manual: 1, complaint: 1 }, next: null });
+    });
+
     test("one that has expired is none, and is added as new", async () => {
       const at = clock.now();
       const email = `old@${freshDomain()}`;

@@ -45,6 +45,22 @@ export function webhookContract(open: OpenStore): void {
       await store.deleteEndpoint(account, bounces.id);
     });
 
+    test("an endpoint that is made with a kept answer has the key that the answer was made of; a key is never given again", async () => {
+      const wanted = newEndpoint(account, clock.now(), { eventMask: 0 });
+      const answer = () => ({ status: 201, body: "{}", audit: null });
+      const made = await store.withIdempotency(null, (view) => view.createEndpoint(wanted), answer);
+      if (made.kind !== "done") throw new Error(made.kind);
+      expect(await store.endpointByKey(made.result.key)).toMatchObject({ id: wanted.id });
+      const keys = [made.result.key];
+      for (let n = 0; n < 3; n++) {
+        const endpoint = await store.createEndpoint(newEndpoint(account, clock.now(), { eventMask: 0 }));
+        await store.deleteEndpoint(account, endpoint.id);
+        keys.push(endpoint.key);
+      }
+      expect(new Set(keys).size).toBe(4);
+      await store.deleteEndpoint(account, wanted.id);
+    });
+
     test("an event of an account with many endpoints is queued for the first few at once, for all in pieces, each once", async () => {
       const made: number[] = [];
       for (let n = 0; n < 20; n++)
@@ -181,7 +197,6 @@ export function webhookContract(open: OpenStore): void {
       const event = await record();
       const [first] = (await claimAll(endpoint.key)).deliveries;
       if (!first) throw new Error("nothing claimed");
-      await beginBoot(store, owner);
       await store.endBoot(owner, at);
       await beginBoot(store, "boot-next");
       expect(await store.takeBackDeliveries("boot-next", at)).toBe(1);

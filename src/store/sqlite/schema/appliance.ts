@@ -19,8 +19,8 @@ import type { SequenceName } from "../sequences.ts";
 export const audit = sqliteTable(
   "audit",
   {
-    /** Tells rows of one time apart. */
-    seq: integer("seq").primaryKey({ autoIncrement: true }),
+    /** Tells rows of one time apart; sequences.ts gives it. */
+    seq: integer("seq").primaryKey(),
     at: integer("at").notNull(),
     accountKey: integer("account_key"),
     actorKind: text("actor_kind").$type<AuditEntry["actorKind"]>().notNull(),

@@ -33,8 +33,8 @@ export const events = sqliteTable(
 export const endpoints = sqliteTable(
   "endpoints",
   {
-    /** Never used again: deliveries of a deleted endpoint may still be there. */
-    key: integer("key").primaryKey({ autoIncrement: true }),
+    /** Never given again (sequences.ts): deliveries of a deleted endpoint may still be there. */
+    key: integer("key").primaryKey(),
     id: text("id").notNull().unique(),
     accountKey: integer("account_key")
       .notNull()

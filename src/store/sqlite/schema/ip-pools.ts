@@ -6,7 +6,7 @@ import { accounts } from "./accounts.ts";
 export const ipPools = sqliteTable(
   "ip_pools",
   {
-    key: integer("key").primaryKey({ autoIncrement: true }),
+    key: integer("key").primaryKey(),
     accountKey: integer("account_key")
       .notNull()
       .references(() => accounts.key, { onDelete: "cascade" }),

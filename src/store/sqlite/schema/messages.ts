@@ -41,6 +41,8 @@ export const messages = sqliteTable(
     trackClicks: integer("track_clicks").notNull().default(0),
     /** List-Unsubscribe of each recipient names our page. */
     hostedUnsubscribe: integer("hosted_unsubscribe").notNull().default(0),
+    /** The id of the message that it sends again. */
+    resendOf: text("resend_of"),
   },
   (table) => [
     index("messages_time").on(table.accountKey, table.createdAt),

@@ -1,5 +1,5 @@
 // The keys that sign the tokens of tracked mail, and the names that its links lead to.
-import { blob, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { blob, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 /** The newest signs. */
 export const trackingKeys = sqliteTable("tracking_keys", {
@@ -8,16 +8,16 @@ export const trackingKeys = sqliteTable("tracking_keys", {
   createdAt: integer("created_at").notNull(),
 });
 
-/** In the order in which they were last seen. */
 export const trackingNames = sqliteTable(
   "tracking_names",
   {
-    key: integer("key").primaryKey(),
-    accountKey: integer("account_key").notNull(),
     name: text("name").notNull(),
+    accountKey: integer("account_key").notNull(),
+    /** Of the names of an account the one with the highest was seen last, whatever the clock does. */
+    seen: integer("seen").notNull(),
   },
   (table) => [
-    unique().on(table.name, table.accountKey),
-    index("tracking_names_account").on(table.accountKey, table.key),
+    primaryKey({ columns: [table.name, table.accountKey] }),
+    index("tracking_names_account").on(table.accountKey, table.seen),
   ],
 );

@@ -6,8 +6,8 @@ import { existsSync, readdirSync, rmSync } from "node:fs";
 import { mkdir, open, unlink } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { PutContent } from "../model/content.ts";
-import { ContentGone, StoreUnavailable } from "./store.ts";
+import type { PutContent } from "../../model/content.ts";
+import { ContentGone, StoreUnavailable } from "../store.ts";
 
 /** Content up to this many bytes is a row of the database. */
 export const inlineLimit = 64 * 1024;
