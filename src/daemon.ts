@@ -31,6 +31,7 @@ import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
 import { notifyBackupFailed } from "./notifications/backup-notice.ts";
+import { notifyCertificate } from "./notifications/certificate-notice.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
 import { notifyListings } from "./notifications/listing-notice.ts";
@@ -182,7 +183,16 @@ async function build({
   });
   const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
-  const tls = await openTls({ config, isTrackingName: store.isTrackingName, clock, log });
+  const secureContext = createTrust();
+  const tls = await openTls({
+    config,
+    isTrackingName: store.isTrackingName,
+    trackingNames: store.trackingNames,
+    // The operator names the ACME server: it may be one of a private network.
+    https: createHttps({ resolver, allowNetworks: ["0.0.0.0/0", "::/0"], secureContext, clock }),
+    clock,
+    log: log.component("tls"),
+  });
   const { certificates } = tls;
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
@@ -223,7 +233,6 @@ async function build({
   if ("faults" in shapingFile) throw new Error(shapingFile.faults.join("\n"));
   const shaping = createShaping(shapingFile.content, await store.shapingRules());
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
-  const secureContext = createTrust();
   const { allowNetworks } = config.outbound;
   const https = createHttps({ resolver, allowNetworks, secureContext, clock });
   const operations = await store.accountByName(operationsAccount);
@@ -370,6 +379,7 @@ async function build({
   const domainsLog = log.component("domains");
   domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
   pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
+  tls.onTrouble((trouble) => void notifyCertificate(notices, trouble));
   dnsbl.onChanges((changes) => void notifyListings(notices, changes, config.dnsbl.onListing === "drain"));
   const guard = createAbuseGuard({
     store,
@@ -421,6 +431,7 @@ async function build({
       pools,
       dnsbl,
       certificate: () => certificates?.current().cert ?? null,
+      certificates: tls.list,
       lastBackupAt: backups.newestAt,
       clock,
     }),
@@ -493,6 +504,10 @@ async function build({
       poolProblems: pools.problems().length,
       listings: dnsbl.summary().listed.length,
       certificate: certificates?.current().cert ?? null,
+      failingCertificates: {
+        host: tls.troubles().filter(({ isHost }) => isHost).length,
+        tracking: tls.troubles().filter(({ isHost }) => !isHost).length,
+      },
       backupAt: backups.newestAt(),
     }),
   });
@@ -516,6 +531,7 @@ async function build({
     config,
     certificates,
     trackingCertificates: tls.tracking,
+    tls,
     store,
     access,
     submission,
@@ -552,6 +568,7 @@ async function build({
       version: __VERSION__,
       startedAt,
       poolProblems: pools.problems,
+      certificateTroubles: tls.troubles,
       dnsbl,
       listeners: addresses,
       jobs: jobs.states,
@@ -561,7 +578,7 @@ async function build({
     activity,
     reload,
   });
-  listeners.push(http, ...(relay ? [relay] : []), inbound);
+  listeners.push(http, ...(relay ? [relay] : []), inbound, tls);
 
   const outside: Service = {
     name: "outside",
@@ -582,7 +599,7 @@ async function build({
   };
   return {
     layers: [
-      [boot, outside, pools, dnsbl, queuePauses, access.security, visits],
+      [boot, outside, tls, pools, dnsbl, queuePauses, access.security, visits],
       [webhooks, sendingPause, runner, retention, backups, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {

@@ -32,7 +32,8 @@ const table: Record<string, string> = {
   // What stands on the machine.
   store: "clock cursor fairness ids log model owner thread",
   dns: "clock fairness log mail model",
-  tls: "clock config log service",
+  https: "clock dns fairness",
+  tls: "clock config https log model service unsafe-text",
   signing: "log mail thread",
   parsing: "clock errors fairness log mail model thread",
   // What is known of an account's things.
@@ -43,7 +44,6 @@ const table: Record<string, string> = {
   dnsbl: "clock dns events log model service store unsafe-text",
   suppressions: "clock dns log mail model service store",
   stats: "clock cursor errors model service store",
-  https: "clock dns fairness",
   "mta-sts": "clock dns fairness https log mail model store",
   doctor: "clock config dns dnsbl errors log model open-files pools service store",
   tracking: "access clock events fairness ids log mail model service store suppressions",
@@ -55,7 +55,7 @@ const table: Record<string, string> = {
   outbound: "clock delivery fairness log mail model parsing pools queue sandbox store tracking",
   submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
   webhooks: "clock config dns errors events fairness log model service store",
-  notifications: "clock config dnsbl doctor domains ids log mail model pools store submission webhooks",
+  notifications: "clock config dnsbl doctor domains ids log mail model pools store submission tls webhooks",
   "tls-reports": "clock dns fairness https log mail model notifications service store",
   feedback: "access clock config dns events log mail model notifications store suppressions tracking",
   // What keeps the appliance running.

@@ -54,6 +54,12 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         load: () => import("./commands/reload.ts"),
       },
       {
+        name: "cert",
+        alias: "certs",
+        about: "certificates of the listeners: show, renew, install",
+        load: () => import("./commands/cert.ts"),
+      },
+      {
         name: "maintenance",
         about: "maintenance mode, which refuses clients: on, off",
         load: () => import("./commands/maintenance.ts"),

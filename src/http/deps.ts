@@ -23,6 +23,7 @@ import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
 import type { NameCertificates } from "../tls/name-certificates.ts";
+import type { Tls } from "../tls/tls.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Streams } from "./streams.ts";
 import type { TrackingParts } from "./tracking.ts";
@@ -33,6 +34,7 @@ export interface HttpDeps {
   certificates: Certificates | null;
   /** Those of tracking names. */
   trackingCertificates: NameCertificates | null;
+  tls: Pick<Tls, "list" | "renew" | "install">;
   store: Store;
   access: Access;
   submission: Submission;

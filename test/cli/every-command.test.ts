@@ -50,6 +50,7 @@ const local: Record<string, number> = {
 const judged: Record<string, number> = {
   healthcheck: 1,
   reload: 1,
+  "cert renew": 1,
   "webhooks test": 1,
   "events tail": 6,
   "domains verify": 7,

@@ -87,6 +87,7 @@ const asks = (): Record<string, string> => ({
   "/v1/blacklists/zones": "/v1/blacklists/zones",
   "/v1/accounts/{account}": "/v1/accounts/default",
   "/v1/backups": "/v1/backups",
+  "/v1/certificates": "/v1/certificates",
   "/v1/maintenance": "/v1/maintenance",
   "/v1/queue": "/v1/queue",
   "/v1/queue/count": "/v1/queue/count",

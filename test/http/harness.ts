@@ -119,6 +119,7 @@ export async function startHttp(
     logLines?: HttpDeps["logLines"];
     certificates?: HttpDeps["certificates"];
     trackingCertificates?: HttpDeps["trackingCertificates"];
+    tls?: Partial<HttpDeps["tls"]>;
     tracking?: Partial<HttpDeps["tracking"]>;
   } = {},
 ): Promise<Harness> {
@@ -148,6 +149,8 @@ export async function startHttp(
     socket,
     hostname: "mail.acme.example",
     metrics: { listen: [] as Config["metrics"]["listen"] },
+    relay: { starttls: [], implicitTls: [{ host: "127.0.0.1", port: 465 }] },
+    inbound: { listen: [] },
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     dnsbl,
     outbound: { maxAgeMs: 172_800_000 },
@@ -155,9 +158,10 @@ export async function startHttp(
   };
   const parsing = createParsing({ clock, log });
   const deps: HttpDeps = {
-    config: config as Config,
+    config: config as unknown as Config,
     certificates: options.certificates ?? null,
     trackingCertificates: options.trackingCertificates ?? null,
+    tls: fake<HttpDeps["tls"]>("tls", { list: () => Promise.resolve([]), ...options.tls }),
     store,
     access,
     submission: fake<Submission>("submission", options.submission ?? {}),

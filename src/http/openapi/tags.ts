@@ -22,6 +22,7 @@ const tags: Record<string, string> = {
   queue: "What waits to be sent, why, and what the operator does with it.",
   recipients: "Erasure of recipients.",
   inbox: "The local inbox: mail that a test key or `serve --dev` caught instead of sending it.",
+  certificates: "The certificates that the listeners serve.",
   backups: "Backups of the server.",
   doctor: "Checks of the server, and of what is around it.",
   maintenance: "The maintenance window, during which clients are refused.",
