@@ -3,9 +3,7 @@
 // which backups copy.
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { certificatePair, type CertificatePair } from "./files.ts";
-
-const block = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]+?-----END \1-----/g;
+import { certificatePair, pemBlocks, type CertificatePair } from "./files.ts";
 
 /** null: there is none. Throws an Error that says what is wrong with it. */
 export async function readStored(file: string): Promise<CertificatePair | null> {
@@ -14,13 +12,8 @@ export async function readStored(file: string): Promise<CertificatePair | null> 
     throw error;
   });
   if (text === null) return null;
-  const blocks = [...text.matchAll(block)];
-  const of = (isKey: boolean): string =>
-    blocks
-      .filter(([, label = ""]) => label.endsWith("PRIVATE KEY") === isKey)
-      .map(([whole]) => `${whole}\n`)
-      .join("");
-  return certificatePair(of(false), of(true), { cert: file, key: file });
+  const key = pemBlocks(text).find(({ label }) => label.endsWith("PRIVATE KEY"))?.text ?? "";
+  return certificatePair(text, key, { cert: file, key: file });
 }
 
 export async function storePair(file: string, { cert, key }: { cert: string; key: string }): Promise<void> {

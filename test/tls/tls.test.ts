@@ -136,6 +136,47 @@ test("an installed certificate is served at once in place of the self-signed one
   expect(again.tls.certificates?.current().cert).not.toContain("PRIVATE KEY");
 });
 
+test("a certificate whose text has another key too is installed without it", async () => {
+  const dataDir = newFolder();
+  const { tls } = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  await tls.install(`${two?.key ?? ""}${one?.chain ?? ""}`, one?.key ?? "");
+  expect(await tls.list()).toMatchObject([{ name: host, source: "installed" }]);
+});
+
+test.each([
+  ["acme", `acme-${host}.pem`],
+  ["self-signed", "installed.pem"],
+] as const)(
+  "with tls.mode %s, a stored certificate that cannot be read any more is served on, and not one that is self-signed",
+  async (mode, name) => {
+    const dataDir = newFolder();
+    const file = join(dataDir, "tls", name);
+    mkdirSync(join(dataDir, "tls"));
+    writeFileSync(file, `${one?.chain ?? ""}${one?.key ?? ""}`);
+    const { tls, troubles, look } = await open({ mode, cert: null, key: null }, dataDir);
+    const { serialNumber } = tls.certificates?.shown().pair.leaf ?? {};
+    writeFileSync(file, "broken");
+    await look();
+    await look();
+    expect(tls.certificates?.shown().pair.leaf.serialNumber).toBe(serialNumber);
+    expect(troubles).toMatchObject([{ name: host, error: expect.stringContaining(name) }]);
+    // At a start there is none to serve on: it must not be kept from starting.
+    const again = await open({ mode, cert: null, key: null }, dataDir);
+    expect(again.tls.certificates?.shown().source).toBe("self-signed");
+  },
+);
+
+test("what was installed is served with tls.mode acme until the ACME server has issued", async () => {
+  const dataDir = newFolder();
+  const before = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  await before.tls.install(one?.chain ?? "", one?.key ?? "");
+  const { tls, look } = await open({ mode: "acme", cert: null, key: null }, dataDir);
+  expect(await tls.list()).toMatchObject([{ name: host, source: "installed" }]);
+  writeFileSync(join(dataDir, "tls", `acme-${host}.pem`), `${two?.chain ?? ""}${two?.key ?? ""}`);
+  await look();
+  expect(tls.certificates?.shown()).toMatchObject({ source: "acme", pair: { cert: two?.chain } });
+});
+
 test("where files are configured, a certificate is installed into them", async () => {
   const { tls, cert, key } = await withFiles();
   await tls.install(two?.chain ?? "", two?.key ?? "");

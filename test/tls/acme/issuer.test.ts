@@ -1,4 +1,5 @@
 // Which certificates are ordered and when, with a real client, real files and a server that is a function.
+import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -222,6 +223,18 @@ test("what the server issues is not put in place if it has expired", async () =>
   await run();
   expect([issued, (await issuer.list())[0]?.error]).toEqual([[], expect.stringMatching(/expired at/)]);
   expect(readdirSync(folder)).not.toContain("acme-mail.a.test.pem");
+});
+
+test("a private key and other text in the chain of the server are left out: what is stored can be read again", async () => {
+  const foreign = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  const block = foreign.export({ type: "pkcs8", format: "pem" }).toString();
+  const { run, issued, folder, clock } = await rig([host], {
+    chain: (own) => `hello\n${block}${own}${block}`,
+  });
+  await run();
+  expect(issued).toEqual(["mail.a.test"]);
+  const again = await rig([host], { folder, clock });
+  expect((await again.issuer.list())[0]?.pair?.covers("mail.a.test")).toBe(true);
 });
 
 test("another set of names is ordered at once, and a stored certificate that is broken too", async () => {
