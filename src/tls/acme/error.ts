@@ -27,7 +27,7 @@ export class AcmeError extends Error {
 }
 
 const prefix = "urn:ietf:params:acme:error:";
-/** What is about our account or the server. All else, limits included, is about the name or its domain. */
+/** What is about our account (a deactivated one is unauthorized) or the server. All else, limits included, is about the name or its domain. */
 const ofDirectory = new Set([
   "accountDoesNotExist",
   "badNonce",
@@ -36,6 +36,7 @@ const ofDirectory = new Set([
   "externalAccountRequired",
   "invalidContact",
   "serverInternal",
+  "unauthorized",
   "unsupportedContact",
   "userActionRequired",
 ]);
