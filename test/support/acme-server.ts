@@ -91,7 +91,7 @@ export async function startAcmeServer(options: AcmeServerOptions = {}): Promise<
       finalize: `${origin}/finalize`,
       authorizations: names.map((_, n) => `${origin}/authz/${n}`),
     };
-    if (path === "/dir") {
+    if (path === "/dir" || path === "/2") {
       const known = ["newNonce", "newAccount", "newOrder", ...(options.renewalInfo ? ["renewalInfo"] : [])];
       return { status: 200, body: Object.fromEntries(known.map((name) => [name, `${origin}/${name}`])) };
     }

@@ -62,6 +62,7 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
   const names = [...new Set([host, ...(isOurs ? [publicHost] : [])])];
   const issuer = createIssuer({
     ...deps,
+    directory,
     client,
     async wanted() {
       const tracking = await deps.trackingNames(mostNames, mostNames);

@@ -1,6 +1,7 @@
-// The certificates that the ACME server issued, as files of <dataDir>/tls: read once each, one a name. Those of names that
-// are not kept any more are removed: else their files, and backups, would grow with each name that a customer ever had.
-import { readdir, rm } from "node:fs/promises";
+// The certificates that the ACME server issued, as files of <dataDir>/tls: read once each, one a name. A name for which none
+// is ordered any more keeps what it has, since links lead to it, and it may come back; but not without end: else these
+// files, and backups, would grow with each name that a customer ever had.
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../log.ts";
 import type { CertificatePair } from "../files.ts";
@@ -13,7 +14,7 @@ export interface StoredCertificates {
   /** Until when the one that was read is valid; null: there is none. */
   until(name: string): number | null;
   put(name: string, pair: CertificatePair): Promise<void>;
-  /** Removes those of all other names. */
+  /** Of all other names, removes the oldest. */
   keep(names: ReadonlySet<string>): Promise<void>;
 }
 
@@ -21,6 +22,9 @@ export interface StoredCertificates {
 export const isFileName = (name: string): boolean => /^[a-z0-9][a-z0-9.-]{0,199}$/.test(name);
 
 export const storedFile = (folder: string, name: string): string => join(folder, `acme-${name}.pem`);
+
+/** Certificates of names for which none is ordered. */
+const mostOthers = 1_000;
 
 export function createStoredCertificates(folder: string, log: Log): StoredCertificates {
   const pairs = new Map<string, CertificatePair | null>();
@@ -47,10 +51,16 @@ export function createStoredCertificates(folder: string, log: Log): StoredCertif
     },
     async keep(names) {
       for (const name of pairs.keys()) if (!names.has(name)) pairs.delete(name);
-      for (const file of await readdir(folder)) {
+      const others = (await readdir(folder)).filter((file) => {
         const name = /^acme-(.+)\.pem$/.exec(file)?.[1];
-        if (name !== undefined && file !== accountKeyName && !names.has(name)) await rm(join(folder, file));
-      }
+        return name !== undefined && file !== accountKeyName && !names.has(name);
+      });
+      if (others.length <= mostOthers) return;
+      const ages = await Promise.all(
+        others.map(async (file) => ({ file, at: (await stat(join(folder, file))).mtimeMs })),
+      );
+      const oldest = ages.toSorted((a, b) => a.at - b.at).slice(0, others.length - mostOthers);
+      for (const { file } of oldest) await rm(join(folder, file), { force: true });
     },
   };
 }
