@@ -45,6 +45,7 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
       if (name === host || name === publicHost) return origin;
       return (await deps.isTrackingName(name)) ? `https://${name}${port === "" ? "" : `:${port}`}` : null;
     },
+    clock,
     log,
   });
   const client = createAcmeClient({
