@@ -27,6 +27,8 @@ async function rig(
     directory?: string;
     /** Orders are made, and never answered. */
     stalls?: boolean;
+    /** Answers about when a certificate is to be renewed take so long. */
+    sayingMs?: number;
   } = {},
 ) {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "svc-acme-"));
@@ -44,6 +46,7 @@ async function rig(
   const client = createAcmeClient({
     https: async (request) => {
       const answer = await server.https(request);
+      if (request.path.startsWith("/renewalInfo/")) await clock.advance(options.sayingMs ?? 0);
       if (options.stalls && request.path === "/newOrder")
         await new Promise((_, reject) => request.signal.addEventListener("abort", reject));
       return answer;
@@ -340,6 +343,28 @@ test("the time that the server wants is kept to", async () => {
   expect(orders()).toHaveLength(2);
 });
 
+test("a server that is slow to say when certificates are to be renewed does not hold the orders up", async () => {
+  const clock = new ManualClock();
+  const names = Array.from({ length: 30 }, (_, n) => tracking(`t${n}.a.test`, 1));
+  const { run, folder } = await rig(names, { clock });
+  await run();
+  const start = clock.monotonic();
+  let orderedAt = 0;
+  const again = await rig([...names, host], {
+    clock,
+    folder,
+    renewalInfo: true,
+    sayingMs: minute,
+    answer({ path }) {
+      if (path === "/newOrder") orderedAt = clock.monotonic() - start;
+      return null;
+    },
+  });
+  await again.run();
+  expect(orderedAt).toBeGreaterThan(minute);
+  expect(orderedAt).toBeLessThan(10 * minute);
+});
+
 test("a name that more than a thousand others push out keeps its certificate, and is not ordered again when it is back", async () => {
   const wanted = [host, tracking("t.b.test", 1)];
   const { run, folder, orders, clock } = await rig(wanted);
@@ -401,4 +426,8 @@ test("the account's key stays the same; one that is broken is an error in plain 
   expect(readFileSync(join(folder, "acme-account.pem"), "utf8")).toBe(text);
   writeFileSync(join(folder, "acme-account.pem"), "broken");
   await expect(openAccountKey(folder)).rejects.toThrow(/is no private key: put it back from a backup/);
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-384" });
+  const other = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  writeFileSync(join(folder, "acme-account.pem"), other);
+  await expect(openAccountKey(folder)).rejects.toThrow(/is no P-256 key: put it back from a backup/);
 });
