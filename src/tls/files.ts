@@ -100,6 +100,18 @@ export async function writeCertificateFiles(
   }
 }
 
+/** At the start: as readCertificateFiles; what writeCertificateFiles did half when the program was killed is done first. */
+export async function readFinished(certFile: string, keyFile: string): Promise<CertificatePair> {
+  try {
+    return await readCertificateFiles(certFile, keyFile);
+  } catch (error) {
+    const pair = await readCertificateFiles(`${certFile}.new`, keyFile).catch(() => null);
+    if (pair === null) throw error;
+    await rename(`${certFile}.new`, certFile);
+    return pair;
+  }
+}
+
 async function read(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");

@@ -10,7 +10,7 @@ import type { Log } from "../log.ts";
 import type { CertificateSource } from "../model/tls.ts";
 import { storedFile } from "./acme/stored-certificates.ts";
 import type { Certificates } from "./certificates.ts";
-import { readCertificateFiles, type CertificatePair } from "./files.ts";
+import { readCertificateFiles, readFinished, type CertificatePair } from "./files.ts";
 import { keepSelfSigned } from "./self-signed.ts";
 import { readStored } from "./stored-pair.ts";
 
@@ -80,7 +80,7 @@ export async function openCertificates(deps: CertificatesDeps): Promise<OwnCerti
 /** `shown`: what is served; null: nothing yet. */
 async function load(deps: CertificatesDeps, shown: Loaded | null): Promise<Loaded> {
   const { mode } = deps.config;
-  if (mode === "files") return { pair: await loadFiles(deps.config), source: "files" };
+  if (mode === "files") return { pair: await loadFiles(deps.config, shown === null), source: "files" };
   const folder = join(deps.dataDir, "tls");
   const kept: { file: string; source: CertificateSource }[] = [
     ...(mode === "acme" ? [{ file: storedFile(folder, deps.hostname), source: "acme" as const }] : []),
@@ -100,10 +100,13 @@ async function load(deps: CertificatesDeps, shown: Loaded | null): Promise<Loade
   return { pair: await keepSelfSigned(deps), source: "self-signed" };
 }
 
-async function loadFiles({ cert, key }: CertificatesDeps["config"]): Promise<CertificatePair> {
+async function loadFiles(
+  { cert, key }: CertificatesDeps["config"],
+  atStart: boolean,
+): Promise<CertificatePair> {
   if (cert === null || key === null)
     throw new Error("tls.mode is files: tls.cert and tls.key must each name a file");
-  return readCertificateFiles(cert, key);
+  return atStart ? readFinished(cert, key) : readCertificateFiles(cert, key);
 }
 
 function warnOf({ pair, source }: Loaded, { config, hostname, clock, log }: CertificatesDeps): void {

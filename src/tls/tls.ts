@@ -142,7 +142,7 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
         async run() {
           await files.look();
           await tracking?.look();
-          await acme?.issuer.run();
+          void acme?.issuer.run(); // for hours, where many are ordered; a second call joins the first
         },
       },
     ],

@@ -184,6 +184,18 @@ test("where files are configured, a certificate is installed into them", async (
   expect(tls.certificates?.current().cert).toBe(two?.chain);
 });
 
+test("an installation into files that was killed between the two is finished by the next start", async () => {
+  const { cert, key } = await withFiles();
+  writeFileSync(`${cert}.new`, two?.chain ?? "");
+  writeFileSync(key, two?.key ?? "");
+  const { tls } = await open({ mode: "files", cert, key }, newFolder());
+  expect(tls.certificates?.current()).toEqual({ cert: two?.chain, key: two?.key });
+  expect(readFileSync(cert, "utf8")).toBe(two?.chain);
+  writeFileSync(`${cert}.new`, one?.chain ?? "");
+  writeFileSync(cert, "broken");
+  await expect(open({ mode: "files", cert, key }, newFolder())).rejects.toThrow(/is not a certificate/);
+});
+
 test("files that the service may not write are said to be the operator's to write", async () => {
   const { tls, cert, key } = await withFiles();
   mkdirSync(`${key}.new`);
@@ -257,6 +269,17 @@ test("the start waits for no ACME server: a self-signed certificate is served, a
   while (asked.length === 0) await new Promise((next) => setImmediate(next));
   await tls.stop();
   expect(asked[0]?.aborted).toBe(true);
+});
+
+test("the look at the files of each minute waits for no order that is under way", async () => {
+  const https: Https = ({ signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+  const { tls, look } = await open({ mode: "acme", cert: null, key: null }, newFolder(), https);
+  await tls.start();
+  await look();
+  await look();
+  expect(await tls.list()).toMatchObject([{ name: host, error: null }]);
+  await tls.stop();
 });
 
 test("with an ACME server no certificate is installed by hand", async () => {
