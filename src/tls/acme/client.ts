@@ -3,7 +3,7 @@
 import type { KeyObject } from "node:crypto";
 import { minuteMs, type Clock } from "../../clock.ts";
 import type { Https } from "../../https.ts";
-import { AcmeError, fieldsOf, problemOf, retryAfterMs, said } from "./error.ts";
+import { AcmeError, fieldsOf, ofServer, problemOf, retryAfterMs, said } from "./error.ts";
 import { createRequests, thumbprint, type AcmeAnswer, type Requests } from "./requests.ts";
 
 /** What is answered while the server checks that a name is ours. */
@@ -71,7 +71,8 @@ export function createAcmeClient(deps: {
     if (account !== null) return account;
     const { newAccount } = await requests.directory();
     const contact = email === null ? {} : { contact: [`mailto:${email}`] };
-    const made = await requests.post(newAccount, { termsOfServiceAgreed: true, ...contact }, null);
+    const asked = { termsOfServiceAgreed: true, ...contact };
+    const made = await requests.post(newAccount, asked, null).catch(ofServer);
     if (made.location === null) throw new AcmeError("the ACME server gives no address of the account");
     return (account = made.location);
   };
@@ -106,6 +107,8 @@ export function createAcmeClient(deps: {
           `the ACME server asks for a proof of ${said(name) || "nothing"}, which was not ordered`,
         );
       if (json["status"] === "valid") return;
+      if (json["status"] !== "pending")
+        throw new AcmeError(`${name}: the authorization is ${said(json["status"])}`, { scope: "name" });
       const offered = Array.isArray(json["challenges"]) ? json["challenges"].map(fieldsOf) : [];
       const challenge = offered.find(({ type }) => type === "http-01");
       const [token, at] = [challenge?.["token"], challenge?.["url"]];

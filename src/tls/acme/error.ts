@@ -75,6 +75,13 @@ export function problemOf(
   });
 }
 
+/** Of an answer to what concerns no name: whatever it says, it holds for all. */
+export function ofServer(error: unknown): never {
+  if (!(error instanceof AcmeError)) throw error;
+  const { message, type, retryAfterMs: wait } = error;
+  throw new AcmeError(message, { type, retryAfterMs: wait });
+}
+
 /** Retry-After (RFC 9110 §10.2.3); null: there is none that can be read. */
 export function retryAfterMs(value: string | undefined, now: number): number | null {
   if (value === undefined || value.length > 64) return null;

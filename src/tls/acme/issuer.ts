@@ -142,7 +142,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     const pair = certificatePair(chain, key, origin);
     const missing = names.filter((one) => !pair.covers(one));
     if (missing.length > 0) throw new AcmeError(`${origin.cert} does not name ${missing.join(", ")}`);
-    if (pair.validUntil <= clock.now())
+    if (!(pair.validUntil > clock.now()))
       throw new AcmeError(`${origin.cert} expired at ${isoTime(pair.validUntil)}`);
     if (pair.validFrom > clock.now() + soonestMs)
       throw new AcmeError(`${origin.cert} is not valid before ${isoTime(pair.validFrom)}`);
@@ -212,11 +212,11 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     windows.keep(names);
     for (const name of asked) if (!names.has(name)) asked.delete(name);
     await certificates.keep(names);
-    const save = async (): Promise<void> =>
-      keepRecord(recordFile, await recordOf(), clock.now(), (name) => names.has(name));
+    const kept = await recordOf();
+    for (const name of Object.keys(kept.names)) if (!names.has(name)) delete kept.names[name];
+    const save = (): Promise<void> => keepRecord(recordFile, kept, clock.now());
     for (;;) {
-      const { directory } = await recordOf();
-      const resting = heldUntil(directory.nextAt, clock.now()) > clock.now();
+      const resting = heldUntil(kept.directory.nextAt, clock.now()) > clock.now();
       if (resting && asked.size === 0) return;
       if (!resting) await windows.ask(all, certificates.of);
       if (signal.aborted) return;

@@ -55,19 +55,12 @@ export async function readRecord(file: string, server: string): Promise<AcmeReco
   return { ...recordOf(null, server), names: Object.fromEntries(names), orders: kept.orders };
 }
 
-/** `isKept`: of a name that nothing is ordered for any more, nothing is kept. */
-export async function keepRecord(
-  file: string,
-  record: AcmeRecord,
-  now: number,
-  isKept: (name: string) => boolean,
-): Promise<void> {
+export async function keepRecord(file: string, record: AcmeRecord, now: number): Promise<void> {
   const after = (since: number) => (at: number) => at > since && at <= now;
   record.orders = record.orders.filter(({ at }) => after(now - dayMs)(at)).slice(-mostKept);
-  for (const [name, one] of Object.entries(record.names)) {
+  for (const one of Object.values(record.names)) {
     one.failed = one.failed.filter(after(now - hourMs));
     one.issued = one.issued.filter(after(now - weekMs));
-    if (!isKept(name)) delete record.names[name];
   }
   await replaceFile(file, `${JSON.stringify(record)}\n`);
 }

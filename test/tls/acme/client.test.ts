@@ -140,6 +140,45 @@ test.each([
   expect([error.scope, error.message]).toEqual([scope, text]);
 });
 
+test.each(["/dir", "/newNonce"])(
+  "a limit on %s is one of the server for all names, and its Retry-After is kept to",
+  async (at) => {
+    const { failure } = await rig({
+      answer: ({ path }) =>
+        path === at
+          ? {
+              status: 429,
+              headers: { "retry-after": "120", "replay-nonce": "" },
+              body: problem("rateLimited", "slow down"),
+            }
+          : { headers: { "replay-nonce": "" } },
+    });
+    const error = await failure();
+    expect([error.message, error.scope, error.retryAfterMs]).toEqual([
+      "rateLimited: slow down",
+      "directory",
+      120_000,
+    ]);
+  },
+);
+
+test("a refused account is no failure of the name that was ordered", async () => {
+  const { failure } = await rig({
+    answer: ({ path }) =>
+      path === "/newAccount" ? { status: 429, body: problem("rateLimited", "too many accounts") } : null,
+  });
+  expect((await failure()).scope).toBe("directory");
+});
+
+test("an authorization that has failed before is not asked for again", async () => {
+  const { failure, server } = await rig({
+    answer: ({ path }) =>
+      path === "/authz/0" ? { body: { status: "deactivated", identifier: { value: "mail.a.test" } } } : null,
+  });
+  expect((await failure()).message).toBe("mail.a.test: the authorization is deactivated");
+  expect(server.paths(/challenge/)).toEqual([]);
+});
+
 test("Retry-After is kept to, at most a week, whatever the server says", async () => {
   const asking = (value: string) =>
     rig({

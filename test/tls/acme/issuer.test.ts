@@ -365,6 +365,19 @@ test("a server that is slow to say when certificates are to be renewed does not 
   expect(orderedAt).toBeLessThan(10 * minute);
 });
 
+test("a name for which nothing is ordered any more is no failing one", async () => {
+  const wanted = [host, tracking("t.b.test", 1)];
+  const { run, issuer } = await rig(wanted, {
+    answer: ({ path, payload }) =>
+      path === "/newOrder" && JSON.stringify(payload).includes("t.b.test") ? refused : null,
+  });
+  await run();
+  expect(issuer.failing()).toMatchObject([{ name: "t.b.test", isHost: false }]);
+  wanted.pop();
+  await run();
+  expect(issuer.failing()).toEqual([]);
+});
+
 test("a name that more than a thousand others push out keeps its certificate, and is not ordered again when it is back", async () => {
   const wanted = [host, tracking("t.b.test", 1)];
   const { run, folder, orders, clock } = await rig(wanted);
