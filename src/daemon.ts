@@ -3,6 +3,7 @@
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
 import { createAccess } from "./access/access.ts";
 import { createBackups } from "./backup/backup.ts";
+import { createStoreChecks } from "./backup/check.ts";
 import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
@@ -56,6 +57,7 @@ import { createReactions } from "./sandbox/reactions.ts";
 import { createAbuseGuard } from "./sending-pause/abuse-guard.ts";
 import { createSendingPause } from "./sending-pause/sending-pause.ts";
 import type { Service } from "./service.ts";
+import { createServiceManager } from "./service-manager.ts";
 import {
   defaultAccountOf,
   domainConfig,
@@ -102,11 +104,16 @@ export async function serve({
   config,
   log,
   clock = systemClock,
+  env = {},
 }: {
   config: Config;
   log: Log;
   clock?: Clock;
+  /** Of the process: what its service manager wants to hear. */
+  env?: Readonly<Record<string, string | undefined>>;
 }): Promise<RunningDaemon> {
+  const { pid } = process;
+  const manager = createServiceManager({ env, pid, clock, log: log.component("service-manager") });
   const mint = createIdMint();
   const startedAt = clock.now();
   const store = await openStore({
@@ -130,10 +137,25 @@ export async function serve({
       }
     }
     const { promise: finished, resolve } = Promise.withResolvers<void>();
-    const stop = once(() => stopAll(started, store, clock, log).finally(resolve));
-    return { ...daemon, stop, finished };
+    const stop = once(async () => {
+      manager.stopping();
+      await stopAll(started, store, clock, log).finally(() => {
+        manager.end();
+        resolve();
+      });
+    });
+    const listening = daemon.addresses().map(({ name, address }) => `${name} ${address}`);
+    const ready = (): void => manager.ready(`Serving ${listening.join(", ")}`);
+    const reload = async (): Promise<void> => {
+      manager.reloading();
+      await daemon.reload().finally(ready);
+    };
+    manager.watch(store.writerAnswers);
+    ready();
+    return { ...daemon, reload, stop, finished };
   } catch (error) {
     await stopAll(started, store, clock, log);
+    manager.end();
     throw error;
   }
 }
@@ -382,6 +404,13 @@ async function build({
     clock,
     log: log.component("backup"),
   });
+  const storeChecks = createStoreChecks({
+    store,
+    dataDir: config.dataDir,
+    isBackingUp: () => backups.running() !== null,
+    clock,
+    log: log.component("store-check"),
+  });
   const nxdomainRecheck = createNxdomainRecheck({
     store,
     resolver: resolver.uncached,
@@ -500,6 +529,8 @@ async function build({
     tracking: { tokens: trackingTokens, visits, unsubscribes },
     maintenance,
     backups,
+    storeChecks,
+    retention,
     guard,
     clock,
     log: log.component("http"),
@@ -540,7 +571,18 @@ async function build({
   return {
     layers: [
       [boot, outside, pools, dnsbl, queuePauses, access.security, visits],
-      [webhooks, sendingPause, runner, retention, backups, jobs, ...(relay ? [relay] : []), inbound, http],
+      [
+        webhooks,
+        sendingPause,
+        runner,
+        retention,
+        backups,
+        storeChecks,
+        jobs,
+        ...(relay ? [relay] : []),
+        inbound,
+        http,
+      ],
     ],
     daemon: {
       addresses,

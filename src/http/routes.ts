@@ -4,6 +4,8 @@ import type { Route } from "./route.ts";
 import { attemptRoutes } from "./resources/attempts.ts";
 import { auditRoutes } from "./resources/audit.ts";
 import { backupRoutes } from "./resources/backups.ts";
+import { databaseRoutes } from "./resources/database.ts";
+import { retentionRoutes } from "./resources/retention.ts";
 import { blacklistRoutes } from "./resources/blacklists.ts";
 import { accountRoutes } from "./resources/accounts.ts";
 import { descriptionRoutes } from "./resources/description.ts";
@@ -63,6 +65,8 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
     ...backupRoutes(deps), // GET POST /v1/backups
+    ...databaseRoutes(deps), // GET POST /v1/database/check
+    ...retentionRoutes(deps), // GET POST /v1/retention
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
     ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume

@@ -94,6 +94,14 @@ test("a part of an option that is set as a whole is not taken for one", async ()
   expect([ran.code, ran.err]).toEqual([2, expect.stringContaining("limits.rates is, and is set as a whole")]);
 });
 
+test("systemd-unit prints the unit of the package, with the path of this program", async () => {
+  const ran = await svc(["config", "systemd-unit"]);
+  const unit = readFileSync(join(import.meta.dirname, "../../systemd/svc-mail.service"), "utf8").trimEnd();
+  const program = join(import.meta.dirname, "../../bin/svc");
+  expect(ran.out).toBe(`${unit.replace("=/usr/bin/svc ", `=${program} `)}\n`);
+  expect(ran.out).toContain(`\nExecStart=${program} serve\n`);
+});
+
 test("several options are set at once where one alone would be a fault: all of them or none", async () => {
   const { file, config } = fileWith(before);
   const password = join(scratch(), "password");

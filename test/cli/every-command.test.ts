@@ -34,6 +34,8 @@ const local: Record<string, number> = {
   init: 2, // the samples name no host
   serve: 78,
   restore: 2, // nobody confirms it
+  migrate: 3, // there is no database
+  "config systemd-unit": 0,
   "config check": 78,
   "config set": 2,
   "config unset": 2,
@@ -44,7 +46,7 @@ const local: Record<string, number> = {
 /** Those whose code is not 0 where the daemon answers with the samples: a check that fails, a stream that ends. */
 const judged: Record<string, number> = { "webhooks test": 1, "events tail": 6, "domains verify": 7 };
 /** They ask until something changes, and the samples never do. */
-const endless = ["webhooks listen", "backup"];
+const endless = ["webhooks listen", "backup", "db check", "prune"];
 /** They print a file as it is, under --json too. */
 const files = ["messages raw", "inbox raw", "suppressions export"];
 /** They show what the API's description leaves open. */

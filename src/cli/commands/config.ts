@@ -1,9 +1,10 @@
-// `svc config`: checks svc.yaml, and changes options of it. What would be a fault is not written.
+// `svc config`: checks svc.yaml, and changes options of it. What would be a fault is not written. Prints the unit of systemd.
 import {
   chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
+  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -16,6 +17,7 @@ import { placesOf } from "../../config/places.ts";
 import type { Cli } from "../cli.ts";
 import { CliFault, usage } from "../fault.ts";
 import { nearest } from "../nearest.ts";
+import { programFile, unitFile } from "../package-files.ts";
 
 interface ConfigFlags {
   config?: string;
@@ -42,6 +44,22 @@ export function register(config: Command, cli: Cli): void {
     .description("remove an option from svc.yaml, so that its default holds")
     .option(...file)
     .action((path: string, flags: ConfigFlags) => change(cli, [[path, null]], flags));
+  config
+    .command("systemd-unit")
+    .description("print the unit of systemd that runs this program")
+    .action(() => {
+      cli.out.text(unitOf(readFileSync(unitFile, "utf8"), "/usr/bin/svc"));
+      cli.out.next(
+        "As root, put it into /etc/systemd/system/svc-mail.service, then: systemctl daemon-reload",
+      );
+    });
+}
+
+/** `usual`: what the unit runs; where that is not this program, this one is named. */
+function unitOf(unit: string, usual: string): string {
+  const own = realpathSync(programFile);
+  const isUsual = existsSync(usual) && realpathSync(usual) === own;
+  return (isUsual ? unit : unit.replace(`=${usual} `, `=${own} `)).trimEnd();
 }
 
 const named = ({ io }: Cli, { config }: ConfigFlags): string | undefined => {

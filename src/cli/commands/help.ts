@@ -2,9 +2,10 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
-import { exampleLanguages, examplesFolder, examplesOf } from "../examples.ts";
+import { exampleLanguages, examplesOf } from "../examples.ts";
 import { exitCodes, usage, type CliFault } from "../fault.ts";
 import { nearest } from "../nearest.ts";
+import { examplesFolder } from "../package-files.ts";
 
 export function registerHelp(program: Command, cli: Cli): void {
   program

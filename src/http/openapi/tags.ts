@@ -23,6 +23,8 @@ const tags: Record<string, string> = {
   recipients: "Erasure of recipients.",
   inbox: "The local inbox: mail that a test key or `serve --dev` caught instead of sending it.",
   backups: "Backups of the server.",
+  database: "Check of the database and the files of content.",
+  retention: "Deletion of expired data.",
   doctor: "Checks of the server, and of what is around it.",
   maintenance: "The maintenance window, during which clients are refused.",
   status: "The status of the server.",
