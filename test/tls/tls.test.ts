@@ -136,6 +136,16 @@ test("an installed certificate is served at once in place of the self-signed one
   expect(again.tls.certificates?.current().cert).not.toContain("PRIVATE KEY");
 });
 
+test("two installations at once are made one after the other", async () => {
+  const dataDir = newFolder();
+  const { tls } = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  await Promise.all([one, two, one, two].map((given) => tls.install(given?.chain ?? "", given?.key ?? "")));
+  expect(tls.certificates?.current()).toEqual({ cert: two?.chain, key: two?.key });
+  await expect(tls.install("broken", "")).rejects.toThrow();
+  await tls.install(one?.chain ?? "", one?.key ?? "");
+  expect(tls.certificates?.current().cert).toBe(one?.chain);
+});
+
 test("a certificate whose text has another key too is installed without it", async () => {
   const dataDir = newFolder();
   const { tls } = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
