@@ -5,6 +5,9 @@ import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { dirname } from "node:path";
 import { certificatePair, pemBlocks, type CertificatePair } from "./files.ts";
 
+/** Of a chain as an ACME server may answer it, and its key. */
+const longestBytes = 72 * 1024;
+
 /** null: there is none. Throws an Error that says what is wrong with it. */
 export async function readStored(file: string): Promise<CertificatePair | null> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
@@ -18,6 +21,14 @@ export async function readStored(file: string): Promise<CertificatePair | null> 
 
 export async function storePair(file: string, { cert, key }: { cert: string; key: string }): Promise<void> {
   await replaceFile(file, `${cert.trim()}\n${key.trim()}\n`);
+}
+
+/** Rejects where `storePair` would for want of room or rights. */
+export async function proveRoom(file: string): Promise<void> {
+  const fresh = `${file}.new`;
+  await rm(fresh, { force: true });
+  await writeFile(fresh, Buffer.alloc(longestBytes), { mode: 0o600, flag: "wx", flush: true });
+  await rm(fresh);
 }
 
 /** Never half a file under its name, on disk when it has it; readable by us alone from its first byte. */

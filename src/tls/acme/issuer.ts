@@ -160,6 +160,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     try {
       // On disk before the order, as a failure: a crash that comes again and again must not order again and again.
       await save();
+      await certificates.prove(name);
       const pair = await issue(wanted);
       await certificates.put(name, pair);
       const nextAt = againAt(pair, clock.now());

@@ -5,7 +5,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../log.ts";
 import type { CertificatePair } from "../files.ts";
-import { readStored, storePair } from "../stored-pair.ts";
+import { proveRoom, readStored, storePair } from "../stored-pair.ts";
 import { accountKeyName } from "./account-key.ts";
 
 export interface StoredCertificates {
@@ -13,6 +13,8 @@ export interface StoredCertificates {
   of(name: string): Promise<CertificatePair | null>;
   /** Until when the one that was read is valid; null: there is none. */
   until(name: string): number | null;
+  /** Rejects where `put` would fail: what cannot be kept spends the limits of the ACME server all the same. */
+  prove(name: string): Promise<void>;
   put(name: string, pair: CertificatePair): Promise<void>;
   /** Of all other names, removes the oldest. */
   keep(names: ReadonlySet<string>): Promise<void>;
@@ -45,6 +47,7 @@ export function createStoredCertificates(folder: string, log: Log): StoredCertif
       return pairs.get(name) ?? null;
     },
     until: (name) => pairs.get(name)?.validUntil ?? null,
+    prove: (name) => proveRoom(storedFile(folder, name)),
     async put(name, pair) {
       await storePair(storedFile(folder, name), pair);
       pairs.set(name, pair);

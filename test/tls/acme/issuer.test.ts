@@ -1,6 +1,16 @@
 // Which certificates are ordered and when, with a real client, real files and a server that is a function.
 import { generateKeyPairSync } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -298,6 +308,29 @@ test("a private key and other text in the chain of the server are left out: what
   const again = await rig([host], { folder, clock });
   expect((await again.issuer.list())[0]?.pair?.covers("mail.a.test")).toBe(true);
 });
+
+test.each(["acme.json", "acme-mail.a.test.pem"])(
+  "while %s cannot be written the old certificate stays and none is ordered; once it can, all goes on",
+  async (name) => {
+    const { run, orders, folder, clock, issuer, issued, failures } = await rig([host]);
+    await run();
+    const before = readFileSync(join(folder, "acme-mail.a.test.pem"), "utf8");
+    await clock.advance(60 * day);
+    mkdirSync(join(folder, `${name}.new`));
+    for (let n = 0; n < 24 * 12; n++) {
+      await run();
+      await clock.advance(5 * minute);
+    }
+    expect(orders()).toHaveLength(1);
+    expect(failures.at(-1)).toMatchObject({ name: host.name, until: expect.any(Number) });
+    expect(readFileSync(join(folder, "acme-mail.a.test.pem"), "utf8")).toBe(before);
+    rmdirSync(join(folder, `${name}.new`));
+    await clock.advance(6 * hour);
+    await run();
+    expect(issued).toHaveLength(2);
+    expect((await issuer.list())[0]?.error).toBeNull();
+  },
+);
 
 test("another set of names is ordered at once, and a stored certificate that is broken too", async () => {
   const wanted = { ...host };
