@@ -2,6 +2,7 @@
 // that imports all modules, and has no rule and no text of theirs. Where two modules need each other, one offers a hook
 // (onStatus, onReleased …) that is connected here once both exist. Over 300 lines: the wiring is one list.
 import { createAccess } from "./access/access.ts";
+import { createActivity } from "./activity/activity.ts";
 import { createBackups } from "./backup/backup.ts";
 import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
@@ -20,15 +21,17 @@ import { createHttps } from "./https.ts";
 import { createHttp } from "./http/server.ts";
 import { createIdMint, type IdMint } from "./ids.ts";
 import { createJobs } from "./jobs.ts";
-import type { Log } from "./log.ts";
+import { noLines, type Log, type LogLines } from "./log.ts";
 import { createMessageTokens } from "./mail/message-token.ts";
 import { operationsAccount } from "./model/account.ts";
 import { theNode } from "./model/node.ts";
+import type { Reloaded } from "./model/reload.ts";
 import { createMetrics } from "./metrics/metrics.ts";
 import { createFetch } from "./mta-sts/fetch.ts";
 import { createMtaSts } from "./mta-sts/policies.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
 import { notifyBackupFailed } from "./notifications/backup-notice.ts";
+import { notifyCertificate } from "./notifications/certificate-notice.ts";
 import { notifyDeadLetter } from "./notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "./notifications/domain-notice.ts";
 import { notifyListings } from "./notifications/listing-notice.ts";
@@ -87,7 +90,7 @@ export interface RunningDaemon {
   /** For `serve --dev`: a fresh key and SMTP login of a verified domain example.test. */
   devCredentials(): Promise<DevCredentials>;
   /** Reads the certificates and the shaping file again; an unusable one is logged and what was read before stays. */
-  reload(): Promise<void>;
+  reload(): Promise<Reloaded>;
   /** Finishes what is in flight, at most `drainMs`. */
   stop(): Promise<void>;
   /** Resolves when everything has stopped. */
@@ -102,10 +105,14 @@ export async function serve({
   config,
   log,
   clock = systemClock,
+  changes = () => ({ changed: [] }),
+  logLines = noLines,
 }: {
   config: Config;
   log: Log;
+  logLines?: LogLines;
   clock?: Clock;
+  changes?: Changes;
 }): Promise<RunningDaemon> {
   const mint = createIdMint();
   const startedAt = clock.now();
@@ -120,7 +127,7 @@ export async function serve({
   });
   const started: Service[][] = [];
   try {
-    const { layers, daemon } = await build({ config, log, clock, mint, store, startedAt });
+    const { layers, daemon } = await build({ config, log, clock, mint, store, startedAt, changes, logLines });
     for (const layer of layers) {
       const running: Service[] = [];
       started.unshift(running);
@@ -138,6 +145,9 @@ export async function serve({
   }
 }
 
+/** Options that have another value now than `config` has; or the faults of the configuration as it is now. */
+type Changes = () => { changed: string[] } | { faults: string[] };
+
 interface Base {
   config: Config;
   log: Log;
@@ -145,6 +155,8 @@ interface Base {
   mint: IdMint;
   store: Store;
   startedAt: number;
+  changes: Changes;
+  logLines: LogLines;
 }
 
 /**
@@ -159,6 +171,8 @@ async function build({
   mint,
   store,
   startedAt,
+  changes,
+  logLines,
 }: Base): Promise<{ layers: Service[][]; daemon: Omit<RunningDaemon, "stop" | "finished"> }> {
   const boot = createBoot({
     store,
@@ -169,7 +183,16 @@ async function build({
   });
   const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
-  const tls = await openTls({ config, isTrackingName: store.isTrackingName, clock, log });
+  const secureContext = createTrust();
+  const tls = await openTls({
+    config,
+    isTrackingName: store.isTrackingName,
+    trackingNames: store.trackingNames,
+    // The operator names the ACME server: it may be one of a private network.
+    https: createHttps({ resolver, allowNetworks: ["0.0.0.0/0", "::/0"], secureContext, clock }),
+    clock,
+    log: log.component("tls"),
+  });
   const { certificates } = tls;
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
@@ -210,7 +233,6 @@ async function build({
   if ("faults" in shapingFile) throw new Error(shapingFile.faults.join("\n"));
   const shaping = createShaping(shapingFile.content, await store.shapingRules());
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
-  const secureContext = createTrust();
   const { allowNetworks } = config.outbound;
   const https = createHttps({ resolver, allowNetworks, secureContext, clock });
   const operations = await store.accountByName(operationsAccount);
@@ -288,8 +310,11 @@ async function build({
     store,
     destinationOf: destinations.destinationOf,
     suppressedSince: destinations.suppressedSince(store),
-    settlementOf: (job, outcome, now, group, warmup) =>
-      settlementOf(settleDeps, job, outcome, now, group, warmup),
+    settlementOf(job, outcome, now, group, warmup) {
+      const settlement = settlementOf(settleDeps, job, outcome, now, group, warmup);
+      activity.settled(job.message.test, settlement);
+      return settlement;
+    },
     onDelivered: createReactions({ ...reactions, visits, unsubscribes }),
     isPaused: sendingPause.isPaused,
     isQueuePaused: queuePauses.isPaused,
@@ -302,6 +327,14 @@ async function build({
     leaseValid: boot.leaseValid,
     clock,
     log: log.component("queue"),
+  });
+  const activity = createActivity({
+    store,
+    clock,
+    startedAt,
+    egress: queue.egressNow,
+    queue: queue.counts,
+    connections: delivery.openConnections,
   });
   const shapingRules = createShapingRules({
     store,
@@ -346,6 +379,7 @@ async function build({
   const domainsLog = log.component("domains");
   domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
   pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
+  tls.onTrouble((trouble) => void notifyCertificate(notices, trouble));
   dnsbl.onChanges((changes) => void notifyListings(notices, changes, config.dnsbl.onListing === "drain"));
   const guard = createAbuseGuard({
     store,
@@ -364,6 +398,7 @@ async function build({
     clock,
     log,
     onDeadLetter: (letter) => void notifyDeadLetter(notices, letter),
+    onAttempt: (endpoint, kind) => activity.posted(endpoint, kind === "retry" ? "failed" : kind),
   });
   const unsubscribe = store.onCommit(({ deliveries }) => {
     if (deliveries) webhooks.kick();
@@ -396,6 +431,7 @@ async function build({
       pools,
       dnsbl,
       certificate: () => certificates?.current().cert ?? null,
+      certificates: tls.list,
       lastBackupAt: backups.newestAt,
       clock,
     }),
@@ -468,15 +504,34 @@ async function build({
       poolProblems: pools.problems().length,
       listings: dnsbl.summary().listed.length,
       certificate: certificates?.current().cert ?? null,
+      failingCertificates: {
+        host: tls.troubles().filter(({ isHost }) => isHost).length,
+        tracking: tls.troubles().filter(({ isHost }) => !isHost).length,
+      },
       backupAt: backups.newestAt(),
     }),
   });
+  const reload = async (): Promise<Reloaded> => {
+    const failed: Reloaded["failed"] = [];
+    const note = (part: Reloaded["failed"][number]["part"], faults: string[]): void =>
+      void (faults.length > 0 && failed.push({ part, faults }));
+    note("shaping_file", shapingRules.reloadFile());
+    const certificate = await tls.reload();
+    note("certificates", certificate === null ? [] : [certificate.message]);
+    const now = changes();
+    if ("faults" in now) note("configuration", now.faults);
+    const restartFor = "changed" in now ? now.changed : [];
+    if (failed.length > 0 || restartFor.length > 0)
+      log.warn({ failed, restart_needed_for: restartFor }, "reloaded, but not all of it is in use");
+    return { failed, restartFor };
+  };
   const listeners: Pick<RunningDaemon, "addresses">[] = [];
   const addresses: RunningDaemon["addresses"] = () => listeners.flatMap((one) => one.addresses());
   const http = createHttp({
     config,
     certificates,
     trackingCertificates: tls.tracking,
+    tls,
     store,
     access,
     submission,
@@ -503,6 +558,7 @@ async function build({
     guard,
     clock,
     log: log.component("http"),
+    logLines,
     mint,
     status: createStatus({
       store,
@@ -512,14 +568,17 @@ async function build({
       version: __VERSION__,
       startedAt,
       poolProblems: pools.problems,
+      certificateTroubles: tls.troubles,
       dnsbl,
       listeners: addresses,
       jobs: jobs.states,
     }),
     doctor,
     metrics: metrics.text,
+    activity,
+    reload,
   });
-  listeners.push(http, ...(relay ? [relay] : []), inbound);
+  listeners.push(http, ...(relay ? [relay] : []), inbound, tls);
 
   const outside: Service = {
     name: "outside",
@@ -527,6 +586,7 @@ async function build({
     async stop() {
       unsubscribe();
       metrics.stop();
+      activity.stop();
       mtaSts.stop();
       const reported = tlsReports.stop();
       await delivery.stop();
@@ -539,15 +599,12 @@ async function build({
   };
   return {
     layers: [
-      [boot, outside, pools, dnsbl, queuePauses, access.security, visits],
+      [boot, outside, tls, pools, dnsbl, queuePauses, access.security, visits],
       [webhooks, sendingPause, runner, retention, backups, jobs, ...(relay ? [relay] : []), inbound, http],
     ],
     daemon: {
       addresses,
-      reload() {
-        shapingRules.reloadFile();
-        return tls.reload();
-      },
+      reload,
       devCredentials: async () =>
         makeDevCredentials({ store, domains, access, clock }, await defaultAccountOf(store)),
     },
