@@ -4,10 +4,11 @@ import { closeSync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import type { Database } from "better-sqlite3";
 import { openReading, openWriting } from "./open.ts";
+import { pageBytesOf } from "./pages.ts";
 import { checkpointAtBytes, createWalState } from "./wal.ts";
 
-/** Pages of one step, 4 MB: the disk is the writer's again after each. */
-const stepPages = 1024;
+/** Of one step: the disk is the writer's again after each. */
+const stepBytes = 4 * 1024 * 1024;
 /** Written bytes are synced each so many steps: many at once would make the writer's own sync wait for them. */
 const syncSteps = 4;
 
@@ -30,10 +31,11 @@ export function openSnapshot(path: string): Snapshot {
     db.close();
     throw error;
   }
-  const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
+  const pageBytes = pageBytesOf(db);
+  const stepPages = Math.ceil(stepBytes / pageBytes);
   return {
     db,
-    bytes: pragma("page_count") * pragma("page_size"),
+    bytes: Number(db.pragma("page_count", { simple: true })) * pageBytes,
     async copyTo(target, between) {
       const file = openSync(target, "r+");
       let steps = 0;
