@@ -238,14 +238,17 @@ test("a text is added to those that stand, which are the prerequisite and keep t
 test.each([
   [link, { "links.acme.test CNAME": ["www.test"], "*.acme.test CNAME": ["www.test"] }],
   [mx, { "bounce.acme.test MX": ["10 mail.test"], "*.acme.test MX": ["10 mail.test"] }],
-])("what a wildcard gives already is published at the name too, once and again: $purpose", async (own, standing) => {
-  const { primary, updates } = primaryWith(standing);
-  const plan = await planPublication(primary, [own]);
-  if (plan.kind === "failed") throw new Error(plan.why);
-  expect(await publish(primary, plan.changes)).toEqual({ kind: "published" });
-  expect(updates[0]?.prerequisites).toEqual([]);
-  expect(updates[0]?.changes).toMatchObject([{ name: own.name, class: 1 }]);
-});
+])(
+  "what a wildcard gives already is published at the name too, once and again: $purpose",
+  async (own, standing) => {
+    const { primary, updates } = primaryWith(standing);
+    const plan = await planPublication(primary, [own]);
+    if (plan.kind === "failed") throw new Error(plan.why);
+    expect(await publish(primary, plan.changes)).toEqual({ kind: "published" });
+    expect(updates[0]?.prerequisites).toEqual([]);
+    expect(updates[0]?.changes).toMatchObject([{ name: own.name, class: 1 }]);
+  },
+);
 
 test("an update that the server accepted and does not show is a failure", async () => {
   const { primary } = primaryWith({});

@@ -51,7 +51,12 @@ test("a database of smaller pages is written, copied and restored as any other",
   for (let n = 0; n < 20; n++)
     await accept(store, newMessage({ accountKey: account, at: clock.now(), text: "x".repeat(50_000) }));
   const { signal } = new AbortController();
-  const copy = await store.copyInto({ directory: target, content: "all", onProgress: () => undefined, signal });
+  const copy = await store.copyInto({
+    directory: target,
+    content: "all",
+    onProgress: () => undefined,
+    signal,
+  });
   await store.close();
   const sizeOf = (folderOf: string): unknown => {
     const closed = new Sqlite(join(folderOf, "svc.db"), { readonly: true });
