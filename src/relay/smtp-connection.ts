@@ -172,8 +172,7 @@ export class RelayConnection extends SMTPConnection {
   }
 
   override _createParser(): DataParser {
-    const { maxCommandLength } = this._server.options;
-    const parser = new DataParser({ maxCommandLength });
+    const parser = new DataParser({ maxCommandLength: this._server.options.maxCommandLength });
     parser.holdReplies = () => {
       const socket = this._socket;
       socket.cork();
