@@ -4,6 +4,7 @@
 import { createAccess } from "./access/access.ts";
 import { createActivity } from "./activity/activity.ts";
 import { createBackups } from "./backup/backup.ts";
+import { createStoreChecks } from "./backup/check.ts";
 import { createBoot } from "./boot.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { readShapingFile, type Config } from "./config.ts";
@@ -59,6 +60,7 @@ import { createReactions } from "./sandbox/reactions.ts";
 import { createAbuseGuard } from "./sending-pause/abuse-guard.ts";
 import { createSendingPause } from "./sending-pause/sending-pause.ts";
 import type { Service } from "./service.ts";
+import { createServiceManager } from "./service-manager.ts";
 import {
   defaultAccountOf,
   domainConfig,
@@ -107,13 +109,18 @@ export async function serve({
   clock = systemClock,
   changes = () => ({ changed: [] }),
   logLines = noLines,
+  env = {},
 }: {
   config: Config;
   log: Log;
   logLines?: LogLines;
   clock?: Clock;
   changes?: Changes;
+  /** Of the process: what its service manager wants to hear. */
+  env?: Readonly<Record<string, string | undefined>>;
 }): Promise<RunningDaemon> {
+  const { pid } = process;
+  const manager = createServiceManager({ env, pid, clock, log: log.component("service-manager") });
   const mint = createIdMint();
   const startedAt = clock.now();
   const store = await openStore({
@@ -137,10 +144,25 @@ export async function serve({
       }
     }
     const { promise: finished, resolve } = Promise.withResolvers<void>();
-    const stop = once(() => stopAll(started, store, clock, log).finally(resolve));
-    return { ...daemon, stop, finished };
+    const stop = once(async () => {
+      manager.stopping();
+      await stopAll(started, store, clock, log).finally(() => {
+        manager.end();
+        resolve();
+      });
+    });
+    const listening = daemon.addresses().map(({ name, address }) => `${name} ${address}`);
+    const ready = (): void => manager.ready(`Serving ${listening.join(", ")}`);
+    const reload = (): Promise<Reloaded> => {
+      manager.reloading();
+      return daemon.reload().finally(ready);
+    };
+    manager.watch(store.writerAnswers);
+    ready();
+    return { ...daemon, reload, stop, finished };
   } catch (error) {
     await stopAll(started, store, clock, log);
+    manager.end();
     throw error;
   }
 }
@@ -417,6 +439,13 @@ async function build({
     clock,
     log: log.component("backup"),
   });
+  const storeChecks = createStoreChecks({
+    store,
+    dataDir: config.dataDir,
+    isBackingUp: () => backups.running() !== null,
+    clock,
+    log: log.component("store-check"),
+  });
   const nxdomainRecheck = createNxdomainRecheck({
     store,
     resolver: resolver.uncached,
@@ -555,6 +584,8 @@ async function build({
     tracking: { tokens: trackingTokens, visits, unsubscribes },
     maintenance,
     backups,
+    storeChecks,
+    retention,
     guard,
     clock,
     log: log.component("http"),
@@ -600,7 +631,18 @@ async function build({
   return {
     layers: [
       [boot, outside, tls, pools, dnsbl, queuePauses, access.security, visits],
-      [webhooks, sendingPause, runner, retention, backups, jobs, ...(relay ? [relay] : []), inbound, http],
+      [
+        webhooks,
+        sendingPause,
+        runner,
+        retention,
+        backups,
+        storeChecks,
+        jobs,
+        ...(relay ? [relay] : []),
+        inbound,
+        http,
+      ],
     ],
     daemon: {
       addresses,

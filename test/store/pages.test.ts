@@ -1,9 +1,8 @@
 // Databases of other page sizes: one that was made with smaller pages goes on with them.
-import { closeSync, mkdirSync, openSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
-import { openSnapshot } from "../../src/store/sqlite/engine/snapshot.ts";
 import { restoreStore } from "../../src/store/sqlite/restore.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, newDirectory, newMessage, openSqlite } from "./fixtures.ts";
@@ -21,21 +20,6 @@ function makeDatabase(path: string, pageBytes: number): Sqlite.Database {
   db.pragma("journal_mode = WAL");
   return db;
 }
-
-test.each([4096, 8192])("a copy of pages of %i bytes goes in steps of 4 MB", async (pageBytes) => {
-  const dir = folder();
-  const [path, target] = [join(dir, "svc.db"), join(dir, "copy.db")];
-  const db = makeDatabase(path, pageBytes);
-  db.exec("CREATE TABLE t (bytes BLOB); INSERT INTO t VALUES (zeroblob(19 * 1024 * 1024))");
-  db.close();
-  closeSync(openSync(target, "wx"));
-  const snapshot = openSnapshot(path);
-  const shares: number[] = [];
-  await snapshot.copyTo(target, (share) => shares.push(Math.round(share * 10)));
-  snapshot.close();
-  expect(shares).toEqual([0, 2, 4, 6, 8]);
-  expect(statSync(target).size).toBe(snapshot.bytes);
-});
 
 test("a database of smaller pages is written, copied and restored as any other", async () => {
   const dir = folder();
