@@ -1,0 +1,59 @@
+// Who is told of what happens: the operator and receivers by mail, the accounts by webhooks.
+import { notifyDeadLetter } from "../notifications/dead-letter-notice.ts";
+import { notifyDomainStatus } from "../notifications/domain-notice.ts";
+import { notifyListings } from "../notifications/listing-notice.ts";
+import { createNotices } from "../notifications/notices.ts";
+import { notifyPoolProblem } from "../notifications/pool-notice.ts";
+import { createTlsReports } from "../tls-reports/reports.ts";
+import { createWebhooks } from "../webhooks/webhooks.ts";
+import type { Base } from "./base.ts";
+import type { Foundation } from "./foundation.ts";
+import type { Sending } from "./sending.ts";
+
+export type Reporting = ReturnType<typeof createReporting>;
+
+export function createReporting(
+  { config, log, clock, mint, store }: Base,
+  { owner, resolver, recorder, signHeader, pools, dnsbl, domains }: Foundation,
+  { https, tokens, runner }: Sending,
+) {
+  const notices = createNotices({
+    store,
+    runner,
+    config,
+    domains,
+    signHeader,
+    tokens,
+    clock,
+    mint,
+    log: log.component("notices"),
+  });
+  const tlsReports = createTlsReports({
+    store,
+    resolver,
+    https,
+    notices,
+    hostname: config.hostname,
+    contact: config.operations.email,
+    clock,
+    log: log.component("tls-reports"),
+  });
+  const domainsLog = log.component("domains");
+  domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
+  pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
+  dnsbl.onChanges((changes) => void notifyListings(notices, changes, config.dnsbl.onListing === "drain"));
+  const webhooks = createWebhooks({
+    store,
+    owner,
+    recorder,
+    config: config.webhooks,
+    resolver,
+    clock,
+    log,
+    onDeadLetter: (letter) => void notifyDeadLetter(notices, letter),
+  });
+  const unsubscribe = store.onCommit(({ deliveries }) => {
+    if (deliveries) webhooks.kick();
+  });
+  return { notices, tlsReports, webhooks, unsubscribe };
+}
