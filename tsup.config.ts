@@ -34,8 +34,14 @@ export default defineConfig({
   esbuildOptions(options) {
     options.minifyWhitespace = true;
     options.minifySyntax = true;
+    // ink's tool for its own development, behind an environment variable.
+    options.alias = { "react-devtools-core": "./src/cli/views/no-devtools.ts" };
   },
   noExternal,
   onSuccess: async () => copyFileSync("node_modules/redoc/bundles/redoc.standalone.js", "dist/redoc.js"),
-  define: { __VERSION__: JSON.stringify(version), "process.env.NODE_ENV": '"production"' },
+  define: {
+    __VERSION__: JSON.stringify(version),
+    "process.env.NODE_ENV": '"production"',
+    "process.env.DEV": '"false"',
+  },
 });

@@ -10,6 +10,7 @@ import { accountLimits } from "../src/access/account-limits.ts";
 import { rateTable } from "../src/access/buckets.ts";
 import type { Cli } from "../src/cli/cli.ts";
 import { exitCodes } from "../src/cli/fault.ts";
+import { environment, filters } from "../src/cli/topics.ts";
 import { nouns } from "../src/cli/program.ts";
 import { options, optionNotes, optionPaths, type OptionPath } from "../src/config/options.ts";
 import { placesOf } from "../src/config/places.ts";
@@ -218,6 +219,7 @@ const sampleFacts: Facts = {
   pausedAccounts: 0,
   poolProblems: 0,
   listings: 0,
+  failingCertificates: { host: 0, tracking: 0 },
   backupAt: 0,
   certificate: null,
 };
@@ -461,6 +463,20 @@ function exitCodeTable(): string {
   return table(["exit code", ""], Object.entries(exitCodes));
 }
 
+function environmentTable(): string {
+  return table(
+    ["variable", ""],
+    environment.map(([name, meaning]) => [code(name), meaning]),
+  );
+}
+
+async function filterTable(): Promise<string> {
+  return table(
+    ["filter", "", "of"],
+    (await filters(nouns)).map(([flag = "", meaning = "", of = ""]) => [code(flag), meaning, of]),
+  );
+}
+
 /** Every table, by the name in its marks. */
 const tables: Record<string, () => string | Promise<string>> = {
   options: optionTable,
@@ -484,6 +500,8 @@ const tables: Record<string, () => string | Promise<string>> = {
   commands: commandTable,
   "command reference": commandReference,
   "exit codes": exitCodeTable,
+  environment: environmentTable,
+  filters: filterTable,
 };
 
 export const tableNames: readonly string[] = Object.keys(tables);

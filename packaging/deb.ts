@@ -67,7 +67,15 @@ async function build(architecture: string): Promise<void> {
 function program(tree: string, npmName: string): void {
   const home = join(tree, "usr/lib/svc-mail");
   if (!existsSync(join(root, "dist/svc.js"))) throw new Error("there is no dist/: run npm run build first");
-  for (const name of ["package.json", "bin/svc", "dist", "examples"])
+  for (const name of [
+    "package.json",
+    "bin/svc",
+    "dist",
+    "examples",
+    "systemd",
+    "docs/domains.md",
+    "docs/moving-in.md",
+  ])
     copy(join(root, name), join(home, name));
   withoutInterpreter(join(home, "dist"));
   const database = join(root, "node_modules/better-sqlite3");

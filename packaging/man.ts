@@ -3,6 +3,7 @@
 import type { Command } from "commander";
 import { aboutOf, argumentText, defaultOf, programOf, verbsOf } from "../docs/generate.ts";
 import { exitCodes } from "../src/cli/fault.ts";
+import { environment, topics } from "../src/cli/topics.ts";
 import { environmentName, optionPaths } from "../src/config/options.ts";
 
 /** Text as it stands, whatever of it troff would obey; hyphens that can be copied. */
@@ -43,6 +44,10 @@ export async function commandsPage(version: string, help: string): Promise<strin
     ".fi",
     ".SH COMMANDS",
     ...nouns.flatMap(nounText),
+    ".SH TOPICS",
+    ...Object.entries(topics).map(([name, about]) => item(bold(`svc help ${name}`), about)),
+    ".SH ENVIRONMENT",
+    ...environment.map(([name, meaning]) => item(bold(name), meaning)),
     ".SH EXIT STATUS",
     ...Object.entries(exitCodes).map(([code, meaning]) => item(bold(code), meaning)),
     ".SH FILES",

@@ -70,9 +70,22 @@ export interface ConfigRequest {
   machineName?: string;
 }
 
-/** `sourceOf`: the file that gives an option, `environment`, `command line`; null: its default holds. */
-export type ConfigResult =
-  { config: Config; files: string[]; sourceOf(path: OptionPath): string | null } | { faults: ConfigFault[] };
+/** An option as it was written. `source`: the file that gives it, `environment`, `command line`; null: its default holds. */
+export interface OptionOrigin {
+  written: unknown;
+  source: string | null;
+  /** Of a file. */
+  line: number | null;
+}
+
+export interface ValidConfig {
+  config: Config;
+  files: string[];
+  /** Every option, read. */
+  values: OptionValues;
+  originOf(path: OptionPath): OptionOrigin;
+}
+export type ConfigResult = ValidConfig | { faults: ConfigFault[] };
 
 /** The configuration that `serve` runs with. */
 export function loadConfig(request: ConfigRequest): ConfigResult {
@@ -87,6 +100,17 @@ export function loadConfig(request: ConfigRequest): ConfigResult {
 /** What `serve --dev` runs with: loopback ports above 1024, no file read. Environment variables apply here too. */
 export function devConfig(request: ConfigRequest): ConfigResult {
   return resolve(request, { places: placesOf(request), layers: [], files: [], faults: [], dev: true });
+}
+
+/** The options that have another value now than `then`; or every fault of the configuration as it is now. */
+export function changedOptions(
+  then: ValidConfig,
+  request: ConfigRequest,
+): { changed: OptionPath[] } | { faults: string[] } {
+  const now = loadConfig(request);
+  if ("faults" in now) return { faults: now.faults.map(faultText) };
+  const text = ({ values }: ValidConfig, path: OptionPath): string => JSON.stringify(values[path]);
+  return { changed: optionPaths.filter((path) => text(now, path) !== text(then, path)) };
 }
 
 /** The content of outbound.shaping_file, null where none is named; or every fault of it, in the form of a configuration's. */
@@ -164,7 +188,12 @@ function resolve(request: ConfigRequest, sources: Sources): ConfigResult {
       files: sources.files,
     }),
     files: sources.files,
-    sourceOf: (path) => given(path)?.source ?? null,
+    values: all,
+    originOf(path) {
+      const at = given(path);
+      if (at === undefined) return { written: standardOf(path, around), source: null, line: null };
+      return { written: at.raw, source: at.source, line: at.line([]) };
+    },
   };
 }
 

@@ -4,14 +4,15 @@
 import { systemClock, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { createIdMint } from "./ids.ts";
-import type { Log } from "./log.ts";
+import { noLines, type Log, type LogLines } from "./log.ts";
 import { theNode } from "./model/node.ts";
+import type { Reloaded } from "./model/reload.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
 import type { Service } from "./service.ts";
 import { defaultAccountOf, endWithoutWriter } from "./setup.ts";
 import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
-import type { Base, Listening } from "./daemon/base.ts";
+import type { Base, Changes, Listening } from "./daemon/base.ts";
 import { createFoundation } from "./daemon/foundation.ts";
 import { createInterfaces } from "./daemon/interfaces.ts";
 import { createReporting } from "./daemon/reporting.ts";
@@ -22,7 +23,7 @@ export interface RunningDaemon extends Listening {
   /** For `serve --dev`: a fresh key and SMTP login of a verified domain example.test. */
   devCredentials(): Promise<DevCredentials>;
   /** Reads the certificates and the shaping file again; an unusable one is logged and what was read before stays. */
-  reload(): Promise<void>;
+  reload(): Promise<Reloaded>;
   /** Finishes what is in flight, at most `drainMs`. */
   stop(): Promise<void>;
   /** Resolves when everything has stopped. */
@@ -37,10 +38,14 @@ export async function serve({
   config,
   log,
   clock = systemClock,
+  changes = () => ({ changed: [] }),
+  logLines = noLines,
 }: {
   config: Config;
   log: Log;
+  logLines?: LogLines;
   clock?: Clock;
+  changes?: Changes;
 }): Promise<RunningDaemon> {
   const mint = createIdMint();
   const startedAt = clock.now();
@@ -55,7 +60,7 @@ export async function serve({
   });
   const started: Service[][] = [];
   try {
-    const { layers, daemon } = await build({ config, log, clock, mint, store, startedAt });
+    const { layers, daemon } = await build({ config, log, clock, mint, store, startedAt, changes, logLines });
     for (const layer of layers) {
       const running: Service[] = [];
       started.unshift(running);
@@ -85,7 +90,7 @@ async function build(
   const sending = await createSending(base, foundation);
   const reporting = createReporting(base, foundation, sending);
   const upkeep = createUpkeep(base, foundation, sending, reporting);
-  const { addresses, http, inbound, relay, metrics } = createInterfaces(
+  const { addresses, http, inbound, relay, metrics, reload } = createInterfaces(
     base,
     foundation,
     sending,
@@ -93,7 +98,7 @@ async function build(
     upkeep,
   );
   const { boot, pools, dnsbl, access, domains, tls } = foundation;
-  const { queuePauses, visits, sendingPause, runner, shapingRules } = sending;
+  const { queuePauses, visits, sendingPause, runner } = sending;
   const { retention, backups, jobs } = upkeep;
   const outside: Service = {
     name: "outside",
@@ -101,6 +106,7 @@ async function build(
     async stop() {
       reporting.unsubscribe();
       metrics.stop();
+      sending.activity.stop();
       sending.mtaSts.stop();
       const reported = reporting.tlsReports.stop();
       await sending.delivery.stop();
@@ -113,7 +119,7 @@ async function build(
   };
   return {
     layers: [
-      [boot, outside, pools, dnsbl, queuePauses, access.security, visits],
+      [boot, outside, tls, pools, dnsbl, queuePauses, access.security, visits],
       [
         reporting.webhooks,
         sendingPause,
@@ -128,10 +134,7 @@ async function build(
     ],
     daemon: {
       addresses,
-      reload() {
-        shapingRules.reloadFile();
-        return tls.reload();
-      },
+      reload,
       devCredentials: async () =>
         makeDevCredentials({ ...base, domains, access }, await defaultAccountOf(base.store)),
     },

@@ -15,8 +15,51 @@ export interface Log {
   component(name: string): Log;
 }
 
+/** What was logged last, for `svc logs`. */
+export interface LogLines {
+  /** The lines that are kept, oldest first: JSON without the line end. */
+  last(): readonly string[];
+  /** Calls back with each line from now on. */
+  onLine(listener: (line: string) => void): () => void;
+}
+
+const keptLines = 2000;
+const keptCharacters = 512 * 1024;
+
+function keepLines(): LogLines & { add(line: string): void } {
+  const lines: string[] = [];
+  const listeners = new Set<(line: string) => void>();
+  let size = 0;
+  return {
+    last: () => lines,
+    onLine(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    add(line) {
+      lines.push(line);
+      size += line.length;
+      while (lines.length > keptLines || (size > keptCharacters && lines.length > 1))
+        size -= lines.shift()?.length ?? 0;
+      for (const listener of listeners) listener(line);
+    },
+  };
+}
+
+/** Of a program that keeps none. */
+export const noLines: LogLines = { last: () => [], onLine: () => () => undefined };
+
 /** Logs to file descriptor `fd` (2: stderr), buffered; `flush` writes what waits. */
-export function createLog(options: { level: LogLevel; fd?: number }): Log & { flush(): void } {
+export function createLog(options: {
+  level: LogLevel;
+  fd?: number;
+}): Log & { flush(): void; lines: LogLines } {
+  const lines = keepLines();
+  const written = (json: string): string => {
+    const text = escapedJson(json);
+    lines.add(text.trimEnd());
+    return text;
+  };
   const destination = pino.destination({
     fd: options.fd ?? 2,
     sync: false,
@@ -29,7 +72,7 @@ export function createLog(options: { level: LogLevel; fd?: number }): Log & { fl
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      hooks: { streamWrite: escapedJson },
+      hooks: { streamWrite: written },
     },
     destination,
   );
@@ -40,7 +83,7 @@ export function createLog(options: { level: LogLevel; fd?: number }): Log & { fl
     error: (fields, text) => logger.error(fields, text),
     component: (name) => wrap(logger.child({ component: name })),
   });
-  return Object.assign(wrap(base), { flush: () => destination.flushSync() });
+  return Object.assign(wrap(base), { flush: () => destination.flushSync(), lines });
 }
 
 /** Drops everything; for tests and for commands that have nothing to log. */

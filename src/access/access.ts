@@ -11,7 +11,7 @@ import type { SmtpCredential } from "../model/smtp-credential.ts";
 import type { Store } from "../store/store.ts";
 import { readSmtpUsername, smtpUsername } from "./credentials.ts";
 import { hashSecret, makeKey, makePassword, wellFormedKey } from "./keys.ts";
-import { createLockout, lockoutRule } from "./lockout.ts";
+import { createLockout, lockoutRule, type Lockout } from "./lockout.ts";
 import { createNetworks } from "./networks.ts";
 import { createSecurity, type Notice, type Security } from "./security.ts";
 import { Refusal } from "../errors.ts";
@@ -31,6 +31,7 @@ export interface SmtpLogin {
 export interface Access {
   /** What is noticed goes to the audit log; its minute's sum is written when it is stopped. */
   security: Security;
+  lockouts: Pick<Lockout, "list" | "clear">;
   /** Throws Refusal: source_ip_locked, invalid_api_key, key_disabled, ip_not_allowed, in that order. */
   authenticateKey(
     authorization: string | undefined,
@@ -144,6 +145,7 @@ export function createAccess(deps: AccessDeps): Access {
 
   return {
     security,
+    lockouts: lockout,
 
     async authenticateKey(authorization, ip, requestId = null) {
       refuseLocked(ip);

@@ -13,12 +13,23 @@ interface Record {
   lockedUntil: number;
 }
 
+export interface LockedSource {
+  /** An IPv4 address, or the /64 of an IPv6 address. */
+  source: string;
+  failures: number;
+  leftMs: number;
+}
+
 export interface Lockout {
   /** Seconds (at least 1) until the source may try again; 0 where it is not locked. */
   secondsLeft(ip: string): number;
   /** Counts a failure; true when this one shut the source out. */
   failed(ip: string): boolean;
   succeeded(ip: string): void;
+  /** The sources that are shut out now. */
+  list(): LockedSource[];
+  /** Ends the lock on a source, named by any of its addresses or as `list` names it; false: there is none. */
+  clear(ip: string): boolean;
   /** How many sources are remembered. */
   readonly size: number;
 }
@@ -53,6 +64,17 @@ export function createLockout(clock: Clock, rule = lockoutRule): Lockout {
     },
     succeeded(ip) {
       if (sources.size > 0) sources.delete(sourceOf(ip));
+    },
+    list() {
+      const now = clock.monotonic();
+      return [...sources].flatMap(([source, { failures, lockedUntil }]) =>
+        lockedUntil > now ? [{ source, failures, leftMs: lockedUntil - now }] : [],
+      );
+    },
+    clear(ip) {
+      const source = sourceOf(ip.replace(/\/64$/, ""));
+      const locked = (sources.get(source)?.lockedUntil ?? 0) > clock.monotonic();
+      return locked && sources.delete(source);
     },
     get size() {
       return sources.size;

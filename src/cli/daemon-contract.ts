@@ -3,7 +3,7 @@
 import type { Backup } from "../backup/directory.ts";
 import type { RestoredBackup } from "../backup/restore.ts";
 import type { Config } from "../config.ts";
-import type { Log } from "../log.ts";
+import type { Log, LogLines } from "../log.ts";
 import type { BackupContent } from "../model/backup.ts";
 import type { SenderDomain } from "../model/domain.ts";
 
@@ -12,8 +12,8 @@ export interface RunningDaemon {
   addresses(): { name: string; address: string }[];
   /** A send key and an SMTP login made for this run of --dev. */
   devCredentials(): Promise<{ key: string; smtpUsername: string; smtpPassword: string }>;
-  /** Reads certificates again; unusable ones are logged and the old ones stay. */
-  reload(): Promise<void>;
+  /** Reads certificates and the shaping file again; unusable ones are logged and the old ones stay. */
+  reload(): Promise<unknown>;
   /** Finishes work in flight and releases everything. */
   stop(): Promise<void>;
   /** Resolves once everything has stopped; rejects where a fault stopped it. */
@@ -29,7 +29,14 @@ export interface Initialised {
 }
 
 export interface DaemonModule {
-  serve(options: { config: Config; log: Log }): Promise<RunningDaemon>;
+  /** `changes`: options that have another value now than `config` has, or the faults of the configuration as it is now. */
+  serve(options: {
+    config: Config;
+    log: Log;
+    /** What of the log `svc logs` shows. */
+    logLines?: LogLines;
+    changes?: () => { changed: string[] } | { faults: string[] };
+  }): Promise<RunningDaemon>;
   /** Makes the database, the first admin key and SMTP login, and a sender domain where one is named. */
   initialise(options: {
     config: Config;

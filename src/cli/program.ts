@@ -1,5 +1,5 @@
 // The nouns of the command line, grouped by purpose, and the parser that is built from them. Only the commands of the
-// requested noun are loaded.
+// requested noun are loaded. Over 300 lines: the list of the nouns.
 import { Command, CommanderError } from "commander";
 import type { Cli, Register } from "./cli.ts";
 import { namesOf, registerHelp, unknownCommand } from "./commands/help.ts";
@@ -34,6 +34,32 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       },
       { name: "status", about: "show the state of the service", load: () => import("./commands/status.ts") },
       {
+        name: "top",
+        about: "watch what the service does: rates, providers, addresses, webhooks, queue",
+        load: () => import("./commands/top.ts"),
+      },
+      {
+        name: "healthcheck",
+        about: "exit 0 while the service is alive, or ready for mail",
+        load: () => import("./commands/healthcheck.ts"),
+      },
+      {
+        name: "logs",
+        about: "show the last lines of the log, and follow it",
+        load: () => import("./commands/logs.ts"),
+      },
+      {
+        name: "reload",
+        about: "read certificates and the shaping file again; no connection is dropped",
+        load: () => import("./commands/reload.ts"),
+      },
+      {
+        name: "cert",
+        alias: "certs",
+        about: "certificates of the listeners: show, renew, install",
+        load: () => import("./commands/cert.ts"),
+      },
+      {
         name: "maintenance",
         about: "maintenance mode, which refuses clients: on, off",
         load: () => import("./commands/maintenance.ts"),
@@ -55,10 +81,10 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       },
       {
         name: "config",
-        about: "svc.yaml: check, set, unset",
+        about: "svc.yaml: show, get, set, unset, check, schema, systemd-unit",
         load: () => import("./commands/config.ts"),
       },
-      { name: "audit", about: "audit log: list", load: () => import("./commands/audit.ts") },
+      { name: "audit", about: "audit log: list, tail, export", load: () => import("./commands/audit.ts") },
     ],
   },
   {
@@ -125,6 +151,12 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         alias: "smtp-credential",
         about: "SMTP logins: create, list, rotate, revoke",
         load: () => import("./commands/smtp-credentials.ts"),
+      },
+      {
+        name: "lockouts",
+        alias: "lockout",
+        about: "source addresses locked out after failed logins: list, clear",
+        load: () => import("./commands/lockouts.ts"),
       },
       {
         name: "accounts",
@@ -265,7 +297,7 @@ async function build(args: string[], cli: Cli, complete: Complete): Promise<Comm
     (await noun.load()).register(command, cli);
     found = command;
   }
-  registerHelp(program, cli);
+  registerHelp(program, cli, () => nouns);
   // Before the line is parsed: --help after an unknown command would show the help of the command before it.
   if (first !== undefined && first !== "help") refuseUnknown(cli, program, found, first, second);
   return program;

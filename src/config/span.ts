@@ -2,12 +2,12 @@
 // svc.yaml and by the command line (`--since 24h`).
 
 const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const whole = /^(?:\d{1,9}(?:\.\d{1,3})?(?:ms|s|m|h|d))+$/;
+export const spanPattern = /^(?:\d{1,9}(?:\.\d{1,3})?(?:ms|s|m|h|d))+$/;
 const part = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/g;
 
 /** Milliseconds of a span, null where the text is none. At most ten years. */
 export function parseSpan(text: string): number | null {
-  if (!whole.test(text)) return null;
+  if (!spanPattern.test(text)) return null;
   let totalMs = 0;
   for (const [, amount, unit] of text.matchAll(part))
     totalMs += Number(amount) * unitMs[unit as keyof typeof unitMs];

@@ -9,7 +9,7 @@ import { defaultAccount } from "../model/account.ts";
 import { bucketNames } from "../model/limits.ts";
 import { codeRangePattern, type NamedZone } from "../model/listing.ts";
 import { listenerTlsModes } from "../model/tls.ts";
-import { parseSpan } from "./span.ts";
+import { parseSpan, spanPattern } from "./span.ts";
 
 export type ListenAddress = { host: string; port: number } | { path: string };
 
@@ -20,19 +20,24 @@ function inUnit<T, Unit extends string>(type: z.ZodType<T>, unit: Unit): Kind<T,
   return Object.assign(type, { unit });
 }
 
+/** What of JSON Schema says which values a kind takes; the parser decides. */
+type Shape = Readonly<Record<string, unknown>>;
+
 /** A type by its parser: `undefined` means "not that", and `expected` is what the operator reads. */
-function kind<T>(expected: string, parse: (raw: unknown) => T | undefined): Kind<T> {
+function kind<T>(expected: string, shape: Shape, parse: (raw: unknown) => T | undefined): Kind<T> {
   const type = z.unknown().transform((raw, context) => {
     const value = parse(raw);
     if (value !== undefined) return value;
     context.addIssue({ code: "custom", message: expected });
     return z.NEVER;
   });
-  return inUnit(type as z.ZodType<T>, "");
+  return inUnit(type.meta({ ...shape, description: expected }) as z.ZodType<T>, "");
 }
 
-function textKind<T>(expected: string, parse: (text: string) => T | undefined): Kind<T> {
-  return kind(expected, (raw) => (typeof raw === "string" && raw.length <= 4096 ? parse(raw) : undefined));
+function textKind<T>(expected: string, parse: (text: string) => T | undefined, shape: Shape = {}): Kind<T> {
+  return kind(expected, { type: "string", ...shape }, (raw) =>
+    typeof raw === "string" && raw.length <= 4096 ? parse(raw) : undefined,
+  );
 }
 
 export function list<T, Unit extends string>(
@@ -51,22 +56,27 @@ export function list<T, Unit extends string>(
 }
 
 export function oneOf<const T extends string>(...words: T[]): Kind<T> {
-  return textKind(`one of ${words.join(", ")}`, (text) => words.find((word) => word === text));
+  return textKind(`one of ${words.join(", ")}`, (text) => words.find((word) => word === text), {
+    enum: words,
+  });
 }
 
-export const tlsMode = textKind(
-  `one of ${listenerTlsModes.join(", ")} (acme is not available in this version yet)`,
-  (text) => listenerTlsModes.find((word) => word === text),
+export const tlsMode = oneOf(...listenerTlsModes);
+
+const hourAndMinute = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
+export const timeOfDay = textKind(
+  "a time of day such as 03:30",
+  (text) => (hourAndMinute.test(text) ? text : undefined),
+  { pattern: hourAndMinute.source },
 );
 
-export const timeOfDay = textKind("a time of day such as 03:30", (text) =>
-  /^(?:[01]\d|2[0-3]):[0-5]\d$/.test(text) ? text : undefined,
-);
+const spanShape = { type: "string", pattern: spanPattern.source };
 
 /** If `least` is zero, a bare 0 is accepted too. */
 export function span(least: string, most: string): Kind<number, "Ms"> {
   const [min, max] = [parseSpan(least) ?? 0, parseSpan(most) ?? Infinity];
-  const type = kind(`a span from ${least} to ${most}, such as 30s, 5m, 48h or 3d`, (raw) => {
+  const shape = min === 0 ? { anyOf: [spanShape, { const: 0 }] } : spanShape;
+  const type = kind(`a span from ${least} to ${most}, such as 30s, 5m, 48h or 3d`, shape, (raw) => {
     if (min === 0 && (raw === 0 || raw === "0")) return 0;
     const ms = typeof raw === "string" ? parseSpan(raw) : null;
     return ms !== null && ms >= min && ms <= max ? ms : undefined;
@@ -75,7 +85,8 @@ export function span(least: string, most: string): Kind<number, "Ms"> {
 }
 
 export function whole(min: number, max: number): Kind<number> {
-  return kind(`a whole number from ${min} to ${max}`, (raw) => {
+  const shape = { type: "integer", minimum: min, maximum: max };
+  return kind(`a whole number from ${min} to ${max}`, shape, (raw) => {
     const value = typeof raw === "string" && /^\d{1,15}$/.test(raw) ? Number(raw) : raw;
     return typeof value === "number" && Number.isInteger(value) && value >= min && value <= max
       ? value
@@ -83,18 +94,23 @@ export function whole(min: number, max: number): Kind<number> {
   });
 }
 
-export const truth = kind("true or false", (raw) => {
+export const truth = kind("true or false", { type: "boolean" }, (raw) => {
   if (typeof raw === "boolean") return raw;
   return raw === "true" ? true : raw === "false" ? false : undefined;
 });
 
+const share = /^(\d{1,3}(?:\.\d{1,3})?)%$/;
 /** A share from 0 to 1. */
 export const percent: Kind<number, "Share"> = inUnit(
-  textKind("a share of 0% to 100%, such as 5%", (text) => {
-    const match = /^(\d{1,3}(?:\.\d{1,3})?)%$/.exec(text);
-    const value = Number(match?.[1]) / 100;
-    return match && value <= 1 ? value : undefined;
-  }),
+  textKind(
+    "a share of 0% to 100%, such as 5%",
+    (text) => {
+      const match = share.exec(text);
+      const value = Number(match?.[1]) / 100;
+      return match && value <= 1 ? value : undefined;
+    },
+    { pattern: share.source },
+  ),
   "Share",
 );
 
@@ -185,6 +201,14 @@ export const baseUrl = textKind(
     return url && origin ? url.origin : undefined;
   },
 );
+
+/** With a host name: certificates are of names. */
+export const httpsUrl = textKind("an https address, such as https://acme.example/directory", (text) => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url?.protocol === "https:" && url.username === "" && isIP(url.hostname.replace(/^\[|\]$/g, "")) === 0
+    ? url.href
+    : undefined;
+});
 
 export const mailAddress = textKind("an email address", (text) => {
   const parsed = parseAddress(text);

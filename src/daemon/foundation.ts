@@ -2,9 +2,11 @@
 // domains.
 import { createAccess } from "../access/access.ts";
 import { createBoot } from "../boot.ts";
+import { createTrust } from "../delivery/trust.ts";
 import { createDnsbl } from "../dnsbl/dnsbl.ts";
 import { createDomains } from "../domains/manage.ts";
 import { createRecorder } from "../events/record.ts";
+import { createHttps } from "../https.ts";
 import { theNode } from "../model/node.ts";
 import { createMaintenance } from "../maintenance/maintenance.ts";
 import { createParsing } from "../parsing/parsing.ts";
@@ -26,7 +28,16 @@ export async function createFoundation({ config, log, clock, mint, store }: Base
   });
   const owner = boot.id;
   const resolver = resolverOf(config, clock, log);
-  const tls = await openTls({ config, isTrackingName: store.isTrackingName, clock, log });
+  const secureContext = createTrust();
+  const tls = await openTls({
+    config,
+    isTrackingName: store.isTrackingName,
+    trackingNames: store.trackingNames,
+    // The operator names the ACME server: it may be one of a private network.
+    https: createHttps({ resolver, allowNetworks: ["0.0.0.0/0", "::/0"], secureContext, clock }),
+    clock,
+    log: log.component("tls"),
+  });
   const { certificates } = tls;
   const maintenance = createMaintenance({ store, clock });
   await maintenance.reload();
@@ -67,6 +78,7 @@ export async function createFoundation({ config, log, clock, mint, store }: Base
     boot,
     owner,
     resolver,
+    secureContext,
     tls,
     certificates,
     maintenance,

@@ -12,13 +12,14 @@ import type { Foundation } from "./foundation.ts";
 import type { Sending } from "./sending.ts";
 import type { Reporting } from "./reporting.ts";
 import type { Upkeep } from "./upkeep.ts";
+import { createReload } from "./reload.ts";
 
 declare const __VERSION__: string;
 
 export type Interfaces = ReturnType<typeof createInterfaces>;
 
 export function createInterfaces(
-  { config, log, clock, mint, store, startedAt }: Base,
+  { config, log, clock, mint, store, startedAt, changes, logLines }: Base,
   { resolver, tls, certificates, maintenance, recorder, parsing, access, pools, dnsbl, domains }: Foundation,
   {
     shaping,
@@ -30,6 +31,7 @@ export function createInterfaces(
     visits,
     unsubscribes,
     queue,
+    activity,
     shapingRules,
     submission,
   }: Sending,
@@ -81,15 +83,21 @@ export function createInterfaces(
       poolProblems: pools.problems().length,
       listings: dnsbl.summary().listed.length,
       certificate: certificates?.current().cert ?? null,
+      failingCertificates: {
+        host: tls.troubles().filter(({ isHost }) => isHost).length,
+        tracking: tls.troubles().filter(({ isHost }) => !isHost).length,
+      },
       backupAt: backups.newestAt(),
     }),
   });
+  const reload = createReload({ shapingRules, tls, changes, log });
   const listeners: Listening[] = [];
   const addresses: Listening["addresses"] = () => listeners.flatMap((one) => one.addresses());
   const http = createHttp({
     config,
     certificates,
     trackingCertificates: tls.tracking,
+    tls,
     store,
     access,
     submission,
@@ -116,6 +124,7 @@ export function createInterfaces(
     guard,
     clock,
     log: log.component("http"),
+    logLines,
     mint,
     status: createStatus({
       store,
@@ -125,13 +134,16 @@ export function createInterfaces(
       version: __VERSION__,
       startedAt,
       poolProblems: pools.problems,
+      certificateTroubles: tls.troubles,
       dnsbl,
       listeners: addresses,
       jobs: jobs.states,
     }),
     doctor,
     metrics: metrics.text,
+    activity,
+    reload,
   });
-  listeners.push(http, ...(relay ? [relay] : []), inbound);
-  return { relay, inbound, metrics, addresses, http };
+  listeners.push(http, ...(relay ? [relay] : []), inbound, tls);
+  return { relay, inbound, metrics, reload, addresses, http };
 }

@@ -1,4 +1,5 @@
 // Who is told of what happens: the operator and receivers by mail, the accounts by webhooks.
+import { notifyCertificate } from "../notifications/certificate-notice.ts";
 import { notifyDeadLetter } from "../notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "../notifications/domain-notice.ts";
 import { notifyListings } from "../notifications/listing-notice.ts";
@@ -14,8 +15,8 @@ export type Reporting = ReturnType<typeof createReporting>;
 
 export function createReporting(
   { config, log, clock, mint, store }: Base,
-  { owner, resolver, recorder, signHeader, pools, dnsbl, domains }: Foundation,
-  { https, tokens, runner }: Sending,
+  { owner, resolver, tls, recorder, signHeader, pools, dnsbl, domains }: Foundation,
+  { https, tokens, activity, runner }: Sending,
 ) {
   const notices = createNotices({
     store,
@@ -41,6 +42,7 @@ export function createReporting(
   const domainsLog = log.component("domains");
   domains.onStatus((domain, before) => void notifyDomainStatus(notices, domainsLog, domain, before));
   pools.onProblem((problem) => void notifyPoolProblem(notices, store, problem));
+  tls.onTrouble((trouble) => void notifyCertificate(notices, trouble));
   dnsbl.onChanges((changes) => void notifyListings(notices, changes, config.dnsbl.onListing === "drain"));
   const webhooks = createWebhooks({
     store,
@@ -51,6 +53,7 @@ export function createReporting(
     clock,
     log,
     onDeadLetter: (letter) => void notifyDeadLetter(notices, letter),
+    onAttempt: (endpoint, kind) => activity.posted(endpoint, kind === "retry" ? "failed" : kind),
   });
   const unsubscribe = store.onCommit(({ deliveries }) => {
     if (deliveries) webhooks.kick();

@@ -1,8 +1,8 @@
 // The way out of a message: submission, the queue, what it routes and signs, delivery, and what their parts report to each
 // other. One list of steps.
+import { createActivity } from "../activity/activity.ts";
 import { readShapingFile } from "../config.ts";
 import { localAddresses, portsOf } from "../delivery/local-addresses.ts";
-import { createTrust } from "../delivery/trust.ts";
 import { createDelivery } from "../delivery/smtp-delivery.ts";
 import { createHttps } from "../https.ts";
 import { createMessageTokens } from "../mail/message-token.ts";
@@ -32,14 +32,13 @@ import type { Foundation } from "./foundation.ts";
 export type Sending = Awaited<ReturnType<typeof createSending>>;
 
 export async function createSending(
-  { config, log, clock, mint, store }: Base,
-  { boot, owner, resolver, recorder, signHeader, pools, domains }: Foundation,
+  { config, log, clock, mint, store, startedAt }: Base,
+  { boot, owner, resolver, secureContext, recorder, signHeader, pools, domains }: Foundation,
 ) {
   const shapingFile = readShapingFile(config.outbound.shapingFile);
   if ("faults" in shapingFile) throw new Error(shapingFile.faults.join("\n"));
   const shaping = createShaping(shapingFile.content, await store.shapingRules());
   const mailListeners = [...config.inbound.listen, ...config.relay.starttls, ...config.relay.implicitTls];
-  const secureContext = createTrust();
   const { allowNetworks } = config.outbound;
   const https = createHttps({ resolver, allowNetworks, secureContext, clock });
   const operations = await store.accountByName(operationsAccount);
@@ -117,8 +116,11 @@ export async function createSending(
     store,
     destinationOf: destinations.destinationOf,
     suppressedSince: destinations.suppressedSince(store),
-    settlementOf: (job, outcome, now, group, warmup) =>
-      settlementOf(settleDeps, job, outcome, now, group, warmup),
+    settlementOf(job, outcome, now, group, warmup) {
+      const settlement = settlementOf(settleDeps, job, outcome, now, group, warmup);
+      activity.settled(job.message.test, settlement);
+      return settlement;
+    },
     onDelivered: createReactions({ ...reactions, visits, unsubscribes }),
     isPaused: sendingPause.isPaused,
     isQueuePaused: queuePauses.isPaused,
@@ -131,6 +133,14 @@ export async function createSending(
     leaseValid: boot.leaseValid,
     clock,
     log: log.component("queue"),
+  });
+  const activity = createActivity({
+    store,
+    clock,
+    startedAt,
+    egress: queue.egressNow,
+    queue: queue.counts,
+    connections: delivery.openConnections,
   });
   const shapingRules = createShapingRules({
     store,
@@ -166,6 +176,7 @@ export async function createSending(
     unsubscribes,
     sendingPause,
     queue,
+    activity,
     shapingRules,
     runner,
     submission,

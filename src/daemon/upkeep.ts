@@ -62,6 +62,7 @@ export function createUpkeep(
       pools,
       dnsbl,
       certificate: () => certificates?.current().cert ?? null,
+      certificates: tls.list,
       lastBackupAt: backups.newestAt,
       clock,
     }),

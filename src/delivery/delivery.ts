@@ -76,6 +76,8 @@ export interface Delivery {
   groupOf(domain: string): Promise<string | null>;
   /** Open connections to a group from an address, idle ones included; null: the system chooses the address. */
   connections(group: string, address: string | null): number;
+  /** All of them. */
+  openConnections(): number;
   /** Call when the usable addresses have changed: closes idle connections from addresses that are no longer usable. */
   reconsider(): void;
   /** Ends every attempt that has not sent its final dot, and all later ones, at once as deferred. */

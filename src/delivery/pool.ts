@@ -27,6 +27,7 @@ export class Pool {
   readonly #idle: IdleSessions;
   /** Open connections, busy and idle, by group and by `group host`. */
   readonly #open = new Map<string, number>();
+  #total = 0;
   readonly #leaving = new Set<Promise<void>>();
   #sweep: Timer | null = null;
   #stopped = false;
@@ -52,6 +53,10 @@ export class Pool {
   /** Connections of a group that are open, or of one host of it. */
   count(group: string, host?: string): number {
     return this.#open.get(host === undefined ? group : `${group} ${host}`) ?? 0;
+  }
+  /** All connections that are open. */
+  get total(): number {
+    return this.#total;
   }
   full(group: string): boolean {
     return this.count(group) >= this.#limitsOf(group).connections;
@@ -107,6 +112,7 @@ export class Pool {
   }
 
   #add(group: string, host: string, by: number): void {
+    this.#total += by;
     for (const key of [group, `${group} ${host}`]) {
       const count = (this.#open.get(key) ?? 0) + by;
       if (count > 0) this.#open.set(key, count);

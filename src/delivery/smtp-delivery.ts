@@ -131,6 +131,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       return route.kind === "hosts" ? route.group : null;
     },
     connections: (group, address) => pool.count(shareOf(group, { address })),
+    openConnections: () => pool.total,
     cutShort: () => cutOff.now(),
     reconsider: () => pool.reconsider(),
     stop: () => pool.stop(),

@@ -2,9 +2,11 @@
 import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { attemptRoutes } from "./resources/attempts.ts";
+import { activityRoutes } from "./resources/activity.ts";
 import { auditRoutes } from "./resources/audit.ts";
 import { backupRoutes } from "./resources/backups.ts";
 import { blacklistRoutes } from "./resources/blacklists.ts";
+import { certificateRoutes } from "./resources/certificates.ts";
 import { accountRoutes } from "./resources/accounts.ts";
 import { descriptionRoutes } from "./resources/description.ts";
 import { doctorRoutes } from "./resources/doctor.ts";
@@ -17,6 +19,8 @@ import { ipAssignmentRoutes } from "./resources/ip-assignments.ts";
 import { ipPoolRoutes } from "./resources/ip-pools.ts";
 import { ipRoutes } from "./resources/ips.ts";
 import { keyRoutes } from "./resources/keys.ts";
+import { lockoutRoutes } from "./resources/lockouts.ts";
+import { logRoutes } from "./resources/logs.ts";
 import { maintenanceRoutes } from "./resources/maintenance.ts";
 import { metricsRoutes } from "./resources/metrics.ts";
 import { messageContentRoutes } from "./resources/message-content.ts";
@@ -26,6 +30,7 @@ import { queuePauseRoutes } from "./resources/queue-pauses.ts";
 import { queueRoutes } from "./resources/queue.ts";
 import { probeRoutes } from "./resources/probe.ts";
 import { recipientRoutes } from "./resources/recipients.ts";
+import { reloadRoutes } from "./resources/reload.ts";
 import { shapingRoutes } from "./resources/shaping.ts";
 import { smtpCredentialRoutes } from "./resources/smtp-credentials.ts";
 import { sendingRoutes } from "./resources/sending.ts";
@@ -53,6 +58,7 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...healthRoutes(deps), // /healthz, /readyz; on the socket GET /v1/status
     // The operator's own, on the socket only:
     ...doctorRoutes(deps), // POST /v1/doctor
+    ...activityRoutes(deps), // GET /v1/activity
     ...metricsRoutes(deps), // GET /metrics; on metrics.listen too
     ...accountRoutes(deps), // GET POST /v1/accounts, GET PATCH DELETE {account}, POST {account}/suspend, resume
     ...ipAssignmentRoutes(deps), // GET POST /v1/ip_assignments, DELETE {ip}
@@ -62,7 +68,11 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...auditRoutes(deps), // GET /v1/audit
     ...inboxRoutes(deps), // GET DELETE /v1/inbox
     ...tailRoutes(deps), // GET /v1/events/tail
+    ...lockoutRoutes(deps), // GET /v1/lockouts, DELETE {ip}
+    ...logRoutes(deps), // GET /v1/logs
+    ...reloadRoutes(deps), // POST /v1/reload
     ...backupRoutes(deps), // GET POST /v1/backups
+    ...certificateRoutes(deps), // GET /v1/certificates, POST renew, install
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
     ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume

@@ -1,8 +1,10 @@
 // Answers that have no end of their own (NDJSON). They are ended when the server stops; a reader that is
 // 1 MB behind is cut, so that one slow reader costs no memory and delays no shutdown.
 import { Readable } from "node:stream";
+import type { Clock, Timer } from "../clock.ts";
 
 const maxBehindBytes = 1024 * 1024;
+const heartbeatMs = 15_000;
 
 export interface Stream {
   readonly body: Readable;
@@ -64,4 +66,16 @@ function createStream(): Stream {
     },
     onEnd: (listener) => void body.once("close", listener),
   };
+}
+
+/** Writes an empty line each 15 seconds, so that a reader knows a quiet stream from a dead one. */
+export function keepAlive(clock: Clock, stream: Stream): void {
+  let timer: Timer;
+  const arm = (): void => {
+    timer = clock.after(heartbeatMs, () => {
+      if (stream.write("")) arm();
+    });
+  };
+  arm();
+  stream.onEnd(() => timer.cancel());
 }

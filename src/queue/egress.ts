@@ -53,6 +53,13 @@ export interface LimiterState extends ThrottleState {
   taken: number;
 }
 
+/** Where attempts run, and where a receiver has slowed us down. */
+export interface EgressNow {
+  running: Pick<LimiterState, "group" | "address" | "taken">[];
+  /** Those that were slowed down last, the latest first. */
+  slowed: LimiterState[];
+}
+
 export interface Egress<Queue> {
   /** A slot at each of these addresses, for a group. */
   slots(sources: readonly Source[], group: string): EgressSlot<Queue>[];
@@ -68,6 +75,8 @@ export interface Egress<Queue> {
   reshape(): void;
   /** The limiters of the groups that `of` chooses. */
   states(of: (group: string) => boolean): LimiterState[];
+  /** `most`: of the slowed ones. Cheap however many limiters there are. */
+  now(most: number): EgressNow;
   readonly size: number;
   /** Forgets the unused limiters that a new one would equal. */
   forget(used: ReadonlySet<EgressLimiter<Queue>>): void;
@@ -152,10 +161,28 @@ export function createEgress<Queue>({ shaping, warmups, clock, random }: EgressD
     reshape() {
       for (const { throttle, group } of limiters.values()) throttle.reshape(shaping.limits(group));
     },
-    states: (of) =>
-      [...limiters.values()]
-        .filter(({ group }) => of(group))
-        .map(({ group, address, taken, throttle }) => ({ group, address, taken, ...throttle.state() })),
+    states: (of) => [...limiters.values()].filter(({ group }) => of(group)).map(stateOf),
+    now(most) {
+      const running: EgressNow["running"] = [];
+      const slowed: { limiter: EgressLimiter<Queue>; at: number }[] = [];
+      for (const limiter of limiters.values()) {
+        const { group, address, taken, throttle } = limiter;
+        if (taken > 0) running.push({ group, address, taken });
+        const at = throttle.slowedAt();
+        if (at !== null) slowed.push({ limiter, at });
+      }
+      // Of tens of thousands only those are sorted as objects that are shown.
+      const since =
+        Float64Array.from(slowed, ({ at }) => at)
+          .sort()
+          .at(-most) ?? 0;
+      const latest = slowed
+        .filter(({ at }) => at >= since)
+        .sort((a, b) => b.at - a.at)
+        .slice(0, most)
+        .map(({ limiter }) => stateOf(limiter));
+      return { running, slowed: latest.filter((state) => state.slowed !== null) };
+    },
     get size() {
       return limiters.size;
     },
@@ -164,6 +191,10 @@ export function createEgress<Queue>({ shaping, warmups, clock, random }: EgressD
         if (limiter.taken === 0 && !used.has(limiter) && limiter.throttle.isIdle()) limiters.delete(key);
     },
   };
+}
+
+function stateOf<Queue>({ group, address, taken, throttle }: EgressLimiter<Queue>): LimiterState {
+  return { group, address, taken, ...throttle.state() };
 }
 
 export const isFull = <Queue>({ taken, throttle }: EgressLimiter<Queue>): boolean =>

@@ -34,7 +34,7 @@ export interface ReadyQueue {
 }
 export type Slot = TakenSlot<ReadyQueue>;
 
-export interface ReadyQueues extends Pick<Egress<ReadyQueue>, "states"> {
+export interface ReadyQueues extends Pick<Egress<ReadyQueue>, "states" | "now"> {
   of(to: Destination): ReadyQueue;
   all(): Iterable<ReadyQueue>;
   /** The pool has an address that can be used now. */
@@ -193,6 +193,7 @@ export function createReadyQueues({ run, ...deps }: ReadyQueuesDeps): ReadyQueue
       }
     },
     states: egress.states,
+    now: egress.now,
   };
 }
 

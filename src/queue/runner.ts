@@ -12,7 +12,7 @@ import { createAddressWaits } from "./address-waits.ts";
 import { createAttempts, type AttemptsDeps } from "./attempts.ts";
 import { createClaims, faultRetryMs } from "./claims.ts";
 import { sandboxQueue } from "./queue-name.ts";
-import type { LimiterState } from "./egress.ts";
+import type { EgressNow, LimiterState } from "./egress.ts";
 import { createReadyQueues, type ReadyQueue, type Slot } from "./ready-queues.ts";
 import { createRouting, type Destination } from "./routing.ts";
 import { createScheduledQueues } from "./scheduled-queues.ts";
@@ -66,6 +66,8 @@ export interface Runner extends Service {
   waitOf(queueName: string, claimed: boolean, is: (job: Job) => boolean): QueueWait;
   /** What each address may do now at the groups that `of` chooses. */
   limiters(of: (group: string) => boolean): LimiterState[];
+  /** Where attempts run, and where receivers have slowed us down: the latest `most` of these. */
+  egressNow(most: number): EgressNow;
   /** Attempts that run now, and outcomes and returns that wait to be written. */
   counts(): { active: number; unwritten: number };
 }
@@ -275,6 +277,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       return writes.holding() ? { ...at, rule: "store", ms: null } : { ...at, ...ready.waitOf(to) };
     },
     limiters: ready.states,
+    egressNow: ready.now,
     counts: () => ({ active: attempts.active(), unwritten: writes.kept() }),
   };
 }

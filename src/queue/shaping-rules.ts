@@ -32,8 +32,8 @@ export interface ShapingRules {
   show(name: string): Promise<RuleNow>;
   /** Reads the rules that are set, and goes by them: at the start, and after each write. */
   reload(): Promise<void>;
-  /** Reads the shaping file again. One with a fault is logged, and the rules of the one before stay. */
-  reloadFile(): void;
+  /** Reads the shaping file again. The faults of one are logged and returned, and the rules of the one before stay. */
+  reloadFile(): string[];
 }
 
 export interface ShapingRulesDeps {
@@ -96,15 +96,15 @@ export function createShapingRules(deps: ShapingRulesDeps): ShapingRules {
     },
     reloadFile() {
       const read = deps.readFile();
-      if (read === null) return;
-      if ("faults" in read)
-        return log.error(
-          { faults: read.faults },
-          "the shaping file is unusable; the rules of the one before stay",
-        );
+      if (read === null) return [];
+      if ("faults" in read) {
+        log.error({ faults: read.faults }, "the shaping file is unusable; the rules of the one before stay");
+        return read.faults;
+      }
       shaping.replaceFile(read.content);
       deps.onChange();
       log.info({}, "reloaded the shaping file");
+      return [];
     },
   };
 }

@@ -37,6 +37,8 @@ export interface Throttle {
   waitMs(): number;
   /** The receiver said that we are too fast, in these words. */
   slowDown(reply: string): void;
+  /** When it was last slowed down, on the monotonic clock; null: it is not, unless it has come back meanwhile. */
+  slowedAt(): number | null;
   /** Its group has other limits from now on; how far it is slowed stays. */
   reshape(shape: Shape): void;
   state(): ThrottleState;
@@ -99,6 +101,7 @@ export function createThrottle(first: Shape, clock: Clock): Throttle {
       factor = Math.max(lowest, factor / 2);
       if (!unlimited) tokens = Math.min(tokens, 1);
     },
+    slowedAt: () => (slowed === null ? null : slowedAt),
     reshape(next) {
       refresh();
       const wasUnlimited = unlimited;

@@ -31,6 +31,8 @@ export interface DeliveryAttemptsDeps {
   /** A fault of this program. */
   onFault(queue: EndpointQueue, delivery: DueDelivery, error: unknown): void;
   onFinished(finished: Finished): void;
+  /** An attempt ended, and came to this. */
+  onAttempt?(endpoint: Endpoint, result: Finished["result"]["result"]["kind"]): void;
 }
 
 /** An attempt without an answer keeps its slot for so long: a dead endpoint refuses at once, and each attempt is written. */
@@ -68,6 +70,7 @@ export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAtte
     };
     if (finished.letter !== null) log.warn(fields, "webhook dead-lettered");
     else if (!answer.delivered) log.debug(fields, "webhook attempt failed");
+    deps.onAttempt?.(endpoint, finished.result.result.kind);
     deps.onFinished(finished);
   };
 

@@ -6,7 +6,8 @@
 // that endpoint paused for a while.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
-import type { LeasedDelivery } from "../model/webhook-delivery.ts";
+import type { DeliveryResult, LeasedDelivery } from "../model/webhook-delivery.ts";
+import type { Endpoint } from "../model/webhook.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { Store } from "../store/store.ts";
 import { createDeliveryAttempts } from "./attempts.ts";
@@ -31,6 +32,8 @@ export interface DispatcherDeps {
   log: Log;
   /** Called after the dead letter is on disk. */
   onDeadLetter(letter: DeadLetter): void;
+  /** An attempt ended, and came to this. */
+  onAttempt?(endpoint: Endpoint, result: DeliveryResult["result"]["kind"]): void;
 }
 
 export interface Dispatcher {

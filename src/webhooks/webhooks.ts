@@ -9,6 +9,7 @@ import { Refusal } from "../errors.ts";
 import { isEventType, type EventType } from "../events/catalog.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
+import type { DeliveryResult } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
@@ -48,6 +49,8 @@ export interface WebhooksDeps {
   log: Log;
   /** Called after the dead letter is on disk. */
   onDeadLetter(letter: DeadLetter): void;
+  /** An attempt ended, and came to this. */
+  onAttempt?(endpoint: Endpoint, result: DeliveryResult["result"]["kind"]): void;
 }
 
 /** Throws where `webhooks.ca_file` cannot be read or a network of `webhooks.allow_networks` is none. */

@@ -37,14 +37,26 @@ const local: Record<string, number> = {
   "config check": 78,
   "config set": 2,
   "config unset": 2,
+  "config show": 78,
+  "config get": 2,
+  "config schema": 0,
+  "config systemd-unit": 78,
+  top: 2, // it is no terminal
   "bounces explain": 0,
   "webhooks verify": 7, // the sample is not signed
   completion: 0,
 };
 /** Those whose code is not 0 where the daemon answers with the samples: a check that fails, a stream that ends. */
-const judged: Record<string, number> = { "webhooks test": 1, "events tail": 6, "domains verify": 7 };
+const judged: Record<string, number> = {
+  healthcheck: 1,
+  reload: 1,
+  "cert renew": 1,
+  "webhooks test": 1,
+  "events tail": 6,
+  "domains verify": 7,
+};
 /** They ask until something changes, and the samples never do. */
-const endless = ["webhooks listen", "backup"];
+const endless = ["webhooks listen", "backup", "audit tail"];
 /** They print a file as it is, under --json too. */
 const files = ["messages raw", "inbox raw", "suppressions export"];
 /** They show what the API's description leaves open. */
@@ -324,6 +336,7 @@ describe.each(named)("svc %s", (line, entry) => {
   if (local[line] === undefined)
     test("a refusal is exit 4, on stderr alone, as JSON under --json", async () => {
       const plain = await ran(completeLine(entry), { socket: refusing });
+      if (line === "healthcheck") return expect(plain).toMatchObject({ code: 1, out: "" }); // any answer but 200
       expect(plain).toMatchObject({ code: 4, out: "" });
       expect(plain.err).toContain("This needs a key of scope admin.");
       expectNoBug(plain);

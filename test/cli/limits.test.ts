@@ -99,7 +99,7 @@ test("the audit log of one account is listed by who did what, and all of it come
   });
   expect(ran.out).toContain("ann\tkeys.create");
   expect(seen[0]?.query).toEqual({ account: "shop", action: "keys.*", since: "2026-11-27T08:00:00.000Z" });
-  const all = await svc(["audit", "list", "--csv", "--actor", "ann", "--until", "1h"], { socket });
+  const all = await svc(["audit", "export", "--actor", "ann", "--until", "1h"], { socket });
   expect(all.out).toBe("at,actor\r\n");
   expect(seen[1]?.query).toEqual({ actor: "ann", until: "2026-11-27T08:00:00.000Z" });
 });

@@ -288,6 +288,26 @@ test("init adds to a svc.yaml that has comments only, and says what it saw of th
   expect([looked.code, looked.err.includes("no address")]).toEqual([0, true]);
 });
 
+test("init writes tls.mode: acme where it is asked for, and refuses what needs more than a mode", async () => {
+  const home = scratch();
+  const file = join(home, "svc.yaml");
+  const daemon = fake();
+  const args = [
+    "init",
+    "--hostname",
+    "mail.acme.example",
+    "--config",
+    file,
+    "--data-dir",
+    join(home, "data"),
+  ];
+  expect((await svc([...args, "--tls", "files"], { home, daemon: daemon.module })).code).toBe(2);
+  const ran = await svc([...args, "--tls", "acme"], { home, daemon: daemon.module });
+  expect([ran.code, ran.err]).toEqual([0, expect.stringContaining("port 80")]);
+  expect(daemon.configs[0]?.tls).toMatchObject({ mode: "acme", acme: { email: null } });
+  expect(readFileSync(file, "utf8")).toContain("tls:\n  mode: acme\n");
+});
+
 test("init that fails leaves no configuration behind, and puts the old one back", async () => {
   const home = scratch();
   const file = join(home, "svc.yaml");

@@ -36,3 +36,10 @@ test("a command line that is read has commander too, and still no network and no
   const { modules } = loadedWith("src/cli/program.ts");
   expect([...modules].filter((name) => !cheap.includes(name))).toEqual(["commander"]);
 });
+
+test("ink is loaded by the live screen alone, and not by the command that opens it", () => {
+  const drawing = ["ink", "react"];
+  for (const entry of ["src/cli/main.ts", "src/cli/program.ts", "src/cli/commands/top.ts"])
+    expect([...loadedWith(entry).modules].filter((name) => drawing.includes(name))).toEqual([]);
+  expect([...loadedWith("src/cli/views/top.ts").modules]).toEqual(expect.arrayContaining(drawing));
+});

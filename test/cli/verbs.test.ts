@@ -6,6 +6,7 @@ import * as blacklists from "../../src/cli/commands/blacklists.ts";
 import * as inbox from "../../src/cli/commands/inbox.ts";
 import * as keys from "../../src/cli/commands/keys.ts";
 import * as limits from "../../src/cli/commands/limits.ts";
+import * as lockouts from "../../src/cli/commands/lockouts.ts";
 import * as maintenance from "../../src/cli/commands/maintenance.ts";
 import * as pools from "../../src/cli/commands/pools.ts";
 import * as credentials from "../../src/cli/commands/smtp-credentials.ts";
@@ -21,6 +22,7 @@ const nouns: Record<string, { verbs: readonly Verb[] }> = {
   inbox,
   keys,
   limits,
+  lockouts,
   maintenance,
   pools,
   "smtp-credentials": credentials,

@@ -11,7 +11,6 @@ import {
 } from "../../src/doctor/doctor.ts";
 import { silentLog } from "../../src/log.ts";
 import { ManualClock } from "../support/clock.ts";
-import { selfSigned } from "../support/webhook-receiver.ts";
 import {
   address,
   domain,
@@ -425,48 +424,6 @@ test.each(checks.map(({ id }) => id))("%s passes where all is well", async (id) 
 test("every check is shown failing", () => {
   const shown = new Set([...failing.map(([id]) => id), "certificate"]);
   expect(checks.map(({ id }) => id).filter((id) => !shown.has(id))).toEqual([]);
-});
-
-test("the certificate: self-signed, of another name, nearly expired, expired", async () => {
-  const { cert } = await selfSigned({ names: [host] });
-  const certificate = cert.toString();
-  expect(await run("certificate", { certificate, now: Date.now() })).toMatchObject({
-    status: "warn",
-    saw: expect.stringContaining("self-signed"),
-  });
-  const other = { hostname: "other.example", publicUrl: "https://other.example" };
-  expect(await run("certificate", { certificate, now: Date.now(), ...other })).toMatchObject({
-    status: "fail",
-    saw: "it does not name other.example",
-  });
-  const later = { certificate, now: Date.now() + 50 * 365 * 86_400_000 };
-  expect(await run("certificate", later)).toMatchObject({
-    status: "fail",
-    mend: expect.stringContaining("svc reload"),
-  });
-});
-
-test("the certificate of a server whose public URL is an IPv6 address names the address", async () => {
-  const { cert } = await selfSigned({ names: [host, "::1"] });
-  const world = { certificate: cert.toString(), now: Date.now() };
-  expect(await run("certificate", { ...world, publicUrl: "https://[::1]" })).toMatchObject({
-    status: "warn",
-  });
-  expect(await run("certificate", { ...world, publicUrl: "https://[::2]" })).toMatchObject({
-    status: "fail",
-    saw: "it does not name ::2",
-  });
-});
-
-test("where a proxy takes the connections to the public URL, the certificate need not name its host", async () => {
-  const { cert } = await selfSigned({ names: [host] });
-  const world = { certificate: cert.toString(), now: Date.now(), behindProxy: true };
-  expect(await run("certificate", { ...world, publicUrl: "https://api.example" })).toMatchObject({
-    status: "warn",
-  });
-  expect(await run("certificate", { ...world, hostname: "other.example" })).toMatchObject({
-    saw: "it does not name other.example",
-  });
 });
 
 test("after a start, the operator hears of what fails, and of no warning before it changes", async () => {

@@ -14,6 +14,7 @@ test("the accounts' domains are read one account a turn of the loop, and once fo
       dev: true,
       dns: { servers: ["127.0.0.1"] },
       operations: {},
+      tls: { mode: "off" },
       relay: { trusted: [], starttls: [], implicitTls: [] },
       limits: {},
       http: { listen: [], trustedProxies: [] },
@@ -33,6 +34,7 @@ test("the accounts' domains are read one account a turn of the loop, and once fo
     pools: { all: () => [] },
     dnsbl: { summary: () => ({ listed: [] }), zones: () => [] },
     certificate: () => null,
+    certificates: () => Promise.resolve([]),
     clock: new ManualClock(),
   } as unknown as WorldDeps;
   const world = await createWorld(deps)({ domain: null });

@@ -42,7 +42,6 @@ test("what is not run says why, and is no more than this", () => {
     "docs/install.md: it installs a program on this machine",
     "docs/install.md: it writes into the shell's own directory",
     "docs/install.md: it needs root and systemd",
-    "docs/install.md: it needs root and systemd",
   ]);
 });
 

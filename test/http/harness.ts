@@ -1,6 +1,7 @@
 // A running HTTP server on loopback without TLS, every answer of which is held against the API's description, a small store in memory where none is given, and fakes of
 // the modules below that a test replaces by what it needs. Requests go through node:http, so that a test
 // says every header itself.
+import { createActivity } from "../../src/activity/activity.ts";
 import { mkdtempSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
@@ -21,7 +22,7 @@ import { createRecorder } from "../../src/events/record.ts";
 import { createQueuePauses } from "../../src/queue/queue-pauses.ts";
 import { createQueueAdmin } from "../../src/queue/queue-admin.ts";
 import { createIdMint } from "../../src/ids.ts";
-import { silentLog, type Log } from "../../src/log.ts";
+import { noLines, silentLog, type Log } from "../../src/log.ts";
 import type { Account } from "../../src/model/account.ts";
 import type { ApiKey, Scope } from "../../src/model/api-key.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -113,8 +114,12 @@ export async function startHttp(
     status?: () => Promise<object>;
     doctor?: HttpDeps["doctor"];
     metrics?: HttpDeps["metrics"];
+    activity?: HttpDeps["activity"];
+    reload?: HttpDeps["reload"];
+    logLines?: HttpDeps["logLines"];
     certificates?: HttpDeps["certificates"];
     trackingCertificates?: HttpDeps["trackingCertificates"];
+    tls?: Partial<HttpDeps["tls"]>;
     tracking?: Partial<HttpDeps["tracking"]>;
   } = {},
 ): Promise<Harness> {
@@ -144,6 +149,8 @@ export async function startHttp(
     socket,
     hostname: "mail.acme.example",
     metrics: { listen: [] as Config["metrics"]["listen"] },
+    relay: { starttls: [], implicitTls: [{ host: "127.0.0.1", port: 465 }] },
+    inbound: { listen: [] },
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     dnsbl,
     outbound: { maxAgeMs: 172_800_000 },
@@ -151,9 +158,10 @@ export async function startHttp(
   };
   const parsing = createParsing({ clock, log });
   const deps: HttpDeps = {
-    config: config as Config,
+    config: config as unknown as Config,
     certificates: options.certificates ?? null,
     trackingCertificates: options.trackingCertificates ?? null,
+    tls: fake<HttpDeps["tls"]>("tls", { list: () => Promise.resolve([]), ...options.tls }),
     store,
     access,
     submission: fake<Submission>("submission", options.submission ?? {}),
@@ -196,9 +204,22 @@ export async function startHttp(
       ...options.tracking,
     },
     metrics: options.metrics ?? (() => Promise.resolve("")),
+    activity: options.activity ?? {
+      now: () =>
+        createActivity({
+          store,
+          clock,
+          startedAt: clock.now(),
+          egress: () => ({ running: [], slowed: [] }),
+          queue: () => ({ active: 0, unwritten: 0 }),
+          connections: () => 0,
+        }).now(),
+    },
+    reload: options.reload ?? (() => Promise.resolve({ failed: [], restartFor: [] })),
     guard: options.guard ?? { resume: () => Promise.resolve(false) },
     clock: clock satisfies Clock,
     log,
+    logLines: options.logLines ?? noLines,
     mint,
     status: options.status ?? (() => Promise.resolve({ ready: true })),
   };

@@ -216,7 +216,9 @@ function atStart(): void {
 
 test("no list is made by looking at every row, whatever the filter and the page; counts walk the queue's indexes", () => {
   const counts = /^SCAN recipients USING (COVERING )?INDEX recipients_(waiting|leased): SELECT .*count\(\*\)/;
-  expect(scansIn(prepared(lists)).filter((line) => !counts.test(line))).toEqual([]);
+  // Steps of the statement's own, which has found them by an index: the accounts with tracking names, and their newest.
+  const found = /^SCAN (owners|newest): .* FROM tracking_names /;
+  expect(scansIn(prepared(lists)).filter((line) => !counts.test(line) && !found.test(line))).toEqual([]);
 });
 
 test("a start looks at no row without a key, but for boots", () => {

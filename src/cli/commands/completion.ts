@@ -3,6 +3,7 @@
 import { Command } from "commander";
 import type { Cli, Register } from "../cli.ts";
 import { usage } from "../fault.ts";
+import { topics } from "../topics.ts";
 
 interface Loadable {
   name: string;
@@ -41,10 +42,7 @@ async function treeOf(cli: Cli, nouns: readonly Loadable[]): Promise<Tree> {
     (await load()).register(noun, cli);
     for (const called of [name, ...(alias === undefined ? [] : [alias])]) add(noun, ` ${called}`);
   }
-  tree.set(
-    " help",
-    nouns.map(({ name }) => name),
-  );
+  tree.set(" help", [...nouns.map(({ name }) => name), ...Object.keys(topics)]);
   return tree;
 }
 

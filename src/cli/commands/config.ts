@@ -1,4 +1,5 @@
-// `svc config`: checks svc.yaml, and changes options of it. What would be a fault is not written.
+// `svc config`: checks svc.yaml, and changes options of it. What would be a fault is not written. What it shows of the
+// configuration is config-show.ts's.
 import {
   chmodSync,
   chownSync,
@@ -10,16 +11,13 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import type { Command } from "commander";
+import type { OptionPath } from "../../config/options.ts";
 import { placesOf } from "../../config/places.ts";
 import type { Cli } from "../cli.ts";
 import { CliFault, usage } from "../fault.ts";
-import { nearest } from "../nearest.ts";
-
-interface ConfigFlags {
-  config?: string;
-}
+import { named, refuseUnknownOption, registerShow, type ConfigFlags } from "./config-show.ts";
 
 export function register(config: Command, cli: Cli): void {
   const file = ["--config <file>", "this svc.yaml instead of the default one (SVC_CONFIG)"] as const;
@@ -42,12 +40,8 @@ export function register(config: Command, cli: Cli): void {
     .description("remove an option from svc.yaml, so that its default holds")
     .option(...file)
     .action((path: string, flags: ConfigFlags) => change(cli, [[path, null]], flags));
+  registerShow(config, cli);
 }
-
-const named = ({ io }: Cli, { config }: ConfigFlags): string | undefined => {
-  const given = config ?? io.env["SVC_CONFIG"];
-  return given === undefined ? undefined : resolve(io.cwd, given);
-};
 
 async function check(cli: Cli, flags: ConfigFlags): Promise<void> {
   const { faultText, loadConfig } = await import("../../config.ts");
@@ -71,22 +65,22 @@ function pairs(given: readonly string[]): [path: string, value: string][] {
 /** Sets each option, or unsets it where its value is null; all of them or none. */
 async function change(
   cli: Cli,
-  changes: readonly [path: string, value: string | null][],
+  given: readonly [path: string, value: string | null][],
   flags: ConfigFlags,
 ): Promise<void> {
   const { faultText, loadConfig } = await import("../../config.ts");
   const { withOption } = await import("../../config/edit.ts");
   const { readTextFile } = await import("../../config/files.ts");
-  const { isOption } = await import("../../config/layers.ts");
-  const { optionPaths } = await import("../../config/options.ts");
   const places = placesOf(cli.io);
   const only = named(cli, flags);
   const file = only ?? places.userConfig ?? places.systemConfig;
   let text = readTextFile(file) ?? "";
-  for (const [path, value] of changes) {
-    if (!isOption(path)) throw unknownOption(path, optionPaths);
+  const changes: [OptionPath, string | null][] = [];
+  for (const [path, value] of given) {
+    const option = await refuseUnknownOption(path);
     const before = text;
-    text = edited(file, () => withOption(before, path, value));
+    text = edited(file, () => withOption(before, option, value));
+    changes.push([option, value]);
   }
   const result = loadConfig({
     ...cli.io,
@@ -100,7 +94,7 @@ async function change(
     cli.out.line(value === null ? `${path} is no longer set in ${file}` : `${path} is set in ${file}`);
   let takesEffect = false;
   for (const [path, value] of changes) {
-    const source = isOption(path) ? result.sourceOf(path) : null;
+    const { source } = result.originOf(path);
     if (value === null && source !== null)
       cli.out.note(`Its default does not hold: ${path} is given by ${source}.`);
     else if (value !== null && source !== file)
@@ -108,19 +102,6 @@ async function change(
     else takesEffect = true;
   }
   if (takesEffect) cli.out.next("It takes effect when the service is started again.");
-}
-
-function unknownOption(path: string, optionPaths: readonly string[]): CliFault {
-  const whole = optionPaths.find((option) => path.startsWith(`${option}.`));
-  const near = nearest(path, optionPaths);
-  return usage(
-    `${path} is not an option`,
-    ...(whole !== undefined
-      ? [`${whole} is, and is set as a whole`]
-      : near !== null
-        ? [`Did you mean ${near}?`]
-        : []),
-  );
 }
 
 function edited(file: string, edit: () => string): string {

@@ -1,33 +1,47 @@
-// `svc help [topic]`: the commands of a noun, the exit codes, and example clients of the API.
+// `svc help [topic]`: the commands of a noun, the topics (topics.ts), and example clients of the API.
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { exampleLanguages, examplesFolder, examplesOf } from "../examples.ts";
-import { exitCodes, usage, type CliFault } from "../fault.ts";
+import { usage, type CliFault } from "../fault.ts";
+import { renderMarkdown } from "../markdown.ts";
 import { nearest } from "../nearest.ts";
+import { coloured } from "../output.ts";
+import { isTopic, topics, topicText, type Loadable } from "../topics.ts";
+import { orList } from "../../word-list.ts";
 
-export function registerHelp(program: Command, cli: Cli): void {
+export function registerHelp(program: Command, cli: Cli, nouns: () => readonly Loadable[]): void {
   program
     .command("help")
-    .argument("[topic]", "a noun, exit-codes, or api")
+    .argument("[topic]", `a noun, or ${orList(Object.keys(topics))}`)
     .argument("[verb]", "a verb of the noun; after api: a language")
-    .description("show the commands of a noun, the exit codes (exit-codes) or example API clients (api)")
+    .description("show the commands of a noun, or explain a topic")
     .helpGroup("Learn more:")
-    .action((topic: string | undefined, word: string | undefined) => {
-      if (topic === "api") return word === undefined ? listClients(cli) : showClients(cli, word);
+    .action(async (topic: string | undefined, word: string | undefined) => {
       if (topic === undefined) return program.outputHelp();
-      if (topic === "exit-codes") {
-        for (const [code, meaning] of Object.entries(exitCodes))
-          cli.out.line(`${code.padStart(3)}  ${meaning}`);
-        return undefined;
-      }
+      if (topic === "api") return word === undefined ? listClients(cli) : showClients(cli, word);
+      if (isTopic(topic)) return explain(cli, await topicText(topic, nouns));
       const noun = commandOf(program, topic);
-      if (!noun) throw unknownCommand(cli, topic, program, "help", ["exit-codes", "api"]);
+      if (!noun) throw unknownCommand(cli, topic, program, "help", Object.keys(topics));
       if (word === undefined) return noun.outputHelp();
       const verb = commandOf(noun, word);
       if (!verb) throw unknownCommand(cli, word, noun, `help ${noun.name()}`);
       return verb.outputHelp();
     });
+  program.addHelpText(
+    "after",
+    [
+      "",
+      "Topics (svc help TOPIC):",
+      ...Object.entries(topics).map(([name, about]) => `  ${name.padEnd(13)}${about}`),
+    ].join("\n"),
+  );
+}
+
+function explain(cli: Cli, markdown: string): void {
+  const { stdout, env } = cli.io;
+  const bold = (text: string): string => (coloured(stdout, env) ? `\x1b[1m${text}\x1b[0m` : text);
+  stdout.write(renderMarkdown(markdown, { columns: stdout.columns, bold }));
 }
 
 /** All names and aliases of the commands of a command. */

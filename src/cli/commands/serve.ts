@@ -5,10 +5,10 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
-import type { Config, ConfigRequest, ConfigResult } from "../../config.ts";
+import type { ConfigRequest, ValidConfig } from "../../config.ts";
 import { placesOf } from "../../config/places.ts";
 import type { Cli } from "../cli.ts";
-import type { RunningDaemon } from "../daemon-contract.ts";
+import type { DaemonModule, RunningDaemon } from "../daemon-contract.ts";
 import type { createLog } from "../../log.ts";
 import { describeDev } from "../dev-screen.ts";
 import { CliFault } from "../fault.ts";
@@ -30,17 +30,24 @@ export function register(serve: Command, cli: Cli): void {
     .option("--dev", "evaluation mode: loopback ports, all mail goes to the local inbox")
     .action(async (flags: ServeFlags) => {
       if (flags.dev) return serveDev(cli, flags);
-      const { config, files } = await read(cli, flags, requestOf(cli, flags));
+      const request = requestOf(cli, flags);
+      const valid = await read(cli, flags, request);
+      const { config, files } = valid;
       if (flags.check) {
         cli.out.line(
           `The configuration is valid (${files.length > 0 ? files.join(", ") : "no file, defaults only"}).`,
         );
         return undefined;
       }
-      return runUntilSignal(cli, config, async (daemon, log) => {
-        const listeners = daemon.addresses().map(({ name, address }) => `${name} ${address}`);
-        log.info({ listeners, data_dir: config.dataDir }, "svc started");
-      });
+      const { changedOptions } = await import("../../config.ts");
+      return runUntilSignal(
+        cli,
+        { config, changes: () => changedOptions(valid, request) },
+        async (daemon, log) => {
+          const listeners = daemon.addresses().map(({ name, address }) => `${name} ${address}`);
+          log.info({ listeners, data_dir: config.dataDir }, "svc started");
+        },
+      );
     });
 }
 
@@ -60,11 +67,7 @@ function requestOf(cli: Cli, flags: ServeFlags): ConfigRequest {
   };
 }
 
-async function read(
-  cli: Cli,
-  flags: ServeFlags,
-  request: ConfigRequest,
-): Promise<Extract<ConfigResult, { config: Config }>> {
+async function read(cli: Cli, flags: ServeFlags, request: ConfigRequest): Promise<ValidConfig> {
   const { devConfig, faultText, loadConfig } = await import("../../config.ts");
   const result = flags.dev ? devConfig(request) : loadConfig(request);
   if ("config" in result) return result;
@@ -95,7 +98,7 @@ async function serveDev(cli: Cli, flags: ServeFlags): Promise<void> {
     const found = chosen === undefined && dirname(socket) !== dataDir;
     await runUntilSignal(
       cli,
-      config,
+      { config },
       async (daemon) => {
         const credentials = await daemon.devCredentials();
         describeDev(cli, {
@@ -140,14 +143,17 @@ function answers(path: string): Promise<boolean> {
 
 type Log = ReturnType<typeof createLog>;
 
+/** What of the daemon's options is known before it is loaded. */
+type Start = Omit<Parameters<DaemonModule["serve"]>[0], "log" | "logLines">;
+
 async function runUntilSignal(
   cli: Cli,
-  config: Config,
+  first: Start,
   started: (daemon: RunningDaemon, log: Log) => Promise<void>,
   lastly: () => void = () => undefined,
 ): Promise<void> {
   const { createLog: create } = await import("../../log.ts");
-  const log = create({ level: config.log.level });
+  const log = create({ level: first.config.log.level });
   let signals = 0;
   let tell = (): void => undefined;
   const asked = new Promise<void>((done) => (tell = done));
@@ -160,7 +166,7 @@ async function runUntilSignal(
   };
   const off = [cli.io.onSignal("SIGTERM", onStop), cli.io.onSignal("SIGINT", onStop)];
   try {
-    const daemon = await start(cli, config, log);
+    const daemon = await start(cli, first, log);
     off.push(cli.io.onSignal("SIGHUP", () => void daemon.reload()));
     try {
       if (signals === 0) await started(daemon, log);
@@ -179,10 +185,10 @@ async function runUntilSignal(
   cli.io.exit(0);
 }
 
-async function start(cli: Cli, config: Config, log: Log): Promise<RunningDaemon> {
+async function start(cli: Cli, first: Start, log: Log): Promise<RunningDaemon> {
   const daemon = await cli.loadDaemon();
   try {
-    return await daemon.serve({ config, log });
+    return await daemon.serve({ ...first, log, logLines: log.lines });
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     log.debug({ err: error.stack }, "could not start");
@@ -198,7 +204,7 @@ function startFault(cli: Cli, error: NodeJS.ErrnoException & { address?: string;
     case "EADDRINUSE":
       return new CliFault(1, `${where} is in use by another program`, [
         ...(port === undefined ? [] : [`See which one: ss -ltnp 'sport = :${port}'`]),
-        "Stop it, or choose another port in svc.yaml or by SVC_HTTP_LISTEN, SVC_RELAY_STARTTLS, SVC_RELAY_IMPLICIT_TLS.",
+        "Stop it, or choose another port in svc.yaml or by SVC_HTTP_LISTEN, SVC_RELAY_STARTTLS, SVC_RELAY_IMPLICIT_TLS, SVC_TLS_ACME_HTTP_LISTEN.",
       ]);
     case "EACCES":
       return new CliFault(4, `no permission to use ${where}: ${error.message}`, [

@@ -22,10 +22,15 @@ const tags: Record<string, string> = {
   queue: "What waits to be sent, why, and what the operator does with it.",
   recipients: "Erasure of recipients.",
   inbox: "The local inbox: mail that a test key or `serve --dev` caught instead of sending it.",
+  certificates: "The certificates that the listeners serve.",
   backups: "Backups of the server.",
   doctor: "Checks of the server, and of what is around it.",
   maintenance: "The maintenance window, during which clients are refused.",
   status: "The status of the server.",
+  activity: "What the server does now.",
+  lockouts: "Source addresses that are locked out after failed authentications.",
+  logs: "The log of the server.",
+  reload: "The reload of what can be read again while the server runs.",
 };
 
 export function tagOf(path: string): string {

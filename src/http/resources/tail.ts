@@ -1,7 +1,7 @@
 // GET /v1/events/tail, on the operator's socket only: one record a line as events are committed, an empty
 // line as heartbeat. A backlog is read page by page as fast as the client takes it.
 import { z } from "zod";
-import { dayMs, type Clock, type Timer } from "../../clock.ts";
+import { dayMs } from "../../clock.ts";
 import { Refusal } from "../../errors.ts";
 import { isId } from "../../ids.ts";
 import type { EventFilter } from "../../model/event.ts";
@@ -9,10 +9,9 @@ import type { Store } from "../../store/store.ts";
 import type { RouteDeps } from "../deps.ts";
 import { present } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import type { Stream } from "../streams.ts";
+import { keepAlive, type Stream } from "../streams.ts";
 import { eventList, eventSchema, eventText } from "./events.ts";
 
-const heartbeatMs = 15_000;
 const pageSize = 200;
 /** An event is committed at most this long after it occurred. */
 const lateMs = dayMs;
@@ -38,7 +37,7 @@ export function tailRoutes({ store, clock, streams, log }: RouteDeps): Route[] {
         const { occurredAfter, ...start } = await startOf(store, accountKey, after);
         const stream = streams.open();
         stream.write(""); // the answer begins now, not with the first event
-        beat(clock, stream);
+        keepAlive(clock, stream);
         const filter: EventFilter = present({ types: event, order: "asc" as const, occurredAfter });
         follow(store, accountKey, filter, start, stream).catch((error: unknown) => {
           log.error({ err: String(error) }, "a stream of events ended early");
@@ -115,15 +114,4 @@ async function follow(
     news ||= page.hasMore;
     await stream.ready();
   }
-}
-
-function beat(clock: Clock, stream: Stream): void {
-  let timer: Timer;
-  const arm = (): void => {
-    timer = clock.after(heartbeatMs, () => {
-      if (stream.write("")) arm();
-    });
-  };
-  arm();
-  stream.onEnd(() => timer.cancel());
 }

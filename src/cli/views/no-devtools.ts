@@ -1,0 +1,2 @@
+// Stands in the bundle for react-devtools-core, which ink would load while it is itself developed.
+export default {};
