@@ -1,4 +1,4 @@
-// Who is told of what happens: the operator and receivers by mail, the accounts by webhooks.
+// Reports of what happens: mail to the operator and to receivers, webhooks to the accounts.
 import { notifyCertificate } from "../notifications/certificate-notice.ts";
 import { notifyDeadLetter } from "../notifications/dead-letter-notice.ts";
 import { notifyDomainStatus } from "../notifications/domain-notice.ts";
