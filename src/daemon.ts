@@ -9,6 +9,7 @@ import { theNode } from "./model/node.ts";
 import type { Reloaded } from "./model/reload.ts";
 import { makeDevCredentials, type DevCredentials } from "./sandbox/credentials.ts";
 import type { Service } from "./service.ts";
+import { createServiceManager } from "./service-manager.ts";
 import { defaultAccountOf, endWithoutWriter } from "./setup.ts";
 import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
@@ -40,13 +41,18 @@ export async function serve({
   clock = systemClock,
   changes = () => ({ changed: [] }),
   logLines = noLines,
+  env = {},
 }: {
   config: Config;
   log: Log;
   logLines?: LogLines;
   clock?: Clock;
   changes?: Changes;
+  /** Of the process: what its service manager wants to hear. */
+  env?: Readonly<Record<string, string | undefined>>;
 }): Promise<RunningDaemon> {
+  const { pid } = process;
+  const manager = createServiceManager({ env, pid, clock, log: log.component("service-manager") });
   const mint = createIdMint();
   const startedAt = clock.now();
   const store = await openStore({
@@ -70,10 +76,25 @@ export async function serve({
       }
     }
     const { promise: finished, resolve } = Promise.withResolvers<void>();
-    const stop = once(() => stopAll(started, store, clock, log).finally(resolve));
-    return { ...daemon, stop, finished };
+    const stop = once(async () => {
+      manager.stopping();
+      await stopAll(started, store, clock, log).finally(() => {
+        manager.end();
+        resolve();
+      });
+    });
+    const listening = daemon.addresses().map(({ name, address }) => `${name} ${address}`);
+    const ready = (): void => manager.ready(`Serving ${listening.join(", ")}`);
+    const reload = (): Promise<Reloaded> => {
+      manager.reloading();
+      return daemon.reload().finally(ready);
+    };
+    manager.watch(store.writerAnswers);
+    ready();
+    return { ...daemon, reload, stop, finished };
   } catch (error) {
     await stopAll(started, store, clock, log);
+    manager.end();
     throw error;
   }
 }
@@ -99,7 +120,7 @@ async function build(
   );
   const { boot, pools, dnsbl, access, domains, tls } = foundation;
   const { queuePauses, visits, sendingPause, runner } = sending;
-  const { retention, backups, jobs } = upkeep;
+  const { retention, backups, storeChecks, jobs } = upkeep;
   const outside: Service = {
     name: "outside",
     async start() {},
@@ -126,6 +147,7 @@ async function build(
         runner,
         retention,
         backups,
+        storeChecks,
         jobs,
         ...(relay ? [relay] : []),
         inbound,

@@ -25,7 +25,7 @@ const table: Record<string, string> = {
   "word-list": "",
   cursor: "errors",
   fairness: "clock",
-  log: "model unsafe-text",
+  log: "clock model unsafe-text",
   "value-schemas": "ids model",
   mail: "model",
   config: "mail model word-list",
@@ -59,24 +59,25 @@ const table: Record<string, string> = {
   "tls-reports": "clock dns fairness https log mail model notifications service store",
   feedback: "access clock config dns events log mail model notifications store suppressions tracking",
   // What keeps the appliance running.
-  retention: "clock config log model service store",
+  retention: "clock config errors log model service store",
   maintenance: "clock errors model store",
   backup: "clock config errors log model service store",
   activity: "clock model queue store",
   metrics: "clock model store",
   status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
-  http: "access activity backup clock config csv dns dnsbl doctor domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
+  http: "access activity backup clock config csv dns dnsbl doctor domains errors events feedback ids log mail maintenance model open-files parsing pools queue retention sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access backup clock config csv dns doctor domains log mail model suppressions unsafe-text webhooks word-list",
   // The composition.
   boot: "clock log service store",
+  "service-manager": "clock log",
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model owner pools store",
   offline: "backup clock config ids log model owner setup store",
   daemon:
-    "access activity backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
+    "access activity backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service service-manager setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
   bin: "cli daemon offline setup",
 };
 
@@ -168,6 +169,7 @@ test("other modules import only store.ts of the store; daemon.ts, setup.ts and o
     .map(({ file, target }) => `${name(file)} -> ${name(target)}`);
   expect(inner.toSorted()).toEqual([
     "src/daemon.ts -> src/store/sqlite/sqlite-store.ts",
+    "src/offline.ts -> src/store/sqlite/migrate-offline.ts",
     "src/offline.ts -> src/store/sqlite/restore.ts",
     "src/offline.ts -> src/store/sqlite/sqlite-store.ts",
     "src/setup.ts -> src/store/sqlite/sqlite-store.ts",

@@ -233,12 +233,11 @@ test.each([
     'tls: {mode: acme, acme: {http_listen: "[::]:8443"}}',
     "tls.acme.http_listen: found [::]:8443, which http.listen has too",
   ],
-  ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
+  ["log: {format: xml}", 'log.format: found "xml", expected one of auto, json, pretty'],
   ["dnsbl: {zones: [{zone: bl.test, codes: [10.0.0.1]}]}", "dnsbl.zones[0]"],
   ["dnsbl: {zones: [{zone: bl.test, removal_url: nowhere}]}", "dnsbl.zones[0]"],
   ["dnsbl: {zones: [{name: Test}]}", "dnsbl.zones[0]"],
   ["dnsbl: {on_listing: pause}", 'dnsbl.on_listing: found "pause", expected one of none, drain'],
-  ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
   [
     "tls: {mode: off}",
     "expected acme, files or self-signed, or http.listen on loopback only (now [::]:8443)",

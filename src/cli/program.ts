@@ -80,6 +80,21 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         load: () => import("./commands/restore.ts"),
       },
       {
+        name: "db",
+        about: "check: the database and the files of content; exit 7 if something is damaged",
+        load: () => import("./commands/db.ts"),
+      },
+      {
+        name: "prune",
+        about: "delete expired data now and return free space; --dry-run counts it",
+        load: () => import("./commands/prune.ts"),
+      },
+      {
+        name: "migrate",
+        about: "bring the database of a stopped service to this version, after a copy of it",
+        load: () => import("./commands/migrate.ts"),
+      },
+      {
         name: "config",
         about: "svc.yaml: show, get, set, unset, check, schema, systemd-unit",
         load: () => import("./commands/config.ts"),

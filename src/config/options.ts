@@ -6,7 +6,7 @@ import { z } from "zod";
 import { feedbackLoopDomains } from "../mail/feedback-loops.ts";
 import { defaultAccount } from "../model/account.ts";
 import { listingActions } from "../model/listing.ts";
-import { logLevels } from "../model/log-level.ts";
+import { logFormats, logLevels } from "../model/log-level.ts";
 import { listenerTlsModes, outboundTlsModes, smartHostTlsModes } from "../model/tls.ts";
 import { orList } from "../word-list.ts";
 import type { Places } from "./places.ts";
@@ -253,6 +253,11 @@ export const options = {
     ({ dev }: DefaultContext) => (dev ? "warn" : "info"),
     orList(logLevels),
   ),
+  "log.format": option(
+    kind.oneOf(...logFormats),
+    "auto",
+    "JSON lines or, pretty, words for a person; auto: pretty on a terminal",
+  ),
 };
 
 export type OptionPath = keyof typeof options;
@@ -272,7 +277,7 @@ export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>([
 ]);
 
 /** Keys of coming versions: a file with one is refused, so that no operator relies on what does not work yet. */
-export const notYet: readonly string[] = ["tracking", "log.format"];
+export const notYet: readonly string[] = ["tracking"];
 
 export function environmentName(path: string): string {
   return `SVC_${path.replaceAll(".", "_").toUpperCase()}`;

@@ -36,7 +36,7 @@ export function createInterfaces(
     submission,
   }: Sending,
   { notices, webhooks }: Reporting,
-  { guard, backups, doctor, jobs }: Upkeep,
+  { guard, retention, backups, storeChecks, doctor, jobs }: Upkeep,
 ) {
   const relay =
     certificates === null
@@ -121,6 +121,8 @@ export function createInterfaces(
     tracking: { tokens: trackingTokens, visits, unsubscribes },
     maintenance,
     backups,
+    storeChecks,
+    retention,
     guard,
     clock,
     log: log.component("http"),

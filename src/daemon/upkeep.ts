@@ -1,6 +1,7 @@
 // What keeps the appliance in order while it runs: the abuse guard, retention, backups, the doctor, and the list of all
 // modules that have periodic jobs.
 import { createBackups } from "../backup/backup.ts";
+import { createStoreChecks } from "../backup/check.ts";
 import { createDoctor } from "../doctor/doctor.ts";
 import { createWorld } from "../doctor/world.ts";
 import { createJobs } from "../jobs.ts";
@@ -48,6 +49,13 @@ export function createUpkeep(
     clock,
     log: log.component("backup"),
   });
+  const storeChecks = createStoreChecks({
+    store,
+    dataDir: config.dataDir,
+    isBackingUp: () => backups.running() !== null,
+    clock,
+    log: log.component("store-check"),
+  });
   const nxdomainRecheck = createNxdomainRecheck({
     store,
     resolver: resolver.uncached,
@@ -90,5 +98,5 @@ export function createUpkeep(
     clock,
     log.component("jobs"),
   );
-  return { guard, retention, backups, doctor, jobs };
+  return { guard, retention, backups, storeChecks, doctor, jobs };
 }

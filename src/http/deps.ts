@@ -4,6 +4,8 @@ import type { Activity } from "../activity/activity.ts";
 import type { AbuseGuard } from "../sending-pause/abuse-guard.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Backups } from "../backup/backup.ts";
+import type { StoreChecks } from "../backup/check.ts";
+import type { Retention } from "../retention/retention.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Doctor } from "../doctor/doctor.ts";
@@ -42,6 +44,8 @@ export interface HttpDeps {
   webhooks: Webhooks;
   maintenance: Maintenance;
   backups: Pick<Backups, "begin" | "running" | "last" | "list">;
+  storeChecks: Pick<StoreChecks, "begin" | "running" | "last">;
+  retention: Pick<Retention, "begin" | "running" | "last" | "expired">;
   guard: Pick<AbuseGuard, "resume">;
   pools: Pools;
   queueAdmin: QueueAdmin;

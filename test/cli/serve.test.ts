@@ -56,6 +56,8 @@ function fake(over: { start?: () => void; stop?: () => Promise<void> } = {}): Fa
       return { adminKey: "svc_live_ADMIN", smtp, domain: null, remarks };
     },
     backupOffline: () => Promise.reject(new Error("no backup here")),
+    checkOffline: () => Promise.reject(new Error("not here")),
+    migrate: () => Promise.reject(new Error("no migration here")),
     restore: () => Promise.reject(new Error("no restore here")),
   };
   return { module, configs, calls, up };
@@ -89,7 +91,9 @@ test("flags of serve outdo the file, relative paths are of the working directory
   const daemon = fake();
   let raise = (_name: string): void => undefined;
   const running = svc(
-    ["serve", "--config", file, "--data-dir", "data", "--socket", "admin.sock", "--log-level", "error"],
+    `serve --config ${file} --data-dir data --socket admin.sock --log-level error --log-format pretty`.split(
+      " ",
+    ),
     {
       daemon: daemon.module,
       cwd: "/srv",
@@ -102,7 +106,7 @@ test("flags of serve outdo the file, relative paths are of the working directory
   expect(daemon.configs[0]).toMatchObject({
     dataDir: "/srv/data",
     socket: "/srv/admin.sock",
-    log: { level: "error" },
+    log: { level: "error", format: "pretty" },
     dev: false,
   });
 });

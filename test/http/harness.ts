@@ -83,6 +83,8 @@ export interface Harness {
   stop(): Promise<void>;
 }
 
+const none = { rows: 0, more: false };
+
 /** Methods that a test does not give throw when they are called. */
 export function fake<T extends object>(name: string, methods: Partial<T>): T {
   return new Proxy(methods as T, {
@@ -110,6 +112,8 @@ export async function startHttp(
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
     backups?: Partial<HttpDeps["backups"]>;
+    storeChecks?: Partial<HttpDeps["storeChecks"]>;
+    retention?: Partial<HttpDeps["retention"]>;
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
     doctor?: HttpDeps["doctor"];
@@ -179,6 +183,17 @@ export async function startHttp(
       ...options.dnsbl,
     }),
     maintenance: createMaintenance({ store, clock }),
+    storeChecks: fake<HttpDeps["storeChecks"]>("storeChecks", {
+      running: () => null,
+      last: () => null,
+      ...options.storeChecks,
+    }),
+    retention: fake<HttpDeps["retention"]>("retention", {
+      running: () => null,
+      last: () => null,
+      expired: () => Promise.resolve({ content: none, messages: none, events: none, audit: none }),
+      ...options.retention,
+    }),
     backups: fake<HttpDeps["backups"]>("backups", {
       running: () => null,
       last: () => null,

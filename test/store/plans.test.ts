@@ -255,7 +255,13 @@ test("without a LIMIT, only what is in flight, what waits in the sandbox, an emp
 
 const transactions = new Set(["sqlite/engine/batch.ts", "sqlite/engine/migrate.ts", "sqlite/engine/wal.ts"]);
 /** They read and write whole databases, in a thread of their own or in a program of its own. */
-const copies = new Set(["sqlite/backup-copy.ts", "sqlite/engine/snapshot.ts", "sqlite/restore.ts"]);
+const copies = new Set([
+  "sqlite/backup-copy.ts",
+  "sqlite/engine/copy.ts",
+  "sqlite/engine/page-copy.ts",
+  "sqlite/restore.ts",
+  "sqlite/store-check.ts",
+]);
 
 test("every statement of the store is looked at here, those of transactions, migrations, backups and restores excepted", () => {
   const places = new Set<string>();

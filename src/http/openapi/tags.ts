@@ -24,6 +24,8 @@ const tags: Record<string, string> = {
   inbox: "The local inbox: mail that a test key or `serve --dev` caught instead of sending it.",
   certificates: "The certificates that the listeners serve.",
   backups: "Backups of the server.",
+  database: "Check of the database and the files of content.",
+  retention: "Deletion of expired data.",
   doctor: "Checks of the server, and of what is around it.",
   maintenance: "The maintenance window, during which clients are refused.",
   status: "The status of the server.",

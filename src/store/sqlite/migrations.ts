@@ -3,7 +3,7 @@
 // that is promised. Over 300 lines: one list, of which no released step is ever changed.
 import type { Database } from "better-sqlite3";
 import { counterColumns } from "../counters.ts";
-import { runMigrations } from "./engine/migrate.ts";
+import { planMigration, runMigrations } from "./engine/migrate.ts";
 
 const first = [
   // Accounts, and what belongs to them.
@@ -290,9 +290,15 @@ export const migrations: readonly string[] = [
 ];
 
 /** Brings the database at `path` to the newest schema. Throws SchemaTooNew. */
-export function migrate(db: Database, path: string): void {
-  runMigrations(db, path, migrations);
+export function migrate(db: Database, path: string): ReturnType<typeof runMigrations> {
+  const done = runMigrations(db, path, migrations);
   addCounterColumns(db);
+  return done;
+}
+
+/** What the steps of `migrate` would do. Throws SchemaTooNew. */
+export function plannedMigration(db: Database, path: string): ReturnType<typeof planMigration> {
+  return planMigration(db, path, migrations);
 }
 
 /**
