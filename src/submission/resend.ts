@@ -78,7 +78,7 @@ async function chosenOf(
 ): Promise<Chosen[]> {
   const all = recipients.map(({ to: email, type }, index): Chosen => {
     const address = parseAddress(email);
-    if (!address.ok) throw new Error(`a stored recipient is no address: ${address.issue}`);
+    if (!address.ok) throw new Error(`a stored recipient is not an address: ${address.issue}`);
     return { type, field: `recipients[${index}]`, address: address.value };
   });
   const byAddress = new Map(all.map((one) => [canonicalAddress(one.address), one]));
@@ -133,8 +133,8 @@ function readAgain(
 }
 
 /**
- * The stored message without what is its own alone; the submission writes these fields anew where they lack. Without those that
- * were added to it, the largest mail is no larger than it came.
+ * The stored message without what is its own alone; the submission adds these fields again. Without those that were added to it,
+ * the largest mail is no larger than it came.
  */
 async function* withoutIdentity(stored: AsyncIterable<Buffer>, headerLength: number): AsyncGenerator<Buffer> {
   let head: Buffer | null = Buffer.alloc(0);

@@ -19,7 +19,7 @@ export async function openAccountKey(folder: string): Promise<KeyObject> {
       return createPrivateKey(text);
     } catch (error) {
       throw new Error(
-        `${file} is no private key: put it back from a backup, or remove it for a new account`,
+        `${file} is not a private key: put it back from a backup, or remove it for a new account`,
         {
           cause: error,
         },
