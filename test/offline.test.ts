@@ -21,7 +21,8 @@ import { backupOffline, migrate } from "../src/offline.ts";
 import { isRoot } from "../src/owner.ts";
 import { openWriting, prepareFiles } from "../src/store/sqlite/engine/open.ts";
 import { lockDirectory } from "../src/store/sqlite/engine/lock.ts";
-import { migrate as runMigrations, migrations } from "../src/store/sqlite/migrations.ts";
+import { runMigrations } from "../src/store/sqlite/engine/migrate.ts";
+import { migrations } from "../src/store/sqlite/migrations.ts";
 
 const newest = migrations.length;
 const other = 65_534;

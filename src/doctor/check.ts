@@ -56,7 +56,7 @@ export interface ServedCertificate {
   isHost: boolean;
   /** When the ACME server is to be asked for the next one; null: it is not, or there is none yet. */
   renewAt: number | null;
-  /** A tracking name that failed so often that it is no matter for the operator. */
+  /** A tracking name that failed so often that the operator is not notified of it. */
   isGivenUp: boolean;
   error: string | null;
 }

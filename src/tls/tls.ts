@@ -30,7 +30,7 @@ export interface CertificateState {
   nextAttemptAt: number | null;
   renewing: boolean;
   failures: number;
-  /** A tracking name that failed so often that it is no matter for the operator. */
+  /** A tracking name that failed so often that the operator is not notified of it. */
   isGivenUp: boolean;
   error: string | null;
 }

@@ -10,7 +10,6 @@ import {
   type Result,
 } from "../../src/doctor/doctor.ts";
 import { silentLog } from "../../src/log.ts";
-import { isTime } from "../../src/doctor/world.ts";
 import { ManualClock } from "../support/clock.ts";
 import {
   address,
@@ -546,19 +545,4 @@ test("a smart host: its addresses are those that the configured resolver gives, 
   ).toMatchObject({
     status: "unknown",
   });
-});
-
-test("a time server that asks for fewer requests, or has no time itself, says nothing of this machine's clock", () => {
-  const reply = (leap: number, mode: number, stratum: number, seconds: number): Buffer => {
-    const bytes = Buffer.alloc(48);
-    bytes[0] = (leap << 6) | (4 << 3) | mode;
-    bytes[1] = stratum;
-    bytes.writeUInt32BE(seconds, 40);
-    return bytes;
-  };
-  expect(isTime(reply(0, 4, 2, 3_900_000_000))).toBe(true);
-  expect(isTime(reply(0, 4, 0, 0))).toBe(false); // the kiss of death
-  expect(isTime(reply(3, 4, 2, 3_900_000_000))).toBe(false);
-  expect(isTime(reply(0, 3, 2, 3_900_000_000))).toBe(false);
-  expect(isTime(Buffer.alloc(20))).toBe(false);
 });

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SenderDomain } from "../../src/model/domain.ts";
 import { createDomainWrites } from "../../src/store/sqlite/domains.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
+import { runMigrations } from "../../src/store/sqlite/engine/migrate.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import {
   createTrackingNameList,
@@ -71,7 +72,7 @@ test("an account has so many names; the one that was not seen for longest is dro
 
 test("a database from before takes over the names of its verified domains", () => {
   const before = migrations.findIndex((step) => step.includes("CREATE TABLE tracking_names"));
-  migrate(db, path, migrations.slice(0, before));
+  runMigrations(db, path, migrations.slice(0, before));
   addAccounts();
   const insert = db.prepare(
     `INSERT INTO domains (id, account_key, name, status, return_path_domain, records, dkim_keys, created_at, updated_at, verified_at, tracking_domain)

@@ -20,10 +20,10 @@ export async function openAccountKey(folder: string): Promise<KeyObject> {
     try {
       key = createPrivateKey(text);
     } catch (error) {
-      throw new Error(`${file} is no private key: ${mend}`, { cause: error });
+      throw new Error(`${file} is not a private key: ${mend}`, { cause: error });
     }
     if (key.asymmetricKeyDetails?.namedCurve !== "prime256v1")
-      throw new Error(`${file} is no P-256 key: ${mend}`);
+      throw new Error(`${file} is not a P-256 key: ${mend}`);
     return key;
   }
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });

@@ -139,7 +139,7 @@ export function createAcmeClient(deps: {
     const urls = made.json["authorizations"];
     const { location } = made;
     if (location === null || !Array.isArray(urls) || urls.length > mostAuthorizations)
-      throw new AcmeError("the ACME server's answer is no order");
+      throw new AcmeError("the ACME server's answer is not an order");
     for (const url of urls) await authorize(String(url));
     const ready = await poll(location, ({ status }) => status === "pending", orderMs);
     if (ready["status"] === "invalid") throw failed("the order failed", ready["error"]);

@@ -1,5 +1,5 @@
 // Why an ACME server did not issue: its problem document (RFC 8555 §6.7, RFC 7807), or what became of the request. The
-// scope says what backs off: a refusal that is about the name is no reason to keep other names waiting.
+// scope says what backs off: a refusal that is about the name does not keep other names waiting.
 import { dayMs } from "../../clock.ts";
 import { unsafeCharacters } from "../../unsafe-text.ts";
 
@@ -55,7 +55,7 @@ export function said(text: unknown): string {
   return line.length > longestText ? `${line.slice(0, longestText)}…` : line;
 }
 
-/** Of an answer that is no success, or of the error in an order, an authorization or a challenge. */
+/** Of an answer other than success, or of the error in an order, an authorization or a challenge. */
 export function problemOf(
   body: unknown,
   { status, retryAfter, now }: { status: number | null; retryAfter: string | undefined; now: number },

@@ -73,7 +73,7 @@ export interface Issuer {
 }
 
 /**
- * Failures in a row after which a tracking name is no matter for the operator: a domain that was deleted, or leads
+ * Failures in a row after which the operator is not notified of a tracking name: a domain that was deleted, or leads
  * elsewhere for good. It is tried once a week.
  */
 export const givenUpAfter = 8;

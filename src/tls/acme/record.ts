@@ -1,5 +1,5 @@
 // What was ordered, what failed and when it is tried again, in <dataDir>/tls/acme.json: a program that is started again
-// and again must not spend the limits of the ACME server. An unreadable file is none: the waits begin anew.
+// and again must not spend the limits of the ACME server. An unreadable file counts as none: the waits start again.
 import { readFile } from "node:fs/promises";
 import { dayMs, hourMs } from "../../clock.ts";
 import { replaceFile } from "../stored-pair.ts";

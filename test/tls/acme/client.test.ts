@@ -229,12 +229,12 @@ test.each([
   ["the directory is no JSON", "/dir", { body: "hello" }, /is not an ACME directory: it has no newNonce/],
   ["the directory is a list", "/dir", { body: [] as object }, /is not an ACME directory/],
   ["the account has no address", "/newAccount", { headers: {} }, /no address of the account/],
-  ["the order has no authorizations", "/newOrder", { body: {} }, /is no order/],
+  ["the order has no authorizations", "/newOrder", { body: {} }, /is not an order/],
   [
     "the order has a thousand authorizations",
     "/newOrder",
     { body: { authorizations: Array.from({ length: 1_000 }, () => "https://acme.test/authz/0") } },
-    /is no order/,
+    /is not an order/,
   ],
   [
     "another name is to be proved",

@@ -471,9 +471,9 @@ test("the account's key stays the same; one that is broken is an error in plain 
   await openAccountKey(folder);
   expect(readFileSync(join(folder, "acme-account.pem"), "utf8")).toBe(text);
   writeFileSync(join(folder, "acme-account.pem"), "broken");
-  await expect(openAccountKey(folder)).rejects.toThrow(/is no private key: put it back from a backup/);
+  await expect(openAccountKey(folder)).rejects.toThrow(/is not a private key: put it back from a backup/);
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-384" });
   const other = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
   writeFileSync(join(folder, "acme-account.pem"), other);
-  await expect(openAccountKey(folder)).rejects.toThrow(/is no P-256 key: put it back from a backup/);
+  await expect(openAccountKey(folder)).rejects.toThrow(/is not a P-256 key: put it back from a backup/);
 });
