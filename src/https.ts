@@ -15,8 +15,8 @@ import type { Owner } from "./fairness.ts";
 
 const longestBytes = 64 * 1024;
 const timeoutMs = 60_000;
-/** Of the host; the others are not tried. */
-const maxAddresses = 4;
+/** Of the host, of either family: a machine may have one family alone. The others are not tried. */
+const maxAddresses = 2;
 /** Answers of 1xx before the answer: a server may send any number, and each costs the loop a moment. */
 const maxInformational = 10;
 
@@ -59,10 +59,11 @@ export function createHttps({ resolver, allowNetworks, secureContext, clock }: H
   const addressesOf = async (host: string, owner: Owner): Promise<string[]> => {
     if (isIP(host) !== 0) throw new Error(`${host} is an address, and no name`);
     const answers = await Promise.all([resolver.a(host, owner), resolver.aaaa(host, owner)]);
-    const all = answers.flatMap((answer) => (answer.kind === "found" ? answer.records : []));
-    if (all.length === 0) throw new Error(`${host} does not resolve`);
-    const dialled = all.filter(mayDial).slice(0, maxAddresses);
-    if (dialled.length === 0) throw new Error(`${host} has no address that may be dialled: ${all[0]}`);
+    const found = answers.map((answer) => (answer.kind === "found" ? answer.records : []));
+    const [first] = found.flat();
+    if (first === undefined) throw new Error(`${host} does not resolve`);
+    const dialled = found.flatMap((records) => records.filter(mayDial).slice(0, maxAddresses));
+    if (dialled.length === 0) throw new Error(`${host} has no address that may be dialled: ${first}`);
     return dialled;
   };
 

@@ -18,18 +18,40 @@ export interface CertificatePair {
   covers(name: string): boolean;
 }
 
+/** Time does not grow with more than the length, whatever the text. */
+export function pemBlocks(text: string): { label: string; text: string }[] {
+  const blocks: { label: string; text: string }[] = [];
+  const begin = /-----BEGIN ([A-Z0-9 ]{1,64})-----/g;
+  for (let found = begin.exec(text); found !== null; found = begin.exec(text)) {
+    const label = found[1] ?? "";
+    const end = `-----END ${label}-----`;
+    const at = text.indexOf(end, begin.lastIndex);
+    if (at === -1) break;
+    begin.lastIndex = at + end.length;
+    blocks.push({ label, text: `${text.slice(found.index, begin.lastIndex)}\n` });
+  }
+  return blocks;
+}
+
 /** Throws an Error that names the file and what is wrong with it. */
 export async function readCertificateFiles(certFile: string, keyFile: string): Promise<CertificatePair> {
   const [cert, key] = await Promise.all([read(certFile), read(keyFile)]);
   return certificatePair(cert, key, { cert: certFile, key: keyFile });
 }
 
-/** `from`: where each text is from, for the Error that says what is wrong with it. */
+/**
+ * Of `given` nothing but the certificates is taken: a key between them would be read as ours where both are kept in one
+ * file. `from`: where each text is from, for the Error that says what is wrong with it.
+ */
 export function certificatePair(
-  cert: string,
+  given: string,
   key: string,
   from: { cert: string; key: string },
 ): CertificatePair {
+  const cert = pemBlocks(given)
+    .filter(({ label }) => label.endsWith("CERTIFICATE"))
+    .map(({ text }) => text)
+    .join("");
   const leaf = parsed(from.cert, "is not a certificate in PEM form", () => new X509Certificate(cert));
   const privateKey = parsed(from.key, "is not a private key in PEM form without a passphrase", () =>
     createPrivateKey(key),
@@ -75,6 +97,18 @@ export async function writeCertificateFiles(
       `the service may not write the files of tls.cert and tls.key (${error instanceof Error ? error.message : String(error)}): put them there as root; they are noticed within a minute`,
       { cause: error },
     );
+  }
+}
+
+/** At the start: as readCertificateFiles; what writeCertificateFiles did half when the program was killed is done first. */
+export async function readFinished(certFile: string, keyFile: string): Promise<CertificatePair> {
+  try {
+    return await readCertificateFiles(certFile, keyFile);
+  } catch (error) {
+    const pair = await readCertificateFiles(`${certFile}.new`, keyFile).catch(() => null);
+    if (pair === null) throw error;
+    await rename(`${certFile}.new`, certFile);
+    return pair;
   }
 }
 

@@ -1,6 +1,7 @@
 // The certificate that every listener shows, and word of its change. It comes from the operator's files (files.ts), from
 // what an ACME server issued (acme/issuer.ts) or the operator installed (both stored-pair.ts), or we sign one ourselves
-// (self-signed.ts), as long as there is none. At the start an unusable file is an error; later, the certificate that
+// (self-signed.ts), as long as there is none. With tls.mode acme, what was installed is served until the first one is
+// issued. At the start an unusable file is an error; later, the certificate that
 // stands goes on. Whoever puts another one in its place calls the reload; listeners swap their own context.
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
@@ -9,7 +10,7 @@ import type { Log } from "../log.ts";
 import type { CertificateSource } from "../model/tls.ts";
 import { storedFile } from "./acme/stored-certificates.ts";
 import type { Certificates } from "./certificates.ts";
-import { readCertificateFiles, type CertificatePair } from "./files.ts";
+import { readCertificateFiles, readFinished, type CertificatePair } from "./files.ts";
 import { keepSelfSigned } from "./self-signed.ts";
 import { readStored } from "./stored-pair.ts";
 
@@ -39,14 +40,14 @@ export const installedFile = (folder: string): string => join(folder, "installed
 /** Throws an Error in plain words where the configured files are unusable. */
 export async function openCertificates(deps: CertificatesDeps): Promise<OwnCertificates> {
   const listeners = new Set<() => void>();
-  let shown = await load(deps);
+  let shown = await load(deps, null);
   /** One after the other: who has put a new one in its place must not get the result of a look from before. */
   let last: Promise<Error | null> = Promise.resolve(null);
   let lastProblem: string | null = null;
 
   const reload = async (): Promise<Error | null> => {
     try {
-      const next = await load(deps);
+      const next = await load(deps, shown);
       lastProblem = null;
       if (next.pair.cert === shown.pair.cert && next.pair.key === shown.pair.key) return null;
       shown = next;
@@ -76,34 +77,36 @@ export async function openCertificates(deps: CertificatesDeps): Promise<OwnCerti
   };
 }
 
-async function load(deps: CertificatesDeps): Promise<Loaded> {
+/** `shown`: what is served; null: nothing yet. */
+async function load(deps: CertificatesDeps, shown: Loaded | null): Promise<Loaded> {
   const { mode } = deps.config;
-  if (mode === "files") return { pair: await loadFiles(deps.config), source: "files" };
+  if (mode === "files") return { pair: await loadFiles(deps.config, shown === null), source: "files" };
   const folder = join(deps.dataDir, "tls");
-  const source: CertificateSource = mode === "acme" ? "acme" : "installed";
-  const stored = await storedPair(
-    mode === "acme" ? storedFile(folder, deps.hostname) : installedFile(folder),
-    deps,
-  );
-  // One that has expired is shown on: a self-signed one would be no better, and hide what is wrong.
-  if (stored?.covers(deps.hostname)) return { pair: stored, source };
+  const kept: { file: string; source: CertificateSource }[] = [
+    ...(mode === "acme" ? [{ file: storedFile(folder, deps.hostname), source: "acme" as const }] : []),
+    { file: installedFile(folder), source: "installed" },
+  ];
+  for (const { file, source } of kept) {
+    const pair = await readStored(file).catch((error: unknown) => {
+      // A file that cannot be read for a moment must not put a self-signed one in the place of what is served.
+      if (shown !== null && shown.source !== "self-signed") throw error;
+      // Nor may a broken one keep the service from starting.
+      deps.log.error({ file, err: error }, "a stored certificate is unusable");
+      return null;
+    });
+    // One that has expired is shown on: a self-signed one would be no better, and hide what is wrong.
+    if (pair?.covers(deps.hostname)) return { pair, source };
+  }
   return { pair: await keepSelfSigned(deps), source: "self-signed" };
 }
 
-/** null: there is none, or none that can be used: it must not keep the service from starting. */
-async function storedPair(file: string, { log }: CertificatesDeps): Promise<CertificatePair | null> {
-  try {
-    return await readStored(file);
-  } catch (error) {
-    log.error({ file, err: error }, "a stored certificate is unusable");
-    return null;
-  }
-}
-
-async function loadFiles({ cert, key }: CertificatesDeps["config"]): Promise<CertificatePair> {
+async function loadFiles(
+  { cert, key }: CertificatesDeps["config"],
+  atStart: boolean,
+): Promise<CertificatePair> {
   if (cert === null || key === null)
     throw new Error("tls.mode is files: tls.cert and tls.key must each name a file");
-  return readCertificateFiles(cert, key);
+  return atStart ? readFinished(cert, key) : readCertificateFiles(cert, key);
 }
 
 function warnOf({ pair, source }: Loaded, { config, hostname, clock, log }: CertificatesDeps): void {

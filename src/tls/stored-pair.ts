@@ -3,9 +3,10 @@
 // which backups copy.
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { certificatePair, type CertificatePair } from "./files.ts";
+import { certificatePair, pemBlocks, type CertificatePair } from "./files.ts";
 
-const block = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]+?-----END \1-----/g;
+/** Of a chain as an ACME server may answer it, and its key. */
+const longestBytes = 72 * 1024;
 
 /** null: there is none. Throws an Error that says what is wrong with it. */
 export async function readStored(file: string): Promise<CertificatePair | null> {
@@ -14,17 +15,20 @@ export async function readStored(file: string): Promise<CertificatePair | null> 
     throw error;
   });
   if (text === null) return null;
-  const blocks = [...text.matchAll(block)];
-  const of = (isKey: boolean): string =>
-    blocks
-      .filter(([, label = ""]) => label.endsWith("PRIVATE KEY") === isKey)
-      .map(([whole]) => `${whole}\n`)
-      .join("");
-  return certificatePair(of(false), of(true), { cert: file, key: file });
+  const key = pemBlocks(text).find(({ label }) => label.endsWith("PRIVATE KEY"))?.text ?? "";
+  return certificatePair(text, key, { cert: file, key: file });
 }
 
 export async function storePair(file: string, { cert, key }: { cert: string; key: string }): Promise<void> {
   await replaceFile(file, `${cert.trim()}\n${key.trim()}\n`);
+}
+
+/** Rejects where `storePair` would for want of room or rights. */
+export async function proveRoom(file: string): Promise<void> {
+  const fresh = `${file}.new`;
+  await rm(fresh, { force: true });
+  await writeFile(fresh, Buffer.alloc(longestBytes), { mode: 0o600, flag: "wx", flush: true });
+  await rm(fresh);
 }
 
 /** Never half a file under its name, on disk when it has it; readable by us alone from its first byte. */

@@ -118,6 +118,26 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
         });
   const files = createFileWatch(hostname, certificates, tell);
 
+  const install = async (cert: string, key: string): Promise<void> => {
+    if (tls.mode === "off" || tls.mode === "acme")
+      throw new Error(`tls.mode is ${tls.mode}, and not files or self-signed`);
+    const pair = certificatePair(cert, key, { cert: "the certificate", key: "the key" });
+    const now = clock.now();
+    if (pair.validUntil <= now) throw new Error(`the certificate expired at ${isoTime(pair.validUntil)}`);
+    if (pair.validFrom > now)
+      throw new Error(`the certificate is not valid before ${isoTime(pair.validFrom)}`);
+    if (!pair.covers(hostname))
+      throw new Error(
+        `the certificate does not name ${hostname}: it is for ${pair.leaf.subjectAltName ?? "no name"}`,
+      );
+    if (tls.cert !== null && tls.key !== null) await writeCertificateFiles(tls.cert, tls.key, pair);
+    else await storePair(installedFile(folder), pair);
+    const error = await certificates?.reload();
+    if (error) throw error;
+  };
+  /** One after the other: they write the same files. */
+  let installing: Promise<void> = Promise.resolve();
+
   return {
     name: "tls",
     certificates,
@@ -142,7 +162,7 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
         async run() {
           await files.look();
           await tracking?.look();
-          await acme?.issuer.run();
+          void acme?.issuer.run(); // for hours, where many are ordered; a second call joins the first
         },
       },
     ],
@@ -193,23 +213,7 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
         reason: "refused",
         text: `tls.mode is ${tls.mode}: only with acme are certificates ordered`,
       }),
-    async install(cert, key) {
-      if (tls.mode === "off" || tls.mode === "acme")
-        throw new Error(`tls.mode is ${tls.mode}, and not files or self-signed`);
-      const pair = certificatePair(cert, key, { cert: "the certificate", key: "the key" });
-      const now = clock.now();
-      if (pair.validUntil <= now) throw new Error(`the certificate expired at ${isoTime(pair.validUntil)}`);
-      if (pair.validFrom > now)
-        throw new Error(`the certificate is not valid before ${isoTime(pair.validFrom)}`);
-      if (!pair.covers(hostname))
-        throw new Error(
-          `the certificate does not name ${hostname}: it is for ${pair.leaf.subjectAltName ?? "no name"}`,
-        );
-      if (tls.cert !== null && tls.key !== null) await writeCertificateFiles(tls.cert, tls.key, pair);
-      else await storePair(installedFile(folder), pair);
-      const error = await certificates?.reload();
-      if (error) throw error;
-    },
+    install: (cert, key) => (installing = installing.catch(() => undefined).then(() => install(cert, key))),
     addresses: () => acme?.addresses() ?? [],
   };
 }

@@ -49,6 +49,14 @@ test("a policy is fetched from the policy host of the domain, by its name", asyn
   expect(clock.pending).toBe(0);
 });
 
+test("a host with many IPv4 addresses that do not answer is reached over IPv6", async () => {
+  const resolver = {
+    a: () => Promise.resolve(answers("127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5")),
+    aaaa: () => Promise.resolve(answers("::ffff:127.0.0.1")),
+  };
+  expect(await fetching({ resolver })).toBe(policyText("enforce", ["mail.x.test"]));
+});
+
 test("without a content type it is taken, as a web page it is not", async () => {
   host.answer((response) => response.end("plain"));
   expect(await fetching()).toBe("plain");

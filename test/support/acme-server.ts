@@ -30,6 +30,8 @@ export interface AcmeServerOptions {
     asked: Asked,
     times: number,
   ) => (Partial<Omit<HttpsAnswer, "body">> & { body?: string | object }) | Error | null;
+  /** What it answers in place of the chain that it issued. */
+  chain?: (own: string) => string;
   /** Of what it issues, milliseconds since 1970. */
   life?: () => { from: number; until: number };
   renewalInfo?: boolean;
@@ -89,7 +91,7 @@ export async function startAcmeServer(options: AcmeServerOptions = {}): Promise<
       finalize: `${origin}/finalize`,
       authorizations: names.map((_, n) => `${origin}/authz/${n}`),
     };
-    if (path === "/dir") {
+    if (path === "/dir" || path === "/2") {
       const known = ["newNonce", "newAccount", "newOrder", ...(options.renewalInfo ? ["renewalInfo"] : [])];
       return { status: 200, body: Object.fromEntries(known.map((name) => [name, `${origin}/${name}`])) };
     }
@@ -129,7 +131,7 @@ export async function startAcmeServer(options: AcmeServerOptions = {}): Promise<
       const status = chain !== "" ? "valid" : proved >= names.length ? "ready" : "pending";
       return { status: 200, body: { ...order, status, certificate: `${origin}/cert` } };
     }
-    if (path === "/cert") return { status: 200, body: chain };
+    if (path === "/cert") return { status: 200, body: options.chain?.(chain) ?? chain };
     return { status: 404, body: { type: "urn:ietf:params:acme:error:malformed", detail: "no such page" } };
   };
 

@@ -77,7 +77,7 @@ function authorityOf(own: x509.X509Certificate, keys: webcrypto.CryptoKeyPair): 
       return {
         key: `-----BEGIN PRIVATE KEY-----\n${pkcs8}\n-----END PRIVATE KEY-----\n`,
         cert,
-        chain: `${cert}\n${own.toString("pem")}`,
+        chain: `${cert}\n${own.toString("pem")}\n`,
       };
     },
   };

@@ -136,11 +136,74 @@ test("an installed certificate is served at once in place of the self-signed one
   expect(again.tls.certificates?.current().cert).not.toContain("PRIVATE KEY");
 });
 
+test("two installations at once are made one after the other", async () => {
+  const dataDir = newFolder();
+  const { tls } = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  await Promise.all([one, two, one, two].map((given) => tls.install(given?.chain ?? "", given?.key ?? "")));
+  expect(tls.certificates?.current()).toEqual({ cert: two?.chain, key: two?.key });
+  await expect(tls.install("broken", "")).rejects.toThrow();
+  await tls.install(one?.chain ?? "", one?.key ?? "");
+  expect(tls.certificates?.current().cert).toBe(one?.chain);
+});
+
+test("a certificate whose text has another key too is installed without it", async () => {
+  const dataDir = newFolder();
+  const { tls } = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  await tls.install(`${two?.key ?? ""}${one?.chain ?? ""}`, one?.key ?? "");
+  expect(await tls.list()).toMatchObject([{ name: host, source: "installed" }]);
+});
+
+test.each([
+  ["acme", `acme-${host}.pem`],
+  ["self-signed", "installed.pem"],
+] as const)(
+  "with tls.mode %s, a stored certificate that cannot be read any more is served on, and not one that is self-signed",
+  async (mode, name) => {
+    const dataDir = newFolder();
+    const file = join(dataDir, "tls", name);
+    mkdirSync(join(dataDir, "tls"));
+    writeFileSync(file, `${one?.chain ?? ""}${one?.key ?? ""}`);
+    const { tls, troubles, look } = await open({ mode, cert: null, key: null }, dataDir);
+    const { serialNumber } = tls.certificates?.shown().pair.leaf ?? {};
+    writeFileSync(file, "broken");
+    await look();
+    await look();
+    expect(tls.certificates?.shown().pair.leaf.serialNumber).toBe(serialNumber);
+    expect(troubles).toMatchObject([{ name: host, error: expect.stringContaining(name) }]);
+    // At a start there is none to serve on: it must not be kept from starting.
+    const again = await open({ mode, cert: null, key: null }, dataDir);
+    expect(again.tls.certificates?.shown().source).toBe("self-signed");
+  },
+);
+
+test("what was installed is served with tls.mode acme until the ACME server has issued", async () => {
+  const dataDir = newFolder();
+  const before = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  await before.tls.install(one?.chain ?? "", one?.key ?? "");
+  const { tls, look } = await open({ mode: "acme", cert: null, key: null }, dataDir);
+  expect(await tls.list()).toMatchObject([{ name: host, source: "installed" }]);
+  writeFileSync(join(dataDir, "tls", `acme-${host}.pem`), `${two?.chain ?? ""}${two?.key ?? ""}`);
+  await look();
+  expect(tls.certificates?.shown()).toMatchObject({ source: "acme", pair: { cert: two?.chain } });
+});
+
 test("where files are configured, a certificate is installed into them", async () => {
   const { tls, cert, key } = await withFiles();
   await tls.install(two?.chain ?? "", two?.key ?? "");
   expect([readFileSync(cert, "utf8"), readFileSync(key, "utf8")]).toEqual([two?.chain, two?.key]);
   expect(tls.certificates?.current().cert).toBe(two?.chain);
+});
+
+test("an installation into files that was killed between the two is finished by the next start", async () => {
+  const { cert, key } = await withFiles();
+  writeFileSync(`${cert}.new`, two?.chain ?? "");
+  writeFileSync(key, two?.key ?? "");
+  const { tls } = await open({ mode: "files", cert, key }, newFolder());
+  expect(tls.certificates?.current()).toEqual({ cert: two?.chain, key: two?.key });
+  expect(readFileSync(cert, "utf8")).toBe(two?.chain);
+  writeFileSync(`${cert}.new`, one?.chain ?? "");
+  writeFileSync(cert, "broken");
+  await expect(open({ mode: "files", cert, key }, newFolder())).rejects.toThrow(/is not a certificate/);
 });
 
 test("files that the service may not write are said to be the operator's to write", async () => {
@@ -216,6 +279,17 @@ test("the start waits for no ACME server: a self-signed certificate is served, a
   while (asked.length === 0) await new Promise((next) => setImmediate(next));
   await tls.stop();
   expect(asked[0]?.aborted).toBe(true);
+});
+
+test("the look at the files of each minute waits for no order that is under way", async () => {
+  const https: Https = ({ signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+  const { tls, look } = await open({ mode: "acme", cert: null, key: null }, newFolder(), https);
+  await tls.start();
+  await look();
+  await look();
+  expect(await tls.list()).toMatchObject([{ name: host, error: null }]);
+  await tls.stop();
 });
 
 test("with an ACME server no certificate is installed by hand", async () => {

@@ -15,16 +15,16 @@ export async function openAccountKey(folder: string): Promise<KeyObject> {
     throw error;
   });
   if (text !== null) {
+    const mend = "put it back from a backup, or remove it for a new account";
+    let key: KeyObject;
     try {
-      return createPrivateKey(text);
+      key = createPrivateKey(text);
     } catch (error) {
-      throw new Error(
-        `${file} is not a private key: put it back from a backup, or remove it for a new account`,
-        {
-          cause: error,
-        },
-      );
+      throw new Error(`${file} is not a private key: ${mend}`, { cause: error });
     }
+    if (key.asymmetricKeyDetails?.namedCurve !== "prime256v1")
+      throw new Error(`${file} is not a P-256 key: ${mend}`);
+    return key;
   }
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   await replaceFile(file, privateKey.export({ type: "pkcs8", format: "pem" }).toString());

@@ -45,6 +45,7 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
       if (name === host || name === publicHost) return origin;
       return (await deps.isTrackingName(name)) ? `https://${name}${port === "" ? "" : `:${port}`}` : null;
     },
+    clock,
     log,
   });
   const client = createAcmeClient({
@@ -62,6 +63,7 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
   const names = [...new Set([host, ...(isOurs ? [publicHost] : [])])];
   const issuer = createIssuer({
     ...deps,
+    directory,
     client,
     async wanted() {
       const tracking = await deps.trackingNames(mostNames, mostNames);

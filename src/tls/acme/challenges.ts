@@ -1,8 +1,10 @@
 // The listener of tls.acme.http_listen (port 80): answers the ACME server's look at /.well-known/acme-challenge/ (RFC 8555
 // §8.3) for tokens that are under way, and for nothing else; sends other requests for our names to https; 404 else. It
-// is open to the world and serves nobody who stays: few connections, one request each, no body read, short limits.
+// is open to the world and serves nobody who stays: few connections, few a second, one request each, no body read, short
+// limits.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Clock } from "../../clock.ts";
 import type { ListenAddress } from "../../config.ts";
 import type { Log } from "../../log.ts";
 import type { Service } from "../../service.ts";
@@ -12,6 +14,7 @@ export interface ChallengesDeps {
   listen: readonly ListenAddress[];
   /** Where requests for a host go, `https://…` without a path; null: it is none of our names. */
   secureOrigin(host: string): Promise<string | null>;
+  clock: Pick<Clock, "monotonic">;
   log: Log;
 }
 
@@ -34,11 +37,22 @@ const limits = {
 /** Of more, the oldest is closed: whoever asks is answered at once, so it is one that only waits. */
 const mostConnections = 200;
 const idleMs = 10_000;
+/** A redirect costs the loop a tenth of a millisecond, which a flood must not take from mail. */
+const mostASecond = 500;
 
-export function createChallenges({ listen, secureOrigin, log }: ChallengesDeps): Challenges {
+export function createChallenges({ listen, secureOrigin, clock, log }: ChallengesDeps): Challenges {
   const tokens = new Map<string, string>();
   const servers: Server[] = [];
   const connections = new Set<Socket>();
+  let second = { began: clock.monotonic(), served: 0 };
+
+  /** While a token is under way all are: one of them may be the ACME server. */
+  const mayServe = (): boolean => {
+    const now = clock.monotonic();
+    if (now - second.began >= 1_000) second = { began: now, served: 0 };
+    second.served += 1;
+    return tokens.size > 0 || second.served <= mostASecond;
+  };
 
   const answer = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     const { url = "/", method } = req;
@@ -58,7 +72,11 @@ export function createChallenges({ listen, secureOrigin, log }: ChallengesDeps):
         res.destroy();
       });
     });
+    const serve = server.listeners("connection");
+    server.removeAllListeners("connection");
     server.on("connection", (socket) => {
+      if (!mayServe()) return void socket.destroy();
+      for (const listener of serve) Reflect.apply(listener, server, [socket]);
       connections.add(socket);
       socket.once("close", () => connections.delete(socket));
       const [oldest] = connections;

@@ -3,7 +3,7 @@
 import type { KeyObject } from "node:crypto";
 import { minuteMs, type Clock } from "../../clock.ts";
 import type { Https } from "../../https.ts";
-import { AcmeError, fieldsOf, problemOf, retryAfterMs, said } from "./error.ts";
+import { AcmeError, fieldsOf, ofServer, problemOf, retryAfterMs, said } from "./error.ts";
 import { createRequests, thumbprint, type AcmeAnswer, type Requests } from "./requests.ts";
 
 /** What is answered while the server checks that a name is ours. */
@@ -30,6 +30,8 @@ export interface AcmeClient {
 }
 
 const orderMs = 5 * minuteMs;
+/** A check may wait for a customer's web server: it is not to spend the time of the whole order. */
+const proofMs = 2 * minuteMs;
 const mostAuthorizations = 10;
 const mostPolls = 100;
 const pollMs = { least: 1_000, first: 1_000, most: 15_000, asked: minuteMs };
@@ -69,7 +71,8 @@ export function createAcmeClient(deps: {
     if (account !== null) return account;
     const { newAccount } = await requests.directory();
     const contact = email === null ? {} : { contact: [`mailto:${email}`] };
-    const made = await requests.post(newAccount, { termsOfServiceAgreed: true, ...contact }, null);
+    const asked = { termsOfServiceAgreed: true, ...contact };
+    const made = await requests.post(newAccount, asked, null).catch(ofServer);
     if (made.location === null) throw new AcmeError("the ACME server gives no address of the account");
     return (account = made.location);
   };
@@ -78,16 +81,18 @@ export function createAcmeClient(deps: {
     const own = await accountOf(requests);
     const post = (url: string, payload: object | null): Promise<AcmeAnswer> =>
       requests.post(url, payload, own);
+    /** The last answer: still pending after `ms`, or after too many. */
     const poll = async (
       url: string,
-      until: (json: AcmeAnswer["json"]) => boolean,
+      isPending: (json: AcmeAnswer["json"]) => boolean,
+      ms: number,
     ): Promise<AcmeAnswer["json"]> => {
-      for (let n = 0; n < mostPolls; n++) {
+      const start = clock.monotonic();
+      for (let n = 1; ; n++) {
         const answer = await post(url, null);
-        if (until(answer.json)) return answer.json;
-        await pause(clock, signal, waitOf(answer, n, clock.now()));
+        if (!isPending(answer.json) || n === mostPolls || clock.monotonic() - start >= ms) return answer.json;
+        await pause(clock, signal, waitOf(answer, n - 1, clock.now()));
       }
-      throw new AcmeError("the ACME server does not come to an end");
     };
     const failed = (what: string, error: unknown): AcmeError => {
       const problem = problemOf(error, { status: null, retryAfter: undefined, now: clock.now() });
@@ -102,15 +107,17 @@ export function createAcmeClient(deps: {
           `the ACME server asks for a proof of ${said(name) || "nothing"}, which was not ordered`,
         );
       if (json["status"] === "valid") return;
+      if (json["status"] !== "pending")
+        throw new AcmeError(`${name}: the authorization is ${said(json["status"])}`, { scope: "name" });
       const offered = Array.isArray(json["challenges"]) ? json["challenges"].map(fieldsOf) : [];
       const challenge = offered.find(({ type }) => type === "http-01");
       const [token, at] = [challenge?.["token"], challenge?.["url"]];
       if (typeof token !== "string" || !tokenForm.test(token) || typeof at !== "string")
-        throw new AcmeError(`the ACME server offers no HTTP-01 challenge for ${name}`);
+        throw new AcmeError(`the ACME server offers no HTTP-01 challenge for ${name}`, { scope: "name" });
       answers.add(token, `${token}.${mark}`);
       try {
         await post(at, {});
-        const ended = await poll(url, ({ status }) => status !== "pending" && status !== "processing");
+        const ended = await poll(url, ({ status }) => status === "pending", proofMs);
         if (ended["status"] === "valid") return;
         const proofs = Array.isArray(ended["challenges"]) ? ended["challenges"].map(fieldsOf) : [];
         throw failed(name, proofs.find(({ error }) => error !== undefined)?.["error"]);
@@ -121,34 +128,36 @@ export function createAcmeClient(deps: {
 
     const { newOrder, renewalInfo } = await requests.directory();
     const identifiers = ordered.names.map((value) => ({ type: "dns", value }));
-    const replaces = renewalInfo !== null && ordered.replaces !== null ? { replaces: ordered.replaces } : {};
-    const made = await post(newOrder, { identifiers, ...replaces });
+    const { replaces } = ordered;
+    const made =
+      renewalInfo === null || replaces === null
+        ? await post(newOrder, { identifiers })
+        : await post(newOrder, { identifiers, replaces }).catch((error: unknown) => {
+            if (!isOfPredecessor(error)) throw error;
+            return post(newOrder, { identifiers });
+          });
     const urls = made.json["authorizations"];
     const { location } = made;
     if (location === null || !Array.isArray(urls) || urls.length > mostAuthorizations)
       throw new AcmeError("the ACME server's answer is not an order");
     for (const url of urls) await authorize(String(url));
-    const ready = await poll(location, ({ status }) => status !== "pending");
+    const ready = await poll(location, ({ status }) => status === "pending", orderMs);
     if (ready["status"] === "invalid") throw failed("the order failed", ready["error"]);
     await post(String(ready["finalize"]), { csr: ordered.csr.toString("base64url") });
-    const ended = await poll(location, ({ status }) => status === "valid" || status === "invalid");
+    const ended = await poll(location, ({ status }) => status !== "valid" && status !== "invalid", orderMs);
     if (ended["status"] !== "valid") throw failed("the order failed", ended["error"]);
     return (await post(String(ended["certificate"]), null)).text;
   };
 
-  /** A server that has forgotten our account gets it once more, and one that knows no predecessor is asked without. */
+  /** A server that has forgotten our account gets it once more. */
   const orderOnce = async (ordered: Ordered): Promise<string> => {
     try {
       return await within((requests, signal) => order(requests, signal, ordered));
     } catch (error) {
-      const type = error instanceof AcmeError ? error.type : null;
-      if (type === "accountDoesNotExist" && account !== null) {
-        account = null;
-        return within((requests, signal) => order(requests, signal, ordered));
-      }
-      if (type === "alreadyReplaced" && ordered.replaces !== null)
-        return within((requests, signal) => order(requests, signal, { ...ordered, replaces: null }));
-      throw error;
+      if (!(error instanceof AcmeError) || error.type !== "accountDoesNotExist" || account === null)
+        throw error;
+      account = null;
+      return within((requests, signal) => order(requests, signal, ordered));
     }
   };
 
@@ -165,6 +174,18 @@ export function createAcmeClient(deps: {
         return from <= until ? { from, until } : null;
       }),
   };
+}
+
+/**
+ * Whether an order may be refused for the certificate that it replaces: of another account or authority, or replaced
+ * before. RFC 9773 §5 names one type, and servers use others; without it the order is the same.
+ */
+function isOfPredecessor(error: unknown): boolean {
+  return (
+    error instanceof AcmeError &&
+    error.type !== null &&
+    !["accountDoesNotExist", "badNonce", "rateLimited"].includes(error.type)
+  );
 }
 
 /** As the server asks, or longer each time. */

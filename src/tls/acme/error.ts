@@ -27,7 +27,7 @@ export class AcmeError extends Error {
 }
 
 const prefix = "urn:ietf:params:acme:error:";
-/** What is about our account or the server. All else, limits included, is about the name or its domain. */
+/** What is about our account (a deactivated one is unauthorized) or the server. All else, limits included, is about the name or its domain. */
 const ofDirectory = new Set([
   "accountDoesNotExist",
   "badNonce",
@@ -36,6 +36,7 @@ const ofDirectory = new Set([
   "externalAccountRequired",
   "invalidContact",
   "serverInternal",
+  "unauthorized",
   "unsupportedContact",
   "userActionRequired",
 ]);
@@ -72,6 +73,13 @@ export function problemOf(
     scope: isServer ? "directory" : "name",
     retryAfterMs: Math.min(retryAfterMs(retryAfter, now) ?? 0, longestWaitMs),
   });
+}
+
+/** Of an answer to what concerns no name: whatever it says, it holds for all. */
+export function ofServer(error: unknown): never {
+  if (!(error instanceof AcmeError)) throw error;
+  const { message, type, retryAfterMs: wait } = error;
+  throw new AcmeError(message, { type, retryAfterMs: wait });
 }
 
 /** Retry-After (RFC 9110 §10.2.3); null: there is none that can be read. */

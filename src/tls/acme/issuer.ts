@@ -37,6 +37,8 @@ export interface IssuedState {
 export interface IssuerDeps {
   /** <dataDir>/tls */
   folder: string;
+  /** Address of the ACME server: what another one issued is replaced. */
+  directory: string;
   client: AcmeClient;
   wanted(): Promise<Wanted[]>;
   onIssued(wanted: Wanted): Promise<void>;
@@ -77,9 +79,11 @@ export interface Issuer {
 export const givenUpAfter = 8;
 /** A time further away is one of a clock that was wrong. */
 const longestWaitMs = 8 * dayMs;
+/** A certificate may be valid from then on: our clock may be behind. */
+const soonestMs = 2 * dayMs;
 
 export function createIssuer(deps: IssuerDeps): Issuer {
-  const { folder, client, clock, log, signal } = deps;
+  const { folder, directory: server, client, clock, log, signal } = deps;
   const recordFile = join(folder, "acme.json");
   const certificates = createStoredCertificates(folder, log);
   const windows = createRenewalWindows(deps);
@@ -90,14 +94,19 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   let running: Promise<void> | null = null;
   let under: string | null = null;
 
-  const recordOf = async (): Promise<AcmeRecord> => (record = await (reading ??= readRecord(recordFile)));
+  const recordOf = async (): Promise<AcmeRecord> =>
+    (record = await (reading ??= readRecord(recordFile, server)));
   const stateOf = ({ names }: AcmeRecord, name: string): NameRecord => (names[name] ??= untried());
 
   const wantedNow = async (): Promise<Wanted[]> =>
     (await deps.wanted()).filter(({ name }) => isFileName(name));
 
-  const renewalOf = (pair: CertificatePair | null, { name, names }: Wanted): number | null => {
-    if (pair === null || !names.every((one) => pair.covers(one))) return null;
+  const renewalOf = (
+    pair: CertificatePair | null,
+    { name, names }: Wanted,
+    kept: AcmeRecord,
+  ): number | null => {
+    if (pair === null || kept.names[name]?.elsewhere || !names.every((one) => pair.covers(one))) return null;
     return windows.of(name, pair) ?? renewAt(pair);
   };
 
@@ -105,7 +114,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     nextAt !== null && nextAt < now + longestWaitMs ? nextAt : 0;
 
   /** The next one to order, null: none. Who ordered least goes first, so that no account is in the way of others. */
-  const nextOf = async (all: readonly Wanted[], done: ReadonlySet<string>): Promise<Wanted | null> => {
+  const nextOf = async (all: readonly Wanted[]): Promise<Wanted | null> => {
     const now = clock.now();
     const kept = await recordOf();
     const today = kept.orders.filter(({ at }) => at > now - dayMs && at <= now);
@@ -113,8 +122,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     let found: { wanted: Wanted; orders: number } | null = null;
     for (const wanted of all) {
       const { name, account } = wanted;
-      if (done.has(name)) continue;
-      const due = (renewalOf(await certificates.of(name), wanted) ?? 0) <= now;
+      const due = (renewalOf(await certificates.of(name), wanted, kept) ?? 0) <= now;
       if (asked.has(name)) return wanted;
       if (!due || heldUntil(kept.names[name]?.nextAt ?? null, now) > now) continue;
       if (account === null) return wanted;
@@ -134,8 +142,10 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     const pair = certificatePair(chain, key, origin);
     const missing = names.filter((one) => !pair.covers(one));
     if (missing.length > 0) throw new AcmeError(`${origin.cert} does not name ${missing.join(", ")}`);
-    if (pair.validUntil <= clock.now())
+    if (!(pair.validUntil > clock.now()))
       throw new AcmeError(`${origin.cert} expired at ${isoTime(pair.validUntil)}`);
+    if (pair.validFrom > clock.now() + soonestMs)
+      throw new AcmeError(`${origin.cert} is not valid before ${isoTime(pair.validFrom)}`);
     return pair;
   };
 
@@ -144,11 +154,13 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     const kept = await recordOf();
     const state = stateOf(kept, name);
     if (account !== null) kept.orders.push({ at: clock.now(), account });
-    const before = state.nextAt;
-    state.nextAt = retryAt(clock.now(), state.failures + 1, account === null, 0);
+    const { nextAt: before, failures } = state;
+    state.failures += 1;
+    state.nextAt = retryAt(clock.now(), state.failures, account === null, 0);
     try {
-      // On disk before the order: a crash that comes again and again must not order again and again.
+      // On disk before the order, as a failure: a crash that comes again and again must not order again and again.
       await save();
+      await certificates.prove(name);
       const pair = await issue(wanted);
       await certificates.put(name, pair);
       const nextAt = againAt(pair, clock.now());
@@ -157,7 +169,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       log.info({ name, until: isoTime(pair.validUntil) }, "the ACME server issued a certificate");
     } catch (error) {
       if (signal.aborted) {
-        state.nextAt = before; // the stop ended it, and not the server
+        Object.assign(state, { nextAt: before, failures }); // the stop ended it, and not the server
         return save();
       }
       failed(wanted, kept, error);
@@ -172,7 +184,6 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     const text = said(error instanceof Error ? error.message : String(error));
     const { scope, retryAfterMs } =
       error instanceof AcmeError ? error : { scope: "directory" as const, retryAfterMs: 0 };
-    state.failures += 1;
     state.error = text;
     if (scope === "name") {
       state.failed.push(now);
@@ -202,18 +213,16 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     windows.keep(names);
     for (const name of asked) if (!names.has(name)) asked.delete(name);
     await certificates.keep(names);
-    const save = async (): Promise<void> =>
-      keepRecord(recordFile, await recordOf(), clock.now(), (name) => names.has(name));
-    const done = new Set<string>();
+    const kept = await recordOf();
+    for (const name of Object.keys(kept.names)) if (!names.has(name)) delete kept.names[name];
+    const save = (): Promise<void> => keepRecord(recordFile, kept, clock.now());
     for (;;) {
-      const { directory } = await recordOf();
-      const resting = heldUntil(directory.nextAt, clock.now()) > clock.now();
+      const resting = heldUntil(kept.directory.nextAt, clock.now()) > clock.now();
       if (resting && asked.size === 0) return;
       if (!resting) await windows.ask(all, certificates.of);
       if (signal.aborted) return;
-      const next = await nextOf(resting ? all.filter(({ name }) => asked.has(name)) : all, done);
+      const next = await nextOf(resting ? all.filter(({ name }) => asked.has(name)) : all);
       if (next === null) return;
-      done.add(next.name);
       under = next.name;
       try {
         await attempt(next, save);
@@ -262,7 +271,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       for (const wanted of await wantedNow()) {
         const { name, names } = wanted;
         const pair = await certificates.of(name); // one after the other: each costs the loop a millisecond when it is first read
-        const renewal = renewalOf(pair, wanted);
+        const renewal = renewalOf(pair, wanted, kept);
         const state = kept.names[name] ?? untried();
         const held = Math.max(heldUntil(state.nextAt, now), heldUntil(kept.directory.nextAt, now));
         states.push({

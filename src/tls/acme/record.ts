@@ -17,9 +17,13 @@ export interface NameRecord {
   failed: number[];
   /** Certificates within the last week. */
   issued: number[];
+  /** The certificate that is stored is of another ACME server, which was configured before. */
+  elsewhere: boolean;
 }
 
 export interface AcmeRecord {
+  /** Whose it is: the address of its directory. */
+  server: string;
   names: Record<string, NameRecord>;
   directory: { failures: number; error: string | null; nextAt: number | null };
   /** Of tracking names, within the last day. */
@@ -28,42 +32,53 @@ export interface AcmeRecord {
 
 const mostKept = 2_000;
 
-export const untried = (): NameRecord => ({ failures: 0, error: null, nextAt: null, failed: [], issued: [] });
+export const untried = (): NameRecord => ({
+  failures: 0,
+  error: null,
+  nextAt: null,
+  failed: [],
+  issued: [],
+  elsewhere: false,
+});
 
-export async function readRecord(file: string): Promise<AcmeRecord> {
+/** `server`: whose limits count now. The waits for another one are none for it. */
+export async function readRecord(file: string, server: string): Promise<AcmeRecord> {
   const text = await readFile(file, "utf8").catch(() => "null");
+  let kept: AcmeRecord;
   try {
-    return recordOf(JSON.parse(text));
+    kept = recordOf(JSON.parse(text), server);
   } catch {
-    return recordOf(null);
+    kept = recordOf(null, server);
   }
+  if (kept.server === server) return kept;
+  const names = Object.keys(kept.names).map((name) => [name, { ...untried(), elsewhere: true }]);
+  return { ...recordOf(null, server), names: Object.fromEntries(names), orders: kept.orders };
 }
 
-/** `isKept`: of a name that nothing is ordered for any more, nothing is kept. */
-export async function keepRecord(
-  file: string,
-  record: AcmeRecord,
-  now: number,
-  isKept: (name: string) => boolean,
-): Promise<void> {
+export async function keepRecord(file: string, record: AcmeRecord, now: number): Promise<void> {
   const after = (since: number) => (at: number) => at > since && at <= now;
   record.orders = record.orders.filter(({ at }) => after(now - dayMs)(at)).slice(-mostKept);
-  for (const [name, one] of Object.entries(record.names)) {
+  for (const one of Object.values(record.names)) {
     one.failed = one.failed.filter(after(now - hourMs));
     one.issued = one.issued.filter(after(now - weekMs));
-    if (!isKept(name)) delete record.names[name];
   }
   await replaceFile(file, `${JSON.stringify(record)}\n`);
 }
 
-function recordOf(value: unknown): AcmeRecord {
-  const { names, directory, orders } = (value ?? {}) as Partial<AcmeRecord>;
+function recordOf(value: unknown, otherwise: string): AcmeRecord {
+  const { server, names, directory, orders } = (value ?? {}) as Partial<AcmeRecord>;
   const known = Object.entries(names ?? {}).slice(0, mostKept);
   return {
+    server: typeof server === "string" ? server : otherwise,
     names: Object.fromEntries(
       known.map(([name, one]): [string, NameRecord] => [
         name,
-        { ...stateOf(one), failed: timesOf(one.failed), issued: timesOf(one.issued) },
+        {
+          ...stateOf(one),
+          failed: timesOf(one.failed),
+          issued: timesOf(one.issued),
+          elsewhere: one.elsewhere === true,
+        },
       ]),
     ),
     directory: stateOf(directory),

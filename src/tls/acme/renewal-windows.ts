@@ -1,6 +1,6 @@
 // When the ACME server wants certificates renewed (ACME renewal information, RFC 9773): asked twice a day, of those that it
 // issued. Where it does not say, the schedule's time holds; what it says is bounded there.
-import { hourMs, type Clock } from "../../clock.ts";
+import { hourMs, minuteMs, type Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 import type { CertificatePair } from "../files.ts";
 import type { AcmeClient } from "./client.ts";
@@ -21,6 +21,8 @@ export interface RenewalWindows {
 }
 
 const askAgainMs = 12 * hourMs;
+/** Orders wait for it. Of names that are left the schedule's time holds. */
+const longestMs = 5 * minuteMs;
 
 export function createRenewalWindows(deps: {
   client: Pick<AcmeClient, "hasRenewalInfo" | "renewalWindow">;
@@ -34,6 +36,7 @@ export function createRenewalWindows(deps: {
   const askAll: RenewalWindows["ask"] = async (wanted, pairOf) => {
     if (!(await client.hasRenewalInfo())) return;
     for (const { name } of wanted) {
+      if (clock.monotonic() - askedAt > longestMs) return;
       const pair = await pairOf(name);
       const id = pair && (await renewalId(pair.leaf));
       const window = id && (await client.renewalWindow(id).catch(ofOne));

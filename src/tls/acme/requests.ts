@@ -4,7 +4,7 @@
 import { createHash, createPublicKey, sign, type KeyObject } from "node:crypto";
 import type { Clock } from "../../clock.ts";
 import type { Https, HttpsAnswer } from "../../https.ts";
-import { AcmeError, fieldsOf, problemOf, said } from "./error.ts";
+import { AcmeError, fieldsOf, ofServer, problemOf, said } from "./error.ts";
 
 declare const __VERSION__: string;
 
@@ -95,7 +95,7 @@ export function createRequests(deps: {
   const directory = async (): Promise<Directory> => {
     if (known) return known;
     const answer = await exchange("GET", directoryUrl);
-    if (answer.status !== 200) throw problem(answer);
+    if (answer.status !== 200) ofServer(problem(answer));
     const url = (name: string): string => {
       const value = answer.json[name];
       if (typeof value !== "string")
@@ -112,7 +112,10 @@ export function createRequests(deps: {
   };
 
   const freshNonce = async (): Promise<string> => {
-    if (nonce === null) await exchange("HEAD", (await directory()).newNonce);
+    if (nonce === null) {
+      const answer = await exchange("HEAD", (await directory()).newNonce);
+      if (nonce === null && answer.status >= 300) ofServer(problem(answer));
+    }
     const taken = nonce;
     nonce = null; // each is used once
     if (taken === null) throw new AcmeError(`${ownHost} gives no nonce`);

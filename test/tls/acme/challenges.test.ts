@@ -4,11 +4,14 @@ import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog } from "../../../src/log.ts";
 import { createChallenges } from "../../../src/tls/acme/challenges.ts";
+import { ManualClock } from "../../support/clock.ts";
 
 async function rig() {
+  const clock = new ManualClock();
   const challenges = createChallenges({
     listen: [{ host: "127.0.0.1", port: 0 }],
     secureOrigin: async (host) => (host === "mail.a.test" ? "https://api.a.test:8443" : null),
+    clock,
     log: silentLog,
   });
   await challenges.start();
@@ -26,7 +29,7 @@ async function rig() {
   };
   const ask = (path: string, host = "mail.a.test", method = "GET") =>
     say(`${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-  return { challenges, say, ask };
+  return { challenges, clock, say, ask };
 }
 
 const folder = "/.well-known/acme-challenge/";
@@ -108,12 +111,25 @@ test("clients that only hold connections open do not keep others out", async () 
   for (const socket of idle) socket.destroy();
 });
 
+test("of a flood few connections a second are served, but all while the ACME server may look", async () => {
+  const { challenges, clock, ask } = await rig();
+  for (let n = 0; n < 500; n++) expect(await ask("/")).not.toBe("");
+  expect(await ask("/")).toBe("");
+  challenges.add("abcdefghijklmnop", "abcdefghijklmnop.mark");
+  expect(await ask(`${folder}abcdefghijklmnop`)).toMatch(/^HTTP\/1\.1 200 /);
+  challenges.remove("abcdefghijklmnop");
+  expect(await ask("/")).toBe("");
+  await clock.advance(1_000);
+  expect(await ask("/")).toMatch(/^HTTP\/1\.1 301 /);
+});
+
 test("a port that is taken ends the start with the system's error", async () => {
   const { challenges } = await rig();
   const [, port = ""] = challenges.addresses()[0]?.address.split(":") ?? [];
   const second = createChallenges({
     listen: [{ host: "127.0.0.1", port: Number(port) }],
     secureOrigin: async () => null,
+    clock: new ManualClock(),
     log: silentLog,
   });
   await expect(second.start()).rejects.toThrow("EADDRINUSE");

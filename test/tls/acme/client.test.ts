@@ -127,10 +127,56 @@ test.each([
     "directory",
     "userActionRequired: read them",
   ],
+  [
+    "a revoked account",
+    401,
+    problem("unauthorized", "deactivated"),
+    "directory",
+    "unauthorized: deactivated",
+  ],
 ] as const)("%s backs off what it is about", async (_, status, body, scope, text) => {
   const { failure } = await rig({ answer: ({ path }) => (path === "/newOrder" ? { status, body } : null) });
   const error = await failure();
   expect([error.scope, error.message]).toEqual([scope, text]);
+});
+
+test.each(["/dir", "/newNonce"])(
+  "a limit on %s is one of the server for all names, and its Retry-After is kept to",
+  async (at) => {
+    const { failure } = await rig({
+      answer: ({ path }) =>
+        path === at
+          ? {
+              status: 429,
+              headers: { "retry-after": "120", "replay-nonce": "" },
+              body: problem("rateLimited", "slow down"),
+            }
+          : { headers: { "replay-nonce": "" } },
+    });
+    const error = await failure();
+    expect([error.message, error.scope, error.retryAfterMs]).toEqual([
+      "rateLimited: slow down",
+      "directory",
+      120_000,
+    ]);
+  },
+);
+
+test("a refused account is no failure of the name that was ordered", async () => {
+  const { failure } = await rig({
+    answer: ({ path }) =>
+      path === "/newAccount" ? { status: 429, body: problem("rateLimited", "too many accounts") } : null,
+  });
+  expect((await failure()).scope).toBe("directory");
+});
+
+test("an authorization that has failed before is not asked for again", async () => {
+  const { failure, server } = await rig({
+    answer: ({ path }) =>
+      path === "/authz/0" ? { body: { status: "deactivated", identifier: { value: "mail.a.test" } } } : null,
+  });
+  expect((await failure()).message).toBe("mail.a.test: the authorization is deactivated");
+  expect(server.paths(/challenge/)).toEqual([]);
 });
 
 test("Retry-After is kept to, at most a week, whatever the server says", async () => {
@@ -183,12 +229,12 @@ test.each([
   ["the directory is no JSON", "/dir", { body: "hello" }, /is not an ACME directory: it has no newNonce/],
   ["the directory is a list", "/dir", { body: [] as object }, /is not an ACME directory/],
   ["the account has no address", "/newAccount", { headers: {} }, /no address of the account/],
-  ["the order has no authorizations", "/newOrder", { body: {} }, /is no order/],
+  ["the order has no authorizations", "/newOrder", { body: {} }, /is not an order/],
   [
     "the order has a thousand authorizations",
     "/newOrder",
     { body: { authorizations: Array.from({ length: 1_000 }, () => "https://acme.test/authz/0") } },
-    /is no order/,
+    /is not an order/,
   ],
   [
     "another name is to be proved",
@@ -231,7 +277,7 @@ test.each(["", "a\r\nb", "x".repeat(1_000)])(
   },
 );
 
-test("an authorization that stays pending ends with the order's five minutes, and few requests", async () => {
+test("a check that does not end is a failure of its name alone, with what the server says of it, and few requests", async () => {
   const { failure, server, clock, tokens } = await rig({
     answer: ({ path }) =>
       path === "/authz/0"
@@ -241,7 +287,12 @@ test("an authorization that stays pending ends with the order's five minutes, an
               status: "pending",
               identifier: { value: "mail.a.test" },
               challenges: [
-                { type: "http-01", token: "token-of-the-name-0", url: "https://acme.test/challenge/0" },
+                {
+                  type: "http-01",
+                  token: "token-of-the-name-0",
+                  url: "https://acme.test/challenge/0",
+                  error: problem("connection", "refused"),
+                },
               ],
             },
           }
@@ -255,10 +306,10 @@ test("an authorization that stays pending ends with the order's five minutes, an
     await clock.advance(1_000);
   }
   const error = await failing;
-  expect([error.scope, tokens.size]).toEqual(["directory", 0]);
-  expect(clock.now() - before).toBeLessThan(320_000);
-  expect(error.message).toMatch(/did not finish within 5 minutes|does not come to an end/);
-  expect(server.paths(/authz/).length).toBeLessThan(110);
+  expect([error.scope, tokens.size]).toEqual(["name", 0]);
+  expect(error.message).toBe("mail.a.test: connection: refused");
+  expect(clock.now() - before).toBeLessThan(130_000);
+  expect(server.paths(/authz/).length).toBeLessThan(125);
 });
 
 test("a stop of the program ends the order at once", async () => {
@@ -272,6 +323,14 @@ test("a stop of the program ends the order at once", async () => {
   stop.abort(new Error("the program stops"));
   await expect(ordered).rejects.toThrow("the program stops");
   expect(tokens.size).toBe(0);
+});
+
+test("a name without a check over HTTP is in no other name's way", async () => {
+  const { failure } = await rig({
+    answer: ({ path }) =>
+      path === "/authz/0" ? { body: { status: "pending", identifier: { value: "mail.a.test" } } } : null,
+  });
+  expect((await failure()).scope).toBe("name");
 });
 
 test("a server with renewal information is told what is replaced, and asked again without where it says no", async () => {
@@ -303,6 +362,36 @@ test("a server with renewal information is told what is replaced, and asked agai
     .filter(({ path }) => path === "/newOrder")
     .map(({ payload }) => payload?.["replaces"]);
   expect(orders).toEqual([undefined, id, undefined]);
+});
+
+test.each([
+  [404, "malformed", "no such certificate"],
+  [403, "unauthorized", "of another account"],
+  [500, "serverInternal", "could not find an order for the given certificate"],
+])(
+  "a certificate of another account or authority is replaced all the same: %i %s",
+  async (status, type, text) => {
+    const { order, server } = await rig({
+      renewalInfo: true,
+      answer: ({ path, payload }) =>
+        path === "/newOrder" && payload?.["replaces"] !== undefined
+          ? { status, body: problem(type, text) }
+          : null,
+    });
+    expect((await order(["mail.a.test"], "a.b")).chain).toContain("BEGIN CERTIFICATE");
+    expect(server.paths(/newOrder/)).toHaveLength(2);
+  },
+);
+
+test("a limit on orders is no reason to ask again without what is replaced", async () => {
+  const { client, server } = await rig({
+    renewalInfo: true,
+    answer: ({ path }) =>
+      path === "/newOrder" ? { status: 429, body: problem("rateLimited", "later") } : null,
+  });
+  const { csr } = await makeRequest(["mail.a.test"]);
+  await expect(client.order({ names: ["mail.a.test"], csr, replaces: "a.b" })).rejects.toThrow("later");
+  expect(server.paths(/newOrder/)).toHaveLength(1);
 });
 
 test("a renewal window that is none is not gone by", async () => {

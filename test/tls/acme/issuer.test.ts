@@ -1,5 +1,16 @@
 // Which certificates are ordered and when, with a real client, real files and a server that is a function.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { generateKeyPairSync } from "node:crypto";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -23,13 +34,17 @@ async function rig(
     days?: number;
     folder?: string;
     clock?: ManualClock;
+    directory?: string;
     /** Orders are made, and never answered. */
     stalls?: boolean;
+    /** Answers about when a certificate is to be renewed take so long. */
+    sayingMs?: number;
   } = {},
 ) {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "svc-acme-"));
   if (options.folder === undefined) onTestFinished(() => rmSync(folder, { recursive: true }));
   const clock = options.clock ?? new ManualClock();
+  const directory = options.directory ?? "https://acme.test/dir";
   const issued: string[] = [];
   const failures: Parameters<IssuerDeps["onFailed"]>[0][] = [];
   const server = await startAcmeServer({
@@ -41,11 +56,12 @@ async function rig(
   const client = createAcmeClient({
     https: async (request) => {
       const answer = await server.https(request);
+      if (request.path.startsWith("/renewalInfo/")) await clock.advance(options.sayingMs ?? 0);
       if (options.stalls && request.path === "/newOrder")
         await new Promise((_, reject) => request.signal.addEventListener("abort", reject));
       return answer;
     },
-    directoryUrl: "https://acme.test/dir",
+    directoryUrl: directory,
     key: await openAccountKey(folder),
     email: null,
     answers: { add: () => undefined, remove: () => undefined },
@@ -54,6 +70,7 @@ async function rig(
   });
   const issuer = createIssuer({
     folder,
+    directory,
     client,
     wanted: async () => wanted,
     onIssued: async ({ name }) => void issued.push(name),
@@ -168,6 +185,62 @@ test("a server that fails is left alone for all names, and asked again later", a
   expect(issued).toEqual(["mail.a.test", "t.b.test", "t.c.test"]);
 });
 
+test("the host's certificate is tried again when it is time, however many tracking names are being ordered", async () => {
+  const clock = new ManualClock();
+  const many = Array.from({ length: 30 }, (_, n) => tracking(`t${n}.many.test`, 1));
+  let refusals = 1;
+  const { run, orders } = await rig([host, ...many], {
+    clock,
+    answer({ path, payload }) {
+      if (path !== "/newOrder") return null;
+      void clock.advance(minute);
+      return JSON.stringify(payload).includes("mail.a.test") && refusals-- > 0 ? refused : null;
+    },
+  });
+  await run();
+  expect(orders().flatMap((name, n) => (name === "mail.a.test" ? [n] : []))).toEqual([0, 15]);
+});
+
+test("a program that is killed in each order waits longer each time", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "svc-acme-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  let ordered = 0;
+  for (let start = 0; start < 2 * 24 * 4; start++) {
+    const clock = new ManualClock(); // of its own: the one that was killed has no timers any more
+    clock.jump(start * 15 * minute);
+    const { issuer, orders } = await rig([host], { folder, clock, stalls: true });
+    let ended = false;
+    void issuer.run().finally(() => (ended = true));
+    while (!ended && orders().length === 0) await new Promise((next) => setImmediate(next));
+    ordered += orders().length;
+  }
+  expect(ordered).toBe(6);
+});
+
+test("another ACME server is asked at once for what the one before issued or refused", async () => {
+  const answer: AcmeServerOptions["answer"] = ({ path, payload }) =>
+    path === "/newOrder" && JSON.stringify(payload).includes("t.b.test") ? refused : null;
+  const first = await rig([host, tracking("t.b.test", 1)], { answer });
+  await first.run();
+  const { folder, clock } = first;
+  const second = await rig([host, tracking("t.b.test", 1)], {
+    folder,
+    clock,
+    directory: "https://acme.test/2",
+  });
+  await second.run();
+  await second.run();
+  expect(second.orders()).toEqual(["mail.a.test", "t.b.test"]);
+});
+
+test("a certificate that is not valid for days is not put in place", async () => {
+  const clock = new ManualClock();
+  const life = () => ({ from: clock.now() + 3 * day, until: clock.now() + 90 * day });
+  const { run, issued, issuer } = await rig([host], { clock, life });
+  await run();
+  expect([issued, (await issuer.list())[0]?.error]).toEqual([[], expect.stringMatching(/not valid before/)]);
+});
+
 test("an account has fifty orders a day, and its names are in nobody's way", async () => {
   const many = Array.from({ length: 60 }, (_, n) => tracking(`t${n}.many.test`, 1));
   const { run, orders, clock } = await rig([...many, tracking("t.one.test", 2), host]);
@@ -224,6 +297,41 @@ test("what the server issues is not put in place if it has expired", async () =>
   expect(readdirSync(folder)).not.toContain("acme-mail.a.test.pem");
 });
 
+test("a private key and other text in the chain of the server are left out: what is stored can be read again", async () => {
+  const foreign = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  const block = foreign.export({ type: "pkcs8", format: "pem" }).toString();
+  const { run, issued, folder, clock } = await rig([host], {
+    chain: (own) => `hello\n${block}${own}${block}`,
+  });
+  await run();
+  expect(issued).toEqual(["mail.a.test"]);
+  const again = await rig([host], { folder, clock });
+  expect((await again.issuer.list())[0]?.pair?.covers("mail.a.test")).toBe(true);
+});
+
+test.each(["acme.json", "acme-mail.a.test.pem"])(
+  "while %s cannot be written the old certificate stays and none is ordered; once it can, all goes on",
+  async (name) => {
+    const { run, orders, folder, clock, issuer, issued, failures } = await rig([host]);
+    await run();
+    const before = readFileSync(join(folder, "acme-mail.a.test.pem"), "utf8");
+    await clock.advance(60 * day);
+    mkdirSync(join(folder, `${name}.new`));
+    for (let n = 0; n < 24 * 12; n++) {
+      await run();
+      await clock.advance(5 * minute);
+    }
+    expect(orders()).toHaveLength(1);
+    expect(failures.at(-1)).toMatchObject({ name: host.name, until: expect.any(Number) });
+    expect(readFileSync(join(folder, "acme-mail.a.test.pem"), "utf8")).toBe(before);
+    rmdirSync(join(folder, `${name}.new`));
+    await clock.advance(6 * hour);
+    await run();
+    expect(issued).toHaveLength(2);
+    expect((await issuer.list())[0]?.error).toBeNull();
+  },
+);
+
 test("another set of names is ordered at once, and a stored certificate that is broken too", async () => {
   const wanted = { ...host };
   const { run, orders, folder, clock } = await rig([wanted]);
@@ -268,13 +376,69 @@ test("the time that the server wants is kept to", async () => {
   expect(orders()).toHaveLength(2);
 });
 
-test("a name that is not kept any more leaves nothing behind", async () => {
-  const wanted = [host, tracking("t.b.test", 1)];
-  const { run, folder } = await rig(wanted);
+test("a server that is slow to say when certificates are to be renewed does not hold the orders up", async () => {
+  const clock = new ManualClock();
+  const names = Array.from({ length: 30 }, (_, n) => tracking(`t${n}.a.test`, 1));
+  const { run, folder } = await rig(names, { clock });
   await run();
+  const start = clock.monotonic();
+  let orderedAt = 0;
+  const again = await rig([...names, host], {
+    clock,
+    folder,
+    renewalInfo: true,
+    sayingMs: minute,
+    answer({ path }) {
+      if (path === "/newOrder") orderedAt = clock.monotonic() - start;
+      return null;
+    },
+  });
+  await again.run();
+  expect(orderedAt).toBeGreaterThan(minute);
+  expect(orderedAt).toBeLessThan(10 * minute);
+});
+
+test("a name for which nothing is ordered any more is no failing one", async () => {
+  const wanted = [host, tracking("t.b.test", 1)];
+  const { run, issuer } = await rig(wanted, {
+    answer: ({ path, payload }) =>
+      path === "/newOrder" && JSON.stringify(payload).includes("t.b.test") ? refused : null,
+  });
+  await run();
+  expect(issuer.failing()).toMatchObject([{ name: "t.b.test", isHost: false }]);
   wanted.pop();
   await run();
-  expect(readdirSync(folder).toSorted()).toEqual(["acme-account.pem", "acme-mail.a.test.pem", "acme.json"]);
+  expect(issuer.failing()).toEqual([]);
+});
+
+test("a name that more than a thousand others push out keeps its certificate, and is not ordered again when it is back", async () => {
+  const wanted = [host, tracking("t.b.test", 1)];
+  const { run, folder, orders, clock } = await rig(wanted);
+  await run();
+  const [, out] = wanted.splice(1);
+  await clock.advance(2 * hour);
+  await run();
+  expect(readdirSync(folder)).toContain("acme-t.b.test.pem");
+  wanted.push(out ?? host);
+  await run();
+  expect(orders()).toEqual(["mail.a.test", "t.b.test"]);
+});
+
+test("of names that nothing is ordered for, the thousand newest certificates are left", async () => {
+  const { run, folder } = await rig([host]);
+  await run();
+  for (let n = 0; n < 1_010; n++) {
+    const file = join(folder, `acme-t${n}.many.test.pem`);
+    writeFileSync(file, "");
+    utimesSync(file, n, n);
+  }
+  await run();
+  const left = readdirSync(folder).filter((name) => name.includes("many"));
+  expect(left).toHaveLength(1_000);
+  expect(left).not.toContain("acme-t9.many.test.pem");
+  expect(readdirSync(folder)).toEqual(
+    expect.arrayContaining(["acme-account.pem", "acme-mail.a.test.pem", "acme.json"]),
+  );
 });
 
 test("who looks at the certificates while they are first read disturbs nothing", async () => {
@@ -308,4 +472,8 @@ test("the account's key stays the same; one that is broken is an error in plain 
   expect(readFileSync(join(folder, "acme-account.pem"), "utf8")).toBe(text);
   writeFileSync(join(folder, "acme-account.pem"), "broken");
   await expect(openAccountKey(folder)).rejects.toThrow(/is not a private key: put it back from a backup/);
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-384" });
+  const other = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  writeFileSync(join(folder, "acme-account.pem"), other);
+  await expect(openAccountKey(folder)).rejects.toThrow(/is not a P-256 key: put it back from a backup/);
 });
