@@ -25,7 +25,7 @@ export function addFilters(command: Command): Command {
   for (const name of names) command.option(`--${name} ${filters[name][0]}`, filters[name][1]);
   return command.addHelpText(
     "after",
-    "\nIn a filter * stands for any text: --to '*@example.com', --code '4*'.",
+    "\nIn a filter * stands for any text:\n  --to '*@example.com' --code '4*'",
   );
 }
 

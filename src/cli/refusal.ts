@@ -65,7 +65,7 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
 /** Names the missing resource by the requested path, and the command that lists the existing ones. */
 function notFound(path: string, program: string): string[] {
   const [, noun, id] =
-    /^\/v1\/(messages|webhooks|domains|suppressions|keys|smtp_credentials|inbox|accounts|ip_pools)\/([^/]+)/.exec(
+    /^\/v1\/(messages|webhooks|domains|suppressions|keys|smtp_credentials|lockouts|accounts|ip_pools)\/([^/]+)/.exec(
       path,
     ) ?? [];
   if (noun === undefined || id === undefined) return [];

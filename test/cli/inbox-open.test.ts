@@ -29,6 +29,15 @@ test("a mail is written to a file of its own that only its owner reads, whose na
   rmSync(dirname(file), { recursive: true });
 });
 
+test("a subject in another alphabet is shown as it reads", async () => {
+  const headers = [{ name: "Subject", value: "=?UTF-8?B?R3LDvMOfZQ==?=" }];
+  const { socket } = await fakeDaemon({ "GET /v1/messages/msg_1/content": { json: { ...json, headers } } });
+  expect((await svc(["inbox", "show", "msg_1"], { socket })).out).toContain("Grüße");
+  const file = join(scratch(), "mail.html");
+  await svc(["inbox", "open", "msg_1", "--to", file], { socket });
+  expect(readFileSync(file, "utf8")).toContain("<title>Grüße</title>");
+});
+
 test("--to names the file, and one that is there is not overwritten", async () => {
   const { socket } = await fakeDaemon(answers);
   const file = join(scratch(), "mail.html");
@@ -44,7 +53,8 @@ test("--to names the file, and one that is there is not overwritten", async () =
 test("a mail that is not there writes no file", async () => {
   const { socket } = await fakeDaemon({});
   const file = join(scratch(), "mail.html");
-  expect((await svc(["inbox", "open", "msg_1", "--to", file], { socket })).code).toBe(3);
+  const ran = await svc(["inbox", "open", "msg_1", "--to", file], { socket });
+  expect([ran.code, ran.err]).toEqual([3, expect.stringContaining("svc inbox list")]);
   expect(existsSync(file)).toBe(false);
 });
 
