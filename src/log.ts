@@ -46,6 +46,9 @@ function keepLines(): LogLines & { add(line: string): void } {
   };
 }
 
+/** Characters that wait for a file that takes none. */
+const mostWaiting = 4 * 2 ** 20;
+
 /** Of a program that keeps none. */
 export const noLines: LogLines = { last: () => [], onLine: () => () => undefined };
 
@@ -65,7 +68,9 @@ export function createLog(options: {
     sync: false,
     minLength: 4096,
     periodicFlush: 200,
+    maxLength: mostWaiting,
   });
+  outliveFaults(destination);
   const base = pino(
     {
       level: options.level,
@@ -84,6 +89,17 @@ export function createLog(options: {
     component: (name) => wrap(logger.child({ component: name })),
   });
   return Object.assign(wrap(base), { flush: () => destination.flushSync(), lines });
+}
+
+/** A disk that is full for the log ends no service, and an exit does not wait for room: lines that find none are dropped. */
+function outliveFaults(destination: ReturnType<typeof pino.destination>): void {
+  let failing = false;
+  destination.on("error", () => (failing = true));
+  destination.on("write", () => (failing = false));
+  const flushSync = destination.flushSync.bind(destination);
+  destination.flushSync = () => {
+    if (!failing) flushSync(); // tries for ever
+  };
 }
 
 /** Drops everything; for tests and for commands that have nothing to log. */

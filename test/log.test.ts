@@ -1,4 +1,5 @@
-import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -28,4 +29,16 @@ test("what others wrote is escaped in the log: no control and no bidi character 
   } finally {
     rmSync(directory, { recursive: true });
   }
+});
+
+test("a log that cannot be written ends nothing: its lines are still kept, and a flush comes back", async () => {
+  const fd = openSync("/dev/full", "w");
+  const log = createLog({ level: "info", fd });
+  for (let i = 0; i < 3; i++) {
+    log.info({ text: "x".repeat(5000) }, `line ${i}`);
+    for (let turn = 0; turn < 100; turn++) await stat("/"); // what was written has failed by now
+    log.flush();
+  }
+  expect(log.lines.last().at(-1)).toContain("line 2");
+  closeSync(fd);
 });
