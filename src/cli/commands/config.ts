@@ -76,7 +76,7 @@ async function change(
   const places = placesOf(cli.io);
   const only = named(cli, flags);
   const file = only ?? places.userConfig ?? places.systemConfig;
-  let text = readTextFile(file) ?? "";
+  let text = edited(file, () => readTextFile(file) ?? "");
   const changes: [OptionPath, string | null][] = [];
   for (const [path, value] of given) {
     const option = await refuseUnknownOption(cli, path);
