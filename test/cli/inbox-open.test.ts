@@ -72,3 +72,12 @@ test("the page forbids all that could run or be loaded, and the mail's HTML is t
   const read = frame.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)));
   expect(read).toBe(html);
 });
+
+test("what a browser connects to a host for before it asks the policy is taken out of the mail's HTML", () => {
+  const hints =
+    '<LINK rel=preconnect href="https://t.example"><link\nrel=dns-prefetch href=//t.example><links><iframe src=//t.example></iframe><Frame/src=//t.example>';
+  const page = mailPage({ headers: [], text: null, html: hints, attachments: [] });
+  expect(page).not.toMatch(/&#60;(link|i?frame)([\s/]|&#62;)/i);
+  expect(page).toContain("&#60;links&#62;");
+  expect(page).toContain('<meta http-equiv="x-dns-prefetch-control" content="off">');
+});
