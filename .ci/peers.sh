@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the real peers that test/peers talks to, from Debian's packages, as root: Postfix, BIND, Knot, rbldnsd, the mail clients and
-# the tools beside them, and the languages of examples/; OpenSMTPD and Exim unpacked into a folder, since Debian's mail
-# servers exclude one another; Haraka from npm into that folder. Prints that folder.
+# Installs the real peers that test/peers talks to, from Debian's packages, as root: Postfix, BIND, Knot, rbldnsd, pebble,
+# the mail clients and the tools beside them, and the languages of examples/; OpenSMTPD and Exim unpacked into a folder,
+# since Debian's mail servers exclude one another; Haraka from npm into that folder. Prints that folder.
 set -euo pipefail
 peers=${SVC_PEERS_DIR:-/var/tmp/svc-peers}
-wanted=(systemd zsh fish postfix postgrey swaks tmux libnet-ssleay-perl opendkim-tools libmail-dkim-perl python3-dkim python3-nacl openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium rbldnsd debootstrap bind9 bind9-utils knot knot-dnssecutils sasl2-bin libsasl2-modules python3-botocore golang-github-hashicorp-hcl-v2-dev)
+wanted=(systemd zsh fish postfix postgrey swaks tmux libnet-ssleay-perl opendkim-tools libmail-dkim-perl python3-dkim python3-nacl openssl curl strace msmtp git git-email libmailtools-perl libauthen-sasl-perl libnet-smtp-ssl-perl libio-socket-ssl-perl python3 jq php-cli php-curl ruby golang-go chromium rbldnsd debootstrap bind9 bind9-utils knot knot-dnssecutils sasl2-bin libsasl2-modules python3-botocore golang-github-hashicorp-hcl-v2-dev pebble)
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")

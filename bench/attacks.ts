@@ -126,7 +126,7 @@ async function round(attack: Attack): Promise<Round> {
 async function started(attack: Attack): Promise<Stand> {
   for (let tries = 1; ; tries++) {
     try {
-      return await startStand(program, attack, seconds);
+      return await startStand(program, attack.config ?? {}, seconds);
     } catch (error) {
       if (tries >= 3) throw error;
       process.stderr.write(`${attack.name}: ${String(error).slice(0, 500)}; once more\n`);

@@ -12,11 +12,11 @@ if (found < oldest) {
 } else {
   const { main } = await import("../src/cli/main.ts");
   process.exitCode = await main(process.argv, async () => {
-    const [{ serve }, { initialise }, { backupOffline, restore }] = await Promise.all([
+    const [{ serve }, { initialise }, { backupOffline, checkOffline, migrate, restore }] = await Promise.all([
       import("../src/daemon.ts"),
       import("../src/setup.ts"),
       import("../src/offline.ts"),
     ]);
-    return { serve, initialise, backupOffline, restore };
+    return { serve, initialise, backupOffline, checkOffline, migrate, restore };
   });
 }

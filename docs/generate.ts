@@ -219,6 +219,7 @@ const sampleFacts: Facts = {
   pausedAccounts: 0,
   poolProblems: 0,
   listings: 0,
+  failingCertificates: { host: 0, tracking: 0 },
   backupAt: 0,
   certificate: null,
 };

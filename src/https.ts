@@ -1,8 +1,8 @@
-// One HTTPS request to a host that a recipient domain names: an MTA-STS policy, a TLS report. The domain is a customer's
-// choice and its DNS says where we connect, so only addresses are dialled that mail may be sent to (public ones and
-// outbound.allow_networks), as they were looked up; the certificate must be valid for the host; redirects are not followed;
-// the answer is at most 64 KB, and the whole takes at most a minute. Answers that announce another one (1xx) are few; a
-// switch to another protocol is none. Webhooks have a client of their own (webhooks/post.ts).
+// One HTTPS request: to a host that a recipient domain names (an MTA-STS policy, a TLS report), or to an ACME server. Only
+// public addresses and `allowNetworks` are dialled, as they were looked up: a recipient domain is a customer's choice, and
+// its DNS says where we connect. The certificate must be valid for the host; redirects are not followed; the answer is at
+// most 64 KB, and the whole takes at most a minute. Answers that announce another one (1xx) are few; a switch to another
+// protocol is none. Webhooks have a client of their own (webhooks/post.ts).
 import { isIP } from "node:net";
 import type { LookupFunction } from "node:net";
 import { request } from "node:https";
@@ -29,7 +29,7 @@ export interface HttpsDeps {
 }
 
 export interface HttpsRequest {
-  method: "GET" | "POST";
+  method: "GET" | "HEAD" | "POST";
   /** A name. */
   host: string;
   port: number;

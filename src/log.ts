@@ -1,8 +1,11 @@
-// The program's log: one line of JSON an event, printed by terminals and pagers too: what they would obey in others'
-// text is escaped. Never a secret, never a message's content.
+// The program's log: one line an event, printed by terminals and pagers too: what they would obey in others' text is
+// escaped. Never a secret (log/secrets.ts), never a message's content, and of lines of one text only so many in a flood
+// (log/limiter.ts).
 import { pino } from "pino";
-import type { LogLevel } from "./model/log-level.ts";
-import { escapedJson } from "./unsafe-text.ts";
+import { systemClock, type Clock } from "./clock.ts";
+import { lineFormat } from "./log/format.ts";
+import { createLineLimiter, type LineRate } from "./log/limiter.ts";
+import type { LogFormat, LogLevel } from "./model/log-level.ts";
 
 export type LogFields = Record<string, unknown>;
 
@@ -52,19 +55,31 @@ const mostWaiting = 4 * 2 ** 20;
 /** Of a program that keeps none. */
 export const noLines: LogLines = { last: () => [], onLine: () => () => undefined };
 
-/** Logs to file descriptor `fd` (2: stderr), buffered; `flush` writes what waits. */
-export function createLog(options: {
+export interface LogOptions {
   level: LogLevel;
+  /** `json` if not given. */
+  format?: LogFormat;
+  /** Where it is written to; 2, stderr, if not given. */
   fd?: number;
-}): Log & { flush(): void; lines: LogLines } {
+  /** Of the process. */
+  env?: Readonly<Record<string, string | undefined>>;
+  clock?: Clock;
+}
+
+/** Lines of one text. Outcomes of mail are `info`; what a stranger can cause a flood of, at either level, is bounded too. */
+const rates: Record<"info" | "warn" | "error", LineRate> = {
+  info: { burst: 2000, perSecond: 200 },
+  warn: { burst: 200, perSecond: 20 },
+  error: { burst: 200, perSecond: 20 },
+};
+
+/** Buffered; `flush` writes what waits. */
+export function createLog(options: LogOptions): Log & { flush(): void; lines: LogLines } {
+  const { level, format = "json", fd = 2, env = {}, clock = systemClock } = options;
   const lines = keepLines();
-  const written = (json: string): string => {
-    const text = escapedJson(json);
-    lines.add(text.trimEnd());
-    return text;
-  };
+  const written = lineFormat(format, fd, env, (line) => lines.add(line));
   const destination = pino.destination({
-    fd: options.fd ?? 2,
+    fd,
     sync: false,
     minLength: 4096,
     periodicFlush: 200,
@@ -73,7 +88,7 @@ export function createLog(options: {
   outliveFaults(destination);
   const base = pino(
     {
-      level: options.level,
+      level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
@@ -81,14 +96,28 @@ export function createLog(options: {
     },
     destination,
   );
-  const wrap = (logger: typeof base): Log => ({
-    debug: (fields, text) => logger.debug(fields, text),
-    info: (fields, text) => logger.info(fields, text),
-    warn: (fields, text) => logger.warn(fields, text),
-    error: (fields, text) => logger.error(fields, text),
-    component: (name) => wrap(logger.child({ component: name })),
-  });
-  return Object.assign(wrap(base), { flush: () => destination.flushSync(), lines });
+  const limiter = createLineLimiter(clock, (text, count) =>
+    base.warn({ lines: count, text }, "lines of the log were left out: too many of one kind"),
+  );
+  const wrap = (logger: typeof base): Log => {
+    const limited =
+      (at: keyof typeof rates) =>
+      (fields: LogFields, text: string): void => {
+        if (logger.isLevelEnabled(at) && limiter.takes(text, rates[at])) logger[at](fields, text);
+      };
+    return {
+      debug: (fields, text) => logger.debug(fields, text),
+      info: limited("info"),
+      warn: limited("warn"),
+      error: limited("error"),
+      component: (name) => wrap(logger.child({ component: name })),
+    };
+  };
+  const flush = (): void => {
+    limiter.flush();
+    destination.flushSync();
+  };
+  return Object.assign(wrap(base), { flush, lines });
 }
 
 /** A disk that is full for the log ends no service, and an exit does not wait for room: lines that find none are dropped. */

@@ -1,17 +1,20 @@
-// Whose the files of the data directory are. The service runs as a user of its own; what root makes there (`svc init`,
-// `svc backup --offline`) is handed to the owner of the directory, or the service could not read it, and `svc restore` does
-// its work as the owner. That user may be an attacker's by now: where it can change names meanwhile, root follows none.
+// Whose the files of the data directory are. The service runs as a user of its own; what root makes there (`svc init`) is
+// handed to the owner of the directory, or the service could not read it, and `svc restore`, `svc migrate` and `svc backup
+// --offline` do their work as the owner. That user may be an attacker's by now: where it can change names meanwhile, root follows none.
 import {
   closeSync,
   constants,
+  existsSync,
   fchownSync,
   fstatSync,
+  lstatSync,
+  mkdirSync,
   openSync,
   readdirSync,
   statSync,
   type Stats,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 export type Owner = Pick<Stats, "uid" | "gid">;
 
@@ -65,6 +68,40 @@ export function asOwner<T>(owner: Owner, work: () => T): T {
   } finally {
     become(uid, gid, groups);
   }
+}
+
+/** The same of work that takes a while: all threads of the process have no more than the owner's rights until it has ended. */
+export async function asOwnerThroughout<T>(owner: Owner, work: () => Promise<T>): Promise<T> {
+  const { geteuid, getegid, getgroups } = process;
+  if (!isRoot() || !geteuid || !getegid || !getgroups) return work();
+  const [uid, gid, groups] = [geteuid(), getegid(), getgroups()];
+  become(owner.uid, owner.gid, [owner.gid]);
+  try {
+    return await work();
+  } finally {
+    become(uid, gid, groups);
+  }
+}
+
+/**
+ * Of root alone: a folder that is not there is made for `owner`, also where only root may, as long as nobody else can change
+ * a name on the way to it. Otherwise does nothing: who then uses it says what is missing.
+ */
+export function makeFolderFor(owner: Owner, path: string): void {
+  if (!isRoot() || existsSync(path)) return;
+  try {
+    return asOwner(owner, () => void mkdirSync(path, { recursive: true, mode: 0o700 }));
+  } catch {
+    if (!isRootsAlone(dirname(path))) return;
+  }
+  mkdirSync(path, { mode: 0o700 });
+  hand(path, owner);
+}
+
+function isRootsAlone(folder: string): boolean {
+  const facts = lstatSync(folder, { throwIfNoEntry: false });
+  if (!facts?.isDirectory() || facts.uid !== 0 || (facts.mode & 0o022) !== 0) return false;
+  return folder === dirname(folder) || isRootsAlone(dirname(folder));
 }
 
 function become(uid: number, gid: number, groups: number[]): void {

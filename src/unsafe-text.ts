@@ -16,6 +16,11 @@ export function escapedJson(json: string): string {
   );
 }
 
+/** For text that is not JSON. */
+export function escapedText(text: string): string {
+  return text.replace(unsafeCharacters, escapeOf);
+}
+
 function escapeOf(character: string): string {
   return `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`;
 }

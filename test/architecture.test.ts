@@ -25,14 +25,15 @@ const table: Record<string, string> = {
   "word-list": "",
   cursor: "errors",
   fairness: "clock",
-  log: "model unsafe-text",
+  log: "clock model unsafe-text",
   "value-schemas": "ids model",
   mail: "model",
   config: "mail model word-list",
   // What stands on the machine.
   store: "clock cursor fairness ids log model owner thread",
   dns: "clock fairness log mail model",
-  tls: "clock config log service",
+  https: "clock dns fairness",
+  tls: "clock config https log model service unsafe-text",
   signing: "log mail thread",
   parsing: "clock errors fairness log mail model thread",
   // What is known of an account's things.
@@ -43,7 +44,6 @@ const table: Record<string, string> = {
   dnsbl: "clock dns events log model service store unsafe-text",
   suppressions: "clock dns log mail model service store",
   stats: "clock cursor errors model service store",
-  https: "clock dns fairness",
   "mta-sts": "clock dns fairness https log mail model store",
   doctor: "clock config dns dnsbl errors log model open-files pools service store",
   tracking: "access clock events fairness ids log mail model service store suppressions",
@@ -55,28 +55,29 @@ const table: Record<string, string> = {
   outbound: "clock delivery fairness log mail model parsing pools queue sandbox store tracking",
   submission: "access clock config domains errors ids mail model pools queue sandbox sending-pause store",
   webhooks: "clock config dns errors events fairness log model service store",
-  notifications: "clock config dnsbl doctor domains ids log mail model pools store submission webhooks",
+  notifications: "clock config dnsbl doctor domains ids log mail model pools store submission tls webhooks",
   "tls-reports": "clock dns fairness https log mail model notifications service store",
   feedback: "access clock config dns events log mail model notifications store suppressions tracking",
   // What keeps the appliance running.
-  retention: "clock config log model service store",
+  retention: "clock config errors log model service store",
   maintenance: "clock errors model store",
   backup: "clock config errors log model service store",
   activity: "clock model queue store",
   metrics: "clock model store",
   status: "clock config dnsbl maintenance model pools queue store",
   // Interfaces.
-  http: "access activity backup clock config csv dns dnsbl doctor domains errors events feedback ids log mail maintenance model open-files parsing pools queue sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
+  http: "access activity backup clock config csv dns dnsbl doctor domains errors events feedback ids log mail maintenance model open-files parsing pools queue retention sandbox sending-pause service stats store submission tls tracking value-schemas webhooks word-list",
   relay:
     "access clock config errors feedback log mail maintenance model sending-pause service store submission tls",
   cli: "access backup clock config csv dns doctor domains log mail model suppressions unsafe-text webhooks word-list",
   // The composition.
   boot: "clock log service store",
+  "service-manager": "clock log",
   jobs: "clock log service",
   setup: "access clock config dns domains ids log model owner pools store",
   offline: "backup clock config ids log model owner setup store",
   daemon:
-    "access activity backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
+    "access activity backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service service-manager setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
   bin: "cli daemon offline setup",
 };
 
@@ -168,6 +169,7 @@ test("other modules import only store.ts of the store; daemon.ts, setup.ts and o
     .map(({ file, target }) => `${name(file)} -> ${name(target)}`);
   expect(inner.toSorted()).toEqual([
     "src/daemon.ts -> src/store/sqlite/sqlite-store.ts",
+    "src/offline.ts -> src/store/sqlite/migrate-offline.ts",
     "src/offline.ts -> src/store/sqlite/restore.ts",
     "src/offline.ts -> src/store/sqlite/sqlite-store.ts",
     "src/setup.ts -> src/store/sqlite/sqlite-store.ts",

@@ -221,18 +221,27 @@ test.each([
     "tracking: found a key that is not available in this version yet, expected no such key",
   ],
   ["operations: {email: nobody}", "operations.email: found"],
-  ["tls: {mode: acme}", "acme is not available in this version yet"],
   [
-    "tls: {acme: {email: a@x.example}}",
-    "tls.acme: found a key that is not available in this version yet, expected no such key",
+    "tls: {acme: {directory: http://acme.example/}}",
+    'tls.acme.directory: found "http://acme.example/", expected an https address',
   ],
-  ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
+  [
+    "tls: {acme: {directory: https://192.0.2.1/dir}}",
+    "expected an https address, such as https://acme.example/directory",
+  ],
+  [
+    'tls: {mode: acme, acme: {http_listen: "[::]:8443"}}',
+    "tls.acme.http_listen: found [::]:8443, which http.listen has too",
+  ],
+  ["log: {format: xml}", 'log.format: found "xml", expected one of auto, json, pretty'],
   ["dnsbl: {zones: [{zone: bl.test, codes: [10.0.0.1]}]}", "dnsbl.zones[0]"],
   ["dnsbl: {zones: [{zone: bl.test, removal_url: nowhere}]}", "dnsbl.zones[0]"],
   ["dnsbl: {zones: [{name: Test}]}", "dnsbl.zones[0]"],
   ["dnsbl: {on_listing: pause}", 'dnsbl.on_listing: found "pause", expected one of none, drain'],
-  ["log: {format: json}", "log.format: found a key that is not available in this version yet"],
-  ["tls: {mode: off}", "expected files or self-signed, or http.listen on loopback only (now [::]:8443)"],
+  [
+    "tls: {mode: off}",
+    "expected acme, files or self-signed, or http.listen on loopback only (now [::]:8443)",
+  ],
   [
     "tls: {mode: off}\nhttp: {listen: [127.0.0.1:80]}\nrelay: {starttls: [127.0.0.1:587]}",
     `${user}:3: relay.starttls: found 127.0.0.1:587, expected no address where tls.mode is off`,

@@ -30,6 +30,16 @@ test("a process that ends in any way but a wrong configuration is started again 
   expect(Number(value("StartLimitBurst"))).toBeGreaterThan(60);
 });
 
+test("systemd hears when it serves, reads its files again on request, and ends what hangs", () => {
+  expect(value("Type")).toBe("notify");
+  expect(value("NotifyAccess")).toBe("all"); // systemd-notify is a process of its own
+  expect(Number(value("WatchdogSec"))).toBeGreaterThanOrEqual(15); // a slow disk is no hang
+  expect(Number(value("WatchdogSec"))).toBeLessThanOrEqual(60);
+  expect(value("ExecReload")).toContain("kill -HUP $MAINPID");
+  expect(value("TimeoutStartSec")).toBe("infinity"); // a migration takes as long as it takes
+  expect(Number(value("TimeoutStopSec"))).toBeGreaterThan(30);
+});
+
 test("the sandbox leaves the engine its compiler, and the process no capability but low ports", () => {
   expect(values("MemoryDenyWriteExecute")).toEqual([]);
   expect(value("SystemCallFilter").split(" ")).toEqual(["@system-service", "@pkey"]);

@@ -1,6 +1,6 @@
 // What an attack is to the bench: prepared in the bench's own process, carried out in a process of its own, looked at
 // afterwards. What passes between the processes is plain JSON.
-import type { Stand } from "./stand.ts";
+import type { Sections, Stand, Target } from "./stand.ts";
 
 /** Figures of a row beside those that every row has. */
 export type Facts = Record<string, string | number>;
@@ -8,21 +8,11 @@ export type Facts = Record<string, string | number>;
 /** What `prepare` hands to `run`: ids, keys, return paths. */
 export type Given = Record<string, string>;
 
-export interface Target {
-  https: number;
-  starttls: number;
-  tls: number;
-  inbound: number;
-  /** How long it is measured. */
-  seconds: number;
-}
-
 export interface Attack {
   name: string;
   /** One line: who does what. */
   title: string;
-  /** More of svc.yaml, by section. */
-  config?: Record<string, Record<string, unknown>>;
+  config?: Sections;
   /** How long it takes to come to its full strength; measured from then on. */
   rampSeconds?: number;
   /** Before the base is measured. */
@@ -31,18 +21,6 @@ export interface Attack {
   run(target: Target, given: Given, signal: AbortSignal): Promise<Facts>;
   /** When it is over; the product may be gone. */
   after?(stand: Stand, given: Given): Promise<Facts>;
-}
-
-/** What a child process is asked, and what it answers. */
-export interface Ask {
-  id: number;
-  what: string;
-  arg: unknown;
-}
-export interface ChildAnswer {
-  id: number;
-  result?: unknown;
-  error?: string;
 }
 
 /** CLOCK_MONOTONIC in milliseconds: the same in every process. */

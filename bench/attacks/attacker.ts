@@ -1,7 +1,8 @@
 // One attack in a process of its own, so that neither its event loop nor its memory is the client's or the product's.
-import type { Facts, Given, Target } from "./attack.ts";
+import type { Facts, Given } from "./attack.ts";
 import { answering } from "./child.ts";
 import { attacks } from "./rows.ts";
+import type { Target } from "./stand.ts";
 
 const ended = new AbortController();
 let running: Promise<Facts> | null = null;

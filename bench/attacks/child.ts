@@ -2,7 +2,18 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import type { Ask, ChildAnswer } from "./attack.ts";
+
+/** What a child process is asked, and what it answers. */
+interface Ask {
+  id: number;
+  what: string;
+  arg: unknown;
+}
+interface ChildAnswer {
+  id: number;
+  result?: unknown;
+  error?: string;
+}
 
 export interface Child {
   pid: number;

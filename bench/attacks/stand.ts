@@ -9,7 +9,6 @@ import { setTimeout as wait } from "node:timers/promises";
 import { freePorts } from "../../test/support/appliance.ts";
 import { publish } from "../../test/support/publish.ts";
 import { folder } from "../tools.ts";
-import type { Attack, Target } from "./attack.ts";
 import { startChild, type Child } from "./child.ts";
 
 export interface Answer {
@@ -18,6 +17,19 @@ export interface Answer {
   // oxlint-disable-next-line typescript/no-explicit-any -- bodies of many shapes
   json: any;
 }
+
+/** Where an attack goes. */
+export interface Target {
+  https: number;
+  starttls: number;
+  tls: number;
+  inbound: number;
+  /** How long it is measured. */
+  seconds: number;
+}
+
+/** More of svc.yaml, by section. */
+export type Sections = Record<string, Record<string, unknown>>;
 
 export interface Stand {
   target: Target;
@@ -42,17 +54,17 @@ export interface Stand {
 
 const hostname = "mail.svc.test";
 
-export async function startStand(program: string, attack: Attack, seconds: number): Promise<Stand> {
+export async function startStand(program: string, more: Sections, seconds: number): Promise<Stand> {
   const world = await startChild("world.ts");
   try {
-    return await around(world, program, attack, seconds);
+    return await around(world, program, more, seconds);
   } catch (error) {
     await world.stop();
     throw error;
   }
 }
 
-async function around(world: Child, program: string, attack: Attack, seconds: number): Promise<Stand> {
+async function around(world: Child, program: string, more: Sections, seconds: number): Promise<Stand> {
   const home = join(folder, `attacks-${process.pid}`);
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true, mode: 0o755 });
@@ -73,8 +85,7 @@ async function around(world: Child, program: string, attack: Attack, seconds: nu
   await set("closed.test", "A", ["127.0.0.77"]); // nothing listens there
   const target = { https, starttls, tls, inbound, seconds };
   const config = configuration(home, { ...target, dnsPort, smtpPort, certificate });
-  for (const [section, values] of Object.entries(attack.config ?? {}))
-    config[section] = { ...config[section], ...values };
+  for (const [section, values] of Object.entries(more)) config[section] = { ...config[section], ...values };
   writeFileSync(
     join(home, "svc.yaml"),
     JSON.stringify({ hostname, data_dir: join(home, "data"), ...config }),
@@ -145,7 +156,7 @@ interface Ports extends Target {
   certificate: string;
 }
 
-function configuration(home: string, ports: Ports): Record<string, Record<string, unknown>> {
+function configuration(home: string, ports: Ports): Sections {
   writeFileSync(
     join(home, "shaping.yaml"),
     JSON.stringify({ groups: { default: { connections: 10, per_second: 1000 } } }),

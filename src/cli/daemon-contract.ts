@@ -1,10 +1,11 @@
 // What the command line asks of daemon.ts, which stands above it and is handed in by bin/svc.ts:
-// the composition of every module, loaded only by `serve`, `init`, `restore` and `backup --offline`.
+// the composition of every module, loaded only by `serve`, `init`, `restore`, `migrate` and `backup --offline`.
 import type { Backup } from "../backup/directory.ts";
 import type { RestoredBackup } from "../backup/restore.ts";
 import type { Config } from "../config.ts";
 import type { Log, LogLines } from "../log.ts";
 import type { BackupContent } from "../model/backup.ts";
+import type { StoreCheck } from "../model/store-check.ts";
 import type { SenderDomain } from "../model/domain.ts";
 
 export interface RunningDaemon {
@@ -29,13 +30,17 @@ export interface Initialised {
 }
 
 export interface DaemonModule {
-  /** `changes`: options that have another value now than `config` has, or the faults of the configuration as it is now. */
+  /**
+   * `changes`: options that have another value now than `config` has, or the faults of the configuration as it is now.
+   * `env`: of the process; what it says of the service manager is obeyed.
+   */
   serve(options: {
     config: Config;
     log: Log;
     /** What of the log `svc logs` shows. */
     logLines?: LogLines;
     changes?: () => { changed: string[] } | { faults: string[] };
+    env: Readonly<Record<string, string | undefined>>;
   }): Promise<RunningDaemon>;
   /** Makes the database, the first admin key and SMTP login, and a sender domain where one is named. */
   initialise(options: {
@@ -52,6 +57,13 @@ export interface DaemonModule {
     content: BackupContent;
     onProgress(share: number): void;
   }): Promise<Backup>;
+  /** Checks the store of a stopped service. Throws StoreLocked where it runs. */
+  checkOffline(options: { config: Config; log: Log }): Promise<StoreCheck & { sound: boolean }>;
+  /** Brings the database of a stopped service to this program's schema. Throws StoreLocked where it runs. */
+  migrate(options: {
+    dataDir: string;
+    dryRun: boolean;
+  }): Promise<{ from: number; to: number; copy: string | null }>;
   /** Puts a backup in the place of the data directory of a stopped service. Throws StoreLocked, BackupUnusable. */
   restore(options: {
     from: string;

@@ -2,12 +2,7 @@
 // there are, and the files of one. examples/README.md describes them.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-
-/** Two folders up from here as written, one from the bundle. */
-export const examplesFolder = join(
-  import.meta.dirname,
-  import.meta.url.endsWith(".ts") ? "../../examples" : "../examples",
-);
+import { examplesFolder } from "./package-files.ts";
 
 export function exampleLanguages(): string[] {
   return readdirSync(examplesFolder, { withFileTypes: true })

@@ -7,7 +7,7 @@ export const exitCodes = {
   4: "not permitted (401, 403, or the socket may not be opened)",
   5: "conflict with an existing resource (409)",
   6: "the daemon is not reachable",
-  7: "a check failed (doctor, domains verify, probe, webhooks verify, blacklists check, blacklists zones test)",
+  7: "a check failed (doctor, healthcheck --ready, db check, domains verify, probe, webhooks verify, blacklists check, blacklists zones test)",
   78: "the configuration is invalid; every fault is listed",
   130: "interrupted by Ctrl-C",
 } as const;

@@ -6,7 +6,7 @@ export interface Glyphs {
   /** From nothing to the highest. */
   levels: readonly string[];
   bar: string;
-  /** What stands for more than nothing that is no whole bar. */
+  /** Stands for more than nothing that does not fill a bar. */
   stub: string;
   axis: { corner: string; across: string; up: string };
   ellipsis: string;

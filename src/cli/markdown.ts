@@ -120,7 +120,7 @@ function tableText(rows: readonly string[], columns: number, bold: MarkdownOptio
   return [...titles, ...body.flatMap(lineOf)].join("\n");
 }
 
-/** An escaped bar is no end of a cell. */
+/** An escaped bar does not end a cell. */
 function cellsOf(row: string): string[] {
   return row
     .replace(/^\|/, "")

@@ -54,6 +54,12 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         load: () => import("./commands/reload.ts"),
       },
       {
+        name: "cert",
+        alias: "certs",
+        about: "certificates of the listeners: show, renew, install",
+        load: () => import("./commands/cert.ts"),
+      },
+      {
         name: "maintenance",
         about: "maintenance mode, which refuses clients: on, off",
         load: () => import("./commands/maintenance.ts"),
@@ -72,6 +78,21 @@ const groups: { heading: string; nouns: Noun[] }[] = [
         name: "restore",
         about: "put a backup in the place of the data directory of a stopped service",
         load: () => import("./commands/restore.ts"),
+      },
+      {
+        name: "db",
+        about: "check: the database and the files of content; exit 7 if something is damaged",
+        load: () => import("./commands/db.ts"),
+      },
+      {
+        name: "prune",
+        about: "delete expired data now and return free space; --dry-run counts it",
+        load: () => import("./commands/prune.ts"),
+      },
+      {
+        name: "migrate",
+        about: "bring the database of a stopped service to this version, after a copy of it",
+        load: () => import("./commands/migrate.ts"),
       },
       {
         name: "config",

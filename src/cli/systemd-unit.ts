@@ -1,13 +1,5 @@
 // The systemd unit of an installation: the one that the package has (systemd/svc-mail.service), with the paths, the user
 // and the program of who asks. Pure.
-import { join } from "node:path";
-
-/** Two folders up from here as written, one from the bundle. */
-export const unitFile = join(
-  import.meta.dirname,
-  import.meta.url.endsWith(".ts") ? "../.." : "..",
-  "systemd/svc-mail.service",
-);
 
 export interface Installation {
   /** Absolute, of the command. */

@@ -22,7 +22,7 @@ const pages: Partial<Record<Topic, string>> = { dns: "domains", "moving-in": "mo
 /** Two folders up from here as written, one from the bundle. */
 const docsFolder = join(import.meta.dirname, import.meta.url.endsWith(".ts") ? "../../docs" : "../docs");
 
-/** `api` is no text. */
+/** `api` is not a text. */
 export const isTopic = (word: string): word is Exclude<Topic, "api"> =>
   word !== "api" && Object.hasOwn(topics, word);
 

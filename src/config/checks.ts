@@ -68,7 +68,7 @@ function plainHttp(read: Read): Violation[] {
   if (read["tls.mode"] !== "off" || proxies === undefined || proxies.length > 0) return [];
   const open = (read["http.listen"] ?? []).filter((listen) => !isLoopback(listen));
   if (open.length === 0) return [];
-  const expected = `files or self-signed, or http.listen on loopback only (now ${open.map(listenText).join(", ")}), or http.trusted_proxies set`;
+  const expected = `acme, files or self-signed, or http.listen on loopback only (now ${open.map(listenText).join(", ")}), or http.trusted_proxies set`;
   return [{ path: "tls.mode", found: '"off"', expected }];
 }
 
@@ -131,12 +131,17 @@ const listening = [
   "relay.implicit_tls",
   "inbound.listen",
   "metrics.listen",
+  "tls.acme.http_listen",
 ] as const;
+
+/** Only tls.mode: acme opens tls.acme.http_listen. */
+const opened = (read: Read): (typeof listening)[number][] =>
+  listening.filter((path) => path !== "tls.acme.http_listen" || read["tls.mode"] === "acme");
 
 function listeners(read: Read): Violation[] {
   const seen = new Map<string, OptionPath>();
   const wrong: Violation[] = [];
-  for (const path of listening)
+  for (const path of opened(read))
     for (const listen of read[path] ?? []) {
       const text = listenText(listen);
       const before = seen.get(text);
@@ -148,7 +153,7 @@ function listeners(read: Read): Violation[] {
 }
 
 function devStaysLocal(read: Read): Violation[] {
-  return listening.flatMap((path) =>
+  return opened(read).flatMap((path) =>
     (read[path] ?? [])
       .filter((listen) => !isLoopback(listen))
       .map((listen) => ({

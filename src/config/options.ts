@@ -6,7 +6,7 @@ import { z } from "zod";
 import { feedbackLoopDomains } from "../mail/feedback-loops.ts";
 import { defaultAccount } from "../model/account.ts";
 import { listingActions } from "../model/listing.ts";
-import { logLevels } from "../model/log-level.ts";
+import { logFormats, logLevels } from "../model/log-level.ts";
 import { listenerTlsModes, outboundTlsModes, smartHostTlsModes } from "../model/tls.ts";
 import { orList } from "../word-list.ts";
 import type { Places } from "./places.ts";
@@ -79,7 +79,21 @@ export const options = {
   "tls.key": optional(kind.path, "its private key, PEM"),
   "tls.tracking_certificates": optional(
     kind.path,
-    "folder with the certificates of tracking names: <name>.crt, the chain, and <name>.key, PEM; a name without one gets one that is self-signed",
+    "folder with the certificates of tracking names: <name>.crt, the chain, and <name>.key, PEM; a name without one gets one from the ACME server, or one that is self-signed",
+  ),
+  "tls.acme.email": optional(
+    kind.mailAddress,
+    "contact that the certificate authority gets with tls.mode: acme; else operations.email",
+  ),
+  "tls.acme.directory": option(
+    kind.httpsUrl,
+    "https://acme-v02.api.letsencrypt.org/directory",
+    "ACME server that issues the certificates",
+  ),
+  "tls.acme.http_listen": option(
+    kind.list(kind.listenAddress, { min: 1, max: 32 }),
+    ports([80], [8080]),
+    "where the ACME server's checks are answered (HTTP-01), which come to port 80; other requests are redirected to https",
   ),
   "http.listen": option(
     kind.list(kind.listenAddress, { min: 1, max: 32 }),
@@ -223,7 +237,7 @@ export const options = {
   ),
   "operations.email": optional(
     kind.mailAddress,
-    "who gets mail about dead letters, failing domains, paused accounts, unusable addresses and blocklists",
+    "who gets mail about dead letters, failing domains, paused accounts, unusable addresses, blocklists and certificates",
   ),
   "operations.from": optional(
     kind.mailAddress,
@@ -238,6 +252,11 @@ export const options = {
     kind.oneOf(...logLevels),
     ({ dev }: DefaultContext) => (dev ? "warn" : "info"),
     orList(logLevels),
+  ),
+  "log.format": option(
+    kind.oneOf(...logFormats),
+    "auto",
+    "JSON lines or, pretty, words for a person; auto: pretty on a terminal",
   ),
 };
 
@@ -258,7 +277,7 @@ export const structured: ReadonlySet<OptionPath> = new Set<OptionPath>([
 ]);
 
 /** Keys of coming versions: a file with one is refused, so that no operator relies on what does not work yet. */
-export const notYet: readonly string[] = ["tls.acme", "tracking", "log.format"];
+export const notYet: readonly string[] = ["tracking"];
 
 export function environmentName(path: string): string {
   return `SVC_${path.replaceAll(".", "_").toUpperCase()}`;

@@ -61,11 +61,7 @@ export function oneOf<const T extends string>(...words: T[]): Kind<T> {
   });
 }
 
-export const tlsMode = textKind(
-  `one of ${listenerTlsModes.join(", ")} (acme is not available in this version yet)`,
-  (text) => listenerTlsModes.find((word) => word === text),
-  { enum: listenerTlsModes },
-);
+export const tlsMode = oneOf(...listenerTlsModes);
 
 const hourAndMinute = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
 export const timeOfDay = textKind(
@@ -205,6 +201,14 @@ export const baseUrl = textKind(
     return url && origin ? url.origin : undefined;
   },
 );
+
+/** With a host name: certificates are of names. */
+export const httpsUrl = textKind("an https address, such as https://acme.example/directory", (text) => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url?.protocol === "https:" && url.username === "" && isIP(url.hostname.replace(/^\[|\]$/g, "")) === 0
+    ? url.href
+    : undefined;
+});
 
 export const mailAddress = textKind("an email address", (text) => {
   const parsed = parseAddress(text);

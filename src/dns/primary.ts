@@ -182,6 +182,7 @@ function whyNot(rcode: number, key: string): string {
     case "NOTAUTH":
       return "NOTAUTH: it is not the primary server of the zone";
     case "YXDOMAIN":
+      return "YXDOMAIN: the zone was changed meanwhile, or a name has the same records as a wildcard above it; nothing was done";
     case "YXRRSET":
     case "NXRRSET":
     case "NXDOMAIN":

@@ -1,16 +1,17 @@
 // The DNSBL monitor: asks each zone about each address that receivers see our mail come from, once an interval at most,
 // over restarts too. What an answer means is look.ts's, what it changes state.ts's, which addresses are asked watched.ts's.
-// What is known is listings.ts's. A run ends after some seconds, so that a zone that is slow delays no other for longer.
+// What is known is listings.ts's, what pools show of it shown.ts's. A run ends after some seconds, so that a zone that is slow delays no other for longer.
 import { minuteMs, type Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
 import type { Pool } from "../model/ip-pool.ts";
-import type { AddressBlacklists, Listing, NamedZone } from "../model/listing.ts";
+import type { Listing, NamedZone } from "../model/listing.ts";
 import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import type { ListingChange } from "./changes.ts";
-import { createListings, rowsAtOnce } from "./listings.ts";
+import { createListings } from "./listings.ts";
+import { showListed } from "./shown.ts";
 import { isListedNow } from "./state.ts";
 import { takes, walkZone, type Walked } from "./walk.ts";
 import {
@@ -89,6 +90,8 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
       for (const listener of listeners) listener(changes);
     },
   });
+  const isListed = (listing: Listing | null): boolean => isListedNow(listing, clock.now(), config.intervalMs);
+  const showing = { ...deps, listings, isListed };
   let zones: Zone[] = [];
   let sources: Source[] = [];
   let watched: Watched[] = [];
@@ -97,8 +100,6 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
   let saving: Promise<void> = Promise.resolve();
 
   const stateOf = (zone: Zone): ZoneState => ({ zone, tested: tests.last(zone) });
-
-  const isListed = (listing: Listing | null): boolean => isListedNow(listing, clock.now(), config.intervalMs);
 
   const readZones = async (): Promise<void> => {
     zones = zonesOf(config.zones, await store.zoneChanges());
@@ -132,46 +133,10 @@ export function createDnsbl(deps: DnsblDeps): Dnsbl & HasJobs {
     await listings.keep(addresses, new Set(zones.map(({ zone }) => zone)));
   };
 
-  /** Addresses of pools that have to show other zones than they do. */
-  const shownOtherwise = (): (AddressBlacklists & { accountKey: number; ended: string[] })[] =>
-    sources.flatMap(({ accountKey, of, publicAddresses }) => {
-      if (of === null || publicAddresses === null) return [];
-      const now = zones
-        .map(({ zone }) => zone)
-        .filter((zone) => publicAddresses.some((one) => isListed(listings.at(one, zone))));
-      // Listed still, by a zone that is silent.
-      const ended = of.blacklists.filter(
-        (zone) =>
-          !now.includes(zone) &&
-          publicAddresses.some((one) => (listings.at(one, zone)?.listedAt ?? null) !== null),
-      );
-      return now.join() === of.blacklists.join()
-        ? []
-        : [{ accountKey, address: of.address, zones: now, ended }];
-    });
-
-  const show = async (): Promise<void> => {
-    const shown = shownOtherwise();
-    for (let from = 0; from < shown.length; from += rowsAtOnce) {
-      const some = shown.slice(from, from + rowsAtOnce);
-      for (const { address, ended } of some)
-        if (ended.length > 0)
-          log.warn(
-            { address, zones: ended },
-            "the blocklists could not be asked for days: what they listed counts no more, until they answer",
-          );
-      await store.showBlacklists(
-        some.map(({ address, zones: now }) => ({ address, zones: now })),
-        clock.now(),
-      );
-    }
-    for (const accountKey of new Set(shown.map((one) => one.accountKey))) await deps.onShown(accountKey);
-  };
-
   const save = async (walks: readonly Walked[]): Promise<void> => {
     for (const walked of walks) await listings.save(walked);
     await forget();
-    await show();
+    await showListed(showing, sources, zones);
   };
 
   const runOnce = async (isDue: Due): Promise<void> => {

@@ -4,6 +4,7 @@ import type { OutboundConfig, ListenAddress } from "../config.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Pool } from "../model/ip-pool.ts";
 import type { SenderDomain } from "../model/domain.ts";
+import type { ListenerTlsMode } from "../model/tls.ts";
 import type { QueueCounts } from "../model/queue.ts";
 
 /** `unknown`: it could not be checked, as without a network. */
@@ -49,6 +50,17 @@ export interface SendingAddress {
   ehloName: string;
 }
 
+/** A certificate, and what became of its renewal. */
+export interface ServedCertificate {
+  name: string;
+  isHost: boolean;
+  /** When the ACME server is to be asked for the next one; null: it is not, or there is none yet. */
+  renewAt: number | null;
+  /** A tracking name that failed so often that the operator is not notified of it. */
+  isGivenUp: boolean;
+  error: string | null;
+}
+
 export interface World {
   hostname: string;
   /** Of the API, as clients see it. */
@@ -73,6 +85,9 @@ export interface World {
   domains(): Promise<SenderDomain[]>;
   /** The listeners' chain, PEM; null: they have none. */
   certificate: string | null;
+  tlsMode: ListenerTlsMode;
+  /** The host's first, then those of tracking names. */
+  certificates(): Promise<ServedCertificate[]>;
   listeners: readonly { name: string; listen: ListenAddress }[];
   dial(host: string, port: number, how: { from: string | null; greeting: boolean }): Promise<Dial>;
   /** How far this machine's clock is ahead, milliseconds; null: no time server answered. */

@@ -29,6 +29,7 @@ export interface WorldDeps {
   pools: Pick<Pools, "all">;
   dnsbl: Pick<Dnsbl, "summary" | "zones">;
   certificate(): string | null;
+  certificates: World["certificates"];
   /** When the last complete backup was made; null: there is none. */
   lastBackupAt(): number | null;
   clock: Clock;
@@ -92,11 +93,17 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
         return domain === null ? all : all.filter(({ name }) => name === domain);
       },
       certificate: deps.certificate(),
+      tlsMode: config.tls.mode,
+      certificates: deps.certificates,
       listeners: [
         ...config.http.listen.map((listen) => ({ name: "http", listen })),
         ...config.relay.starttls.map((listen) => ({ name: "smtp", listen })),
         ...config.relay.implicitTls.map((listen) => ({ name: "smtps", listen })),
         ...config.inbound.listen.map((listen) => ({ name: "inbound", listen })),
+        ...(config.tls.mode === "acme" ? config.tls.acme.httpListen : []).map((listen) => ({
+          name: "acme",
+          listen,
+        })),
       ],
       dial: (host, port, how) => dial(host, port, how, clock),
       clockAheadMs: () => clockAhead(resolver, clock),

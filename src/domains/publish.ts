@@ -29,6 +29,8 @@ interface Standing {
   alias: string | null;
   /** A wildcard answers for the name, which is not there itself. */
   synthesised: boolean;
+  /** A wildcard gives the record that is wanted: whether the name has it too does not show. */
+  given: boolean;
   /** Whether a CNAME cannot stand here since others do; asked for a CNAME alone. */
   taken: boolean;
 }
@@ -68,7 +70,7 @@ export async function publish(
   for (const { record, zone } of open) {
     const standing = await look(primary, record, zone);
     if ("kind" in standing) return standing;
-    if (decide(record, standing).act !== "keep")
+    if (!standing.given && decide(record, standing).act !== "keep")
       return {
         kind: "failed",
         why: `${primary.shown} accepted the update and does not show the ${record.type} record at ${record.name}`,
@@ -85,7 +87,9 @@ async function look(primary: Primary, record: DnsRecord, zone: string): Promise<
   const records = found.records.map(({ data, inner, ttlSeconds: ttl }) => {
     return { data, text: textIn(type, data, inner), ttlSeconds: ttl };
   });
-  const standing = { records, alias: found.alias, synthesised: found.synthesised, taken: false };
+  const { alias, synthesised, wildcard } = found;
+  const given = wildcard !== null && has(wildcard, record);
+  const standing = { records, alias, synthesised, given, taken: false };
   if (type !== "CNAME" || found.alias !== null) return standing;
   for (const other of beside) {
     const seen = await standingAt(primary, zone, name, other);
@@ -95,7 +99,13 @@ async function look(primary: Primary, record: DnsRecord, zone: string): Promise<
   return standing;
 }
 
-type Seen = RecordsFound & { synthesised: boolean };
+/** `wildcard`: what it answers, where it is one that does. */
+type Seen = RecordsFound & { synthesised: boolean; wildcard: RecordsFound | null };
+
+function has({ records, alias }: RecordsFound, { type, value }: DnsRecord): boolean {
+  if (type === "CNAME") return alias === value;
+  return alias === null && records.some(({ data, inner }) => textIn(type, data, inner) === value);
+}
 
 /** What stands at the name itself: where a wildcard above it gives the same answer, nothing does (RFC 4592 §2.2). */
 async function standingAt(
@@ -106,14 +116,15 @@ async function standingAt(
 ): Promise<Seen | Failed> {
   const found = await primary.records(name, type);
   if (found.kind === "failed") return found;
-  if (found.records.length === 0 && found.alias === null) return { ...found, synthesised: false };
+  const own: Seen = { ...found, synthesised: false, wildcard: null };
+  if (found.records.length === 0 && found.alias === null) return own;
   for (const parent of parentsOf(name, zone)) {
     const wildcard = await primary.records(`*.${parent}`, type);
     if (wildcard.kind === "failed") return wildcard;
     if (isDeepStrictEqual(contentOf(found), contentOf(wildcard)))
-      return { kind: "records", records: [], alias: null, synthesised: true };
+      return { kind: "records", records: [], alias: null, synthesised: true, wildcard };
   }
-  return { ...found, synthesised: false };
+  return own;
 }
 
 /** Names in data may be shortened by pointers, so those that are read stand for them. */
@@ -142,6 +153,8 @@ function textIn(type: DnsRecord["type"], data: Buffer, inner: string): string {
 
 function decide(record: DnsRecord, standing: Standing): Pick<Change, "act" | "why"> {
   const { name, type, value } = record;
+  // The next record at the name would take the wildcard's answer away from it.
+  if (standing.given) return { act: "add", why: "a wildcard gives the same" };
   if (type === "CNAME") {
     if (standing.alias === value) return there;
     if (standing.alias !== null) return conflict(`${name} is an alias of ${printable(standing.alias)}`);
@@ -198,9 +211,13 @@ function isOurs(text: string, value: string): boolean {
   );
 }
 
-/** RFC 2136 §2.4: what was seen is as it was. Of an MX and a CNAME nothing stood there. */
+/**
+ * RFC 2136 §2.4: what was seen is as it was. Of an MX and a CNAME nothing stood there. None for what may be there already:
+ * adding it again changes nothing (§3.4.2.2).
+ */
 function prerequisitesOf({ record, standing }: Change): RecordToWrite[] {
   const { name } = record;
+  if (standing.given) return [];
   if (record.type === "CNAME" || standing.synthesised)
     return [{ name, type: types.ANY, class: classes.NONE }];
   const type = codes[record.type];

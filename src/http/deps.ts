@@ -4,6 +4,8 @@ import type { Activity } from "../activity/activity.ts";
 import type { AbuseGuard } from "../sending-pause/abuse-guard.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Backups } from "../backup/backup.ts";
+import type { StoreChecks } from "../backup/check.ts";
+import type { Retention } from "../retention/retention.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Doctor } from "../doctor/doctor.ts";
@@ -23,6 +25,7 @@ import type { Store } from "../store/store.ts";
 import type { Submission } from "../submission/submission.ts";
 import type { Certificates } from "../tls/certificates.ts";
 import type { NameCertificates } from "../tls/name-certificates.ts";
+import type { Tls } from "../tls/tls.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Streams } from "./streams.ts";
 import type { TrackingParts } from "./tracking.ts";
@@ -33,6 +36,7 @@ export interface HttpDeps {
   certificates: Certificates | null;
   /** Those of tracking names. */
   trackingCertificates: NameCertificates | null;
+  tls: Pick<Tls, "list" | "renew" | "install">;
   store: Store;
   access: Access;
   submission: Submission;
@@ -40,6 +44,8 @@ export interface HttpDeps {
   webhooks: Webhooks;
   maintenance: Maintenance;
   backups: Pick<Backups, "begin" | "running" | "last" | "list">;
+  storeChecks: Pick<StoreChecks, "begin" | "running" | "last">;
+  retention: Pick<Retention, "begin" | "running" | "last" | "expired">;
   guard: Pick<AbuseGuard, "resume">;
   pools: Pools;
   queueAdmin: QueueAdmin;

@@ -5,7 +5,10 @@ import { attemptRoutes } from "./resources/attempts.ts";
 import { activityRoutes } from "./resources/activity.ts";
 import { auditRoutes } from "./resources/audit.ts";
 import { backupRoutes } from "./resources/backups.ts";
+import { databaseRoutes } from "./resources/database.ts";
+import { retentionRoutes } from "./resources/retention.ts";
 import { blacklistRoutes } from "./resources/blacklists.ts";
+import { certificateRoutes } from "./resources/certificates.ts";
 import { accountRoutes } from "./resources/accounts.ts";
 import { descriptionRoutes } from "./resources/description.ts";
 import { doctorRoutes } from "./resources/doctor.ts";
@@ -71,6 +74,9 @@ export function allRoutes(deps: RouteDeps): Route[] {
     ...logRoutes(deps), // GET /v1/logs
     ...reloadRoutes(deps), // POST /v1/reload
     ...backupRoutes(deps), // GET POST /v1/backups
+    ...certificateRoutes(deps), // GET /v1/certificates, POST renew, install
+    ...databaseRoutes(deps), // GET POST /v1/database/check
+    ...retentionRoutes(deps), // GET POST /v1/retention
     ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
     ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
     ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume

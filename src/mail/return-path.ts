@@ -27,11 +27,7 @@ export interface RecipientKeys {
  * Local part of the return path of one recipient of one message. Keys: safe integers, 0 and up. A Mac that was
  * made of the secret costs 3 µs, its bytes twice as much.
  */
-export function returnPathLocal(
-  secret: Uint8Array | Mac,
-  messageKey: number,
-  recipientKey: number,
-): string {
+export function returnPathLocal(secret: Uint8Array | Mac, messageKey: number, recipientKey: number): string {
   return localOf(returnPath, secret, messageKey, recipientKey);
 }
 
@@ -41,11 +37,7 @@ export function readReturnPathLocal(secret: Uint8Array | Mac, local: string): Re
 }
 
 /** Local part of the address to which this recipient writes to unsubscribe. */
-export function unsubscribeLocal(
-  secret: Uint8Array | Mac,
-  messageKey: number,
-  recipientKey: number,
-): string {
+export function unsubscribeLocal(secret: Uint8Array | Mac, messageKey: number, recipientKey: number): string {
   return localOf(unsubscribe, secret, messageKey, recipientKey);
 }
 

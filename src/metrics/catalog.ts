@@ -17,6 +17,8 @@ export interface Facts {
   listings: number;
   /** The listeners' chain, PEM; null: they have none. */
   certificate: string | null;
+  /** Certificates that could not be renewed or read. */
+  failingCertificates: { host: number; tracking: number };
   /** When the newest backup was begun; null: there is none. */
   backupAt: number | null;
 }
@@ -127,6 +129,14 @@ export const gaugeEntries: readonly GaugeEntry[] = [
     help: "When the listeners' certificate expires, Unix time",
     read: ({ certificate }) =>
       certificate === null ? [] : one(new X509Certificate(certificate).validToDate.getTime() / 1000),
+  },
+  {
+    name: "svc_certificates_failing",
+    help: "Certificates that could not be renewed or read, of the host or of tracking names",
+    read: ({ failingCertificates: { host, tracking } }) => [
+      { labels: { names: "host" }, value: host },
+      { labels: { names: "tracking" }, value: tracking },
+    ],
   },
   {
     name: "svc_backup_newest_timestamp_seconds",

@@ -10,7 +10,10 @@ export interface MetricsDeps {
   clock: Clock;
   version: string;
   /** What else the gauges show. */
-  others(): Pick<Facts, "maintenance" | "poolProblems" | "listings" | "certificate" | "backupAt">;
+  others(): Pick<
+    Facts,
+    "maintenance" | "poolProblems" | "listings" | "certificate" | "failingCertificates" | "backupAt"
+  >;
 }
 
 export interface Metrics {

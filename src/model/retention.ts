@@ -13,7 +13,20 @@ export interface PurgeRequest {
   auditBefore: number;
   /** About how many rows, and pages of content, one call removes: other writes wait for as long. */
   limit: number;
+  /** Return all free space of the store to the file system, also what stood empty for a moment only. */
+  returnAll?: true;
 }
+
+export type ExpiredRequest = Omit<PurgeRequest, "now" | "limit" | "returnAll">;
+
+/** Rows that are old enough to be removed; those among them stay that are still to be sent or posted. */
+export interface ExpiredRows {
+  rows: number;
+  /** There are more: no more than that are counted. */
+  more: boolean;
+}
+
+export type Expired = Record<"content" | "messages" | "events" | "audit", ExpiredRows>;
 
 /** What is removed, and how much where it is nothing. */
 export const nothingPurged = {
@@ -26,8 +39,11 @@ export const nothingPurged = {
   audit: 0,
   /** Rows of the statistics. */
   stats: 0,
-  /** Large content, each kept under a name of its own. */
+  /** Large content, each kept under a name of its own, and its bytes. */
   files: 0,
+  fileBytes: 0,
+  /** Bytes of the database's file that were returned to the file system. */
+  returnedBytes: 0,
 };
 
 export type PurgedCounts = typeof nothingPurged;

@@ -1,8 +1,12 @@
 // TLS by name: what may be asked for at listeners and of receiving servers, and what an attempt's session came to.
 
 /** Where the listeners' certificate comes from. */
-export const listenerTlsModes = ["files", "self-signed", "off"] as const;
+export const listenerTlsModes = ["acme", "files", "self-signed", "off"] as const;
 export type ListenerTlsMode = (typeof listenerTlsModes)[number];
+
+/** Where a certificate that is served comes from; `installed`: by `svc cert install`. */
+export const certificateSources = ["acme", "files", "installed", "self-signed"] as const;
+export type CertificateSource = (typeof certificateSources)[number];
 
 /** What is asked of receiving servers (RFC 3207, RFC 7435). */
 export const outboundTlsModes = ["opportunistic", "require", "verify"] as const;

@@ -1,19 +1,20 @@
 // The IP pools of all accounts in memory: the addresses of a pool, which of them are usable, and which pool a message
-// uses. Reloaded after each change, so that no message needs a query to the store. Checks each address at the start,
-// when it is added and every minute: whether this machine has it, and less often its PTR record. Notifies the operator
-// when mail waits because a pool has no usable address (problems.ts). The rows are written by the store.
-import { hourMs, type Clock } from "../clock.ts";
+// uses. Reloaded after each change, so that no message needs a query to the store. The addresses are checked
+// (address-checks.ts) at the start, when one is added and every minute; the operator is notified when mail waits because a
+// pool has no usable address (reports.ts). The rows are written by the store.
+import type { Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
-import { defaultPool, type AddressLook, type Pool, type PoolAddress } from "../model/ip-pool.ts";
+import { defaultPool, type Pool, type PoolAddress } from "../model/ip-pool.ts";
 import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { canBind } from "./bind.ts";
 import { checkEhloName } from "./ehlo.ts";
-import { lookUpPtr } from "./ptr.ts";
+import { createAddressChecks } from "./address-checks.ts";
 import { createWarmupCounts, type WarmupCounts } from "./warmup-counts.ts";
 import { dayOf, overBefore } from "./warmup.ts";
-import { problemOf, subjectOf, type PoolProblem } from "./problems.ts";
+import { problemOf, type PoolProblem } from "./problems.ts";
+import { createProblemReports } from "./reports.ts";
 import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
 
 export interface Pools extends Service {
@@ -72,35 +73,18 @@ interface AccountPools {
   defaultName: string;
 }
 
-/** How long a PTR result is kept; less while it is wrong, since the operator may be correcting it. */
-const ptrKeptMs = hourMs;
-const badPtrKeptMs = 300_000;
-/** PTR look-ups of one round; the rest waits for the next. */
-const ptrLooksMost = 50;
-const ptrLooksAtOnce = 10;
-
 export function createPools(deps: PoolsDeps): Pools & HasJobs {
   const { store, clock, log } = deps;
   const bindable = deps.canBind ?? canBind;
   const accounts = new Map<number, AccountPools>();
   const warmups = createWarmupCounts(clock);
   let usable = new Set<string>();
-  /** Pools without a usable address, or without one of a family, and the problem that was reported to the operator. */
-  const stuck = new Map<string, string>();
-  /** Pools without addresses that mail waits for. */
-  const awaited = new Set<string>();
-  /** When the PTR record of an address and its name was looked up, on the monotonic clock. */
-  const askedAt = new Map<string, number>();
+  const reports = createProblemReports(deps.hostname, log);
   const listeners: (() => void)[] = [];
-  const problemListeners: ((problem: PoolProblem) => void)[] = [];
-  /** The addresses were checked since the start: their status is not from before it. */
-  let looked = false;
-  let looking: Promise<void> | null = null;
-  let again = false;
 
   const entriesOf = (account: AccountPools | undefined): Entry[] => [...(account?.byName.values() ?? [])];
-  const addresses = (): PoolAddress[] =>
-    [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => pool.addresses);
+  const all = (): Pool[] => [...accounts.values()].flatMap(entriesOf).map(({ pool }) => pool);
+  const addresses = (): PoolAddress[] => all().flatMap((pool) => pool.addresses);
 
   /** The listeners hear of all accounts at once: each looks at the whole queue. */
   const refresh = async (accountKeys: Iterable<number>): Promise<void> => {
@@ -116,10 +100,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
   const reread = async (accountKey: number): Promise<void> => {
     const pools = await store.listPools(accountKey);
     for (const { pool } of entriesOf(accounts.get(accountKey)))
-      if (!pools.some(({ name }) => name === pool.name)) {
-        stuck.delete(keyOf(accountKey, pool.name));
-        awaited.delete(keyOf(accountKey, pool.name));
-      }
+      if (!pools.some(({ name }) => name === pool.name)) reports.forget(pool);
     if (pools.length === 0) accounts.delete(accountKey);
     else
       accounts.set(accountKey, {
@@ -128,100 +109,18 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
         ),
         defaultName: pools.find(({ isDefault }) => isDefault)?.name ?? defaultPool,
       });
-    if (looked) for (const pool of pools) noteState(pool);
+    pools.forEach(reports.note);
   };
 
-  /** A pool without addresses is new; it is reported only once mail waits for it. */
-  const noteState = (pool: Pool): void => {
-    const key = keyOf(pool.accountKey, pool.name);
-    const problem = problemOf(pool, deps.hostname);
-    if (problem === null || problem.waits === null) return noteRecovery(pool, key);
-    const subject = subjectOf(problem);
-    if (subject === stuck.get(key) || (problem.addresses.length === 0 && !awaited.has(key))) return;
-    stuck.set(key, subject);
-    log.error({ pool: pool.name, addresses: problem.addresses }, `${subject}; mail that needs one waits`);
-    for (const listener of problemListeners) listener(problem);
-  };
-
-  /** An address that was not checked yet does not end the problem. */
-  const noteRecovery = (pool: Pool, key: string): void => {
-    if (pool.addresses.some(({ bindable: known }) => known === null)) return;
-    awaited.delete(key);
-    if (!stuck.delete(key)) return;
-    log.info({ pool: pool.name }, "the pool has a usable address again; its mail is sent");
-  };
-
-  /** What is known of each address, and what this machine says of it now. */
-  const lookAtBinds = async (): Promise<{ seen: Seen; looks: Map<string, AddressLook> }> => {
-    const seen: Seen = new Map(addresses().map((address) => [address.address, address]));
-    const looks = new Map<string, AddressLook>();
-    for (const { address, ptr, ptrOk } of seen.values())
-      looks.set(address, { address, bindable: await bindable(address), ptr, ptrOk });
-    await save(looks, seen);
-    return { seen, looks };
-  };
-
-  const lookOnce = async (): Promise<void> => {
-    const { seen, looks } = await lookAtBinds();
-    const asked = new Set([...seen.values()].map(askedKey));
-    for (const key of askedAt.keys()) if (!asked.has(key)) askedAt.delete(key);
-    const due = [...seen.values()].filter(isPtrDue).slice(0, ptrLooksMost);
-    for (let from = 0; from < due.length; from += ptrLooksAtOnce)
-      await Promise.all(due.slice(from, from + ptrLooksAtOnce).map((address) => lookAtPtr(address, looks)));
-    await save(looks, seen);
-    for (const { pool } of [...accounts.values()].flatMap(entriesOf)) noteState(pool);
-  };
-
-  const ehloName = ({ hostname }: PoolAddress): string => hostname ?? deps.hostname;
-  const askedKey = (address: PoolAddress): string => `${address.address} ${ehloName(address)}`;
-
-  const isPtrDue = (address: PoolAddress): boolean => {
-    const asked = askedAt.get(askedKey(address));
-    const keptMs = address.ptrOk === true ? ptrKeptMs : badPtrKeptMs;
-    return asked === undefined || clock.monotonic() - asked >= keptMs;
-  };
-
-  const lookAtPtr = async (of: PoolAddress, looks: Map<string, AddressLook>): Promise<void> => {
-    const { address } = of;
-    askedAt.set(askedKey(of), clock.monotonic());
-    const found = await lookUpPtr(deps.resolver, address, ehloName(of));
-    const look = looks.get(address);
-    // Where only the name's address could not be looked up, what was known of it stands.
-    if (found && look) looks.set(address, { ...look, ptr: found.ptr, ptrOk: found.ptrOk ?? look.ptrOk });
-  };
-
-  /** Writes what is not as it was; `seen` is kept up, so that nothing is written twice. */
-  const save = async (looks: Map<string, AddressLook>, seen: Seen): Promise<void> => {
-    const changed = [...looks.values()].filter((look) => {
-      const was = seen.get(look.address);
-      return was?.bindable !== look.bindable || was.ptr !== look.ptr || was.ptrOk !== look.ptrOk;
-    });
-    if (changed.length === 0) return;
-    await store.saveLooks(changed, clock.now());
-    for (const look of changed) {
-      const was = seen.get(look.address);
-      if (was) seen.set(look.address, { ...was, ...look });
-    }
-    await refresh(accounts.keys());
-  };
-
-  const look = (): Promise<void> => {
-    if (looking) {
-      again = true;
-      return looking;
-    }
-    looking = (async () => {
-      do {
-        again = false;
-        await lookOnce();
-      } while (again);
-    })().finally(() => (looking = null));
-    return looking;
-  };
-
-  const lookSoon = (): void => {
-    look().catch((error: unknown) => log.error({ err: error }, "checking the pools' addresses failed"));
-  };
+  const { checkBinds, look, lookSoon, settled } = createAddressChecks({
+    ...deps,
+    canBind: bindable,
+    addresses,
+    async onSaved() {
+      await refresh(accounts.keys());
+    },
+    onChecked: () => all().forEach(reports.note),
+  });
 
   const endWarmups = async (): Promise<void> => {
     const at = clock.now();
@@ -236,12 +135,12 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     async start() {
       warmups.load(await store.warmupCounts(dayOf(clock.now())));
       await refresh(await store.accountsWithPools());
-      await lookAtBinds();
-      looked = true;
-      for (const { pool } of [...accounts.values()].flatMap(entriesOf)) noteState(pool);
+      await checkBinds();
+      reports.begin();
+      all().forEach(reports.note);
     },
     async stop() {
-      await looking?.catch(() => undefined); // reported to the caller that asked
+      await settled();
     },
     nameFor(accountKey, name) {
       const account = accounts.get(accountKey);
@@ -249,21 +148,17 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
       return name === defaultPool || account?.byName.has(name) === true ? name : null;
     },
     names: (accountKey) => [...(accounts.get(accountKey)?.byName.keys() ?? [defaultPool])],
-    all: () => [...accounts.values()].flatMap(entriesOf).map(({ pool }) => pool),
+    all,
     sourcesOf: (accountKey, pool) => accounts.get(accountKey)?.byName.get(pool)?.sources ?? systemSources,
     addressesOf: (accountKey) =>
       entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),
     warmups,
     warmupOf: warmups.today,
     mayUse: (address) => usable.has(address),
-    problems: () =>
-      [...accounts.values()].flatMap(entriesOf).flatMap(({ pool }) => problemOf(pool, deps.hostname) ?? []),
+    problems: () => all().flatMap((pool) => problemOf(pool, deps.hostname) ?? []),
     noteWaiting(accountKey, name) {
-      const key = keyOf(accountKey, name);
       const entry = accounts.get(accountKey)?.byName.get(name);
-      if (!entry || awaited.has(key)) return;
-      awaited.add(key);
-      if (looked) noteState(entry.pool);
+      if (entry) reports.noteWaiting(entry.pool);
     },
     canBind: bindable,
     checkEhloName: (name, address) => checkEhloName(deps, name, address),
@@ -274,16 +169,10 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     look,
     lookSoon,
     onChange: (listener) => void listeners.push(listener),
-    onProblem: (listener) => void problemListeners.push(listener),
+    onProblem: reports.onProblem,
     jobs: [
       { name: "look-at-addresses", cron: "* * * * *", run: look },
       { name: "end-warmups", cron: "5 * * * *", run: endWarmups },
     ],
   };
-}
-
-type Seen = Map<string, PoolAddress>;
-
-function keyOf(accountKey: number, name: string): string {
-  return `${accountKey}.${name}`;
 }

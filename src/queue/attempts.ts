@@ -1,5 +1,6 @@
 // Attempts that run: each holds a slot, ends in an outcome, frees the slot at once and is settled in one transaction.
 // What an outcome changes: settle.ts.
+import { isoTime } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { untried, type Outcome, type Unsent } from "../mail/outcome.ts";
 import type { Job } from "../model/queued-recipient.ts";
@@ -121,7 +122,9 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       call: "settle",
       async run() {
         settlement ??= deps.settlementOf(job, outcome, at, group, warmup);
-        if ((await store.settle(settlement)) && settlement.outcome === "delivered") deps.onDelivered?.(job);
+        if (!(await store.settle(settlement))) return;
+        logOutcome(log, job, outcome, settlement);
+        if (settlement.outcome === "delivered") deps.onDelivered?.(job);
       },
       tried() {
         const dueAt = settlement?.nextAttemptAt ?? null;
@@ -139,6 +142,29 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
     active: () => active,
     finished: () => Promise.all(running),
   };
+}
+
+const loggedReply = 200;
+
+/** One line an outcome, once it is on disk. */
+function logOutcome(log: Log, job: Job, { reply, trace }: Outcome, settlement: Settlement): void {
+  const { attempt, outcome, nextAttemptAt } = settlement;
+  log.info(
+    {
+      message: job.message.id,
+      to: job.to,
+      attempt,
+      code: reply.code,
+      status: reply.status,
+      reply: reply.text.slice(0, loggedReply),
+      host: trace.host,
+      address: trace.address,
+      from_ip: trace.sendingIp,
+      ms: trace.endedAt - trace.startedAt,
+      ...(nextAttemptAt === null ? {} : { next_attempt_at: isoTime(nextAttemptAt) }),
+    },
+    outcome,
+  );
 }
 
 /** A server was connected from the slot's address. */

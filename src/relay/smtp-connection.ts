@@ -1,7 +1,7 @@
-// The one file that reaches into smtp-server, with data-parser.ts. Its connection class is kept except for five methods:
+// The one file that reaches into smtp-server, with data-parser.ts. Its connection class is kept except for six methods:
 // init (no 100 ms wait before the greeting; our limits), send (our status codes and words, AUTH only under TLS, one
-// count of bad commands, the shutdownReply at shutdown), _createParser (data-parser.ts), _onCommand (base64 that is none) and
-// _parseAddressCommand (path.ts: quoted local parts).
+// count of bad commands, the shutdownReply at shutdown), _createParser (data-parser.ts), _whenWritable (replies that are held
+// back), _onCommand (base64 that is none) and _parseAddressCommand (path.ts: quoted local parts).
 // _getEnhancedStatusCode needs no override: a context of `false` makes it silent, which send uses wherever a
 // text brings its own X.Y.Z. A test compares the upstream text of everything that this relies on.
 import type { Socket } from "node:net";
@@ -172,8 +172,7 @@ export class RelayConnection extends SMTPConnection {
   }
 
   override _createParser(): DataParser {
-    const { maxCommandLength } = this._server.options;
-    const parser = new DataParser({ maxCommandLength });
+    const parser = new DataParser({ maxCommandLength: this._server.options.maxCommandLength });
     parser.holdReplies = () => {
       const socket = this._socket;
       socket.cork();
@@ -182,6 +181,12 @@ export class RelayConnection extends SMTPConnection {
     parser.oncommand = (command, callback) => this._onCommand(command, callback);
     parser.on("error", (error) => this.send(421, `Error: ${error.message}`));
     return parser;
+  }
+
+  /** Upstream waits for room in the socket before the next command: there is none as long as the replies are held back. */
+  override _whenWritable(next: () => void): void {
+    if (this._socket.writableNeedDrain) this._socket.uncork();
+    super._whenWritable(next);
   }
 
   override _onCommand(command: Buffer, callback?: () => void): void {

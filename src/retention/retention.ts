@@ -1,20 +1,41 @@
 // Retention: each minute the job `prune` deletes rows and files older than retention.* allows, a piece at a time until
 // none is left. Other writes wait behind a piece, so one that took long makes the next one smaller, and after each the
-// job waits as long as the piece took. Which rows are expired, and that unsent mail never is, the store decides.
+// job waits as long as the piece took. Which rows are expired, and that unsent mail never is, the store decides. The operator
+// may ask for a run, which also returns all free space of the store.
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import { Refusal } from "../errors.ts";
 import type { Log } from "../log.ts";
-import { nothingPurged, type Purged } from "../model/retention.ts";
+import { nothingPurged, type Expired, type Purged, type PurgedCounts } from "../model/retention.ts";
 import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
+
+export interface RunningPrune {
+  startedAt: number;
+  /** Until now. */
+  deleted: PurgedCounts;
+}
+
+export interface EndedPrune extends RunningPrune {
+  endedAt: number;
+  /** Why it did not come to its end. */
+  error: string | null;
+}
 
 export interface Retention extends Service, HasJobs {
   /** Deletes until nothing expired is left, or the service stops. Rejects when the store refuses a write. */
   run(): Promise<void>;
+  /** Begins a run for the operator. Throws Refusal where one of those is running. */
+  begin(): void;
+  running(): RunningPrune | null;
+  /** The last one that was asked for since the start of the program. */
+  last(): EndedPrune | null;
+  /** What a run would look at. */
+  expired(): Promise<Expired>;
 }
 
 export interface RetentionDeps {
-  store: Pick<Store, "purge">;
+  store: Pick<Store, "purge" | "expired">;
   retention: Config["retention"];
   clock: Clock;
   log: Log;
@@ -30,20 +51,23 @@ const shortMs = 15;
 export function createRetention({ store, retention, clock, log }: RetentionDeps): Retention {
   let limit = 200;
   let stopping = false;
-  let running: Promise<void> = Promise.resolve();
+  let over: Promise<void> = Promise.resolve();
+  let asked: RunningPrune | null = null;
+  let last: EndedPrune | null = null;
   let wake: (() => void) | null = null;
 
-  const piece = async (): Promise<Purged> => {
+  const limits = (now: number) => ({
+    contentBefore: now - retention.contentMs,
+    messagesBefore: now - retention.messagesMs,
+    eventsBefore: now - retention.eventsMs,
+    auditBefore: now - retention.auditMs,
+  });
+
+  const piece = async (returnAll: boolean): Promise<Purged> => {
     const now = clock.now();
     const began = clock.monotonic();
-    const purged = await store.purge({
-      now,
-      contentBefore: now - retention.contentMs,
-      messagesBefore: now - retention.messagesMs,
-      eventsBefore: now - retention.eventsMs,
-      auditBefore: now - retention.auditMs,
-      limit,
-    });
+    const request = { now, ...limits(now), limit };
+    const purged = await store.purge(returnAll ? { ...request, returnAll } : request);
     const tookMs = clock.monotonic() - began;
     if (tookMs > longMs) limit = Math.max(leastRows, Math.floor(limit / 2));
     else if (tookMs < shortMs) limit = Math.min(mostRows, limit * 2);
@@ -61,27 +85,52 @@ export function createRetention({ store, retention, clock, log }: RetentionDeps)
       };
     });
 
-  const all = async (): Promise<void> => {
-    const sum = { ...nothingPurged };
+  const all = async (sum: PurgedCounts, returnAll: boolean): Promise<void> => {
     for (let more = true; more && !stopping;) {
-      const purged = await piece();
+      const purged = await piece(returnAll);
       for (const kind of Object.keys(sum) as (keyof typeof sum)[]) sum[kind] += purged[kind];
       ({ more } = purged);
     }
     if (Object.values(sum).some((count) => count > 0)) log.debug(sum, "retention deleted expired data");
   };
 
-  const run = (): Promise<void> => (running = all());
+  const ask = async (state: RunningPrune, before: Promise<void>): Promise<void> => {
+    let error: string | null = null;
+    try {
+      await before.catch(() => undefined); // it is the job's, which logs it
+      await all(state.deleted, true);
+      if (stopping) error = "the service stopped before it was done";
+    } catch (thrown) {
+      error = thrown instanceof Error ? thrown.message : String(thrown);
+      log.error({ detail: error }, "retention could not delete expired data");
+    }
+    last = { ...state, endedAt: clock.now(), error };
+    asked = null;
+  };
+
+  const run = (): Promise<void> => {
+    if (!asked) over = all({ ...nothingPurged }, false);
+    return over;
+  };
 
   return {
     name: "retention",
     jobs: [{ name: "prune", cron: "* * * * *", run }],
     async start() {},
     run,
+    begin() {
+      if (asked)
+        throw new Refusal("conflict", "Expired data is being deleted. Try again when that has ended.");
+      asked = { startedAt: clock.now(), deleted: { ...nothingPurged } };
+      over = ask(asked, over);
+    },
+    running: () => asked,
+    last: () => last,
+    expired: () => store.expired(limits(clock.now())),
     async stop() {
       stopping = true;
       wake?.();
-      await running.catch(() => undefined); // logged where the run was started
+      await over.catch(() => undefined); // logged where the run was started
     },
   };
 }

@@ -17,10 +17,14 @@ export interface StatusDeps {
   startedAt: number;
   maintenance: Pick<Maintenance, "window">;
   poolProblems(): PoolProblem[];
+  certificateTroubles(): { name: string; error: string; nextAt: number | null }[];
   dnsbl: Pick<Dnsbl, "summary" | "zones">;
   listeners(): { name: string; address: string }[];
   jobs(): object[];
 }
+
+/** GET /v1/certificates has all. */
+const mostTroubles = 100;
 
 export function createStatus(deps: StatusDeps): () => Promise<object> {
   const { store, config, clock } = deps;
@@ -46,6 +50,14 @@ export function createStatus(deps: StatusDeps): () => Promise<object> {
         pause_reason: pauseReason,
       })),
       pool_problems: pools,
+      certificate_problems: deps
+        .certificateTroubles()
+        .slice(0, mostTroubles)
+        .map(({ name, error, nextAt }) => ({
+          name,
+          error,
+          next_attempt_at: isoTimeOrNull(nextAt),
+        })),
       blacklists: blacklistsOf(deps.dnsbl),
       queue: {
         scheduled: queue.scheduled,

@@ -88,7 +88,7 @@ function jsonStrings(json: string, add: Add): Record<string, string> {
   return readShape("metadata", parsed(json), () => add("", "expected a JSON object of strings")) ?? {};
 }
 
-/** null, which fits no option, where it is no JSON. */
+/** null, which fits no option, where it is not JSON. */
 function parsed(json: string): unknown {
   try {
     return JSON.parse(json);

@@ -5,8 +5,9 @@ import { shareOf } from "../access/account-limits.ts";
 import { isoTime } from "../clock.ts";
 import { Refusal, type Problem } from "../errors.ts";
 import { canonicalAddress, parseAddress, type Address } from "../mail/address.ts";
-import { parseHeaderSection } from "../mail/header.ts";
-import { messageTokenHeader } from "../mail/message-token.ts";
+import { MailSyntaxError, parseHeaderSection } from "../mail/header.ts";
+import { MailTooLarge } from "../mail/intake.ts";
+import { messageTokenField, messageTokenHeader } from "../mail/message-token.ts";
 import { receivedField } from "../mail/trace.ts";
 import type { ContentRef } from "../model/content.ts";
 import type { MessageRecord } from "../model/message.ts";
@@ -47,7 +48,7 @@ export function createResend(deps: ResendDeps): Submission["resend"] {
     const made = deps.makeFor(arrival.protocol);
     const incoming = readAgain(deps, sender, message, message.content, made, arrival);
     const { mail, fitted } = await putMail(store, incoming).catch((error: unknown) => {
-      throw error instanceof ContentGone ? contentGone() : error;
+      throw refusalOf(error);
     });
     const options = { ...mail.options, ...optionsOf(message) };
     await deps.acceptOrDrop({
@@ -77,7 +78,7 @@ async function chosenOf(
 ): Promise<Chosen[]> {
   const all = recipients.map(({ to: email, type }, index): Chosen => {
     const address = parseAddress(email);
-    if (!address.ok) throw new Error(`a stored recipient is no address: ${address.issue}`);
+    if (!address.ok) throw new Error(`a stored recipient is not an address: ${address.issue}`);
     return { type, field: `recipients[${index}]`, address: address.value };
   });
   const byAddress = new Map(all.map((one) => [canonicalAddress(one.address), one]));
@@ -131,7 +132,10 @@ function readAgain(
   });
 }
 
-/** The stored message without what is its own alone; the submission writes these fields anew where they lack. */
+/**
+ * The stored message without what is its own alone; the submission adds these fields again. Without those that were added to it,
+ * the largest mail is no larger than it came.
+ */
 async function* withoutIdentity(stored: AsyncIterable<Buffer>, headerLength: number): AsyncGenerator<Buffer> {
   let head: Buffer | null = Buffer.alloc(0);
   for await (const chunk of stored) {
@@ -148,12 +152,12 @@ async function* withoutIdentity(stored: AsyncIterable<Buffer>, headerLength: num
   }
 }
 
+const ownFields: ReadonlySet<string> = new Set(["message-id", "date", messageTokenField.toLowerCase()]);
+
 function anonymous(section: Buffer): Buffer {
   const fields = parseHeaderSection(section);
   const ours = fields.findIndex(({ lower }) => lower === "received");
-  const kept = fields.filter(
-    ({ lower }, index) => index !== ours && lower !== "message-id" && lower !== "date",
-  );
+  const kept = fields.filter(({ lower }, index) => index !== ours && !ownFields.has(lower));
   return Buffer.concat([...kept.map(({ raw }) => raw), Buffer.from("\r\n")]);
 }
 
@@ -177,6 +181,14 @@ function answerOf(made: AssignedFields, messageId: string, recipients: Chosen[])
     recipients: recipients.map(({ type, address }) => ({ email: address.email, type })),
     message_id_header: messageId,
   };
+}
+
+/** What was taken once may be past a limit with the fields that were added to it then. */
+function refusalOf(error: unknown): unknown {
+  if (error instanceof ContentGone) return contentGone();
+  if (error instanceof MailTooLarge || error instanceof MailSyntaxError)
+    return new Refusal("conflict", `As it is stored it cannot be sent again: ${error.message}.`);
+  return error;
 }
 
 function contentGone(): Refusal {

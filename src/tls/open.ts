@@ -1,17 +1,21 @@
-// The certificate that every listener shows, and word of its change. Two sources: the operator's
-// files (files.ts) or one that we sign ourselves (self-signed.ts). At the start an unusable file is an error; later,
-// the certificate that stands goes on. Listeners swap their own context; jobs and SIGHUP ask for the reload.
+// The certificate that every listener shows, and word of its change. It comes from the operator's files (files.ts), from
+// what an ACME server issued (acme/issuer.ts) or the operator installed (both stored-pair.ts), or we sign one ourselves
+// (self-signed.ts), as long as there is none. At the start an unusable file is an error; later, the certificate that
+// stands goes on. Whoever puts another one in its place calls the reload; listeners swap their own context.
+import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
+import type { CertificateSource } from "../model/tls.ts";
+import { storedFile } from "./acme/stored-certificates.ts";
 import type { Certificates } from "./certificates.ts";
-import { readCertificateFiles } from "./files.ts";
-import type { CertificatePair } from "./files.ts";
+import { readCertificateFiles, type CertificatePair } from "./files.ts";
 import { keepSelfSigned } from "./self-signed.ts";
+import { readStored } from "./stored-pair.ts";
 
 export interface CertificatesDeps {
   /** `off` has no certificate: it is not called then. */
-  config: Omit<Config["tls"], "trackingCertificates">;
+  config: Pick<Config["tls"], "mode" | "cert" | "key">;
   /** A self-signed pair is kept in its folder `tls`: cert.pem and key.pem. */
   dataDir: string;
   hostname: string;
@@ -21,48 +25,92 @@ export interface CertificatesDeps {
   log: Log;
 }
 
+interface Loaded {
+  pair: CertificatePair;
+  source: CertificateSource;
+}
+
+export interface OwnCertificates extends Certificates {
+  shown(): Loaded;
+}
+
+export const installedFile = (folder: string): string => join(folder, "installed.pem");
+
 /** Throws an Error in plain words where the configured files are unusable. */
-export async function openCertificates(deps: CertificatesDeps): Promise<Certificates> {
-  const load = (): Promise<CertificatePair> =>
-    deps.config.mode === "files" ? loadFiles(deps) : keepSelfSigned(deps);
+export async function openCertificates(deps: CertificatesDeps): Promise<OwnCertificates> {
   const listeners = new Set<() => void>();
-  let pair = await load();
-  let reloading: Promise<Error | null> | null = null;
+  let shown = await load(deps);
+  /** One after the other: who has put a new one in its place must not get the result of a look from before. */
+  let last: Promise<Error | null> = Promise.resolve(null);
+  let lastProblem: string | null = null;
 
   const reload = async (): Promise<Error | null> => {
     try {
-      const next = await load();
-      if (next.cert === pair.cert && next.key === pair.key) return null;
-      pair = next;
+      const next = await load(deps);
+      lastProblem = null;
+      if (next.pair.cert === shown.pair.cert && next.pair.key === shown.pair.key) return null;
+      shown = next;
     } catch (error) {
       const problem = error instanceof Error ? error : new Error(String(error));
-      deps.log.warn({ problem: problem.message }, "the new certificate is unusable; the old one stays");
+      if (problem.message !== lastProblem)
+        deps.log.warn({ problem: problem.message }, "the new certificate is unusable; the old one stays");
+      lastProblem = problem.message;
       return problem;
     }
-    deps.log.info({ until: pair.validUntil }, "the certificate changed");
+    warnOf(shown, deps);
+    deps.log.info({ until: shown.pair.validUntil, source: shown.source }, "the certificate changed");
     for (const listener of listeners) listener();
     return null;
   };
 
+  warnOf(shown, deps);
   return {
-    current: () => ({ key: pair.key, cert: pair.cert }),
-    covers: (name) => pair.covers(name),
+    current: () => ({ key: shown.pair.key, cert: shown.pair.cert }),
+    shown: () => shown,
+    covers: (name) => shown.pair.covers(name),
     onChange(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    reload: () => (reloading ??= reload().finally(() => (reloading = null))),
+    reload: () => (last = last.then(reload)),
   };
 }
 
-async function loadFiles({ config, hostname, clock, log }: CertificatesDeps): Promise<CertificatePair> {
-  if (config.cert === null || config.key === null)
+async function load(deps: CertificatesDeps): Promise<Loaded> {
+  const { mode } = deps.config;
+  if (mode === "files") return { pair: await loadFiles(deps.config), source: "files" };
+  const folder = join(deps.dataDir, "tls");
+  const source: CertificateSource = mode === "acme" ? "acme" : "installed";
+  const stored = await storedPair(
+    mode === "acme" ? storedFile(folder, deps.hostname) : installedFile(folder),
+    deps,
+  );
+  // One that has expired is shown on: a self-signed one would be no better, and hide what is wrong.
+  if (stored?.covers(deps.hostname)) return { pair: stored, source };
+  return { pair: await keepSelfSigned(deps), source: "self-signed" };
+}
+
+/** null: there is none, or none that can be used: it must not keep the service from starting. */
+async function storedPair(file: string, { log }: CertificatesDeps): Promise<CertificatePair | null> {
+  try {
+    return await readStored(file);
+  } catch (error) {
+    log.error({ file, err: error }, "a stored certificate is unusable");
+    return null;
+  }
+}
+
+async function loadFiles({ cert, key }: CertificatesDeps["config"]): Promise<CertificatePair> {
+  if (cert === null || key === null)
     throw new Error("tls.mode is files: tls.cert and tls.key must each name a file");
-  const pair = await readCertificateFiles(config.cert, config.key);
+  return readCertificateFiles(cert, key);
+}
+
+function warnOf({ pair, source }: Loaded, { config, hostname, clock, log }: CertificatesDeps): void {
+  if (source === "self-signed") return;
   const now = clock.now();
   if (pair.validUntil <= now || pair.validFrom > now)
     log.warn({ file: config.cert, until: pair.validUntil }, "the certificate is not valid at this time");
   else if (!pair.covers(hostname))
     log.warn({ file: config.cert, hostname }, "the certificate does not name this host");
-  return pair;
 }

@@ -3,13 +3,13 @@
 // a CA, so that it is worth nothing but this host. @peculiar/x509 is loaded only when one is made: it costs
 // tens of milliseconds that `svc --version` must not pay.
 import { KeyObject } from "node:crypto";
-import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { dayMs, hourMs, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { readCertificateFiles } from "./files.ts";
 import type { CertificatePair } from "./files.ts";
+import { replaceFile } from "./stored-pair.ts";
 
 export interface SelfSignedDeps {
   dataDir: string;
@@ -42,8 +42,6 @@ export async function keepPair(
   if (kept && isFresh(kept, deps.clock.now()) && names.every((name) => kept.covers(name))) return kept;
 
   const made = await makeSelfSigned(names, deps.clock.now());
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  await chmod(folder, 0o700);
   // A crash between the two leaves a pair that does not match, which is replaced at the next start.
   await replaceFile(keyFile, made.key);
   await replaceFile(certFile, made.cert);
@@ -82,12 +80,4 @@ async function makeSelfSigned(names: string[], now: number): Promise<{ cert: str
     cert: `${certificate.toString("pem")}\n`,
     key: KeyObject.from(keys.privateKey).export({ type: "pkcs8", format: "pem" }).toString(),
   };
-}
-
-/** Never half a file under its name; readable by us alone from its first byte. */
-async function replaceFile(file: string, text: string): Promise<void> {
-  const fresh = `${file}.new`;
-  await rm(fresh, { force: true });
-  await writeFile(fresh, text, { mode: 0o600, flag: "wx" });
-  await rename(fresh, file);
 }

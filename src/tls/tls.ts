@@ -1,60 +1,243 @@
-// The listeners' certificate in the running program: opened at the start, reloaded by SIGHUP and each day by the job
-// `renew-certificates`. Without TLS (tls.mode: off) there is none, and a reload does nothing.
+// The certificates of the running program, whatever their source: opened at the start, looked after each minute by the job
+// `renew-certificates`, which notices changed files and orders from the ACME server what is due, and read again by
+// SIGHUP. Every new certificate reaches the listeners on the same way: it is put in its place, then reloaded. Without TLS
+// (tls.mode: off) there is none.
 import { join } from "node:path";
-import type { Clock } from "../clock.ts";
+import { isoTime, type Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Https } from "../https.ts";
 import type { Log } from "../log.ts";
-import type { HasJobs } from "../service.ts";
-import type { Certificates } from "./certificates.ts";
+import type { CertificateSource } from "../model/tls.ts";
+import type { HasJobs, Service } from "../service.ts";
+import { openAcme, type AcmeDeps } from "./acme/acme.ts";
+import { givenUpAfter, type NotRenewed } from "./acme/issuer.ts";
+import { certificatePair, writeCertificateFiles, type CertificatePair } from "./files.ts";
 import { createNameCertificates, type NameCertificates } from "./name-certificates.ts";
-import { openCertificates } from "./open.ts";
+import { installedFile, openCertificates, type OwnCertificates } from "./open.ts";
+import { storePair } from "./stored-pair.ts";
 
-export interface Tls extends HasJobs {
+/** A certificate that is served, or would be. */
+export interface CertificateState {
+  /** The host name, or a tracking name. */
+  name: string;
+  /** The host's own, on every listener; else that of a tracking name. */
+  isHost: boolean;
+  source: CertificateSource;
+  /** null: there is none yet; a self-signed one is served. */
+  pair: CertificatePair | null;
+  /** When the ACME server is asked for the next one; null: it is not. */
+  renewAt: number | null;
+  nextAttemptAt: number | null;
+  renewing: boolean;
+  failures: number;
+  /** A tracking name that failed so often that the operator is not notified of it. */
+  isGivenUp: boolean;
+  error: string | null;
+}
+
+/** For the operator. */
+export interface CertificateTrouble {
+  name: string;
+  isHost: boolean;
+  error: string;
+  /** When it is tried again; null: when the files change. */
+  nextAt: number | null;
+  /** When the one that is served expires; null: none of an authority is. */
+  until: number | null;
+}
+
+export interface Tls extends HasJobs, Service {
   /** null where tls.mode is off. */
-  readonly certificates: Certificates | null;
+  readonly certificates: OwnCertificates | null;
   /** Those of tracking names, which the HTTP listeners show to who asks for one; null where tls.mode is off. */
   readonly tracking: NameCertificates | null;
   /** Never rejects: an unusable certificate is logged and returned, and the old one stays. */
   reload(): Promise<Error | null>;
+  list(): Promise<CertificateState[]>;
+  /** What is wrong with the certificates now. */
+  troubles(): CertificateTrouble[];
+  onTrouble(listener: (trouble: CertificateTrouble) => void): void;
+  /** Orders a certificate at once, the host's if none is named. null: it is begun. */
+  renew(name: string | null): Promise<NotRenewed | null>;
+  /** Puts a certificate for the host in its place and serves it. Rejects with an Error in plain words. */
+  install(cert: string, key: string): Promise<void>;
+  addresses(): { name: string; address: string }[];
 }
 
-/** Throws an Error in plain words where the configured files are unusable. */
-export async function openTls({
-  config: { tls: config, dataDir, hostname },
-  isTrackingName,
-  clock,
-  log,
-}: {
-  config: Pick<Config, "tls" | "dataDir" | "hostname">;
-  isTrackingName(name: string): Promise<boolean>;
+export interface TlsDeps extends Pick<AcmeDeps, "trackingNames" | "isTrackingName"> {
+  config: AcmeDeps["config"] & Pick<Config, "dataDir">;
+  https: Https;
   clock: Clock;
   log: Log;
-}): Promise<Tls> {
+}
+
+/**
+ * A first failure is tried again soon. Of tracking names, which are customers', the operator hears by the doctor alone:
+ * their failures must not be mail without end.
+ */
+const quietFailures = 1;
+
+/** Throws an Error in plain words where the configured files are unusable. */
+export async function openTls(deps: TlsDeps): Promise<Tls> {
+  const { config, clock, log } = deps;
+  const { tls, dataDir } = config;
+  const hostname = config.hostname.toLowerCase();
+  const folder = join(dataDir, "tls");
+  const listeners = new Set<(trouble: CertificateTrouble) => void>();
+  const tell = (trouble: CertificateTrouble): void => {
+    for (const listener of listeners) listener(trouble);
+  };
   const certificates =
-    config.mode === "off"
+    tls.mode === "off"
       ? null
-      : await openCertificates({ config, dataDir, hostname, altNames: [], clock, log });
+      : await openCertificates({ config: tls, dataDir, hostname, altNames: [], clock, log });
   const tracking =
     certificates === null
       ? null
       : createNameCertificates({
-          files: config.trackingCertificates,
-          folder: join(dataDir, "tls", "names"),
-          isName: isTrackingName,
+          files: tls.trackingCertificates,
+          folder,
+          acme: tls.mode === "acme",
+          isName: deps.isTrackingName,
           clock,
           log,
         });
-  const reload = async (): Promise<Error | null> => {
-    tracking?.forget();
-    const error = (await certificates?.reload()) ?? null;
-    if (error) log.error({ err: error }, "the new certificate is unusable; the old one stays");
-    else log.info({}, "reloaded the certificates");
-    return error;
-  };
+  const acme =
+    tls.mode !== "acme"
+      ? null
+      : await openAcme({
+          ...deps,
+          folder,
+          async onIssued({ name, account }) {
+            if (account === null) await certificates?.reload();
+            else tracking?.forget(name);
+          },
+          onFailed({ failures, ...failure }) {
+            if (failure.isHost && failures > quietFailures) tell(failure);
+          },
+        });
+  const files = createFileWatch(hostname, certificates, tell);
+
   return {
+    name: "tls",
     certificates,
     tracking,
-    reload,
-    jobs: [{ name: "renew-certificates", cron: "17 4 * * *", run: async () => void (await reload()) }],
+    async start() {
+      await acme?.start();
+    },
+    async stop() {
+      await acme?.stop();
+    },
+    async reload() {
+      tracking?.forget();
+      const error = (await certificates?.reload()) ?? null;
+      if (error) log.error({ err: error }, "the new certificate is unusable; the old one stays");
+      else log.info({}, "reloaded the certificates");
+      return error;
+    },
+    jobs: [
+      {
+        name: "renew-certificates",
+        cron: "* * * * *",
+        async run() {
+          await files.look();
+          await tracking?.look();
+          await acme?.issuer.run();
+        },
+      },
+    ],
+    async list() {
+      const host = certificates?.shown();
+      if (host === undefined) return [];
+      const ordered = (await acme?.issuer.list()) ?? [];
+      const stateOf = (
+        name: string,
+        isHost: boolean,
+        served: Pick<CertificateState, "pair" | "source"> | null,
+      ) => {
+        const order = ordered.find((one) => one.name === name);
+        return {
+          name,
+          isHost,
+          ...(served ?? {
+            pair: order?.pair ?? null,
+            source: order?.pair ? ("acme" as const) : ("self-signed" as const),
+          }),
+          renewAt: order?.renewAt ?? null,
+          nextAttemptAt: order?.nextAttemptAt ?? null,
+          renewing: order?.renewing ?? false,
+          failures: order?.failures ?? 0,
+          isGivenUp: !isHost && (order?.failures ?? 0) >= givenUpAfter,
+          error: order?.error ?? (isHost ? files.problem() : null),
+        };
+      };
+      const known = new Map(tracking?.known().map((one) => [one.name, one]));
+      const others = new Set([...known.keys(), ...ordered.map(({ name }) => name)]);
+      others.delete(hostname);
+      return [
+        stateOf(hostname, true, host),
+        ...[...others].toSorted().map((name) => stateOf(name, false, known.get(name) ?? null)),
+      ];
+    },
+    troubles() {
+      const problem = files.problem();
+      const until = certificates?.shown().pair.validUntil ?? null;
+      const own =
+        problem === null ? [] : [{ name: hostname, isHost: true, error: problem, nextAt: null, until }];
+      return [...own, ...(acme?.issuer.failing() ?? []).map((one) => ({ ...one, until: null }))];
+    },
+    onTrouble: (listener) => void listeners.add(listener),
+    renew: (name) =>
+      acme?.issuer.renew(name ?? hostname) ??
+      Promise.resolve({
+        reason: "refused",
+        text: `tls.mode is ${tls.mode}: only with acme are certificates ordered`,
+      }),
+    async install(cert, key) {
+      if (tls.mode === "off" || tls.mode === "acme")
+        throw new Error(`tls.mode is ${tls.mode}, and not files or self-signed`);
+      const pair = certificatePair(cert, key, { cert: "the certificate", key: "the key" });
+      const now = clock.now();
+      if (pair.validUntil <= now) throw new Error(`the certificate expired at ${isoTime(pair.validUntil)}`);
+      if (pair.validFrom > now)
+        throw new Error(`the certificate is not valid before ${isoTime(pair.validFrom)}`);
+      if (!pair.covers(hostname))
+        throw new Error(
+          `the certificate does not name ${hostname}: it is for ${pair.leaf.subjectAltName ?? "no name"}`,
+        );
+      if (tls.cert !== null && tls.key !== null) await writeCertificateFiles(tls.cert, tls.key, pair);
+      else await storePair(installedFile(folder), pair);
+      const error = await certificates?.reload();
+      if (error) throw error;
+    },
+    addresses: () => acme?.addresses() ?? [],
+  };
+}
+
+/** A renewal that replaces two files is half done for a moment: of a problem that a second look finds too, the operator hears, once. */
+function createFileWatch(
+  name: string,
+  certificates: OwnCertificates | null,
+  tell: (trouble: CertificateTrouble) => void,
+): { look(): Promise<void>; problem(): string | null } {
+  let seen: string | null = null;
+  let told: string | null = null;
+  return {
+    async look() {
+      const error = (await certificates?.reload())?.message ?? null;
+      if (error === null) told = null;
+      else if (error === seen && error !== told) {
+        told = error;
+        tell({
+          name,
+          isHost: true,
+          error,
+          nextAt: null,
+          until: certificates?.shown().pair.validUntil ?? null,
+        });
+      }
+      seen = error;
+    },
+    problem: () => seen,
   };
 }

@@ -1,6 +1,6 @@
 // Queues the events of accounts with many endpoints piece by piece, the accounts beside one another (webhook-fan-out.ts of
 // the store says why). A commit that brought pieces' deliveries has the dispatcher look, as any other.
-import type { Clock } from "../clock.ts";
+import type { Clock, Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Store } from "../store/store.ts";
 
@@ -23,14 +23,20 @@ export function createFanOut(deps: {
   const working = new Map<number, Promise<void>>();
   /** What came while it was worked on: an answer of "nothing waits" may be older. */
   const again = new Set<number>();
+  /** One for all accounts that the store refuses. */
+  let retry: Timer | null = null;
   let stopped = false;
 
   const kick = (): void => {
     if (!stopped) look().catch(refused);
   };
   const refused = (error: unknown): void => {
+    if (retry !== null || stopped) return;
     log.error({ error: String(error) }, "events were not queued for webhooks; they wait");
-    if (!stopped) clock.after(retryMs, kick);
+    retry = clock.after(retryMs, () => {
+      retry = null;
+      kick();
+    });
   };
   const queueAll = async (accountKey: number): Promise<void> => {
     try {
@@ -52,6 +58,7 @@ export function createFanOut(deps: {
     kick,
     async stop() {
       stopped = true;
+      retry?.cancel();
       await Promise.all(working.values());
     },
   };

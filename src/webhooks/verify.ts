@@ -163,7 +163,7 @@ function bodies(body: Buffer): [string, Buffer][] {
   const text = body.toString("utf8");
   const compact = compactJson(text);
   const changes: [string, string | null][] = [
-    ["a line end was added at its end", text.replace(/(?:\r?\n)+$/, "")],
+    ["a line end was added at its end", withoutLineEnds(text)],
     ["white space was added around it", text.trim()],
     ["its line ends became CRLF", text.replaceAll("\r\n", "\n")],
     ["a byte order mark was put in front", text.replace(/^\uFEFF/, "")],
@@ -176,6 +176,13 @@ function bodies(body: Buffer): [string, Buffer][] {
   return changes.flatMap(([how, changed]): [string, Buffer][] =>
     changed === null || changed === text ? [] : [[how, Buffer.from(changed, "utf8")]],
   );
+}
+
+/** One pass: a pattern for the end would begin again at each of many line ends. */
+function withoutLineEnds(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "\n") end -= text[end - 2] === "\r" ? 2 : 1;
+  return text.slice(0, end);
 }
 
 function compactJson(text: string): string | null {

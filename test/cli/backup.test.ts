@@ -1,4 +1,5 @@
 // `svc backup` and `svc restore` on the command line: what they ask, wait for, print and end with.
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DaemonModule } from "../../src/cli/daemon-contract.ts";
@@ -90,6 +91,8 @@ const module = (restore: DaemonModule["restore"]): DaemonModule => ({
   serve: () => Promise.reject(new Error("not here")),
   initialise: () => Promise.reject(new Error("not here")),
   backupOffline: () => Promise.reject(new StoreLocked("/data is in use by process 7")),
+  checkOffline: () => Promise.reject(new Error("not here")),
+  migrate: () => Promise.reject(new Error("not here")),
   restore,
 });
 const restoredTo: DaemonModule["restore"] = () =>
@@ -128,4 +131,80 @@ test("a missing backup ends with 3, a running service with 5", async () => {
   const daemon = module(() => Promise.reject(new StoreLocked("/data is in use by process 7")));
   const busy = await svc(["restore", scratch(), ...confirm], { daemon });
   expect([busy.code, busy.err]).toEqual([5, expect.stringContaining("systemctl stop svc-mail")]);
+});
+
+const refused = (path: string): Error =>
+  Object.assign(new Error(`EACCES: permission denied, mkdir '${path}'`), { code: "EACCES", path });
+
+test.each([
+  [
+    "root's directory",
+    1000,
+    "/new",
+    "/ belongs to root. Run it so: sudo svc …, or use a directory of your own",
+  ],
+  [
+    "root, whom the owner's rights do not suffice",
+    0,
+    "/new",
+    "with the rights of the data directory's owner",
+  ],
+])("no permission ends with 4 and says who has it: %s", async (_whom, uid, path, advice) => {
+  const daemon = module(() => Promise.reject(refused(path)));
+  const ran = await svc(["restore", scratch(), "--data-dir", path, "--confirm", "restore"], { daemon, uid });
+  expect([ran.code, ran.err]).toEqual([4, expect.stringContaining(advice)]);
+  expect(ran.err).not.toContain("sudo -u svc");
+});
+
+test("a directory of another user names that user", async () => {
+  const place = scratch();
+  const uid = statSync(place).uid + 1;
+  const daemon = module(() => Promise.reject(refused(join(place, "new"))));
+  const ran = await svc(["restore", place, "--data-dir", place, "--confirm", "restore"], { daemon, uid });
+  expect(ran.err).toContain(`${place} belongs to ${uid === 1 ? "root" : `user ${uid - 1}`}`);
+});
+
+const migrating = (migrate: DaemonModule["migrate"]): DaemonModule => ({ ...module(restoredTo), migrate });
+
+/** A data directory, as far as the command line looks. */
+function dataDirectory(): string {
+  const place = scratch();
+  writeFileSync(join(place, "svc.db"), "");
+  return place;
+}
+
+test("a migration says from where to where it went and what it left beside; --json has the same", async () => {
+  const daemon = migrating(async ({ dryRun }) => ({
+    from: 3,
+    to: 4,
+    copy: dryRun ? null : "/data/svc.db.v3.bak",
+  }));
+  const place = dataDirectory();
+  const args = ["migrate", "--data-dir", place];
+  const done = await svc(args, { daemon });
+  expect([done.code, done.out]).toEqual([0, `${place} is brought from schema version 3 to 4\n`]);
+  expect(done.err).toContain("/data/svc.db.v3.bak");
+  const planned = await svc([...args, "--dry-run"], { daemon });
+  expect([planned.code, planned.out]).toEqual([0, `${place} would be brought from schema version 3 to 4\n`]);
+  expect(JSON.parse((await svc([...args, "--json"], { daemon })).out)).toEqual({
+    data_dir: place,
+    from: 3,
+    to: 4,
+    copy: "/data/svc.db.v3.bak",
+    dry_run: false,
+  });
+  const same = await svc(args, { daemon: migrating(async () => ({ from: 4, to: 4, copy: null })) });
+  expect(same.out).toBe(`${place} has schema version 4 already\n`);
+});
+
+test("a migration of a running service ends with 5, one that fails with 1", async () => {
+  const args = ["migrate", "--data-dir", dataDirectory()];
+  const busy = migrating(() => Promise.reject(new StoreLocked("/data is in use by process 7")));
+  const ran = await svc(args, { daemon: busy });
+  expect([ran.code, ran.err]).toEqual([5, expect.stringContaining("systemctl stop svc-mail")]);
+  const newer = migrating(() => Promise.reject(new Error("schema version 9; this program knows 4")));
+  expect(await svc(args, { daemon: newer })).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("version 9"),
+  });
 });

@@ -34,6 +34,7 @@ const local: Record<string, number> = {
   init: 2, // the samples name no host
   serve: 78,
   restore: 2, // nobody confirms it
+  migrate: 3, // there is no database
   "config check": 78,
   "config set": 2,
   "config unset": 2,
@@ -50,12 +51,13 @@ const local: Record<string, number> = {
 const judged: Record<string, number> = {
   healthcheck: 1,
   reload: 1,
+  "cert renew": 1,
   "webhooks test": 1,
   "events tail": 6,
   "domains verify": 7,
 };
 /** They ask until something changes, and the samples never do. */
-const endless = ["webhooks listen", "backup", "audit tail"];
+const endless = ["webhooks listen", "backup", "audit tail", "db check", "prune"];
 /** They print a file as it is, under --json too. */
 const files = ["messages raw", "inbox raw", "suppressions export"];
 /** They show what the API's description leaves open. */

@@ -56,6 +56,8 @@ function fake(over: { start?: () => void; stop?: () => Promise<void> } = {}): Fa
       return { adminKey: "svc_live_ADMIN", smtp, domain: null, remarks };
     },
     backupOffline: () => Promise.reject(new Error("no backup here")),
+    checkOffline: () => Promise.reject(new Error("not here")),
+    migrate: () => Promise.reject(new Error("no migration here")),
     restore: () => Promise.reject(new Error("no restore here")),
   };
   return { module, configs, calls, up };
@@ -89,7 +91,9 @@ test("flags of serve outdo the file, relative paths are of the working directory
   const daemon = fake();
   let raise = (_name: string): void => undefined;
   const running = svc(
-    ["serve", "--config", file, "--data-dir", "data", "--socket", "admin.sock", "--log-level", "error"],
+    `serve --config ${file} --data-dir data --socket admin.sock --log-level error --log-format pretty`.split(
+      " ",
+    ),
     {
       daemon: daemon.module,
       cwd: "/srv",
@@ -102,7 +106,7 @@ test("flags of serve outdo the file, relative paths are of the working directory
   expect(daemon.configs[0]).toMatchObject({
     dataDir: "/srv/data",
     socket: "/srv/admin.sock",
-    log: { level: "error" },
+    log: { level: "error", format: "pretty" },
     dev: false,
   });
 });
@@ -286,6 +290,26 @@ test("init adds to a svc.yaml that has comments only, and says what it saw of th
   expect((await svc(args, { home, daemon: fake().module })).code).toBe(5);
   const looked = await svc([...args, "--force"], { home, daemon: fake().module });
   expect([looked.code, looked.err.includes("no address")]).toEqual([0, true]);
+});
+
+test("init writes tls.mode: acme where it is asked for, and refuses what needs more than a mode", async () => {
+  const home = scratch();
+  const file = join(home, "svc.yaml");
+  const daemon = fake();
+  const args = [
+    "init",
+    "--hostname",
+    "mail.acme.example",
+    "--config",
+    file,
+    "--data-dir",
+    join(home, "data"),
+  ];
+  expect((await svc([...args, "--tls", "files"], { home, daemon: daemon.module })).code).toBe(2);
+  const ran = await svc([...args, "--tls", "acme"], { home, daemon: daemon.module });
+  expect([ran.code, ran.err]).toEqual([0, expect.stringContaining("port 80")]);
+  expect(daemon.configs[0]?.tls).toMatchObject({ mode: "acme", acme: { email: null } });
+  expect(readFileSync(file, "utf8")).toContain("tls:\n  mode: acme\n");
 });
 
 test("init that fails leaves no configuration behind, and puts the old one back", async () => {

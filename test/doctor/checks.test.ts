@@ -10,9 +10,7 @@ import {
   type Result,
 } from "../../src/doctor/doctor.ts";
 import { silentLog } from "../../src/log.ts";
-import { isTime } from "../../src/doctor/world.ts";
 import { ManualClock } from "../support/clock.ts";
-import { selfSigned } from "../support/webhook-receiver.ts";
 import {
   address,
   domain,
@@ -428,48 +426,6 @@ test("every check is shown failing", () => {
   expect(checks.map(({ id }) => id).filter((id) => !shown.has(id))).toEqual([]);
 });
 
-test("the certificate: self-signed, of another name, nearly expired, expired", async () => {
-  const { cert } = await selfSigned({ names: [host] });
-  const certificate = cert.toString();
-  expect(await run("certificate", { certificate, now: Date.now() })).toMatchObject({
-    status: "warn",
-    saw: expect.stringContaining("self-signed"),
-  });
-  const other = { hostname: "other.example", publicUrl: "https://other.example" };
-  expect(await run("certificate", { certificate, now: Date.now(), ...other })).toMatchObject({
-    status: "fail",
-    saw: "it does not name other.example",
-  });
-  const later = { certificate, now: Date.now() + 50 * 365 * 86_400_000 };
-  expect(await run("certificate", later)).toMatchObject({
-    status: "fail",
-    mend: expect.stringContaining("svc reload"),
-  });
-});
-
-test("the certificate of a server whose public URL is an IPv6 address names the address", async () => {
-  const { cert } = await selfSigned({ names: [host, "::1"] });
-  const world = { certificate: cert.toString(), now: Date.now() };
-  expect(await run("certificate", { ...world, publicUrl: "https://[::1]" })).toMatchObject({
-    status: "warn",
-  });
-  expect(await run("certificate", { ...world, publicUrl: "https://[::2]" })).toMatchObject({
-    status: "fail",
-    saw: "it does not name ::2",
-  });
-});
-
-test("where a proxy takes the connections to the public URL, the certificate need not name its host", async () => {
-  const { cert } = await selfSigned({ names: [host] });
-  const world = { certificate: cert.toString(), now: Date.now(), behindProxy: true };
-  expect(await run("certificate", { ...world, publicUrl: "https://api.example" })).toMatchObject({
-    status: "warn",
-  });
-  expect(await run("certificate", { ...world, hostname: "other.example" })).toMatchObject({
-    saw: "it does not name other.example",
-  });
-});
-
 test("after a start, the operator hears of what fails, and of no warning before it changes", async () => {
   const told: string[][] = [];
   let world = healthy({ operationsEmail: null, openFiles: () => 1_024, dial: dialled("refused") });
@@ -589,19 +545,4 @@ test("a smart host: its addresses are those that the configured resolver gives, 
   ).toMatchObject({
     status: "unknown",
   });
-});
-
-test("a time server that asks for fewer requests, or has no time itself, says nothing of this machine's clock", () => {
-  const reply = (leap: number, mode: number, stratum: number, seconds: number): Buffer => {
-    const bytes = Buffer.alloc(48);
-    bytes[0] = (leap << 6) | (4 << 3) | mode;
-    bytes[1] = stratum;
-    bytes.writeUInt32BE(seconds, 40);
-    return bytes;
-  };
-  expect(isTime(reply(0, 4, 2, 3_900_000_000))).toBe(true);
-  expect(isTime(reply(0, 4, 0, 0))).toBe(false); // the kiss of death
-  expect(isTime(reply(3, 4, 2, 3_900_000_000))).toBe(false);
-  expect(isTime(reply(0, 3, 2, 3_900_000_000))).toBe(false);
-  expect(isTime(Buffer.alloc(20))).toBe(false);
 });

@@ -1,6 +1,6 @@
 // The world as the running service shows it to the doctor.
 import { expect, test } from "vitest";
-import { createWorld, type WorldDeps } from "../../src/doctor/world.ts";
+import { createWorld, isTime, type WorldDeps } from "../../src/doctor/world.ts";
 import { ManualClock } from "../support/clock.ts";
 
 test("the accounts' domains are read one account a turn of the loop, and once for all checks", async () => {
@@ -14,6 +14,7 @@ test("the accounts' domains are read one account a turn of the loop, and once fo
       dev: true,
       dns: { servers: ["127.0.0.1"] },
       operations: {},
+      tls: { mode: "off" },
       relay: { trusted: [], starttls: [], implicitTls: [] },
       limits: {},
       http: { listen: [], trustedProxies: [] },
@@ -33,9 +34,25 @@ test("the accounts' domains are read one account a turn of the loop, and once fo
     pools: { all: () => [] },
     dnsbl: { summary: () => ({ listed: [] }), zones: () => [] },
     certificate: () => null,
+    certificates: () => Promise.resolve([]),
     clock: new ManualClock(),
   } as unknown as WorldDeps;
   const world = await createWorld(deps)({ domain: null });
   await Promise.all([world.domains(), world.domains(), world.domains()]);
   expect([reads, most]).toEqual([50, 1]);
+});
+
+test("a time server that asks for fewer requests, or has no time itself, says nothing of this machine's clock", () => {
+  const reply = (leap: number, mode: number, stratum: number, seconds: number): Buffer => {
+    const bytes = Buffer.alloc(48);
+    bytes[0] = (leap << 6) | (4 << 3) | mode;
+    bytes[1] = stratum;
+    bytes.writeUInt32BE(seconds, 40);
+    return bytes;
+  };
+  expect(isTime(reply(0, 4, 2, 3_900_000_000))).toBe(true);
+  expect(isTime(reply(0, 4, 0, 0))).toBe(false); // the kiss of death
+  expect(isTime(reply(3, 4, 2, 3_900_000_000))).toBe(false);
+  expect(isTime(reply(0, 3, 2, 3_900_000_000))).toBe(false);
+  expect(isTime(Buffer.alloc(20))).toBe(false);
 });

@@ -90,6 +90,8 @@ export function healthy(more: Partial<World> = {}): World {
     unusableZones: [],
     domains: () => Promise.resolve([domain()]),
     certificate: null,
+    tlsMode: "files",
+    certificates: () => Promise.resolve([]),
     listeners: [{ name: "http", listen: { host: "::", port: 443 } }],
     dial: () => Promise.resolve({ kind: "open", greeting: "220 mx" }),
     clockAheadMs: () => Promise.resolve(20),

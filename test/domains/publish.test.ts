@@ -171,6 +171,20 @@ const cases: [string, DnsRecord, Standing, string, string | null][] = [
     null,
   ],
   [
+    "a return path that a wildcard gives",
+    mx,
+    { "bounce.acme.test MX": ["10 mail.test"], "*.acme.test MX": ["10 mail.test"] },
+    "add",
+    "a wildcard gives the same",
+  ],
+  [
+    "a policy of the owner's that a wildcard has too",
+    dmarc,
+    { "_dmarc.acme.test TXT": ["v=DMARC1; p=reject"], "*.acme.test TXT": ["v=DMARC1; p=reject"] },
+    "add",
+    null,
+  ],
+  [
     "a return path beside a wildcard of another value",
     mx,
     { "bounce.acme.test MX": ["5 mx.esp.test"], "*.acme.test MX": ["6 mx.esp.test"] },
@@ -220,6 +234,21 @@ test("a text is added to those that stand, which are the prerequisite and keep t
     ["links.acme.test", 5, 1, 3600, 10],
   ]);
 });
+
+test.each([
+  [link, { "links.acme.test CNAME": ["www.test"], "*.acme.test CNAME": ["www.test"] }],
+  [mx, { "bounce.acme.test MX": ["10 mail.test"], "*.acme.test MX": ["10 mail.test"] }],
+])(
+  "what a wildcard gives already is published at the name too, once and again: $purpose",
+  async (own, standing) => {
+    const { primary, updates } = primaryWith(standing);
+    const plan = await planPublication(primary, [own]);
+    if (plan.kind === "failed") throw new Error(plan.why);
+    expect(await publish(primary, plan.changes)).toEqual({ kind: "published" });
+    expect(updates[0]?.prerequisites).toEqual([]);
+    expect(updates[0]?.changes).toMatchObject([{ name: own.name, class: 1 }]);
+  },
+);
 
 test("an update that the server accepted and does not show is a failure", async () => {
   const { primary } = primaryWith({});

@@ -40,9 +40,11 @@ test("what is not run says why, and is no more than this", () => {
     "docs/events.md: the files are of a request that came in",
     "docs/install.md: it installs a program on this machine",
     "docs/install.md: it installs a program on this machine",
+    "docs/install.md: it needs a container engine",
     "docs/install.md: it writes into the shell's own directory",
     "docs/install.md: it needs root and systemd",
     "docs/install.md: it needs root and systemd",
+    "docs/operations.md: it needs root and systemd",
   ]);
 });
 

@@ -112,7 +112,7 @@ test("the log is shown and followed, by component", async () => {
   const { child, printed } = following("logs", "-f", "--lines", "0");
   await eventually(async () => {
     await svc.cli("reload");
-    return printed().includes("INFO  reloaded the certificates\n") || null;
+    return printed().includes("INFO  tls: reloaded the certificates\n") || null;
   });
   const gone = once(child, "exit");
   child.kill("SIGINT");

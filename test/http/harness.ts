@@ -83,6 +83,8 @@ export interface Harness {
   stop(): Promise<void>;
 }
 
+const none = { rows: 0, more: false };
+
 /** Methods that a test does not give throw when they are called. */
 export function fake<T extends object>(name: string, methods: Partial<T>): T {
   return new Proxy(methods as T, {
@@ -110,6 +112,8 @@ export async function startHttp(
     domains?: Partial<Domains>;
     guard?: HttpDeps["guard"];
     backups?: Partial<HttpDeps["backups"]>;
+    storeChecks?: Partial<HttpDeps["storeChecks"]>;
+    retention?: Partial<HttpDeps["retention"]>;
     config?: Partial<Pick<Config, "http" | "publicUrl">> & { rates?: Config["limits"]["rates"] };
     status?: () => Promise<object>;
     doctor?: HttpDeps["doctor"];
@@ -119,6 +123,7 @@ export async function startHttp(
     logLines?: HttpDeps["logLines"];
     certificates?: HttpDeps["certificates"];
     trackingCertificates?: HttpDeps["trackingCertificates"];
+    tls?: Partial<HttpDeps["tls"]>;
     tracking?: Partial<HttpDeps["tracking"]>;
   } = {},
 ): Promise<Harness> {
@@ -148,6 +153,8 @@ export async function startHttp(
     socket,
     hostname: "mail.acme.example",
     metrics: { listen: [] as Config["metrics"]["listen"] },
+    relay: { starttls: [], implicitTls: [{ host: "127.0.0.1", port: 465 }] },
+    inbound: { listen: [] },
     http: options.config?.http ?? { listen: [{ host: "127.0.0.1", port: 0 }], trustedProxies: [] },
     dnsbl,
     outbound: { maxAgeMs: 172_800_000 },
@@ -155,9 +162,10 @@ export async function startHttp(
   };
   const parsing = createParsing({ clock, log });
   const deps: HttpDeps = {
-    config: config as Config,
+    config: config as unknown as Config,
     certificates: options.certificates ?? null,
     trackingCertificates: options.trackingCertificates ?? null,
+    tls: fake<HttpDeps["tls"]>("tls", { list: () => Promise.resolve([]), ...options.tls }),
     store,
     access,
     submission: fake<Submission>("submission", options.submission ?? {}),
@@ -175,6 +183,17 @@ export async function startHttp(
       ...options.dnsbl,
     }),
     maintenance: createMaintenance({ store, clock }),
+    storeChecks: fake<HttpDeps["storeChecks"]>("storeChecks", {
+      running: () => null,
+      last: () => null,
+      ...options.storeChecks,
+    }),
+    retention: fake<HttpDeps["retention"]>("retention", {
+      running: () => null,
+      last: () => null,
+      expired: () => Promise.resolve({ content: none, messages: none, events: none, audit: none }),
+      ...options.retention,
+    }),
     backups: fake<HttpDeps["backups"]>("backups", {
       running: () => null,
       last: () => null,

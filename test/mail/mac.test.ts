@@ -4,7 +4,10 @@ import { expect, test } from "vitest";
 import { createMac } from "../../src/mail/mac.ts";
 
 test("a MAC is HMAC-SHA256 of purpose and data, for keys and data of any length and in any order", () => {
-  const bytes = fc.oneof(fc.uint8Array({ maxLength: 40 }), fc.uint8Array({ minLength: 60, maxLength: 2_000 }));
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 40 }),
+    fc.uint8Array({ minLength: 60, maxLength: 2_000 }),
+  );
   const calls = fc.array(fc.tuple(fc.string({ unit: "grapheme" }), bytes), { maxLength: 8 });
   fc.assert(
     fc.property(bytes, calls, (secret, made) => {

@@ -1,5 +1,6 @@
 // The mails to the operator: what identifies each, so that it is sent once an hour, and that its text says what to do.
 import { expect, test } from "vitest";
+import { notifyCertificate } from "../../src/notifications/certificate-notice.ts";
 import { notifyDeadLetter } from "../../src/notifications/dead-letter-notice.ts";
 import { notifyForwardedMail } from "../../src/notifications/forwarded-mail.ts";
 import type { Notices } from "../../src/notifications/notices.ts";
@@ -138,3 +139,24 @@ test("all listings of a run are one mail of bounded length, and other ones anoth
   expect(off.subject).toBe("11.22.33.0 is no longer on the blocklist Spamhaus ZEN");
   expect(off.text).not.toContain("Mail leaves");
 });
+
+test.each([
+  [
+    5,
+    9,
+    "served on; it expires at 1970-01-01T00:00:00.009Z. It is tried again at 1970-01-01T00:00:00.005Z.",
+    "svc cert renew mail.a.test\n",
+  ],
+  [5, null, "A self-signed certificate is served meanwhile", "svc cert renew mail.a.test\n"],
+  [null, 9, "It is used as soon as the files are right", "svc cert show\n"],
+])(
+  "a certificate that does not come: the reason, what is served, when it is tried again (%s, %s)",
+  async (nextAt, until, words, mend) => {
+    const trouble = { name: "mail.a.test", isHost: true, error: "connection: refused", nextAt, until };
+    const { cause, subject, text } = await mailOf((notices) => notifyCertificate(notices, trouble));
+    expect([cause, subject]).toEqual(["certificate:mail.a.test", "no new certificate for mail.a.test"]);
+    expect(text).toMatch(/^connection: refused\n/);
+    expect(text).toContain(words);
+    expect(text).toContain(mend);
+  },
+);

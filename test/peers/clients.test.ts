@@ -133,7 +133,7 @@ describe.skipIf(missing !== null)("durability, seen by strace", () => {
       await publish(svc, dns, "ok.test");
       const calls = "trace=fsync,fdatasync,pwrite64,write,writev,sendto,sendmsg";
       const pid = String(svc.process.pid);
-      const strace = spawn("strace", ["-f", "-p", pid, "-s", "5000", "-e", calls, "-o", trace]);
+      const strace = spawn("strace", ["-f", "-p", pid, "-s", "9000", "-e", calls, "-o", trace]);
       await once(strace.stderr, "data"); // "attached"
       const ids: string[] = [];
       try {

@@ -23,6 +23,8 @@ links.shop IN A 192.0.2.9
 *.wild IN TXT "answers for all"
 *.wild IN MX 5 mx.esp.test.
 *.wild IN A 192.0.2.9
+*.given IN MX 10 mail.svc.test.
+*.links.given IN CNAME mail.svc.test.
 svc1._domainkey.lent IN CNAME keys.esp.test.
 bounce.old 900 IN TXT "site-verification=1"
 bounce.old 900 IN TXT "v=spf1 a:mail.svc.test ip4:192.0.2.7 -all"
@@ -48,6 +50,10 @@ describe.skipIf(missing !== null).each(primaries)("$name", ({ start }) => {
 
   const added = async (name: string): Promise<DnsRecord[]> =>
     (await svc.admin("POST", "/v1/domains", { name })).json.records;
+  const tracked = async (name: string, host: string): Promise<void> => {
+    const set = await svc.cli("domains", "tracking", "set", name, "--host", host);
+    expect(set.code, set.stderr).toBe(0);
+  };
   const run = (name: string, key: keyof NameServer["keys"], ...flags: string[]) =>
     svc.cli("domains", "publish", name, "--server", zone.server, "--key-file", zone.keys[key], ...flags);
   const expectThere = async (records: readonly DnsRecord[]): Promise<void> => {
@@ -79,14 +85,7 @@ describe.skipIf(missing !== null).each(primaries)("$name", ({ start }) => {
 
   test("records of others are said and left: SPF, and the address of a link's name; the rest is published, exit 5", async () => {
     await added("shop.acme.test");
-    const update = await svc.cli(
-      "domains",
-      "update",
-      "shop.acme.test",
-      "--tracking-domain",
-      "links.shop.acme.test",
-    );
-    expect(update.code, update.stderr).toBe(0);
+    await tracked("shop.acme.test", "links.shop.acme.test");
     const ran = await run("shop.acme.test", "publish", "--yes", "--json");
     expect(ran.code, ran.stderr).toBe(5);
     const { changes, published } = JSON.parse(ran.stdout.split("\n")[0] ?? "");
@@ -108,7 +107,7 @@ describe.skipIf(missing !== null).each(primaries)("$name", ({ start }) => {
     expect(alias.stdout).toContain("! TXT  svc1._domainkey.lent.acme.test");
     expect(alias.stdout).toContain("is an alias (CNAME) of keys.esp.test");
     expect(lent.length).toBe(old.length);
-    await svc.cli("domains", "update", "old.acme.test", "--tracking-domain", "links.old.acme.test");
+    await tracked("old.acme.test", "links.old.acme.test");
     const ran = await run("old.acme.test", "publish", "--yes", "--wait");
     expect(ran.code, `${ran.stdout}\n${ran.stderr}`).toBe(0);
     expect(ran.stdout).toContain("takes the place of v=spf1 a:mail.svc.test ip4:192.0.2.7 -all");
@@ -121,13 +120,24 @@ describe.skipIf(missing !== null).each(primaries)("$name", ({ start }) => {
 
   test("wildcards, which answer for names that are not there, are no records of others", async () => {
     await added("wild.acme.test");
-    await svc.cli("domains", "update", "wild.acme.test", "--tracking-domain", "links.wild.acme.test");
+    await tracked("wild.acme.test", "links.wild.acme.test");
     expect(await zone.records("bounce.wild.acme.test", "MX")).toEqual(["5 mx.esp.test"]);
     const ran = await run("wild.acme.test", "publish", "--yes", "--wait");
     expect(ran.code, `${ran.stdout}\n${ran.stderr}`).toBe(0);
     expect(await zone.records("bounce.wild.acme.test", "MX")).toEqual(["10 mail.svc.test"]);
     expect(await zone.records("links.wild.acme.test", "CNAME")).toEqual(["mail.svc.test"]);
     expect(await zone.records("other.wild.acme.test", "MX")).toEqual(["5 mx.esp.test"]);
+  });
+
+  test("what a wildcard gives already is published, and once more without harm", async () => {
+    await added("given.acme.test");
+    await tracked("given.acme.test", "a.links.given.acme.test");
+    for (let n = 0; n < 2; n++) {
+      const ran = await run("given.acme.test", "publish", "--yes", "--wait");
+      expect(ran.code, `${ran.stdout}\n${ran.stderr}`).toBe(0);
+      expect(await zone.records("bounce.given.acme.test", "MX")).toEqual(["10 mail.svc.test"]);
+      expect(await zone.records("a.links.given.acme.test", "CNAME")).toEqual(["mail.svc.test"]);
+    }
   });
 
   test.each([

@@ -349,6 +349,15 @@ test("200 pipelined commands of every kind get one reply each, in order", async 
   expect(house.mails).toHaveLength(11);
 });
 
+test("a pipelined group whose replies are more than the socket holds is answered to its end", async () => {
+  await using house = await startRelay();
+  const client = await house.loggedIn();
+  client.send(`${"EHLO client.test\r\n".repeat(3000)}QUIT\r\n`);
+  const codes = (await client.answers(3001)).map((answer) => answer.code);
+  expect(codes.findIndex((code) => code !== 250)).toBe(3000);
+  expect(codes.at(-1)).toBe(221);
+});
+
 test("VRFY tells nothing of an address, in plain words", async () => {
   await using house = await startRelay();
   const client = await house.loggedIn();

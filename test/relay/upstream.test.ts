@@ -16,6 +16,7 @@ const methods: [string, object, string][] = [
   ["_onClose", SMTPConnection.prototype, "097b8d221da5"],
   ["_onCommand", SMTPConnection.prototype, "41c8a1b7a32a"],
   ["_parseAddressCommand", SMTPConnection.prototype, "9f368803e4fd"],
+  ["_whenWritable", SMTPConnection.prototype, "4335aceb04b5"],
   ["_write", SMTPStream.prototype, "a72635ce53e2"],
   ["close", SMTPConnection.prototype, "4b80aaabd134"],
   ["connect", SMTPServer.prototype, "9818ea13a1c3"],

@@ -20,7 +20,10 @@ function makeRig(pieces: number, tookMs = 0) {
     rig.left--;
     return { ...nothing, content: 1, more: rig.left > 0 };
   };
-  const retention = createRetention({ store: { purge }, retention: limits, clock, log: silentLog });
+  const expired = (): never => {
+    throw new Error("nobody asked for it");
+  };
+  const retention = createRetention({ store: { purge, expired }, retention: limits, clock, log: silentLog });
   return Object.assign(rig, { retention });
 }
 
@@ -88,4 +91,31 @@ test("a refused write fails the run and not the stop; the next run starts over",
   rig.fails = true;
   const failing = rig.retention.run();
   await Promise.all([rig.retention.stop(), expect(failing).rejects.toBeInstanceOf(StoreUnavailable)]);
+});
+
+test("a run that is asked for waits for the job's, returns free space, and is one at a time", async () => {
+  const rig = makeRig(3, 20);
+  const job = rig.retention.run();
+  rig.retention.begin();
+  expect(() => rig.retention.begin()).toThrow("Try again when that has ended");
+  expect(rig.asked.map(({ returnAll }) => returnAll)).toEqual([undefined]);
+  await toEnd(rig, job);
+  rig.left = 2;
+  expect(rig.retention.running()).toMatchObject({ deleted: { content: 0 } });
+  await toEnd(rig, rig.retention.run()); // the job's next time: it is the same run
+  expect(rig.asked.map(({ returnAll }) => returnAll).slice(3)).toEqual([true, true]);
+  expect(rig.retention.last()).toMatchObject({ error: null, deleted: { content: 2 } });
+  expect(rig.retention.running()).toBe(null);
+});
+
+test("of a run that the store refuses, the reason is kept, and the next one may begin", async () => {
+  const rig = makeRig(1);
+  rig.fails = true;
+  rig.retention.begin();
+  await settle();
+  expect(rig.retention.last()).toMatchObject({ error: "no room" });
+  rig.fails = false;
+  rig.retention.begin();
+  await settle();
+  expect(rig.retention.last()).toMatchObject({ error: null });
 });

@@ -26,6 +26,7 @@ async function bench() {
     startedAt: clock.now(),
     maintenance,
     poolProblems: () => problems,
+    certificateTroubles: () => [{ name: "mail.svc.test", error: "dns: no address", nextAt: clock.now() }],
     dnsbl: { summary: () => dnsbl.summary(), zones: () => dnsbl.zones() },
     listeners: () => [],
     jobs: () => [],
@@ -37,7 +38,14 @@ async function bench() {
 test("the status shows held mail and paused accounts, pools that cannot send and why, and is not ready in maintenance", async () => {
   const { clock, store, maintenance, problems, status, key } = await bench();
   const at = clock.now();
-  expect(await status()).toMatchObject({ ready: true, maintenance: null, paused_accounts: [] });
+  expect(await status()).toMatchObject({
+    ready: true,
+    maintenance: null,
+    paused_accounts: [],
+    certificate_problems: [
+      { name: "mail.svc.test", error: "dns: no address", next_attempt_at: new Date(at).toISOString() },
+    ],
+  });
   await accept(store, newMessage({ accountKey: key, at, to: ["a@x.test", "b@x.test"] }));
   await store.pauseAccount(key, at, "too many bounces");
   await store.claimDue({ owner: "boot", queueName: "x.test", limit: 9, now: at });

@@ -178,7 +178,7 @@ test("without the content of sent mail, nothing of it is in the file, and unsent
 test("one copy runs at a time, and closing the store ends it", async () => {
   await Promise.all(Array.from({ length: 50 }, () => accepted({ text: "x".repeat(60_000) })));
   const first = copyInto().catch((error: Error) => error.message);
-  await expect(copyInto()).rejects.toThrow("a backup is running");
+  await expect(copyInto()).rejects.toThrow("a backup or a check is running");
   await store.close();
   expect(await first).toBe("the service stopped before the backup was complete");
 });

@@ -192,3 +192,47 @@ test("a purge in the middle of load leaves every acknowledged message whole", as
   expect(queued).toBe(acknowledged.length);
   expect(ask("PRAGMA integrity_check")).toBe("ok");
 });
+
+test("what is old enough is counted until the first row that is too young; what a walk has passed is not counted again", async () => {
+  await finished(5, t0, Buffer.from("x"));
+  await finished(3, t0 + 5 * day, Buffer.from("x"));
+  const before = (at: number) => ({
+    contentBefore: at,
+    messagesBefore: at - 90 * day,
+    eventsBefore: at - 30 * day,
+    auditBefore: at - 90 * day,
+  });
+  const none = { rows: 0, more: false };
+  expect(await store.expired(before(t0 - 1))).toEqual({
+    content: none,
+    messages: none,
+    events: none,
+    audit: none,
+  });
+  expect((await store.expired(before(t0 + day))).content).toEqual({ rows: 5, more: false });
+  await purgeAll(t0 + 4 * day);
+  expect((await store.expired(before(t0 + day))).content).toEqual(none);
+  expect((await store.expired(before(t0 + 6 * day))).content).toEqual({ rows: 3, more: false });
+});
+
+test("a run that is asked for returns free space at once, and says how much", async () => {
+  await finished(400, t0, Buffer.alloc(20_000, "x"));
+  const before = statSync(join(dataDir, "svc.db")).size;
+  const request = {
+    now: t0 + 4 * day,
+    contentBefore: t0 + day,
+    messagesBefore: 0,
+    eventsBefore: 0,
+    auditBefore: 0,
+    limit: 2000,
+  };
+  let [returned, more] = [0, true];
+  while (more) {
+    const purged = await store.purge({ ...request, returnAll: true });
+    returned += purged.returnedBytes;
+    ({ more } = purged);
+  }
+  expect(returned).toBeGreaterThan(5_000_000);
+  expect(returned % 8192).toBe(0);
+  expect(statSync(join(dataDir, "svc.db")).size).toBeLessThan(Math.max(before, 8_000_000) - 4_000_000);
+});

@@ -6,7 +6,7 @@ import { is, SQL } from "drizzle-orm";
 import { getTableConfig, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { SchemaTooNew } from "../../src/store/sqlite/engine/migrate.ts";
+import { runMigrations, SchemaTooNew } from "../../src/store/sqlite/engine/migrate.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import * as accounts from "../../src/store/sqlite/schema/accounts.ts";
@@ -184,7 +184,7 @@ test("a step on a database with content is preceded by a copy of it that only it
   db.prepare(
     "INSERT INTO accounts (id, name, status, created_at) VALUES ('acct_1', 'kept', 'active', 1)",
   ).run();
-  migrate(db, path, [...migrations, "ALTER TABLE accounts ADD COLUMN colour TEXT"]);
+  runMigrations(db, path, [...migrations, "ALTER TABLE accounts ADD COLUMN colour TEXT"]);
   const backup = `${path}.v${migrations.length}.bak`;
   expect(statSync(backup).mode & 0o777).toBe(0o600);
   const copy = new Sqlite(backup, { readonly: true });
@@ -198,15 +198,15 @@ test("a step on a database with content is preceded by a copy of it that only it
 test("a database of an older version is brought to the newest step by step, and keeps its content", () => {
   const { db, path } = fresh();
   const first = "CREATE TABLE notes (key INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT";
-  migrate(db, path, [first]);
+  runMigrations(db, path, [first]);
   db.prepare("INSERT INTO notes (body) VALUES ('kept')").run();
   const steps = [
     first,
     "ALTER TABLE notes ADD COLUMN length INTEGER; UPDATE notes SET length = length(body)",
     "CREATE INDEX notes_length ON notes (length)",
   ];
-  migrate(db, path, steps);
-  migrate(db, path, steps); // nothing is left to do
+  runMigrations(db, path, steps);
+  runMigrations(db, path, steps); // nothing is left to do
   expect(db.prepare("SELECT body, length FROM notes INDEXED BY notes_length").all()).toEqual([
     { body: "kept", length: 4 },
   ]);
@@ -214,6 +214,20 @@ test("a database of an older version is brought to the newest step by step, and 
   const copy = new Sqlite(`${path}.v1.bak`, { readonly: true });
   expect(copy.prepare("SELECT * FROM notes").all()).toEqual([{ key: 1, body: "kept" }]);
   copy.close();
+  db.close();
+});
+
+test("a counter that the database does not have gets its column: 0 of it were counted, and the other counts stay", () => {
+  const { db, path } = fresh();
+  migrate(db, path);
+  db.exec("ALTER TABLE stats_days DROP COLUMN unsubscribed");
+  db.exec(
+    `INSERT INTO stats_days (day, account_key, test, kind, scope, scope_key, key, delivered) VALUES (1, 1, 0, 1, 0, '', '', 7)`,
+  );
+  migrate(db, path);
+  expect(db.prepare("SELECT delivered, bounced, unsubscribed FROM stats_days").all()).toEqual([
+    { delivered: 7, bounced: 0, unsubscribed: 0 },
+  ]);
   db.close();
 });
 
@@ -228,7 +242,7 @@ test("a step that fails leaves the version before it, whole", () => {
   const { db, path } = fresh();
   migrate(db, path);
   const broken = [...migrations, "CREATE TABLE half (a); INSERT INTO nowhere VALUES (1)"];
-  expect(() => migrate(db, path, broken)).toThrow("nowhere");
+  expect(() => runMigrations(db, path, broken)).toThrow("nowhere");
   expect(db.pragma("user_version", { simple: true })).toBe(migrations.length);
   expect(db.prepare("SELECT name FROM sqlite_schema WHERE name = 'half'").all()).toEqual([]);
   migrate(db, path);

@@ -5,8 +5,13 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SenderDomain } from "../../src/model/domain.ts";
 import { createDomainWrites } from "../../src/store/sqlite/domains.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
+import { runMigrations } from "../../src/store/sqlite/engine/migrate.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
-import { createTrackingNameLookup, mostTrackingNames } from "../../src/store/sqlite/tracking-names.ts";
+import {
+  createTrackingNameList,
+  createTrackingNameLookup,
+  mostTrackingNames,
+} from "../../src/store/sqlite/tracking-names.ts";
 import { seenTracking } from "../support/domains.ts";
 import { makeDomain } from "../submission/rig.ts";
 import { newDirectory } from "./fixtures.ts";
@@ -67,7 +72,7 @@ test("an account has so many names; the one that was not seen for longest is dro
 
 test("a database from before takes over the names of its verified domains", () => {
   const before = migrations.findIndex((step) => step.includes("CREATE TABLE tracking_names"));
-  migrate(db, path, migrations.slice(0, before));
+  runMigrations(db, path, migrations.slice(0, before));
   addAccounts();
   const insert = db.prepare(
     `INSERT INTO domains (id, account_key, name, status, return_path_domain, records, dkim_keys, created_at, updated_at, verified_at, tracking_domain)
@@ -80,4 +85,24 @@ test("a database from before takes over the names of its verified domains", () =
   insert.run({ name: "c.test", account: 1, verified: 1, tracking: null });
   migrate(db, path);
   expect(["t.a.test", "t.b.test"].filter(createTrackingNameLookup(db))).toEqual(["t.a.test"]);
+});
+
+test("the newest names of each account are found by an index, whatever the number of all", () => {
+  migrate(db, path);
+  addAccounts();
+  const { made, named } = domainsIn();
+  const list = createTrackingNameList(db);
+  expect(list({ ofAccount: 5, ofAll: 5 })).toEqual([]);
+  let [a, b] = [made("a.test", 1), made("b.test", 2)];
+  for (const n of [1, 2, 3]) a = named(a, `n${n}.a.test`, n);
+  b = named(b, "n1.b.test", 1);
+  a = named(a, "n1.a.test", 4);
+  const names = (ofAccount: number, ofAll: number) => list({ ofAccount, ofAll }).map(({ name }) => name);
+  expect(names(9, 9)).toEqual(["n1.a.test", "n1.b.test", "n3.a.test", "n2.a.test"]);
+  expect(names(2, 9)).toEqual(["n1.a.test", "n1.b.test", "n3.a.test"]);
+  expect(names(9, 2)).toEqual(["n1.a.test", "n1.b.test"]);
+  // As a migration takes them over: none was seen before another.
+  db.exec("UPDATE tracking_names SET seen = 0");
+  expect(names(9, 9)).toHaveLength(4);
+  expect(names(2, 9)).toHaveLength(3);
 });

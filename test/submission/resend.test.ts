@@ -1,5 +1,6 @@
 // A message that is sent again, in the whole program: what of it is new, what stays, and what stands against it.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { maxMessageBytes } from "../../src/mail/intake.ts";
 import { bearer, eventually, sound, startAsking, type Answer, type Asking } from "../specification/asking.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 import { TravelClock } from "../support/travel-clock.ts";
@@ -141,13 +142,20 @@ test("large content is streamed again, byte for byte", async () => {
   expect(after.slice(after.indexOf("\r\n\r\n")) === before.slice(before.indexOf("\r\n\r\n"))).toBe(true);
 });
 
-test("a mail that came by SMTP keeps its fields, other hops and options, in a new message by the API", async () => {
+/** The id of a mail to one recipient, sent by SMTP. */
+async function sentBySmtp(mail: string): Promise<string> {
   const login = await api.program.admin("POST", "/v1/smtp_credentials", { name: "shop", test: true });
   const client = await connectSmtp({ port: api.program.mailPorts("smtps")[0] ?? 0, tls: true });
   await client.answer();
   await client.command("EHLO client.test");
   const plain = Buffer.from(`\0${login.username}\0${login.password}`).toString("base64");
   expect((await client.command(`AUTH PLAIN ${plain}`)).code).toBe(235);
+  const { text } = await client.submit("bounce@elsewhere.test", ["delivered@simulator.svc"], `${mail}.\r\n`);
+  client.end();
+  return /msg_[0-9a-z]{26}/.exec(text)?.[0] ?? text;
+}
+
+test("a mail that came by SMTP keeps its fields, other hops and options, in a new message by the API", async () => {
   const mail = [
     "Received: from shop.example by relay.shop.example; Fri, 27 Nov 2026 09:00:00 +0000",
     "From: Shop <a@ok.test>",
@@ -162,9 +170,7 @@ test("a mail that came by SMTP keeps its fields, other hops and options, in a ne
     "Hello.",
     "",
   ].join("\r\n");
-  const { text } = await client.submit("bounce@elsewhere.test", ["delivered@simulator.svc"], `${mail}.\r\n`);
-  client.end();
-  const first = /msg_[0-9a-z]{26}/.exec(text)?.[0] ?? text;
+  const first = await sentBySmtp(mail);
   const made = JSON.parse((await resend(first)).text);
   expect(await record(made.id)).toMatchObject({
     resend_of: first,
@@ -179,6 +185,20 @@ test("a mail that came by SMTP keeps its fields, other hops and options, in a ne
   expect(fieldOf(after, "Received")).toHaveLength(2);
   expect(fieldOf(after, "Received")[1]).toContain("relay.shop.example");
   expect(after.endsWith("\r\n\r\nHello.\r\n")).toBe(true);
+});
+
+test("the largest mail that is taken is sent again, and one that what was added made too large is 409", async () => {
+  const ofSize = (header: string): string => {
+    const start = `From: a@ok.test\r\nTo: delivered@simulator.svc\r\n${header}\r\n`;
+    const line = `${"x".repeat(98)}\r\n`;
+    const text = start + line.repeat(Math.floor((maxMessageBytes - start.length - 102) / 100));
+    return `${text}${"y".repeat(maxMessageBytes - text.length - 2)}\r\n`;
+  };
+  expect((await resend(await sentBySmtp(ofSize("Subject: x\r\n")))).status).toBe(202);
+  const grown = await sentBySmtp(ofSize('X-Svc-Unsubscribe: {"url":"https://ok.test/u"}\r\n'));
+  const refused = await resend(grown);
+  expect([refused.status, JSON.parse(refused.text).code]).toEqual([409, "conflict"]);
+  expect(JSON.parse(refused.text).detail).toContain("larger than 26,214,400 bytes");
 });
 
 test("what is not there is 404, and a message whose content is gone 409", async () => {

@@ -32,7 +32,7 @@ const inPeersFolder: Record<string, string> = {
 /** What is missing for the tests with real peers; null where all is there. A missing peer in CI is a failure. */
 export function missingPeers(): string | null {
   const needed = [
-    ["postfix", "postgrey", "swaks", "opendkim-testmsg", "openssl", "rbldnsd", "saslpasswd2"],
+    ["postfix", "postgrey", "swaks", "opendkim-testmsg", "openssl", "rbldnsd", "pebble", "saslpasswd2"],
     ["named", "tsig-keygen", "named-checkzone", "kzonecheck", "knotd", "keymgr"],
   ].flat();
   const missing = needed.filter((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0);

@@ -32,6 +32,10 @@ export class SmtpClient {
     this.#listen(socket);
   }
 
+  get socket(): Socket {
+    return this.#socket;
+  }
+
   /** Writes as it is; no line end is added. */
   send(bytes: string | Uint8Array): void {
     this.#socket.write(bytes);
@@ -74,7 +78,7 @@ export class SmtpClient {
 
   /** The TLS handshake on this connection, after the 220 to STARTTLS; bytes before it may be given too. */
   async secure(
-    options: { servername?: string; maxVersion?: "TLSv1.1" | "TLSv1.2" } = {},
+    options: { servername?: string; maxVersion?: "TLSv1.1" | "TLSv1.2"; ca?: string } = {},
   ): Promise<TLSSocket> {
     this.#socket.removeAllListeners();
     const tls = connectTls({
@@ -153,14 +157,16 @@ export class SmtpClient {
 export async function connectSmtp(to: {
   port: number;
   host?: string;
-  tls?: boolean;
+  /** From the first byte; with `ca`, the test looks whether it is verified. */
+  tls?: boolean | { servername: string; ca: string };
   localAddress?: string;
 }): Promise<SmtpClient> {
   const { port, host = "127.0.0.1", tls = false, localAddress } = to;
   const tcp = connectTcp({ port, host, ...(localAddress === undefined ? {} : { localAddress }) });
   await once(tcp, "connect");
   if (!tls) return new SmtpClient(tcp);
-  const secure = connectTls({ socket: tcp, rejectUnauthorized: false, servername: "mail.test" });
+  const more = tls === true ? { servername: "mail.test" } : tls;
+  const secure = connectTls({ socket: tcp, rejectUnauthorized: false, ...more });
   const client = new SmtpClient(secure, tcp);
   await once(secure, "secureConnect");
   return client;

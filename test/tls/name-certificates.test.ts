@@ -30,7 +30,8 @@ function rig() {
   const names = createNameCertificates({
     ...deps,
     files,
-    folder,
+    folder: dir,
+    acme: false,
     isName: async (name) => {
       asked.push(name);
       return name.startsWith("t.");
@@ -99,4 +100,27 @@ test("a file that cannot be used is not fatal: the host's own certificate is sho
   const { names, files } = rig();
   writeFileSync(join(files, "t.a.test.crt"), "broken");
   expect(await names.contextOf("t.a.test")).toBeNull();
+});
+
+test("files that change are read without being told; a pair that is broken leaves the one before in place", async () => {
+  const { names, files, dir } = rig();
+  const [cert, key] = [join(files, "t.a.test.crt"), join(files, "t.a.test.key")];
+  const put = async (folder: string): Promise<void> => {
+    await keepPair(join(dir, folder), ["t.a.test"], deps);
+    copyFileSync(join(dir, folder, "cert.pem"), cert);
+    copyFileSync(join(dir, folder, "key.pem"), key);
+  };
+  const own = await shown(names, "t.a.test");
+  await put("first");
+  await names.look();
+  const first = await shown(names, "t.a.test");
+  expect(first?.fingerprint256).not.toBe(own?.fingerprint256);
+  writeFileSync(key, "broken");
+  for (let n = 0; n < 2; n++) await names.look();
+  expect((await shown(names, "t.a.test"))?.fingerprint256).toBe(first?.fingerprint256);
+  await put("second");
+  await names.look();
+  const second = await shown(names, "t.a.test");
+  expect([first?.fingerprint256, own?.fingerprint256]).not.toContain(second?.fingerprint256);
+  expect(names.known()).toMatchObject([{ name: "t.a.test", source: "files" }]);
 });

@@ -1,21 +1,54 @@
-// The certificate in the running program: its reload, and what is logged of it.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+// The certificates in the running program: what its job notices, what the operator is told of, and what is installed.
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import type { Config } from "../../src/config.ts";
+import type { Https } from "../../src/https.ts";
 import { silentLog, type Log } from "../../src/log.ts";
-import { openTls } from "../../src/tls/tls.ts";
+import { openTls, type CertificateTrouble } from "../../src/tls/tls.ts";
+import { createAuthority, type Authority, type Identity } from "../support/certificates.ts";
 
-async function open(given: Omit<Config["tls"], "trackingCertificates">, dataDir: string) {
+const host = "mail.a.test";
+let authority: Authority;
+let [one, two]: Identity[] = [];
+
+beforeAll(async () => {
+  authority = await createAuthority("Test CA");
+  [one, two] = [await authority.issue([host]), await authority.issue([host])];
+});
+
+async function open(
+  given: Pick<Config["tls"], "mode" | "cert" | "key">,
+  dataDir: string,
+  https: Https = () => Promise.reject(new Error("nothing is asked")),
+) {
   const logged: string[] = [];
+  const troubles: CertificateTrouble[] = [];
   const write = (level: string) => (_fields: object, text: string) => void logged.push(`${level}: ${text}`);
   const log: Log = { ...silentLog, info: write("info"), error: write("error") };
-  const tls = { ...given, trackingCertificates: null };
-  const config = { tls, dataDir, hostname: "mail.a.test" };
-  const isTrackingName = () => Promise.resolve(false);
-  return { logged, tls: await openTls({ config, isTrackingName, clock: systemClock, log }) };
+  const tls = await openTls({
+    config: {
+      tls: {
+        ...given,
+        trackingCertificates: null,
+        acme: { email: null, directory: "https://acme.test/dir", httpListen: [] },
+      },
+      dataDir,
+      hostname: host,
+      publicUrl: `https://${host}`,
+      operations: { email: null, from: null },
+      http: { trustedProxies: [] },
+    },
+    isTrackingName: () => Promise.resolve(false),
+    trackingNames: () => Promise.resolve([]),
+    https,
+    clock: systemClock,
+    log,
+  });
+  tls.onTrouble((trouble) => troubles.push(trouble));
+  return { logged, tls, troubles, look: async () => tls.jobs[0]?.run() };
 }
 
 function newFolder(): string {
@@ -24,23 +57,168 @@ function newFolder(): string {
   return folder;
 }
 
+/** Files as the operator keeps them. */
+async function withFiles() {
+  const folder = newFolder();
+  const [cert, key] = [join(folder, "host.crt"), join(folder, "host.key")];
+  writeFileSync(cert, one?.chain ?? "");
+  writeFileSync(key, one?.key ?? "");
+  return { cert, key, ...(await open({ mode: "files", cert, key }, newFolder())) };
+}
+
 test("without TLS there is no certificate, and a reload is not an error", async () => {
   const { tls, logged } = await open({ mode: "off", cert: null, key: null }, "/nowhere");
-  expect(tls.certificates).toBeNull();
+  expect([tls.certificates, await tls.list()]).toEqual([null, []]);
   await tls.reload();
   expect(logged).toEqual(["info: reloaded the certificates"]);
 });
 
-test("the daily job reloads; an unusable certificate is logged as an error, and the old one stays", async () => {
-  const dataDir = newFolder();
-  await open({ mode: "self-signed", cert: null, key: null }, dataDir);
-  const [cert, key] = [join(dataDir, "tls", "cert.pem"), join(dataDir, "tls", "key.pem")];
-  const { tls, logged } = await open({ mode: "files", cert, key }, dataDir);
-  const before = tls.certificates?.current();
+test("at a reload an unusable certificate is logged as an error, and the old one stays", async () => {
+  const { tls, logged, cert } = await withFiles();
   writeFileSync(cert, "broken");
-  const [job] = tls.jobs;
-  expect(job).toMatchObject({ name: "renew-certificates", cron: "17 4 * * *" });
-  await job?.run();
-  expect(tls.certificates?.current()).toEqual(before);
+  await tls.reload();
+  expect(tls.certificates?.current().cert).toBe(one?.chain);
   expect(logged).toEqual(["error: the new certificate is unusable; the old one stays"]);
+});
+
+test("files that change are noticed by the job of each minute, without a reload", async () => {
+  const { tls, cert, key, look } = await withFiles();
+  let told = 0;
+  tls.certificates?.onChange(() => told++);
+  expect(tls.jobs).toMatchObject([{ name: "renew-certificates", cron: "* * * * *" }]);
+  await look();
+  expect(told).toBe(0);
+  writeFileSync(cert, two?.chain ?? "");
+  writeFileSync(key, two?.key ?? "");
+  await look();
+  expect([told, tls.certificates?.current()]).toEqual([1, { cert: two?.chain, key: two?.key }]);
+});
+
+test("a pair that stays broken is told to the operator once, and the old one is served on; half a renewal is not", async () => {
+  const { tls, cert, key, look, troubles } = await withFiles();
+  writeFileSync(cert, two?.chain ?? "");
+  await look();
+  expect(troubles).toEqual([]);
+  expect(tls.troubles()).toMatchObject([{ name: host, error: expect.stringContaining("is not the key of") }]);
+  for (let n = 0; n < 3; n++) await look();
+  expect(troubles).toEqual([
+    {
+      name: host,
+      isHost: true,
+      error: expect.stringContaining("is not the key of"),
+      nextAt: null,
+      until: tls.certificates?.shown().pair.validUntil,
+    },
+  ]);
+  expect(tls.certificates?.current().cert).toBe(one?.chain);
+  expect(await tls.list()).toMatchObject([
+    { name: host, source: "files", error: expect.stringContaining("key") },
+  ]);
+  writeFileSync(key, two?.key ?? "");
+  await look();
+  expect([tls.certificates?.current().cert, tls.troubles()]).toEqual([two?.chain, []]);
+});
+
+test("an installed certificate is served at once in place of the self-signed one, and after a restart", async () => {
+  const dataDir = newFolder();
+  const { tls } = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  let told = 0;
+  tls.certificates?.onChange(() => told++);
+  expect(await tls.list()).toMatchObject([{ source: "self-signed" }]);
+  await tls.install(one?.chain ?? "", one?.key ?? "");
+  expect([told, await tls.list()]).toMatchObject([1, [{ name: host, source: "installed", isHost: true }]]);
+  expect(statSync(join(dataDir, "tls/installed.pem")).mode & 0o777).toBe(0o600);
+  const again = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  expect(again.tls.certificates?.shown().pair.leaf.serialNumber).toBe(
+    tls.certificates?.shown().pair.leaf.serialNumber,
+  );
+  // Without the key in the text that others read.
+  expect(again.tls.certificates?.current().cert).not.toContain("PRIVATE KEY");
+});
+
+test("where files are configured, a certificate is installed into them", async () => {
+  const { tls, cert, key } = await withFiles();
+  await tls.install(two?.chain ?? "", two?.key ?? "");
+  expect([readFileSync(cert, "utf8"), readFileSync(key, "utf8")]).toEqual([two?.chain, two?.key]);
+  expect(tls.certificates?.current().cert).toBe(two?.chain);
+});
+
+test("files that the service may not write are said to be the operator's to write", async () => {
+  const { tls, cert, key } = await withFiles();
+  mkdirSync(`${key}.new`);
+  await expect(tls.install(two?.chain ?? "", two?.key ?? "")).rejects.toThrow(
+    /may not write the files of tls\.cert and tls\.key .*put them there as root/,
+  );
+  expect([readFileSync(cert, "utf8"), tls.certificates?.current().cert]).toEqual([one?.chain, one?.chain]);
+});
+
+test("a reload that is asked for while another one reads sees what was put in place between", async () => {
+  const { tls, cert, key } = await withFiles();
+  const early = tls.certificates?.reload();
+  writeFileSync(cert, two?.chain ?? "");
+  writeFileSync(key, two?.key ?? "");
+  await tls.certificates?.reload();
+  await early;
+  expect(tls.certificates?.current().cert).toBe(two?.chain);
+});
+
+test.each([
+  ["the key is another's", async () => [one?.chain, two?.key], /the key is not the key of/],
+  [
+    "it is no certificate",
+    async () => ["hello", one?.key],
+    /the certificate is not a certificate in PEM form/,
+  ],
+  [
+    "it names another host",
+    async () => pairOf(await authority.issue(["other.test"])),
+    /does not name mail\.a\.test: it is for DNS:other\.test/,
+  ],
+  [
+    "it has expired",
+    async () => pairOf(await authority.issue([host], { notAfter: new Date(Date.now() - 3_600_000) })),
+    /expired at/,
+  ],
+] as const)("a certificate is not installed if %s, and nothing changes", async (_, make, words) => {
+  const { tls, cert } = await withFiles();
+  const [chain = "", key = ""] = await make();
+  await expect(tls.install(chain, key)).rejects.toThrow(words);
+  expect([tls.certificates?.current().cert, readFileSync(cert, "utf8")]).toEqual([one?.chain, one?.chain]);
+});
+const pairOf = ({ chain, key }: Identity) => [chain, key];
+
+test("a broken installed certificate does not keep the service from starting", async () => {
+  const dataDir = newFolder();
+  const { tls } = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  await tls.install(one?.chain ?? "", one?.key ?? "");
+  copyFileSync(join(dataDir, "tls/cert.pem"), join(dataDir, "tls/installed.pem"));
+  const again = await open({ mode: "self-signed", cert: null, key: null }, dataDir);
+  expect(await again.tls.list()).toMatchObject([{ source: "self-signed" }]);
+});
+
+test("without an ACME server no certificate is ordered", async () => {
+  const { tls } = await withFiles();
+  expect(await tls.renew(null)).toEqual({
+    reason: "refused",
+    text: "tls.mode is files: only with acme are certificates ordered",
+  });
+});
+
+test("the start waits for no ACME server: a self-signed certificate is served, and the stop ends what is asked", async () => {
+  const asked: AbortSignal[] = [];
+  const https: Https = ({ signal }) => {
+    asked.push(signal);
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+  };
+  const { tls } = await open({ mode: "acme", cert: null, key: null }, newFolder(), https);
+  await tls.start();
+  expect(await tls.list()).toMatchObject([{ name: host, source: "self-signed", renewAt: null, failures: 0 }]);
+  while (asked.length === 0) await new Promise((next) => setImmediate(next));
+  await tls.stop();
+  expect(asked[0]?.aborted).toBe(true);
+});
+
+test("with an ACME server no certificate is installed by hand", async () => {
+  const { tls } = await open({ mode: "acme", cert: null, key: null }, newFolder());
+  await expect(tls.install(one?.chain ?? "", one?.key ?? "")).rejects.toThrow(/tls\.mode is acme/);
 });

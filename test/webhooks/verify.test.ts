@@ -52,6 +52,13 @@ test.each([
     expect(causes(headers, { secret: given })).toMatchObject({ valid: false, causes: ["secret_wrong"] });
 });
 
+test("a body that is one long run of line ends is judged in one pass", () => {
+  const run = Buffer.from(`{${"\r\n".repeat(500_000)}}`);
+  expect(causes(ours(), { body: run }).causes).toEqual(["body_or_secret"]);
+  const added = Buffer.concat([body, Buffer.alloc(100_000, "\r\n")]);
+  expect(causes(ours(), { body: added }).causes).toEqual(["body_changed"]);
+});
+
 test("what no known change explains is left open, and a secret of another length is pointed at", () => {
   const other = causes(ours("another"), {});
   expect(other).toMatchObject({ valid: false, causes: ["body_or_secret"] });

@@ -1,5 +1,6 @@
 // `svc backup`: asks the daemon for a backup and waits for it; with --offline it makes one of a stopped service itself.
-import { resolve } from "node:path";
+import { lstatSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../../config.ts";
 import type { BackupContent } from "../../model/backup.ts";
@@ -104,13 +105,39 @@ async function offline(
 export function offlineFault(cli: Cli, error: Error, whereRunning: string): CliFault {
   const code = "code" in error ? error.code : null;
   if (code === "STORE_LOCKED") return new CliFault(5, error.message, [whereRunning]);
-  if (code !== "EACCES" && code !== "EPERM") return new CliFault(1, error.message);
-  return new CliFault(4, error.message, [
-    `Run it as root, or as the user of the service: sudo -u svc ${cli.program} …`,
-  ]);
+  if (code !== "EACCES" && code !== "EPERM" && code !== "EROFS") return new CliFault(1, error.message);
+  const path = "path" in error && typeof error.path === "string" ? error.path : null;
+  return new CliFault(4, error.message, [permissionAdvice(cli, path)]);
 }
 
-async function configOf(cli: Cli, { config: file, dataDir }: BackupFlags): Promise<Config> {
+/** Who may do what this user may not, by whose the nearest folder above is that there is. */
+function permissionAdvice({ io, program }: Cli, path: string | null): string {
+  const owned = path === null ? null : nearestOwner(path);
+  const what = owned === null ? "it" : owned.path;
+  if (io.uid === 0)
+    return `As root this is done with the rights of the data directory's owner, who may not use ${what}. Give it to that user, or choose another directory.`;
+  if (owned === null) return `Run it as root, or as the user of the service: sudo -u svc ${program} …`;
+  if (owned.uid === io.uid)
+    return `${what} is yours: see its mode, and whether its file system is read-only.`;
+  const user = owned.uid === 0 ? "root" : `user ${owned.uid}`;
+  const sudo = owned.uid === 0 ? "sudo" : `sudo -u '#${owned.uid}'`;
+  return `${what} belongs to ${user}. Run it so: ${sudo} ${program} …, or use a directory of your own.`;
+}
+
+function nearestOwner(path: string): { path: string; uid: number } | null {
+  try {
+    const { uid } = lstatSync(path);
+    return { path, uid };
+  } catch {
+    return path === dirname(path) ? null : nearestOwner(dirname(path));
+  }
+}
+
+/** Of a command that needs the data directory for itself: the configuration that names it. */
+export async function configOf(
+  cli: Cli,
+  { config: file, dataDir }: Pick<BackupFlags, "config" | "dataDir">,
+): Promise<Config> {
   const { faultText, loadConfig } = await import("../../config.ts");
   const result = loadConfig({
     ...cli.io,

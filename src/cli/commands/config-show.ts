@@ -9,7 +9,8 @@ import { placesOf } from "../../config/places.ts";
 import type { Cli } from "../cli.ts";
 import { CliFault, usage } from "../fault.ts";
 import { nearest } from "../nearest.ts";
-import { unitFile, unitFor } from "../systemd-unit.ts";
+import { unitFile } from "../package-files.ts";
+import { unitFor } from "../systemd-unit.ts";
 
 export interface ConfigFlags {
   config?: string;

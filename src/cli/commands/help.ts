@@ -2,11 +2,12 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
-import { exampleLanguages, examplesFolder, examplesOf } from "../examples.ts";
+import { exampleLanguages, examplesOf } from "../examples.ts";
 import { usage, type CliFault } from "../fault.ts";
 import { renderMarkdown } from "../markdown.ts";
 import { nearest } from "../nearest.ts";
 import { coloured } from "../output.ts";
+import { examplesFolder } from "../package-files.ts";
 import { isTopic, topics, topicText, type Loadable } from "../topics.ts";
 import { orList } from "../../word-list.ts";
 

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { hostname as machineName } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { placesOf } from "../../config/places.ts";
 import type { Cli } from "../cli.ts";
 import type { Initialised } from "../daemon-contract.ts";
@@ -14,17 +14,27 @@ interface InitFlags {
   hostname?: string;
   domain?: string;
   adminEmail?: string;
+  tls?: string;
   config?: string;
   dataDir?: string;
   force?: boolean;
   skipNetwork?: boolean;
 }
 
+/** What needs no file and no proxy; for those, tls is written by hand. */
+const initModes = ["acme", "self-signed"];
+
 export function register(init: Command, cli: Cli): void {
   init
     .option("--hostname <name>", "fully qualified host name of this server (the machine's own)")
     .option("--domain <domain>", "first domain to send from")
     .option("--admin-email <email>", "receives the notices to the operator")
+    .addOption(
+      new Option(
+        "--tls <mode>",
+        "where the certificate comes from: acme orders it from Let's Encrypt, whose terms you accept by that",
+      ).choices(initModes),
+    )
     .option("--config <file>", "svc.yaml to write (SVC_CONFIG)")
     .option("--data-dir <dir>", "database, spool, keys (SVC_DATA_DIR)")
     .option("--skip-network", "do not look up whether the DNS knows the host name, both ways")
@@ -52,7 +62,7 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
   const before = existsSync(file) ? readTextFile(file) : null;
   const blank = before !== null && setsNothing(before); // that of the package: its comments stay
   const text = yamlOf(
-    { hostname, data_dir: dataDir, email: flags.adminEmail ?? null },
+    { hostname, data_dir: dataDir, email: flags.adminEmail ?? null, tls: flags.tls ?? null },
     blank ? before : null,
   );
   const result = loadConfig({
@@ -78,7 +88,7 @@ async function initialise(cli: Cli, flags: InitFlags): Promise<void> {
     const domain = flags.domain ?? null;
     const made = await daemon.initialise({ config, log, domain, checkNetwork: !flags.skipNetwork });
     if (blank) rmSync(`${file}.old`, { force: true });
-    show(cli, file, made);
+    show(cli, file, made, flags.tls);
   } catch (error) {
     undo();
     if (error instanceof CliFault || !(error instanceof Error)) throw error;
@@ -92,12 +102,13 @@ const written = "# Written by svc init. Every other option has a default: see do
 
 /** JSON strings are YAML strings. */
 function yamlOf(
-  answers: { hostname: string; data_dir: string | null; email: string | null },
+  answers: { hostname: string; data_dir: string | null; email: string | null; tls: string | null },
   comments: string | null,
 ): string {
   const lines = [`hostname: ${JSON.stringify(answers.hostname)}`];
   if (answers.data_dir !== null) lines.push(`data_dir: ${JSON.stringify(answers.data_dir)}`);
   if (answers.email !== null) lines.push(`operations:`, `  email: ${JSON.stringify(answers.email)}`);
+  if (answers.tls !== null) lines.push("tls:", `  mode: ${answers.tls}`);
   return `${comments ?? written}${lines.join("\n")}\n`;
 }
 
@@ -117,7 +128,7 @@ function writeConfig(file: string, text: string): () => void {
   }
 }
 
-function show(cli: Cli, file: string, made: Initialised): void {
+function show(cli: Cli, file: string, made: Initialised, tls: string | undefined): void {
   const { adminKey, smtp, domain, remarks } = made;
   if (cli.out.json)
     return cli.out.body(
@@ -136,6 +147,10 @@ function show(cli: Cli, file: string, made: Initialised): void {
     ["SMTP password", smtp.password],
   ]);
   for (const remark of remarks) cli.out.note(remark);
+  if (tls === "acme")
+    cli.out.note(
+      `The certificate is ordered when the service runs: the host name must lead to it, and port 80 be open. To see it: ${cli.program} cert show`,
+    );
   if (domain) {
     cli.out.line("");
     cli.out.note(`Publish these records for ${domain.name}:`);

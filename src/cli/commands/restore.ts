@@ -42,7 +42,12 @@ async function run(cli: Cli, from: string, flags: RestoreFlags): Promise<void> {
   }
 }
 
-async function dataDirOf(cli: Cli, { dataDir }: RestoreFlags, file: string | null): Promise<string> {
+/** Of a command for which nothing but the data directory matters. `file`: the only svc.yaml to read. */
+export async function dataDirOf(
+  cli: Cli,
+  { dataDir }: Pick<RestoreFlags, "dataDir">,
+  file: string | null,
+): Promise<string> {
   if (dataDir !== undefined) return resolve(cli.io.cwd, dataDir);
   const { faultText, loadConfig } = await import("../../config.ts");
   const result = loadConfig({

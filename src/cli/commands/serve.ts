@@ -17,6 +17,7 @@ interface ServeFlags {
   config?: string;
   dataDir?: string;
   logLevel?: string;
+  logFormat?: string;
   check?: boolean;
   dev?: boolean;
 }
@@ -26,6 +27,7 @@ export function register(serve: Command, cli: Cli): void {
     .option("--config <file>", "read this svc.yaml instead of the default ones (SVC_CONFIG)")
     .option("--data-dir <dir>", "database, spool, keys (SVC_DATA_DIR)")
     .option("--log-level <level>", "debug, info, warn or error (SVC_LOG_LEVEL)")
+    .option("--log-format <format>", "auto, json or pretty (SVC_LOG_FORMAT)")
     .option("--check", "check the configuration and exit")
     .option("--dev", "evaluation mode: loopback ports, all mail goes to the local inbox")
     .action(async (flags: ServeFlags) => {
@@ -62,6 +64,7 @@ function requestOf(cli: Cli, flags: ServeFlags): ConfigRequest {
       ...(flags.config === undefined ? {} : { config: resolve(cwd, flags.config) }),
       ...(flags.dataDir === undefined ? {} : { data_dir: resolve(cwd, flags.dataDir) }),
       ...(flags.logLevel === undefined ? {} : { "log.level": flags.logLevel }),
+      ...(flags.logFormat === undefined ? {} : { "log.format": flags.logFormat }),
       ...(socket === undefined ? {} : { socket: resolve(cwd, socket) }),
     },
   };
@@ -144,7 +147,7 @@ function answers(path: string): Promise<boolean> {
 type Log = ReturnType<typeof createLog>;
 
 /** What of the daemon's options is known before it is loaded. */
-type Start = Omit<Parameters<DaemonModule["serve"]>[0], "log" | "logLines">;
+type Start = Omit<Parameters<DaemonModule["serve"]>[0], "log" | "logLines" | "env">;
 
 async function runUntilSignal(
   cli: Cli,
@@ -153,7 +156,7 @@ async function runUntilSignal(
   lastly: () => void = () => undefined,
 ): Promise<void> {
   const { createLog: create } = await import("../../log.ts");
-  const log = create({ level: first.config.log.level });
+  const log = create({ ...first.config.log, env: cli.io.env });
   let signals = 0;
   let tell = (): void => undefined;
   const asked = new Promise<void>((done) => (tell = done));
@@ -188,7 +191,7 @@ async function runUntilSignal(
 async function start(cli: Cli, first: Start, log: Log): Promise<RunningDaemon> {
   const daemon = await cli.loadDaemon();
   try {
-    return await daemon.serve({ ...first, log, logLines: log.lines });
+    return await daemon.serve({ ...first, log, logLines: log.lines, env: cli.io.env });
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     log.debug({ err: error.stack }, "could not start");
@@ -204,7 +207,7 @@ function startFault(cli: Cli, error: NodeJS.ErrnoException & { address?: string;
     case "EADDRINUSE":
       return new CliFault(1, `${where} is in use by another program`, [
         ...(port === undefined ? [] : [`See which one: ss -ltnp 'sport = :${port}'`]),
-        "Stop it, or choose another port in svc.yaml or by SVC_HTTP_LISTEN, SVC_RELAY_STARTTLS, SVC_RELAY_IMPLICIT_TLS.",
+        "Stop it, or choose another port in svc.yaml or by SVC_HTTP_LISTEN, SVC_RELAY_STARTTLS, SVC_RELAY_IMPLICIT_TLS, SVC_TLS_ACME_HTTP_LISTEN.",
       ]);
     case "EACCES":
       return new CliFault(4, `no permission to use ${where}: ${error.message}`, [

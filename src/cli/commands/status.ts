@@ -42,6 +42,13 @@ export function register(status: Command, cli: Cli): void {
       for (const line of Array.isArray(advice) ? advice : [])
         cli.out.note(`  ${asCalled(String(line), cli.program)}`);
     }
+    for (const { name, error, next_attempt_at: next } of rowsOf(answer.json["certificate_problems"]).slice(
+      0,
+      mostProblems,
+    ))
+      cli.out.note(
+        `No new certificate for ${cell(name)}: ${cell(error)}${next === null ? "" : `; tried again at ${cell(next)}`}. Details: ${cli.program} cert show`,
+      );
     for (const listed of rowsOf(blacklists["listed"]).slice(0, mostListings))
       cli.out.note(
         `${cell(listed["ip_address"])} is on the blocklist ${cell(listed["blacklist_name"])} since ${cell(listed["listed_at"])}. Details: ${cli.program} blacklists list`,
@@ -70,6 +77,8 @@ export function register(status: Command, cli: Cli): void {
 
 /** Of listings named; `blacklists list` shows all. */
 const mostListings = 5;
+/** Of certificates named; `cert show` shows all. */
+const mostProblems = 5;
 
 function blocklistsText({ ip_addresses: addresses, zones, listed }: Row): string {
   if (addresses === 0) return "no public address to look up yet";

@@ -56,7 +56,7 @@ async function samples(cli: Cli, everyMs: number): Promise<void> {
 
 async function live(cli: Cli, everyMs: number): Promise<void> {
   const { io } = cli;
-  let last = (await activityOf(cli)).json; // a daemon that cannot be reached is told of in words, before the screen opens
+  let last = (await activityOf(cli)).json; // a daemon that cannot be reached is reported in words, before the screen opens
   const { openTop } = await import("../views/top.ts");
   const view = openTop({
     colour: coloured(io.stdout, io.env),
@@ -86,7 +86,7 @@ async function live(cli: Cli, everyMs: number): Promise<void> {
     io.exit(how === "interrupt" ? 130 : 0);
   } finally {
     over = true;
-    view.leave(); // a fault is told of on the terminal as it was
+    view.leave(); // a fault is printed on the terminal as it was
     await view.left;
     for (const undo of off) undo();
   }

@@ -7,6 +7,8 @@ import { recordsOf } from "../../pools/ptr.ts";
 import { fail, listed, ok, unknown, warn, type Check } from "../check.ts";
 
 const renewMs = 14 * dayMs;
+/** Orders that fail are repeated within this time. */
+const overdueMs = 2 * dayMs;
 const lateMs = 30 * minuteMs;
 const veryLateMs = 4 * hourMs;
 const failuresInARow = 10;
@@ -21,8 +23,8 @@ const within = (ms: number): string =>
 export const serviceChecks: readonly Check[] = [
   {
     id: "certificate",
-    about: "The listeners' certificate is of a known authority, names the host, and does not expire soon.",
-    async run({ certificate, hostname, publicUrl, behindProxy, now }) {
+    about: "The listeners' certificate is of a known authority, names the host, and is renewed in time.",
+    async run({ certificate, certificates, tlsMode, hostname, publicUrl, behindProxy, now }) {
       if (certificate === null) return ok("TLS is off: a proxy has the certificate");
       const leaf = new X509Certificate(certificate);
       const ends = leaf.validToDate.getTime();
@@ -30,31 +32,59 @@ export const serviceChecks: readonly Check[] = [
       const unnamed = [...new Set(names)].filter(
         (name) => (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) === undefined,
       );
+      const all = await certificates();
+      const own = all.find(({ isHost }) => isHost);
+      const isAcme = tlsMode === "acme";
+      const failure = own?.error ? `; the last attempt failed: ${own.error}` : "";
+      const renew = "see that the name leads to this server and that port 80 is open, then svc cert renew";
       if (ends <= now)
         return fail(
-          `it expired at ${isoTime(ends)}`,
+          `it expired at ${isoTime(ends)}${failure}`,
           "clients refuse the connection",
-          "renew it, put it where tls.cert says, then svc reload",
+          isAcme ? renew : "renew it, then svc cert install --cert FILE --key FILE",
         );
       if (unnamed.length > 0)
         return fail(
-          `it does not name ${listed(unnamed)}`,
+          `it does not name ${listed(unnamed)}${failure}`,
           "clients refuse the connection",
-          "get a certificate for these names, then svc reload",
+          isAcme ? renew : "get a certificate for these names, then svc cert install --cert FILE --key FILE",
         );
       if (leaf.subject === leaf.issuer)
         return warn(
-          `it is self-signed, until ${isoTime(ends)}`,
+          `it is self-signed, until ${isoTime(ends)}${failure}`,
           "clients that verify it refuse the connection",
-          "set tls.cert and tls.key to a certificate of a known authority, then restart",
+          isAcme
+            ? renew
+            : "svc config set tls.mode acme, then restart; or svc cert install --cert FILE --key FILE",
         );
-      if (ends - now < renewMs)
+      if (ends - now < renewMs && !isAcme)
         return warn(
           `it expires in ${within(ends - now)}`,
           "clients refuse the connection then",
-          "renew it, then svc reload",
+          "renew it, then svc cert install --cert FILE --key FILE",
         );
-      return ok(`until ${isoTime(ends)}`);
+      if (own?.renewAt != null && own.renewAt < now - overdueMs)
+        return warn(
+          `its renewal has been due since ${isoTime(own.renewAt)}; it expires in ${within(ends - now)}${failure}`,
+          "clients refuse the connection then",
+          renew,
+        );
+      if (failure !== "")
+        return warn(
+          `until ${isoTime(ends)}${failure}`,
+          "clients refuse the connection once it has expired",
+          isAcme ? renew : "put right what tls.cert and tls.key name; it is noticed within a minute",
+        );
+      const others = all.filter(({ isHost, isGivenUp, error }) => !isHost && !isGivenUp && error !== null);
+      if (others.length > 0)
+        return warn(
+          `until ${isoTime(ends)}; none from the ACME server for ${listed(others.map(({ name }) => name))}: ${others[0]?.error ?? ""}`,
+          "links of tracked mail lead to a certificate that browsers refuse",
+          `see that the names lead to this server, then svc cert renew ${others[0]?.name ?? ""}`,
+        );
+      return ok(
+        `until ${isoTime(ends)}${own?.renewAt == null ? "" : `, to be renewed at ${isoTime(own.renewAt)}`}`,
+      );
     },
   },
   {

@@ -14,6 +14,8 @@ export interface DomainStore {
   domainsToCheck(pendingBefore: number, othersBefore: number, limit: number): Promise<SenderDomain[]>;
   /** A domain of any account that was verified has, or once had, this tracking name, and its record was seen. */
   isTrackingName(name: string): Promise<boolean>;
+  /** Tracking names, the newest of each account, and of each its first ones before anybody's second. */
+  trackingNames(ofAccount: number, ofAll: number): Promise<{ name: string; accountKey: number }[]>;
   /** Everything of it that can change. False: it was changed or deleted since it was read, and nothing was written. */
   saveDomain(domain: SenderDomain): Promise<boolean>;
   deleteDomain(accountKey: number, name: string): Promise<boolean>;

@@ -30,6 +30,8 @@ export interface EngineStore {
   lastChange(accountKey: number, of: readonly Resource[]): Promise<LastChange>;
   /** New mail is to be refused: free space is under the low-water mark, or the last write failed for want of room. */
   full(): Promise<boolean>;
+  /** Resolves when the writer has ended what it was at; where it hangs, neither resolves nor rejects. Writes nothing. */
+  writerAnswers(): Promise<void>;
   onCommit(listener: (commit: Commit) => void): () => void;
   close(): Promise<void>;
 }

@@ -1,15 +1,17 @@
-// The backup's side on the loop: starts the thread, keeps the spool's files and the log as they are for as long as it needs
-// them, and ends it when the store is closed.
+// The backup's side on the loop: starts the thread, keeps the spool's files for as long as it needs
+// them, has the changes of the database noted, and ends it when the store is closed.
 import { truncate } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock, Timer } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 import type { CopyRequest, StoreCopy } from "../../model/backup.ts";
+import type { StoreCheck } from "../../model/store-check.ts";
 import { startThread } from "../../thread.ts";
 import type { BackupStore } from "../interface/backups.ts";
 import type { Spool } from "./spool.ts";
 import { StoreUnavailable } from "../store.ts";
 import type { BackupReport, BackupWork } from "./backup-copy.ts";
+import type { ChangedPages } from "./engine/changed-pages.ts";
 import type { HeldLog } from "./engine/held-log.ts";
 import { databaseName } from "./engine/open.ts";
 
@@ -17,6 +19,8 @@ export interface Backups extends BackupStore {
   /** Ends the one that runs, and waits until its thread has, a second at most. */
   stop(): Promise<void>;
 }
+
+type Request = CopyRequest & { checkOnly: boolean };
 
 interface Ending {
   end(): void;
@@ -32,31 +36,41 @@ export function createBackups(deps: {
   spool: Spool;
   log: Log;
   heldLog: HeldLog;
+  changedPages: ChangedPages;
+  /** Resolves when the writer has seen what is set of the two. */
+  writerAnswers(): Promise<void>;
+  /** A descriptor of the database's file, which stays open as long as the store. */
+  databaseFd(): number;
   clock: Pick<Clock, "after">;
 }): Backups {
-  const { dataDir, minFreeShare, spool, heldLog, clock } = deps;
+  const { dataDir, minFreeShare, spool, heldLog, changedPages, clock } = deps;
   let running: { end(): void; over: Promise<unknown> } | null = null;
 
-  const copy = async (request: CopyRequest, ending: Ending): Promise<StoreCopy> => {
-    const { directory, content, onProgress, signal } = request;
+  const run = async (request: Request, ending: Ending): Promise<StoreCopy | StoreCheck> => {
+    const { directory, content, checkOnly, onProgress, signal } = request;
     if (signal.aborted) throw stopped();
     const ended = new SharedArrayBuffer(4);
-    const work: BackupWork = { dataDir, directory, content, minFreeShare, ended };
-    const result = Promise.withResolvers<StoreCopy>();
+    const database = {
+      path: join(dataDir, databaseName),
+      fd: deps.databaseFd(),
+      changed: changedPages.shared,
+      held: heldLog.shared,
+    };
+    const work: BackupWork = { dataDir, directory, content, checkOnly, minFreeShare, database, ended };
+    const result = Promise.withResolvers<StoreCopy | StoreCheck>();
     result.promise.catch(() => undefined); // it is awaited once the thread is gone
     const over = Promise.withResolvers<void>();
     const letGo = spool.keepFiles();
-    heldLog.hold();
     const onReport = (report: BackupReport): void => {
       switch (report.kind) {
         case "linked":
           return letGo();
         case "progress":
           return onProgress(report.share);
-        case "released":
-          return heldLog.release();
         case "done":
           return result.resolve(report.copy);
+        case "checked":
+          return result.resolve(report.check);
         case "failed":
           return result.reject(new StoreUnavailable(report.why, report.detail));
       }
@@ -67,6 +81,11 @@ export function createBackups(deps: {
     };
     let waiting: Timer | null = null;
     try {
+      changedPages.watch();
+      let isOver = false;
+      ending.end = () => void (isOver = true);
+      await deps.writerAnswers();
+      if (isOver) throw stopped();
       const worker = startThread<BackupReport>("backup-thread", import.meta.url, work, { onReport, onEnd });
       ending.end = () => {
         if (waiting) return;
@@ -86,25 +105,29 @@ export function createBackups(deps: {
     } finally {
       (waiting as Timer | null)?.cancel();
       letGo();
-      heldLog.release();
+      changedPages.unwatch();
+      heldLog.release(); // of a thread that ended with it
+    }
+  };
+
+  const alone = async (request: Request): Promise<StoreCopy | StoreCheck> => {
+    if (running) throw new Error("a backup or a check is running");
+    const ending: Ending = { end: () => undefined };
+    const end = (): void => ending.end();
+    const over = run(request, ending);
+    running = { end, over };
+    request.signal.addEventListener("abort", end);
+    try {
+      return await over;
+    } finally {
+      request.signal.removeEventListener("abort", end);
+      running = null;
     }
   };
 
   return {
-    async copyInto(request) {
-      if (running) throw new Error("a backup is running");
-      const ending: Ending = { end: () => undefined };
-      const end = (): void => ending.end();
-      const over = copy(request, ending);
-      running = { end, over };
-      request.signal.addEventListener("abort", end);
-      try {
-        return await over;
-      } finally {
-        request.signal.removeEventListener("abort", end);
-        running = null;
-      }
-    },
+    copyInto: (request) => alone({ ...request, checkOnly: false }) as Promise<StoreCopy>,
+    check: (request) => alone({ ...request, content: "all", checkOnly: true }) as Promise<StoreCheck>,
     async stop() {
       running?.end();
       await running?.over.catch(() => undefined);

@@ -8,9 +8,13 @@ import type { SenderDomain } from "../../model/domain.ts";
 import type { DomainStore } from "../interface/domains.ts";
 import { assigned, inserted } from "./columns.ts";
 import { mostOf, within, type LimitExceeded } from "../limit.ts";
-import { none, noun } from "./noun.ts";
+import { noun } from "./noun.ts";
 import { domains as table } from "./schema/accounts.ts";
-import { createTrackingNameLookup, createTrackingNameWrite } from "./tracking-names.ts";
+import {
+  createTrackingNameList,
+  createTrackingNameLookup,
+  createTrackingNameWrite,
+} from "./tracking-names.ts";
 
 const { key: _key, ...written } = getTableColumns(table);
 const {
@@ -146,8 +150,8 @@ export const domains = noun({
     deleteDomain: (touch, { accountKey }) => touch(accountKey, "domains"),
   },
   lookups: createDomainLookups,
-  lists: none,
-  calls: ({ write, lookups, rows }): DomainStore => ({
+  lists: (db) => ({ trackingNames: createTrackingNameList(db) }),
+  calls: ({ write, lookups, lists, rows }): DomainStore => ({
     async createDomain(domain, most) {
       const key = within(await write.createDomain({ ...domain, ...mostOf(most) }));
       return key === null ? null : { ...domain, key };
@@ -159,6 +163,7 @@ export const domains = noun({
     domainsToCheck: async (pendingBefore, othersBefore, limit) =>
       lookups.domainsToCheck(pendingBefore, othersBefore, limit),
     isTrackingName: async (name) => lookups.isTrackingName(name),
+    trackingNames: (ofAccount, ofAll) => lists.trackingNames({ ofAccount, ofAll }),
     saveDomain: (domain) => write.saveDomain(domain),
     deleteDomain: (accountKey, name) => write.deleteDomain({ accountKey, name }),
   }),

@@ -21,7 +21,7 @@ import { endFormerBoots } from "./boots.ts";
 import { asDamage, StoreDamaged } from "./engine/corruption.ts";
 import { lockDirectory } from "./engine/lock.ts";
 import { databaseName, makeDirectory } from "./engine/open.ts";
-import { checkIntegrity, openCopy } from "./engine/snapshot.ts";
+import { checkIntegrity, openCopy } from "./engine/copy.ts";
 import { firstOperatorHolder } from "./held-mail.ts";
 import { migrate } from "./migrations.ts";
 import { createQueueWrites } from "./queue.ts";

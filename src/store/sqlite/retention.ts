@@ -5,17 +5,18 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { ContentRef } from "../../model/content.ts";
 import { idempotencyKeptMs } from "../../model/idempotency.ts";
-import type { Purged, PurgeRequest } from "../../model/retention.ts";
+import type { Expired, ExpiredRequest, ExpiredRows, Purged, PurgeRequest } from "../../model/retention.ts";
 import { everyone, removed } from "../changes.ts";
 import type { RetentionStore } from "../interface/retention.ts";
 import type { AuditWrites } from "./audit.ts";
 import { unlinkAll } from "./content.ts";
 import { none, noun, type Writing } from "./noun.ts";
 import { createIncrementalVacuum } from "./engine/incremental-vacuum.ts";
-import { pageBytes } from "./engine/pages.ts";
+import { pageBytes, pageBytesOf } from "./engine/pages.ts";
 import { createStatsPurge } from "./stats-purge.ts";
 import { createWalks } from "./retention-walk.ts";
 import type { Aged } from "./retention-walk.ts";
+import type { RetentionKind } from "./schema/appliance.ts";
 
 interface AgedMessage extends Aged {
   sizeBytes: number;
@@ -40,6 +41,7 @@ export interface PurgedRows extends Omit<Purged, "files"> {
   shorter: boolean;
 }
 
+const mostCounted = 100_000;
 /** What is not final now cannot be too old before its retention has passed once more; it is looked at a little later still. */
 const leastSlackMs = 10_000;
 const mostSlackMs = 600_000;
@@ -51,10 +53,11 @@ export function createPurge(db: Database, audit: Pick<AuditWrites, "purge">) {
   const walks = createAgings(db);
   const vacuum = createIncrementalVacuum(db);
   const oldStats = createStatsPurge(db);
+  const pageSize = pageBytesOf(db);
 
   return {
     /** Each kind has its share of the limit, so that no backlog of one delays the others. */
-    purge({ now, limit, ...request }: PurgeRequest): PurgedRows {
+    purge({ now, limit, returnAll, ...request }: PurgeRequest): PurgedRows {
       const share = Math.ceil(limit / 4);
       const piece = (before: number) => ({ now, before, limit: share });
       const bare = walks.content(piece(request.contentBefore));
@@ -76,7 +79,8 @@ export function createPurge(db: Database, audit: Pick<AuditWrites, "purge">) {
       const stats = oldStats(now, share);
       const auditRows = audit.purge(request.auditBefore, share);
 
-      const space = vacuum(now, share);
+      const space = vacuum(now, share, returnAll);
+      const inFiles = forgotten.filter(({ contentName }) => contentName !== null);
       return {
         content: forgotten.length,
         messages: messages.gone.length,
@@ -85,7 +89,9 @@ export function createPurge(db: Database, audit: Pick<AuditWrites, "purge">) {
         idempotency: answers.gone.length,
         stats: stats.rows,
         audit: auditRows,
-        files: forgotten.flatMap(({ contentName }) => contentName ?? []),
+        files: inFiles.flatMap(({ contentName }) => contentName ?? []),
+        fileBytes: inFiles.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+        returnedBytes: space.pages * pageSize,
         more: auditRows === share || [bare, messages, events, answers, stats, space].some(({ more }) => more),
         shorter: space.pages > 0 && !space.more,
       };
@@ -209,6 +215,38 @@ function createRemoval(db: Database) {
   };
 }
 
+/** Keys are in the order of time: what is old enough is at the front of what no walk has passed. */
+function createExpiredCounts(db: Database) {
+  const front = (kind: RetentionKind | null, table: string, key: string, at: string, where = "1") => {
+    const passed =
+      kind === null ? "0" : `coalesce((SELECT passed FROM retention_walks WHERE kind = '${kind}'), 0)`;
+    const put =
+      kind === null
+        ? "0"
+        : `(SELECT count(*) FROM (SELECT 1 FROM retention_later WHERE kind = '${kind}' AND since <= @before LIMIT ${mostCounted}))`;
+    const statement = db.prepare<[{ before: number }], { rows: number; looked: number }>(
+      `SELECT ${put} + count(*) FILTER (WHERE old AND counts) AS rows, count(*) FILTER (WHERE old) AS looked
+       FROM (SELECT ${at} <= @before AS old, ${where} AS counts FROM ${table} WHERE ${key} > ${passed} ORDER BY ${key} LIMIT ${mostCounted})`,
+    );
+    return (before: number): ExpiredRows => {
+      const { rows, looked } = statement.get({ before }) ?? { rows: 0, looked: 0 };
+      return { rows, more: looked === mostCounted };
+    };
+  };
+  const content = front("content", "messages", "key", "created_at", "content_kind IS NOT NULL");
+  const messages = front("messages", "messages", "key", "created_at");
+  const events = front("events", "events", "seq", "received_at");
+  const audit = front(null, "audit", "seq", "at");
+  return {
+    expired: (request: ExpiredRequest): Expired => ({
+      content: content(request.contentBefore),
+      messages: messages(request.messagesBefore),
+      events: events(request.eventsBefore),
+      audit: audit(request.auditBefore),
+    }),
+  };
+}
+
 export const retention = noun({
   commands: (db: Database, { audit }: Writing) => createPurge(db, audit),
   touches: {
@@ -223,8 +261,9 @@ export const retention = noun({
     },
   },
   lookups: none,
-  lists: none,
-  calls: ({ write, content, spool, checkpoint }): RetentionStore => ({
+  lists: createExpiredCounts,
+  calls: ({ write, lists, content, spool, checkpoint }): RetentionStore => ({
+    expired: (request) => lists.expired(request),
     async purge(request) {
       const { files, shorter, ...purged } = await write.purge(request);
       if (purged.content > 0) content.clear();

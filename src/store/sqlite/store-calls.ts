@@ -35,6 +35,7 @@ export interface CallParts extends Pick<Common, "node" | "clock" | "spool" | "st
   lastPassed: ReturnType<typeof createLastPassed>;
   changes: Pick<Changes, "last" | "revision">;
   space: Space;
+  writerAnswers: EngineStore["writerAnswers"];
   backups: BackupStore;
   listeners: Set<(commit: Commit) => void>;
   close(): Promise<void>;
@@ -54,6 +55,7 @@ export function createCalls(parts: CallParts): Store {
     ...calls,
     ...engineCalls(parts),
     copyInto: parts.backups.copyInto,
+    check: parts.backups.check,
     withIdempotency: (request, effect, answer) =>
       withIdempotency(
         call,
@@ -87,6 +89,7 @@ function engineCalls(parts: CallParts): Omit<EngineStore, "secret"> {
       return { ...change, at: Math.max(change.at, passed === null ? 0 : secondAfter(passed)) };
     },
     full: async () => space.full(),
+    writerAnswers: parts.writerAnswers,
     onCommit(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

@@ -23,7 +23,11 @@ const { placeholder } = sql;
 const columns = getTableColumns(table);
 const { key: _key, ...written } = columns;
 
-function createEndpointWrites(db: Database, sequences: Sequences) {
+function createEndpointWrites(
+  db: Database,
+  sequences: Sequences,
+  { fanOut }: ReturnType<typeof createFanOutWrites>,
+) {
   const insert = db.prepare(`INSERT INTO endpoints ${inserted(columns)}`);
   const countOf: Statement<[number], { n: number }> = db.prepare(
     "SELECT count(*) AS n FROM endpoints WHERE account_key = ?",
@@ -69,7 +73,7 @@ function createEndpointWrites(db: Database, sequences: Sequences) {
       insert.run({ ...endpoint, key, active: endpoint.active ? 1 : 0 });
       return key;
     },
-    /** Answers the endpoint as it is then; null: it is gone. */
+    /** Answers the endpoint as it is then; null: it is gone. A backlog that is discarded goes in pieces before this. */
     updateEndpoint(arg: {
       accountKey: number;
       key: number;
@@ -84,7 +88,11 @@ function createEndpointWrites(db: Database, sequences: Sequences) {
         ...cells,
         key: arg.key,
       });
-      if (arg.discardBacklog) discardPending(arg.key, -1);
+      if (arg.discardBacklog) {
+        // Also what came since those pieces: what is still to be queued would bring back what is discarded here.
+        while (fanOut(arg) !== null) continue;
+        discardPending(arg.key, -1);
+      }
       return endpointOf(arg.key);
     },
     rotateSecret(arg: {
@@ -155,13 +163,16 @@ function createEndpointLookups(client: Database) {
 }
 
 export const webhooks = noun({
-  commands: (db: Database, { tally, sequences }: Writing) => ({
-    ...createEndpointWrites(db, sequences),
-    ...createDeliveryWrites(db, tally),
-    ...createDeliveryTakeBack(db),
-    ...createReplay(db),
-    ...createFanOutWrites(db, tally),
-  }),
+  commands(db: Database, { tally, sequences }: Writing) {
+    const fanOut = createFanOutWrites(db, tally);
+    return {
+      ...createEndpointWrites(db, sequences, fanOut),
+      ...createDeliveryWrites(db, tally),
+      ...createDeliveryTakeBack(db),
+      ...createReplay(db),
+      ...fanOut,
+    };
+  },
   touches: {
     createEndpoint: (touch, { accountKey, updatedAt }) => touch(accountKey, "webhooks", updatedAt),
     updateEndpoint(touch, { accountKey, change, discardBacklog }) {

@@ -103,7 +103,7 @@ export function retentionContract(open: OpenStore): void {
       const content = await store.putContent(inChunks(Buffer.alloc(100_000), 50_000));
       const job = await sendOne(t0, { content });
       await settle(job, t0);
-      expect(await purge(t0 + 3 * day)).toEqual({ ...nothing, content: 1, files: 1 });
+      expect(await purge(t0 + 3 * day)).toEqual({ ...nothing, content: 1, files: 1, fileBytes: 100_000 });
       await expect(readAll(store.openContent(job.message.content))).rejects.toBeInstanceOf(ContentGone);
     });
 

@@ -159,6 +159,17 @@ export function trackingContract(open: OpenStore): void {
         expect([name, await store.isTrackingName(name)]).toEqual([name, true]);
     });
 
+    test("tracking names are listed with their accounts, the newest of each first, and no more than asked for", async () => {
+      let domain = await newDomain("list.test");
+      for (const n of [1, 2, 3]) domain = await named(domain, `t${n}.list.test`);
+      const all = await store.trackingNames(1_000, 1_000);
+      expect(all.slice(0, 3)).toEqual(
+        [3, 2, 1].map((n) => ({ name: `t${n}.list.test`, accountKey: account })),
+      );
+      expect(await store.trackingNames(2, 1_000)).toEqual(all.slice(0, 2));
+      expect(await store.trackingNames(1_000, 1)).toEqual(all.slice(0, 1));
+    });
+
     test("what is not saved makes no name", async () => {
       const domain = await newDomain("stale.test");
       await named(domain, null);

@@ -106,6 +106,25 @@ export function webhookContract(open: OpenStore): void {
       expect(await store.accountsToFanOut()).toEqual([]);
     });
 
+    test("an event that is recorded while a backlog is discarded goes with it, and is not queued again later", async () => {
+      const made = [];
+      for (let n = 0; n < 9; n++) made.push(await store.createEndpoint(newEndpoint(account, clock.now())));
+      const [first, , , , , , , , last] = made;
+      if (!first || !last) throw new Error("no endpoint");
+      for (const { key, id } of [first, last]) {
+        const change = { active: true, updatedAt: clock.now() };
+        await Promise.all([
+          store.updateEndpoint(account, id, change, { discardBacklog: true }),
+          record(1),
+          record(1),
+        ]);
+        const before = (await claimAll(key)).deliveries;
+        while ((await store.fanOut(account)) !== null) continue;
+        expect([...before, ...(await claimAll(key)).deliveries]).toEqual([]);
+      }
+      for (const { id } of await store.listEndpoints(account)) await store.deleteEndpoint(account, id);
+    });
+
     test("first attempts go in event order before retries, a retry at its time, what was given back again", async () => {
       const at = clock.now();
       const endpoint = await store.createEndpoint(newEndpoint(account, at));

@@ -2,18 +2,18 @@
 // COMMIT. A call that fails by its own fault is undone alone; when the disk or the engine refuses, the whole
 // batch fails and the connection is reopened before anything else is written: after a failed fsync the kernel may
 // have dropped the pages, and trying again would acknowledge what is not there.
-import { statfsSync } from "node:fs";
-import { dirname } from "node:path";
-import Sqlite from "better-sqlite3";
 import type { Database, Statement } from "better-sqlite3";
 import type { Clock } from "../../../clock.ts";
 import {
   createWalState,
+  frameBytesOf,
   restartAgainAfterBytes,
   restartAtBytes,
   restartSoonAfterBytes,
   restartWaitMs,
 } from "./wal.ts";
+import { causeOf, isEngineFault } from "./engine-fault.ts";
+import type { PageWatch } from "./changed-pages.ts";
 import type { WalState } from "./wal.ts";
 import { busyTimeoutMs, openWriting, readBack } from "./open.ts";
 import type { PragmasReadBack } from "./open.ts";
@@ -67,9 +67,6 @@ export type BatchResult =
     }
   | { kind: "refused"; why: "full" | "failed"; detail: string };
 
-/** Free space under which a failed write is put down to want of room. */
-const scarceBytes = 1024 * 1024;
-
 interface Session<Mark> {
   db: Database;
   writer: PreparedWriter<Mark>;
@@ -80,13 +77,16 @@ interface Session<Mark> {
   releaseSavepoint: Statement;
   undoSavepoint: Statement;
   wal(): WalState;
+  frameBytes: number;
 }
 
 export interface BatchRunner {
   /** What the writing connection answers about itself; opens it where it is not. */
   pragmas(): PragmasReadBack;
   run(batch: Batch): BatchResult;
-  /** Between batches, behind the answers: restarts a log that has grown past what copying beside the writer keeps small. */
+  /** Lets a backup know which pages were changed. */
+  look(): void;
+  /** Between batches, behind the answers: looks, and restarts a log that has grown past what copying beside the writer keeps small. */
   tidy(): void;
   /** Copies the whole log into the database, empties it, and closes. */
   close(): void;
@@ -95,12 +95,23 @@ export interface BatchRunner {
 /** A reader that hangs, as a backup on a disk that does not answer, leaves the log as it is: the next start reads it. */
 const closeBusyMs = 200;
 
-/** `prepare` is called on each connection that is opened; while `held` the log is not restarted (held-log.ts). */
+export interface BesideBackups {
+  /** The log is not to be restarted (held-log.ts). */
+  held(): boolean;
+  watch: PageWatch;
+}
+
+const noBackups: BesideBackups = {
+  held: () => false,
+  watch: { look: () => undefined, lose: () => undefined },
+};
+
+/** `prepare` is called on each connection that is opened. */
 export function createBatchRunner<Mark>(
   path: string,
   clock: Clock,
   prepare: (db: Database) => PreparedWriter<Mark>,
-  held: () => boolean = () => false,
+  { held, watch }: BesideBackups = noBackups,
 ): BatchRunner {
   let session: Session<Mark> | null = null;
   let restartPast = restartAtBytes;
@@ -151,10 +162,21 @@ export function createBatchRunner<Mark>(
         return refuse(error);
       }
     },
+    look() {
+      try {
+        const { wal, frameBytes } = opened();
+        watch.look(wal().bytes / frameBytes, frameBytes);
+      } catch (error) {
+        watch.lose();
+        giveUp(error);
+      }
+    },
     tidy() {
-      if (!session || held() || session.wal().bytes < restartPast) return;
+      if (!session) return;
       try {
         const before = session.wal();
+        watch.look(before.bytes / session.frameBytes, session.frameBytes);
+        if (held() || before.bytes < restartPast) return;
         session.db.pragma(`busy_timeout = ${restartWaitMs}`);
         session.db.pragma("wal_checkpoint(RESTART)");
         session.db.pragma(`busy_timeout = ${busyTimeoutMs}`);
@@ -187,6 +209,7 @@ function openSession<Mark>(path: string, prepare: (db: Database) => PreparedWrit
     releaseSavepoint: db.prepare("RELEASE call"),
     undoSavepoint: db.prepare("ROLLBACK TO call"),
     wal: createWalState(db),
+    frameBytes: frameBytesOf(db),
   };
 }
 
@@ -270,25 +293,4 @@ function blobsOf(call: Call, bytes: Uint8Array): Buffer[] {
     at += length;
     return blob;
   });
-}
-
-/** Codes that say nothing about the call and everything about the disk, the file or the engine. */
-const engineFault =
-  /^SQLITE_(FULL|IOERR|NOMEM|CORRUPT|NOTADB|READONLY|CANTOPEN|BUSY|LOCKED|PROTOCOL|PERM|AUTH|NOLFS)/;
-
-function isEngineFault(error: unknown): error is InstanceType<typeof Sqlite.SqliteError> {
-  return error instanceof Sqlite.SqliteError && engineFault.test(error.code);
-}
-
-/** A full disk shows as FULL, and where a sync or the shared memory met it as an I/O error. */
-function causeOf(error: unknown, path: string): "full" | "failed" {
-  if (!isEngineFault(error)) return "failed";
-  if (error.code === "SQLITE_FULL") return "full";
-  if (!error.code.startsWith("SQLITE_IOERR")) return "failed";
-  try {
-    const { bavail, bsize } = statfsSync(dirname(path));
-    return bavail * bsize < scarceBytes ? "full" : "failed";
-  } catch {
-    return "failed";
-  }
 }

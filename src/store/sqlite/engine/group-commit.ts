@@ -21,6 +21,8 @@ export interface GroupCommit {
   call: Call;
   /** Resolves when the thread has opened the database; rejects with why it could not. */
   ready(): Promise<PragmasReadBack>;
+  /** Resolves when the thread has ended what it was at; rejects when it ends. */
+  answers(): Promise<void>;
   /** Takes no more calls and waits for those it has. */
   drain(): Promise<void>;
   /** After the drain: copies the log into the database and ends the thread. */
@@ -71,6 +73,8 @@ export function createGroupCommit(
   let worker: Worker | null = null;
   /** The thread has the database open: what it was given may be on disk. */
   let standing = false;
+  /** Of `answers`, in their order. */
+  let asked: PromiseWithResolvers<void>[] = [];
   const opening = Promise.withResolvers<PragmasReadBack>();
   opening.promise.catch(() => undefined); // its callers get the error
 
@@ -83,6 +87,7 @@ export function createGroupCommit(
       standing = true;
       return opening.resolve(report.pragmas);
     }
+    if (report.kind === "answer") return asked.shift()?.resolve();
     let calls = inFlight ?? [];
     inFlight = null;
     if (report.kind === "committed") {
@@ -115,6 +120,8 @@ export function createGroupCommit(
     worker = null;
     const detail = error ? error.message : "the writer's thread ended";
     opening.reject(error ?? new Error(detail));
+    for (const { reject } of asked) reject(new StoreUnavailable("failed", detail));
+    asked = [];
     const lost = inFlight ?? [];
     inFlight = null;
     const hadBegun = standing;
@@ -185,6 +192,13 @@ export function createGroupCommit(
       });
     },
     ready: () => opening.promise,
+    answers() {
+      if (closing && !worker) return Promise.resolve();
+      const question = Promise.withResolvers<void>();
+      asked.push(question);
+      post("ask");
+      return question.promise;
+    },
     async drain() {
       closing = true;
       if (inFlight || waiting.size > 0) await new Promise<void>((resolve) => (idle = resolve));

@@ -7,16 +7,31 @@ import type { Database } from "better-sqlite3";
 /** A database of a later version of the program. */
 export class SchemaTooNew extends Error {}
 
-/** Step n brings the schema from version n to n + 1. Throws SchemaTooNew. */
-export function runMigrations(db: Database, path: string, steps: readonly string[]): void {
+/** Versions of the schema, before and after. Throws SchemaTooNew. */
+export function planMigration(
+  db: Database,
+  path: string,
+  steps: readonly string[],
+): { from: number; to: number } {
   const at = Number(db.pragma("user_version", { simple: true }));
   if (at > steps.length) {
     throw new SchemaTooNew(
       `${path} has schema version ${at}; this program knows versions up to ${steps.length}. Use the newer program, or restore a backup that an older one made.`,
     );
   }
-  if (at > 0 && at < steps.length) copyBeside(db, `${path}.v${at}.bak`);
-  for (let version = at; version < steps.length; version++) {
+  return { from: at, to: steps.length };
+}
+
+/** Step n brings the schema from version n to n + 1. Answers what was done, and the copy that was made before. Throws SchemaTooNew. */
+export function runMigrations(
+  db: Database,
+  path: string,
+  steps: readonly string[],
+): { from: number; to: number; copy: string | null } {
+  const { from, to } = planMigration(db, path, steps);
+  const copy = from > 0 && from < to ? `${path}.v${from}.bak` : null;
+  if (copy !== null) copyBeside(db, copy);
+  for (let version = from; version < steps.length; version++) {
     db.exec("BEGIN IMMEDIATE");
     try {
       db.exec(steps[version] ?? "");
@@ -27,6 +42,7 @@ export function runMigrations(db: Database, path: string, steps: readonly string
       throw error;
     }
   }
+  return { from, to, copy };
 }
 
 /** A synced copy, readable by its owner only. One of an earlier try, perhaps unfinished, is replaced. */

@@ -11,11 +11,14 @@ export interface WalState {
 }
 
 /** What stands in front of each page of the log (SQLite's file format §4.1). */
-const frameHeaderBytes = 24;
+export const frameHeaderBytes = 24;
+
+/** A page of the log and its header. */
+export const frameBytesOf = (db: Database): number => pageBytesOf(db) + frameHeaderBytes;
 
 /** Asks without copying anything. */
 export function createWalState(db: Database): () => WalState {
-  const frameBytes = pageBytesOf(db) + frameHeaderBytes;
+  const frameBytes = frameBytesOf(db);
   const state: Statement<[], { log: number; checkpointed: number }> = db.prepare(
     "PRAGMA wal_checkpoint(NOOP)",
   );
@@ -33,7 +36,7 @@ export const restartAtBytes = 256 * 1024 * 1024;
 export const restartAgainAfterBytes = 64 * 1024 * 1024;
 export const restartSoonAfterBytes = 4 * 1024 * 1024;
 /** How long a restart waits for readers, with every caller behind it. */
-export const restartWaitMs = 200;
+export const restartWaitMs = 80;
 /**
  * What the file keeps of its size when it is restarted: what it grows to under load while no reader delays it. Syncing
  * bytes that are overwritten takes half as long as syncing a file that grows.

@@ -4,22 +4,32 @@ import type { Database } from "better-sqlite3";
 import { systemClock } from "../../../clock.ts";
 import { createBatchRunner } from "./batch.ts";
 import type { Batch, BatchResult, PreparedWriter } from "./batch.ts";
+import { createPageWatch } from "./changed-pages.ts";
 import { isHeld } from "./held-log.ts";
 import type { PragmasReadBack } from "./open.ts";
 
-export type WriterRequest = Batch | "close";
-export type WriterReport = BatchResult | { kind: "ready"; pragmas: PragmasReadBack };
+export type WriterRequest = Batch | "ask" | "close";
+export type WriterReport = BatchResult | { kind: "ready"; pragmas: PragmasReadBack } | { kind: "answer" };
 
 /** To be called once, in the thread. */
 export function serveWriter<Mark>(prepare: (db: Database) => PreparedWriter<Mark>): void {
   const port = parentPort;
   if (!port) throw new Error("the writer's thread is started by the store, not by hand");
-  const { path, held } = workerData as { path: string; held?: SharedArrayBuffer };
-  const runner = createBatchRunner(path, systemClock, prepare, () => isHeld(held));
+  const { path, held, changed } = workerData as {
+    path: string;
+    held?: SharedArrayBuffer;
+    changed?: SharedArrayBuffer;
+  };
+  const watch = createPageWatch(path, changed);
+  const runner = createBatchRunner(path, systemClock, prepare, { held: () => isHeld(held), watch });
   const report = (message: WriterReport): void => port.postMessage(message);
 
   report({ kind: "ready", pragmas: runner.pragmas() });
   port.on("message", (request: WriterRequest) => {
+    if (request === "ask") {
+      runner.look();
+      return report({ kind: "answer" });
+    }
     if (request === "close") {
       runner.close();
       port.close();

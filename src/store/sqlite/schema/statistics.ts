@@ -29,7 +29,7 @@ export const statsDays = sqliteTable(
   "stats_days",
   {
     ...statsRow,
-    ...Object.fromEntries(counterColumns.map((name) => [name, integer(name).notNull()])),
+    ...Object.fromEntries(counterColumns.map((name) => [name, integer(name).notNull().default(0)])),
   },
   (t) => [primaryKey({ columns: [t.day, t.accountKey, t.test, t.kind, t.scope, t.scopeKey, t.key] })],
 );

@@ -1,0 +1,102 @@
+// What keeps the appliance in order while it runs: the abuse guard, retention, backups, the doctor, and the list of all
+// modules that have periodic jobs.
+import { createBackups } from "../backup/backup.ts";
+import { createStoreChecks } from "../backup/check.ts";
+import { createDoctor } from "../doctor/doctor.ts";
+import { createWorld } from "../doctor/world.ts";
+import { createJobs } from "../jobs.ts";
+import { notifyBackupFailed } from "../notifications/backup-notice.ts";
+import { notifyDoctor } from "../notifications/doctor-notice.ts";
+import { notifyAccountPaused } from "../notifications/pause-notice.ts";
+import { createRetention } from "../retention/retention.ts";
+import { createAbuseGuard } from "../sending-pause/abuse-guard.ts";
+import { createStatsFold } from "../stats/fold.ts";
+import { createNxdomainRecheck } from "../suppressions/nxdomain-recheck.ts";
+import type { Base } from "./base.ts";
+import type { Foundation } from "./foundation.ts";
+import type { Sending } from "./sending.ts";
+import type { Reporting } from "./reporting.ts";
+
+declare const __VERSION__: string;
+
+export type Upkeep = ReturnType<typeof createUpkeep>;
+
+export function createUpkeep(
+  { config, log, clock, store }: Base,
+  { resolver, tls, certificates, pools, dnsbl, domains }: Foundation,
+  { tlsResults, trackingKeys, sendingPause }: Sending,
+  { notices, tlsReports }: Reporting,
+) {
+  const guard = createAbuseGuard({
+    store,
+    pauses: sendingPause,
+    onPaused: (account, reason, at) => notifyAccountPaused(notices, account, reason, at),
+    shares: config.guard,
+    clock,
+    log: log.component("sending-pause"),
+  });
+  const retention = createRetention({
+    store,
+    retention: config.retention,
+    clock,
+    log: log.component("retention"),
+  });
+  const backups = createBackups({
+    store,
+    config,
+    version: __VERSION__,
+    onFailed: (error) => void notifyBackupFailed(notices, error),
+    clock,
+    log: log.component("backup"),
+  });
+  const storeChecks = createStoreChecks({
+    store,
+    dataDir: config.dataDir,
+    isBackingUp: () => backups.running() !== null,
+    clock,
+    log: log.component("store-check"),
+  });
+  const nxdomainRecheck = createNxdomainRecheck({
+    store,
+    resolver: resolver.uncached,
+    clock,
+    log: log.component("suppressions"),
+  });
+  const doctor = createDoctor({
+    world: createWorld({
+      config,
+      store,
+      resolver: resolver.uncached,
+      pools,
+      dnsbl,
+      certificate: () => certificates?.current().cert ?? null,
+      certificates: tls.list,
+      lastBackupAt: backups.newestAt,
+      clock,
+    }),
+    onChanged: (changed) => void notifyDoctor(notices, changed),
+    clock,
+    log: log.component("doctor"),
+  });
+  const jobs = createJobs(
+    [
+      domains,
+      tls,
+      nxdomainRecheck,
+      retention,
+      backups,
+      createStatsFold(store),
+      guard,
+      sendingPause,
+      pools,
+      dnsbl,
+      tlsResults,
+      tlsReports,
+      doctor,
+      trackingKeys,
+    ],
+    clock,
+    log.component("jobs"),
+  );
+  return { guard, retention, backups, storeChecks, doctor, jobs };
+}

@@ -1,0 +1,99 @@
+// tls.mode: acme, put together: the account's key, the client, the listener that answers the server's checks, and the
+// issuer. The start opens the listener and waits for nothing else: the self-signed certificate is served meanwhile.
+import { readdir } from "node:fs/promises";
+import { isIP } from "node:net";
+import type { Clock } from "../../clock.ts";
+import type { Config } from "../../config.ts";
+import type { Https } from "../../https.ts";
+import type { Log } from "../../log.ts";
+import type { Service } from "../../service.ts";
+import { openAccountKey } from "./account-key.ts";
+import { createChallenges } from "./challenges.ts";
+import { createAcmeClient } from "./client.ts";
+import { library } from "./csr.ts";
+import { createIssuer, type Issuer, type IssuerDeps, type Wanted } from "./issuer.ts";
+
+/** Certificates of tracking names: accounts take turns, and the newest of each come first. */
+const mostNames = 1_000;
+
+export interface AcmeDeps extends Pick<IssuerDeps, "folder" | "onIssued" | "onFailed"> {
+  config: Pick<Config, "tls" | "hostname" | "publicUrl" | "operations"> & {
+    http: Pick<Config["http"], "trustedProxies">;
+  };
+  trackingNames(ofAccount: number, ofAll: number): Promise<{ name: string; accountKey: number }[]>;
+  isTrackingName(name: string): Promise<boolean>;
+  https: Https;
+  clock: Clock;
+  log: Log;
+}
+
+export interface Acme extends Service {
+  issuer: Issuer;
+  addresses(): { name: string; address: string }[];
+}
+
+export async function openAcme(deps: AcmeDeps): Promise<Acme> {
+  const { config, folder, https, clock, log } = deps;
+  await library();
+  const { email, directory, httpListen } = config.tls.acme;
+  const host = config.hostname.toLowerCase();
+  const { hostname: publicHost, origin, port } = new URL(config.publicUrl);
+  const stopping = new AbortController();
+  const challenges = createChallenges({
+    listen: httpListen,
+    async secureOrigin(name) {
+      if (name === host || name === publicHost) return origin;
+      return (await deps.isTrackingName(name)) ? `https://${name}${port === "" ? "" : `:${port}`}` : null;
+    },
+    log,
+  });
+  const client = createAcmeClient({
+    https,
+    directoryUrl: directory,
+    key: await openAccountKey(folder),
+    email: email ?? config.operations.email,
+    answers: challenges,
+    clock,
+    signal: stopping.signal,
+  });
+  // A proxy in front has a certificate of its own for public_url.
+  const isOurs =
+    config.http.trustedProxies.length === 0 && isIP(publicHost) === 0 && publicHost.includes(".");
+  const names = [...new Set([host, ...(isOurs ? [publicHost] : [])])];
+  const issuer = createIssuer({
+    ...deps,
+    client,
+    async wanted() {
+      const tracking = await deps.trackingNames(mostNames, mostNames);
+      const given = await namesIn(config.tls.trackingCertificates);
+      const wanted = new Map<string, Wanted>([[host, { name: host, names, account: null }]]);
+      for (const { name, accountKey } of tracking)
+        if (!names.includes(name) && !given.has(name) && !wanted.has(name))
+          wanted.set(name, { name, names: [name], account: accountKey });
+      return [...wanted.values()];
+    },
+    signal: stopping.signal,
+  });
+  let first: Promise<void> = Promise.resolve();
+  return {
+    name: "acme",
+    issuer,
+    addresses: challenges.addresses,
+    async start() {
+      await challenges.start();
+      first = issuer.run();
+    },
+    async stop() {
+      stopping.abort(new Error("the program stops"));
+      await challenges.stop();
+      await first;
+      await issuer.run();
+    },
+  };
+}
+
+/** Names that have files of the operator's. */
+async function namesIn(folder: string | null): Promise<Set<string>> {
+  const files = folder === null ? [] : await readdir(folder).catch(() => []);
+  return new Set(files.filter((file) => file.endsWith(".crt")).map((file) => file.slice(0, -4)));
+}

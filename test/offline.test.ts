@@ -1,0 +1,160 @@
+// What is done to the data directory of a stopped service: the migration, and whose rights root uses for it.
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Sqlite from "better-sqlite3";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { loadConfig, type Config } from "../src/config.ts";
+import { silentLog } from "../src/log.ts";
+import { backupOffline, migrate } from "../src/offline.ts";
+import { isRoot } from "../src/owner.ts";
+import { openWriting, prepareFiles } from "../src/store/sqlite/engine/open.ts";
+import { lockDirectory } from "../src/store/sqlite/engine/lock.ts";
+import { runMigrations } from "../src/store/sqlite/engine/migrate.ts";
+import { migrations } from "../src/store/sqlite/migrations.ts";
+
+const newest = migrations.length;
+const other = 65_534;
+let dir: string;
+let dataDir: string;
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "svc-offline-"));
+  dataDir = join(dir, "data");
+  chmodSync(dir, 0o755);
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+});
+
+/** A database as a program of schema `version` left it. */
+function databaseOf(version: number): void {
+  mkdirSync(dataDir, { mode: 0o700 });
+  const path = prepareFiles(dataDir);
+  const db = openWriting(path);
+  runMigrations(db, path, migrations.slice(0, version));
+  db.close();
+}
+
+const versionOf = (file: string): unknown => {
+  const db = new Sqlite(join(dataDir, file), { readonly: true });
+  try {
+    return db.pragma("user_version", { simple: true });
+  } finally {
+    db.close();
+  }
+};
+
+test("an older database is brought to the newest schema, and stands beside itself as it was", async () => {
+  databaseOf(1);
+  const copy = join(dataDir, "svc.db.v1.bak");
+  expect(await migrate({ dataDir, dryRun: true })).toEqual({ from: 1, to: newest, copy: null });
+  expect([versionOf("svc.db"), existsSync(copy)]).toEqual([1, false]);
+  expect(await migrate({ dataDir, dryRun: false })).toEqual({ from: 1, to: newest, copy });
+  expect([versionOf("svc.db"), versionOf("svc.db.v1.bak")]).toEqual([newest, 1]);
+  expect(await migrate({ dataDir, dryRun: false })).toEqual({ from: newest, to: newest, copy: null });
+});
+
+test("a database of a newer program is refused as it is", async () => {
+  databaseOf(newest);
+  const db = new Sqlite(join(dataDir, "svc.db"));
+  db.pragma(`user_version = ${newest + 1}`);
+  db.close();
+  for (const dryRun of [true, false])
+    await expect(migrate({ dataDir, dryRun })).rejects.toThrow(
+      `has schema version ${newest + 1}; this program knows versions up to ${newest}`,
+    );
+  expect(versionOf("svc.db")).toBe(newest + 1);
+});
+
+test("neither a running service's database is migrated, nor a directory without one", async () => {
+  await expect(migrate({ dataDir, dryRun: false })).rejects.toThrow("there is nothing to migrate");
+  expect(existsSync(dataDir)).toBe(false);
+  databaseOf(1);
+  const lock = lockDirectory(dataDir);
+  await expect(migrate({ dataDir, dryRun: false })).rejects.toThrow("is in use by");
+  lock.release();
+  expect(versionOf("svc.db")).toBe(1);
+});
+
+function configOfDirectory(): Config {
+  const loaded = loadConfig({
+    flags: { data_dir: dataDir },
+    env: {},
+    home: dir,
+    uid: 1000,
+    machineName: "mail.svc.test",
+    readFile: () => null,
+    listDir: () => [],
+  });
+  if ("faults" in loaded) throw new Error("the test's configuration has faults");
+  return loaded.config;
+}
+
+const backUp = (to: string) =>
+  backupOffline({
+    config: configOfDirectory(),
+    log: silentLog,
+    to,
+    content: "all",
+    onProgress: () => undefined,
+  });
+
+const asRoot = test.runIf(isRoot());
+const giveAll = (place: string): void => {
+  for (const name of ["", ...readdirSync(place, { recursive: true, encoding: "utf8" })])
+    chownSync(join(place, name), other, other);
+};
+const ownersIn = (place: string): Set<number> =>
+  new Set(
+    ["", ...readdirSync(place, { recursive: true, encoding: "utf8" })].map(
+      (name) => statSync(join(place, name)).uid,
+    ),
+  );
+
+asRoot("root migrates with the rights of the directory's owner, whose the copy is", async () => {
+  databaseOf(1);
+  giveAll(dataDir);
+  await migrate({ dataDir, dryRun: false });
+  expect(ownersIn(dataDir)).toEqual(new Set([other]));
+  expect(process.geteuid?.()).toBe(0);
+});
+
+asRoot("root backs up as the owner: the backup is that user's, in a folder that is made for it", async () => {
+  databaseOf(newest);
+  giveAll(dataDir);
+  const inside = await backUp(join(dataDir, "backups"));
+  expect(ownersIn(inside.path)).toEqual(new Set([other]));
+  expect(ownersIn(dataDir)).toEqual(new Set([other]));
+  expect([process.geteuid?.(), process.getegid?.()]).toEqual([0, 0]);
+});
+
+asRoot("root makes no backup where a link of the service's user leads", async () => {
+  databaseOf(newest);
+  giveAll(dataDir);
+  const roots = join(dir, "roots");
+  mkdirSync(roots, { mode: 0o755 });
+  symlinkSync(roots, join(dataDir, "backups"));
+  await expect(backUp(join(dataDir, "backups"))).rejects.toThrow("EACCES");
+  expect(readdirSync(roots)).toEqual([]);
+});
+
+asRoot("root makes no folder where somebody else could change the way to it meanwhile", async () => {
+  databaseOf(newest);
+  giveAll(dataDir);
+  const theirs = join(dir, "theirs");
+  mkdirSync(join(theirs, "roots"), { recursive: true, mode: 0o755 });
+  chownSync(theirs, other, other);
+  await expect(backUp(join(theirs, "roots/new"))).rejects.toThrow("EACCES");
+  renameSync(join(theirs, "roots"), join(dir, "moved"));
+  expect(readdirSync(join(dir, "moved"))).toEqual([]);
+});

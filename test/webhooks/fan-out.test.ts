@@ -1,0 +1,55 @@
+// Events of accounts with many endpoints, queued piece by piece: what the store refuses is tried again, and not more often
+// for more accounts.
+import { expect, test } from "vitest";
+import { silentLog } from "../../src/log.ts";
+import { StoreUnavailable } from "../../src/store/store.ts";
+import { createFanOut } from "../../src/webhooks/fan-out.ts";
+import { ManualClock, settle } from "../support/clock.ts";
+
+function refusing(accounts: number[]) {
+  const clock = new ManualClock();
+  const asked: number[] = [];
+  const state = { refuses: true };
+  const store = {
+    accountsToFanOut: async () => accounts,
+    async fanOut(accountKey: number) {
+      asked.push(accountKey);
+      if (state.refuses) throw new StoreUnavailable("full", "no room");
+      accounts = accounts.filter((one) => one !== accountKey);
+      return null;
+    },
+  };
+  const logged: unknown[] = [];
+  const log = { ...silentLog, error: (fields: unknown) => void logged.push(fields) };
+  return { clock, asked, logged, state, fanOut: createFanOut({ store, clock, log }) };
+}
+
+test("while the store refuses, each account is tried once a second, however many there are, and said once", async () => {
+  const accounts = Array.from({ length: 20 }, (_, n) => n + 1);
+  const { clock, asked, logged, state, fanOut } = refusing(accounts);
+  fanOut.kick();
+  await settle();
+  for (let second = 1; second <= 5; second++) {
+    expect(asked.splice(0).toSorted((a, b) => a - b)).toEqual(accounts);
+    expect(logged.splice(0)).toHaveLength(1);
+    await clock.advance(1000);
+    await settle();
+  }
+  state.refuses = false;
+  await clock.advance(1000);
+  await settle();
+  asked.length = 0;
+  await clock.advance(60_000);
+  expect(asked).toEqual([]);
+  await fanOut.stop();
+});
+
+test("what was refused is not tried again after a stop", async () => {
+  const { clock, asked, fanOut } = refusing([1]);
+  fanOut.kick();
+  await settle();
+  await fanOut.stop();
+  expect(clock.pending).toBe(0);
+  await clock.advance(60_000);
+  expect(asked).toEqual([1]);
+});
