@@ -43,7 +43,10 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
     case "resource_not_found":
       if (error["field"] === accountField) return [`List the accounts: ${program} accounts list`];
       return textOf(error["detail"]) === "There is no such path."
-        ? ["An API key reaches only the public API; run this command on the server, over its admin socket."]
+        ? [
+            "An API key reaches only the public API; run this command on the server, over its admin socket.",
+            `If it ran there, the service is of another version: compare ${program} --version and ${program} status, and start it again.`,
+          ]
         : notFound(textOf(error["instance"]) ?? "", program);
     case "scope_insufficient":
       return [`This needs a key of scope ${textOf(error["required_scope"]) ?? "admin"}.`];
