@@ -49,6 +49,9 @@ function keepLines(): LogLines & { add(line: string): void } {
   };
 }
 
+/** Characters that wait for a file that takes none. */
+const mostWaiting = 4 * 2 ** 20;
+
 /** Of a program that keeps none. */
 export const noLines: LogLines = { last: () => [], onLine: () => () => undefined };
 
@@ -75,7 +78,14 @@ export function createLog(options: LogOptions): Log & { flush(): void; lines: Lo
   const { level, format = "json", fd = 2, env = {}, clock = systemClock } = options;
   const lines = keepLines();
   const written = lineFormat(format, fd, env, (line) => lines.add(line));
-  const destination = pino.destination({ fd, sync: false, minLength: 4096, periodicFlush: 200 });
+  const destination = pino.destination({
+    fd,
+    sync: false,
+    minLength: 4096,
+    periodicFlush: 200,
+    maxLength: mostWaiting,
+  });
+  outliveFaults(destination);
   const base = pino(
     {
       level,
@@ -108,6 +118,17 @@ export function createLog(options: LogOptions): Log & { flush(): void; lines: Lo
     destination.flushSync();
   };
   return Object.assign(wrap(base), { flush, lines });
+}
+
+/** A disk that is full for the log ends no service, and an exit does not wait for room: lines that find none are dropped. */
+function outliveFaults(destination: ReturnType<typeof pino.destination>): void {
+  let failing = false;
+  destination.on("error", () => (failing = true));
+  destination.on("write", () => (failing = false));
+  const flushSync = destination.flushSync.bind(destination);
+  destination.flushSync = () => {
+    if (!failing) flushSync(); // tries for ever
+  };
 }
 
 /** Drops everything; for tests and for commands that have nothing to log. */

@@ -1,4 +1,5 @@
-import { fstatSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -157,3 +158,15 @@ test.each(["://", '"password', "a://b:c", "-----BEGIN A ", "token_"])(
     expect(await took(160_000)).toBeLessThan(64 * Math.max(5000, await took(10_000)));
   },
 );
+
+test("a log that cannot be written ends nothing: its lines are still kept, and a flush comes back", async () => {
+  const fd = openSync("/dev/full", "w");
+  const log = createLog({ level: "info", fd });
+  for (let i = 0; i < 3; i++) {
+    log.info({ text: "x".repeat(5000) }, `line ${i}`);
+    for (let turn = 0; turn < 100; turn++) await stat("/"); // what was written has failed by now
+    log.flush();
+  }
+  expect(log.lines.last().at(-1)).toContain("line 2");
+  closeSync(fd);
+});

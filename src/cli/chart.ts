@@ -22,7 +22,7 @@ export function columnChart(points: readonly Point[], columns: number, glyphs: G
   const shown = merged(points, each);
   const width = Math.max(1, Math.min(widestColumn, Math.floor(room / shown.length)));
   const top = roundedUp(Math.max(...shown.map(({ value }) => value)));
-  const label = numberText(top).length;
+  const label = Math.max(numberText(top).length, numberText(top / 2).length);
   const axisOf = (line: number): string => {
     const text = line === 0 ? numberText(top) : line === rows / 2 ? numberText(top / 2) : "";
     return `${text.padStart(label)} ${glyphs.axis.up}`;

@@ -4,6 +4,7 @@ import type { Cli } from "./cli.ts";
 import type { Call } from "./client.ts";
 import { rowsOf } from "./lists.ts";
 import type { Row } from "./output.ts";
+import { untilAnswered } from "./retry.ts";
 import { pause } from "./times.ts";
 
 const pollMs = 2000;
@@ -18,7 +19,7 @@ const mostDue = 20;
 const attemptMs = 15_000;
 const mostSeen = 50_000;
 
-/** Attempts after the call, oldest first; never ends by itself. */
+/** Attempts after the call, oldest first; never ends by itself. A daemon that restarts is waited for. */
 export async function* followDeliveries(
   cli: Cli,
   path: string,
@@ -49,10 +50,10 @@ export async function* followDeliveries(
     await pause(clock, pollMs);
     const now = clock.now();
     const due = [...waiting].filter(([, at]) => at <= now).slice(0, mostDue);
-    const rows = await look({ ...query, status: undefined }, mostPages);
+    const rows = await untilAnswered(cli, () => look({ ...query, status: undefined }, mostPages));
     for (const [event] of due) {
       waiting.set(event, now + attemptMs); // late, as those of a paused endpoint are
-      rows.push(...(await look({ event_id: event }, 1)));
+      rows.push(...(await untilAnswered(cli, () => look({ event_id: event }, 1))));
     }
     forgetOldest(seen, mostSeen);
     forgetOldest(waiting, mostWaiting);

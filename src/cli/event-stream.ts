@@ -5,6 +5,7 @@ import type { Cli } from "./cli.ts";
 import { CliFault } from "./fault.ts";
 import { rowsOf } from "./lists.ts";
 import type { Row } from "./output.ts";
+import { firstWaitMs, longestWaitMs, lostBy } from "./retry.ts";
 import { pause } from "./times.ts";
 
 export interface FollowedEvent {
@@ -22,8 +23,6 @@ export interface Following {
   onLost(why: string, seconds: number): void;
 }
 
-const firstWaitMs = 1000;
-const longestWaitMs = 30_000;
 const pollMs = 1000;
 const pageSize = 1000;
 /** An event is recorded at most this long after it occurred. */
@@ -121,12 +120,6 @@ function createRetry(cli: Cli, { onLost }: Pick<Following, "onLost">): Retry {
       waitMs = Math.min(2 * waitMs, longestWaitMs);
     },
   };
-}
-
-/** What is worth another try: nothing answers, or the server is overloaded or restarting. Throws what else there is. */
-function lostBy(error: unknown): string {
-  if (error instanceof CliFault && (error.exit === 6 || error.exit === 1)) return error.message;
-  throw error;
 }
 
 function eventOf(record: string): FollowedEvent | null {

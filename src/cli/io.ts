@@ -64,11 +64,12 @@ export function processIo(): Io {
   };
 }
 
-/** A reader that goes away (`svc events list | head`) ends the program in silence. */
-export function endOnBrokenPipe(): void {
-  for (const stream of [process.stdout, process.stderr])
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error;
-      process.exit(0);
-    });
+/** A reader that goes away (`svc events list | head`) ends the program in silence; a file that takes no more, in words. */
+export function endOnOutputFault(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    process.stderr.write(`svc: the output cannot be written, and is not whole: ${error.message}\n`);
+    process.exit(1);
+  });
+  process.stderr.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 }

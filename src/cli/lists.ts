@@ -72,14 +72,6 @@ export async function printList(cli: Cli, flags: ListFlags, listing: Listing): P
   }
 }
 
-/** The value of --to. An asterisk may stand in an address, but who writes one means a pattern. `domainWay`: what takes a domain instead. */
-export function oneAddress(to: string | undefined, domainWay?: string): string | undefined {
-  if (!to?.includes("*")) return to;
-  const domain = /^\*@([^*@]+)$/.exec(to)?.[1];
-  const way = domainWay === undefined || domain === undefined ? "" : ` (${domainWay} ${domain})`;
-  throw usage(`--to: found "${to}", expected one address${way}`);
-}
-
 export function rowsOf(body: Row): Row[] {
   const data = body["data"];
   return Array.isArray(data) ? data.filter((row): row is Row => row !== null && typeof row === "object") : [];

@@ -5,7 +5,7 @@ import { readInputFile, type Cli, type Globals } from "./cli.ts";
 import type { DaemonModule } from "./daemon-contract.ts";
 import { configuredSocket, socketCandidates } from "./daemon-address.ts";
 import { CliFault, usage } from "./fault.ts";
-import { endOnBrokenPipe, processIo, type Io } from "./io.ts";
+import { endOnOutputFault, processIo, type Io } from "./io.ts";
 import { createOutput } from "./output.ts";
 import { escapedJson } from "../unsafe-text.ts";
 import { neutralised } from "./text.ts";
@@ -14,7 +14,7 @@ declare const __VERSION__: string;
 
 /** Runs the process's command line; resolves with the exit code. */
 export async function main(argv: string[], loadDaemon: () => Promise<DaemonModule>): Promise<number> {
-  endOnBrokenPipe();
+  endOnOutputFault();
   return run(argv.slice(2), processIo(), loadDaemon);
 }
 

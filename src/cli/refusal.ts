@@ -43,7 +43,10 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
     case "resource_not_found":
       if (error["field"] === accountField) return [`List the accounts: ${program} accounts list`];
       return textOf(error["detail"]) === "There is no such path."
-        ? ["An API key reaches only the public API; run this command on the server, over its admin socket."]
+        ? [
+            "An API key reaches only the public API; run this command on the server, over its admin socket.",
+            `If it ran there, the service is of another version: compare ${program} --version and ${program} status, and start it again.`,
+          ]
         : notFound(textOf(error["instance"]) ?? "", program);
     case "scope_insufficient":
       return [`This needs a key of scope ${textOf(error["required_scope"]) ?? "admin"}.`];
@@ -65,7 +68,7 @@ function adviceFor(code: string | null, error: Record<string, unknown>, program:
 /** Names the missing resource by the requested path, and the command that lists the existing ones. */
 function notFound(path: string, program: string): string[] {
   const [, noun, id] =
-    /^\/v1\/(messages|webhooks|domains|suppressions|keys|smtp_credentials|inbox|accounts|ip_pools)\/([^/]+)/.exec(
+    /^\/v1\/(messages|webhooks|domains|suppressions|keys|smtp_credentials|lockouts|accounts|ip_pools)\/([^/]+)/.exec(
       path,
     ) ?? [];
   if (noun === undefined || id === undefined) return [];

@@ -1,7 +1,7 @@
 // Suppression lists of other services, read row by row: which service wrote a file shows in its columns, or by the members of
 // its JSON. What those services suppress for a while only (refusals with a code of 4xx) is left out.
 import { createReadStream, openSync, readSync, closeSync, statSync, readFileSync } from "node:fs";
-import { parse } from "csv-parse";
+import { CsvError, parse } from "csv-parse";
 import type { SuppressionReason } from "../model/suppression.ts";
 import { usage } from "./fault.ts";
 import type { Row } from "./output.ts";
@@ -120,24 +120,42 @@ export const serviceNames: readonly string[] = ["auto", ...new Set(services.map(
 const largestJson = 64 * 1024 * 1024;
 const longestDescription = 500;
 
+/** A quote that is never closed takes no more than this. */
+const longestRecord = 64 * 1024;
+
 /** `from`: one of `serviceNames`. Throws a usage fault: what was found, what is expected. */
 export async function* rowsOfFile(path: string, from: string): AsyncGenerator<ImportedRow> {
   const size = sizeOf(path);
-  if (/^\s*[[{]/.test(beginningOf(path))) yield* rowsOfJson(path, from, size);
-  else yield* rowsOfCsv(path, from, size);
+  try {
+    if (/^\s*[[{]/.test(beginningOf(path))) yield* rowsOfJson(path, from, size);
+    else yield* rowsOfCsv(path, from, size);
+  } catch (error) {
+    throw faultOf(error, path);
+  }
+}
+
+function faultOf(error: unknown, path: string): unknown {
+  if (error instanceof CsvError)
+    return usage(
+      `${path}: found no valid CSV up to line ${String(error["lines"])}: ${error.message}`,
+      "Often a quotation mark further up is not closed.",
+    );
+  const unread = error instanceof Error && "syscall" in error;
+  return unread ? usage(`found ${path}, but it cannot be read: ${error.message}`) : error;
 }
 
 async function* rowsOfCsv(path: string, from: string, size: number): AsyncGenerator<ImportedRow> {
-  const parser = createReadStream(path).pipe(
-    parse({
-      bom: true,
-      relax_column_count: true,
-      relax_quotes: true,
-      skip_empty_lines: true,
-      trim: true,
-      info: true,
-    }),
-  );
+  const parser = parse({
+    bom: true,
+    relax_column_count: true,
+    relax_quotes: true,
+    skip_empty_lines: true,
+    trim: true,
+    info: true,
+    max_record_size: longestRecord,
+  });
+  const file = createReadStream(path).on("error", (error) => parser.destroy(error));
+  file.pipe(parser);
   let names: readonly string[] | null = null;
   let service: Service | null = null;
   for await (const { record, info } of parser as AsyncIterable<{

@@ -1,5 +1,5 @@
 // `svc backup` and `svc restore` on the command line: what they ask, wait for, print and end with.
-import { statSync, writeFileSync } from "node:fs";
+import { statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DaemonModule } from "../../src/cli/daemon-contract.ts";
@@ -207,4 +207,11 @@ test("a migration of a running service ends with 5, one that fails with 1", asyn
     code: 1,
     err: expect.stringContaining("version 9"),
   });
+});
+
+test("migrate: a data directory that cannot be looked into is not said to have no database", async () => {
+  const loop = join(scratch(), "loop");
+  symlinkSync(loop, loop);
+  const ran = await svc(["migrate", "--data-dir", loop]);
+  expect([ran.code, ran.err]).toEqual([1, expect.stringContaining("ELOOP")]);
 });

@@ -27,6 +27,11 @@ test("columns stand on an axis with its numbers, the first and the last day belo
   ]);
 });
 
+test.each([1, 5])("the axis stands straight where half of %d has more digits", (most) => {
+  const axis = columnChart(points([most]), 30, ascii).slice(0, 10);
+  expect(new Set(axis.map((line) => line.indexOf("|")))).toEqual(new Set([4]));
+});
+
 test("a column is as high as an eighth of a line tells, and never nothing where there is something", () => {
   const chart = columnChart(points([1, 1000, 625, 0]), 20, unicode);
   const column = (at: number): string =>

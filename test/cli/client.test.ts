@@ -121,6 +121,7 @@ test("what the API does not have says where it is done", async () => {
   const ran = await svc(["keys", "list"], { socket });
   expect(ran.code).toBe(3);
   expect(ran.err).toContain("run this command on the server, over its admin socket");
+  expect(ran.err).toContain("the service is of another version: compare svc --version and svc status");
 });
 
 test("a server elsewhere whose certificate is not trusted is distinguished from one that is down", async () => {

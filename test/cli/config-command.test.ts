@@ -94,6 +94,18 @@ test("a part of an option that is set as a whole is not taken for one", async ()
   expect([ran.code, ran.err]).toEqual([2, expect.stringContaining("limits.rates is, and is set as a whole")]);
 });
 
+test("an option that is given twice is refused; one that is like no other leads to the list", async () => {
+  const twice = await svc(["config", "set", "backup.keep", "3", "backup.keep", "4"]);
+  expect([twice.code, twice.err]).toEqual([2, expect.stringContaining("backup.keep: found it twice")]);
+  const unknown = await svc(["config", "set", "zzz", "1"]);
+  expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining("svc config show")]);
+});
+
+test("a file that cannot be read is said to be, and is not changed", async () => {
+  const ran = await svc(["config", "set", "backup.keep", "3", "--config", "/proc/self"]);
+  expect([ran.code, ran.err]).toEqual([78, expect.stringContaining("/proc/self cannot be changed: EISDIR")]);
+});
+
 test("several options are set at once where one alone would be a fault: all of them or none", async () => {
   const { file, config } = fileWith(before);
   const password = join(scratch(), "password");

@@ -29,6 +29,15 @@ test("a mail is written to a file of its own that only its owner reads, whose na
   rmSync(dirname(file), { recursive: true });
 });
 
+test("a subject in another alphabet is shown as it reads", async () => {
+  const headers = [{ name: "Subject", value: "=?UTF-8?B?R3LDvMOfZQ==?=" }];
+  const { socket } = await fakeDaemon({ "GET /v1/messages/msg_1/content": { json: { ...json, headers } } });
+  expect((await svc(["inbox", "show", "msg_1"], { socket })).out).toContain("Grüße");
+  const file = join(scratch(), "mail.html");
+  await svc(["inbox", "open", "msg_1", "--to", file], { socket });
+  expect(readFileSync(file, "utf8")).toContain("<title>Grüße</title>");
+});
+
 test("--to names the file, and one that is there is not overwritten", async () => {
   const { socket } = await fakeDaemon(answers);
   const file = join(scratch(), "mail.html");
@@ -44,7 +53,8 @@ test("--to names the file, and one that is there is not overwritten", async () =
 test("a mail that is not there writes no file", async () => {
   const { socket } = await fakeDaemon({});
   const file = join(scratch(), "mail.html");
-  expect((await svc(["inbox", "open", "msg_1", "--to", file], { socket })).code).toBe(3);
+  const ran = await svc(["inbox", "open", "msg_1", "--to", file], { socket });
+  expect([ran.code, ran.err]).toEqual([3, expect.stringContaining("svc inbox list")]);
   expect(existsSync(file)).toBe(false);
 });
 
@@ -61,4 +71,13 @@ test("the page forbids all that could run or be loaded, and the mail's HTML is t
   const frame = /<iframe sandbox="" [^>]*srcdoc="([^"]*)"><\/iframe>/.exec(page)?.[1] ?? "";
   const read = frame.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)));
   expect(read).toBe(html);
+});
+
+test("what a browser connects to a host for before it asks the policy is taken out of the mail's HTML", () => {
+  const hints =
+    '<LINK rel=preconnect href="https://t.example"><link\nrel=dns-prefetch href=//t.example><links><iframe src=//t.example></iframe><Frame/src=//t.example>';
+  const page = mailPage({ headers: [], text: null, html: hints, attachments: [] });
+  expect(page).not.toMatch(/&#60;(link|i?frame)([\s/]|&#62;)/i);
+  expect(page).toContain("&#60;links&#62;");
+  expect(page).toContain('<meta http-equiv="x-dns-prefetch-control" content="off">');
 });

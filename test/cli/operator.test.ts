@@ -24,6 +24,11 @@ test("healthcheck: alive and ready are exit 0, not ready is 1, and without a dae
   expect(ran.err).toContain("in maintenance");
   expect((await svc(["healthcheck"], { socket: "/nowhere/admin.sock" })).code).toBe(6);
   expect((await svc(["healthcheck", "--live", "--ready"], { socket })).code).toBe(2);
+  const atOnce = await svc(["healthcheck", "--timeout", "0s"], { socket });
+  expect([atOnce.code, atOnce.err]).toEqual([
+    2,
+    expect.stringContaining('found "0s", expected a span longer'),
+  ]);
 });
 
 test("healthcheck: a daemon that does not answer in time is exit 1", async () => {
@@ -62,6 +67,14 @@ test.each([
   const ran = await svc(["reload"], { socket });
   expect([ran.code, ran.out]).toEqual([code, out]);
   expect(ran.err).toContain("/etc/svc/svc.yaml:3: found \\x1b[31mred");
+});
+
+test("logs: more lines than the service keeps are refused", async () => {
+  const ran = await svc(["logs", "--lines", "2001"], { socket: "/nowhere/admin.sock" });
+  expect([ran.code, ran.err]).toEqual([
+    2,
+    expect.stringContaining('found "2001", expected a number up to 2000'),
+  ]);
 });
 
 test("lockouts: listed, and cleared by address", async () => {
@@ -137,6 +150,7 @@ test("audit tail: each entry once, oldest first, also one that is written late",
   const answers: (() => Reply)[] = [
     () => page([]),
     () => page(all),
+    () => ({ status: 503, json: { detail: "Stopping." } }), // a restart is waited for
     () => {
       all.unshift(entry("2026-11-27T09:00:02.000Z", "keys.revoke"));
       all.push(entry("2026-11-27T09:00:00.500Z", "late"));
@@ -145,11 +159,12 @@ test("audit tail: each entry once, oldest first, also one that is written late",
     () => page(all),
   ];
   const { socket, seen } = await fakeDaemon({
-    "GET /v1/audit": () => answers.shift()?.() ?? { status: 503, json: { detail: "Stopping." } },
+    "GET /v1/audit": () => answers.shift()?.() ?? { status: 403, json: { detail: "No more." } },
   });
   const running = svc(["audit", "tail", "--action", "keys.*"], { socket, clock });
   let over = false;
   void running.finally(() => (over = true));
+  while (clock.pending === 0) await clock.advance(0); // it has looked once
   while (!over) await clock.advance(1000);
   const ran = await running;
   expect(ran.out.split("\n").map((text) => text.split("  ")[2])).toEqual([
@@ -159,7 +174,8 @@ test("audit tail: each entry once, oldest first, also one that is written late",
     undefined,
   ]);
   expect(seen[0]?.query).toEqual({ action: "keys.*", since: "2026-11-27T09:00:00.000Z", limit: "1000" });
-  expect(ran.code).toBe(1);
+  expect(ran.err).toContain("Stopping.; trying again in 1 s");
+  expect(ran.code).toBe(4);
 });
 
 test("audit export: CSV as the API gives it, NDJSON of all pages with --json", async () => {

@@ -150,3 +150,20 @@ test("a list goes on by --all, and its CSV runs nothing in a spreadsheet", async
     { ip_pool: "bulk", limit: "200", cursor: "more" },
   ]);
 });
+
+test("a range is given as in lists: a span and yesterday are times, a date stays one of the time zone", async () => {
+  const { socket, seen } = await fakeDaemon({ "GET /v1/stats/timeseries": page([]) });
+  for (const from of ["24h", "2026-11-01T12:00:00+01:00", "2026-11-01"])
+    await svc(["stats", "timeseries", "--from", from, "--to", "now", "--csv"], { socket });
+  expect(seen.map(({ query }) => query["from"])).toEqual([
+    "2026-11-26T09:00:00.000Z",
+    "2026-11-01T11:00:00.000Z",
+    "2026-11-01",
+  ]);
+  expect(seen[0]?.query["to"]).toBe("2026-11-27T09:00:00.000Z");
+  const wrong = await svc(["stats", "--from", "often"], { socket });
+  expect([wrong.code, wrong.err]).toEqual([
+    2,
+    expect.stringContaining('--from: found "often", expected a time'),
+  ]);
+});

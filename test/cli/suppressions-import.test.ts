@@ -155,11 +155,25 @@ test("a thousand go in one request, in the order of the file", async () => {
 
 test.each([
   ["a file of something else", "name,phone\nAnn,123\n", "found the columns name phone, expected"],
+  ["a quote in the middle", 'email,reason\n"a"b"c@x.example\n', "found no valid CSV up to line 2:"],
+  [
+    "a quote that is never closed",
+    'email,reason\n"b@x.example\nc@x.example',
+    "found no valid CSV up to line 3:",
+  ],
+  ["a quote that swallows the rest", `email\n"${"b@x.example\n".repeat(20_000)}`, "exceed the maximum"],
+  ["bytes that are no text", Buffer.from([0xff, 0x22, 0, 0x22, 1, 0x22]).toString("latin1"), "found"],
   ["broken JSON", '{"Suppressions": [', "found no valid JSON"],
   ["JSON without a list", '{"a": 1}', "found JSON without a list of addresses"],
 ])("%s is refused with what was found", async (_what, content, words) => {
   const { code, err } = await imported(content);
   expect([code, err]).toEqual([2, expect.stringContaining(words)]);
+});
+
+test("a file that cannot be read is a wrong command line, not a bug", async () => {
+  const { socket } = await fakeDaemon({});
+  const ran = await svc(["suppressions", "import", "/proc/self/mem"], { socket }); // its first byte is not mapped
+  expect([ran.code, ran.err]).toEqual([2, expect.stringContaining("/proc/self/mem, but it cannot be read")]);
 });
 
 test("a file that is not there, and a service that is none, are a wrong command line", async () => {

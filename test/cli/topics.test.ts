@@ -52,7 +52,7 @@ test("every exit code is explained", async () => {
 test("the filters name their flag, and which lists have it", async () => {
   const { out } = await svc(["help", "filters"], { columns: 200 });
   expect(out).toMatch(/^--to <email> +to this address +messages, queue, events$/m);
-  expect(out).toMatch(/^--enhanced <status> +.+ +queue$/m);
+  expect(out).toMatch(/^--enhanced <status> +.+ +messages, queue, events$/m);
   expect(out).toContain("15m, 24h, 90d or yesterday");
 });
 

@@ -57,7 +57,7 @@ test("the attempts at an endpoint are a table of what was answered; --failed and
   expect(JSON.parse(raw.out)).toMatchObject({ data: [{ response_status: 503 }, { error: "no answer" }] });
 });
 
-test("--follow prints attempts as they are made, retries of older events too, and each once", async () => {
+test("--follow prints attempts as they are made, retries of older events too, each once, and goes on after a restart", async () => {
   const { ManualClock } = await import("../support/clock.ts");
   const clock = new ManualClock();
   const at = (seconds: number): string => new Date(clock.now() + seconds * 1000).toISOString();
@@ -77,8 +77,10 @@ test("--follow prints attempts as they are made, retries of older events too, an
   const retry = attempt("evt_1", 2, "delivered", 31, null);
   let listed = [old];
   let ofOne = [old];
+  let restarting = 0;
   const { socket } = await fakeDaemon({
     "GET /v1/webhooks/whk_1/deliveries": ({ query }) => {
+      if (restarting-- > 0) return { status: 503, json: { detail: "Stopping." } };
       if (query["event_id"] === undefined) return page(listed);
       return page(query["event_id"] === "evt_1" ? ofOne : [fresh]);
     },
@@ -98,6 +100,7 @@ test("--follow prints attempts as they are made, retries of older events too, an
   };
   await pass(2);
   listed = [fresh, old];
+  restarting = 2;
   await pass(4);
   ofOne = [retry, old];
   await pass(60);

@@ -1,6 +1,6 @@
 // The operator's commands against the built program: a reload that drops no session, lock-outs that are cleared, the log
 // and the audit log as they grow, and health as an exit code.
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -161,4 +161,10 @@ test("top --json gives samples of what the service does", async () => {
   child.kill("SIGTERM");
   const [first = ""] = printed().split("\n");
   expect(JSON.parse(first)).toMatchObject({ per_second: { accepted: expect.any(Array) }, connections: 0 });
+});
+
+test("an output that takes no more is exit 1 in words, not a success and not a stack", () => {
+  const ran = spawnSync("sh", ["-c", '"$0" help environment >/dev/full', program], { encoding: "utf8" });
+  expect(ran.status).toBe(1);
+  expect(ran.stderr).toMatch(/^svc: the output cannot be written, and is not whole: ENOSPC[^\n]*\n$/);
 });

@@ -4,6 +4,7 @@ import { isoTime } from "../../clock.ts";
 import type { Cli } from "../cli.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field, type Column, type Row } from "../output.ts";
+import { untilAnswered } from "../retry.ts";
 import { cell } from "../text.ts";
 import { moment } from "../times.ts";
 
@@ -90,13 +91,19 @@ const pollMs = 1000;
 /** An entry is written a moment after the time that it carries. */
 const lateMs = 5000;
 
-/** Asks each second for what came since the last look, a few seconds of which are seen twice and shown once. */
+/**
+ * Asks each second for what came since the last look, a few seconds of which are seen twice and shown once. A daemon that
+ * restarts is waited for.
+ */
 async function tail(cli: Cli, flags: Filters): Promise<void> {
   const filters = queryOf(cli, flags);
   let from = Date.parse(timesOf(cli, flags)["since"] ?? isoTime(cli.io.clock.now()));
   let seen = new Map<string, number>();
+  let asked = false;
   for (;;) {
-    const found = await entriesSince(cli, { ...filters, since: isoTime(from) });
+    const look = (): Promise<Row[]> => entriesSince(cli, { ...filters, since: isoTime(from) });
+    const found = await (asked ? untilAnswered(cli, look) : look());
+    asked = true;
     const shown = new Map<string, number>();
     for (const entry of found.toReversed()) {
       const text = JSON.stringify(entry);

@@ -72,7 +72,7 @@ export const named = ({ io }: Cli, { config }: ConfigFlags): string | undefined 
 };
 
 /** The same path where it is an option; throws usage with what was meant. */
-export async function refuseUnknownOption(path: string): Promise<OptionPath> {
+export async function refuseUnknownOption(cli: Cli, path: string): Promise<OptionPath> {
   const { isOption } = await import("../../config/layers.ts");
   const { optionPaths } = await import("../../config/options.ts");
   if (isOption(path)) return path;
@@ -87,7 +87,7 @@ export async function refuseUnknownOption(path: string): Promise<OptionPath> {
         ? [`It is a section: ${within.join(", ")}`]
         : near !== null
           ? [`Did you mean ${near}?`]
-          : []),
+          : [`List the options: ${cli.program} config show`]),
   );
 }
 
@@ -139,7 +139,7 @@ function valueText(value: unknown): string {
 }
 
 async function get(cli: Cli, path: string, flags: ConfigFlags): Promise<void> {
-  const option = await refuseUnknownOption(path);
+  const option = await refuseUnknownOption(cli, path);
   const { written, source, line } = (await read(cli, flags)).originOf(option);
   if (cli.out.json) return cli.out.body(JSON.stringify({ option, value: written ?? null, source, line }));
   const text = valueText(written);

@@ -58,6 +58,8 @@ function pairs(given: readonly string[]): [path: string, value: string][] {
     if (i % 2 === 1) return [];
     const value = given[i + 1];
     if (value === undefined) throw usage(`${path}: found no value, expected OPTION VALUE, and so on`);
+    if (given.some((other, at) => at > i && at % 2 === 0 && other === path))
+      throw usage(`${path}: found it twice, expected each option once`);
     return [[path, value]];
   });
 }
@@ -74,10 +76,10 @@ async function change(
   const places = placesOf(cli.io);
   const only = named(cli, flags);
   const file = only ?? places.userConfig ?? places.systemConfig;
-  let text = readTextFile(file) ?? "";
+  let text = edited(file, () => readTextFile(file) ?? "");
   const changes: [OptionPath, string | null][] = [];
   for (const [path, value] of given) {
-    const option = await refuseUnknownOption(path);
+    const option = await refuseUnknownOption(cli, path);
     const before = text;
     text = edited(file, () => withOption(before, option, value));
     changes.push([option, value]);

@@ -5,37 +5,35 @@ import { deliveryStatuses } from "../../model/webhook-delivery.ts";
 import { orList } from "../../word-list.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
-import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { addFilters, filtersOf, type FilterFlags } from "../filters.ts";
+import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { cell } from "../text.ts";
 
-interface FilterFlags extends ListFlags {
+interface Filters extends ListFlags, FilterFlags {
   event?: string[];
   message?: string;
-  to?: string;
-  tag?: string;
   webhook?: string;
   deliveryStatus?: string;
   order: string;
 }
 
+const exact = { to: "to", tag: "tag", ip: "ip_address" };
+
 export function register(events: Command, cli: Cli): void {
-  addListOptions(events.command("list").description("list the events, newest first"), true)
+  addFilters(addListOptions(events.command("list").description("list the events, newest first"), true))
     .option("--event <types>", "of these types; repeat or separate by commas", listed)
     .option("--message <id>", "of this message")
-    .option("--to <email>", "of this recipient")
-    .option("--tag <tag>", "of messages with this tag")
     .option("--webhook <id>", "for this endpoint")
     .option("--delivery-status <status>", orList([...deliveryStatuses, "none"]))
     .option("--order <order>", orList(eventOrders), "desc")
-    .action((flags: FilterFlags) =>
+    .action((flags: Filters) =>
       printList(cli, flags, {
         path: "/v1/events",
         query: {
           event: flags.event?.join(","),
           message_id: flags.message,
-          to: oneAddress(flags.to),
-          tag: flags.tag,
+          ...filtersOf(cli, flags, exact),
           webhook_id: flags.webhook,
           delivery_status: flags.deliveryStatus,
           order: flags.order,

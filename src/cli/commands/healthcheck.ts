@@ -30,8 +30,10 @@ Examples:
     )
     .action(async ({ live, ready, timeout }: Flags) => {
       if (live && ready) throw usage("found --live and --ready, expected one of them");
+      const timeoutMs = spanMs(timeout, "--timeout");
+      if (timeoutMs === 0) throw usage(`--timeout: found "${timeout}", expected a span longer than nothing`);
       const path = live ? "/healthz" : "/readyz";
-      const answer = await within(cli, spanMs(timeout, "--timeout"), cli.client.call("GET", path));
+      const answer = await within(cli, timeoutMs, cli.client.call("GET", path));
       if (cli.out.json) return cli.out.body(answer.text);
       return cli.out.line(live ? "alive" : "ready");
     });

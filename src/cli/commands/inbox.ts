@@ -1,7 +1,9 @@
 // `svc inbox`: mail of test keys and of `serve --dev`, which is kept here in place of being sent.
 import type { Command } from "commander";
+import { decodeWords } from "../../mail/encoded-word.ts";
 import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
+import { CliFault } from "../fault.ts";
 import { withExample } from "../help-example.ts";
 import type { ShownMail } from "../mail-page.ts";
 import { field, type Row } from "../output.ts";
@@ -41,7 +43,7 @@ export function register(inbox: Command, cli: Cli): void {
     .command("show <id>")
     .description("show the headers and text of a mail")
     .action(async (id: string) => {
-      const answer = await cli.client.call("GET", content(id));
+      const answer = await inInbox(cli, cli.client.call("GET", content(id)));
       if (cli.out.json) return cli.out.body(answer.text);
       const { headers, text, html, attachments } = mailOf(answer);
       cli.out.fields(headers);
@@ -64,17 +66,28 @@ export function register(inbox: Command, cli: Cli): void {
       .option("--no-browser", "only write the file"),
     "inbox open msg_… --to mail.html --no-browser",
   ).action(async (id: string, flags: OpenFlags) => {
-    const mail = mailOf(await cli.client.call("GET", content(id)));
+    const mail = mailOf(await inInbox(cli, cli.client.call("GET", content(id))));
     await (await import("./inbox-open.ts")).openMail(cli, id, mail, flags);
   });
   inbox
     .command("raw <id>")
     .description("print the source of a mail")
     .action(async (id: string) => {
-      const answer = await cli.client.call("GET", content(id), { accept: "message/rfc822" });
+      const raw = cli.client.call("GET", content(id), { accept: "message/rfc822" });
+      const answer = await inInbox(cli, raw);
       cli.out.bytes(answer.bytes);
       await cli.out.drained();
     });
+}
+
+/** The API knows the mail as a message, whose list has more than the inbox. */
+async function inInbox(cli: Cli, asked: Promise<Answer>): Promise<Answer> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (!(error instanceof CliFault) || error.exit !== 3) throw error;
+    throw new CliFault(3, error.message, [`List the mail: ${cli.program} inbox list`], error.body);
+  }
 }
 
 function mailOf({ json }: Answer): ShownMail {
@@ -84,7 +97,7 @@ function mailOf({ json }: Answer): ShownMail {
     headers: shownHeaders.flatMap((name) =>
       headers
         .filter((header) => String(header["name"]).toLowerCase() === name.toLowerCase())
-        .map((header): [string, string] => [name, String(header["value"])]),
+        .map((header): [string, string] => [name, decodeWords(String(header["value"]))]),
     ),
     text: typeof text === "string" ? text : null,
     html: typeof html === "string" ? html : null,

@@ -8,6 +8,8 @@ import { CliFault, usage } from "../fault.ts";
 import { coloured, type Row } from "../output.ts";
 import { cell, neutralised } from "../text.ts";
 
+const mostLines = 2000;
+
 interface Flags {
   follow?: boolean;
   component?: string;
@@ -36,8 +38,8 @@ Examples:
 }
 
 async function show(cli: Cli, { follow, component, level, lines }: Flags): Promise<void> {
-  if (lines !== undefined && !/^\d{1,4}$/.test(lines))
-    throw usage(`--lines: found "${lines}", expected a number up to 2000`);
+  if (lines !== undefined && !(/^\d{1,4}$/.test(lines) && Number(lines) <= mostLines))
+    throw usage(`--lines: found "${lines}", expected a number up to ${mostLines}`);
   if (level !== undefined && !logLevels.some((known) => known === level))
     throw usage(`--level: found "${level}", expected ${orList(logLevels)}`);
   const query = { component, level, lines, follow: follow ? "true" : undefined };

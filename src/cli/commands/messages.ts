@@ -3,41 +3,33 @@ import type { Command } from "commander";
 import { messageTokenForm } from "../../mail/message-token.ts";
 import { listed, segment, type Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
-import { addListOptions, oneAddress, printList, rowsOf, type ListFlags } from "../lists.ts";
+import { addFilters, filtersOf, type FilterFlags } from "../filters.ts";
+import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { withExample } from "../help-example.ts";
 import { field, type Row } from "../output.ts";
 import { explainWait, explainWaitOf } from "../message-wait.ts";
 import { cell } from "../text.ts";
 import { moment } from "../times.ts";
 
-interface FilterFlags extends ListFlags {
-  to?: string;
-  from?: string;
-  domain?: string;
-  tag?: string;
+interface Filters extends ListFlags, FilterFlags {
   status?: string;
   subject?: string;
   source?: string;
 }
 
+const exact = { to: "to", from: "from", domain: "to_domain", tag: "tag", pool: "ip_pool" };
+
 export function register(messages: Command, cli: Cli): void {
   const at = (id: string): string => `/v1/messages/${segment(id)}`;
-  addListOptions(messages.command("list").description("list the messages, newest first"), true)
-    .option("--to <email>", "to this address")
-    .option("--from <email>", "from this address")
-    .option("--domain <domain>", "to addresses of this domain")
-    .option("--tag <tag>", "with this tag")
+  addFilters(addListOptions(messages.command("list").description("list the messages, newest first"), true))
     .option("--status <status>", "delivered, deferred, bounced, processing, …")
     .option("--subject <text>", "subject contains this text")
     .option("--source <source>", "api or smtp")
-    .action((flags: FilterFlags) =>
+    .action((flags: Filters) =>
       printList(cli, flags, {
         path: "/v1/messages",
         query: {
-          to: oneAddress(flags.to, "all of a domain: --domain"),
-          from: flags.from,
-          to_domain: flags.domain,
-          tag: flags.tag,
+          ...filtersOf(cli, flags, exact),
           status: flags.status,
           subject: flags.subject,
           source: flags.source,

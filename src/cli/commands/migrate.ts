@@ -1,6 +1,6 @@
 // `svc migrate`: brings the database of a stopped service to the schema of this program, as the next start would, and says
 // where the copy of the former one is.
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
@@ -22,10 +22,20 @@ export function register(migrate: Command, cli: Cli): void {
     .action((flags: MigrateFlags) => run(cli, flags));
 }
 
+/** Throws CliFault where this user may not look. */
+function isThere(cli: Cli, file: string): boolean {
+  try {
+    return statSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw offlineFault(cli, error, "");
+  }
+}
+
 async function run(cli: Cli, flags: MigrateFlags): Promise<void> {
   const only = flags.config ?? cli.io.env["SVC_CONFIG"];
   const dataDir = await dataDirOf(cli, flags, only === undefined ? null : resolve(cli.io.cwd, only));
-  if (!existsSync(join(dataDir, "svc.db")))
+  if (!isThere(cli, join(dataDir, "svc.db")))
     throw new CliFault(3, `${dataDir} has no database`, ["Name the data directory with --data-dir."]);
   const dryRun = flags.dryRun === true;
   const daemon = await cli.loadDaemon();

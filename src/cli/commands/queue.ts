@@ -7,26 +7,19 @@ import { orList } from "../../word-list.ts";
 import { agree } from "../ask.ts";
 import type { Cli } from "../cli.ts";
 import { usage } from "../fault.ts";
+import { addFilters, filtersOf, type FilterFlags } from "../filters.ts";
 import { withExample } from "../help-example.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field } from "../output.ts";
 import { cell } from "../text.ts";
 import { spanMs } from "../times.ts";
 
-const filters = {
-  to: ["<email>", "to this address"],
-  from: ["<email>", "from this address"],
-  domain: ["<domain>", "to addresses of this domain"],
+/** Beside what it has in common with messages and events. */
+const own = {
   provider: ["<name>", "last tried at this provider (google) or mail host's domain"],
-  pool: ["<name>", "of this IP pool"],
-  ip: ["<address>", "last tried from this address"],
-  tag: ["<tag>", "with this tag"],
   status: ["<status>", "scheduled, queued, deferred, held, sending"],
-  code: ["<code>", "last reply code"],
-  enhanced: ["<status>", "last enhanced status code"],
-  key: ["<id>", "accepted with this API key"],
 } as const;
-type FilterFlags = { [name in keyof typeof filters]?: string };
+type QueueFlags = FilterFlags & { [name in keyof typeof own]?: string };
 
 interface Act {
   name: string;
@@ -63,15 +56,15 @@ const acts: readonly Act[] = [
 ];
 
 export function register(queue: Command, cli: Cli): void {
-  addFilters(
+  addQueueFilters(
     addListOptions(
       queue.command("list").description("list what is in the queue, with the last reply"),
       false,
     ),
-  ).action((flags: ListFlags & FilterFlags) =>
+  ).action((flags: ListFlags & QueueFlags) =>
     printList(cli, flags, {
       path: "/v1/queue",
-      query: queryOf(flags),
+      query: queryOf(cli, flags),
       columns: [
         field("message_id", "message"),
         field("email", "to"),
@@ -86,11 +79,11 @@ export function register(queue: Command, cli: Cli): void {
       empty: "Nothing.",
     }),
   );
-  addFilters(queue.command("count").description("count what is in the queue"))
+  addQueueFilters(queue.command("count").description("count what is in the queue"))
     .option("--by <what>", orList(queueGroupings), "domain")
     .option("--limit <n>", "groups to show, the largest first")
-    .action(async (flags: FilterFlags & { by: string; limit?: string }) => {
-      const query = { ...queryOf(flags), by: flags.by, limit: flags.limit };
+    .action(async (flags: QueueFlags & { by: string; limit?: string }) => {
+      const query = { ...queryOf(cli, flags), by: flags.by, limit: flags.limit };
       const answer = await cli.client.call("GET", "/v1/queue/count", { query });
       if (cli.out.json) return cli.out.body(answer.text);
       const groups = rowsOf({ data: answer.json["groups"] });
@@ -186,11 +179,11 @@ function pauseText({ scope, name, until }: Record<string, unknown>): string {
 }
 
 function addAct(queue: Command, cli: Cli, { name, about, verb, done, warning = "" }: Act): void {
-  addFilters(queue.command(name).description(about))
+  addQueueFilters(queue.command(name).description(about))
     .option("--all", "all of the account's recipients, where no filter is given")
     .option("--yes", "skip the prompt")
-    .action(async (flags: FilterFlags & { all?: boolean; yes?: boolean }) => {
-      const body = queryOf(flags);
+    .action(async (flags: QueueFlags & { all?: boolean; yes?: boolean }) => {
+      const body = queryOf(cli, flags);
       if (Object.keys(body).length === 0 && flags.all !== true)
         throw usage(
           `${name} needs a filter, as --domain, or --all`,
@@ -219,18 +212,19 @@ function addAct(queue: Command, cli: Cli, { name, about, verb, done, warning = "
     });
 }
 
-function addFilters(command: Command): Command {
-  for (const [name, [value, about]] of Object.entries(filters)) command.option(`--${name} ${value}`, about);
+function addQueueFilters(command: Command): Command {
+  addFilters(command);
+  for (const [name, [value, about]] of Object.entries(own)) command.option(`--${name} ${value}`, about);
   return command;
 }
 
-function queryOf(flags: FilterFlags): Record<string, string> {
-  return Object.fromEntries(
-    (Object.keys(filters) as (keyof FilterFlags)[]).flatMap((name) => {
-      const value = flags[name];
-      return value === undefined ? [] : [[name, value]];
-    }),
-  );
+function queryOf(cli: Cli, flags: QueueFlags): Record<string, string> {
+  const { provider, status } = flags;
+  return {
+    ...filtersOf(cli, flags),
+    ...(provider === undefined ? {} : { provider }),
+    ...(status === undefined ? {} : { status }),
+  };
 }
 
 function totalOf(counted: Record<string, unknown>, what = ""): string {

@@ -8,6 +8,7 @@ import { glyphsOf } from "../glyphs.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { field, type Column, type Row } from "../output.ts";
 import { cell } from "../text.ts";
+import { moment } from "../times.ts";
 
 interface RangeFlags {
   from?: string;
@@ -80,7 +81,7 @@ function refuseTwoForms({ out }: Cli, { csv, chart }: FormFlags): void {
 
 function addRange(command: Command, withTag: boolean): Command {
   command
-    .option("--from <time>", "not before: a date, or RFC 3339 (30 days ago)")
+    .option("--from <time>", "not before: a date, RFC 3339, 24h, yesterday (30 days ago)")
     .option("--to <time>", "end of the range, exclusive (the end of today)")
     .option("--timezone <name>", "time zone of the days, such as Europe/Berlin (UTC)")
     .option("--domain <name>", "sent from this domain")
@@ -89,14 +90,21 @@ function addRange(command: Command, withTag: boolean): Command {
   return withTag ? command.option("--tag <tag>", "with this tag") : command;
 }
 
-function queryOf(flags: RangeFlags): Record<string, string | undefined> {
-  const { from, to, timezone, domain, pool, tag, test } = flags;
+/** A date is one of --timezone, which the daemon knows. */
+function boundOf(cli: Cli, text: string | undefined, flag: string): string | undefined {
+  if (text === undefined || /^\d{4}-\d\d-\d\d$/.test(text)) return text;
+  return moment(text, flag, "past", cli.io.clock.now());
+}
+
+function queryOf(cli: Cli, flags: RangeFlags): Record<string, string | undefined> {
+  const { timezone, domain, pool, tag, test } = flags;
+  const [from, to] = [boundOf(cli, flags.from, "--from"), boundOf(cli, flags.to, "--to")];
   return { from, to, timezone, domain, ip_pool: pool, tag, test: test ? "true" : undefined };
 }
 
 async function summary(cli: Cli, flags: SummaryFlags): Promise<void> {
   refuseTwoForms(cli, flags);
-  const { text, json } = await cli.client.call("GET", "/v1/stats", { query: queryOf(flags) });
+  const { text, json } = await cli.client.call("GET", "/v1/stats", { query: queryOf(cli, flags) });
   if (cli.out.json) return cli.out.body(text);
   const totals = part(json, "totals");
   if (flags.csv) csv(cli, ["from", "to"], [json]);
@@ -121,7 +129,7 @@ async function summary(cli: Cli, flags: SummaryFlags): Promise<void> {
 
 async function timeseries(cli: Cli, flags: SeriesFlags): Promise<void> {
   refuseTwoForms(cli, flags);
-  const query = { ...queryOf(flags), granularity: flags.granularity };
+  const query = { ...queryOf(cli, flags), granularity: flags.granularity };
   const { text, json } = await cli.client.call("GET", "/v1/stats/timeseries", { query });
   if (cli.out.json) return cli.out.body(text);
   const rows = rowsOf(json);
@@ -137,13 +145,13 @@ async function list(cli: Cli, name: string, flags: ListingFlags): Promise<void> 
   if (flags.csv) return listCsv(cli, path, flags);
   if (flags.chart !== undefined) {
     const { limit = "20", cursor } = flags;
-    const { json } = await cli.client.call("GET", path, { query: { ...queryOf(flags), limit, cursor } });
+    const { json } = await cli.client.call("GET", path, { query: { ...queryOf(cli, flags), limit, cursor } });
     return byName(cli, name, flags.chart, json);
   }
   const columns = name === "webhooks" ? webhookColumns : name === "bounces" ? bounceColumns : mailColumns;
   return printList(cli, flags, {
     path,
-    query: queryOf(flags),
+    query: queryOf(cli, flags),
     columns: [field("key"), ...columns],
     empty: "No data.",
   });
@@ -154,7 +162,7 @@ async function listCsv(cli: Cli, path: string, flags: ListingFlags): Promise<voi
   let next = cursor;
   for (let first = true; first || next !== undefined; first = false) {
     const { json } = await cli.client.call("GET", path, {
-      query: { ...queryOf(flags), limit, cursor: next },
+      query: { ...queryOf(cli, flags), limit, cursor: next },
     });
     csv(cli, path.endsWith("/bounces") ? ["key", "bounce_category"] : ["key"], rowsOf(json), first);
     await cli.out.drained();

@@ -76,18 +76,20 @@ function Top({ colour, glyphs, leave, now, onChange }: TopProps): ReactElement {
 
   useInput((input, key) => {
     if (key.ctrl && input === "c") return leave("interrupt");
-    if (input === "q") return leave("quit");
-    if (input === "?") return setHelp(!help);
-    if (input === "p") return setHeld(held === null ? now() : null);
-    const chosen = views[Number(input) - 1];
-    if (chosen !== undefined) return show(chosen);
     if (key.tab) {
       const step = key.shift ? views.length - 1 : 1;
-      return show(views[(views.indexOf(view) + step) % views.length] ?? view);
+      show((before) => views[(views.indexOf(before) + step) % views.length] ?? before);
     }
-    return undefined;
+    for (const pressed of input) press(pressed); // a slow line brings several at once
   });
-  const show = (next: View): void => {
+  const press = (pressed: string): void => {
+    if (pressed === "q") return leave("quit");
+    if (pressed === "?") return setHelp((shown) => !shown);
+    if (pressed === "p") return setHeld((before) => (before === null ? now() : null));
+    const chosen = views[Number(pressed) - 1];
+    return chosen === undefined ? undefined : show(() => chosen);
+  };
+  const show = (next: (before: View) => View): void => {
     setHelp(false);
     setView(next);
   };

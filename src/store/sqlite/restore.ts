@@ -80,9 +80,9 @@ export function refuseHalfRestored(dataDir: string): void {
     );
 }
 
-/** Whether a restore would move something aside. */
+/** Whether a restore would move something aside. Throws where this user may not look. */
 export function hasStore(dataDir: string): boolean {
-  return existsSync(join(dataDir, databaseName));
+  return statSync(join(dataDir, databaseName), { throwIfNoEntry: false }) !== undefined;
 }
 
 function removePartials(dataDir: string): void {
