@@ -27,8 +27,7 @@ export function openLogFile(path: string, frameBytes: number): LogFile {
   const buffer = Buffer.alloc(piece * frameBytes);
   return {
     fd,
-    generation: () =>
-      readWhole(fd, header, 0) < headerBytes ? null : header.toString("hex", 16, 24),
+    generation: () => (readWhole(fd, header, 0) < headerBytes ? null : header.toString("hex", 16, 24)),
     frames(from, to, each) {
       for (let at = from; at < to; at += piece) {
         const bytes = Math.min(piece, to - at) * frameBytes;

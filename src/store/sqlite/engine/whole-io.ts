@@ -15,6 +15,6 @@ export function readWhole(file: number, bytes: Uint8Array, at: number): number {
 
 /** Throws where not all of it could be written. */
 export function writeWhole(file: number, bytes: Uint8Array, at: number): void {
-  for (let done = 0; done < bytes.length; )
+  for (let done = 0; done < bytes.length;)
     done += writeSync(file, bytes, done, bytes.length - done, at + done);
 }
