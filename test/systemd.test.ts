@@ -33,7 +33,8 @@ test("a process that ends in any way but a wrong configuration is started again 
 test("systemd hears when it serves, reads its files again on request, and ends what hangs", () => {
   expect(value("Type")).toBe("notify");
   expect(value("NotifyAccess")).toBe("all"); // systemd-notify is a process of its own
-  expect(Number(value("WatchdogSec"))).toBeGreaterThanOrEqual(15); // a slow disk is no hang
+  // A write that hangs for 25 s on a slow disk is none that ends the service: the last sign of life may be a third of the time old.
+  expect((Number(value("WatchdogSec")) * 2) / 3).toBeGreaterThan(25);
   expect(Number(value("WatchdogSec"))).toBeLessThanOrEqual(60);
   expect(value("ExecReload")).toContain("kill -HUP $MAINPID");
   expect(value("TimeoutStartSec")).toBe("infinity"); // a migration takes as long as it takes

@@ -6,7 +6,13 @@ import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import type { Database } from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
-import { createChangedPages, createPageWatch } from "../../src/store/sqlite/engine/changed-pages.ts";
+import { systemClock } from "../../src/clock.ts";
+import { createBatchRunner, type PreparedWriter } from "../../src/store/sqlite/engine/batch.ts";
+import {
+  createChangedPages,
+  createPageWatch,
+  takeChangedPages,
+} from "../../src/store/sqlite/engine/changed-pages.ts";
 import { checkIntegrity, openCopy } from "../../src/store/sqlite/engine/copy.ts";
 import { createHeldLog } from "../../src/store/sqlite/engine/held-log.ts";
 import { makeFile, openWriting } from "../../src/store/sqlite/engine/open.ts";
@@ -29,11 +35,11 @@ const rows = 9000;
 interface World {
   path: string;
   db: Database;
-  /** One transaction, noted for the copy, and whatever checkpoints come by chance. */
-  write(): void;
+  /** One transaction, noted for the copy, and whatever checkpoints come by chance, or none. */
+  write(checkpoints?: boolean): void;
   /** The rows after transaction `number`. */
   rowsAfter(number: number): Map<number, string>;
-  copy(between: () => void): Database;
+  copy(between: (share: number) => void): Database;
   random(below: number): number;
 }
 
@@ -93,7 +99,7 @@ function world(seed: number, pageBytes = 8192): World {
     path,
     db,
     random,
-    write() {
+    write(checkpoints = true) {
       const number = history.length;
       const changes = new Map<number, string | null>();
       const [from, count] = [random(rows * 1.2), 1 + random(20)];
@@ -105,7 +111,7 @@ function world(seed: number, pageBytes = 8192): World {
       commit(changes);
       if (random(5) === 0) db.pragma("incremental_vacuum(50)");
       look();
-      checkpoint();
+      if (checkpoints) checkpoint();
     },
     rowsAfter(number) {
       const model = new Map<number, string>();
@@ -178,6 +184,25 @@ test("a second copy of a database that was written between them has that, too", 
   );
 });
 
+test("a second copy that begins before anything else is written has what only the log had", () => {
+  const one = world(11);
+  one.db.pragma("wal_checkpoint(TRUNCATE)");
+  let wrote = false;
+  one.copy(() => {
+    if (!wrote) for (let n = 0; n < 30; n++) one.write(false);
+    wrote = true;
+  });
+  let restarted = false;
+  const copy = one.copy((share) => {
+    if (share < 0.6 || restarted) return;
+    restarted = true;
+    one.db.pragma("wal_checkpoint(RESTART)");
+    one.write(false);
+  });
+  expect(restarted).toBe(true);
+  expectAMoment(one, copy);
+});
+
 test("a database that nothing is written to is copied as it is, from an empty log and from one that is copied in", () => {
   const one = world(8);
   expectAMoment(
@@ -226,4 +251,38 @@ test("a copy whose changes could not be followed fails", () => {
     held: createHeldLog().shared,
   };
   expect(() => copyDatabase(source, target, () => undefined)).toThrow("could not be followed");
+});
+
+test("a copy fails where another writer's thread goes on in the middle of it: one may have ended before it had looked", () => {
+  const one = world(12);
+  const changed = createChangedPages();
+  const frameBytes = frameBytesOf(one.db);
+  changed.watch();
+  createPageWatch(one.path, changed.shared).look(0, frameBytes);
+  expect(takeChangedPages(changed.shared)).toEqual([]);
+  createPageWatch(one.path, changed.shared).look(0, frameBytes);
+  expect(() => takeChangedPages(changed.shared)).toThrow("could not be followed");
+});
+
+test("a copy fails where the writer had a fault after a commit that nobody has looked at", () => {
+  const one = world(13);
+  const changed = createChangedPages();
+  changed.watch();
+  const faulty: PreparedWriter<null> = {
+    commands: { write: () => one.db.inTransaction },
+    state: { begin: () => undefined, mark: () => null, undo: () => undefined },
+    flush: () => undefined,
+    brought() {
+      throw new Error("out of memory");
+    },
+  };
+  const watch = createPageWatch(one.path, changed.shared);
+  const runner = createBatchRunner(one.path, systemClock, () => faulty, { held: () => false, watch });
+  runner.look();
+  expect(takeChangedPages(changed.shared)).toBeInstanceOf(Array);
+  const call = { command: "write", arg: null, at: 0, lengths: [] };
+  const result = runner.run({ calls: [call], bytes: new Uint8Array(0), withinMs: 1000 });
+  expect(result).toMatchObject({ kind: "refused", why: "failed" });
+  runner.tidy();
+  expect(() => takeChangedPages(changed.shared)).toThrow("could not be followed");
 });

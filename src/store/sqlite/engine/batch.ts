@@ -118,6 +118,7 @@ export function createBatchRunner<Mark>(
   const opened = (): Session<Mark> => (session ??= openSession(path, prepare));
 
   const giveUp = (error: unknown): void => {
+    watch.lose(); // a commit may be among what failed, and the log be restarted before anybody looks
     if (!session) return;
     const { db } = session;
     try {
@@ -167,7 +168,6 @@ export function createBatchRunner<Mark>(
         const { wal, frameBytes } = opened();
         watch.look(wal().bytes / frameBytes, frameBytes);
       } catch (error) {
-        watch.lose();
         giveUp(error);
       }
     },

@@ -6,10 +6,13 @@ import { openLogFile, type LogFile } from "./log-frames.ts";
 
 /** A database of more pages cannot be backed up while it is written: 512 GB, or 256 GB where its pages are of 4 KB. */
 const mostPages = 64 * 1024 * 1024;
+/** Which watch it is, counted; 0: none. */
 const watchedAt = 0;
 /** Not 0: something was not noted. */
 const missedAt = 1;
-const firstWord = 2;
+/** The watch that a writer's thread has begun to note for. */
+const begunAt = 2;
+const firstWord = 3;
 
 export interface ChangedPages {
   /** Handed to the threads. */
@@ -22,12 +25,13 @@ export interface ChangedPages {
 export function createChangedPages(): ChangedPages {
   const shared = new SharedArrayBuffer((firstWord + mostPages / 32) * 4);
   const words = new Int32Array(shared);
+  let watches = 0;
   return {
     shared,
     watch() {
       takeAll(words);
       Atomics.store(words, missedAt, 0);
-      Atomics.store(words, watchedAt, 1);
+      Atomics.store(words, watchedAt, ++watches);
     },
     unwatch: () => void Atomics.store(words, watchedAt, 0),
   };
@@ -43,7 +47,7 @@ export interface PageWatch {
 export function createPageWatch(path: string, shared: SharedArrayBuffer | undefined): PageWatch {
   if (!shared) return { look: () => undefined, lose: () => undefined };
   const words = new Int32Array(shared);
-  let seen: { log: LogFile; generation: string | null; frames: number } | null = null;
+  let seen: { watch: number; log: LogFile; generation: string | null; frames: number } | null = null;
   const mark = (page: number): void => {
     const bit = page - 1;
     if (bit >= mostPages) return void Atomics.store(words, missedAt, 1);
@@ -54,18 +58,23 @@ export function createPageWatch(path: string, shared: SharedArrayBuffer | undefi
   return {
     lose,
     look(frames, frameBytes) {
-      if (Atomics.load(words, watchedAt) === 0) {
-        if (seen) closeSync(seen.log.fd);
+      const watch = Atomics.load(words, watchedAt);
+      if (seen && seen.watch !== watch) {
+        closeSync(seen.log.fd);
         seen = null;
-        return;
       }
+      if (watch === 0) return;
       try {
-        // At the first look all of the log: what was copied into the database before it was restarted is whole there.
-        seen ??= { log: openLogFile(path, frameBytes), generation: null, frames: 0 };
+        if (!seen) {
+          // One that began with this watch has ended, perhaps between a commit and its look.
+          if (Atomics.exchange(words, begunAt, watch) === watch) lose();
+          // At the first look of each watch all of the log: what was copied into the database before it was restarted is whole there.
+          seen = { watch, log: openLogFile(path, frameBytes), generation: null, frames: 0 };
+        }
         const generation = seen.log.generation();
         const from = generation === seen.generation && frames >= seen.frames ? seen.frames : 0;
         if (!seen.log.frames(from, frames, mark)) lose();
-        seen = { log: seen.log, generation, frames };
+        seen = { ...seen, generation, frames };
       } catch {
         lose();
       }
@@ -79,14 +88,14 @@ export function takeChangedPages(shared: SharedArrayBuffer): number[] {
   const pages = takeAll(words);
   if (Atomics.load(words, missedAt) === 0) return pages;
   throw new Error(
-    "the changes of the database could not be followed: it is too large, or its log cannot be read",
+    "the changes of the database could not be followed: it is too large, its log cannot be read, or the writer had a fault",
   );
 }
 
 function takeAll(words: Int32Array): number[] {
   const pages: number[] = [];
   for (let at = firstWord; at < words.length; at++) {
-    if (words[at] === 0) continue;
+    if (Atomics.load(words, at) === 0) continue;
     const bits = Atomics.exchange(words, at, 0);
     for (let bit = 0; bit < 32; bit++) if ((bits >>> bit) & 1) pages.push((at - firstWord) * 32 + bit + 1);
   }

@@ -1,7 +1,8 @@
 // The write-ahead log as a file (https://www.sqlite.org/fileformat2.html, section 4): which page each of its frames holds.
 // Frames are read up to the end of a commit that SQLite has named, so none of them is still being written.
-import { openSync, readSync } from "node:fs";
+import { openSync } from "node:fs";
 import { frameHeaderBytes } from "./wal.ts";
+import { readWhole } from "./whole-io.ts";
 
 const headerBytes = 32;
 /** Read at once. */
@@ -26,12 +27,11 @@ export function openLogFile(path: string, frameBytes: number): LogFile {
   const buffer = Buffer.alloc(piece * frameBytes);
   return {
     fd,
-    generation: () =>
-      readSync(fd, header, 0, headerBytes, 0) < headerBytes ? null : header.toString("hex", 16, 24),
+    generation: () => (readWhole(fd, header, 0) < headerBytes ? null : header.toString("hex", 16, 24)),
     frames(from, to, each) {
       for (let at = from; at < to; at += piece) {
         const bytes = Math.min(piece, to - at) * frameBytes;
-        if (readSync(fd, buffer, 0, bytes, headerBytes + at * frameBytes) < bytes) return false;
+        if (readWhole(fd, buffer.subarray(0, bytes), headerBytes + at * frameBytes) < bytes) return false;
         for (let place = 0; place < bytes; place += frameBytes)
           each(
             buffer.readUInt32BE(place),

@@ -2,22 +2,14 @@
 // to it, and what was changed meanwhile again (changed-pages.ts), until little is left; then, under a snapshot that keeps the
 // log as it is, the last of it, and over it what only the log has. So no snapshot is held for longer than that. The database's
 // file is read through a descriptor that stays open: closing one would drop SQLite's locks in this process (open.ts).
-import {
-  closeSync,
-  fdatasyncSync,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, openSync } from "node:fs";
 import { takeChangedPages } from "./changed-pages.ts";
 import { createHeldLog } from "./held-log.ts";
 import { openLogFile, type LogFile } from "./log-frames.ts";
 import { openReading, openWriting } from "./open.ts";
 import { pageBytesOf } from "./pages.ts";
 import { createWalState, frameBytesOf } from "./wal.ts";
+import { readWhole, writeWhole } from "./whole-io.ts";
 
 export interface DatabaseFile {
   path: string;
@@ -41,8 +33,8 @@ const mostTries = 20;
 
 /** Copies it to `target`, an empty file. `between` is called after each step, and ends the copy by throwing. */
 export function copyDatabase(source: DatabaseFile, target: string, between: (share: number) => void): void {
-  const to = openSync(target, "r+");
   const log = openLog(source.path);
+  const to = openSync(target, "r+");
   try {
     const { pageBytes } = log;
     const stepPages = stepBytes / pageBytes;
@@ -134,8 +126,8 @@ function createCopy({ from, to, pageBytes }: { from: number; to: number; pageByt
   const run = (first: number, count: number): void => {
     const at = (first - 1) * pageBytes;
     // Past the end of the file: the page is in the log, or was given back.
-    const bytes = readSync(from, buffer, 0, count * pageBytes, at);
-    writeSync(to, buffer, 0, bytes, at);
+    const bytes = readWhole(from, buffer.subarray(0, count * pageBytes), at);
+    writeWhole(to, buffer.subarray(0, bytes), at);
     wrote(bytes);
   };
   return {
@@ -157,7 +149,7 @@ function createCopy({ from, to, pageBytes }: { from: number; to: number; pageByt
       }
     },
     write(page, bytes) {
-      writeSync(to, bytes, 0, pageBytes, (page - 1) * pageBytes);
+      writeWhole(to, bytes, (page - 1) * pageBytes);
       wrote(pageBytes);
     },
   };
@@ -180,9 +172,9 @@ function finish({ path, changed, held }: DatabaseFile, log: OpenLog, end: End): 
         snapshot.prepare("SELECT count(*) FROM sqlite_schema").get(); // a read transaction begins with its first read
         for (const page of takeChangedPages(changed)) end.left.add(page);
         const generation = log.generation();
-        copyEnd(log, log.state().log, end);
+        const whole = copyEnd(log, log.state().log, end);
         // Nothing but the snapshot keeps the log from being restarted, and that not where the file has all of the log.
-        if (log.generation() === generation) return;
+        if (whole && log.generation() === generation) return;
       } finally {
         snapshot.close();
       }
@@ -193,13 +185,16 @@ function finish({ path, changed, held }: DatabaseFile, log: OpenLog, end: End): 
   throw new Error("the end of the copy was overtaken by writes again and again");
 }
 
-/** What the log has is taken from there. It stays in `left`: a try that did not last has to copy it from the file. */
-function copyEnd(log: LogFile, frames: number, { copy, left }: End): void {
+/**
+ * What the log has is taken from there. It stays in `left`: a try that did not last has to copy it from the file. False: the log
+ * has not all of these frames.
+ */
+function copyEnd(log: LogFile, frames: number, { copy, left }: End): boolean {
   /** The last frame of each page. */
   const newest = new Map<number, number>();
   let pagesAfter = copy.pagesOfSource();
   let at = 0;
-  log.frames(0, frames, (page, _bytes, after) => {
+  const found = log.frames(0, frames, (page, _bytes, after) => {
     newest.set(page, at++);
     if (after > 0) pagesAfter = after;
   });
@@ -207,8 +202,9 @@ function copyEnd(log: LogFile, frames: number, { copy, left }: End): void {
   for (const page of newest.keys()) left.add(page);
   copy.pages(inFile, () => undefined);
   at = 0;
-  log.frames(0, frames, (page, bytes) => {
+  const whole = log.frames(0, frames, (page, bytes) => {
     if (newest.get(page) === at++) copy.write(page, bytes);
   });
   copy.setPages(pagesAfter);
+  return found && whole;
 }
