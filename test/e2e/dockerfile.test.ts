@@ -128,7 +128,7 @@ test("what the last stage copies is a program that serves, and that its own chec
       const result = healthy();
       return result.status === 0 && result;
     });
-    expect(found.stdout).toBe("live\n");
+    expect(found.stdout).toBe("alive\n");
     expect(existsSync(join(dir, "var/lib/svc/svc.db"))).toBe(true);
     expect(existsSync(join(dir, "run/svc/admin.sock"))).toBe(true);
   } finally {

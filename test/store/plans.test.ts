@@ -258,7 +258,7 @@ const transactions = new Set(["sqlite/engine/batch.ts", "sqlite/engine/migrate.t
 const copies = new Set([
   "sqlite/backup-copy.ts",
   "sqlite/engine/copy.ts",
-  "sqlite/engine/page-copy.ts",
+  "sqlite/engine/snapshot.ts",
   "sqlite/restore.ts",
   "sqlite/store-check.ts",
 ]);

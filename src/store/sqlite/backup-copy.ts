@@ -1,6 +1,6 @@
-// The backup's side in its thread: the database page by page, the spool files that the copy names, and the check of the
+// The backup's side in its thread: a snapshot, the spool files that it names, the database page by page, and the check of the
 // copy. The disk has as long to itself after each step as the step took, and a copy ends before a disk is full.
-import { fstatSync, mkdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
@@ -11,8 +11,8 @@ import type { StoreCheck } from "../../model/store-check.ts";
 import { checkStore } from "./store-check.ts";
 import { linkOrCopy, sumFile, syncPath } from "./backup-files.ts";
 import { databaseName, makeFile } from "./engine/open.ts";
-import { copyDatabase, type DatabaseFile } from "./engine/page-copy.ts";
 import { checkIntegrity, openCopy } from "./engine/copy.ts";
+import { copyLog, openSnapshot } from "./engine/snapshot.ts";
 import { lowWaterBytes } from "./engine/space.ts";
 
 export interface BackupWork {
@@ -22,14 +22,15 @@ export interface BackupWork {
   /** The copy is checked, with the files of content, and is of no use afterwards. */
   checkOnly: boolean;
   minFreeShare: number;
-  database: DatabaseFile;
   /** Not 0: it is to end. */
   ended: SharedArrayBuffer;
 }
 
 export type BackupReport =
-  /** The files that the copy names are linked: others may be removed again. */
+  /** The snapshot's files are linked: others may be removed again. */
   | { kind: "linked" }
+  /** The snapshot is closed, and the log may be restarted. */
+  | { kind: "released" }
   | { kind: "progress"; share: number }
   | { kind: "done"; copy: StoreCopy }
   | { kind: "checked"; check: StoreCheck }
@@ -45,13 +46,13 @@ const copyShare = 0.7;
 const lowPriority = 10;
 
 /** To be called once, in the thread. */
-export function serveBackup(): void {
+export async function serveBackup(): Promise<void> {
   const port = parentPort;
   if (!port) throw new Error("the backup's thread is started by the store, not by hand");
   const report = (message: BackupReport): void => port.postMessage(message);
   try {
     setPriority(0, lowPriority); // of this thread alone, on Linux
-    report(copyStore(workerData as BackupWork, systemClock, report));
+    report(await copyStore(workerData as BackupWork, systemClock, report));
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
@@ -60,7 +61,12 @@ export function serveBackup(): void {
   }
 }
 
-function copyStore(work: BackupWork, clock: Clock, report: (message: BackupReport) => void): BackupReport {
+async function copyStore(
+  work: BackupWork,
+  clock: Clock,
+  report: (message: BackupReport) => void,
+): Promise<BackupReport> {
+  const path = join(work.dataDir, databaseName);
   const target = join(work.directory, databaseName);
   const ended = new Int32Array(work.ended);
   const stopIfEnded = (): void => {
@@ -76,18 +82,28 @@ function copyStore(work: BackupWork, clock: Clock, report: (message: BackupRepor
     began = clock.monotonic();
   };
 
-  requireSpace(work, fstatSync(work.database.fd).size);
-  makeFile(target);
-  copyDatabase(work.database, target, (share) => {
-    report({ kind: "progress", share: share * copyShare });
-    rest();
-  });
-  if (work.checkOnly) {
+  const snapshot = openSnapshot(path);
+  let files: Pick<StoreCopy["counts"], "files" | "fileBytes" | "filesMissing"> | null = null;
+  try {
+    requireSpace(work, snapshot.bytes);
+    if (!work.checkOnly) {
+      files = linkFiles(snapshot.db, work, rest);
+      report({ kind: "linked" });
+    }
+    makeFile(target);
+    await snapshot.copyTo(target, (share) => {
+      report({ kind: "progress", share: share * copyShare });
+      rest();
+    });
+  } finally {
+    snapshot.close();
+    shortenLog(path, () => Atomics.load(ended, 0) !== 0);
+    report({ kind: "released" });
+  }
+  if (files === null) {
     const checked = { target, dataDir: work.dataDir, now: clock.now() };
     return { kind: "checked", check: checkStore(checked, stopIfEnded) };
   }
-  const files = linkFiles(target, work, rest);
-  report({ kind: "linked" });
   if (work.content === "unsent") dropSentContent(target, work, stopIfEnded);
   const facts = inspect(target, stopIfEnded);
   syncPath(target);
@@ -96,6 +112,15 @@ function copyStore(work: BackupWork, clock: Clock, report: (message: BackupRepor
   const database = { path: databaseName, ...sumFile(target, stopIfEnded) };
   const counts = { ...facts.counts, ...files };
   return { kind: "done", copy: { schema: facts.schema, database, counts } };
+}
+
+/** What has gathered in the log is copied here, so that the writer need not; where it cannot be, the writer does. */
+function shortenLog(path: string, isOver: () => boolean): void {
+  try {
+    copyLog(path, isOver);
+  } catch {
+    // the writer reports what is wrong with the database
+  }
 }
 
 /** Checks the copy. */
@@ -128,19 +153,10 @@ function requireSpace({ dataDir, directory, minFreeShare }: BackupWork, bytes: n
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1e6)} MB`;
 
 /**
- * The files that the copy names, as links where the disk is the same, which cost no space. One that is not whole is left
+ * The files that the snapshot names, as links where the disk is the same, which cost no space. One that is not whole is left
  * out: a restore would refuse the backup for it.
  */
-function linkFiles(target: string, work: BackupWork, rest: () => void) {
-  const db = openCopy(target);
-  try {
-    return linkNamed(db, work, rest);
-  } finally {
-    db.close();
-  }
-}
-
-function linkNamed(db: Database, { dataDir, directory, content }: BackupWork, rest: () => void) {
+function linkFiles(db: Database, { dataDir, directory, content }: BackupWork, rest: () => void) {
   const [from, to] = [join(dataDir, "spool"), join(directory, "spool")];
   mkdirSync(to, { mode: 0o700 });
   const of = content === "unsent" ? `AND key IN (${unsentMessages})` : "";

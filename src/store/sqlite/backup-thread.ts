@@ -1,4 +1,4 @@
 // The backup's thread: one copy, then it ends.
 import { serveBackup } from "./backup-copy.ts";
 
-serveBackup();
+await serveBackup();

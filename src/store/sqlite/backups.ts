@@ -1,5 +1,5 @@
 // The backup's side on the loop: starts the thread, keeps the spool's files for as long as it needs
-// them, has the changes of the database noted, and ends it when the store is closed.
+// them and the log as it is, and ends it when the store is closed.
 import { truncate } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock, Timer } from "../../clock.ts";
@@ -11,7 +11,6 @@ import type { BackupStore } from "../interface/backups.ts";
 import type { Spool } from "./spool.ts";
 import { StoreUnavailable } from "../store.ts";
 import type { BackupReport, BackupWork } from "./backup-copy.ts";
-import type { ChangedPages } from "./engine/changed-pages.ts";
 import type { HeldLog } from "./engine/held-log.ts";
 import { databaseName } from "./engine/open.ts";
 
@@ -36,37 +35,29 @@ export function createBackups(deps: {
   spool: Spool;
   log: Log;
   heldLog: HeldLog;
-  changedPages: ChangedPages;
-  /** Resolves when the writer has seen what is set of the two. */
-  writerAnswers(): Promise<void>;
-  /** A descriptor of the database's file, which stays open as long as the store. */
-  databaseFd(): number;
   clock: Pick<Clock, "after">;
 }): Backups {
-  const { dataDir, minFreeShare, spool, heldLog, changedPages, clock } = deps;
+  const { dataDir, minFreeShare, spool, heldLog, clock } = deps;
   let running: { end(): void; over: Promise<unknown> } | null = null;
 
   const run = async (request: Request, ending: Ending): Promise<StoreCopy | StoreCheck> => {
     const { directory, content, checkOnly, onProgress, signal } = request;
     if (signal.aborted) throw stopped();
     const ended = new SharedArrayBuffer(4);
-    const database = {
-      path: join(dataDir, databaseName),
-      fd: deps.databaseFd(),
-      changed: changedPages.shared,
-      held: heldLog.shared,
-    };
-    const work: BackupWork = { dataDir, directory, content, checkOnly, minFreeShare, database, ended };
+    const work: BackupWork = { dataDir, directory, content, checkOnly, minFreeShare, ended };
     const result = Promise.withResolvers<StoreCopy | StoreCheck>();
     result.promise.catch(() => undefined); // it is awaited once the thread is gone
     const over = Promise.withResolvers<void>();
     const letGo = spool.keepFiles();
+    heldLog.hold();
     const onReport = (report: BackupReport): void => {
       switch (report.kind) {
         case "linked":
           return letGo();
         case "progress":
           return onProgress(report.share);
+        case "released":
+          return heldLog.release();
         case "done":
           return result.resolve(report.copy);
         case "checked":
@@ -81,11 +72,6 @@ export function createBackups(deps: {
     };
     let waiting: Timer | null = null;
     try {
-      changedPages.watch();
-      let isOver = false;
-      ending.end = () => void (isOver = true);
-      await deps.writerAnswers();
-      if (isOver) throw stopped();
       const worker = startThread<BackupReport>("backup-thread", import.meta.url, work, { onReport, onEnd });
       ending.end = () => {
         if (waiting) return;
@@ -105,7 +91,6 @@ export function createBackups(deps: {
     } finally {
       (waiting as Timer | null)?.cancel();
       letGo();
-      changedPages.unwatch();
       heldLog.release(); // of a thread that ended with it
     }
   };

@@ -1,6 +1,5 @@
 // Opens the Store on SQLite: lock, schema, and three ways in: the writer's thread, the reader's thread, the loop's own
 // connection for look-ups by key. What each call does with them stands with its noun (nouns.ts).
-import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { systemClock } from "../../clock.ts";
@@ -14,7 +13,6 @@ import { createSpool } from "./spool.ts";
 import { createBackups } from "./backups.ts";
 import { asDamage, refuseLostDatabase } from "./engine/corruption.ts";
 import { createGroupCommit } from "./engine/group-commit.ts";
-import { createChangedPages } from "./engine/changed-pages.ts";
 import { createHeldLog } from "./engine/held-log.ts";
 import type { Commit } from "../interface/engine.ts";
 import { lockDirectory } from "./engine/lock.ts";
@@ -63,10 +61,6 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const closeAll = async (): Promise<void> => {
     for (let close = closers.pop(); close; close = closers.pop()) await close();
   };
-  let databaseFile: number | null = null;
-  const databaseFd = (): number => (databaseFile ??= openSync(path, "r"));
-  // After every connection: closing it drops SQLite's locks on the file.
-  closers.push(() => void (databaseFile !== null && closeSync(databaseFile)));
   try {
     refuseHalfRestored(dataDir);
     prepareFiles(dataDir);
@@ -80,10 +74,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
     const listeners = new Set<(commit: Commit) => void>();
     const heldLog = createHeldLog();
-    const changedPages = createChangedPages();
     let checkpointing = false;
     const checkpoint = (wal: WalState): void => {
-      if (heldLog.held()) return; // the end of a backup's copy, which a checkpoint would only make slower
+      if (heldLog.held()) return; // of what is written during a backup nothing can be copied
       if (checkpointing || wal.bytes - wal.copiedBytes < checkpointAtBytes || wal.bytes >= restartAtBytes)
         return;
       checkpointing = true;
@@ -99,12 +92,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     };
     const changes = createChanges(clock, { ...touches, ...keptTouches(touches) });
     const writer = createGroupCommit(
-      {
-        clock: systemClock,
-        log,
-        ownerOf,
-        startWriter: writerThread(path, heldLog.shared, changedPages.shared),
-      },
+      { clock: systemClock, log, ownerOf, startWriter: writerThread(path, heldLog.shared) },
       {
         onWritten: (command, arg, result) => changes.note(command, arg, result),
         onCommit(commit, wal) {
@@ -137,17 +125,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     closers.push(() => space.stop());
     closers.push(() => writer.drain());
     const { minFreeShare } = options;
-    const backups = createBackups({
-      dataDir,
-      minFreeShare,
-      spool,
-      log,
-      heldLog,
-      changedPages,
-      writerAnswers: writer.answers,
-      databaseFd,
-      clock,
-    });
+    const backups = createBackups({ dataDir, minFreeShare, spool, log, heldLog, clock });
     const lookups = prepareLookups(lookupsDb);
     const stats = createStatsCalls({ write, lists, lookups, space, clock, log });
     closers.push(() => stats.stop());
@@ -182,9 +160,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
 /** Starts the writer's thread; of use to who tests the group commit by itself. */
 export const writerThread =
-  (path: string, held?: SharedArrayBuffer, changed?: SharedArrayBuffer) =>
+  (path: string, held?: SharedArrayBuffer) =>
   (handlers: ThreadHandlers<WriterReport>): Worker =>
-    startThread<WriterReport>("writer-thread", import.meta.url, { path, held, changed }, handlers);
+    startThread<WriterReport>("writer-thread", import.meta.url, { path, held }, handlers);
 
 /** The account whose turn a call takes: a list is of one account, or of many and takes the turn of its first. */
 export function ownerOf(arg: unknown): Owner {

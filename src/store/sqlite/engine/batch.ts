@@ -6,14 +6,12 @@ import type { Database, Statement } from "better-sqlite3";
 import type { Clock } from "../../../clock.ts";
 import {
   createWalState,
-  frameBytesOf,
   restartAgainAfterBytes,
   restartAtBytes,
   restartSoonAfterBytes,
   restartWaitMs,
 } from "./wal.ts";
 import { causeOf, isEngineFault } from "./engine-fault.ts";
-import type { PageWatch } from "./changed-pages.ts";
 import type { WalState } from "./wal.ts";
 import { busyTimeoutMs, openWriting, readBack } from "./open.ts";
 import type { PragmasReadBack } from "./open.ts";
@@ -77,16 +75,13 @@ interface Session<Mark> {
   releaseSavepoint: Statement;
   undoSavepoint: Statement;
   wal(): WalState;
-  frameBytes: number;
 }
 
 export interface BatchRunner {
   /** What the writing connection answers about itself; opens it where it is not. */
   pragmas(): PragmasReadBack;
   run(batch: Batch): BatchResult;
-  /** Lets a backup know which pages were changed. */
-  look(): void;
-  /** Between batches, behind the answers: looks, and restarts a log that has grown past what copying beside the writer keeps small. */
+  /** Between batches, behind the answers: restarts a log that has grown past what copying beside the writer keeps small. */
   tidy(): void;
   /** Copies the whole log into the database, empties it, and closes. */
   close(): void;
@@ -95,30 +90,18 @@ export interface BatchRunner {
 /** A reader that hangs, as a backup on a disk that does not answer, leaves the log as it is: the next start reads it. */
 const closeBusyMs = 200;
 
-export interface BesideBackups {
-  /** The log is not to be restarted (held-log.ts). */
-  held(): boolean;
-  watch: PageWatch;
-}
-
-const noBackups: BesideBackups = {
-  held: () => false,
-  watch: { look: () => undefined, lose: () => undefined },
-};
-
-/** `prepare` is called on each connection that is opened. */
+/** `prepare` is called on each connection that is opened; while `held` the log is not restarted (held-log.ts). */
 export function createBatchRunner<Mark>(
   path: string,
   clock: Clock,
   prepare: (db: Database) => PreparedWriter<Mark>,
-  { held, watch }: BesideBackups = noBackups,
+  held: () => boolean = () => false,
 ): BatchRunner {
   let session: Session<Mark> | null = null;
   let restartPast = restartAtBytes;
   const opened = (): Session<Mark> => (session ??= openSession(path, prepare));
 
   const giveUp = (error: unknown): void => {
-    watch.lose(); // a commit may be among what failed, and the log be restarted before anybody looks
     if (!session) return;
     const { db } = session;
     try {
@@ -163,20 +146,10 @@ export function createBatchRunner<Mark>(
         return refuse(error);
       }
     },
-    look() {
-      try {
-        const { wal, frameBytes } = opened();
-        watch.look(wal().bytes / frameBytes, frameBytes);
-      } catch (error) {
-        giveUp(error);
-      }
-    },
     tidy() {
-      if (!session) return;
+      if (!session || held() || session.wal().bytes < restartPast) return;
       try {
         const before = session.wal();
-        watch.look(before.bytes / session.frameBytes, session.frameBytes);
-        if (held() || before.bytes < restartPast) return;
         session.db.pragma(`busy_timeout = ${restartWaitMs}`);
         session.db.pragma("wal_checkpoint(RESTART)");
         session.db.pragma(`busy_timeout = ${busyTimeoutMs}`);
@@ -209,7 +182,6 @@ function openSession<Mark>(path: string, prepare: (db: Database) => PreparedWrit
     releaseSavepoint: db.prepare("RELEASE call"),
     undoSavepoint: db.prepare("ROLLBACK TO call"),
     wal: createWalState(db),
-    frameBytes: frameBytesOf(db),
   };
 }
 

@@ -1,4 +1,4 @@
-// A copy of the database, as a file that nobody else has open: opened, and checked. How one is made: page-copy.ts. Knows no
+// A copy of the database, as a file that nobody else has open: opened, and checked. How one is made: snapshot.ts. Knows no
 // noun.
 import Sqlite from "better-sqlite3";
 import type { Database } from "better-sqlite3";

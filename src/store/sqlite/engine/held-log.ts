@@ -1,15 +1,16 @@
-// Whether a backup holds a snapshot of the database, as the loop, the writer's thread and the backup's share it: at the end
-// of its copy, for a second or so. While it does, the write-ahead log cannot be restarted: a restart would wait for that reader
-// in vain, with every write behind it.
+// Whether a backup holds a snapshot of the database, as the loop and the writer's thread share it. While one does, the
+// write-ahead log cannot be restarted: a restart would wait for that reader in vain, with every write behind it. The log
+// grows meanwhile by all that is written; the backup looks at the free space between its steps and ends before that is scarce.
 export interface HeldLog {
-  /** Handed to the threads. */
+  /** Handed to the writer's thread. */
   readonly shared: SharedArrayBuffer;
   hold(): void;
   release(): void;
   held(): boolean;
 }
 
-export function createHeldLog(shared = new SharedArrayBuffer(4)): HeldLog {
+export function createHeldLog(): HeldLog {
+  const shared = new SharedArrayBuffer(4);
   const flag = new Int32Array(shared);
   return {
     shared,
@@ -19,7 +20,7 @@ export function createHeldLog(shared = new SharedArrayBuffer(4)): HeldLog {
   };
 }
 
-/** In the writer's thread. */
+/** In the thread. */
 export function isHeld(shared: SharedArrayBuffer | undefined): boolean {
   return shared !== undefined && Atomics.load(new Int32Array(shared), 0) === 1;
 }

@@ -11,14 +11,11 @@ export interface WalState {
 }
 
 /** What stands in front of each page of the log (SQLite's file format §4.1). */
-export const frameHeaderBytes = 24;
-
-/** A page of the log and its header. */
-export const frameBytesOf = (db: Database): number => pageBytesOf(db) + frameHeaderBytes;
+const frameHeaderBytes = 24;
 
 /** Asks without copying anything. */
 export function createWalState(db: Database): () => WalState {
-  const frameBytes = frameBytesOf(db);
+  const frameBytes = pageBytesOf(db) + frameHeaderBytes;
   const state: Statement<[], { log: number; checkpointed: number }> = db.prepare(
     "PRAGMA wal_checkpoint(NOOP)",
   );

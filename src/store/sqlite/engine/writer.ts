@@ -4,7 +4,6 @@ import type { Database } from "better-sqlite3";
 import { systemClock } from "../../../clock.ts";
 import { createBatchRunner } from "./batch.ts";
 import type { Batch, BatchResult, PreparedWriter } from "./batch.ts";
-import { createPageWatch } from "./changed-pages.ts";
 import { isHeld } from "./held-log.ts";
 import type { PragmasReadBack } from "./open.ts";
 
@@ -15,21 +14,13 @@ export type WriterReport = BatchResult | { kind: "ready"; pragmas: PragmasReadBa
 export function serveWriter<Mark>(prepare: (db: Database) => PreparedWriter<Mark>): void {
   const port = parentPort;
   if (!port) throw new Error("the writer's thread is started by the store, not by hand");
-  const { path, held, changed } = workerData as {
-    path: string;
-    held?: SharedArrayBuffer;
-    changed?: SharedArrayBuffer;
-  };
-  const watch = createPageWatch(path, changed);
-  const runner = createBatchRunner(path, systemClock, prepare, { held: () => isHeld(held), watch });
+  const { path, held } = workerData as { path: string; held?: SharedArrayBuffer };
+  const runner = createBatchRunner(path, systemClock, prepare, () => isHeld(held));
   const report = (message: WriterReport): void => port.postMessage(message);
 
   report({ kind: "ready", pragmas: runner.pragmas() });
   port.on("message", (request: WriterRequest) => {
-    if (request === "ask") {
-      runner.look();
-      return report({ kind: "answer" });
-    }
+    if (request === "ask") return report({ kind: "answer" });
     if (request === "close") {
       runner.close();
       port.close();

@@ -1,0 +1,77 @@
+// The database as it is at one moment, read beside the writer: a connection in a read transaction, and a copy of what it
+// sees by SQLite's backup API. A reader of the write-ahead log takes no lock that a writer waits for. Knows no noun.
+import { closeSync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
+import type { Database } from "better-sqlite3";
+import { openReading, openWriting } from "./open.ts";
+import { checkpointAtBytes, createWalState } from "./wal.ts";
+
+/** Pages of one step, 4 MB: the disk is the writer's again after each. */
+const stepPages = 1024;
+/** Written bytes are synced each so many steps: many at once would make the writer's own sync wait for them. */
+const syncSteps = 4;
+
+export interface Snapshot {
+  readonly db: Database;
+  /** What a copy of it takes. */
+  readonly bytes: number;
+  /** Copies it to `target`, an empty file. `between` is called after each step, and ends the copy by throwing. */
+  copyTo(target: string, between: (share: number) => void): Promise<void>;
+  close(): void;
+}
+
+/** What is read of it from here on is of this moment. */
+export function openSnapshot(path: string): Snapshot {
+  const db = openReading(path, 8192);
+  try {
+    db.exec("BEGIN");
+    db.prepare("SELECT count(*) FROM sqlite_schema").get(); // a read transaction begins with its first read
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+  const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
+  return {
+    db,
+    bytes: pragma("page_count") * pragma("page_size"),
+    async copyTo(target, between) {
+      const file = openSync(target, "r+");
+      let steps = 0;
+      try {
+        await db.backup(target, {
+          progress({ totalPages, remainingPages }) {
+            if (++steps % syncSteps === 0) fdatasyncSync(file);
+            between(totalPages === 0 ? 0 : (totalPages - remainingPages) / totalPages);
+            return stepPages;
+          },
+        });
+        fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
+    },
+    close: () => void db.close(),
+  };
+}
+
+/**
+ * Copies the log into the database as far as no reader prevents it, so that the writer need not when it restarts it: again
+ * and again, since what is written during a pass is left by it, until little is. `ended`: it is to stop.
+ */
+export function copyLog(path: string, ended: () => boolean): void {
+  const db = openWriting(path);
+  try {
+    db.pragma("busy_timeout = 0");
+    const state = createWalState(db);
+    const leftBytes = (): number => {
+      const { bytes, copiedBytes } = state();
+      return bytes - copiedBytes;
+    };
+    for (let before = Infinity, left = leftBytes(); left < before && !ended(); left = leftBytes()) {
+      db.pragma("wal_checkpoint(PASSIVE)");
+      if (left < checkpointAtBytes) return;
+      before = left;
+    }
+  } finally {
+    db.close();
+  }
+}
