@@ -1,5 +1,4 @@
 // The boot: its heartbeat, and what a start takes over from others, by the daemon's own pieces on a real store.
-import { rmSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
 import { createBoot } from "../src/boot.ts";
 import { createRecorder } from "../src/events/record.ts";
@@ -26,6 +25,7 @@ import {
 import { ManualClock, settle } from "./support/clock.ts";
 import { deferredOutcome, deliveredOutcome, makeTrace } from "./support/jobs.ts";
 import { uncapped } from "./support/warmups.ts";
+import { removeFolder } from "./support/folders.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -213,7 +213,7 @@ async function world() {
   let store = await openSqlite(dataDir, clock);
   onTestFinished(async () => {
     await store.close();
-    rmSync(dataDir, { recursive: true });
+    removeFolder(dataDir);
   });
   const account = (await store.accountByName("default"))?.key ?? 0;
   const endpoint = await store.createEndpoint(newEndpoint(account, clock.now()));

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,11 +6,12 @@ import { expect, onTestFinished, test } from "vitest";
 import { makeKey } from "../src/access/keys.ts";
 import { createLog, type Log, type LogOptions } from "../src/log.ts";
 import { ManualClock } from "./support/clock.ts";
+import { removeFolder } from "./support/folders.ts";
 
 /** The file stays open: a write of the log's own timer may be under way. */
 function logFile(options: Partial<LogOptions> | ((fd: number) => Partial<LogOptions>) = {}) {
   const directory = mkdtempSync(join(tmpdir(), "svc-log-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  onTestFinished(() => removeFolder(directory));
   const fd = openSync(join(directory, "log"), "w");
   const log = createLog({ level: "info", fd, ...(typeof options === "function" ? options(fd) : options) });
   /** Resolves when so many lines are there. */

@@ -7,7 +7,6 @@ import {
   mkdtempSync,
   readdirSync,
   renameSync,
-  rmSync,
   statSync,
   symlinkSync,
 } from "node:fs";
@@ -23,6 +22,7 @@ import { openWriting, prepareFiles } from "../src/store/sqlite/engine/open.ts";
 import { lockDirectory } from "../src/store/sqlite/engine/lock.ts";
 import { runMigrations } from "../src/store/sqlite/engine/migrate.ts";
 import { migrations } from "../src/store/sqlite/migrations.ts";
+import { removeFolder } from "./support/folders.ts";
 
 const newest = migrations.length;
 const other = 65_534;
@@ -33,7 +33,7 @@ beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "svc-offline-"));
   dataDir = join(dir, "data");
   chmodSync(dir, 0o755);
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  onTestFinished(() => removeFolder(dir));
 });
 
 /** A database as a program of schema `version` left it. */

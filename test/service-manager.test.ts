@@ -1,12 +1,13 @@
 // The watchdog's pings by a moved clock: when they are due, and when they are left out. What a real socket hears:
 // test/peers/service-manager.test.ts.
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog, type Log } from "../src/log.ts";
 import { createServiceManager } from "../src/service-manager.ts";
 import { ManualClock } from "./support/clock.ts";
+import { removeFolder } from "./support/folders.ts";
 
 /** A systemd-notify that writes what it is to say into a file. */
 function world(env: Record<string, string> = {}) {
@@ -30,7 +31,7 @@ function world(env: Record<string, string> = {}) {
   });
   onTestFinished(() => {
     manager.end();
-    rmSync(dir, { recursive: true, force: true });
+    removeFolder(dir);
   });
   const lines = (): string[] => (existsSync(said) ? readFileSync(said, "utf8").split("\n").slice(0, -1) : []);
   /** Resolves when `count` lines were said. */

@@ -24,6 +24,7 @@ import { silentLog } from "../../src/log.ts";
 import type { CopyRequest, Restored, RestoreRequest, StoreCopy } from "../../src/model/backup.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ManualClock, settle } from "../support/clock.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dir: string;
 let to: string;
@@ -39,7 +40,7 @@ beforeEach(() => {
   writeFileSync(join(dir, "data/tls/key.pem"), "KEY");
   writeFileSync(join(dir, "svc.yaml"), "hostname: mail.svc.test\n");
 });
-afterEach(() => rmSync(dir, { recursive: true }));
+afterEach(() => removeFolder(dir));
 
 const database = "SQLite";
 const copy: StoreCopy = {

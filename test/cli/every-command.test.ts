@@ -2,7 +2,7 @@
 // refuses, and the output of one that answers. The commands are those that the program registers, and the answers are made
 // of the API's own description, so that a new command and a new field are covered by themselves.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Argument, Command, Option } from "commander";
@@ -12,6 +12,7 @@ import type { Clock } from "../../src/clock.ts";
 import { routesAsData } from "../support/program.ts";
 import { sampleOf } from "../support/samples.ts";
 import { svc, type Ran, type World } from "./world.ts";
+import { removeFolder } from "../support/folders.ts";
 
 interface Entry {
   line: string;
@@ -99,7 +100,7 @@ beforeAll(async () => {
 });
 afterAll(() => {
   for (const close of servers) close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 async function listen(

@@ -1,10 +1,10 @@
 // A mail of the inbox as a page: what is in it, and that nothing of the mail gets out of its frame.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { rmSync } from "node:fs";
 import { expect, test } from "vitest";
 import { mailPage } from "../../src/cli/mail-page.ts";
 import { fakeDaemon, scratch, svc } from "./world.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const html = `<p onclick="x()">Hello</p></iframe><script>alert("1")</script><img src="https://t.example/o.gif">'"`;
 const json = {
@@ -26,7 +26,7 @@ test("a mail is written to a file of its own that only its owner reads, whose na
   expect(ran.code).toBe(0);
   expect([statSync(file).mode & 0o777, statSync(dirname(file)).mode & 0o777]).toEqual([0o600, 0o700]);
   expect(readFileSync(file, "utf8")).toContain("Hello &#38; &#60;b&#62;goodbye");
-  rmSync(dirname(file), { recursive: true });
+  removeFolder(dirname(file));
 });
 
 test("a subject in another alphabet is shown as it reads", async () => {

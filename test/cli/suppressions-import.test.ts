@@ -1,12 +1,13 @@
 // `svc suppressions import`: files as each service writes them, and what is said of those that are not.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { fakeDaemon, svc } from "./world.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const home = mkdtempSync(join(tmpdir(), "svc-import-"));
-afterAll(() => rmSync(home, { recursive: true }));
+afterAll(() => removeFolder(home));
 
 const fileOf = (content: string): string => {
   const path = join(home, `list-${Math.random().toString(36).slice(2)}`);

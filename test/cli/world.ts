@@ -1,6 +1,6 @@
 // A daemon that answers from a table, on a Unix socket in a directory of its own, and a world in which the
 // command line runs and records what it printed.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import type { Io, Sink } from "../../src/cli/io.ts";
 import { run } from "../../src/cli/main.ts";
 import type { Clock } from "../../src/clock.ts";
 import { ManualClock } from "../support/clock.ts";
+import { removeFolder } from "../support/folders.ts";
 
 export interface Seen {
   method: string;
@@ -32,7 +33,7 @@ type Answers = Record<string, Reply | ((seen: Seen) => Reply)>;
 
 export function scratch(): string {
   const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  onTestFinished(() => removeFolder(directory));
   return directory;
 }
 

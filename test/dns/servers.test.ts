@@ -1,9 +1,10 @@
 // Which servers are asked.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseServer, showServer, systemServers } from "../../src/dns/servers.ts";
+import { removeFolder } from "../support/folders.ts";
 
 test("reads addresses with and without a port", () => {
   const shown = ["192.0.2.1", "127.0.0.1:5353", "2001:db8::1", "[::1]:5353", "[::1]"].map((text) => {
@@ -36,6 +37,6 @@ test("the system's servers are the first three of resolv.conf, this machine wher
     expect(systemServers(file).map(showServer)).toEqual(["192.0.2.1:53", "[2001:db8::1]:53", "192.0.2.3:53"]);
     expect(systemServers(join(folder, "none")).map(showServer)).toEqual(["127.0.0.1:53"]);
   } finally {
-    rmSync(folder, { recursive: true });
+    removeFolder(folder);
   }
 });

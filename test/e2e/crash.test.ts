@@ -1,6 +1,6 @@
 // The process dies at random moments under load, by kill -9 and by an abort as V8's own. A ledger outside of the product judges: every acknowledged
 // message arrives, and a second copy only where the product died before it could keep the receiver's answer.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -8,6 +8,7 @@ import { eventually, startAppliance, type Answer, type Appliance } from "../supp
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { publish } from "../support/publish.ts";
 import { startReceiver, type ReceivedMail, type Receiver } from "../support/smtp-receiver.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const port = 25_026;
 const kills = 20;
@@ -60,7 +61,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await svc?.stop();
-  rmSync(home, { recursive: true, force: true });
+  removeFolder(home);
   await Promise.all([receiver?.stop(), dns?.stop()]);
 });
 

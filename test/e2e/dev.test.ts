@@ -1,11 +1,12 @@
 // `svc serve --dev` as a person meets it: what it prints works, word for word.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually, freePorts, program, runCli } from "../support/appliance.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dir: string;
 let child: ChildProcess;
@@ -45,7 +46,7 @@ afterAll(async () => {
     const [code] = await gone;
     expect(code).toBe(0);
   }
-  rmSync(dir, { recursive: true, force: true });
+  removeFolder(dir);
 });
 
 /** The printed command that begins so, its continuation lines joined. */

@@ -2,16 +2,17 @@
 // from the lines that copy, and the program in there serves, and is found healthy by the image's own check.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { nouns } from "../../src/cli/program.ts";
 import { eventually, freePorts } from "../support/appliance.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const root = join(import.meta.dirname, "../..");
 const dir = mkdtempSync(join(tmpdir(), "svc-image-"));
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+afterAll(() => removeFolder(dir));
 
 interface Instruction {
   word: string;

@@ -3,7 +3,7 @@
 // Nothing leaves the machine. A block that cannot be run here says so and why, in its fence, and is listed below.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -17,6 +17,7 @@ import {
 import { missingTools } from "../support/examples.ts";
 import { blocksOf, docs, readme, type Block, type Page } from "../support/pages.ts";
 import { commandsOf, createWalk, notRunReason } from "../support/shell-blocks.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const missing = missingTools(["curl", "openssl", "xargs"]);
@@ -52,7 +53,7 @@ const scratch = mkdtempSync(join(tmpdir(), "svc-docs-"));
 const stops: (() => Promise<unknown>)[] = [];
 afterAll(async () => {
   for (const stop of stops.toReversed()) await stop();
-  rmSync(scratch, { recursive: true, force: true });
+  removeFolder(scratch);
 });
 
 interface DevScreen {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/appliance.ts";
 import { startWorld, type World } from "../support/world.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let world: World;
 const home = mkdtempSync(join(tmpdir(), "svc-limits-"));
@@ -25,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world?.stop();
-  rmSync(home, { recursive: true });
+  removeFolder(home);
 });
 
 const queue = async (domain: string, count: number): Promise<string> => {

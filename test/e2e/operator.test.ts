@@ -2,7 +2,7 @@
 // and the audit log as they grow, and health as an exit code.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type PeerCertificate } from "node:tls";
@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually, program, runCli, startAppliance, type Appliance } from "../support/appliance.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 import { selfSigned } from "../support/webhook-receiver.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-operator-"));
 const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") };
@@ -27,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await svc?.stop();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 const shown = async (port: number): Promise<string> => {

@@ -1,5 +1,5 @@
 // IP pools from the outside: the built program on loopback addresses, a receiver that sees who calls.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -7,6 +7,7 @@ import { eventually, type Appliance } from "../support/appliance.ts";
 import type { DnsServer } from "../support/dns-server.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 import type { Receiver } from "../support/smtp-receiver.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const port = 25_027;
 let sending: Sending;
@@ -32,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await sending?.stop();
-  rmSync(files, { recursive: true });
+  removeFolder(files);
 });
 
 const send = async (pool?: string) =>

@@ -1,6 +1,6 @@
 // TLS policies from the outside: a domain that enforces MTA-STS, and one with TLSA records. A mail host whose certificate
 // is wrong gets no mail, in clear neither, and the attempt says why; once the certificate is right the mail arrives.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -8,6 +8,7 @@ import { eventually } from "../support/appliance.ts";
 import { createAuthority, tlsaOf, type Authority, type Identity } from "../support/certificates.ts";
 import { policyText, startPolicyHost, type PolicyHost } from "../support/policy-host.ts";
 import { startWorld, type World } from "../support/world.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const port = 25_041;
 /** The port of a policy host is fixed (RFC 8461 §3.3), and only root may listen there, which CI does. */
@@ -37,7 +38,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await world?.stop();
   await policyHost?.stop();
-  rmSync(dir, { recursive: true, force: true });
+  removeFolder(dir);
 });
 
 const attemptsOf = async (id: string) =>

@@ -1,5 +1,4 @@
 // Feedback over the real store, with a DNS that is a table.
-import { rmSync } from "node:fs";
 import type { DnsAnswer, Resolver } from "../../src/dns/resolver.ts";
 import { createRecorder } from "../../src/events/record.ts";
 import { createFeedback, type Feedback } from "../../src/feedback/feedback.ts";
@@ -13,6 +12,7 @@ import type { Job } from "../../src/model/queued-recipient.ts";
 import { createUnsubscribes } from "../../src/tracking/unsubscribes.ts";
 import { accept, mint, newDirectory, newMessage, openSqlite, settlementOf } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
+import { removeFolder } from "../support/folders.ts";
 
 /** Where reports come from unless a test says so; without a name in the DNS. */
 export const stranger = "203.0.113.9";
@@ -86,7 +86,7 @@ export async function feedbackRig() {
     feedbackWith,
     async close() {
       await store.close();
-      rmSync(dataDir, { recursive: true });
+      removeFolder(dataDir);
     },
     newDomain: () => `d${++count}.test`,
     /** A message delivered to each of these local parts at a domain of its own. */

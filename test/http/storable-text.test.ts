@@ -1,10 +1,10 @@
 // What the API lets through of text that not every engine can store.
-import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { newDirectory, openSqlite } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startHttp, type Harness } from "./harness.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const dataDir = newDirectory();
 let http: Harness;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await http.stop();
   await store.close();
-  rmSync(dataDir, { recursive: true });
+  removeFolder(dataDir);
 });
 
 test.each([null, "once"])(

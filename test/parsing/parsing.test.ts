@@ -1,4 +1,4 @@
-import { mkdtemp, open, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, open, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -15,6 +15,7 @@ import {
 } from "../../src/parsing/parsing.ts";
 import { readingLimits } from "../../src/parsing/shares.ts";
 import { callLimitMs, idleMs } from "../../src/parsing/worker.ts";
+import { removeFolder } from "../support/folders.ts";
 
 /** Its timers run when the test says so, without a turn of the loop before. */
 let timers: { delayMs: number; run(): void }[];
@@ -37,7 +38,7 @@ afterEach(() => parsing.stop());
 let folder = "";
 let files = 0;
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "svc-parsing-"))));
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 function pass(delayMs: number): void {
   const due = timers.filter((timer) => timer.delayMs === delayMs);

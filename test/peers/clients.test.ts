@@ -2,7 +2,7 @@
 // real disk, seen by strace.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import { eventually, startAppliance, type Appliance } from "../support/appliance
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { missingPeers } from "../support/peers.ts";
 import { publish } from "../support/publish.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const missing = missingPeers();
 if (missing) console.warn(`SKIPPED: tests with real clients: ${missing}`);
@@ -160,7 +161,7 @@ describe.skipIf(missing !== null)("durability, seen by strace", () => {
         await dns.stop();
       }
       const order = readTrace(readFileSync(trace, "utf8"));
-      rmSync(dirname(trace), { recursive: true });
+      removeFolder(dirname(trace));
       const bare = ids.filter((id) => {
         const [written, answered] = [order.written.get(id), order.answered.get(id)];
         if (written === undefined || answered === undefined) return true;

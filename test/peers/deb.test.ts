@@ -8,7 +8,6 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -21,6 +20,7 @@ import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { peersFolder } from "../support/peers.ts";
 import { publish } from "../support/publish.ts";
 import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const project = join(import.meta.dirname, "../..");
 const debian = join(peersFolder, "debian-root.tar");
@@ -57,7 +57,7 @@ afterAll(async () => {
   await dns?.stop();
   if (!root) return;
   execFileSync("umount", ["-l", join(root, "proc")]);
-  rmSync(root, { recursive: true, force: true });
+  removeFolder(root);
 });
 
 const path = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };

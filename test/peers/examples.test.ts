@@ -1,7 +1,7 @@
 // The programs of examples/ as a customer runs them, in every language: against a scripted server that refuses first,
 // against the built product, and their webhook receivers against what the product and a forger post.
 import { createHmac } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,6 +19,7 @@ import {
   type TlsFront,
 } from "../support/examples.ts";
 import { publish } from "../support/publish.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const examples = join(import.meta.dirname, "../../examples");
 const languages = ["curl", "node", "python", "php", "ruby", "go"] as const;
@@ -134,7 +135,7 @@ describe.skipIf(missing !== null)("examples", () => {
     await svc?.stop();
     await dns?.stop();
     await front?.stop();
-    rmSync(built, { recursive: true, force: true });
+    removeFolder(built);
   });
 
   const sent = ["shop@ok.test", "ann@one.test"];

@@ -1,6 +1,6 @@
 // A hostile mail in a real browser, as `svc inbox open` writes it: its text is shown, nothing of it runs, and nothing is asked of
 // any host.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,6 +9,7 @@ import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { mailPage } from "../../src/cli/mail-page.ts";
 import { visit } from "../support/browser.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const mailFrom = (
   host: string,
@@ -32,7 +33,7 @@ async function opened(change: (page: string) => string = (page) => page) {
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   });
   const file = join(folder, "mail.html");
   const headers: [string, string][] = [["Subject", `<img src="${host}/subject" onerror="alert(2)">`]];

@@ -1,13 +1,14 @@
 // What `svc domains records --format` writes, read by those that it is for: BIND's and Knot's zone checkers, botocore, which the
 // AWS command line checks a request with, the types of Cloudflare's library, and HashiCorp's parser of HCL. Each is shown to refuse what is wrong, too.
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startAppliance, type Appliance } from "../support/appliance.ts";
 import { missingPeers, peersFolder } from "../support/peers.ts";
 import type { DnsRecord } from "../../src/model/dns-record.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const missing = missingPeers();
 if (missing) console.warn(`SKIPPED: formats of DNS records: ${missing}`);
@@ -70,7 +71,7 @@ describe.skipIf(missing !== null)("the records of a domain", () => {
   });
   afterAll(async () => {
     await svc?.stop();
-    rmSync(dir, { recursive: true, force: true });
+    removeFolder(dir);
   });
 
   const written = async (format: string): Promise<string> => {

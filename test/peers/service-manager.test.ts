@@ -1,13 +1,14 @@
 // What a service manager hears from the running program, on a real notify socket and through systemd-notify.
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { startAppliance, type Appliance } from "../support/appliance.ts";
 import { openNotifySocket, type NotifySocket } from "../support/notify-socket.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const missing = ["systemd-notify", "/usr/bin/python3"].filter(
   (name) => spawnSync("sh", ["-c", `command -v ${name}`]).status !== 0,
@@ -27,7 +28,7 @@ afterEach(async () => {
   await socket?.stop();
   [socket, svc] = [null, null];
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 async function start(name: string): Promise<{ manager: NotifySocket; svc: Appliance }> {
   socket = await openNotifySocket(name, watchdogMs);

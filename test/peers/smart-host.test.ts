@@ -6,8 +6,9 @@ import { eventually, freePorts, startAppliance, type Appliance } from "../suppor
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { missingPeers, startPostfix, type Postfix } from "../support/peers.ts";
 import { publish } from "../support/publish.ts";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { removeFolder } from "../support/folders.ts";
 
 const missing = missingPeers();
 if (missing) console.warn(`SKIPPED: a real smart host: ${missing}`);
@@ -40,7 +41,7 @@ describe.skipIf(missing !== null)("a smart host", () => {
   afterAll(async () => {
     await svc?.stop();
     await Promise.all([postfix?.stop(), dns?.stop()]);
-    rmSync(dir, { recursive: true, force: true });
+    removeFolder(dir);
   });
 
   test("mail waits while its certificate is not trusted, then while the password is wrong, and leaves with the right one", async () => {

@@ -1,12 +1,13 @@
 // `svc top` on a real terminal, tmux's: what is on the screen, at several sizes, and what is left of it afterwards.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually, program, runCli } from "../support/appliance.ts";
 import { missingTools } from "../support/examples.ts";
 import { startSending, type Sending } from "../support/sending.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const missing = missingTools(["tmux"]);
 if (missing) console.warn(`SKIPPED: svc top on a terminal: ${missing}`);
@@ -22,7 +23,7 @@ afterAll(async () => {
   if (missing) return;
   tmux("kill-server");
   await sending?.stop();
-  rmSync(dir, { recursive: true, force: true });
+  removeFolder(dir);
 });
 
 function tmux(...args: string[]): string {

@@ -1,5 +1,4 @@
 // Random traffic: what the statistics say is what a naive count of the events says, in any zone and for any range.
-import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { counterMask, counterNames, type CounterName } from "../../src/model/counters.ts";
@@ -16,6 +15,7 @@ import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts
 import { silentLog } from "../../src/log.ts";
 import { newDirectory } from "../store/fixtures.ts";
 import { ManualClock } from "../support/clock.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const quarter = 15 * 60_000;
 const start = Date.parse("2026-11-01T00:00:00Z");
@@ -74,7 +74,7 @@ function counting(meanwhile: Happened[] = []) {
     batch,
     close(): void {
       db.close();
-      rmSync(directory, { recursive: true });
+      removeFolder(directory);
     },
   };
 }

@@ -1,6 +1,5 @@
 // Mail from submission to its last event over a real store, with the HTTP server before it: what is counted is counted
 // by the product's own ways.
-import { rmSync } from "node:fs";
 import { createRecorder } from "../../src/events/record.ts";
 import type { Failure } from "../../src/mail/failure.ts";
 import type { Outcome } from "../../src/mail/outcome.ts";
@@ -15,6 +14,7 @@ import { mint, newDirectory, openSqlite } from "../store/fixtures.ts";
 import { makeDomain, poolsNamed, tokens } from "../submission/rig.ts";
 import { ManualClock } from "../support/clock.ts";
 import { bouncedOutcome, deferredOutcome, deliveredOutcome, makeTrace } from "../support/jobs.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const high = { burst: 1e9, perSecond: 1e9 };
 
@@ -144,7 +144,7 @@ export async function startTraffic(startMs?: number): Promise<Traffic> {
     },
     async stop() {
       await http.stop();
-      rmSync(dataDir, { recursive: true });
+      removeFolder(dataDir);
     },
   };
 }

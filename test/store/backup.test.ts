@@ -37,6 +37,7 @@ import {
   owner,
   settlementOf,
 } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dir: string;
 let dataDir: string;
@@ -55,7 +56,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await store.close();
-  rmSync(dir, { recursive: true });
+  removeFolder(dir);
 });
 
 const never = new AbortController().signal;
@@ -141,7 +142,7 @@ test("a file of content that was cut short, or is missing, is refused by its nam
   const path = join(target, "spool", content.name.slice(0, 2), content.name);
   const { counts } = await copyInto();
   expect(restored(clock.now(), [], counts).filesMissing).toBe(0);
-  rmSync(join(dir, "new"), { recursive: true });
+  removeFolder(join(dir, "new"));
   writeFileSync(`${path}.cut`, readFileSync(path).subarray(0, 99_999)); // the link's file is the store's own
   renameSync(`${path}.cut`, path);
   expect(() => restored(clock.now(), [], counts)).toThrow(
@@ -207,7 +208,7 @@ test("a stop waits a second for a thread that hangs, and the copy rejects", asyn
     await closed;
   } finally {
     writeFileSync(openSync(file, constants.O_RDWR | constants.O_NONBLOCK), ""); // lets the thread go
-    rmSync(elsewhere, { recursive: true });
+    removeFolder(elsewhere);
   }
 });
 
@@ -348,7 +349,7 @@ test("a folder of a backup that is a symbolic link is refused: root would hand a
   mkdirSync(join(dir, "private"));
   writeFileSync(join(dir, "private/id_rsa"), "SECRET");
   for (const name of ["tls", "spool"]) {
-    rmSync(join(target, name), { recursive: true, force: true });
+    removeFolder(join(target, name));
     symlinkSync(join(dir, "private"), join(target, name));
     expect(() => restored(clock.now(), ["tls"])).toThrow(`${join(target, name)} is not a folder`);
     rmSync(join(target, name));
@@ -450,7 +451,7 @@ test("a restore that was killed between its moves is undone by the next one, and
   await copyInto();
   const place = join(dir, "new");
   for (const phase of ["aside", "in place"]) {
-    rmSync(place, { recursive: true, force: true });
+    removeFolder(place);
     const aside = join(place, "before-restore-20261127T080000Z");
     const partial = join(place, "restore-20261127T080000Z.partial");
     mkdirSync(aside, { recursive: true });

@@ -8,6 +8,7 @@ import { isSound, type StoreCheck } from "../../src/model/store-check.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, inChunks, newDirectory, newMessage, openSqlite } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dir: string;
 let dataDir: string;
@@ -24,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await store.close();
-  rmSync(dir, { recursive: true });
+  removeFolder(dir);
 });
 
 const accepted = (content?: Awaited<ReturnType<Store["putContent"]>>) =>
@@ -36,7 +37,7 @@ async function check(): Promise<StoreCheck> {
   mkdirSync(directory);
   const { signal } = new AbortController();
   const found = await store.check({ directory, onProgress: () => undefined, signal });
-  rmSync(directory, { recursive: true });
+  removeFolder(directory);
   return found;
 }
 

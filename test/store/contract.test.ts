@@ -1,8 +1,8 @@
-import { rmSync } from "node:fs";
 import { ManualClock } from "../support/clock.ts";
 import { storeContract } from "./contract/contract.ts";
 import type { OpenedStore } from "./contract/opened.ts";
 import { newDirectory, openSqlite } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 async function open(): Promise<OpenedStore> {
   const dataDir = newDirectory();
@@ -13,7 +13,7 @@ async function open(): Promise<OpenedStore> {
     clock,
     async close() {
       await store.close();
-      rmSync(dataDir, { recursive: true });
+      removeFolder(dataDir);
     },
   };
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -19,6 +19,7 @@ import { createWriter } from "../../src/store/sqlite/writer.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, newEvent, newMessage, newSuppression, openSqlite } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dataDir: string;
 let path: string;
@@ -32,7 +33,7 @@ beforeEach(() => {
 afterEach(async () => {
   await open?.drain();
   await open?.close();
-  rmSync(dataDir, { recursive: true });
+  removeFolder(dataDir);
 });
 
 function makeDatabase(): void {

@@ -1,9 +1,9 @@
 // The store's half of pools: what the routes cannot show.
-import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { newDirectory, openSqlite } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dataDir: string;
 let clock: ManualClock;
@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(async () => {
   await store?.close();
   store = null;
-  rmSync(dataDir, { recursive: true });
+  removeFolder(dataDir);
 });
 
 const accountOf = async (name: string): Promise<number> => (await store?.accountByName(name))?.key ?? 0;

@@ -1,15 +1,16 @@
 // Databases of other page sizes: one that was made with smaller pages goes on with them.
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { restoreStore } from "../../src/store/sqlite/restore.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, newDirectory, newMessage, openSqlite } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 function folder(): string {
   const dir = newDirectory();
-  onTestFinished(() => rmSync(dir, { recursive: true }));
+  onTestFinished(() => removeFolder(dir));
   return dir;
 }
 

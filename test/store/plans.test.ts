@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
 import type { EventFilter } from "../../src/model/event.ts";
@@ -18,6 +18,7 @@ import { createSequences } from "../../src/store/sqlite/sequences.ts";
 import { prepareAtStart } from "../../src/store/sqlite/start.ts";
 import { createWriter } from "../../src/store/sqlite/writer.ts";
 import { mint, newDirectory, newEndpoint, newMessage } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const message = newMessage({ accountKey: 1, at: 1 });
 const endpoint = newEndpoint(1, 1);
@@ -38,7 +39,7 @@ beforeAll(() => {
 });
 afterAll(() => {
   db.close();
-  rmSync(join(dataDir), { recursive: true });
+  removeFolder(join(dataDir));
 });
 
 /** The SQL that is prepared while `run` runs; `places` collects where, `file:line`. */

@@ -1,5 +1,4 @@
 // A long queue, most of it due at the same moment, as a campaign is: each page costs what the first does.
-import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Database } from "better-sqlite3";
 import type { QueueFilter } from "../../src/model/queue-entry.ts";
@@ -11,6 +10,7 @@ import type { Spool } from "../../src/store/sqlite/spool.ts";
 import { prepareAtStart } from "../../src/store/sqlite/start.ts";
 import { createWriter } from "../../src/store/sqlite/writer.ts";
 import { mint, newDirectory, newMessage } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const rows = 40_000;
 let dataDir: string;
@@ -37,7 +37,7 @@ beforeAll(() => {
 });
 afterAll(() => {
   db.close();
-  rmSync(dataDir, { recursive: true });
+  removeFolder(dataDir);
 });
 
 const look = { accountKey: 1, parts: ["waiting"], now: 1 } as const;

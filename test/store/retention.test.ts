@@ -1,5 +1,5 @@
 // What is particular to retention on SQLite: what the walks read, and the space that comes back.
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -19,6 +19,7 @@ import {
   readAll,
   settlementOf,
 } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const day = 24 * 60 * minute;
 let dataDir: string;
@@ -36,7 +37,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await store.close();
-  rmSync(dataDir, { recursive: true });
+  removeFolder(dataDir);
 });
 
 const purge = (now: number, wishes: { content?: number; limit?: number } = {}): Promise<Purged> =>

@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
@@ -20,6 +19,7 @@ import * as suppressions from "../../src/store/sqlite/schema/suppressions.ts";
 import * as tls from "../../src/store/sqlite/schema/tls.ts";
 import * as tracking from "../../src/store/sqlite/schema/tracking.ts";
 import { newDirectory } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const tables: SQLiteTable[] = [
   accounts,
@@ -36,7 +36,7 @@ const tables: SQLiteTable[] = [
 
 let dataDir: string;
 beforeEach(() => (dataDir = newDirectory()));
-afterEach(() => rmSync(dataDir, { recursive: true }));
+afterEach(() => removeFolder(dataDir));
 
 function fresh() {
   const path = prepareFiles(dataDir);

@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import type { Database } from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createAuditWrites } from "../../src/store/sqlite/audit.ts";
@@ -6,6 +5,7 @@ import { migrate } from "../../src/store/sqlite/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import { createSequences } from "../../src/store/sqlite/sequences.ts";
 import { newDirectory } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dataDir: string;
 let db: Database;
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   db.close();
-  rmSync(dataDir, { recursive: true });
+  removeFolder(dataDir);
 });
 
 test("each sequence counts by itself, and goes on where it was when the connection is opened again", () => {

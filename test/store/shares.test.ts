@@ -1,6 +1,5 @@
 // What one account may fill of the queue and of the disk, as the writer counts it: at acceptance, at every way out of the
 // queue, after a call that was taken back, and after a restart.
-import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { NewMessage } from "../../src/model/acceptance.ts";
 import { createShareLimit } from "../../src/store/queue-limit.ts";
@@ -8,6 +7,7 @@ import type { Store } from "../../src/store/store.ts";
 import { createTally } from "../../src/store/batch-counters.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, mint, newDirectory, newMessage, openSqlite, settlementOf } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const share = { recipients: null, bytes: null };
 let dataDir: string;
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await store.close();
-  rmSync(dataDir, { recursive: true });
+  removeFolder(dataDir);
 });
 
 const accountOf = async (name: string): Promise<number> => (await store.accountByName(name))?.key ?? 0;

@@ -1,11 +1,12 @@
 // The spool's files as a power failure would find them: what is acknowledged is named by folders that are on disk.
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import fs from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSpool, inlineLimit } from "../../src/store/sqlite/spool.ts";
 import { newDirectory } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dataDir: string;
 /** Every path whose sync has ended. */
@@ -32,7 +33,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   replaceOpen(open);
-  rmSync(dataDir, { recursive: true, force: true });
+  removeFolder(dataDir);
 });
 
 async function* large(): AsyncGenerator<Uint8Array> {

@@ -23,6 +23,7 @@ import {
   readAll,
   settlementOf,
 } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dataDir: string;
 let clock: ManualClock;
@@ -34,7 +35,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const store of stores.splice(0)) await store.close();
-  rmSync(dataDir, { recursive: true, force: true });
+  removeFolder(dataDir);
 });
 
 async function open(directory = dataDir): Promise<{ store: Store; account: number }> {

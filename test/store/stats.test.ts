@@ -1,6 +1,5 @@
 // What is particular to counting in the store: counts stand or fall with what they count, wait until they are folded,
 // and stay small however many things there are to count.
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -14,6 +13,7 @@ import { databaseName } from "../../src/store/sqlite/engine/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../support/clock.ts";
 import { accept, minute, newDirectory, newEvent, newMessage, openSqlite, settlementOf } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const hour = 60 * minute;
 const day = 24 * hour;
@@ -30,7 +30,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await store.close();
-  rmSync(dataDir, { recursive: true });
+  removeFolder(dataDir);
 });
 
 /** Only what was counted. */

@@ -1,5 +1,4 @@
 // How many tracking names the store keeps of an account, and what the migration takes over.
-import { rmSync } from "node:fs";
 import type { Database } from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SenderDomain } from "../../src/model/domain.ts";
@@ -15,6 +14,7 @@ import {
 import { seenTracking } from "../support/domains.ts";
 import { makeDomain } from "../submission/rig.ts";
 import { newDirectory } from "./fixtures.ts";
+import { removeFolder } from "../support/folders.ts";
 
 let dataDir: string;
 let db: Database;
@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   db.close();
-  rmSync(dataDir, { recursive: true });
+  removeFolder(dataDir);
 });
 
 function addAccounts(): void {

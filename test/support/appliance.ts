@@ -2,13 +2,14 @@
 // real listeners, real files, real signals. Needs `npm run build` before.
 import { randomInt } from "node:crypto";
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync, existsSync, readFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync, existsSync, readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { createServer, type ListenOptions, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { once } from "node:events";
+import { removeFolder } from "./folders.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 export const program = join(root, "bin/svc");
@@ -179,7 +180,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
     kill,
     async stop() {
       await kill("SIGTERM");
-      rmSync(dir, { recursive: true, force: true });
+      removeFolder(dir);
     },
   };
 }

@@ -1,9 +1,10 @@
 // A page in a headless Chromium, driven over its DevTools socket: what it asked for, what it complained of, what it shows.
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "./appliance.ts";
+import { removeFolder } from "./folders.ts";
 
 export interface Visit {
   /** Every URL that the page asked for. */
@@ -61,7 +62,7 @@ export async function visit(
     const gone = new Promise((resolve) => browser.once("exit", resolve));
     browser.kill();
     await gone;
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    removeFolder(profile);
   }
 }
 

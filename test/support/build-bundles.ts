@@ -3,12 +3,13 @@
 // A thread that loaded its TypeScript would also compile Node's own type stripper, which is WebAssembly, each time that a
 // test opens a store, and V8 was seen to abort where several threads of a process do so (`Check failed:
 // jit_page.has_value()`). threads.ts and the aliases of vitest.config.ts put the bundles in place.
-import { globSync, rmSync } from "node:fs";
+import { globSync } from "node:fs";
 import { basename, join } from "node:path";
 import { build } from "tsup";
 import type { TestProject } from "vitest/node";
 import { banner, noExternal } from "../../tsup.config.ts";
 import { bundledPackages, bundlesFolder, root } from "./bundles.ts";
+import { removeFolder } from "./folders.ts";
 
 async function bundle(): Promise<void> {
   const threads = globSync("src/**/*-thread.ts", { cwd: root });
@@ -36,5 +37,5 @@ async function bundle(): Promise<void> {
 export default async function setup(project: TestProject): Promise<() => void> {
   await bundle();
   project.onTestsRerun(bundle);
-  return () => rmSync(bundlesFolder, { recursive: true, force: true });
+  return () => removeFolder(bundlesFolder);
 }

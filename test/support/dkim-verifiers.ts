@@ -2,11 +2,12 @@
 // in the test's DNS and judges many mails in one run.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { Resolver } from "node:dns/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dkimVerify } from "mailauth";
+import { removeFolder } from "./folders.ts";
 
 /** By mail, in the order given: the signatures of the domain with what is said of them, as `rsa-sha256 pass`, sorted. */
 export type Verdicts = string[][];
@@ -139,7 +140,7 @@ async function inFolder<T>(mails: Buffer[], use: (dir: string) => Promise<T>): P
     for (const [i, mail] of mails.entries()) writeFileSync(join(dir, nameOf(i)), mail);
     return await use(dir);
   } finally {
-    rmSync(dir, { recursive: true, force: true });
+    removeFolder(dir);
   }
 }
 

@@ -2,7 +2,7 @@
 // for CGI programs, a front that ends TLS, and the program itself with what it prints.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import {
   createServer as createHttpServer,
   request as httpRequest,
@@ -15,6 +15,7 @@ import { createServer as createHttpsServer } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { selfSigned } from "./webhook-receiver.ts";
+import { removeFolder } from "./folders.ts";
 
 /** What is missing of these programs; null where all are there. Missing in CI is a failure. */
 export function missingTools(names: string[]): string | null {
@@ -174,7 +175,7 @@ async function startSecure(
     caFile,
     async stop() {
       await closed(server);
-      rmSync(folder, { recursive: true });
+      removeFolder(folder);
     },
   };
 }

@@ -2,7 +2,7 @@
 // binary that .ci/peers.sh unpacks. It runs as its own user throughout, from a copy without the set-uid bit: the loader
 // gives a set-uid program no LD_LIBRARY_PATH, where Exim's libraries are.
 import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -15,6 +15,7 @@ import {
   type MailServer,
   type MailServerOptions,
 } from "./peers.ts";
+import { removeFolder } from "./folders.ts";
 
 export async function startExim(options: MailServerOptions): Promise<MailServer> {
   const dir = mkdtempSync(join(tmpdir(), "svc-exim-"));
@@ -51,7 +52,7 @@ export async function startExim(options: MailServerOptions): Promise<MailServer>
     log,
     async stop() {
       await ended(child);
-      rmSync(dir, { recursive: true, force: true });
+      removeFolder(dir);
     },
   };
 }

@@ -1,10 +1,11 @@
 // Haraka as a receiver, of the version that .ci/haraka.sh installs: it takes mail for one domain and keeps each as it
 // came, with the trace fields that it adds, in a folder of its own. In clear: with TLS it would first compute DH parameters.
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { answers, ended, filesIn, peersFolder, type MailServer, type MailServerOptions } from "./peers.ts";
+import { removeFolder } from "./folders.ts";
 
 const installed = join(peersFolder, "haraka/node_modules/haraka");
 
@@ -49,7 +50,7 @@ exports.hook_queue = (next, { transaction }) => {
     log: () => log,
     async stop() {
       await ended(child);
-      rmSync(dir, { recursive: true, force: true });
+      removeFolder(dir);
     },
   };
 }

@@ -2,11 +2,12 @@
 // the first byte, logged in, and tells whether the server took it. They need .ci/peers.sh.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTransport } from "nodemailer";
 import { eventually } from "./appliance.ts";
+import { removeFolder } from "./folders.ts";
 
 export interface Listener {
   name: string;
@@ -74,7 +75,7 @@ export async function startMailClients(login: Login, listeners: Listener[]): Pro
   ]);
   const last: MailClient = {
     ...git(dir, login),
-    stop: async () => rmSync(dir, { recursive: true, force: true }),
+    stop: async () => removeFolder(dir),
   };
   return [
     swaks(dir, login),

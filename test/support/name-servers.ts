@@ -2,11 +2,12 @@
 // temporary folder: BIND and Knot from Debian's packages (.ci/peers.sh). Each makes its keys with its own tool.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { Resolver } from "node:dns/promises";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually, freePorts } from "./appliance.ts";
 import { ended } from "./peers.ts";
+import { removeFolder } from "./folders.ts";
 
 export interface NameServer {
   /** `127.0.0.1:PORT` */
@@ -125,7 +126,7 @@ async function start(zone: string, records: string, make: (dir: string) => Made)
     log: () => log,
     async stop() {
       await ended(child);
-      rmSync(dir, { recursive: true, force: true });
+      removeFolder(dir);
     },
   };
 }

@@ -9,7 +9,6 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   writeFileSync,
 } from "node:fs";
 import { createSocket } from "node:dgram";
@@ -18,6 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
 import { eventually, freePorts } from "./appliance.ts";
+import { removeFolder } from "./folders.ts";
 
 /** Where .ci/peers.sh puts what is not installed as a package. */
 export const peersFolder = process.env["SVC_PEERS_DIR"] ?? "/var/tmp/svc-peers";
@@ -148,7 +148,7 @@ export async function startPostfix(options: MailServerOptions): Promise<Postfix>
     async stop() {
       postfix("abort");
       await policy.stop();
-      rmSync(dir, { recursive: true, force: true });
+      removeFolder(dir);
     },
   };
 }
@@ -175,7 +175,7 @@ export async function startPostgrey(options: {
     port,
     async stop() {
       await ended(child);
-      rmSync(dir, { recursive: true, force: true });
+      removeFolder(dir);
     },
   };
 }
@@ -337,7 +337,7 @@ match from any for domain "${options.domain}" action "keep"
     log: () => log,
     async stop() {
       await ended(child);
-      rmSync(dir, { recursive: true, force: true });
+      removeFolder(dir);
     },
   };
 }
@@ -381,7 +381,7 @@ export async function startRbldnsd(
         child.kill("SIGTERM");
         await gone;
       }
-      rmSync(dir, { recursive: true, force: true });
+      removeFolder(dir);
     },
   };
 }

@@ -1,7 +1,7 @@
 // The whole program in the test's own process: every module as the daemon wires them, a store on disk, a made-up DNS, and
 // the HTTP server on loopback behind a trusted proxy, so that a test says where its requests come from. Nothing leaves the
 // machine. Fast enough for thousands of requests; nothing of it is faked but the network.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { Agent as TlsAgent, request as httpsRequest } from "node:https";
 import { connect } from "node:net";
@@ -17,6 +17,7 @@ import { allRoutes } from "../../src/http/routes.ts";
 import { silentLog, type Log } from "../../src/log.ts";
 import { startDnsServer, type DnsServer } from "./dns-server.ts";
 import { publish } from "./publish.ts";
+import { removeFolder } from "./folders.ts";
 
 export interface ProgramRequest {
   method: string;
@@ -184,7 +185,7 @@ export async function startProgram({
       for (const agent of Object.values(agents)) agent.destroy();
       await daemon.stop();
       await dns.stop();
-      rmSync(dir, { recursive: true, force: true });
+      removeFolder(dir);
     },
   };
 }

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "./folders.ts";
 
 export interface SmallDisk {
   path: string;
@@ -44,7 +45,7 @@ export function mountSmallDisk(megabytes: number): SmallDisk {
     },
     unmount() {
       execFileSync("umount", ["-l", path]);
-      rmSync(path, { recursive: true });
+      removeFolder(path);
     },
   };
 }

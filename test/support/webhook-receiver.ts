@@ -5,13 +5,14 @@
 import "reflect-metadata";
 import { createHmac, timingSafeEqual, webcrypto } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import { isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
+import { removeFolder } from "./folders.ts";
 
 const toleranceSeconds = 300;
 
@@ -144,7 +145,7 @@ export async function startWebhookReceiver(options: ReceiverOptions): Promise<We
       server.closeAllConnections();
       server.close();
       await once(server, "close");
-      await rm(folder, { recursive: true });
+      removeFolder(folder);
     },
   };
 }

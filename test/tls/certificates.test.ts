@@ -23,6 +23,7 @@ import type { Log } from "../../src/log.ts";
 import type { Certificates } from "../../src/tls/certificates.ts";
 import { openCertificates } from "../../src/tls/open.ts";
 import { ManualClock } from "../support/clock.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const dayMs = 86_400_000;
 let dataDir: string;
@@ -30,7 +31,7 @@ let dataDir: string;
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), "svc-tls-"));
 });
-afterEach(() => rmSync(dataDir, { recursive: true }));
+afterEach(() => removeFolder(dataDir));
 
 const selfSigned = (
   clock: Clock = systemClock,

@@ -1,14 +1,6 @@
 // The certificates of tracking names, with real files and real handshakes.
 import { X509Certificate } from "node:crypto";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,12 +10,13 @@ import { systemClock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
 import { createNameCertificates, type NameCertificates } from "../../src/tls/name-certificates.ts";
 import { keepPair } from "../../src/tls/self-signed.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const deps = { clock: systemClock, log: silentLog };
 
 function rig() {
   const dir = mkdtempSync(join(tmpdir(), "svc-names-"));
-  onTestFinished(() => rmSync(dir, { recursive: true }));
+  onTestFinished(() => removeFolder(dir));
   const [files, folder] = [join(dir, "files"), join(dir, "names")];
   mkdirSync(files);
   const asked: string[] = [];

@@ -1,5 +1,5 @@
 // The certificates in the running program: what its job notices, what the operator is told of, and what is installed.
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
@@ -9,6 +9,7 @@ import type { Https } from "../../src/https.ts";
 import { silentLog, type Log } from "../../src/log.ts";
 import { openTls, type CertificateTrouble } from "../../src/tls/tls.ts";
 import { createAuthority, type Authority, type Identity } from "../support/certificates.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const host = "mail.a.test";
 let authority: Authority;
@@ -53,7 +54,7 @@ async function open(
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-tls-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  onTestFinished(() => removeFolder(folder));
   return folder;
 }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import iconv from "iconv-lite";
@@ -10,6 +10,7 @@ import { base64Lines } from "../../src/mail/transfer.ts";
 import { QuotedPrintable } from "../../src/mail/quoted-printable.ts";
 import { copyBody, copySection, pixelMarkup } from "../../src/tracking/copies.ts";
 import { copyLimits, planCopy, type Wanted } from "../../src/tracking/copy-plan.ts";
+import { removeFolder } from "../support/folders.ts";
 
 const wanted: Wanted = { opens: true, clicks: true };
 const token = "t".repeat(60);
@@ -88,7 +89,7 @@ function inPython(mails: Buffer[]): string[][] {
     });
     return JSON.parse(execFileSync("python3", ["-c", python, ...names]).toString()) as string[][];
   } finally {
-    rmSync(dir, { recursive: true });
+    removeFolder(dir);
   }
 }
 

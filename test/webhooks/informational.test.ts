@@ -1,12 +1,13 @@
 // Informational answers (RFC 9110 §15.2) in front of the final one, from servers that write their answers byte by byte.
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer, type TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { selfSigned } from "../support/webhook-receiver.ts";
 import { rig, secret } from "./rig.ts";
+import { removeFolder } from "../support/folders.ts";
 
 /** A server that answers each request with these pieces, one write each, and the room with one endpoint at it. */
 async function wired(pieces: string[], ends = false) {
@@ -51,7 +52,7 @@ async function wired(pieces: string[], ends = false) {
     await stopped;
     for (const socket of sockets) socket.destroy();
     server.close();
-    await rm(folder, { recursive: true });
+    removeFolder(folder);
   });
   const deliver = async (events = 1): Promise<void> => {
     room.store.record(1, events);

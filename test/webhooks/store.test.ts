@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -13,6 +13,7 @@ import { openSqlite, owner } from "../store/fixtures.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 import { resolverOf, scheduleMs, secret } from "./rig.ts";
+import { removeFolder } from "../support/folders.ts";
 
 /** The real store in a folder of its own, an endpoint at a real receiver, and the dispatcher between them. */
 async function wired({ started = true } = {}) {
@@ -71,7 +72,7 @@ async function wired({ started = true } = {}) {
     await webhooks.stop();
     await store.close();
     await receiver.stop();
-    await rm(dataDir, { recursive: true });
+    removeFolder(dataDir);
   });
   const record = async (): Promise<string> => {
     const reply = { code: 250, status: "2.0.0", text: "2.0.0 Ok" };

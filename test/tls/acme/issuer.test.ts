@@ -6,7 +6,6 @@ import {
   readdirSync,
   readFileSync,
   rmdirSync,
-  rmSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -20,6 +19,7 @@ import { createAcmeClient } from "../../../src/tls/acme/client.ts";
 import { createIssuer, type IssuerDeps, type Wanted } from "../../../src/tls/acme/issuer.ts";
 import { startAcmeServer, type AcmeServerOptions } from "../../support/acme-server.ts";
 import { ManualClock } from "../../support/clock.ts";
+import { removeFolder } from "../../support/folders.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -42,7 +42,7 @@ async function rig(
   } = {},
 ) {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "svc-acme-"));
-  if (options.folder === undefined) onTestFinished(() => rmSync(folder, { recursive: true }));
+  if (options.folder === undefined) onTestFinished(() => removeFolder(folder));
   const clock = options.clock ?? new ManualClock();
   const directory = options.directory ?? "https://acme.test/dir";
   const issued: string[] = [];
@@ -136,7 +136,7 @@ test.each([
   async (how, times) => {
     const clock = new ManualClock();
     const folder = mkdtempSync(join(tmpdir(), "svc-acme-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    onTestFinished(() => removeFolder(folder));
     let ordered = 0;
     for (let start = 0; start < 5; start++) {
       const { issuer, orders, stop } = await rig([host], { folder, clock, stalls: true });
@@ -203,7 +203,7 @@ test("the host's certificate is tried again when it is time, however many tracki
 
 test("a program that is killed in each order waits longer each time", async () => {
   const folder = mkdtempSync(join(tmpdir(), "svc-acme-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  onTestFinished(() => removeFolder(folder));
   let ordered = 0;
   for (let start = 0; start < 2 * 24 * 4; start++) {
     const clock = new ManualClock(); // of its own: the one that was killed has no timers any more
