@@ -7,6 +7,7 @@
 //   --contender A   one of its svc; the first
 //   --segments N    of each side; 24
 //   --messages N    of a segment; 2000
+//   --warm-up N     messages of each side before the first segment; 30000, after which V8 has optimized nearly all that it will
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -22,18 +23,22 @@ const { values: flags } = parseArgs({
     contender: { type: "string", default: "" },
     segments: { type: "string", default: "24" },
     messages: { type: "string", default: "2000" },
+    "warm-up": { type: "string", default: "30000" },
   },
 });
-const [segments, messages] = [Number(flags.segments), Number(flags.messages)];
-const warmUps = 4;
+const [segments, messages, warmUp] = [flags.segments, flags.messages, flags["warm-up"]].map(Number) as [
+  number,
+  number,
+  number,
+];
 const here = resolve(import.meta.dirname, "..");
 if (
   flags.against === undefined ||
   !existsSync(join(flags.against, "bin/svc")) ||
-  !(segments >= 2 && messages >= 1)
+  !(segments >= 2 && messages >= 1 && warmUp >= 0)
 ) {
   process.stderr.write(
-    "--against names a checkout with bin/svc built; --segments is 2 or more, --messages 1 or more\n",
+    "--against names a checkout with bin/svc built; --segments is 2 or more, --messages 1 or more, --warm-up 0 or more\n",
   );
   process.exit(2);
 }
@@ -46,7 +51,8 @@ interface Side {
 
 const [other, own] = [await start("other", resolve(flags.against)), await start("own", here)];
 try {
-  for (let i = 0; i < warmUps; i++) for (const side of [other, own]) await side.run(messages * 1.5);
+  for (let sent = 0; sent < warmUp; sent += 5000)
+    for (const side of [other, own]) await side.run(Math.min(5000, warmUp - sent));
   const measured: { other: number; own: number }[] = [];
   for (let i = 0; i < segments; i++) {
     const first = i % 2 === 0 ? await other.run(messages) : null;
