@@ -4,9 +4,18 @@ import { availableParallelism } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
 import { createGroup, machineBusySeconds, type Group } from "./group.ts";
 import type { Running } from "./parties/party.ts";
-import { ports, runSmtpSource, runSource, type Sink, type SourceResult, type Tools } from "./tools.ts";
+import {
+  ports,
+  runSmtpSource,
+  runSource,
+  type ClientWays,
+  type Login,
+  type Sink,
+  type SourceResult,
+  type Tools,
+} from "./tools.ts";
 
-export interface Load {
+export interface Load extends Omit<ClientWays, "login"> {
   messages: number;
   sizeBytes: number;
   sessions: number;
@@ -14,6 +23,10 @@ export interface Load {
   destinations: number;
   /** Mails begun in a second; 0: as many as go. */
   perSecond: number;
+  /** Each session logs in, as the party says. */
+  logsIn?: boolean;
+  /** The client is our own, as it is anyway where smtp-source cannot do the work. */
+  ownClient?: boolean;
 }
 
 export interface Measured {
@@ -67,9 +80,14 @@ export async function measureSmtp(
   try {
     const memory = watchMemory(running.group);
     const before = count(running.group, generator, sink.group);
-    const numbered = load.destinations > 1 || load.perSecond > 0;
-    const result: SourceResult & { acceptedNs?: BigUint64Array } = numbered
-      ? await runSource(generator, tools, ports.smtp, { ...load, firstNumber: 0 })
+    const { logsIn = false, ownClient = false, ...work } = load;
+    const own = ownClient || load.pipelined || load.tls || load.destinations > 1 || load.perSecond > 0;
+    const result: SourceResult & { acceptedNs?: BigUint64Array } = own
+      ? await runSource(generator, tools, load.tls ? ports.smtps : ports.smtp, {
+          ...work,
+          ...(logsIn ? { login: loginOf(running) } : {}),
+          firstNumber: 0,
+        })
       : await runSmtpSource(generator, ports.smtp, load);
     const missing = await allAnswered(sink, load.messages);
     const after = count(running.group, generator, sink.group);
@@ -96,6 +114,11 @@ export async function measureSmtp(
   } finally {
     await generator.end();
   }
+}
+
+function loginOf({ login }: Running): Login {
+  if (login === undefined) throw new Error("it knows no login: its setting lacks submission");
+  return login;
 }
 
 /** So many mails at once, each by a sender of its own. */

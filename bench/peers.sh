@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what svc is measured against and with, as root: Postfix, OpenDKIM (neither set up nor started),
-# gcc and perf from Debian, Haraka from npm into a folder outside of the repository. Haraka runs on the Node.js 26 that runs
+# Installs what svc is measured against and with, as root: Postfix with Cyrus SASL, OpenDKIM (none set up nor started),
+# gcc, OpenSSL's library and perf from Debian, Haraka from npm into a folder outside of the repository. Haraka runs on the Node.js 26 that runs
 # the bench. Prints the folder.
 set -euo pipefail
 folder=${SVC_BENCH_DIR:-/var/tmp/svc-bench}
-wanted=(postfix opendkim openssl gcc libc6-dev linux-perf)
+wanted=(postfix sasl2-bin libsasl2-modules opendkim openssl gcc libc6-dev libssl-dev linux-perf)
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")

@@ -50,11 +50,15 @@ const peers = {
   harakaDkim: "Haraka + dkim",
 };
 
+type Client = Pick<Load, "pipelined" | "tls" | "logsIn" | "ownClient">;
+
 interface SmtpWork {
   signed: boolean;
+  rsaOnly?: boolean;
   sizeBytes: number;
   newConnections?: boolean;
   destinations?: number;
+  client?: Client;
 }
 
 const ours = (signed: boolean, destinations = 1): Setting => ({
@@ -64,13 +68,16 @@ const ours = (signed: boolean, destinations = 1): Setting => ({
 });
 
 function smtp(name: string, party: Party, work: SmtpWork, more: Partial<Contender> = {}): Contender {
-  const { sizeBytes, newConnections = false, destinations = 1 } = work;
-  const load: Omit<Load, "messages"> = { sizeBytes, sessions, newConnections, destinations, perSecond: 0 };
-  const signatures = work.signed ? (party.name === "svc" ? 2 : 1) : 0;
+  const { sizeBytes, newConnections = false, destinations = 1, rsaOnly = false, client = {} } = work;
+  const load: Omit<Load, "messages"> = {
+    ...{ sizeBytes, sessions, newConnections, destinations, perSecond: 0 },
+    ...client,
+  };
+  const signatures = work.signed ? (party.name === "svc" && !rsaOnly ? 2 : 1) : 0;
   return {
     name,
     party,
-    setting: ours(work.signed, destinations),
+    setting: { ...ours(work.signed, destinations), rsaOnly, submission: client.tls ?? false },
     sink: { addresses: destinations },
     measure: ({ running, sink, tools }, messages) =>
       measureSmtp(running, sink, tools, { ...load, messages }, signatures),
@@ -158,13 +165,14 @@ async function measureIdle({ running }: ContenderSetup): Promise<Measured> {
   return { ...nothing, ...micros, ...rest, peakBytes: memory.stop() };
 }
 
+const loggedIn: Client = { tls: true, logsIn: true };
 const signed4kToMany: SmtpWork = { ...signed4k, destinations: 1000 };
 
 export const rows: Row[] = [
   {
     name: "signed-4k",
     title: "SMTP in → signed → out, 4 KB, one destination. svc: both keys, by MX. Peers: RSA only, relayed.",
-    contenders: beside(signed4k),
+    contenders: [...beside(signed4k), smtp("svc, RSA only", product(), { ...signed4k, rsaOnly: true })],
     targets: [
       times("perCpuSecond", 5, peers.openDkim),
       times("perCpuSecond", 4, peers.harakaDkim),
@@ -207,6 +215,35 @@ export const rows: Row[] = [
     title: "SMTP in → signed → out, 4 KB, a new client connection for every message.",
     contenders: beside({ ...signed4k, newConnections: true }),
     targets: [times("perSecond", 3, peers.openDkim)],
+  },
+  {
+    name: "pipelined",
+    title:
+      "signed-4k by a client that writes MAIL, RCPT and DATA at once (RFC 2920); in lockstep: the same client, reply by reply.",
+    contenders: [
+      ...beside({ ...signed4k, client: { pipelined: true } }),
+      smtp("svc, in lockstep", product(), { ...signed4k, client: { ownClient: true } }),
+    ],
+    targets: [],
+  },
+  {
+    name: "submission",
+    title:
+      "SMTP in with TLS and a login (AUTH PLAIN), sessions kept → signed → out, 4 KB; without a login: TLS alone, by trust.",
+    contenders: [
+      ...beside({ ...signed4k, client: loggedIn }),
+      smtp("svc, without a login", product(), { ...signed4k, client: { tls: true } }),
+    ],
+    targets: [],
+  },
+  {
+    name: "submission-new",
+    title: "The same with a new session, handshake and login for every message.",
+    contenders: [
+      ...beside({ ...signed4k, newConnections: true, client: loggedIn }),
+      smtp("svc, without a login", product(), { ...signed4k, newConnections: true, client: { tls: true } }),
+    ],
+    targets: [],
   },
   {
     name: "rest",

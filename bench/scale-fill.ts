@@ -5,6 +5,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
+import { queuePrefixOf } from "../src/queue/queue-name.ts";
 import { databaseName, openWriting } from "../src/store/sqlite/engine/open.ts";
 
 export interface Sizes {
@@ -27,6 +28,8 @@ export interface Filled extends Sizes {
   base: number;
 }
 
+/** Of the scheduled queues of the first account's mail. */
+export const queuePrefix = queuePrefixOf(1, "default");
 const mostLanes = 10_000;
 /** Enough of them in a scheduled queue that each start of the bench finds one that it can make due. */
 const leastInLane = 20;
@@ -135,6 +138,8 @@ function createCopies(db: Database): Copies {
     deferred: template("deferred"),
     rows(table, of, changes, bind, count) {
       const columns = Object.keys(of);
+      const unknown = Object.keys(changes).filter((name) => !columns.includes(name));
+      if (unknown.length > 0) throw new Error(`${table} has no column ${unknown.join(", ")}`);
       const statement = db.prepare(
         `INSERT INTO ${table} (${columns.join(", ")})
          WITH RECURSIVE s (n) AS (SELECT @from UNION ALL SELECT n + 1 FROM s WHERE n + 1 < @to)
@@ -211,7 +216,7 @@ function history(copy: Copies, sizes: Sizes, { base, people, now }: Place & { pe
       rcpt_to: address,
       canonical: address,
       domain,
-      queueName: `('default/' || ${domain})`,
+      queue_name: `('${queuePrefix}' || ${domain})`,
       last_attempt_at: at,
       last_event_at: at,
       updated_at: at,
@@ -284,7 +289,7 @@ function queue(copy: Copies, sizes: Sizes, { base, now }: Place): void {
     rcpt_to: address,
     canonical: address,
     domain,
-    queueName: `('default/' || ${domain})`,
+    queue_name: `('${queuePrefix}' || ${domain})`,
     due_at: dueAt,
     last_attempt_at: at,
     last_event_at: at,

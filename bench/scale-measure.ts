@@ -11,7 +11,14 @@ import { machineBusySeconds } from "./group.ts";
 import { allAnswered, percentile, quiet, watchMemory } from "./measure.ts";
 import { startProduct, type RunningProduct } from "./parties/product.ts";
 import { createKey } from "./rest.ts";
-import { historyId, personAddress, receivers, suppressedAddress, type Filled } from "./scale-fill.ts";
+import {
+  historyId,
+  personAddress,
+  queuePrefix,
+  receivers,
+  suppressedAddress,
+  type Filled,
+} from "./scale-fill.ts";
 import { anyAddress, postMessages, sendMails } from "./scale-load.ts";
 import { median } from "./table.ts";
 import { startSink, type Sink, type Tools } from "./tools.ts";
@@ -47,7 +54,7 @@ function prepare(dataDir: string): void {
     `UPDATE recipients SET due_at = ? WHERE key = (SELECT key FROM recipients INDEXED BY recipients_waiting
        WHERE queue_name = ? AND due_at IS NOT NULL AND state = 'deferred' ORDER BY due_at LIMIT 1)`,
   );
-  for (let n = 0; n < receivers; n++) due.run(Date.now() - 1000, `default/d${n}.test`);
+  for (let n = 0; n < receivers; n++) due.run(Date.now() - 1000, `${queuePrefix}d${n}.test`);
   db.close();
 }
 

@@ -14,6 +14,8 @@ export const ports = {
   sink: firstPort + 25,
   inbound: firstPort + 26,
   smtp: firstPort + 100,
+  /** SMTP with TLS from the first byte. */
+  smtps: firstPort + 101,
   https: firstPort + 443,
   webhooks: firstPort + 444,
 };
@@ -30,12 +32,12 @@ export function compile(): Tools {
   const build = (name: string, output: string, flags: string[]): string => {
     const [from, to] = [join(native, name), join(folder, output)];
     const made = statSync(to, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-    if (made < statSync(from).mtimeMs) execFileSync("gcc", ["-O2", ...flags, "-o", to, from]);
+    if (made < statSync(from).mtimeMs) execFileSync("gcc", ["-O2", "-o", to, from, ...flags]);
     return to;
   };
   return {
     sink: build("sink.c", "sink", []),
-    source: build("source.c", "source", []),
+    source: build("source.c", "source", ["-lssl", "-lcrypto"]),
     slowDisk: build("slowdisk.c", "slowdisk.so", ["-shared", "-fPIC"]),
   };
 }
@@ -131,6 +133,22 @@ export interface SourceWork {
   sessions: number;
 }
 
+export interface Login {
+  username: string;
+  password: string;
+}
+
+/** What a client does that smtp-source cannot do. */
+export interface ClientWays {
+  /** MAIL, RCPT and DATA in one write. */
+  pipelined?: boolean;
+  /** One for each mail. */
+  newConnections?: boolean;
+  tls?: boolean;
+  /** AUTH PLAIN in each session. */
+  login?: Login;
+}
+
 export interface SourceResult {
   /** CLOCK_MONOTONIC, nanoseconds. */
   beganNs: number;
@@ -153,16 +171,17 @@ export async function runSmtpSource(
   return { beganNs, endedNs: nowNs() };
 }
 
-/** Our own: numbered mails to many destinations, at a given rate; answers when each was accepted. */
+/** Our own: numbered mails to many destinations, at a given rate, in the ways given; answers when each was accepted. */
 export async function runSource(
   group: Group,
   tools: Tools,
   port: number,
-  work: SourceWork & { destinations: number; perSecond: number; firstNumber: number },
+  work: SourceWork & ClientWays & { destinations: number; perSecond: number; firstNumber: number },
 ): Promise<SourceResult & { acceptedNs: BigUint64Array }> {
   const file = join(shared, `svc-bench-${process.pid}-source`);
   const args = [file, "127.0.0.1", port, work.sessions, work.messages, work.sizeBytes, work.destinations];
-  args.push(work.perSecond, work.firstNumber);
+  args.push(work.perSecond, work.firstNumber, Number(work.tls ?? false), plainLogin(work.login));
+  args.push(Number(work.newConnections ?? false), Number(work.pipelined ?? false));
   const beganNs = nowNs();
   const output = await finished(group.spawn(tools.source, args.map(String)), "source");
   const endedNs = nowNs();
@@ -176,6 +195,10 @@ export async function runSource(
     acceptedNs: new BigUint64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8),
   };
 }
+
+/** RFC 4616 §2. */
+const plainLogin = (login: Login | undefined): string =>
+  login === undefined ? "-" : Buffer.from(`\0${login.username}\0${login.password}`).toString("base64");
 
 async function finished(child: ChildProcess, what: string): Promise<string> {
   let [output, errors] = ["", ""];

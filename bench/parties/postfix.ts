@@ -1,5 +1,6 @@
 // Postfix as a relay from this machine to the sink, alone or with OpenDKIM as its milter (RSA-2048). Its limits
 // are lifted and its log is on; what is safe stays as it is by default (fsync before the 250).
+// Logins are Cyrus SASL's own database, which its process asks without another.
 import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
@@ -7,19 +8,22 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { createGroup, type Group } from "../group.ts";
 import { folder, ports } from "../tools.ts";
-import { answers, type Party, type Setting } from "./party.ts";
+import { answers, makeCertificate, type Party, type Setting } from "./party.ts";
 
 export const postfix: Party = { name: "Postfix", start: startPostfix };
 
-async function startPostfix({ signed }: Setting) {
+const login = { username: "bench@relay.test", password: "a-password-of-the-bench" };
+
+async function startPostfix({ signed, submission }: Setting) {
   const home = join(folder, "postfix");
   rmSync(home, { recursive: true, force: true });
   for (const name of ["etc", "data", "spool"]) mkdirSync(join(home, name), { recursive: true, mode: 0o755 });
   execFileSync("chown", ["postfix", join(home, "data")]);
   const group = createGroup("postfix");
   const milter = signed ? await startOpenDkim(group, home) : null;
+  if (submission) makeLogin(home);
   writeFileSync(join(home, "etc/main.cf"), mainCf(home, milter));
-  writeFileSync(join(home, "etc/master.cf"), masterCf);
+  writeFileSync(join(home, "etc/master.cf"), (submission ? submissions : "") + masterCf);
   const etc = join(home, "etc");
   const start = group.spawn("postfix", ["-c", etc, "start"], {
     env: { MAIL_CONFIG: etc },
@@ -29,6 +33,7 @@ async function startPostfix({ signed }: Setting) {
   await answers(ports.smtp);
   return {
     group,
+    ...(submission ? { login } : {}),
     async stop() {
       spawnSync("postfix", ["-c", etc, "abort"], { stdio: "ignore" });
       await group.end();
@@ -71,6 +76,19 @@ Syslog no
   return `unix:${socket}`;
 }
 
+function makeLogin(home: string): void {
+  const [certificate, key] = [join(home, "certificate.pem"), join(home, "key.pem")];
+  makeCertificate(certificate, key);
+  const sasl = join(home, "etc/sasl");
+  mkdirSync(sasl);
+  const database = join(sasl, "sasldb2");
+  const [user = "", realm = ""] = login.username.split("@");
+  execFileSync("saslpasswd2", ["-p", "-c", "-f", database, "-u", realm, user], { input: login.password });
+  execFileSync("chown", ["postfix", database]);
+  const config = ["pwcheck_method: auxprop", "auxprop_plugin: sasldb", "mech_list: PLAIN LOGIN"];
+  writeFileSync(join(sasl, "smtpd.conf"), [...config, `sasldb_path: ${database}`, ""].join("\n"));
+}
+
 const mainCf = (home: string, milter: string | null): string => `compatibility_level = 3.6
 myhostname = relay.test
 queue_directory = ${home}/spool
@@ -101,9 +119,16 @@ default_process_limit = 200
 qmgr_message_active_limit = 40000
 qmgr_message_recipient_limit = 40000
 in_flow_delay = 0
+cyrus_sasl_config_path = ${home}/etc/sasl
+smtpd_tls_cert_file = ${home}/certificate.pem
+smtpd_tls_key_file = ${home}/key.pem
 maillog_file = ${home}/mail.log
 maillog_file_prefixes = ${home}
 ${milter === null ? "" : `smtpd_milters = ${milter}\nmilter_default_action = tempfail\n`}`;
+
+const submissions = `127.0.0.1:${ports.smtps} inet n - n - 200 smtpd
+  -o smtpd_tls_wrappermode=yes -o smtpd_sasl_auth_enable=yes
+`;
 
 const masterCf = `127.0.0.1:${ports.smtp} inet n - n - 200 smtpd
 cleanup    unix  n - n -     0 cleanup

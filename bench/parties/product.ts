@@ -1,4 +1,4 @@
-// svc as it is built: a data directory of its own, example.test verified with both DKIM keys, this machine
+// svc as it is built: a data directory of its own, example.test verified with its DKIM keys, this machine
 // trusted by the SMTP listener as the peers trust it. Receivers are found by the MX of a test's DNS, or all
 // mail goes to one smart host. Nothing that makes it safe is switched off.
 import type { ChildProcess } from "node:child_process";
@@ -7,9 +7,10 @@ import { request } from "node:http";
 import { join, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { startDnsServer, type DnsServer } from "../../test/support/dns-server.ts";
+import { databaseName, openWriting } from "../../src/store/sqlite/engine/open.ts";
 import { publish } from "../../test/support/publish.ts";
-import { createGroup } from "../group.ts";
-import { folder, ports, type Tools } from "../tools.ts";
+import { createGroup, type Group } from "../group.ts";
+import { folder, ports, type Login, type Tools } from "../tools.ts";
 import { answers, type Party, type Running, type Setting } from "./party.ts";
 
 interface Answer {
@@ -64,20 +65,57 @@ export async function startProduct(
   dns.set("hooks.test", "A", ["127.0.0.1"], dnsTtlSeconds);
   dns.negativeTtl(dnsTtlSeconds);
   writeFileSync(join(home, "shaping.yaml"), JSON.stringify(shaping(options.connections ?? 20)));
-  const config = join(home, "svc.yaml");
-  writeFileSync(config, JSON.stringify({ ...configuration(home, dns, setting), ...options.config }));
+  writeFileSync(
+    join(home, "svc.yaml"),
+    JSON.stringify({ ...configuration(home, dns, setting), ...options.config }),
+  );
+  let daemon = await launch(home, setting, tools);
+  await publish({ admin: daemon.admin as never }, dns, "example.test");
+  const login = setting.submission ? await createLogin(daemon.admin) : undefined;
+  const dataDir = join(home, "data");
+  if (setting.rsaOnly) {
+    await daemon.group.end();
+    dropEd25519Keys(dataDir);
+    daemon = await launch(home, setting, tools);
+  }
+  const { group, admin, child } = daemon;
+  return {
+    group,
+    ...(login === undefined ? {} : { login }),
+    admin,
+    child,
+    pid: child.pid ?? 0,
+    dataDir,
+    dns,
+    async stop() {
+      await group.end();
+      await dns.stop();
+    },
+  };
+}
+
+async function launch(
+  home: string,
+  setting: Setting,
+  tools: Tools,
+): Promise<{ group: Group } & Pick<RunningProduct, "admin" | "child">> {
   const group = createGroup("svc");
-  const log = openSync(join(home, "log"), "w");
+  const log = openSync(join(home, "log"), "a");
   const [command, ...args] = setting.command ?? [svc];
   const slow =
     setting.slowDiskMs === undefined
       ? {}
       : { LD_PRELOAD: tools.slowDisk, SLOWDISK_MS: String(setting.slowDiskMs) };
   const socket = join(home, "admin.sock");
-  const child = group.spawn(command, [...args, "serve", "--config", config, "--socket", socket], {
-    stdio: ["ignore", log, log],
-    env: slow,
-  });
+  rmSync(socket, { force: true });
+  const child = group.spawn(
+    command,
+    [...args, "serve", "--config", join(home, "svc.yaml"), "--socket", socket],
+    {
+      stdio: ["ignore", log, log],
+      env: slow,
+    },
+  );
   const admin = (method: string, path: string, body?: unknown): Promise<Answer> =>
     exchange(socket, method, path, body);
   for (let i = 0; !existsSync(socket); i++) {
@@ -86,19 +124,21 @@ export async function startProduct(
     await wait(100);
   }
   await answers(ports.smtp);
-  await publish({ admin: admin as never }, dns, "example.test");
-  return {
-    group,
-    admin,
-    child,
-    pid: child.pid ?? 0,
-    dataDir: join(home, "data"),
-    dns,
-    async stop() {
-      await group.end();
-      await dns.stop();
-    },
-  };
+  return { group, admin, child };
+}
+
+async function createLogin(admin: RunningProduct["admin"]): Promise<Login> {
+  const made = await admin("POST", "/v1/smtp_credentials", { name: "bench" });
+  if (made.status !== 201) throw new Error(`no login was made: ${made.text}`);
+  return made.json as Login;
+}
+
+/** The product always signs with both, so this is done to its database while it is stopped. */
+function dropEd25519Keys(dataDir: string): void {
+  const db = openWriting(join(dataDir, databaseName));
+  const rsa = `SELECT json_group_array(json(value)) FROM json_each(dkim_keys) WHERE value ->> 'algorithm' = 'rsa-sha256'`;
+  db.exec(`UPDATE domains SET dkim_keys = (${rsa})`);
+  db.close();
 }
 
 function configuration(home: string, dns: DnsServer, { signed, route }: Setting): Record<string, unknown> {
@@ -108,7 +148,7 @@ function configuration(home: string, dns: DnsServer, { signed, route }: Setting)
     http: { listen: [`127.0.0.1:${ports.https}`] },
     relay: {
       starttls: [`127.0.0.1:${ports.smtp}`],
-      implicit_tls: [],
+      implicit_tls: [`127.0.0.1:${ports.smtps}`],
       trusted: [{ network: "127.0.0.0/8", account: "default" }],
     },
     inbound: { listen: [`127.0.0.1:${ports.inbound}`] },
