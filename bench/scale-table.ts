@@ -77,7 +77,7 @@ export function scaleTable(results: Map<string, SizeResult>): string {
     ...lines.map(row),
     row({
       head: "CPU of a message, times the empty one's of its round",
-      target: "≤ 1.15",
+      target: "≤ 1.10",
       value: ratio,
       digits: 2,
     }),

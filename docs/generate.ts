@@ -5,6 +5,7 @@
 // Over 300 lines: a function a table.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { format, resolveConfig } from "prettier";
 import { Command, type Argument, type Option } from "commander";
 import { accountLimits } from "../src/access/account-limits.ts";
 import { rateTable } from "../src/access/buckets.ts";
@@ -22,6 +23,7 @@ import { builtInZones } from "../src/dnsbl/zones.ts";
 import { envelopeSchema } from "../src/events/envelope.ts";
 import { sampleJob } from "../src/events/sample.ts";
 import type { RouteDeps } from "../src/http/deps.ts";
+import { flagsOf } from "../src/http/flags.ts";
 import type { Route } from "../src/http/route.ts";
 import { allRoutes } from "../src/http/routes.ts";
 import { mostInBatch } from "../src/http/resources/sending.ts";
@@ -343,10 +345,12 @@ function warmupTable(): string {
 // The API
 
 /** Routes are data with a handler; nothing of what they are given is called before a request comes. */
-function publicRoutes(): Route[] {
+function routes(): Route[] {
   const nothing: RouteDeps = new Proxy(Object.create(null) as RouteDeps, { get: () => nothing });
-  return allRoutes(nothing).filter(({ listeners, alias }) => listeners !== "admin" && alias !== true);
+  return allRoutes(nothing).filter(({ alias }) => alias !== true);
 }
+
+const publicRoutes = (): Route[] => routes().filter(({ listeners }) => listeners !== "admin");
 
 const mayCall = (scope: (typeof keyScopes)[number], { scopes }: Route): boolean =>
   scopes !== "open" && (scope === "admin" || scopes.includes(scope));
@@ -528,8 +532,27 @@ export async function generated(text: string): Promise<string> {
   );
 }
 
-if (process.argv[1] === import.meta.filename)
+/** cli/route-flags.ts, whose program has no schemas of the API. */
+export const flagFile = join(import.meta.dirname, "../src/cli/route-flags.ts");
+
+export async function flagText(): Promise<string> {
+  const flags = Object.fromEntries(
+    routes()
+      .map(({ method, path, body }) => [`${method} ${path}`, flagsOf(body)] as const)
+      .filter(([, own]) => own.length > 0),
+  );
+  const text = `// Written by \`npm run docs\` of the notes at fields of the API (http/flags.ts): the flags that set them, by route.
+import type { Flag } from "./verbs.ts";
+
+export const routeFlags = ${JSON.stringify(flags, null, 2)} as const satisfies Record<string, readonly Flag[]>;
+`;
+  return format(text, { ...(await resolveConfig(flagFile)), filepath: flagFile });
+}
+
+if (process.argv[1] === import.meta.filename) {
+  writeFileSync(flagFile, await flagText());
   for (const page of pages) {
     const file = pageFile(page);
     writeFileSync(file, await generated(readFileSync(file, "utf8")));
   }
+}

@@ -15,7 +15,7 @@ import { isSound, type StoreCheck } from "./model/store-check.ts";
 import { asOwner, asOwnerThroughout, makeFolderFor } from "./owner.ts";
 import { endWithoutWriter } from "./setup.ts";
 import { hasStore, restoreStore } from "./store/sqlite/restore.ts";
-import { migrateStore, type Migrated } from "./store/sqlite/migrate-offline.ts";
+import { migrateStore, type Migrated, type MigrationRequest } from "./store/sqlite/migrate-offline.ts";
 import type { Store } from "./store/store.ts";
 import { openStore } from "./store/sqlite/sqlite-store.ts";
 
@@ -88,7 +88,7 @@ export async function checkOffline(options: {
 }
 
 /** `svc migrate`; as root with the rights of the data directory's owner. */
-export async function migrate(options: { dataDir: string; dryRun: boolean }): Promise<Migrated> {
+export async function migrate(options: MigrationRequest): Promise<Migrated> {
   const { dataDir } = options;
   if (!hasStore(dataDir)) throw new Error(`${dataDir} has no database: there is nothing to migrate`);
   return asOwner(statSync(dataDir), () => migrateStore(options));

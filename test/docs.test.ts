@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { generated, pages, tableNames, tablesIn } from "../docs/generate.ts";
+import { flagFile, flagText, generated, pages, tableNames, tablesIn } from "../docs/generate.ts";
 import { exitCodes } from "../src/cli/fault.ts";
 import { nouns } from "../src/cli/program.ts";
 import { faultText, loadConfig } from "../src/config.ts";
@@ -43,6 +43,10 @@ const namesInFirstCells = (text: string): string[] =>
 
 test.each(docs)("the tables of $file are what the code says (npm run docs writes them)", async ({ text }) => {
   expect(await generated(text)).toBe(text);
+});
+
+test("the flags of commands are what the fields of the API note (npm run docs writes them)", async () => {
+  expect(readFileSync(flagFile, "utf8")).toBe(await flagText());
 });
 
 test("every table that can be generated stands in a page", () => {

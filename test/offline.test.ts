@@ -20,11 +20,13 @@ import { backupOffline, migrate } from "../src/offline.ts";
 import { isRoot } from "../src/owner.ts";
 import { openWriting, prepareFiles } from "../src/store/sqlite/engine/open.ts";
 import { lockDirectory } from "../src/store/sqlite/engine/lock.ts";
-import { runMigrations } from "../src/store/sqlite/engine/migrate.ts";
+import { joinSteps, runMigrations } from "../src/store/sqlite/engine/migrate.ts";
 import { migrations } from "../src/store/sqlite/migrations.ts";
 import { removeFolder } from "./support/folders.ts";
 
-const newest = migrations.length;
+const { first, newest } = migrations;
+/** Of a program that knows one version more. */
+const later = joinSteps([migrations.steps, { [newest + 1]: "ALTER TABLE accounts ADD COLUMN colour TEXT" }]);
 const other = 65_534;
 let dir: string;
 let dataDir: string;
@@ -36,12 +38,12 @@ beforeEach(() => {
   onTestFinished(() => removeFolder(dir));
 });
 
-/** A database as a program of schema `version` left it. */
-function databaseOf(version: number): void {
+/** A database as this program leaves it. */
+function newDatabase(): void {
   mkdirSync(dataDir, { mode: 0o700 });
   const path = prepareFiles(dataDir);
   const db = openWriting(path);
-  runMigrations(db, path, migrations.slice(0, version));
+  runMigrations(db, path, migrations);
   db.close();
 }
 
@@ -55,17 +57,19 @@ const versionOf = (file: string): unknown => {
 };
 
 test("an older database is brought to the newest schema, and stands beside itself as it was", async () => {
-  databaseOf(1);
-  const copy = join(dataDir, "svc.db.v1.bak");
-  expect(await migrate({ dataDir, dryRun: true })).toEqual({ from: 1, to: newest, copy: null });
-  expect([versionOf("svc.db"), existsSync(copy)]).toEqual([1, false]);
-  expect(await migrate({ dataDir, dryRun: false })).toEqual({ from: 1, to: newest, copy });
-  expect([versionOf("svc.db"), versionOf("svc.db.v1.bak")]).toEqual([newest, 1]);
-  expect(await migrate({ dataDir, dryRun: false })).toEqual({ from: newest, to: newest, copy: null });
+  newDatabase();
+  const name = `svc.db.v${newest}.bak`;
+  const copy = join(dataDir, name);
+  const [from, to] = [newest, newest + 1];
+  expect(await migrate({ dataDir, dryRun: true, schema: later })).toEqual({ from, to, copy: null });
+  expect([versionOf("svc.db"), existsSync(copy)]).toEqual([from, false]);
+  expect(await migrate({ dataDir, dryRun: false, schema: later })).toEqual({ from, to, copy });
+  expect([versionOf("svc.db"), versionOf(name)]).toEqual([to, from]);
+  expect(await migrate({ dataDir, dryRun: false, schema: later })).toEqual({ from: to, to, copy: null });
 });
 
 test("a database of a newer program is refused as it is", async () => {
-  databaseOf(newest);
+  newDatabase();
   const db = new Sqlite(join(dataDir, "svc.db"));
   db.pragma(`user_version = ${newest + 1}`);
   db.close();
@@ -76,14 +80,26 @@ test("a database of a newer program is refused as it is", async () => {
   expect(versionOf("svc.db")).toBe(newest + 1);
 });
 
+test("a database of a version that was never released is refused as it is, and what to do is said", async () => {
+  newDatabase();
+  const db = new Sqlite(join(dataDir, "svc.db"));
+  db.pragma(`user_version = ${first - 1}`);
+  db.close();
+  for (const dryRun of [true, false])
+    await expect(migrate({ dataDir, dryRun })).rejects.toThrow(
+      `has schema version ${first - 1}, which was never released; this program knows versions from ${first}. Send what is queued with the program that wrote it, then start with another data directory.`,
+    );
+  expect(versionOf("svc.db")).toBe(first - 1);
+});
+
 test("neither a running service's database is migrated, nor a directory without one", async () => {
   await expect(migrate({ dataDir, dryRun: false })).rejects.toThrow("there is nothing to migrate");
   expect(existsSync(dataDir)).toBe(false);
-  databaseOf(1);
+  newDatabase();
   const lock = lockDirectory(dataDir);
   await expect(migrate({ dataDir, dryRun: false })).rejects.toThrow("is in use by");
   lock.release();
-  expect(versionOf("svc.db")).toBe(1);
+  expect(versionOf("svc.db")).toBe(newest);
 });
 
 function configOfDirectory(): Config {
@@ -122,15 +138,16 @@ const ownersIn = (place: string): Set<number> =>
   );
 
 asRoot("root migrates with the rights of the directory's owner, whose the copy is", async () => {
-  databaseOf(1);
+  newDatabase();
   giveAll(dataDir);
-  await migrate({ dataDir, dryRun: false });
+  await migrate({ dataDir, dryRun: false, schema: later });
+  expect(versionOf("svc.db")).toBe(newest + 1);
   expect(ownersIn(dataDir)).toEqual(new Set([other]));
   expect(process.geteuid?.()).toBe(0);
 });
 
 asRoot("root backs up as the owner: the backup is that user's, in a folder that is made for it", async () => {
-  databaseOf(newest);
+  newDatabase();
   giveAll(dataDir);
   const inside = await backUp(join(dataDir, "backups"));
   expect(ownersIn(inside.path)).toEqual(new Set([other]));
@@ -139,7 +156,7 @@ asRoot("root backs up as the owner: the backup is that user's, in a folder that 
 });
 
 asRoot("root makes no backup where a link of the service's user leads", async () => {
-  databaseOf(newest);
+  newDatabase();
   giveAll(dataDir);
   const roots = join(dir, "roots");
   mkdirSync(roots, { mode: 0o755 });
@@ -149,7 +166,7 @@ asRoot("root makes no backup where a link of the service's user leads", async ()
 });
 
 asRoot("root makes no folder where somebody else could change the way to it meanwhile", async () => {
-  databaseOf(newest);
+  newDatabase();
   giveAll(dataDir);
   const theirs = join(dir, "theirs");
   mkdirSync(join(theirs, "roots"), { recursive: true, mode: 0o755 });

@@ -12,7 +12,7 @@ export function lostBy(error: unknown): string {
   throw error;
 }
 
-/** Not for a command's first question: who asks a daemon that is not there is told so. */
+/** Not for a command's first question: whoever asks a daemon that is not there sees that at once. */
 export async function untilAnswered<T>(cli: Cli, ask: () => Promise<T>): Promise<T> {
   for (let waitMs = firstWaitMs; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
     try {

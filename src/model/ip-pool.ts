@@ -39,6 +39,10 @@ export interface Pool {
   updatedAt: number;
 }
 
+/** What its owner sets. */
+export type PoolChange = Partial<Omit<Pool, "accountKey" | "name" | "addresses" | "createdAt" | "updatedAt">>;
+export type NewPool = Pick<Pool, "accountKey" | "name"> & PoolChange;
+
 export type NewAddress = Pick<PoolAddress, "address" | "hostname" | "weight" | "bindable"> & {
   /** Its warm-up begins. */
   warmup: boolean | null;

@@ -1,11 +1,10 @@
-// The IP pools of all accounts in memory: the addresses of a pool, which of them are usable, and which pool a message
-// uses. Reloaded after each change, so that no message needs a query to the store. The addresses are checked
-// (address-checks.ts) at the start, when one is added and every minute; the operator is notified when mail waits because a
-// pool has no usable address (reports.ts). The rows are written by the store.
+// The IP pools of all accounts (pools-in-memory.ts), reloaded after each change, so that no message needs a query to the
+// store. The addresses are checked (address-checks.ts) at the start, when one is added and every minute; the operator is
+// notified when mail waits because a pool has no usable address (reports.ts). The rows are written by the store.
 import type { Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Log } from "../log.ts";
-import { defaultPool, type Pool, type PoolAddress } from "../model/ip-pool.ts";
+import type { Pool } from "../model/ip-pool.ts";
 import type { HasJobs, Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { canBind } from "./bind.ts";
@@ -15,7 +14,8 @@ import { createWarmupCounts, type WarmupCounts } from "./warmup-counts.ts";
 import { dayOf, overBefore } from "./warmup.ts";
 import { problemOf, type PoolProblem } from "./problems.ts";
 import { createProblemReports } from "./reports.ts";
-import { isUsable, sourcesOf, systemSources, type PoolSources } from "./sources.ts";
+import { createPoolsInMemory } from "./pools-in-memory.ts";
+import type { PoolSources } from "./sources.ts";
 
 export interface Pools extends Service {
   /** The pool of a message: the one that it names, else the account's default; null: no pool has that name. */
@@ -63,61 +63,38 @@ export interface PoolsDeps {
   canBind?: typeof canBind;
 }
 
-interface Entry {
-  pool: Pool;
-  sources: PoolSources;
-}
-
-interface AccountPools {
-  byName: Map<string, Entry>;
-  defaultName: string;
-}
-
 export function createPools(deps: PoolsDeps): Pools & HasJobs {
   const { store, clock, log } = deps;
   const bindable = deps.canBind ?? canBind;
-  const accounts = new Map<number, AccountPools>();
+  const memory = createPoolsInMemory(deps.drainListed);
   const warmups = createWarmupCounts(clock);
-  let usable = new Set<string>();
   const reports = createProblemReports(deps.hostname, log);
   const listeners: (() => void)[] = [];
 
-  const entriesOf = (account: AccountPools | undefined): Entry[] => [...(account?.byName.values() ?? [])];
-  const all = (): Pool[] => [...accounts.values()].flatMap(entriesOf).map(({ pool }) => pool);
-  const addresses = (): PoolAddress[] => all().flatMap((pool) => pool.addresses);
+  const { all } = memory;
 
   /** The listeners hear of all accounts at once: each looks at the whole queue. */
   const refresh = async (accountKeys: Iterable<number>): Promise<void> => {
     try {
       for (const accountKey of accountKeys) await reread(accountKey);
     } finally {
-      const now = addresses().filter(isUsable);
-      usable = new Set(now.map(({ address }) => address));
+      memory.refreshUsable();
       for (const listener of listeners) listener();
     }
   };
 
   const reread = async (accountKey: number): Promise<void> => {
     const pools = await store.listPools(accountKey);
-    for (const { pool } of entriesOf(accounts.get(accountKey)))
-      if (!pools.some(({ name }) => name === pool.name)) reports.forget(pool);
-    if (pools.length === 0) accounts.delete(accountKey);
-    else
-      accounts.set(accountKey, {
-        byName: new Map(
-          pools.map((pool) => [pool.name, { pool, sources: sourcesOf(pool, deps.drainListed) }] as const),
-        ),
-        defaultName: pools.find(({ isDefault }) => isDefault)?.name ?? defaultPool,
-      });
+    memory.put(accountKey, pools).forEach(reports.forget);
     pools.forEach(reports.note);
   };
 
   const { checkBinds, look, lookSoon, settled } = createAddressChecks({
     ...deps,
     canBind: bindable,
-    addresses,
+    addresses: () => all().flatMap((pool) => pool.addresses),
     async onSaved() {
-      await refresh(accounts.keys());
+      await refresh(memory.accountKeys());
     },
     onChecked: () => all().forEach(reports.note),
   });
@@ -127,7 +104,7 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     const ended = await store.endWarmups({ startedBefore: overBefore(at), day: dayOf(at), at });
     if (ended.length === 0) return;
     log.info({ addresses: ended }, "the warm-up of addresses has ended; they send without caps");
-    await refresh(accounts.keys());
+    await refresh(memory.accountKeys());
   };
 
   return {
@@ -142,23 +119,18 @@ export function createPools(deps: PoolsDeps): Pools & HasJobs {
     async stop() {
       await settled();
     },
-    nameFor(accountKey, name) {
-      const account = accounts.get(accountKey);
-      if (name === null) return account?.defaultName ?? defaultPool;
-      return name === defaultPool || account?.byName.has(name) === true ? name : null;
-    },
-    names: (accountKey) => [...(accounts.get(accountKey)?.byName.keys() ?? [defaultPool])],
+    nameFor: memory.nameFor,
+    names: memory.names,
     all,
-    sourcesOf: (accountKey, pool) => accounts.get(accountKey)?.byName.get(pool)?.sources ?? systemSources,
-    addressesOf: (accountKey) =>
-      entriesOf(accounts.get(accountKey)).flatMap(({ pool }) => pool.addresses.map(({ address }) => address)),
+    sourcesOf: memory.sourcesOf,
+    addressesOf: memory.addressesOf,
     warmups,
     warmupOf: warmups.today,
-    mayUse: (address) => usable.has(address),
+    mayUse: memory.mayUse,
     problems: () => all().flatMap((pool) => problemOf(pool, deps.hostname) ?? []),
     noteWaiting(accountKey, name) {
-      const entry = accounts.get(accountKey)?.byName.get(name);
-      if (entry) reports.noteWaiting(entry.pool);
+      const pool = memory.pool(accountKey, name);
+      if (pool) reports.noteWaiting(pool);
     },
     canBind: bindable,
     checkEhloName: (name, address) => checkEhloName(deps, name, address),

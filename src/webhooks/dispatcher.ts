@@ -2,8 +2,8 @@
 // up to 32 attempts in flight (endpoint-queues.ts), so that one that hangs delays no other. Within a queue first attempts
 // start in event order, before retries. No more is claimed than there is a slot for; the attempt number and its lease are
 // on disk before the attempt, so a crash loses none: the next start takes them back. While results cannot be written
-// nothing is claimed. One timer wakes for the earliest due time of all. A fault that one endpoint brings out is logged, and
-// that endpoint paused for a while.
+// nothing is claimed. One timer wakes for the earliest due time of all (wake-timer.ts). A fault that one endpoint brings
+// out is logged, and that endpoint paused for a while.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { DeliveryResult, LeasedDelivery } from "../model/webhook-delivery.ts";
@@ -16,6 +16,7 @@ import { createEndpointQueues } from "./endpoint-queues.ts";
 import type { Post } from "./post.ts";
 import type { DeadLetter, Requeued } from "./results.ts";
 import { createResultWriter } from "./results.ts";
+import { createWakeTimer } from "./wake-timer.ts";
 
 export type DispatchStore = Pick<
   Store,
@@ -42,7 +43,7 @@ export interface Dispatcher {
   stop(): Promise<void>;
 }
 
-/** At least this often the store is looked at: wall clocks jump, and others resume endpoints. */
+/** At least this often the store is looked at: others resume endpoints. */
 const longestSleepMs = 30_000;
 const storeRetryMs = 1000;
 const stopGraceMs = 3000;
@@ -61,7 +62,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   let refused: Timer | null = null;
   /** Looks and claims were skipped while the store refused. */
   let missed = false;
-  let wake: { at: number; timer: Timer } | null = null;
+  const wake = createWakeTimer({ clock, time, longestSleepMs, onWake: () => look() });
 
   const track = (work: Promise<void>): void => {
     busy.add(work);
@@ -85,15 +86,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   };
 
   const wakeAt = (dueAt: number): void => {
-    if (!running) return;
-    const at = Math.min(dueAt, time() + longestSleepMs);
-    if (wake !== null && wake.at <= at) return;
-    wake?.timer.cancel();
-    const timer = clock.after(at - time(), () => {
-      wake = null;
-      look();
-    });
-    wake = { at, timer };
+    if (running) wake.at(dueAt);
   };
 
   const look = (): void => {
@@ -241,8 +234,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     kick: look,
     async stop() {
       running = false;
-      wake?.timer.cancel();
-      wake = null;
+      wake.cancel();
       refused?.cancel();
       const grace = clock.after(stopGraceMs, () => {
         attempts.cutShort();

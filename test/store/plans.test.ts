@@ -10,6 +10,7 @@ import { packMessage } from "../../src/store/message-packing.ts";
 import { createAuditWrites } from "../../src/store/sqlite/audit.ts";
 import type { Spool } from "../../src/store/sqlite/spool.ts";
 import { createLastPassed } from "../../src/store/sqlite/last-change.ts";
+import { defaultPool } from "../../src/model/ip-pool.ts";
 import { migrate } from "../../src/store/sqlite/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import { createPurge } from "../../src/store/sqlite/retention.ts";
@@ -200,7 +201,7 @@ function lookups(): void {
   createLastPassed(db);
 }
 
-/** Every write, with the one that puts its statement together when it is called. */
+/** Every write, with those that put their statement together when they are called. */
 function writer(): void {
   const { commands } = createWriter(db);
   commands.updateEndpoint({
@@ -209,6 +210,11 @@ function writer(): void {
     change: { active: false, updatedAt: 1 },
     discardBacklog: false,
   });
+  db.exec(
+    "INSERT OR IGNORE INTO accounts (key, id, name, status, created_at) VALUES (1, 'acct_1', 'a', 'active', 0)",
+  );
+  const change = { description: "d" };
+  commands.updatePool({ accountKey: 1, node: "here", name: defaultPool, change, at: 1 });
 }
 
 function atStart(): void {

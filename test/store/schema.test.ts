@@ -2,37 +2,18 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { is, SQL } from "drizzle-orm";
-import { getTableConfig, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
-import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
+import { getTableConfig, SQLiteSyncDialect, SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { runMigrations, SchemaTooNew } from "../../src/store/sqlite/engine/migrate.ts";
-import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { joinSteps, runMigrations, SchemaRefused } from "../../src/store/sqlite/engine/migrate.ts";
+import { migrate, migrations, schemaFiles } from "../../src/store/sqlite/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
-import * as accounts from "../../src/store/sqlite/schema/accounts.ts";
-import * as appliance from "../../src/store/sqlite/schema/appliance.ts";
-import * as events from "../../src/store/sqlite/schema/events.ts";
-import * as ipPools from "../../src/store/sqlite/schema/ip-pools.ts";
-import * as listings from "../../src/store/sqlite/schema/listings.ts";
-import * as messages from "../../src/store/sqlite/schema/messages.ts";
-import * as statistics from "../../src/store/sqlite/schema/statistics.ts";
-import * as suppressions from "../../src/store/sqlite/schema/suppressions.ts";
-import * as tls from "../../src/store/sqlite/schema/tls.ts";
-import * as tracking from "../../src/store/sqlite/schema/tracking.ts";
 import { newDirectory } from "./fixtures.ts";
 import { removeFolder } from "../support/folders.ts";
 
-const tables: SQLiteTable[] = [
-  accounts,
-  appliance,
-  events,
-  ipPools,
-  listings,
-  messages,
-  statistics,
-  suppressions,
-  tls,
-  tracking,
-].flatMap((file) => Object.values(file));
+const tables: SQLiteTable[] = schemaFiles.flatMap((file) =>
+  Object.values<unknown>(file).filter((value) => is(value, SQLiteTable)),
+);
 
 let dataDir: string;
 beforeEach(() => (dataDir = newDirectory()));
@@ -42,6 +23,9 @@ function fresh() {
   const path = prepareFiles(dataDir);
   return { path, db: openWriting(path) };
 }
+
+/** The schema with one version more. */
+const withNext = (step: string) => joinSteps([migrations.steps, { [migrations.newest + 1]: step }]);
 
 interface Column {
   name: string;
@@ -170,12 +154,21 @@ test("every table is strict, and the space of deleted rows can be given back", (
 test("a database of a newer program is refused with both versions named, and left as it is", () => {
   const { db, path } = fresh();
   db.pragma("user_version = 99");
-  expect(() => migrate(db, path)).toThrow(SchemaTooNew);
+  expect(() => migrate(db, path)).toThrow(SchemaRefused);
   expect(() => migrate(db, path)).toThrow(
-    `schema version 99; this program knows versions up to ${migrations.length}`,
+    `schema version 99; this program knows versions up to ${migrations.newest}`,
   );
   expect(db.pragma("user_version", { simple: true })).toBe(99);
   db.close();
+});
+
+test("a schema has no gap in its versions", () => {
+  expect(() => joinSteps([{ 5: "" }, { 7: "" }])).toThrow("gap");
+  expect(joinSteps([{ 5: "a" }, { 6: "b" }, { 5: "c" }])).toEqual({
+    first: 5,
+    newest: 6,
+    steps: { 5: "ac", 6: "b" },
+  });
 });
 
 test("a step on a database with content is preceded by a copy of it that only its owner can read", () => {
@@ -184,12 +177,12 @@ test("a step on a database with content is preceded by a copy of it that only it
   db.prepare(
     "INSERT INTO accounts (id, name, status, created_at) VALUES ('acct_1', 'kept', 'active', 1)",
   ).run();
-  runMigrations(db, path, [...migrations, "ALTER TABLE accounts ADD COLUMN colour TEXT"]);
-  const backup = `${path}.v${migrations.length}.bak`;
+  runMigrations(db, path, withNext("ALTER TABLE accounts ADD COLUMN colour TEXT"));
+  const backup = `${path}.v${migrations.newest}.bak`;
   expect(statSync(backup).mode & 0o777).toBe(0o600);
   const copy = new Sqlite(backup, { readonly: true });
   expect(copy.prepare("SELECT name FROM accounts").all()).toEqual([{ name: "kept" }]);
-  expect(copy.pragma("user_version", { simple: true })).toBe(migrations.length);
+  expect(copy.pragma("user_version", { simple: true })).toBe(migrations.newest);
   copy.close();
   expect(db.prepare("SELECT name, colour FROM accounts").all()).toEqual([{ name: "kept", colour: null }]);
   db.close();
@@ -198,20 +191,19 @@ test("a step on a database with content is preceded by a copy of it that only it
 test("a database of an older version is brought to the newest step by step, and keeps its content", () => {
   const { db, path } = fresh();
   const first = "CREATE TABLE notes (key INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT";
-  runMigrations(db, path, [first]);
+  runMigrations(db, path, joinSteps([{ 3: first }]));
   db.prepare("INSERT INTO notes (body) VALUES ('kept')").run();
-  const steps = [
-    first,
-    "ALTER TABLE notes ADD COLUMN length INTEGER; UPDATE notes SET length = length(body)",
-    "CREATE INDEX notes_length ON notes (length)",
-  ];
+  const steps = joinSteps([
+    { 3: first, 5: "CREATE INDEX notes_length ON notes (length)" },
+    { 4: "ALTER TABLE notes ADD COLUMN length INTEGER; UPDATE notes SET length = length(body)" },
+  ]);
   runMigrations(db, path, steps);
   runMigrations(db, path, steps); // nothing is left to do
   expect(db.prepare("SELECT body, length FROM notes INDEXED BY notes_length").all()).toEqual([
     { body: "kept", length: 4 },
   ]);
-  expect(db.pragma("user_version", { simple: true })).toBe(3);
-  const copy = new Sqlite(`${path}.v1.bak`, { readonly: true });
+  expect(db.pragma("user_version", { simple: true })).toBe(5);
+  const copy = new Sqlite(`${path}.v3.bak`, { readonly: true });
   expect(copy.prepare("SELECT * FROM notes").all()).toEqual([{ key: 1, body: "kept" }]);
   copy.close();
   db.close();
@@ -241,9 +233,9 @@ test("no key is the engine's to give out for ever: what is never given twice, th
 test("a step that fails leaves the version before it, whole", () => {
   const { db, path } = fresh();
   migrate(db, path);
-  const broken = [...migrations, "CREATE TABLE half (a); INSERT INTO nowhere VALUES (1)"];
+  const broken = withNext("CREATE TABLE half (a); INSERT INTO nowhere VALUES (1)");
   expect(() => runMigrations(db, path, broken)).toThrow("nowhere");
-  expect(db.pragma("user_version", { simple: true })).toBe(migrations.length);
+  expect(db.pragma("user_version", { simple: true })).toBe(migrations.newest);
   expect(db.prepare("SELECT name FROM sqlite_schema WHERE name = 'half'").all()).toEqual([]);
   migrate(db, path);
   db.close();

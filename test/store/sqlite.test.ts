@@ -75,7 +75,7 @@ test("what acknowledges is synced: synchronous is FULL in WAL mode, as read back
   expect(await store.health()).toMatchObject({
     writable: true,
     full: false,
-    schemaVersion: migrations.length,
+    schemaVersion: migrations.newest,
     engine: { journal_mode: "wal", synchronous: 2 },
   });
 });

@@ -1,11 +1,10 @@
-// How many tracking names the store keeps of an account, and what the migration takes over.
+// How many tracking names the store keeps of an account.
 import type { Database } from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SenderDomain } from "../../src/model/domain.ts";
 import { createDomainWrites } from "../../src/store/sqlite/domains.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
-import { runMigrations } from "../../src/store/sqlite/engine/migrate.ts";
-import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { migrate } from "../../src/store/sqlite/migrations.ts";
 import {
   createTrackingNameList,
   createTrackingNameLookup,
@@ -70,23 +69,6 @@ test("an account has so many names; the one that was not seen for longest is dro
   expect(found).toEqual(["t.b.test", "n0.a.test", "n2.a.test", "last.a.test"]);
 });
 
-test("a database from before takes over the names of its verified domains", () => {
-  const before = migrations.findIndex((step) => step.includes("CREATE TABLE tracking_names"));
-  runMigrations(db, path, migrations.slice(0, before));
-  addAccounts();
-  const insert = db.prepare(
-    `INSERT INTO domains (id, account_key, name, status, return_path_domain, records, dkim_keys, created_at, updated_at, verified_at, tracking_domain)
-     VALUES (@name || @account, @account, @name, 'verified', 'r', '[]', '[]', 0, 5, @verified, @tracking)`,
-  );
-  insert.run({ name: "a.test", account: 1, verified: 1, tracking: "t.a.test" });
-  insert.run({ name: "a.test", account: 2, verified: 1, tracking: "t.a.test" });
-  insert.run({ name: "x.t.test", account: 1, verified: 1, tracking: "t.a.test" });
-  insert.run({ name: "b.test", account: 1, verified: null, tracking: "t.b.test" });
-  insert.run({ name: "c.test", account: 1, verified: 1, tracking: null });
-  migrate(db, path);
-  expect(["t.a.test", "t.b.test"].filter(createTrackingNameLookup(db))).toEqual(["t.a.test"]);
-});
-
 test("the newest names of each account are found by an index, whatever the number of all", () => {
   migrate(db, path);
   addAccounts();
@@ -101,7 +83,7 @@ test("the newest names of each account are found by an index, whatever the numbe
   expect(names(9, 9)).toEqual(["n1.a.test", "n1.b.test", "n3.a.test", "n2.a.test"]);
   expect(names(2, 9)).toEqual(["n1.a.test", "n1.b.test", "n3.a.test"]);
   expect(names(9, 2)).toEqual(["n1.a.test", "n1.b.test"]);
-  // As a migration takes them over: none was seen before another.
+  // None was seen before another.
   db.exec("UPDATE tracking_names SET seen = 0");
   expect(names(9, 9)).toHaveLength(4);
   expect(names(2, 9)).toHaveLength(3);

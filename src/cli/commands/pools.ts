@@ -4,12 +4,8 @@ import { defaultPool } from "../../model/ip-pool.ts";
 import type { Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { field, type Row } from "../output.ts";
-import { addVerbs, showDeleted, type Flag, type Verb } from "../verbs.ts";
-
-const flags: readonly Flag[] = [
-  { flag: "--description <text>", about: "what it is for", member: "description" },
-  { flag: "--default", about: "messages that name no pool use it", member: "is_default" },
-];
+import { routeFlags } from "../route-flags.ts";
+import { addVerbs, showDeleted, type Verb } from "../verbs.ts";
 
 export const verbs: readonly Verb[] = [
   {
@@ -17,7 +13,7 @@ export const verbs: readonly Verb[] = [
     about: "create a pool",
     route: "POST /v1/ip_pools",
     takes: ["name"],
-    flags,
+    flags: routeFlags["POST /v1/ip_pools"],
     show,
   },
   {
@@ -38,7 +34,7 @@ export const verbs: readonly Verb[] = [
     about: "change a pool",
     route: "PATCH /v1/ip_pools/{name}",
     flags: [
-      ...flags,
+      ...routeFlags["PATCH /v1/ip_pools/{name}"],
       {
         flag: "--no-default",
         about: "messages that name no pool use the pool `default` again",

@@ -11,17 +11,14 @@ import { followDeliveries } from "../delivery-follow.ts";
 import { withExample } from "../help-example.ts";
 import { cell, fieldText } from "../text.ts";
 import { moment } from "../times.ts";
-import { addVerbs, showDeleted, showFields, type Flag, type Verb } from "../verbs.ts";
+import { routeFlags } from "../route-flags.ts";
+import { addVerbs, showDeleted, showFields, type Verb } from "../verbs.ts";
 import { secretFlag } from "../webhook-secret.ts";
 import type { ListenFlags } from "./webhooks-listen.ts";
 import type { VerifyFlags } from "./webhooks-verify.ts";
 
 const formats = webhookFormats.map((name) => (name === "standard" ? `${name} (Standard Webhooks)` : name));
 
-const flags: readonly Flag[] = [
-  { flag: "--description <text>", about: "what it is for", member: "description" },
-  { flag: "--format <name>", about: `signatures: ${orList(formats)}`, member: "format" },
-];
 const types = "event types; repeat or separate by commas";
 
 export const verbs: readonly Verb[] = [
@@ -38,7 +35,7 @@ export const verbs: readonly Verb[] = [
         member: "events",
         collect: listed,
       },
-      ...flags,
+      ...routeFlags["POST /v1/webhooks"],
     ],
     show: showNew,
   },
@@ -71,7 +68,7 @@ export const verbs: readonly Verb[] = [
         member: "events",
         collect: listed,
       },
-      ...flags,
+      ...routeFlags["PATCH /v1/webhooks/{id}"],
     ],
     show: showFields,
   },

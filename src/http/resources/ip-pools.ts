@@ -7,6 +7,7 @@ import { timestamp } from "../../value-schemas.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
+import { flagNotes } from "../flags.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
 import { json, route, type Route } from "../route.ts";
 import { list } from "../view-fields.ts";
@@ -39,16 +40,24 @@ const poolName = z
     /^[a-z0-9][a-z0-9_-]{0,63}$/,
     "is 1 to 64 lower-case letters, digits, - and _, the first a letter or a digit",
   );
-const description = z.string().max(500, "is longer than 500 characters").nullable();
+const description = z
+  .string()
+  .max(500, "is longer than 500 characters")
+  .nullable()
+  .register(flagNotes, { flag: "--description <text>", about: "what it is for" });
+const isDefault = z
+  .boolean()
+  .register(flagNotes, { flag: "--default", about: "messages that name no pool use it" });
 const newPool = z.strictObject({
   name: poolName,
   description: description.optional(),
-  is_default: z.boolean().optional().describe("Messages that name no pool use it from now on."),
+  is_default: isDefault.optional().describe("Messages that name no pool use it from now on."),
 });
 const changedPool = z.strictObject({
   description: description.optional(),
-  is_default: z.boolean().optional(),
+  is_default: isDefault.optional(),
 });
+const newInput = inputOf(newPool);
 const changeInput = inputOf(changedPool);
 const auditFields = ["name", "description", "is_default"];
 const common = {
@@ -92,15 +101,13 @@ function poolRoutes({ store, pools, config, clock }: RouteDeps, base: string): R
       body: newPool,
       locatedBy: "name",
       handle(call) {
-        const { name, description: text = null, is_default: isDefault = false } = call.body;
+        const { name } = call.body;
         const at = clock.now();
         const write = call.idempotent(
           (writing) =>
             writing.createPool({
+              ...newInput(call.body),
               accountKey: call.account.key,
-              name,
-              description: text,
-              isDefault,
               at,
               ...(call.listener === "admin" ? {} : { most: mostOf(call.account.limits, "ip_pools") }),
             }),

@@ -11,11 +11,13 @@ import { webhookFormats, type Endpoint } from "../../model/webhook.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
+import { flagNotes } from "../flags.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
 import type { Store } from "../../store/store.ts";
 import { newSecret, secretLength } from "../../webhooks/secret.ts";
 import type { TestResult } from "../../webhooks/webhooks.ts";
 import { count, idOf, timestamp } from "../../value-schemas.ts";
+import { orList } from "../../word-list.ts";
 import { json, route, type Call, type Route } from "../route.ts";
 import { list } from "../view-fields.ts";
 
@@ -88,25 +90,32 @@ const events = z
   .array(z.enum(subscribable))
   .min(1, "names no event type")
   .describe("Event types. `*`, the default at creation: every type, including those of later versions.");
-const description = z.string().max(500, "is longer than 500 characters").nullable();
-const format = z.enum(webhookFormats);
+const description = z
+  .string()
+  .max(500, "is longer than 500 characters")
+  .nullable()
+  .register(flagNotes, { flag: "--description <text>", about: "what it is for" });
+const formats = webhookFormats.map((name) => (name === "standard" ? `${name} (Standard Webhooks)` : name));
+const format = z
+  .enum(webhookFormats)
+  .register(flagNotes, { flag: "--format <name>", about: `signatures: ${orList(formats)}` });
 const mostOverlapSeconds = 604_800;
 const overlap = `is a whole number from 0 to ${mostOverlapSeconds}`;
 const rotated = z.strictObject({
   overlap_seconds: z.int(overlap).min(0, overlap).max(mostOverlapSeconds, overlap).default(86_400),
 });
 const created = z.strictObject({
-  format: format.optional(),
   url,
   events: events.optional(),
   description: description.optional(),
+  format: format.optional(),
   active: z.boolean().optional(),
 });
 const changed = z.strictObject({
-  format: format.optional(),
   url: url.optional(),
   events: events.transform(eventMask).optional(),
   description: description.optional(),
+  format: format.optional(),
   active: z.boolean().optional(),
   backlog: z.literal("discard").optional(),
 });

@@ -4,7 +4,9 @@ import type {
   AddressChange,
   AddressLook,
   NewAddress,
+  NewPool,
   Pool,
+  PoolChange,
   PoolRules,
   PoolWrite,
 } from "../../model/ip-pool.ts";
@@ -14,21 +16,9 @@ export interface IpPoolStore {
   listPools(accountKey: number): Promise<Pool[]>;
   /** Accounts that have more to their pools than `default` without an address. */
   accountsWithPools(): Promise<number[]>;
-  createPool(pool: {
-    accountKey: number;
-    name: string;
-    description: string | null;
-    isDefault: boolean;
-    at: number;
-    /** Pools that the account may have. */
-    most?: number;
-  }): Promise<PoolWrite>;
-  updatePool(
-    accountKey: number,
-    name: string,
-    change: { description?: string | null; isDefault?: boolean },
-    at: number,
-  ): Promise<PoolWrite>;
+  /** `most`: pools that the account may have. */
+  createPool(pool: NewPool & { at: number; most?: number }): Promise<PoolWrite>;
+  updatePool(accountKey: number, name: string, change: PoolChange, at: number): Promise<PoolWrite>;
   /** Only a pool without addresses and without unsent mail, whose scheduled queues begin with `scheduled queues`. */
   deletePool(accountKey: number, name: string, scheduledQueues: string): Promise<PoolWrite>;
   addAddress(

@@ -2,6 +2,7 @@
 import type { Column } from "drizzle-orm";
 
 type Columns = Readonly<Record<string, Column>>;
+type Cells = Readonly<Record<string, unknown>>;
 
 /** `key, account_key AS accountKey, …`: the columns under the names that records have them by. */
 export function selected(columns: Columns): string {
@@ -22,4 +23,36 @@ export function assigned(columns: Columns): string {
   return Object.entries(columns)
     .map(([name, column]) => `${column.name} = @${name}`)
     .join(", ");
+}
+
+/** What of a record are values of these columns, as SQLite takes them. What is undefined is left out. */
+export function cellsOf(columns: Columns, record: object): Cells {
+  return Object.fromEntries(
+    Object.entries(record).flatMap(([name, value]: [string, unknown]) => {
+      const column = columns[name];
+      if (column === undefined || value === undefined) return [];
+      return [[name, value === null ? null : column.mapToDriverValue(value)]];
+    }),
+  );
+}
+
+/** The columns that `cells` has values of. */
+export function only(columns: Columns, cells: Cells): Columns {
+  return Object.fromEntries(Object.entries(columns).filter(([name]) => name in cells));
+}
+
+/** A row as `selected` reads it, as a record: SQLite has no booleans. */
+export function recordOf<Row extends object>(columns: Columns, row: Row): Row {
+  const booleans = Object.entries(row).flatMap(([name, value]: [string, unknown]) =>
+    columns[name]?.dataType === "boolean" && value !== null ? [[name, value !== 0]] : [],
+  );
+  return { ...row, ...Object.fromEntries(booleans) };
+}
+
+/** What a row has of these columns before anything is said of it. */
+export function unsaid(columns: Columns): Cells {
+  return cellsOf(
+    columns,
+    Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, column.default ?? null])),
+  );
 }

@@ -1,16 +1,17 @@
 // Pools as they are read, by the loop and by the writer alike. The pool `default` exists by nature: every account has
 // it, whether a row says something about it or not, and it is the default one where no other is.
 import type { Database, Statement } from "better-sqlite3";
+import { getTableColumns } from "drizzle-orm";
 import { defaultPool, type Pool, type PoolAddress } from "../../model/ip-pool.ts";
+import { recordOf, selected, unsaid } from "./columns.ts";
+import { ipPools } from "./schema/ip-pools.ts";
 
-interface PoolRow {
-  key: number;
-  name: string;
-  description: string | null;
-  chosen: number;
-  createdAt: number;
-  updatedAt: number;
-}
+const columns = getTableColumns(ipPools);
+const { key: _key, accountKey: _account, chosen: _chosen, ...settings } = columns;
+/** A pool of which nothing was said, as a row and as a record. */
+export const unsaidPool = unsaid(settings);
+
+type PoolRow = typeof ipPools.$inferSelect;
 
 interface AddressRow {
   address: string;
@@ -30,8 +31,7 @@ const booleanOf = (cell: number | null): boolean | null => (cell === null ? null
 
 export function createPoolRows(db: Database) {
   const pools: Statement<[number], PoolRow> = db.prepare(
-    `SELECT key, name, description, chosen, created_at AS createdAt, updated_at AS updatedAt
-     FROM ip_pools WHERE account_key = ? ORDER BY name`,
+    `SELECT ${selected(columns)} FROM ip_pools WHERE account_key = ? ORDER BY name`,
   );
   const addresses: Statement<[string, number], AddressRow> = db.prepare(
     `SELECT a.address, a.hostname, a.weight, a.paused, a.warmup_started_at AS warmupStartedAt, n.bindable, a.ptr, a.ptr_ok AS ptrOk, a.blacklists,
@@ -65,17 +65,16 @@ export function createPoolRows(db: Database) {
       const rows = pools.all(accountKey);
       const chosen = rows.find((row) => row.chosen !== 0)?.name ?? defaultPool;
       const found = rows.map(({ key, chosen: _chosen, ...row }) => ({
-        accountKey,
-        ...row,
+        ...recordOf(settings, row),
         isDefault: row.name === chosen,
         addresses: addressesOf(key, node),
       }));
       if (found.some(({ name }) => name === defaultPool)) return found;
       const { createdAt } = account;
-      const implied: Pool = {
+      const implied = {
+        ...(recordOf(settings, unsaidPool) as Omit<typeof ipPools.$inferSelect, "key" | "chosen">),
         accountKey,
         name: defaultPool,
-        description: null,
         isDefault: chosen === defaultPool,
         addresses: [],
         createdAt,

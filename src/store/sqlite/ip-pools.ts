@@ -2,11 +2,14 @@
 // made when something is first said about it. A pool goes only when it has no address and no mail waits for it, which
 // one seek in the index of each kind tells.
 import type { Database, Statement } from "better-sqlite3";
+import { getTableColumns } from "drizzle-orm";
 import {
   defaultPool,
   type AddressChange,
   type AddressLook,
   type NewAddress,
+  type NewPool,
+  type PoolChange,
   type PoolRules,
   type PoolWrite,
 } from "../../model/ip-pool.ts";
@@ -14,8 +17,10 @@ import { everyone } from "../changes.ts";
 import type { IpPoolStore } from "../interface/ip-pools.ts";
 import { holderOf, isLeased, operatorHolderOf } from "./held-mail.ts";
 import { createAssignmentRows, createAssignmentWrites } from "./ip-assignments.ts";
-import { createPoolRows } from "./ip-pool-rows.ts";
+import { assigned, cellsOf, inserted, only } from "./columns.ts";
+import { createPoolRows, unsaidPool } from "./ip-pool-rows.ts";
 import { none, noun } from "./noun.ts";
+import { ipPools as table } from "./schema/ip-pools.ts";
 
 /** `node`: the one that asks, as which it sees the addresses of the pool that it is answered. */
 interface PoolCall {
@@ -24,20 +29,19 @@ interface PoolCall {
   at: number;
 }
 
+const { key: _key, ...columns } = getTableColumns(table);
+
 export function createPoolWrites(db: Database) {
   const rows = createPoolRows(db);
   const { isAnothers, assignAdded, ...assignments } = createAssignmentWrites(db);
   const ensureDefault = db.prepare(
-    `INSERT INTO ip_pools (account_key, name, description, chosen, created_at, updated_at)
-     SELECT key, '${defaultPool}', NULL, 0, created_at, created_at FROM accounts WHERE key = ? ON CONFLICT DO NOTHING`,
+    `INSERT INTO ip_pools (account_key, name, chosen, created_at, updated_at)
+     SELECT key, '${defaultPool}', 0, created_at, created_at FROM accounts WHERE key = ? ON CONFLICT DO NOTHING`,
   );
-  const insertPool = db.prepare(
-    `INSERT INTO ip_pools (account_key, name, description, chosen, created_at, updated_at) VALUES (?, ?, ?, 0, ?, ?)`,
-  );
+  const insertPool = db.prepare(`INSERT INTO ip_pools ${inserted(columns)}`);
   const find: Statement<[number, string], { key: number }> = db.prepare(
     "SELECT key FROM ip_pools WHERE account_key = ? AND name = ?",
   );
-  const describe = db.prepare("UPDATE ip_pools SET description = ?, updated_at = ? WHERE key = ?");
   const unchoose = db.prepare(
     "UPDATE ip_pools SET chosen = 0, updated_at = ? WHERE account_key = ? AND chosen = 1",
   );
@@ -100,26 +104,27 @@ export function createPoolWrites(db: Database) {
     rows.of(accountKey, node).reduce((sum, { addresses }) => sum + addresses.length, 0);
 
   return {
-    createPool(
-      arg: PoolCall & { name: string; description: string | null; isDefault: boolean; most?: number },
-    ): PoolWrite {
+    createPool(arg: PoolCall & NewPool & { most?: number }): PoolWrite {
       const { accountKey, node, name, at, most = Infinity } = arg;
       const pools = rows.of(accountKey, node);
       if (pools.some((pool) => pool.name === name)) return refused("exists");
       if (pools.length >= most) return refused("too_many_pools");
-      const key = Number(insertPool.run(accountKey, name, arg.description, at, at).lastInsertRowid);
-      if (arg.isDefault) setDefault(accountKey, key, at);
+      const row = { ...unsaidPool, ...cellsOf(columns, arg), chosen: 0, createdAt: at, updatedAt: at };
+      const key = Number(insertPool.run(row).lastInsertRowid);
+      if (arg.isDefault === true) setDefault(accountKey, key, at);
       return done(arg, name);
     },
-    updatePool(
-      arg: PoolCall & { name: string; change: { description?: string | null; isDefault?: boolean } },
-    ): PoolWrite {
+    updatePool(arg: PoolCall & { name: string; change: PoolChange }): PoolWrite {
       const { accountKey, node, name, change, at } = arg;
       const key = keyOf(accountKey, name);
       const pool = rows.of(accountKey, node).find((one) => one.name === name);
       if (key === null || !pool) return refused("no_pool");
       if (change.isDefault === false && pool.isDefault && name === defaultPool) return refused("default");
-      if (change.description !== undefined) describe.run(change.description, at, key);
+      const cells = cellsOf(columns, change);
+      if (Object.keys(cells).length > 0)
+        db.prepare(
+          `UPDATE ip_pools SET ${assigned(only(columns, cells))}, updated_at = @at WHERE key = @key`,
+        ).run({ ...cells, key, at });
       if (change.isDefault === true) setDefault(accountKey, key, at);
       if (change.isDefault === false && pool.isDefault) unchoose.run(at, accountKey);
       return done(arg, name);

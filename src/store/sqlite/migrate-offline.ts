@@ -5,19 +5,24 @@ import { createSpool } from "./spool.ts";
 import { asDamage, refuseLostDatabase } from "./engine/corruption.ts";
 import { lockDirectory } from "./engine/lock.ts";
 import { databaseName, openWriting } from "./engine/open.ts";
+import type { Migrations, SchemaChange } from "./engine/migrate.ts";
 import { migrate, plannedMigration } from "./migrations.ts";
 import { refuseHalfRestored } from "./restore.ts";
 
-export interface Migrated {
-  /** Versions of the schema. */
-  from: number;
-  to: number;
+export interface MigrationRequest {
+  dataDir: string;
+  dryRun: boolean;
+  /** This program's. */
+  schema?: Migrations;
+}
+
+export interface Migrated extends SchemaChange {
   /** The database as it was; null: nothing was to be changed, or nothing was. */
   copy: string | null;
 }
 
-/** Throws StoreLocked, SchemaTooNew, StoreDamaged; the database is as it was then. */
-export function migrateStore({ dataDir, dryRun }: { dataDir: string; dryRun: boolean }): Migrated {
+/** Throws StoreLocked, SchemaRefused, StoreDamaged; the database is as it was then. */
+export function migrateStore({ dataDir, dryRun, schema }: MigrationRequest): Migrated {
   const path = join(dataDir, databaseName);
   const lock = lockDirectory(dataDir);
   try {
@@ -29,7 +34,7 @@ export function migrateStore({ dataDir, dryRun }: { dataDir: string; dryRun: boo
         createSpool(join(dataDir, "spool"), () => undefined),
         path,
       );
-      return dryRun ? { ...plannedMigration(db, path), copy: null } : migrate(db, path);
+      return dryRun ? { ...plannedMigration(db, path, schema), copy: null } : migrate(db, path, schema);
     } finally {
       db.close();
     }

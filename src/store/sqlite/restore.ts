@@ -35,7 +35,7 @@ const storeEntries = [databaseName, `${databaseName}-wal`, `${databaseName}-shm`
 const numbersPerSecond = 10_000;
 const leastGap = 1_000_000;
 
-/** Throws StoreLocked, SchemaTooNew, StoreDamaged, and where a file is not whole; nothing of the directory is changed then. */
+/** Throws StoreLocked, SchemaRefused, StoreDamaged, and where a file is not whole; nothing of the directory is changed then. */
 export function restoreStore(request: RestoreRequest): Restored {
   makeDirectory(request.dataDir);
   // As root in a directory of another: the owner could put a link in the place of what root is about to write.

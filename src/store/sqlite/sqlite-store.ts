@@ -51,7 +51,7 @@ export interface StoreOptions {
   onLost(detail: string): void;
 }
 
-/** Throws StoreLocked where another process has the directory, SchemaTooNew where a newer program has written it, StoreDamaged where it cannot be read. */
+/** Throws StoreLocked where another process has the directory, SchemaRefused where its schema is not one of this program's, StoreDamaged where it cannot be read. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { dataDir, clock } = options;
   const log = options.log.component("store");

@@ -7,7 +7,7 @@ import type { Endpoint, EndpointChange } from "../../model/webhook.ts";
 import { everyone, nothing, removed } from "../changes.ts";
 import { pageAt, pageOf } from "../cursor.ts";
 import type { WebhookStore } from "../interface/webhooks.ts";
-import { assigned, inserted, selected } from "./columns.ts";
+import { assigned, cellsOf, inserted, only, recordOf, selected } from "./columns.ts";
 import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "../pieces.ts";
@@ -35,7 +35,7 @@ function createEndpointWrites(
   const find: Statement<[string, number], { key: number }> = db.prepare(
     "SELECT key FROM endpoints WHERE id = ? AND account_key = ?",
   );
-  const read: Statement<[number], Omit<Endpoint, "active"> & { active: number }> = db.prepare(
+  const read: Statement<[number], Endpoint> = db.prepare(
     `SELECT ${selected(columns)} FROM endpoints WHERE key = ?`,
   );
   const rotate = db.prepare(
@@ -59,7 +59,7 @@ function createEndpointWrites(
 
   const endpointOf = (key: number): Endpoint | null => {
     const row = read.get(key);
-    return row ? { ...row, active: row.active !== 0 } : null;
+    return row ? recordOf(columns, row) : null;
   };
 
   return {
@@ -70,7 +70,7 @@ function createEndpointWrites(
       const has = countOf.get(endpoint.accountKey)?.n ?? 0;
       if (has >= most) return { over: has };
       const key = sequences.next("endpoints");
-      insert.run({ ...endpoint, key, active: endpoint.active ? 1 : 0 });
+      insert.run(cellsOf(columns, { ...endpoint, key }));
       return key;
     },
     /** Answers the endpoint as it is then; null: it is gone. A backlog that is discarded goes in pieces before this. */
@@ -80,11 +80,8 @@ function createEndpointWrites(
       change: EndpointChange;
       discardBacklog: boolean;
     }): Endpoint | null {
-      const cells: Record<string, string | number | null> = {};
-      for (const [name, value] of Object.entries(arg.change))
-        if (value !== undefined) cells[name] = typeof value === "boolean" ? Number(value) : value;
-      const changed = Object.fromEntries(Object.entries(written).filter(([name]) => name in cells));
-      db.prepare(`UPDATE endpoints SET ${assigned(changed)} WHERE key = @key`).run({
+      const cells = cellsOf(written, arg.change);
+      db.prepare(`UPDATE endpoints SET ${assigned(only(written, cells))} WHERE key = @key`).run({
         ...cells,
         key: arg.key,
       });

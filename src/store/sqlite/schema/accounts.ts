@@ -9,6 +9,7 @@ import type { DkimKey } from "../../../model/dkim-key.ts";
 import type { DnsRecord } from "../../../model/dns-record.ts";
 import type { DomainStatus } from "../../../model/domain.ts";
 import type { AccountLimits, Quota, Rates } from "../../../model/limits.ts";
+import type { Steps } from "../engine/migrate.ts";
 import type { CredentialStatus } from "../../../model/smtp-credential.ts";
 
 export const accounts = sqliteTable(
@@ -124,3 +125,41 @@ export const quotaUses = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.kind, table.owner] })],
 );
+
+export const steps: Steps = {
+  5: `
+CREATE TABLE accounts (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL UNIQUE, status TEXT NOT NULL,
+  created_at INTEGER NOT NULL, paused_at INTEGER, pause_reason TEXT, guarded TEXT, rates TEXT NOT NULL DEFAULT '{}',
+  daily_quota INTEGER, limits TEXT NOT NULL DEFAULT '{}', suppressions_added INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX accounts_time ON accounts (created_at);
+CREATE INDEX accounts_paused ON accounts (paused_at) WHERE paused_at IS NOT NULL;
+CREATE TABLE api_keys (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  name TEXT NOT NULL, test INTEGER NOT NULL, scope TEXT NOT NULL, hash BLOB NOT NULL UNIQUE, hint TEXT NOT NULL,
+  allow_ips TEXT NOT NULL, status TEXT NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER, last_used_at INTEGER,
+  revoked_at INTEGER, rates TEXT NOT NULL DEFAULT '{}', daily_quota INTEGER
+) STRICT;
+CREATE INDEX api_keys_account ON api_keys (account_key, created_at);
+CREATE TABLE smtp_credentials (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  name TEXT NOT NULL, test INTEGER NOT NULL, hash BLOB NOT NULL, hint TEXT NOT NULL, status TEXT NOT NULL,
+  created_at INTEGER NOT NULL, last_used_at INTEGER, revoked_at INTEGER, UNIQUE (account_key, test, hash)
+) STRICT;
+CREATE INDEX smtp_credentials_account ON smtp_credentials (account_key, created_at);
+CREATE TABLE domains (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  name TEXT NOT NULL, status TEXT NOT NULL, return_path_domain TEXT NOT NULL, records TEXT NOT NULL,
+  dkim_keys TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, verified_at INTEGER,
+  checked_at INTEGER, failing_since INTEGER, track_opens INTEGER NOT NULL DEFAULT 0,
+  track_clicks INTEGER NOT NULL DEFAULT 0, tracking_domain TEXT, allow_subdomains INTEGER NOT NULL DEFAULT 1,
+  revision INTEGER NOT NULL DEFAULT 0, return_path_before TEXT,
+  tracking_enabled INTEGER NOT NULL DEFAULT 0, UNIQUE (account_key, name)
+) STRICT;
+CREATE INDEX domains_checked ON domains (checked_at);
+CREATE TABLE quota_uses (
+  kind TEXT NOT NULL, owner INTEGER NOT NULL, day INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (kind, owner)
+) STRICT, WITHOUT ROWID;
+`,
+};

@@ -13,6 +13,7 @@ import {
 import type { AuditEntry } from "../../../model/audit.ts";
 import type { PauseScope } from "../../../model/queue-pause.ts";
 import type { OutboundTls } from "../../../model/tls.ts";
+import type { Steps } from "../engine/migrate.ts";
 import type { SequenceName } from "../sequences.ts";
 
 /** Who did what, from where; `detail` is JSON. */
@@ -112,3 +113,34 @@ export const retentionLater = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.kind, table.since, table.key] })],
 );
+
+export const steps: Steps = {
+  5: `
+CREATE TABLE queue_pauses (
+  scope TEXT NOT NULL, account_key INTEGER NOT NULL, name TEXT NOT NULL, since INTEGER NOT NULL, until INTEGER,
+  PRIMARY KEY (scope, account_key, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE audit (
+  seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, account_key INTEGER, actor_kind TEXT NOT NULL,
+  actor TEXT, source_ip TEXT, request_id TEXT, action TEXT NOT NULL, target TEXT, times INTEGER NOT NULL,
+  detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_time ON audit (at);
+CREATE UNIQUE INDEX audit_uses ON audit (actor, source_ip, at / 86400000) WHERE action IN ('keys.used', 'smtp_credentials.used');
+CREATE TABLE boots (
+  id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, lease_until INTEGER NOT NULL, ended_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE TABLE maintenance (key INTEGER PRIMARY KEY CHECK (key = 1), since INTEGER NOT NULL, until INTEGER) STRICT;
+CREATE TABLE shaping_rules (
+  name TEXT NOT NULL PRIMARY KEY, connections INTEGER, per_second REAL, messages_per_connection INTEGER, tls TEXT,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE sequences (name TEXT NOT NULL PRIMARY KEY, last INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE probe (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+CREATE TABLE retention_walks (kind TEXT NOT NULL PRIMARY KEY, passed INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE retention_later (
+  kind TEXT NOT NULL, since INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (kind, since, key)
+) STRICT, WITHOUT ROWID;
+`,
+};

@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { DeliveryAttemptStatus, DeliveryStatus } from "../../../model/webhook-delivery.ts";
 import type { WebhookFormat } from "../../../model/webhook.ts";
+import type { Steps } from "../engine/migrate.ts";
 import { accounts } from "./accounts.ts";
 
 export const events = sqliteTable(
@@ -110,3 +111,38 @@ export const deliveryAttempts = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.endpointKey, table.eventSeq, table.attemptedAt, table.attempt] })],
 );
+
+export const steps: Steps = {
+  5: `
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_key INTEGER NOT NULL, type TEXT NOT NULL,
+  occurred_at INTEGER NOT NULL, received_at INTEGER NOT NULL, message_key INTEGER, recipient TEXT, body TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_account ON events (account_key);
+CREATE INDEX events_message ON events (message_key) WHERE message_key IS NOT NULL;
+CREATE INDEX events_address ON events (account_key, recipient) WHERE message_key IS NULL;
+CREATE TABLE endpoints (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+  account_key INTEGER NOT NULL REFERENCES accounts (key), url TEXT NOT NULL, event_mask INTEGER NOT NULL,
+  description TEXT, active INTEGER NOT NULL, secret TEXT NOT NULL, previous_secret TEXT, previous_secret_until INTEGER,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, last_success_at INTEGER, last_failure_at INTEGER,
+  consecutive_failures INTEGER NOT NULL, format TEXT NOT NULL DEFAULT 'svc'
+) STRICT;
+CREATE INDEX endpoints_account ON endpoints (account_key, created_at);
+CREATE TABLE deliveries (
+  endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,
+  due_at INTEGER, lease_owner TEXT, last_attempt_at INTEGER, last_status INTEGER, duration_ms INTEGER,
+  PRIMARY KEY (endpoint_key, event_seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deliveries_due ON deliveries (endpoint_key, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX deliveries_leased ON deliveries (lease_owner) WHERE lease_owner IS NOT NULL;
+CREATE TABLE fan_outs (
+  account_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, type_bit INTEGER NOT NULL, PRIMARY KEY (account_key, event_seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE delivery_attempts (
+  endpoint_key INTEGER NOT NULL, event_seq INTEGER NOT NULL, attempted_at INTEGER NOT NULL, attempt INTEGER NOT NULL,
+  status TEXT NOT NULL, response_status INTEGER, error TEXT, duration_ms INTEGER NOT NULL, next_attempt_at INTEGER,
+  response_body TEXT, PRIMARY KEY (endpoint_key, event_seq, attempted_at, attempt)
+) STRICT, WITHOUT ROWID;
+`,
+};

@@ -1,6 +1,7 @@
 // IP pools, the addresses in them, and whose an address is.
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import type { Steps } from "../engine/migrate.ts";
 import { accounts } from "./accounts.ts";
 
 export const ipPools = sqliteTable(
@@ -85,3 +86,33 @@ export const ipAssignments = sqliteTable(
   },
   (table) => [index("ip_assignments_account").on(table.accountKey)],
 );
+
+export const steps: Steps = {
+  5: `
+CREATE TABLE ip_pools (
+  key INTEGER PRIMARY KEY, account_key INTEGER NOT NULL REFERENCES accounts (key) ON DELETE CASCADE,
+  name TEXT NOT NULL, description TEXT, chosen INTEGER NOT NULL, created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL, UNIQUE (account_key, name)
+) STRICT;
+CREATE TABLE ip_addresses (
+  address TEXT NOT NULL PRIMARY KEY, pool_key INTEGER NOT NULL REFERENCES ip_pools (key) ON DELETE CASCADE,
+  hostname TEXT, weight INTEGER NOT NULL, paused INTEGER NOT NULL, warmup_started_at INTEGER, ptr TEXT,
+  ptr_ok INTEGER, blacklists TEXT NOT NULL DEFAULT '[]', created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ip_addresses_pool ON ip_addresses (pool_key);
+CREATE INDEX ip_addresses_warming ON ip_addresses (warmup_started_at) WHERE warmup_started_at IS NOT NULL;
+CREATE TABLE node_addresses (
+  address TEXT NOT NULL REFERENCES ip_addresses (address) ON DELETE CASCADE, node TEXT NOT NULL,
+  bindable INTEGER NOT NULL, PRIMARY KEY (address, node)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE warmup_counts (
+  address TEXT NOT NULL, provider TEXT NOT NULL, day INTEGER NOT NULL, sent INTEGER NOT NULL,
+  PRIMARY KEY (day, address, provider)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE ip_assignments (
+  address TEXT NOT NULL PRIMARY KEY, account_key INTEGER NOT NULL REFERENCES accounts (key),
+  assigned_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ip_assignments_account ON ip_assignments (account_key);
+`,
+};

@@ -1,5 +1,6 @@
 // What blocklists say of addresses, and the operator's zones.
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Steps } from "../engine/migrate.ts";
 import type { ListingAnswer } from "../../../model/listing.ts";
 
 /** By address as receivers see it; `codes` is JSON. */
@@ -27,3 +28,15 @@ export const dnsblZones = sqliteTable("dnsbl_zones", {
   codes: text("codes"),
   removalUrl: text("removal_url"),
 });
+
+export const steps: Steps = {
+  5: `
+CREATE TABLE dnsbl_listings (
+  address TEXT NOT NULL, zone TEXT NOT NULL, answer TEXT NOT NULL, detail TEXT, looked_at INTEGER NOT NULL,
+  codes TEXT NOT NULL, reason TEXT, listed_at INTEGER, changed_at INTEGER, PRIMARY KEY (address, zone)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE dnsbl_zones (
+  zone TEXT NOT NULL PRIMARY KEY, watched INTEGER NOT NULL, name TEXT, codes TEXT, removal_url TEXT
+) STRICT, WITHOUT ROWID;
+`,
+};

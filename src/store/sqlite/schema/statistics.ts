@@ -1,5 +1,8 @@
-// Counters: as they were counted, as they are folded, by day and by quarter of an hour.
+// Counters: as they were counted, as they are folded, by day and by quarter of an hour. What a day counted is together, so
+// that a fold writes few pages and retention takes a stretch; the quarters of an hour are one text a row and day: most have
+// little, and one reading gives the edge of any time zone's day.
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Steps } from "../engine/migrate.ts";
 import { counterColumns } from "../../counters.ts";
 
 /** What was counted and is not folded yet: WaitingCounts[] as JSON. */
@@ -40,3 +43,20 @@ export const statsQuarters = sqliteTable(
   { ...statsRow, counts: text("counts").notNull() },
   (t) => [primaryKey({ columns: [t.day, t.accountKey, t.test, t.kind, t.scope, t.scopeKey, t.key] })],
 );
+
+export const steps: Steps = {
+  5: `
+CREATE TABLE stats_waiting (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE stats_sorted (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE stats_days (
+  day INTEGER NOT NULL, account_key INTEGER NOT NULL, test INTEGER NOT NULL, kind INTEGER NOT NULL,
+  scope INTEGER NOT NULL, scope_key TEXT NOT NULL, key TEXT NOT NULL,
+  PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE stats_quarters (
+  day INTEGER NOT NULL, account_key INTEGER NOT NULL, test INTEGER NOT NULL, kind INTEGER NOT NULL,
+  scope INTEGER NOT NULL, scope_key TEXT NOT NULL, key TEXT NOT NULL, counts TEXT NOT NULL,
+  PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
+) STRICT, WITHOUT ROWID;
+`,
+};

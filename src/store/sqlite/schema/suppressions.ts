@@ -1,6 +1,7 @@
 // The suppression list, and what may come to it.
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Steps } from "../engine/migrate.ts";
 import type { SuppressionReason, SuppressionSource } from "../../../model/suppression.ts";
 
 export const suppressions = sqliteTable(
@@ -45,3 +46,19 @@ export const nxdomainRechecks = sqliteTable(
     primaryKey({ columns: [table.accountKey, table.canonical] }),
   ],
 );
+
+export const steps: Steps = {
+  5: `
+CREATE TABLE suppressions (
+  account_key INTEGER NOT NULL, canonical TEXT NOT NULL, email TEXT NOT NULL, reason TEXT NOT NULL,
+  source TEXT NOT NULL, description TEXT, message_id TEXT, event_id TEXT, smtp_code INTEGER, smtp_status TEXT,
+  expires_at INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (account_key, canonical)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX suppressions_expiry ON suppressions (account_key, expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE nxdomain_rechecks (
+  account_key INTEGER NOT NULL, canonical TEXT NOT NULL, domain TEXT NOT NULL, known_name TEXT NOT NULL,
+  since INTEGER NOT NULL, due_at INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (account_key, canonical)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX nxdomain_rechecks_due ON nxdomain_rechecks (due_at);
+`,
+};

@@ -1,4 +1,5 @@
 // The keys that sign the tokens of tracked mail, and the names that its links lead to.
+import type { Steps } from "../engine/migrate.ts";
 import { blob, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 /** The newest signs. */
@@ -21,3 +22,15 @@ export const trackingNames = sqliteTable(
     index("tracking_names_account").on(table.accountKey, table.seen),
   ],
 );
+
+export const steps: Steps = {
+  5: `
+CREATE TABLE tracking_keys (
+  number INTEGER PRIMARY KEY, secret BLOB NOT NULL, created_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE tracking_names (
+  name TEXT NOT NULL, account_key INTEGER NOT NULL, seen INTEGER NOT NULL, PRIMARY KEY (name, account_key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tracking_names_account ON tracking_names (account_key, seen);
+`,
+};
