@@ -47,7 +47,7 @@ export function createQueueWrites(db: Database) {
     `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, queue_name AS queueName, attempts + 1 AS attempt,
        last_event_at AS lastEventAt, held_ms AS heldMs, due_at AS dueAt, account_key AS accountKey,
        (SELECT paused_at IS NOT NULL FROM accounts WHERE key = account_key) AS paused
-     FROM recipients INDEXED BY recipients_waiting WHERE queue_name = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
+     FROM recipients INDEXED BY recipients_waiting WHERE queue_name = +? AND due_at <= ? ORDER BY due_at LIMIT +?`,
   );
   const lease = db.prepare(
     "UPDATE recipients SET attempts = attempts + 1, due_at = NULL, lease_owner = ?, updated_at = ? WHERE key = ?",
@@ -58,7 +58,7 @@ export function createQueueWrites(db: Database) {
   const addHeld = db.prepare("UPDATE recipients SET held_ms = held_ms + ? WHERE key = ?");
   const message: Statement<[number], ClaimedMessage> = db.prepare(`${messageForAttempt} WHERE key = ?`);
   const earliest: Statement<[string], { dueAt: number }> = db.prepare(
-    "SELECT due_at AS dueAt FROM recipients INDEXED BY recipients_waiting WHERE queue_name = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1",
+    "SELECT due_at AS dueAt FROM recipients INDEXED BY recipients_waiting WHERE queue_name = +? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1",
   );
   const release = db.prepare(
     `UPDATE recipients SET attempts = max(0, attempts - 1), due_at = ?, lease_owner = NULL WHERE key = ? AND lease_owner = ?`,

@@ -33,11 +33,11 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
   );
   const due: Statement<[number, number, number], { seq: number }> = db.prepare(
     `SELECT event_seq AS seq FROM deliveries INDEXED BY deliveries_due
-     WHERE endpoint_key = ? AND due_at <= ? ORDER BY due_at, event_seq LIMIT ?`,
+     WHERE endpoint_key = +? AND due_at <= ? ORDER BY due_at, event_seq LIMIT +?`,
   );
   const earliest: Statement<[number], { dueAt: number }> = db.prepare(
     `SELECT due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
-     WHERE endpoint_key = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1`,
+     WHERE endpoint_key = +? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1`,
   );
   // One above the last says that the last was made and came to no result: it is not made again.
   const lease: Statement<[string, number, number, number], { attempt: number }> = db.prepare(
@@ -157,8 +157,8 @@ export function createDeliveryTakeBack(db: Database) {
 function createCount(db: Database, tally: Tally): (result: DeliveryResult) => void {
   const owner: Statement<[number, number], { accountKey: number; id: string; test: number | null }> =
     db.prepare(
-      `SELECT w.account_key AS accountKey, w.id, m.test FROM endpoints w LEFT JOIN events e ON e.seq = ?
-       LEFT JOIN messages m ON m.key = e.message_key WHERE w.key = ?`,
+      `SELECT w.account_key AS accountKey, w.id, m.test FROM endpoints w LEFT JOIN events e ON e.seq = +?
+       LEFT JOIN messages m ON m.key = e.message_key WHERE w.key = +?`,
     );
   return ({ endpointKey, eventSeq, at, result }) => {
     const of = owner.get(eventSeq, endpointKey);

