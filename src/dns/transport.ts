@@ -79,7 +79,7 @@ interface Query {
 interface End {
   over: boolean;
   /** What it ends now. */
-  then: (() => void) | null;
+  cut: (() => void) | null;
 }
 
 /** Opens a socket, asks, calls back once; answers how to close it. `arrived`: the reply is here and waits to be read. */
@@ -109,12 +109,12 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
         if (!open.delete(finish)) return;
         timer.cancel();
         otherCase?.cancel();
-        end.then = null;
+        end.cut = null;
         close();
         resolve(result);
       };
       open.add(finish);
-      end.then = () => finish(givenUp);
+      end.cut = () => finish(givenUp);
       const timer = clock.after(timeoutMs, () =>
         finish({ kind: "failed", why: `no answer within ${timeoutMs} ms` }),
       );
@@ -154,10 +154,10 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
   return {
     ask: (server, question, edns, owner, again = false) =>
       new Promise((resolve, reject) => {
-        const end: End = { over: false, then: null };
+        const end: End = { over: false, cut: null };
         const giveUp = (): void => {
           end.over = true;
-          end.then?.();
+          end.cut?.();
         };
         const begin = (leave: () => void): void =>
           void exchange({ server, question, edns, owner }, end).then(resolve, reject).finally(leave);

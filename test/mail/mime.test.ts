@@ -29,7 +29,9 @@ test("of a field with ten thousand folded lines the first 20,000 octets are kept
 });
 
 test("quoted-printable: escapes in both cases, soft breaks, white space at line ends, and what is no escape", () => {
-  expect(quoted("=41=c3=A9 b \t\r\nsoft= \r\nly=\r\n on\r\nend =4")).toBe("A\u00c3\u00a9 b\nsoftly on\nend =4");
+  expect(quoted("=41=c3=A9 b \t\r\nsoft= \r\nly=\r\n on\r\nend =4")).toBe(
+    "A\u00c3\u00a9 b\nsoftly on\nend =4",
+  );
   expect(quoted("=ZZ =\t")).toBe("=ZZ =");
   expect(quoted("==\r\n41")).toBe("A"); // the soft break is taken out first
   expect(quoted("a=0D=0Ab=0Dc")).toBe("a\nb\nc");
