@@ -1,4 +1,4 @@
-// DNS messages (RFC 1035 §4) in and out, on dns2's codec: one question a query, with EDNS0
+// DNS messages (RFC 1035 §4), replies read by dns2's codec: one question a query, with EDNS0
 // (RFC 6891) and the AD bit set, which asks for AD in the reply (RFC 6840 §5.7). A reply is hostile until it is
 // shown to be ours: id, question and shape. Reads are counted, so that names that point from pointer to pointer
 // cost no more than an honest 64 KB message.
@@ -44,15 +44,33 @@ export class MalformedReply extends Error {}
 export const maxRecords = 128;
 const udpPayloadBytes = 1232; // what passes everywhere without fragments (DNS flag day 2020)
 
+/** An OPT record (RFC 6891 §6.1.2): the root's name, its type, our size, no flags, no options. */
+const optRecord = Buffer.from([0, 0, 41, udpPayloadBytes >> 8, udpPayloadBytes & 0xff, 0, 0, 0, 0, 0, 0]);
+
+/**
+ * Written here, as attempts at domains that hang ask thousands: dns2 writes bit by bit. `question.name` is one that
+ * queryableName takes.
+ */
 export function encodeQuery(id: number, question: Question, edns: boolean): Buffer {
-  const packet = new Packet();
-  packet.header = new Packet.Header({ id, rd: 1 });
-  Object.assign(packet.header, { ad: 1 });
-  packet.questions.push(
-    new Packet.Question({ name: question.name, type: typeCodes[question.type], class: Packet.CLASS.IN }),
-  );
-  if (edns) packet.additionals.push(Packet.Resource.EDNS([], { udpPayloadSize: udpPayloadBytes }));
-  return packet.toBuffer();
+  const { name, type } = question;
+  const nameEnd = 12 + name.length + 2;
+  const bytes = Buffer.alloc(nameEnd + 4 + (edns ? optRecord.length : 0));
+  bytes.writeUInt16BE(id, 0);
+  bytes.writeUInt16BE(0x0120, 2); // RD, AD
+  bytes[5] = 1;
+  bytes[11] = edns ? 1 : 0;
+  bytes.write(name, 13, "latin1");
+  // Each dot, and the octet before the name, becomes the length of the label behind it.
+  for (let at = 12, labelEnd = name.indexOf("."); ; labelEnd = name.indexOf(".", at - 12)) {
+    const end = labelEnd < 0 ? name.length : labelEnd;
+    bytes[at] = end - (at - 12);
+    at = 13 + end;
+    if (labelEnd < 0) break;
+  }
+  bytes.writeUInt16BE(typeCodes[type], nameEnd);
+  bytes[nameEnd + 3] = Packet.CLASS.IN;
+  if (edns) optRecord.copy(bytes, nameEnd + 4);
+  return bytes;
 }
 
 /**

@@ -75,6 +75,13 @@ interface Query {
   exact: boolean;
 }
 
+/** Ends an exchange from outside. Not an AbortSignal: its error and its event cost more than the question. */
+interface End {
+  over: boolean;
+  /** What it ends now. */
+  cut: (() => void) | null;
+}
+
 /** Opens a socket, asks, calls back once; answers how to close it. `arrived`: the reply is here and waits to be read. */
 type Conversation = (query: Query, finish: Finish, arrived: () => void) => () => void;
 
@@ -87,10 +94,10 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
   const tcp = overTcp(createTurns({ clock, pieces: 1, everyMs: readEveryMs }));
   let running = true;
 
-  const converse = (talk: Conversation, query: Omit<Query, "id">, end: AbortSignal): Promise<Heard> =>
+  const converse = (talk: Conversation, query: Omit<Query, "id">, end: End): Promise<Heard> =>
     new Promise((resolve) => {
       if (!running) return resolve(stopped);
-      if (end.aborted) return resolve(givenUp);
+      if (end.over) return resolve(givenUp);
       let close = (): void => undefined;
       let otherCase: Timer | null = null;
       const finish: Finish = (result) => {
@@ -102,13 +109,12 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
         if (!open.delete(finish)) return;
         timer.cancel();
         otherCase?.cancel();
-        end.removeEventListener("abort", onAbort);
+        end.cut = null;
         close();
         resolve(result);
       };
-      const onAbort = (): void => finish(givenUp);
       open.add(finish);
-      end.addEventListener("abort", onAbort);
+      end.cut = () => finish(givenUp);
       const timer = clock.after(timeoutMs, () =>
         finish({ kind: "failed", why: `no answer within ${timeoutMs} ms` }),
       );
@@ -117,7 +123,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
     });
 
   /** A first reply in another case may be forged; a second one, to another id and port, shows that the server is so. */
-  const overUdpInCase = async (asked: Omit<Query, "id" | "exact">, end: AbortSignal): Promise<Heard> => {
+  const overUdpInCase = async (asked: Omit<Query, "id" | "exact">, end: End): Promise<Heard> => {
     const { server, question } = asked;
     const key = showServer(server);
     for (let tries = 0; tries < 2 && (caseLostUntil.get(key) ?? 0) <= clock.monotonic(); tries++) {
@@ -134,7 +140,7 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
     return converse(udp, { ...asked, exact: false }, end);
   };
 
-  const exchange = async (asked: Omit<Query, "id" | "exact">, end: AbortSignal): Promise<Exchange> => {
+  const exchange = async (asked: Omit<Query, "id" | "exact">, end: End): Promise<Exchange> => {
     const first = await overUdpInCase(asked, end);
     if (first.kind === "other_case") return { kind: "failed", why: "an answer to another question" };
     if (first.kind === "failed" || !first.reply.truncated) return first;
@@ -148,10 +154,14 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
   return {
     ask: (server, question, edns, owner, again = false) =>
       new Promise((resolve, reject) => {
-        const end = new AbortController();
+        const end: End = { over: false, cut: null };
+        const giveUp = (): void => {
+          end.over = true;
+          end.cut?.();
+        };
         const begin = (leave: () => void): void =>
-          void exchange({ server, question, edns, owner }, end.signal).then(resolve, reject).finally(leave);
-        slots.enter(owner, begin, { giveUp: () => end.abort(), again });
+          void exchange({ server, question, edns, owner }, end).then(resolve, reject).finally(leave);
+        slots.enter(owner, begin, { giveUp, again });
       }),
     stop() {
       running = false;

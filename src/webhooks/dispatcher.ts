@@ -46,6 +46,12 @@ export interface Dispatcher {
 /** At least this often the store is looked at: others resume endpoints. */
 const longestSleepMs = 30_000;
 const storeRetryMs = 1000;
+/**
+ * Where more endpoints than that have events, commits have it look less often: a look costs a seek for each of them, and
+ * there are a hundred commits a second. So looks take a fiftieth of the loop.
+ */
+const fewEndpoints = 10;
+const lookMsPerEndpoint = 0.5;
 const stopGraceMs = 3000;
 /** An endpoint that brings out a fault of this program is paused for so long, and its delivery due again after it. */
 const faultPauseMs = 30_000;
@@ -57,6 +63,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const busy = new Set<Promise<void>>();
   let running = false;
   let looking = false;
+  /** A commit before that waits until then to be looked at. */
+  let nextLookAt = -Infinity;
   let lookAgain = false;
   let settling = false;
   let refused: Timer | null = null;
@@ -112,6 +120,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const lookOnce = async (): Promise<void> => {
     const due = await store.endpointsDue();
     const now = time();
+    nextLookAt = due.length > fewEndpoints ? now + Math.ceil(due.length * lookMsPerEndpoint) : now;
     for (const { endpointKey, accountKey, dueAt } of due) {
       if (dueAt > now) wakeAt(dueAt);
       else fill(queues.of(endpointKey, accountKey, now), true);
@@ -231,7 +240,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       running = true;
       look();
     },
-    kick: look,
+    kick() {
+      if (time() >= nextLookAt) look();
+      else wakeAt(nextLookAt);
+    },
     async stop() {
       running = false;
       wake.cancel();

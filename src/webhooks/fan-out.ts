@@ -12,6 +12,11 @@ export interface FanOut {
 }
 
 const retryMs = 1000;
+/**
+ * Between two pieces of an account, so that its events take a tenth of the writer's time and not all that is left: up
+ * to 25,000 deliveries a second, more than are ever made.
+ */
+const restMs = 20;
 
 export function createFanOut(deps: {
   store: Pick<Store, "accountsToFanOut" | "fanOut">;
@@ -23,6 +28,8 @@ export function createFanOut(deps: {
   const working = new Map<number, Promise<void>>();
   /** What came while it was worked on: an answer of "nothing waits" may be older. */
   const again = new Set<number>();
+  /** Ends the rests of accounts. */
+  const resting = new Set<() => void>();
   /** One for all accounts that the store refuses. */
   let retry: Timer | null = null;
   let stopped = false;
@@ -38,9 +45,20 @@ export function createFanOut(deps: {
       kick();
     });
   };
+  const rest = (): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = clock.after(restMs, () => awake());
+      const awake = (): void => {
+        timer.cancel();
+        resting.delete(awake);
+        resolve();
+      };
+      resting.add(awake);
+    });
   const queueAll = async (accountKey: number): Promise<void> => {
     try {
-      while (!stopped && ((await store.fanOut(accountKey)) !== null || again.delete(accountKey))) continue;
+      while (!stopped && ((await store.fanOut(accountKey)) !== null || again.delete(accountKey)))
+        await rest();
     } catch (error) {
       refused(error);
     } finally {
@@ -59,6 +77,7 @@ export function createFanOut(deps: {
     async stop() {
       stopped = true;
       retry?.cancel();
+      for (const awake of resting) awake();
       await Promise.all(working.values());
     },
   };

@@ -42,6 +42,26 @@ test("a query asks for recursion, the AD bit and 1232 bytes", () => {
   expect(parsed.additionals[0]).toMatchObject({ type: 41, class: 1232 });
 });
 
+test("a query is octet for octet what dns2 writes", () => {
+  const label = fc.stringMatching(/^[!-\-/-~]{1,63}$/);
+  const name = fc.array(label, { minLength: 1, maxLength: 8 }).map((labels) => labels.join("."));
+  const types = fc.constantFrom("A", "AAAA", "MX", "TXT", "TLSA", "PTR", "CNAME" as const);
+  fc.assert(
+    fc.property(fc.nat(0xffff), name.filter(queryableName), types, fc.boolean(), (id, asked, type, edns) => {
+      const packet = new Packet();
+      packet.header = new Packet.Header({ id, rd: 1 });
+      Object.assign(packet.header, { ad: 1 });
+      packet.questions.push(
+        new Packet.Question({ name: asked, type: dns.typeCodes[type], class: Packet.CLASS.IN }),
+      );
+      if (edns) packet.additionals.push(Packet.Resource.EDNS([], { udpPayloadSize: 1232 }));
+      expect(encodeQuery(id, { name: asked, type }, edns).toString("hex")).toBe(
+        packet.toBuffer().toString("hex"),
+      );
+    }),
+  );
+});
+
 test("reads the records of the answer section", () => {
   expect(decodeReply(reply({ answers: 1 }, a), 7, question)).toMatchObject({
     rcode: 0,

@@ -139,29 +139,52 @@ test("an endpoint that answers nothing leaves another's events alone", async () 
 
 test("a hundred endpoints that answer nothing take 1,024 slots at most beside one each, and a live one still gets through", async () => {
   const keys = Array.from({ length: 100 }, (_, i) => i + 4);
-  const { store, started, dispatcher } = await proven(keys);
+  const { clock, store, started, dispatcher } = await proven(keys);
   for (const key of keys) store.record(key, 40);
   dispatcher.kick();
-  await settle();
+  await clock.advance(60);
   expect(started.length).toBeGreaterThan(900);
   expect(started.length).toBeLessThan(1024 + 100);
   store.record(1, 1);
   dispatcher.kick();
-  await settle();
+  await clock.advance(60);
   expect(started.at(-1)?.endpoint).toBe(1);
 });
 
 test("the dead endpoints of one account take half of the slots at most while another account has events", async () => {
   const dead = Array.from({ length: 50 }, (_, i) => i + 4);
-  const { store, started, dispatcher } = await proven([3, ...dead]);
+  const { clock, store, started, dispatcher } = await proven([3, ...dead]);
   store.record(3, 64);
   for (const key of dead) store.record(key, 40);
   dispatcher.kick();
-  await settle();
+  await clock.advance(60);
   const live = started.filter(({ endpoint }) => endpoint === 3).length;
   expect(live).toBe(32);
   expect(started.length - live).toBeGreaterThan(400);
   expect(started.length - live).toBeLessThan(512 + 50);
+});
+
+test("commits have it look at two hundred endpoints with events once in a hundred milliseconds", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  for (let key = 3; key <= 202; key++) store.addEndpoint({ key, url: "https://more.example/", secret });
+  for (let key = 3; key <= 202; key++) store.record(key, 40);
+  let looks = 0;
+  const { endpointsDue } = store;
+  store.endpointsDue = () => {
+    looks++;
+    return endpointsDue.call(store);
+  };
+  dispatcher.start();
+  await settle();
+  for (let ms = 0; ms < 200; ms++) {
+    dispatcher.kick();
+    await clock.advance(1);
+  }
+  expect(looks).toBe(3);
+  store.record(2, 1);
+  dispatcher.kick();
+  await clock.advance(100);
+  expect(started.at(-1)?.endpoint).toBe(2);
 });
 
 test("retries wait for their time behind a single timer, and go after first attempts", async () => {

@@ -53,3 +53,27 @@ test("what was refused is not tried again after a stop", async () => {
   await clock.advance(60_000);
   expect(asked).toEqual([1]);
 });
+
+test("an account's pieces are written 20 ms apart, another account's beside them; a stop waits for no rest", async () => {
+  const clock = new ManualClock();
+  const asked: number[] = [];
+  const store = {
+    accountsToFanOut: async () => [1, 2],
+    async fanOut(accountKey: number) {
+      asked.push(accountKey);
+      return asked.length;
+    },
+  };
+  const fanOut = createFanOut({ store, clock, log: silentLog });
+  fanOut.kick();
+  await settle();
+  expect(asked).toEqual([1, 2]);
+  await clock.advance(19);
+  expect(asked).toEqual([1, 2]);
+  await clock.advance(1);
+  await settle();
+  expect(asked).toEqual([1, 2, 1, 2]);
+  await fanOut.stop();
+  expect(clock.pending).toBe(0);
+  expect(asked).toHaveLength(4);
+});

@@ -84,9 +84,12 @@ async function wired({ started = true } = {}) {
     await store.recordEvent({ ...event, messageKey: null });
     return event.id;
   };
-  /** Once `count` results are on disk in all. */
-  const results = async (count: number): Promise<void> => {
-    while (written < count) await settle();
+  /** Once `count` results are on disk in all; the clock goes on by so much between two looks. */
+  const results = async (count: number, goesOnMs = 0): Promise<void> => {
+    while (written < count) {
+      await settle();
+      if (goesOnMs > 0) await clock.advance(goesOnMs);
+    }
     await settle();
   };
   const pulled = async (eventId: string) => {
@@ -157,7 +160,7 @@ test("each of an account's many endpoints gets every event once, those of before
   for (let n = 0; n < 40; n++) ids.add(await record());
   await webhooks.start();
   for (let n = 0; n < 40; n++) ids.add(await record());
-  await results(12 * 80);
+  await results(12 * 80, 1);
   expect(receiver.requests).toHaveLength(12 * 80);
   const got = new Map<string, number>();
   for (const { eventId } of receiver.requests) got.set(eventId, (got.get(eventId) ?? 0) + 1);
