@@ -22,6 +22,8 @@ export interface BackupWork {
   /** The copy is checked, with the files of content, and is of no use afterwards. */
   checkOnly: boolean;
   minFreeShare: number;
+  /** For its syncs (engine/database-file.ts). */
+  databaseFile: number;
   /** Not 0: it is to end. */
   ended: SharedArrayBuffer;
 }
@@ -29,7 +31,9 @@ export interface BackupWork {
 export type BackupReport =
   /** The snapshot's files are linked: others may be removed again. */
   | { kind: "linked" }
-  /** The snapshot is closed, and the log may be restarted. */
+  /** The snapshot is closed, and the log is copied into the database. */
+  | { kind: "copied" }
+  /** The log may be restarted. */
   | { kind: "released" }
   | { kind: "progress"; share: number }
   | { kind: "done"; copy: StoreCopy }
@@ -97,7 +101,8 @@ async function copyStore(
     });
   } finally {
     snapshot.close();
-    shortenLog(path, () => Atomics.load(ended, 0) !== 0);
+    report({ kind: "copied" });
+    shortenLog(path, work.databaseFile, () => Atomics.load(ended, 0) !== 0);
     report({ kind: "released" });
   }
   if (files === null) {
@@ -115,9 +120,9 @@ async function copyStore(
 }
 
 /** What has gathered in the log is copied here, so that the writer need not; where it cannot be, the writer does. */
-function shortenLog(path: string, isOver: () => boolean): void {
+function shortenLog(path: string, databaseFile: number, isOver: () => boolean): void {
   try {
-    copyLog(path, isOver);
+    copyLog(path, databaseFile, isOver);
   } catch {
     // the writer reports what is wrong with the database
   }

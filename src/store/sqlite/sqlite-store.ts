@@ -13,6 +13,7 @@ import { createSpool } from "./spool.ts";
 import { createBackups } from "./backups.ts";
 import { asDamage, refuseLostDatabase } from "./engine/corruption.ts";
 import { createGroupCommit } from "./engine/group-commit.ts";
+import { openDatabaseFile } from "./engine/database-file.ts";
 import { createHeldLog } from "./engine/held-log.ts";
 import type { Commit } from "../interface/engine.ts";
 import { lockDirectory } from "./engine/lock.ts";
@@ -65,6 +66,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     refuseHalfRestored(dataDir);
     prepareFiles(dataDir);
     const spool = createSpool(join(dataDir, "spool"), (why) => space.noteRefusal(why));
+    const databaseFile = openDatabaseFile(path);
+    closers.push(() => databaseFile.close());
     const setup = openWriting(path);
     closers.push(() => void setup.close());
     refuseLostDatabase(setup, spool, path);
@@ -125,7 +128,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     closers.push(() => space.stop());
     closers.push(() => writer.drain());
     const { minFreeShare } = options;
-    const backups = createBackups({ dataDir, minFreeShare, spool, log, heldLog, clock });
+    const backups = createBackups({ dataDir, minFreeShare, spool, log, heldLog, databaseFile, clock });
     const lookups = prepareLookups(lookupsDb);
     const stats = createStatsCalls({ write, lists, lookups, space, clock, log });
     closers.push(() => stats.stop());

@@ -54,10 +54,12 @@ export function openSnapshot(path: string): Snapshot {
 }
 
 /**
- * Copies the log into the database as far as no reader prevents it, so that the writer need not when it restarts it: again
- * and again, since what is written during a pass is left by it, until little is. `ended`: it is to stop.
+ * Copies the log into the database as far as no reader prevents it, and syncs that, so that the writer need not when it
+ * restarts it: again and again, since what is written during a pass is left by it, until little is. SQLite itself does not
+ * sync a database to which it could not copy the whole log; the writer's restart would, with gigabytes to write.
+ * `databaseFile`: engine/database-file.ts; `ended`: it is to stop.
  */
-export function copyLog(path: string, ended: () => boolean): void {
+export function copyLog(path: string, databaseFile: number, ended: () => boolean): void {
   const db = openWriting(path);
   try {
     db.pragma("busy_timeout = 0");
@@ -68,6 +70,7 @@ export function copyLog(path: string, ended: () => boolean): void {
     };
     for (let before = Infinity, left = leftBytes(); left < before && !ended(); left = leftBytes()) {
       db.pragma("wal_checkpoint(PASSIVE)");
+      fdatasyncSync(databaseFile);
       if (left < checkpointAtBytes) return;
       before = left;
     }
