@@ -22,7 +22,7 @@ export interface BackupWork {
   /** The copy is checked, with the files of content, and is of no use afterwards. */
   checkOnly: boolean;
   minFreeShare: number;
-  /** For its syncs (engine/database-file.ts). */
+  /** A descriptor of the database's file, for its syncs: to close one would drop SQLite's locks, so there is one for all. */
   databaseFile: number;
   /** Not 0: it is to end. */
   ended: SharedArrayBuffer;
@@ -31,9 +31,7 @@ export interface BackupWork {
 export type BackupReport =
   /** The snapshot's files are linked: others may be removed again. */
   | { kind: "linked" }
-  /** The snapshot is closed, and the log is copied into the database. */
-  | { kind: "copied" }
-  /** The log may be restarted. */
+  /** The snapshot is closed, and the log may be restarted. */
   | { kind: "released" }
   | { kind: "progress"; share: number }
   | { kind: "done"; copy: StoreCopy }
@@ -101,7 +99,6 @@ async function copyStore(
     });
   } finally {
     snapshot.close();
-    report({ kind: "copied" });
     shortenLog(path, work.databaseFile, () => Atomics.load(ended, 0) !== 0);
     report({ kind: "released" });
   }

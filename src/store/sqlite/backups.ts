@@ -11,7 +11,6 @@ import type { BackupStore } from "../interface/backups.ts";
 import type { Spool } from "./spool.ts";
 import { StoreUnavailable } from "../store.ts";
 import type { BackupReport, BackupWork } from "./backup-copy.ts";
-import type { DatabaseFile } from "./engine/database-file.ts";
 import type { HeldLog } from "./engine/held-log.ts";
 import { databaseName } from "./engine/open.ts";
 
@@ -27,7 +26,6 @@ interface Ending {
 }
 
 const stopMs = 1000;
-const syncEachMs = 20;
 const stopped = (): StoreUnavailable =>
   new StoreUnavailable("failed", "the service stopped before the backup was complete");
 
@@ -37,54 +35,29 @@ export function createBackups(deps: {
   spool: Spool;
   log: Log;
   heldLog: HeldLog;
-  databaseFile: DatabaseFile;
+  databaseFile: number;
   clock: Pick<Clock, "after">;
 }): Backups {
   const { dataDir, minFreeShare, spool, heldLog, databaseFile, clock } = deps;
   let running: { end(): void; over: Promise<unknown> } | null = null;
 
-  /**
-   * While the log is copied into the database, in one call into SQLite: what arrives there goes to the disk at once. All of it
-   * in one sync at the end would make the writer's own syncs wait for seconds.
-   */
-  const syncWhile = async (copying: () => boolean): Promise<void> => {
-    while (copying()) {
-      await databaseFile.sync();
-      await new Promise<void>((resolve) => clock.after(syncEachMs, resolve));
-    }
-  };
-
   const run = async (request: Request, ending: Ending): Promise<StoreCopy | StoreCheck> => {
     const { directory, content, checkOnly, onProgress, signal } = request;
     if (signal.aborted) throw stopped();
     const ended = new SharedArrayBuffer(4);
-    const { descriptor } = databaseFile;
-    const work: BackupWork = {
-      dataDir,
-      directory,
-      content,
-      checkOnly,
-      minFreeShare,
-      databaseFile: descriptor,
-      ended,
-    };
+    const work: BackupWork = { dataDir, directory, content, checkOnly, minFreeShare, databaseFile, ended };
     const result = Promise.withResolvers<StoreCopy | StoreCheck>();
     result.promise.catch(() => undefined); // it is awaited once the thread is gone
     const over = Promise.withResolvers<void>();
     const letGo = spool.keepFiles();
     heldLog.hold();
-    let copying = false;
     const onReport = (report: BackupReport): void => {
       switch (report.kind) {
         case "linked":
           return letGo();
         case "progress":
           return onProgress(report.share);
-        case "copied":
-          copying = true;
-          return void syncWhile(() => copying).catch(() => undefined); // the thread's own sync meets the same fault
         case "released":
-          copying = false;
           return heldLog.release();
         case "done":
           return result.resolve(report.copy);
@@ -119,7 +92,6 @@ export function createBackups(deps: {
     } finally {
       (waiting as Timer | null)?.cancel();
       letGo();
-      copying = false;
       heldLog.release(); // of a thread that ended with it
     }
   };

@@ -1,5 +1,6 @@
 // Opens the Store on SQLite: lock, schema, and three ways in: the writer's thread, the reader's thread, the loop's own
 // connection for look-ups by key. What each call does with them stands with its noun (nouns.ts).
+import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { systemClock } from "../../clock.ts";
@@ -13,7 +14,6 @@ import { createSpool } from "./spool.ts";
 import { createBackups } from "./backups.ts";
 import { asDamage, refuseLostDatabase } from "./engine/corruption.ts";
 import { createGroupCommit } from "./engine/group-commit.ts";
-import { openDatabaseFile } from "./engine/database-file.ts";
 import { createHeldLog } from "./engine/held-log.ts";
 import type { Commit } from "../interface/engine.ts";
 import { lockDirectory } from "./engine/lock.ts";
@@ -66,8 +66,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     refuseHalfRestored(dataDir);
     prepareFiles(dataDir);
     const spool = createSpool(join(dataDir, "spool"), (why) => space.noteRefusal(why));
-    const databaseFile = openDatabaseFile(path);
-    closers.push(() => databaseFile.close());
+    // Beside SQLite's connections, for syncs: opened before and closed after them, since to close a descriptor of the file drops
+    // the locks that SQLite holds on it in this process (fcntl).
+    const databaseFile = openSync(path, "r");
+    closers.push(() => closeSync(databaseFile));
     const setup = openWriting(path);
     closers.push(() => void setup.close());
     refuseLostDatabase(setup, spool, path);

@@ -57,7 +57,7 @@ export function openSnapshot(path: string): Snapshot {
  * Copies the log into the database as far as no reader prevents it, and syncs that, so that the writer need not when it
  * restarts it: again and again, since what is written during a pass is left by it, until little is. SQLite itself does not
  * sync a database to which it could not copy the whole log; the writer's restart would, with gigabytes to write.
- * `databaseFile`: engine/database-file.ts; `ended`: it is to stop.
+ * `databaseFile`: a descriptor of it that stays open; `ended`: it is to stop.
  */
 export function copyLog(path: string, databaseFile: number, ended: () => boolean): void {
   const db = openWriting(path);
