@@ -22,6 +22,8 @@ export interface BackupWork {
   /** The copy is checked, with the files of content, and is of no use afterwards. */
   checkOnly: boolean;
   minFreeShare: number;
+  /** A descriptor of the database's file, for its syncs: to close one would drop SQLite's locks, so there is one for all. */
+  databaseFile: number;
   /** Not 0: it is to end. */
   ended: SharedArrayBuffer;
 }
@@ -97,7 +99,7 @@ async function copyStore(
     });
   } finally {
     snapshot.close();
-    shortenLog(path, () => Atomics.load(ended, 0) !== 0);
+    shortenLog(path, work.databaseFile, () => Atomics.load(ended, 0) !== 0);
     report({ kind: "released" });
   }
   if (files === null) {
@@ -115,9 +117,9 @@ async function copyStore(
 }
 
 /** What has gathered in the log is copied here, so that the writer need not; where it cannot be, the writer does. */
-function shortenLog(path: string, isOver: () => boolean): void {
+function shortenLog(path: string, databaseFile: number, isOver: () => boolean): void {
   try {
-    copyLog(path, isOver);
+    copyLog(path, databaseFile, isOver);
   } catch {
     // the writer reports what is wrong with the database
   }

@@ -35,16 +35,17 @@ export function createBackups(deps: {
   spool: Spool;
   log: Log;
   heldLog: HeldLog;
+  databaseFile: number;
   clock: Pick<Clock, "after">;
 }): Backups {
-  const { dataDir, minFreeShare, spool, heldLog, clock } = deps;
+  const { dataDir, minFreeShare, spool, heldLog, databaseFile, clock } = deps;
   let running: { end(): void; over: Promise<unknown> } | null = null;
 
   const run = async (request: Request, ending: Ending): Promise<StoreCopy | StoreCheck> => {
     const { directory, content, checkOnly, onProgress, signal } = request;
     if (signal.aborted) throw stopped();
     const ended = new SharedArrayBuffer(4);
-    const work: BackupWork = { dataDir, directory, content, checkOnly, minFreeShare, ended };
+    const work: BackupWork = { dataDir, directory, content, checkOnly, minFreeShare, databaseFile, ended };
     const result = Promise.withResolvers<StoreCopy | StoreCheck>();
     result.promise.catch(() => undefined); // it is awaited once the thread is gone
     const over = Promise.withResolvers<void>();

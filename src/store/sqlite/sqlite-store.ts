@@ -1,5 +1,6 @@
 // Opens the Store on SQLite: lock, schema, and three ways in: the writer's thread, the reader's thread, the loop's own
 // connection for look-ups by key. What each call does with them stands with its noun (nouns.ts).
+import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { systemClock } from "../../clock.ts";
@@ -65,6 +66,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     refuseHalfRestored(dataDir);
     prepareFiles(dataDir);
     const spool = createSpool(join(dataDir, "spool"), (why) => space.noteRefusal(why));
+    // Beside SQLite's connections, for syncs: opened before and closed after them, since to close a descriptor of the file drops
+    // the locks that SQLite holds on it in this process (fcntl).
+    const databaseFile = openSync(path, "r");
+    closers.push(() => closeSync(databaseFile));
     const setup = openWriting(path);
     closers.push(() => void setup.close());
     refuseLostDatabase(setup, spool, path);
@@ -125,7 +130,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     closers.push(() => space.stop());
     closers.push(() => writer.drain());
     const { minFreeShare } = options;
-    const backups = createBackups({ dataDir, minFreeShare, spool, log, heldLog, clock });
+    const backups = createBackups({ dataDir, minFreeShare, spool, log, heldLog, databaseFile, clock });
     const lookups = prepareLookups(lookupsDb);
     const stats = createStatsCalls({ write, lists, lookups, space, clock, log });
     closers.push(() => stats.stop());

@@ -6,6 +6,7 @@ import type { Database, Statement } from "better-sqlite3";
 import type { Clock } from "../../../clock.ts";
 import {
   createWalState,
+  cutLogFile,
   restartAgainAfterBytes,
   restartAtBytes,
   restartSoonAfterBytes,
@@ -81,7 +82,10 @@ export interface BatchRunner {
   /** What the writing connection answers about itself; opens it where it is not. */
   pragmas(): PragmasReadBack;
   run(batch: Batch): BatchResult;
-  /** Between batches, behind the answers: restarts a log that has grown past what copying beside the writer keeps small. */
+  /**
+   * Between batches, behind the answers: restarts a log that has grown past what copying beside the writer keeps small, and
+   * cuts a piece off a file that it has outgrown.
+   */
   tidy(): void;
   /** Copies the whole log into the database, empties it, and closes. */
   close(): void;
@@ -99,6 +103,7 @@ export function createBatchRunner<Mark>(
 ): BatchRunner {
   let session: Session<Mark> | null = null;
   let restartPast = restartAtBytes;
+  let mayCut = true;
   const opened = (): Session<Mark> => (session ??= openSession(path, prepare));
 
   const giveUp = (error: unknown): void => {
@@ -118,6 +123,14 @@ export function createBatchRunner<Mark>(
       db.close();
     } catch {
       // nothing is written through it again
+    }
+  };
+
+  const cut = (wal: WalState): void => {
+    try {
+      mayCut = cutLogFile(path, wal);
+    } catch {
+      mayCut = false; // the file stays long until the log is restarted once more
     }
   };
 
@@ -147,9 +160,12 @@ export function createBatchRunner<Mark>(
       }
     },
     tidy() {
-      if (!session || held() || session.wal().bytes < restartPast) return;
+      if (!session) return;
       try {
         const before = session.wal();
+        if (mayCut) cut(before);
+        if (held() || before.bytes < restartPast) return;
+        mayCut = true;
         session.db.pragma(`busy_timeout = ${restartWaitMs}`);
         session.db.pragma("wal_checkpoint(RESTART)");
         session.db.pragma(`busy_timeout = ${busyTimeoutMs}`);

@@ -6,11 +6,13 @@ import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import type { Database } from "better-sqlite3";
 import { pageBytes } from "./pages.ts";
-import { keptBytes } from "./wal.ts";
 
 export const databaseName = "svc.db";
 /** How long a connection waits for another one's lock. */
 export const busyTimeoutMs = 5000;
+
+/** As the pragma auto_vacuum answers it. */
+const incremental = 2;
 
 export interface PragmasReadBack {
   journalMode: string;
@@ -41,12 +43,13 @@ export function makeDirectory(path: string): void {
 export function openWriting(path: string): Database {
   const db = new Sqlite(path, { fileMustExist: true, timeout: busyTimeoutMs });
   try {
+    db.pragma("wal_autocheckpoint = 0");
     db.pragma(`page_size = ${pageBytes}`); // this and the next have an effect only before the first table
-    db.pragma("auto_vacuum = INCREMENTAL");
+    // Where it is so already, to set it is a write all the same, beside the one connection that is to write.
+    if (db.pragma("auto_vacuum", { simple: true }) !== incremental) db.pragma("auto_vacuum = INCREMENTAL");
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = FULL");
-    db.pragma("wal_autocheckpoint = 0");
-    db.pragma(`journal_size_limit = ${keptBytes}`);
+    db.pragma("journal_size_limit = -1"); // wal.ts cuts the log's file
     db.pragma("foreign_keys = ON");
     db.pragma("temp_store = MEMORY"); // savepoint journals too
     const { journalMode, synchronous } = readBack(db);

@@ -5,10 +5,8 @@ import type { Database } from "better-sqlite3";
 import { openReading, openWriting } from "./open.ts";
 import { checkpointAtBytes, createWalState } from "./wal.ts";
 
-/** Pages of one step, 4 MB: the disk is the writer's again after each. */
+/** Pages of one step, 8 MB: synced after it, since more at once would make the writer's own sync wait longer for them. */
 const stepPages = 1024;
-/** Written bytes are synced each so many steps: many at once would make the writer's own sync wait for them. */
-const syncSteps = 4;
 
 export interface Snapshot {
   readonly db: Database;
@@ -35,11 +33,10 @@ export function openSnapshot(path: string): Snapshot {
     bytes: pragma("page_count") * pragma("page_size"),
     async copyTo(target, between) {
       const file = openSync(target, "r+");
-      let steps = 0;
       try {
         await db.backup(target, {
           progress({ totalPages, remainingPages }) {
-            if (++steps % syncSteps === 0) fdatasyncSync(file);
+            fdatasyncSync(file);
             between(totalPages === 0 ? 0 : (totalPages - remainingPages) / totalPages);
             return stepPages;
           },
@@ -54,10 +51,12 @@ export function openSnapshot(path: string): Snapshot {
 }
 
 /**
- * Copies the log into the database as far as no reader prevents it, so that the writer need not when it restarts it: again
- * and again, since what is written during a pass is left by it, until little is. `ended`: it is to stop.
+ * Copies the log into the database as far as no reader prevents it, and syncs that, so that the writer need not when it
+ * restarts it: again and again, since what is written during a pass is left by it, until little is. SQLite itself does not
+ * sync a database to which it could not copy the whole log; the writer's restart would, with gigabytes to write.
+ * `databaseFile`: a descriptor of it that stays open; `ended`: it is to stop.
  */
-export function copyLog(path: string, ended: () => boolean): void {
+export function copyLog(path: string, databaseFile: number, ended: () => boolean): void {
   const db = openWriting(path);
   try {
     db.pragma("busy_timeout = 0");
@@ -68,6 +67,7 @@ export function copyLog(path: string, ended: () => boolean): void {
     };
     for (let before = Infinity, left = leftBytes(); left < before && !ended(); left = leftBytes()) {
       db.pragma("wal_checkpoint(PASSIVE)");
+      fdatasyncSync(databaseFile);
       if (left < checkpointAtBytes) return;
       before = left;
     }

@@ -1,10 +1,10 @@
 // How large the write-ahead log may grow. It is copied into the database beside the writer from 16 MB on; only where that
-// never catches up does the writer itself wait for readers and restart it.
-
-/** Of the log: bytes in it, and how many of them the database has already. */
+// never catches up does the writer itself wait for readers and restart it. What its file has grown by is cut off in pieces.
+import { statSync, truncateSync } from "node:fs";
 import type { Database, Statement } from "better-sqlite3";
 import { pageBytesOf } from "./pages.ts";
 
+/** Of the log: bytes in it, and how many of them the database has already. */
 export interface WalState {
   bytes: number;
   copiedBytes: number;
@@ -35,7 +35,23 @@ export const restartSoonAfterBytes = 4 * 1024 * 1024;
 /** How long a restart waits for readers, with every caller behind it. */
 export const restartWaitMs = 80;
 /**
- * What the file keeps of its size when it is restarted: what it grows to under load while no reader delays it. Syncing
- * bytes that are overwritten takes half as long as syncing a file that grows.
+ * What the file keeps of its size: what it grows to under load while no reader delays it. Syncing bytes that are
+ * overwritten takes half as long as syncing a file that grows.
  */
 export const keptBytes = restartAtBytes + restartAgainAfterBytes;
+/** What is cut off at once. SQLite's own journal_size_limit cuts all of it within a commit: seconds, for a file of gigabytes. */
+const cutBytes = 4 * 1024 * 1024;
+
+/**
+ * Cuts a piece of the log's file off where it is longer than it is to be. Of the writer's thread between two batches: nothing
+ * is written to the file then, and what is cut off is behind the log's `bytes`, where SQLite reads nothing. Answers whether
+ * there is more to cut; true too while the log itself is that long.
+ */
+export function cutLogFile(path: string, { bytes }: WalState): boolean {
+  const file = `${path}-wal`;
+  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (size <= keptBytes) return false;
+  if (bytes > keptBytes / 2) return true;
+  truncateSync(file, Math.max(keptBytes, size - cutBytes));
+  return true;
+}
