@@ -27,7 +27,7 @@ export function register(logs: Command, cli: Cli): void {
       "after",
       `
 The service keeps its last 2,000 lines, 512 KB at most.
-Older ones are where its stderr goes; under systemd: journalctl -u svc-mail
+Older ones, under systemd: journalctl -u svc-mail
 
 Examples:
   svc logs -f --component delivery
